@@ -1,4 +1,4 @@
-"""Running many cycles: see cycle.pyx."""
+"""The cycle loop: see cycle.pyx."""
 
 from libc.stdint cimport int64_t
 

@@ -2,16 +2,21 @@
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
-from pyxsim.core.state.bits cimport lowest, prefetch, seldom, set_bit
-from pyxsim.core.router.buffer cimport next_filled_word, vc_at_mask_bit
-from pyxsim.core.router.calendar cimport next_scheduled, schedule
-from pyxsim.core.router.interface cimport consume_packet, join_sources, next_start_cycle, visit_lane
-from pyxsim.core.fast_path.batch_lanes cimport LaneBatch, visit_lane_batches
-from pyxsim.core.router.link cimport launch_queued, receive_credit, is_observed
-from pyxsim.core.fast_path.vc_masks cimport unblock_output
 from pyxsim.core.fast_forward.period_detector cimport observe_cycle
-from pyxsim.core.router.router_step cimport receive_flit, collect_woken, write_buffer, visit_router, wake_router
+from pyxsim.core.fast_path.batch_lanes cimport LaneBatch, visit_lane_batches
+from pyxsim.core.fast_path.batch_lists cimport RouterBatch
+from pyxsim.core.fast_path.batch_path cimport visit_router_batch
+from pyxsim.core.fast_path.bitmask_sa cimport visit_router_bitmask
+from pyxsim.core.fast_path.vc_masks cimport unblock_output
+from pyxsim.core.router.buffer cimport collect_woken, next_filled_word, vc_at_mask_bit, wake_router, write_buffer
+from pyxsim.core.router.calendar cimport next_scheduled, schedule
+from pyxsim.core.router.crossbar cimport traverse_winners
+from pyxsim.core.router.interface cimport consume_packet, join_sources, next_start_cycle, visit_lane
+from pyxsim.core.router.link cimport is_observed, launch_queued, receive_credit
 from pyxsim.core.router.route_computation cimport route_new_heads
+from pyxsim.core.router.router_step cimport receive_flit, visit_router
+from pyxsim.core.router.stall_counters cimport flush_port_stalls
+from pyxsim.core.state.bits cimport lowest, prefetch, seldom, set_bit
 from pyxsim.core.state.records cimport (
     BODY,
     CREDIT,
@@ -30,10 +35,6 @@ from pyxsim.core.state.records cimport (
     OutputVc,
     Router,
 )
-from pyxsim.core.router.stall_counters cimport flush_port_stalls
-from pyxsim.core.fast_path.batch_lists cimport RouterBatch
-from pyxsim.core.fast_path.batch_path cimport visit_router_batch
-from pyxsim.core.fast_path.bitmask_sa cimport traverse_winners, visit_router_bitmask
 
 
 cdef enum:
@@ -54,7 +55,7 @@ cdef extern from *:
 # --- step 1 ---------------------------------------------------------------------------------------------------------
 
 cdef inline void receive_credits(State* s, int32_t* vcs, int32_t count) noexcept nogil:
-    """Credits reach routers."""
+    """Add arriving credits to output VCs, and wake their routers."""
     cdef int32_t i
     for i in range(count):
         receive_credit(s, vcs[i])
@@ -62,25 +63,25 @@ cdef inline void receive_credits(State* s, int32_t* vcs, int32_t count) noexcept
 
 
 cdef inline void receive_credits_bitmask(State* s, int32_t* vcs, int32_t count) noexcept nogil:
-    """Who could use the VC before is not woken for one more."""
+    """The same on bit masks; a router wakes only if the VC had no credit."""
     cdef int32_t i
-    cdef bint news
+    cdef bint was_empty
     cdef OutputVc* out
     for i in range(count):
         if s.path.prefetch and i + EVENTS_AHEAD < count:
             prefetch(&s.vcs.output[vcs[i + EVENTS_AHEAD]])
         out = &s.vcs.output[vcs[i]]
         if seldom(s.config.drained):
-            news = receive_credit(s, vcs[i])
+            was_empty = receive_credit(s, vcs[i])
         else:
-            news = out.credit == 0
+            was_empty = out.credit == 0
             out.credit += 1
         s.masks.inputs[out.holder >> 6].credit |= (<uint64_t> 1) << (out.holder & 63)
-        wake_router(s, out.src, news)
+        wake_router(s, out.src, was_empty)
 
 
 cdef inline void consume_flits(State* s, int32_t* vcs, int32_t count, bint last) noexcept nogil:
-    """Flits are consumed: their slots are empty again at once. A sink is in the same part as the router before it."""
+    """Consume flits at sinks and return their credits. A sink is in the same partition as the router before it."""
     cdef int32_t i
     cdef InputVc* v
     for i in range(count):
@@ -103,9 +104,9 @@ cdef inline void receive_flits(State* s, CalendarSlot* slot, Event kind) noexcep
         receive_flit(s, vcs[i], s.now, kind == HEAD)
 
 
-cdef inline int32_t write_buffers(State* s, int32_t* vcs, int32_t count, int32_t fronts) noexcept nogil:
-    """`receive_flits` where `State.path.batch_path`. Who finds no packet at the front is a head, and joins `State.scratch.new_heads`, behind
-    so many others; returns how many there are then."""
+cdef inline int32_t write_buffers(State* s, int32_t* vcs, int32_t count, int32_t heads) noexcept nogil:
+    """Write flits into their input VCs and append VCs without a front packet (the flit is a head) to
+    `State.scratch.new_heads`, from index `heads` on. Return the new length."""
     cdef int32_t i
     cdef InputVc* v
     for i in range(count):
@@ -113,15 +114,15 @@ cdef inline int32_t write_buffers(State* s, int32_t* vcs, int32_t count, int32_t
             prefetch(&s.vcs.input[vcs[i + EVENTS_AHEAD]])
         v = &s.vcs.input[vcs[i]]
         write_buffer(s, v)
-        s.scratch.new_heads[fronts] = vcs[i]
-        fronts += v.state == IDLE
-    return fronts
+        s.scratch.new_heads[heads] = vcs[i]
+        heads += v.state == IDLE
+    return heads
 
 
 cdef inline void receive_flits_batch(State* s, CalendarSlot* slot) noexcept nogil:
-    cdef int32_t fronts = write_buffers(s, slot.events[<int32_t> HEAD], slot.count[<int32_t> HEAD], 0)
-    fronts = write_buffers(s, slot.events[<int32_t> BODY], slot.count[<int32_t> BODY], fronts)
-    route_new_heads(s, s.scratch.new_heads, fronts, s.now)
+    cdef int32_t heads = write_buffers(s, slot.events[<int32_t> HEAD], slot.count[<int32_t> HEAD], 0)
+    heads = write_buffers(s, slot.events[<int32_t> BODY], slot.count[<int32_t> BODY], heads)
+    route_new_heads(s, s.scratch.new_heads, heads, s.now)
 
 
 cdef inline void link_became_available(State* s, int32_t outlet) noexcept nogil:
@@ -135,7 +136,7 @@ cdef inline void link_became_available(State* s, int32_t outlet) noexcept nogil:
 
 
 cdef bint process_arrivals(State* s) noexcept nogil:
-    """Step 1 of a cycle: everything on the calendar. Tells whether there was anything."""
+    """Step 1 of a cycle: handle all calendar entries. Return False if there are none."""
     cdef int64_t place = s.now & s.calendar.slot_mask
     cdef CalendarSlot* slot = &s.calendar.slots[place]
     cdef uint64_t used = (<uint64_t> 1) << (place & 63)
@@ -157,7 +158,7 @@ cdef bint process_arrivals(State* s) noexcept nogil:
         receive_credits(s, slot.events[<int32_t> CREDIT], slot.count[<int32_t> CREDIT])
     for i in range(slot.count[<int32_t> LANE_CREDIT]):
         number = slot.events[<int32_t> LANE_CREDIT][i]
-        if receive_credit(s, number) or not s.path.batch_lanes:
+        if receive_credit(s, number) or not s.path.lane_batch:
             set_bit(s.lanes.active, s.vcs.output[number].link - s.links.network)
     for i in range(slot.count[<int32_t> LAUNCH]):
         link_became_available(s, slot.events[<int32_t> LAUNCH][i])
@@ -214,13 +215,13 @@ cdef void visit_bitmask_word_traced(State* s, int32_t router, int64_t t) noexcep
     visit_router_bitmask(s, router, t, 1, True)
 
 
-cdef inline void visit_one_router(State* s, int32_t router, int64_t t, bint tell) noexcept nogil:
-    """Step 4 for one router, by the copy of the code that is made for it."""
+cdef inline void visit_one_router(State* s, int32_t router, int64_t t, bint traced) noexcept nogil:
+    """Step 4 for one router, by the copy of the code compiled for it."""
     if not s.path.bitmask_sa:
         visit_router(s, router, t)
-    elif tell and s.routers.router[router].words == 1:
+    elif traced and s.routers.router[router].words == 1:
         visit_bitmask_word_traced(s, router, t)
-    elif tell:
+    elif traced:
         visit_bitmask_words_traced(s, router, t)
     elif s.routers.router[router].words == 1:
         visit_bitmask_word(s, router, t)
@@ -228,14 +229,14 @@ cdef inline void visit_one_router(State* s, int32_t router, int64_t t, bint tell
         visit_bitmask_words(s, router, t)
 
 
-cdef inline void visit_router_batches(State* s, bint unit) noexcept nogil:
-    """Step 4 in stages. `unit_rate`: the compiler makes a copy of this for either."""
+cdef inline void visit_router_batches(State* s, bint unit_rate) noexcept nogil:
+    """Step 4 in batches. The compiler specialises this for each value of `unit_rate`."""
     cdef RouterBatch batch
     cdef int32_t word
     for word in range(s.routers.words):
         if s.routers.active[word]:
-            visit_router_batch(s, &batch, word, s.now, unit)
-    traverse_winners(s, s.now, False, True, unit)
+            visit_router_batch(s, &batch, word, s.now, unit_rate)
+    traverse_winners(s, s.now, False, True, unit_rate)
 
 
 cdef void visit_unit_rate_batches(State* s) noexcept nogil:
@@ -246,46 +247,46 @@ cdef void visit_slow_link_batches(State* s) noexcept nogil:
     visit_router_batches(s, False)
 
 
-cdef void visit_routers(State* s, bint tell) noexcept nogil:
+cdef void visit_routers(State* s, bint traced) noexcept nogil:
     cdef int32_t word
     cdef uint64_t bits
     if s.path.prefetch:
-        visit_routers_prefetching(s, tell)
+        visit_routers_prefetching(s, traced)
     for word in range(s.routers.words):
         bits = s.routers.active[word] if not s.path.prefetch else 0
         while bits:
-            visit_one_router(s, word * 64 + lowest(bits), s.now, tell)
+            visit_one_router(s, word * 64 + lowest(bits), s.now, traced)
             bits &= bits - 1
     if s.scratch.winner_count:
         traverse_winners(s, s.now, False, False, False)
 
 
 cdef bint evaluate_cycle(State* s) noexcept nogil:
-    """Steps 2 to 4 of a cycle. Tells whether any router or lane has to be looked at in the next one."""
+    """Steps 2 to 4 of a cycle. Return False if no router or lane is active in the next one."""
     cdef int32_t word
-    cdef uint64_t rest = 0
-    cdef bint tell = is_observed(s)
+    cdef uint64_t still_active = 0
+    cdef bint traced = is_observed(s)
     join_sources(s)
-    if s.path.batch_lanes and not tell:
+    if s.path.lane_batch and not traced:
         visit_lanes_batched(s)
     else:
         visit_lanes_singly(s)
-    if s.path.batch_path and not tell:
+    if s.path.batch_path and not traced:
         if s.path.unit_rate:
             visit_unit_rate_batches(s)
         else:
             visit_slow_link_batches(s)
     else:
-        visit_routers(s, tell)
+        visit_routers(s, traced)
     for word in range(s.lanes.words):
-        rest |= s.lanes.active[word]
+        still_active |= s.lanes.active[word]
     for word in range(s.routers.words):
-        rest |= s.routers.active[word]
-    return rest != 0
+        still_active |= s.routers.active[word]
+    return still_active != 0
 
 
-cdef void visit_routers_prefetching(State* s, bint tell) noexcept nogil:
-    """Visit the active routers of a large network, and meanwhile bring what the next ones need into the cache."""
+cdef void visit_routers_prefetching(State* s, bint traced) noexcept nogil:
+    """Visit the active routers of a large network, and prefetch the records of the next ones."""
     cdef int32_t count = 0
     cdef int32_t word, i
     cdef uint64_t bits
@@ -302,11 +303,11 @@ cdef void visit_routers_prefetching(State* s, bint tell) noexcept nogil:
             prefetch_vcs(s, s.routers.visit_list[i + 2 * ROUTERS_AHEAD], False)
         if i + ROUTERS_AHEAD < count:
             prefetch_vcs(s, s.routers.visit_list[i + ROUTERS_AHEAD], True)
-        visit_one_router(s, s.routers.visit_list[i], s.now, tell)
+        visit_one_router(s, s.routers.visit_list[i], s.now, traced)
 
 
 cdef inline void prefetch_vcs(State* s, int32_t router, bint outputs) noexcept nogil:
-    """The input VCs of a router that hold flits, or (`outputs`) the output VCs and links that these want."""
+    """Prefetch the occupied input VCs of a router or, with `outputs`, the output VCs and links that they request."""
     cdef Router* r = &s.routers.router[router]
     cdef int32_t word
     cdef uint64_t bits
@@ -333,7 +334,7 @@ cdef Reason run_cycles(State* s, int64_t until, int64_t slack, int64_t window) n
     while True:
         if not s.arrived:
             if s.now >= boundary:
-                # A window in which nothing was counted is passed over without a word.
+                # A window without counts ends silently.
                 s.stats.window_reported = s.now
                 if s.stats.changed or s.in_flight:
                     s.stats.changed = 0
@@ -351,10 +352,10 @@ cdef Reason run_cycles(State* s, int64_t until, int64_t slack, int64_t window) n
             return DELIVERED if s.arrivals.delivered_count else UNTIL
         following = s.now + 1
         if not evaluate_cycle(s):
-            # Nothing to look at in the next cycle: on to the next one with an arrival, a timer or a new message.
+            # Nothing is active in the next cycle: continue with the next arrival, timer or message.
             following = next_scheduled(s)
             if following == NONE:
-                if s.in_flight:   # flits inside, and nothing that could move them: new messages cannot, either
+                if s.in_flight:   # flits are inside and nothing can move them; new messages cannot, either
                     s.now += 1
                     s.arrived = 0
                     return DEADLOCK
@@ -367,7 +368,7 @@ cdef Reason run_cycles(State* s, int64_t until, int64_t slack, int64_t window) n
             if following > stop:
                 following = stop
             if following > boundary and (s.in_flight or s.stats.changed):
-                following = boundary   # everything is counted in the window in which it happens
+                following = boundary   # counts belong to the window in which they occur
             if s.detector != NULL and s.now < s.detector.sample_due < following:
                 following = s.detector.sample_due
         s.now = following

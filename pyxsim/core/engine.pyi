@@ -1,4 +1,4 @@
-"""The engine's Python face: docs/router.md is its contract. Everything counts in cycles, flits and link numbers.
+"""The interface of the engine to Python. docs/router.md is its contract; units are cycles, flits and link numbers.
 
 The arrays of `Links`, one entry per link (network links, then injection lanes, then ejection lanes):
 
@@ -13,16 +13,15 @@ The arrays of `Links`, one entry per link (network links, then injection lanes, 
                     lanes have one class
 
 The arrays of `Routes`: `home`, the router of each node; the digit tables, candidate sets, planes and ways of
-pyxsim/routing/relation.py. What is left out of planes stands for: the first digit decides, random, no escape.
+pyxsim/routing/relation.py. Planes left out default to: the first digit decides, random selection, no escape.
 
-`RouterOptions`: `rc`, `va`, `st` in cycles (with `speedup` above 1: in ticks; `st` counts only then); the numbers for
+`RouterOptions`: `rc`, `va`, `st` in cycles (in ticks if `speedup` is above 1; `st` counts only then); numbers of
 allocators, flow control and so on are named in pyxsim/core/options.py; `class_vnet`, `class_priority`: one entry per
 message class.
 """
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pyxsim.arrays import Int32Array, IntArray
@@ -32,19 +31,48 @@ __all__ = ["LONGEST_DELAY", "Engine", "Links", "RouterOptions", "Routes", "Stop"
 
 build_info: dict[str, Any]
 LONGEST_DELAY: int
-"""Cycles: a flit on a link, with the stages that follow, takes no longer."""
+"""The longest delay of a flit, in cycles: on a link, with the stages that follow."""
 
 class Engine:
-    """One network, one `nogil` call for many cycles."""
+    """A packet-level simulator of one network, without the GIL while it runs.
+
+    Parameters
+    ----------
+    routers : int
+        Number of routers.
+    links, routes, options : Links, Routes, RouterOptions
+        The network; see the module's docstring.
+    trace : bool
+        Log every launch (see `trace`).
+    recycle : bool
+        Reuse the records of delivered messages (see `deliveries`).
+    attribution : int
+        1 attributes latencies (docs/attribution.md; `waits`, `splits`), 2 also logs every stay (`stays`).
+    bitmask : bool
+        False runs the full-option router (docs/router.md), which is slower.
+
+    Raises
+    ------
+    ValueError
+        If the network is inconsistent or exceeds a limit of the engine.
+    """
 
     now: int
+    """Current cycle."""
     flits_in_flight: int
+    """Flits launched and not yet consumed."""
     router_visits: int
+    """Flits that have passed a router."""
     messages_pending: int
+    """Messages sent and not yet delivered."""
     skipped: int
+    """Cycles skipped by fast-forward."""
     watching: bool
+    """Whether a packet is watched."""
     nbytes: int
-    """Of all arrays, the calendar and the pools, as they are now."""
+    """Bytes of all arrays, the calendar and the pools."""
+    router: tuple[str, tuple[str, ...]]
+    """Which router runs ("full-option", "bitmask" or "batch"), and the conditions that exclude a faster one."""
 
     def __init__(
         self,
@@ -56,13 +84,8 @@ class Engine:
         trace: bool = False,
         recycle: bool = False,
         attribution: int = 0,
-        by_masks: bool = True,
-    ) -> None:
-        """`trace`: keep a list of all launches. `recycle`: forget messages that have arrived (see `deliveries`).
-
-        `attribution`: 1 keeps the books of docs/attribution.md (`waits`, `splits`), 2 also lists every stay (`stays`).
-        `by_masks`: False always takes the switch with all its options (docs/router.md), which is slower.
-        """
+        bitmask: bool = True,
+    ) -> None: ...
     def send(
         self,
         inject: int,
@@ -76,11 +99,29 @@ class Engine:
         klass: int = 0,
         tag: int = 0,
     ) -> int:
-        """Queue a message of `packets` packets of `flits` flits, the last one of `last_flits`, at cycle `at >= now`.
+        """Send a message.
 
-        `inject`, `eject`: lane numbers from 0 within their kind. `plane`: -1 for one of the relation's ways. `tag`:
-        whose traffic it is, below MOST_TAGS of pyxsim/core/options.py (for attribution). Returns the message's number:
-        from 0, in the order of the calls.
+        Parameters
+        ----------
+        inject, eject : int
+            Injection and ejection lane, from 0 within their kind.
+        dst : int
+            Destination node.
+        plane : int
+            Plane of the routing relation; -1 lets the first router choose a way.
+        packets, flits, last_flits : int
+            Number of packets, flits per packet, flits of the last packet.
+        at : int
+            Cycle in which it joins its source queue; at least `now`.
+        klass : int
+            Message class.
+        tag : int
+            Traffic, for attribution; below MOST_TAGS.
+
+        Returns
+        -------
+        int
+            Number of the message: 0, 1, ... in the order of the calls.
         """
     def send_many(
         self,
@@ -95,90 +136,155 @@ class Engine:
         klass: ArrayLike,
         tag: ArrayLike = 0,
     ) -> int:
-        """`send` for arrays of messages (a number stands for all). Returns the first number; the others follow."""
+        """Send several messages; arguments as in `send`, broadcast. Return the number of the first one."""
     def divide(self, part_of: ArrayLike) -> None:
-        """Make parts of the network, one thread each, for `run(apart=True)`: the number of the part of each router,
-        from 0. If `divisible`. See docs/threads.md."""
+        """Partition the network for `run(apart=True)`, with one thread per partition (docs/threads.md).
+
+        Parameters
+        ----------
+        part_of : array_like of int, shape (routers,)
+            Partition of each router, from 0.
+
+        Raises
+        ------
+        ValueError
+            If the network is not `divisible`.
+        """
     divisible: bool
-    """Whether it may be run in parts: without attribution, and while no packet is watched."""
+    """Whether it may be partitioned: no attribution, no watched packet."""
     lookahead: int
-    """Cycles for which the parts can go on without each other."""
+    """Cycles that partitions run without synchronising."""
     epochs: int
-    """How often they have."""
+    """Number of epochs so far."""
     def run(self, until: int, *, slack: int = 0, window: int = 0, repeats_until: int = 0, apart: bool = False) -> Stop:
-        """Simulate to cycle `until`, of which the arrivals are still dealt with, or stop earlier: `slack` cycles after
-        the first delivery, at a multiple of `window` (0: never), when nothing is left to do, or at a deadlock.
+        """Simulate up to cycle `until`, including its arrivals, or until something earlier stops the run.
 
-        `repeats_until`: stop also ("repeats") where the state is one that was met before, and what followed then may be
-        skipped before this cycle: see `ahead`. That is not looked for in a run that is traced or watched, or with
-        attribution 2.
+        Parameters
+        ----------
+        until : int
+            Last cycle.
+        slack : int
+            Cycles to continue after the first delivery.
+        window : int
+            Stop at multiples of this, unless nothing was counted before; 0: never.
+        repeats_until : int
+            Stop with "repeats" if the state repeats and cycles before this one can be skipped (see `ahead`). Ignored
+            with a trace, a watched packet or attribution 2.
+        apart : bool
+            Run the partitions of `divide` on threads, with the same result; not with `repeats_until` or `watch`.
 
-        `apart`: by the parts that `divide` has made, with the same result; without `repeats_until` and `watch` only.
-        What looks inside (`state`, `check`, `waiting`) and the next run that is not apart bring them together again.
+        Returns
+        -------
+        Stop
+            Why it stopped, and the deliveries (empty with `recycle`: see `deliveries`).
 
-        Multiples of `window` before which nothing was counted are passed over. With `recycle`, `Stop.delivered` is
-        empty: see `deliveries`.
+        Raises
+        ------
+        MemoryError
+            If the state does not fit into memory.
         """
     ahead: int
-    """The cycle up to which may be skipped now, after `run` has stopped for "repeats"; else this one."""
+    """The cycle that `skip` reaches, after `run` has stopped for "repeats"; else `now`."""
     def totals_ahead(self, cycles: ArrayLike, links: int) -> IntArray:
-        """int64[cycles, COUNTERS, links]: the running totals of the first `links` network links at the beginning of
-        `cycles` from now on to `ahead`. They are known if `run` was told of a `window`."""
-    def skip(self) -> None:
-        """Let the cycles before `ahead` pass at once: exact in all that decides and all that is counted."""
-    def deliveries(self) -> dict[str, IntArray]:
-        """With `recycle`: messages that have arrived completely since the last call, in order of (last, serial).
+        """Return the counters at the beginning of some cycles up to `ahead`, if `run` had a `window`.
 
-        serial, klass, at (sent), first (flit launched), last (flit arrived), hops (routers passed by the heads, summed
-        over packets), packets, flits; with attribution also parts, int64[messages, 8] in the order of CAUSES.
+        Parameters
+        ----------
+        cycles : array_like of int, shape (n,)
+            Cycles from `now` to `ahead`.
+        links : int
+            Number of network links, from the first on.
+
+        Returns
+        -------
+        ndarray of int64, shape (n, COUNTERS, links)
+        """
+    def skip(self) -> None:
+        """Advance to cycle `ahead` at once: exact in everything that decides or is counted."""
+    def deliveries(self) -> dict[str, IntArray]:
+        """Return the messages delivered since the last call, with `recycle`, sorted by (last, serial).
+
+        Returns
+        -------
+        dict of ndarray, shape (messages,)
+            serial, klass, at (sent), first (flit launched), last (flit arrived), hops (routers passed, summed over
+            packets), packets, flits; with attribution parts, shape (messages, 8), in the order of CAUSES.
         """
     def waits(self) -> dict[str, IntArray]:
-        """With attribution: what the packets delivered so far spent their time on, summed by where, who and why.
+        """Return what the packets delivered so far spent their time on, with attribution.
 
-        link, victim, culprit (traffic; -1: nobody), cause (place in CAUSES), cycles (more than 0), packets (stays).
+        Returns
+        -------
+        dict of ndarray, shape (rows,)
+            link, victim, culprit (traffic; -1: none), cause (index in CAUSES), cycles (above 0), packets (stays).
         """
     def splits(self) -> IntArray:
-        """With attribution, without `recycle`: the parts of the latency of each message, int64[messages, 8] in the
-        order of CAUSES; -1 where it is not delivered."""
-    def stays(self) -> IntArray:
-        """Rows (message, packet, link, the eight parts) of the packets delivered so far: a stay for the source and for
-        each router. Of all of them with attribution 2, of the watched message with 1."""
-    def watch(self, message: int, packet: int) -> None:
-        """From now on, note what happens to this packet."""
-    def watched(self) -> list[tuple[int, str, int, int, int]]:
-        """Rows (cycle, event, link, vc, flit) in order of the cycle; -1 where an event has no such number.
+        """Return the parts of each message's latency, with attribution and without `recycle`.
 
-        Events: opened (given a VC of its lane), routed (wants this link), granted (has a VC of it), switched (a flit
-        wins the switch), wasted (a speculative bid won it for nothing), launched (a flit starts on the link), arrives.
+        Returns
+        -------
+        ndarray of int64, shape (messages, 8)
+            In the order of CAUSES; -1 where the message is not delivered.
+        """
+    def stays(self) -> IntArray:
+        """Return the stays of the packets delivered so far, at their sources and in each router.
+
+        Returns
+        -------
+        ndarray of int64, shape (rows, 11)
+            message, packet, link, the eight parts; of all packets with attribution 2, of the watched message with 1.
+        """
+    def watch(self, message: int, packet: int) -> None:
+        """Note the events of a packet from now on."""
+    def watched(self) -> list[tuple[int, str, int, int, int]]:
+        """Return rows (cycle, event, link, vc, flit) of the watched packet, sorted by cycle; -1: no such number.
+
+        Events: opened (has a VC of its lane), routed (requests this link), granted (has a VC of it), switched (a flit
+        wins the switch), wasted (a speculative bid won it without a VC), launched (a flit starts on the link), arrives.
         """
     def counters(self) -> dict[str, IntArray]:
-        """Running totals per link: flits, stall_credit, stall_vc, stall_arbitration, stall_serial."""
+        """Return running totals per link: flits, stall_credit, stall_vc, stall_arbitration, stall_serial."""
     def buffer_max(self) -> Int32Array:
-        """The most flits ever seen in a buffer, per VC (links in order, VCs in order)."""
-    def totals(self) -> dict[str, int]: ...
+        """Return the most flits ever in each buffer, by link and VC."""
+    def totals(self) -> dict[str, int]:
+        """Return the running totals of the network: messages, packets, flits, visits, sums of latencies and hops."""
     def message_times(self, message: int) -> tuple[int, int, int]:
-        """(start asked for, first flit launched, last flit arrived) of a message; -1 where it has not happened."""
+        """Return when a message was to start, its first flit was launched, its last flit arrived; -1: not yet."""
     def packets_left(self, messages: ArrayLike) -> IntArray:
-        """int64[2, messages], without `recycle`: how many packets of each have not left their source queue yet, and how
-        many have not arrived."""
-    plain: bool
-    """Whether ports of a router decide by themselves: what is asked of one output does not matter to another, unless
-    the same input asks. So messages that share no link and no lane know nothing of each other."""
-    def check(self) -> None:
-        """Raise AssertionError, naming the place, unless the invariants of docs/router.md hold."""
-    def waiting(self) -> list[dict[str, Any]]:
-        """Every front flit: link and vc it sits in, link it wants, vc it holds there (-1: none), its packet's front
-        time, message, packet, flits left of it; `asks`: what it would take, as (link, low, high), if it holds none."""
-    def trace(self) -> NDArray[np.int64]:
-        """Rows (cycle, link, vc, message, packet, flit) of every launch so far, in order of (cycle, link).
+        """Return how many packets have not left their source queue and have not arrived, without `recycle`.
 
-        Empty unless the engine was made with `trace=True`.
+        Returns
+        -------
+        ndarray of int64, shape (2, messages)
         """
+    independent_ports: bool
+    """Whether messages that share no link and no lane cannot affect each other: each output port of a router decides
+    among its own requests, and each input port among its own VCs."""
+    def check(self) -> None:
+        """Check the invariants of docs/router.md.
+
+        Raises
+        ------
+        AssertionError
+            Names the place of a violation.
+        """
+    def waiting(self) -> list[dict[str, Any]]:
+        """Return every front flit in an input VC.
+
+        Returns
+        -------
+        list of dict
+            link, vc (where it is), wants (output link), holds (VC there, -1: none), asks (if it holds none: what it
+            would take, as (link, low, high)), front (front time of its packet), message, packet, left (flits).
+        """
+    def trace(self) -> IntArray:
+        """Return rows (cycle, link, vc, message, packet, flit) of every launch, sorted by (cycle, link)."""
     def snapshot(self) -> dict[str, Any]:
-        """All of its state, to be written before it goes on: arrays are its own. What fast-forward and `divide` know is
-        left out: they begin anew."""
+        """Return the complete state, sharing the engine's arrays: save it before the engine runs on.
+
+        The state of fast-forward and of partitions is not included; they start anew.
+        """
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Take over the snapshot of an engine that was made of the same, in one that was just made. Pickling an engine
-        makes it again, and does this."""
+        """Load the snapshot of an engine made from the same arguments into a new one. Pickling uses this."""
     def state(self, deciding: bool | None = None) -> dict[str, NDArray[Any]]:
-        """Copies of the state arrays by name: those that decide (True), those that only count (False), or all."""
+        """Return copies of the state arrays by name: deciding ones (True), the others (False), or all (None)."""

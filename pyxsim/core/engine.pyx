@@ -1,4 +1,4 @@
-"""The engine: all that Python sees of the core. engine_arrays.pyx has its arrays."""
+"""The engine: the interface of the core to Python. engine_arrays.pyx owns its arrays, engine.pyi documents it."""
 
 import sys
 
@@ -6,20 +6,26 @@ import numpy as np
 
 from libc.stdint cimport INT64_MAX, int16_t, int32_t, int64_t
 
-from pyxsim.core.latency.latency_records cimport MOST_TAGS
 from pyxsim.core.cycle cimport DELIVERED, NO_MEMORY, UNTIL, Reason, run_cycles
-from pyxsim.core.state.inspection cimport calendar_entries, packets_of, pending_messages, prove_invariants, stuck_flits
-from pyxsim.core.router.interface cimport add_waiting
-from pyxsim.core.state.engine_arrays cimport EngineArrays
-from pyxsim.core.parallel.partition cimport MOST_PARTS, Team, add_message, create_team, destroy_team, gather_state
+from pyxsim.core.fast_forward.jump_control cimport (
+    end_of_jump,
+    look_for_periods,
+    skip_ahead,
+    skipped_cycles,
+    totals_ahead,
+)
 from pyxsim.core.fast_path.vc_masks cimport rebuild_masks
-from pyxsim.core.fast_forward.jump_control cimport end_of_jump, look_for_periods, skip_ahead, skipped_cycles, totals_ahead
-from pyxsim.core.state.state_io cimport load_state, save_state
+from pyxsim.core.latency.latency_records cimport MOST_TAGS
+from pyxsim.core.parallel.partition cimport MOST_PARTS, Team, add_message, create_team, destroy_team, gather_state
+from pyxsim.core.parallel.worker_threads cimport run_team, start_workers, stop_workers
+from pyxsim.core.record_tables cimport arrivals, launches, notes, splits, stays, take_delivered, waits
+from pyxsim.core.router.interface cimport add_waiting
+from pyxsim.core.router.stall_counters cimport settle_counters
+from pyxsim.core.state.engine_arrays cimport EngineArrays
+from pyxsim.core.state.inspection cimport calendar_entries, packets_of, pending_messages, prove_invariants, stuck_flits
 from pyxsim.core.state.network_state cimport State, new_message
 from pyxsim.core.state.records cimport NONE, Message
-from pyxsim.core.router.stall_counters cimport settle_counters
-from pyxsim.core.parallel.worker_threads cimport stop_workers, run_team, start_workers
-from pyxsim.core.record_tables cimport arrivals, launches, notes, splits, stays, take_delivered, waits
+from pyxsim.core.state.state_io cimport load_state, save_state
 
 from pyxsim.core.state.engine_arrays import LONGEST_DELAY
 from pyxsim.core.options import Links, RouterOptions, Routes, Stop
@@ -43,11 +49,11 @@ REASONS = ("until", "delivered", "window", "idle", "deadlock", "memory", "repeat
 
 
 cdef class Engine(EngineArrays):
-    """One network. docs/router.md is the contract, engine.pyi the description of the methods."""
+    """One network. docs/router.md is the contract; engine.pyi documents the methods."""
 
-    cdef Team team        # with parts, if the network was divided
-    cdef list scratch     # of them
-    cdef int64_t skipped_before   # before this engine was made from what another one was
+    cdef Team team        # the partitions, if the network is divided
+    cdef list scratch     # their scratch arrays
+    cdef int64_t skipped_before   # cycles skipped before this engine was restored
 
     def __dealloc__(self):
         stop_workers(&self.team)
@@ -149,7 +155,7 @@ cdef class Engine(EngineArrays):
         return self.team.epochs
 
     cdef int _whole(self) except -1:
-        """Everything that moves in one place, to be looked at."""
+        """Gather all moving state from the partitions, for inspection."""
         gather_state(&self.team)
         if self.s.failed:
             raise MemoryError
@@ -173,7 +179,7 @@ cdef class Engine(EngineArrays):
         if apart and (not self.team.parts or not self.divisible or repeats_until):
             raise ValueError("who runs in parts has some, watches no packet and looks for no periods")
         look_for_periods(s, self.arrays, self.records, repeats_until, window)
-        if DEBUG:   # every cycle on its own, proved
+        if DEBUG:   # check the invariants after every cycle
             while True:
                 reason = self._run(min(until, s.now + s.arrived), INT64_MAX // 2, window, apart)
                 self.check()
@@ -262,8 +268,12 @@ cdef class Engine(EngineArrays):
         return np.asarray(left)
 
     @property
-    def plain(self):
-        return bool(self.s.path.batch_lanes)
+    def independent_ports(self):
+        return bool(self.s.path.lane_batch)
+
+    @property
+    def router(self):
+        return self.choice.kind.name.lower().replace("_", "-"), self.choice.unmet
 
     def deliveries(self):
         return arrivals(&self.s)
@@ -306,7 +316,8 @@ cdef class Engine(EngineArrays):
         if deciding is None or deciding:
             found["calendar"] = np.array(calendar_entries(s), dtype=np.int64).reshape(-1, 3)
             found["fifo"] = np.array(
-                [(vc, packet) for vc in range(s.vcs.count) for packet in packets_of(s, vc)], dtype=np.int64).reshape(-1, 2)
+                [(vc, packet) for vc in range(s.vcs.count)
+                 for packet in packets_of(s, vc)], dtype=np.int64).reshape(-1, 2)
             found["pending"] = np.array(pending_messages(s), dtype=np.int64)
         return found
 
@@ -314,7 +325,7 @@ cdef class Engine(EngineArrays):
         self._whole()
         return {
             "arrays": dict(self.arrays),
-            "records": {kind: records.view(np.uint8) for kind, records in self.records.items()},   # with what fills up
+            "records": {kind: records.view(np.uint8) for kind, records in self.records.items()},   # padding included
             "state": save_state(&self.s),
             "skipped": self.skipped,
         }
@@ -322,7 +333,7 @@ cdef class Engine(EngineArrays):
     def restore(self, snapshot):
         for name, values in snapshot["arrays"].items():
             array = self.arrays[name]
-            if (array != values).any():   # those that never change may be the caller's
+            if (array != values).any():   # constant arrays may belong to the caller
                 array[:] = values
         for kind, values in snapshot["records"].items():
             self.records[kind].view(np.uint8)[:] = values
@@ -337,7 +348,7 @@ cdef class Engine(EngineArrays):
         self._prove_derived()
 
     def _prove_derived(self):
-        """What is kept up to date for the sake of speed is what follows from the rest of the state."""
+        """Check that derived state matches what it follows from."""
         cdef State* s = &self.s
         names = [(kind, name) for kind, fields in DERIVED.items() for name in fields]
         kept = [self.records[kind][name].copy() for kind, name in names]
@@ -345,14 +356,15 @@ cdef class Engine(EngineArrays):
         masks = {name: self.arrays[name].copy() for name in ("busy_outputs", "blocked")}
         rebuild_masks(s)
         for (kind, name), values in zip(names, kept, strict=True):
-            # The last word of masks is nobody's: where credits go that nobody waits for.
+            # The last words receive credits of VCs without a holder.
             same = (values[: s.masks.words] if kind == "inputs" else values) == (
                 self.records[kind][name][: s.masks.words] if kind == "inputs" else self.records[kind][name])
             if not np.all(same):
                 raise AssertionError(f"{kind}.{name} is wrong in cycle {s.now}")
         if (wants != self.arrays["requests"]).any():
             raise AssertionError(f"masks of wanted outputs are wrong in cycle {s.now}")
-        for name, values in masks.items():   # a link that can start from this cycle on may not have told so yet
+        # a link that is available from this cycle on may not have been unblocked yet
+        for name, values in masks.items():
             if (self.arrays[name] & ~values).any() or s.arrived and (self.arrays[name] != values).any():
                 raise AssertionError(f"{name}: who waits for a link is wrong in cycle {s.now}")
             self.arrays[name][:] = values
@@ -363,7 +375,7 @@ cdef class Engine(EngineArrays):
 
 
 def engine_again(made_of, snapshot):
-    """An engine that was pickled. Raises what its making does."""
+    """Make an engine from its pickle. Raises what the constructor raises."""
     arguments, options = made_of
     engine = Engine(*arguments, **options)
     engine.restore(snapshot)

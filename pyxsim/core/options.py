@@ -1,7 +1,4 @@
-"""What an engine is made of, in its own numbers: links, routes, options. engine.pyi says what the arrays are.
-
-The numbers that stand for choices are these, in the engine and in whatever is compared with it.
-"""
+"""Input and output types of the engine, and the numbers that stand for choices. engine.pyi describes the arrays."""
 
 from __future__ import annotations
 
@@ -12,29 +9,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Allocators. ROTATING is one for VCs only.
+# Allocators; ROTATING is for VCs only.
 ROTATING, INPUT_FIRST, ISLIP, WAVEFRONT, AGE = range(5)
 
 # Flow control.
 WORMHOLE, CUT_THROUGH, STORE_AND_FORWARD = range(3)
 
-# How one of several candidates is selected.
+# Selection of one of several candidates.
 RANDOM, LEAST, TWO, EACH = range(4)
 
-# Where a way leads first.
+# First destination of a way.
 VIA_NONE, VIA_ANY, VIA_BOX = range(3)
 
-# What a draw is for.
+# Purposes of draws.
 WAY, VIA, SELECT, OTHER, TIE = range(1, 6)
 
-# What happens to a watched packet.
+# Events of a watched packet.
 EVENTS = ("opened", "routed", "granted", "switched", "launched", "arrives", "wasted")
 
-# What the time of a message goes to: the columns of its split (docs/attribution.md). The last five are waiting.
+# Parts of a message's latency: the columns of its split (docs/attribution.md). The last five are waits.
 CAUSES = ("source", "serialisation", "hops", "vc", "credit", "link", "arbitration", "queue")
-MOST_TAGS = 32  # so many traffics are told apart
+MOST_TAGS = 32  # traffics that attribution distinguishes
 
-# Parts of a network, a thread each, at most; and for how many cycles they go on without each other, at most.
+# Limits of partitions: how many (one thread each), and the cycles of an epoch.
 MOST_PARTS = 64
 LONGEST_EPOCH = 64
 
@@ -92,7 +89,7 @@ class Routes:
 
 @dataclass
 class RouterOptions:
-    """How routers and lanes behave; docs/router.md has the words."""
+    """Options of all routers and lanes, as in docs/router.md."""
 
     rc: int = 1
     va: int = 1
@@ -117,9 +114,10 @@ class RouterOptions:
 
 @dataclass
 class Stop:
-    """Why `Engine.run` came back. `reason`: "until", "delivered", "window", "idle", "deadlock" or "repeats".
+    """Why `Engine.run` returned.
 
-    `messages`, `cycles`: int64, what was delivered and when, in order of (cycle, message).
+    reason: "until", "delivered", "window", "idle", "deadlock" or "repeats". messages, cycles: int64, the delivered
+    messages and their cycles, sorted by (cycle, message).
     """
 
     reason: str
@@ -129,5 +127,5 @@ class Stop:
 
     @property
     def delivered(self) -> list[tuple[int, int]]:
-        """The same as pairs."""
+        """The deliveries as pairs (message, cycle)."""
         return list(zip(self.messages.tolist(), self.cycles.tolist(), strict=True))

@@ -1,13 +1,13 @@
-"""Records of the engine as numpy arrays: launches, what was noted of a packet, deliveries, waits."""
+"""Records of the engine as numpy arrays: launches, notes, deliveries, waits."""
 
 import numpy as np
 
 from libc.stdint cimport int64_t
 
 from pyxsim.core.latency.latency_records cimport MOST_TAGS, PARTS, StayRow, WaitEntry
-from pyxsim.core.state.sorting cimport sort_numbers
 from pyxsim.core.state.network_state cimport State
 from pyxsim.core.state.records cimport Arrival, Launch
+from pyxsim.core.state.sorting cimport sort_numbers
 
 from pyxsim.core.options import EVENTS
 
@@ -16,7 +16,7 @@ WAIT_COLUMNS = ("link", "victim", "culprit", "cause", "cycles", "packets")
 
 
 cdef object launches(State* s):
-    """Rows (cycle, link, vc, message, packet, flit), in order of (cycle, link)."""
+    """Rows (cycle, link, vc, message, packet, flit), sorted by (cycle, link)."""
     cdef int64_t i
     cdef Launch* entry
     rows = np.empty((s.trace.launch_count, 6), dtype=np.int64)
@@ -29,15 +29,16 @@ cdef object launches(State* s):
 
 
 cdef list notes(State* s):
-    """Rows (cycle, event, link, vc, flit) of the watched packet, in order of the cycle."""
+    """Rows (cycle, event, link, vc, flit) of the watched packet, sorted by cycle."""
     cdef int64_t i
-    rows = [(s.trace.notes[i].cycle, EVENTS[s.trace.notes[i].what], s.trace.notes[i].link, s.trace.notes[i].vc, s.trace.notes[i].flit)
+    rows = [(s.trace.notes[i].cycle, EVENTS[s.trace.notes[i].what], s.trace.notes[i].link, s.trace.notes[i].vc,
+            s.trace.notes[i].flit)
             for i in range(s.trace.note_count)]
     return sorted(rows, key=lambda row: row[0])
 
 
 cdef tuple take_delivered(State* s):
-    """What was delivered since this was last asked for, in order of (cycle, message): its numbers and cycles, int64."""
+    """Messages delivered since the last call, sorted by (cycle, message): their numbers and cycles, int64."""
     cdef int64_t i
     cdef int64_t begin = 0
     cdef int64_t count = 0 if s.config.recycling else s.arrivals.delivered_count
@@ -45,7 +46,7 @@ cdef tuple take_delivered(State* s):
     messages, cycles = np.empty(count, np.int64), np.empty(count, np.int64)
     cdef int64_t[::1] message = messages
     cdef int64_t[::1] cycle = cycles
-    # They come cycle by cycle, but for those of parts, which come part by part.
+    # They are in order of the cycle, except that those of partitions come partition by partition.
     for i in range(1, count + 1):
         if i == count or s.arrivals.delivered_at[i] != s.arrivals.delivered_at[begin]:
             sort_numbers(&s.arrivals.delivered[begin], i - begin)
@@ -61,7 +62,7 @@ cdef tuple take_delivered(State* s):
 
 
 cdef dict arrivals(State* s):
-    """Messages that have arrived since this was last asked for, in order of (last, serial)."""
+    """Messages that arrived since the last call, sorted by (last, serial)."""
     cdef int64_t i, part
     cdef Arrival* entry
     rows = np.empty((s.arrivals.record_count, len(ARRIVAL_COLUMNS) + PARTS), dtype=np.int64)
@@ -81,7 +82,7 @@ cdef dict arrivals(State* s):
 
 
 cdef dict waits(State* s):
-    """The table of waits, in order of link, victim, culprit and cause."""
+    """The table of waits, sorted by link, victim, culprit and cause."""
     cdef int64_t i, part
     cdef int64_t count = 0
     cdef WaitEntry* entry
@@ -104,7 +105,7 @@ cdef dict waits(State* s):
 
 
 cdef object splits(State* s):
-    """The parts of the latency of each message, in order of their numbers; -1: not delivered."""
+    """The parts of the latency of each message, by message number; -1 where it is not delivered."""
     cdef int64_t i, part
     rows = np.full((s.stats.messages_sent, PARTS), -1, dtype=np.int64)
     cdef int64_t[:, ::1] view = rows
@@ -116,7 +117,7 @@ cdef object splits(State* s):
 
 
 cdef object stays(State* s):
-    """Rows (message, packet, link, parts) in order of message and packet, and of its way."""
+    """Rows (message, packet, link, parts), sorted by message and packet, then along the route."""
     cdef int64_t i, part
     cdef StayRow* entry
     rows = np.empty((s.latency.log_count, 3 + PARTS), dtype=np.int64)

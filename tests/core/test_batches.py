@@ -68,7 +68,7 @@ def counted(engine: Engine, messages: int) -> dict[str, Any]:
 )
 def test_stages_are_the_routers_one_by_one(case: Case, rc: int, va: int, unit: bool, stops: list[int]) -> None:
     case = made_plain(case, rc, va, unit=unit)
-    engines = [engine_of(case, trace=False), engine_of(case, trace=False, by_masks=False)]
+    engines = [engine_of(case, trace=False), engine_of(case, trace=False, bitmask=False)]
     for stop in [*stops, FAR]:
         until = engines[0].now + stop
         assert len({run(engine, until) for engine in engines}) == 1
@@ -95,7 +95,7 @@ def test_more_routers_than_a_batch_has_under_load(vcs: int, depth: int, flits: i
         for a, b, t in zip(lane, goal, at, strict=True)
     ]
     case = Case(net, options(), messages)
-    engines = [engine_of(case, trace=False), engine_of(case, trace=False, by_masks=False)]
+    engines = [engine_of(case, trace=False), engine_of(case, trace=False, bitmask=False)]
     for until in (100, 101, 333, FAR):
         assert len({run(engine, until) for engine in engines}) == 1
         engines[0].check()

@@ -184,7 +184,7 @@ def test_a_run_may_be_cut_anywhere(case: Case, stops: list[int], window: int, sl
 @given(case=every_case, attribution=st.integers(0, 1))
 def test_the_switch_by_masks_does_what_the_one_with_all_options_does(case: Case, attribution: int) -> None:
     """And a run that is not traced does what a traced one does."""
-    plain = engine_of(case, attribution=attribution, by_masks=False)
+    plain = engine_of(case, attribution=attribution, bitmask=False)
     verdict = run(plain)
     for trace in (False, True):
         masked = engine_of(case, attribution=attribution, trace=trace)

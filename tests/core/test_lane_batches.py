@@ -98,7 +98,7 @@ def of_lanes(engine: Engine) -> dict[str, Any]:
 @settings(max_examples=part_of(120), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(case=cases(), cuts=st.lists(st.builds(Cut, st.integers(1, 30), st.booleans()), max_size=8))
 def test_stages_are_the_oracle_and_the_lanes_one_by_one(case: Case, cuts: list[Cut]) -> None:
-    engine, other = engine_of(case, trace=False), engine_of(case, trace=False, by_masks=False)
+    engine, other = engine_of(case, trace=False), engine_of(case, trace=False, bitmask=False)
     oracle = ReferenceEngine(case.net.routers, case.net.links(), case.net.routes(), case.options)
     for send in case.messages:
         oracle.send(*send)
@@ -135,7 +135,7 @@ def crowded(flits: int, s: Fraction, *, interleaved: bool) -> tuple[Case, int]:
 @pytest.mark.parametrize("flits", [1, 5])
 def test_more_lanes_than_a_batch_has(flits: int, interleaved: bool, s: Fraction) -> None:
     case, count = crowded(flits, s, interleaved=interleaved)
-    engine, other = engine_of(case, trace=False), engine_of(case, trace=False, by_masks=False)
+    engine, other = engine_of(case, trace=False), engine_of(case, trace=False, bitmask=False)
     for until in (1, 2, 50, 51, 52, 333, FAR):
         assert run(engine, until) == run(other, until)
         assert counts(engine, count) == counts(other, count)
@@ -148,7 +148,7 @@ def test_more_lanes_than_a_batch_has(flits: int, interleaved: bool, s: Fraction)
 @pytest.mark.parametrize("flits", [1, 5])
 def test_in_parts(flits: int, s: Fraction) -> None:
     case, count = crowded(flits, s, interleaved=False)
-    engine, other = engine_of(case, trace=False), engine_of(case, trace=False, by_masks=False)
+    engine, other = engine_of(case, trace=False), engine_of(case, trace=False, bitmask=False)
     engine.divide(np.arange(81) // 41)
     for until in (50, 333, FAR):
         assert run(engine, until, apart=True) == run(other, until)

@@ -1,4 +1,4 @@
-"""What was counted in each cycle: see counter_log.pyx."""
+"""The counter log: see counter_log.pyx."""
 
 from libc.stdint cimport int64_t, uint64_t
 
@@ -12,4 +12,6 @@ cdef void start_log(State* s) noexcept nogil
 cdef void stop_log(State* s) noexcept nogil
 cdef void log_cycle(State* s) noexcept nogil
 cdef uint64_t* logged_bits(State* s, int64_t cycle) noexcept nogil
-cdef void totals_at_cycles(State* s, JumpPlan* plan, int64_t* cycles, int64_t* order, int64_t count, int64_t* rows) noexcept nogil
+cdef void totals_at_cycles(
+    State* s, JumpPlan* plan, int64_t* cycles, int64_t* order, int64_t count, int64_t* rows
+) noexcept nogil

@@ -1,17 +1,25 @@
-"""What is counted on each network link in each cycle of a period: where windows end in a jump, their totals follow.
+"""The counter log: what each cycle of a period adds on each network link. It yields the totals at the ends of windows
+inside a jump.
 
-A counter of a link grows by one in a cycle, or not at all; so a cycle is a bit for each of them.
+A counter of a link grows by at most one per cycle, so a cycle is one bit per counter.
 """
 
 from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
+from pyxsim.core.fast_forward.detector_state cimport COUNTS, CounterLog, PeriodDetector
+from pyxsim.core.router.stall_counters cimport (
+    ARBITRATION_BITS,
+    COUNT_MOST,
+    CREDIT_BITS,
+    SERIAL_BITS,
+    count_sleeping_stalls,
+    settle_counters,
+)
 from pyxsim.core.state.bits cimport lowest
-from pyxsim.core.fast_forward.detector_state cimport COUNTS, PeriodDetector, CounterLog
 from pyxsim.core.state.network_state cimport grow_array
 from pyxsim.core.state.records cimport NONE, Link
-from pyxsim.core.router.stall_counters cimport ARBITRATION_BITS, COUNT_MOST, CREDIT_BITS, SERIAL_BITS, count_sleeping_stalls, settle_counters
 
 
 cdef enum:
@@ -19,16 +27,16 @@ cdef enum:
 
 
 cdef int64_t words_per_cycle(State* s) noexcept nogil:
-    """Words of a cycle: each counter of all links begins with a new one."""
+    """Words per cycle: each counter starts a new word."""
     return (<int64_t> s.links.network + 63) // 64 * COUNTS
 
 
 cdef bint log_row(State* s, uint64_t* bits) noexcept nogil:
-    """What the counters have grown by since the last time. Tells whether that was more than a bit anywhere."""
+    """Log what the counters have grown by. Return whether any grew by more than one."""
     cdef int64_t words = (s.links.network + 63) // 64
     cdef int64_t* row = s.detector.totals
     cdef int64_t i, flits, credit, vc, arbitration, serial, all_of
-    cdef uint64_t small   # of all stalls the last ones: they are not added up for each cycle
+    cdef uint64_t small   # recent stalls that are not yet flushed to the link
     cdef uint64_t* at
     cdef Link* link
     cdef int64_t most = 0
@@ -66,7 +74,7 @@ cdef void stop_log(State* s) noexcept nogil:
 
 
 cdef void start_log(State* s) noexcept nogil:
-    """From this cycle on."""
+    """Log from this cycle on."""
     cdef PeriodDetector* o = s.detector
     if not log_has_room(s, 0):
         return
@@ -80,7 +88,7 @@ cdef bint log_fits(State* s, int64_t cycles) noexcept nogil:
 
 
 cdef bint log_has_room(State* s, int64_t cycles) noexcept nogil:
-    """For one more."""
+    """Make room for one more cycle."""
     cdef CounterLog* tape = &s.detector.log
     cdef int64_t need = (cycles + 1) * words_per_cycle(s)
     cdef int64_t room = min(2 * need + 1024, MOST_WORDS)
@@ -96,7 +104,7 @@ cdef bint log_has_room(State* s, int64_t cycles) noexcept nogil:
 
 
 cdef void log_cycle(State* s) noexcept nogil:
-    """A cycle is about to be visited: what was counted in the one before?"""
+    """Before a cycle: log what the previous one counted."""
     cdef PeriodDetector* o = s.detector
     cdef int64_t count = o.log.count
     if o.log.first == NONE or s.now < o.sample_due:
@@ -110,7 +118,7 @@ cdef void log_cycle(State* s) noexcept nogil:
 
 
 cdef uint64_t* logged_bits(State* s, int64_t cycle) noexcept nogil:
-    """What was noted from a cycle on, up to now; NULL: nobody noted that."""
+    """The log from a cycle up to now; NULL if incomplete."""
     cdef CounterLog* tape = &s.detector.log
     if tape.first == NONE or cycle < tape.first or tape.first + tape.count != s.now:
         return NULL
@@ -130,7 +138,7 @@ cdef void add_cycle(State* s, uint64_t* bits, int64_t* sums) noexcept nogil:
 
 
 cdef void sum_period(State* s, JumpPlan* plan) noexcept nogil:
-    """What a period of the plan counts, and what was counted up to the beginning of the one at hand."""
+    """Sum up what a period of the plan counts, and the totals at the beginning of the current one."""
     cdef PeriodDetector* o = s.detector
     cdef int64_t count = s.links.network
     cdef int64_t i
@@ -150,14 +158,16 @@ cdef void sum_period(State* s, JumpPlan* plan) noexcept nogil:
     plan.summed = True
 
 
-cdef void totals_at_cycles(State* s, JumpPlan* plan, int64_t* cycles, int64_t* order, int64_t count, int64_t* rows) noexcept nogil:
-    """The totals at the beginning of some cycles of what is passed over: `rows`, int64[count, COUNTS, network links].
+cdef void totals_at_cycles(
+    State* s, JumpPlan* plan, int64_t* cycles, int64_t* order, int64_t count, int64_t* rows
+) noexcept nogil:
+    """Totals at the beginning of some cycles inside a jump: `rows`, int64[count, COUNTS, network links].
 
-    `order`: of the cycles by their place in the period. The last one may be the end.
+    `order`: sorts the cycles by their offset in the period. The last one may be the end.
     """
     cdef PeriodDetector* o = s.detector
     cdef int64_t size = COUNTS * <int64_t> s.links.network
-    cdef int64_t* sums = <int64_t*> calloc(size + 1, sizeof(int64_t))   # up to the place at hand
+    cdef int64_t* sums = <int64_t*> calloc(size + 1, sizeof(int64_t))   # up to the current offset
     cdef int64_t* row
     cdef int64_t i, k, cycle, rounds
     cdef int64_t at = 0

@@ -1,4 +1,4 @@
-"""What a walk through the state does with a field: see visit_state.pyx for the words."""
+"""What the state visitor does with one field: see visit_state.pyx for the kinds of fields."""
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 
@@ -8,26 +8,27 @@ from pyxsim.core.state.records cimport Packet
 
 
 cdef enum VisitMode:
-    RECORD    # write a picture
-    COMPARE   # is the state that of the picture?
-    ADVANCE   # let so many periods pass
+    RECORD    # write a snapshot
+    COMPARE   # compare the state with a snapshot
+    ADVANCE   # advance the state by whole periods
 
 
 cdef struct Visitor:
     VisitMode mode
     bint differs
-    bint allow_similar            # COMPARE: other messages than those of the picture will do, if they are like them
+    # COMPARE: messages other than those of the snapshot are accepted if they are interchangeable
+    bint allow_similar
     StateSnapshot* snapshot
-    int64_t position            # in picture.same
-    int64_t counted          # in picture.counts, or deltas
-    int64_t* deltas          # of the counters: found by COMPARE, used by ADVANCE
+    int64_t position          # in snapshot.same
+    int64_t counted           # in snapshot.counts, or deltas
+    int64_t* deltas           # of the counters: computed by COMPARE, used by ADVANCE
     int64_t deltas_room
-    int64_t periods, cycles  # ADVANCE
-    int64_t max_periods             # COMPARE: periods that every message can go on like this; -1: this was not one
-    int32_t stuck            # COMPARE: a message has packets inside, and opened none
-    bint grows               # COMPARE: what is waited for since a run began becomes more in every period
-    int64_t latest_fixed              # COMPARE: the latest clock that stands
-    int64_t earliest_moving            # COMPARE: the earliest one that goes, when the picture was taken
+    int64_t periods, cycles   # ADVANCE
+    int64_t max_periods       # COMPARE: periods for which every message can continue; -1: this was not one
+    int32_t stuck             # COMPARE: a message has packets inside and opened none
+    bint grows                # COMPARE: waits since the beginning of a run grow with every period
+    int64_t latest_fixed      # COMPARE: the latest clock that stands still
+    int64_t earliest_moving   # COMPARE: the earliest clock that moves, at the snapshot
 
 
 cdef bint word_room(State* s, Visitor* w, int64_t words) noexcept nogil
@@ -36,7 +37,7 @@ cdef void visit_equal_bytes(State* s, Visitor* w, void* begin, int64_t size) noe
 
 
 cdef inline int64_t pack(int64_t low, int64_t high) noexcept nogil:
-    """Two numbers of 32 bits as one."""
+    """Pack two 32-bit numbers into one."""
     return <int64_t> (<uint64_t> <uint32_t> low | (<uint64_t> <uint32_t> high << 32))
 
 
@@ -51,7 +52,7 @@ cdef inline void visit_equal(State* s, Visitor* w, int64_t value) noexcept nogil
 
 
 cdef inline void visit_deadline(State* s, Visitor* w, int64_t* field, int64_t unit) noexcept nogil:
-    """A time in units of 1 / `unit_rate` cycles. That it is past is all that matters once it is."""
+    """A time in units of 1 / `unit` cycles that no longer matters once it is past."""
     if w.mode == ADVANCE:
         field[0] += w.cycles * unit
     else:
@@ -66,7 +67,7 @@ cdef inline void visit_time(State* s, Visitor* w, int64_t* field, int64_t unit) 
 
 
 cdef inline int64_t visit_counter(State* s, Visitor* w, int64_t value) noexcept nogil:
-    """The value of a counter, after it was told: what it becomes."""
+    """Visit a counter; return its new value."""
     if w.mode == ADVANCE:
         value += w.periods * w.deltas[w.counted] if w.periods else 0
     elif not counter_room(s, w):
@@ -91,12 +92,12 @@ cdef inline void visit_count32(State* s, Visitor* w, int32_t* field) noexcept no
 
 
 cdef inline int64_t last_growth(Visitor* w) noexcept nogil:
-    """COMPARE: what the counter that was met last has grown by."""
+    """COMPARE: growth of the counter visited last."""
     return w.deltas[w.counted - 1] if w.counted else 0
 
 
 cdef inline void visit_clock(State* s, Visitor* w, int64_t* field) noexcept nogil:
-    """A cycle that goes with time or stands still: all that go must be later than all that stand."""
+    """A cycle that moves with time or stands still; all that move must be later than all that stand still."""
     cdef int64_t grown
     visit_count(s, w, field)
     if w.mode == COMPARE and not w.differs:
@@ -110,6 +111,6 @@ cdef inline void visit_clock(State* s, Visitor* w, int64_t* field) noexcept nogi
 
 
 cdef inline void visit_packet_identity(State* s, Visitor* w, int32_t packet) noexcept nogil:
-    """Which packet stands here?"""
+    """Visit the identity of a packet: its message, and its number relative to the next one opened."""
     cdef Packet* p = &s.pools.packets[packet]
     visit_equal(s, w, pack(s.detector.order[p.message], p.number - s.pools.messages[p.message].opened))

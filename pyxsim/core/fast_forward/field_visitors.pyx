@@ -1,4 +1,4 @@
-"""Where the words of a picture are kept: see field_visitors.pxd."""
+"""Storage of a state snapshot: see field_visitors.pxd."""
 
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memcpy
@@ -7,7 +7,7 @@ from pyxsim.core.state.network_state cimport grow_array
 
 
 cdef bint word_room(State* s, Visitor* w, int64_t words) noexcept nogil:
-    """RECORD: room for so many more words. COMPARE: are there so many?"""
+    """RECORD: make room for more words. COMPARE: check that the snapshot has as many."""
     cdef StateSnapshot* p = w.snapshot
     cdef int64_t room
     if w.mode == COMPARE:

@@ -1,4 +1,4 @@
-"""Fast-forward for Python: see jump_control.pyx."""
+"""Fast-forward as the engine calls it: see jump_control.pyx."""
 
 from libc.stdint cimport int64_t
 

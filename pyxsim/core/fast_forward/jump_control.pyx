@@ -1,17 +1,17 @@
-"""Fast-forward as Python asks for it: where it is looked for, and what there is to be done with a period."""
+"""Fast-forward as the engine calls it: enable the search, report a possible jump, perform it."""
 
 import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from pyxsim.core.fast_forward.period_detector cimport perform_jump, create_detector
 from pyxsim.core.fast_forward.counter_log cimport stop_log, totals_at_cycles
+from pyxsim.core.fast_forward.period_detector cimport create_detector, perform_jump
 
 from pyxsim.core.state.record_dtypes import COPIED, COUNTERS, COMPARED_ARRAYS
 
 
 cdef int look_for_periods(State* s, dict arrays, dict records, int64_t until, int64_t window) except -1:
-    """In the cycles before `until`, if that is to come; not where every step is told. `window`: as in run."""
+    """Search for periods before cycle `until`; not where every event is recorded. `window`: as in `Engine.run`."""
     cdef int32_t i
     cdef uint8_t[::1] view
     if s.config.tracing or s.trace.watch_serial >= 0 or s.config.attribution > 1:
@@ -39,19 +39,20 @@ cdef int64_t end_of_jump(State* s) noexcept:
 
 cdef object totals_ahead(State* s, object cycles, int links):
     """The totals at the beginning of some cycles up to the end of the jump."""
-    wanted = np.asarray(cycles, dtype=np.int64)
-    found = np.zeros((len(wanted), len(COUNTERS), s.links.network), np.int64)
-    if not len(wanted) or not links:
-        return found[:, :, :links]
-    if not s.now <= wanted.min() <= wanted.max() <= end_of_jump(s) or s.detector.plan.bits == NULL:
+    requested = np.asarray(cycles, dtype=np.int64)
+    totals = np.zeros((len(requested), len(COUNTERS), s.links.network), np.int64)
+    if not len(requested) or not links:
+        return totals[:, :, :links]
+    if not s.now <= requested.min() <= requested.max() <= end_of_jump(s) or s.detector.plan.bits == NULL:
         raise ValueError("no jump leads through these cycles, or nobody asked for what is counted on the way")
-    cdef int64_t[::1] when = np.ascontiguousarray(wanted)
-    cdef int64_t[::1] order = np.argsort((s.detector.plan.offset + wanted - s.now) % s.detector.plan.period).astype(np.int64)
-    cdef int64_t[:, :, ::1] rows = found
+    cdef int64_t[::1] when = np.ascontiguousarray(requested)
+    offsets = (s.detector.plan.offset + requested - s.now) % s.detector.plan.period
+    cdef int64_t[::1] order = np.argsort(offsets).astype(np.int64)
+    cdef int64_t[:, :, ::1] rows = totals
     totals_at_cycles(s, &s.detector.plan, &when[0], &order[0], when.shape[0], &rows[0, 0, 0])
     if s.failed:
         raise MemoryError("the network's state does not fit into memory")
-    return found[:, :, :links]
+    return totals[:, :, :links]
 
 
 cdef int skip_ahead(State* s) except -1:

@@ -1,4 +1,4 @@
-"""Periods that were proved, and are remembered: see known_periods.pyx."""
+"""Known periods: see known_periods.pyx."""
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 

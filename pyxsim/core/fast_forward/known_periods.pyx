@@ -1,36 +1,45 @@
-"""Periods that were proved, remembered as loops: pictures of the state on the way, and what is counted between them.
+"""Known periods: proved periods, with snapshots on the way and what is counted between them.
 
-A state that is that of a picture will go through those after it, round and round, until a message comes or ends. That
-need not be the stretch of a run in which the loop was found, nor have the same messages: only ones that are like them,
-each in the place of one. So a later step of a collective that comes upon a known loop has its period proved already,
-and a jump may end at any picture: the records are put back as they were copied there, times and messages exchanged.
+A state that equals one of these snapshots passes through the later ones, again and again, until a message comes or
+ends. That may be a later stretch of the run with other messages, if they are interchangeable one by one. So a later
+step of a collective that reaches a known period needs no new proof, and a jump may end at any snapshot: the records are
+restored from their copy, with today's times and messages.
 
-Places in a loop are cycles from its beginning. What is counted up to a place in its `rounds`-th round is that of the
-whole rounds, and that up to the place in the first. The latency of a packet is the time from the start of its message,
-so what is remembered are the sums of places at which packets were delivered.
+Offsets are cycles from the beginning of the period. Counts up to an offset in round `rounds` are those of the whole
+rounds plus those up to the offset in the first one. The latency of a packet counts from the start of its message, so
+sums of the offsets of deliveries are kept.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
+from pyxsim.core.fast_forward.counter_log cimport words_per_cycle
+from pyxsim.core.fast_forward.detector_state cimport (
+    COUNTS,
+    MOST_PERIODS,
+    MOST_SNAPSHOTS,
+    JumpPlan,
+    MessageEntry,
+    NetworkTotals,
+    PeriodDetector,
+)
+from pyxsim.core.fast_forward.field_visitors cimport ADVANCE, Visitor
 from pyxsim.core.fast_forward.snapshot_copy cimport copy_cost, restore_records
-from pyxsim.core.fast_forward.detector_state cimport COUNTS, MOST_PERIODS, MOST_SNAPSHOTS, MessageEntry, PeriodDetector, JumpPlan, NetworkTotals
 from pyxsim.core.fast_forward.visit_state cimport visit_state
+from pyxsim.core.router.stall_counters cimport settle_counters
 from pyxsim.core.state.network_state cimport grow_array
 from pyxsim.core.state.records cimport Link, Message, Packet
-from pyxsim.core.router.stall_counters cimport settle_counters
-from pyxsim.core.fast_forward.counter_log cimport words_per_cycle
-from pyxsim.core.fast_forward.field_visitors cimport ADVANCE, Visitor
 
 
 cdef enum:
-    MOST_KEPT = 1 << 23      # words of all loops: 64 MiB
-    ON_THE_WAY = 12          # pictures of a loop, about
+    MOST_KEPT = 1 << 23      # words of all known periods: 64 MiB
+    ON_THE_WAY = 12          # snapshots of a known period, about
 
 
 cdef int32_t periods_kept(State* s) noexcept nogil:
-    """How many loops fit into the memory that is for them. None with attribution: its books go on without an end."""
+    """The number of known periods that fit into their memory. None with attribution, whose records grow without bound.
+    """
     cdef int64_t words = (s.detector.snapshot_words + copy_cost(s)) * ON_THE_WAY
     return <int32_t> min(MOST_KEPT // words, MOST_PERIODS) if not s.config.attribution else 0
 
@@ -38,7 +47,7 @@ cdef int32_t periods_kept(State* s) noexcept nogil:
 # --- what is counted ------------------------------------------------------------------------------------------------
 
 cdef void record_counts(State* s, StateSnapshot* p) noexcept nogil:
-    """Whose messages the last walk met, and what was counted so far. The counters are settled."""
+    """Record the messages of the last visit and all counters, which must be settled."""
     cdef PeriodDetector* o = s.detector
     cdef Message* m
     cdef int64_t* row
@@ -62,33 +71,39 @@ cdef void record_counts(State* s, StateSnapshot* p) noexcept nogil:
         row[0], row[1], row[2] = s.links.link[i].flits, s.links.link[i].stall_credit, s.links.link[i].stall_vc
         row[3], row[4] = s.links.link[i].stall_arbitration, s.links.link[i].stall_serial
     p.cycle = s.now
-    p.sums.visits, p.sums.packets, p.sums.flits = s.stats.router_visits, s.stats.packets_delivered, s.stats.flits_delivered
-    p.sums.latency, p.sums.network_latency, p.sums.hops = s.stats.latency_sum, s.stats.network_latency_sum, s.stats.hops_sum
+    p.sums.visits = s.stats.router_visits
+    p.sums.packets = s.stats.packets_delivered
+    p.sums.flits = s.stats.flits_delivered
+    p.sums.latency = s.stats.latency_sum
+    p.sums.network_latency = s.stats.network_latency_sum
+    p.sums.hops = s.stats.hops_sum
 
 
 cdef int64_t delivery_cycle_sum(State* s, StateSnapshot* p) noexcept nogil:
-    """The cycles in which packets of its messages were delivered, summed, but for a constant."""
-    cdef int64_t found = p.sums.latency
+    """The sum of the cycles in which packets of these messages were delivered, up to a constant."""
+    cdef int64_t total = p.sums.latency
     cdef int32_t i
     for i in range(p.message_count):
-        found += p.messages[i].delivered * s.pools.messages[p.messages[i].message].at
-    return found
+        total += p.messages[i].delivered * s.pools.messages[p.messages[i].message].at
+    return total
 
 
-cdef inline int64_t counted_over(int64_t rounds, int64_t begin, int64_t end, int64_t start, int64_t goal) noexcept nogil:
-    """What a counter becomes more from one place to another, so many rounds later."""
+cdef inline int64_t counted_over(
+    int64_t rounds, int64_t begin, int64_t end, int64_t start, int64_t goal
+) noexcept nogil:
+    """Growth of a counter from one offset to another, `rounds` rounds later."""
     return rounds * (end - begin) + goal - start
 
 
 # --- loops ----------------------------------------------------------------------------------------------------------
 
 cdef KnownPeriod* remember_period(State* s, int32_t base, uint64_t* bits) noexcept nogil:
-    """The state is that of a picture again, and the pictures since then are taken over into a loop."""
+    """The state equals a snapshot again: keep the snapshots since then as a known period."""
     cdef PeriodDetector* o = s.detector
     cdef KnownPeriod* loop = &o.known[0]
     cdef StateSnapshot* p
     cdef StateSnapshot other
-    cdef int64_t words, known
+    cdef int64_t words, base_sum
     cdef int32_t i
     for i in range(1, min(periods_kept(s), MOST_PERIODS)):
         if o.known[i].used < loop.used:
@@ -105,12 +120,14 @@ cdef KnownPeriod* remember_period(State* s, int32_t base, uint64_t* bits) noexce
     if s.failed:
         loop.count = 0
         return loop
-    known = delivery_cycle_sum(s, &loop.snapshot[0])
+    base_sum = delivery_cycle_sum(s, &loop.snapshot[0])
     for i in range(loop.count):
         p = &loop.snapshot[i]
-        p.delivery_offsets = delivery_cycle_sum(s, p) - known - loop.begin * (p.sums.packets - loop.snapshot[0].sums.packets)
+        p.delivery_offsets = (
+            delivery_cycle_sum(s, p) - base_sum - loop.begin * (p.sums.packets - loop.snapshot[0].sums.packets)
+        )
     loop.packets = loop.end.sums.packets - loop.snapshot[0].sums.packets
-    loop.end.delivery_offsets = delivery_cycle_sum(s, &loop.end) - known - loop.begin * loop.packets
+    loop.end.delivery_offsets = delivery_cycle_sum(s, &loop.end) - base_sum - loop.begin * loop.packets
     words = loop.period * words_per_cycle(s) if bits != NULL else 0
     if words > loop.bits_room:
         loop.bits = <uint64_t*> grow_array(s, loop.bits, words, sizeof(uint64_t))
@@ -124,14 +141,15 @@ cdef KnownPeriod* remember_period(State* s, int32_t base, uint64_t* bits) noexce
 
 
 cdef void number_messages(State* s, KnownPeriod* loop) noexcept nogil:
-    """The messages of its pictures, by their numbers in the first."""
+    """Number the messages by their position in the first snapshot."""
     cdef int32_t i
     for i in range(loop.snapshot[0].message_count):
         s.detector.order[loop.snapshot[0].messages[i].message] = i
 
 
 cdef bint plan_known_period_jump(State* s, KnownPeriod* loop, int32_t start, int64_t limit) noexcept nogil:
-    """The state is that of a picture: how far may it go, at most to cycle `limit`? The last walk met its messages."""
+    """The state equals a snapshot: plan the longest jump, at most to cycle `limit`. Uses the messages of the last
+    visit."""
     cdef PeriodDetector* o = s.detector
     cdef JumpPlan* plan = &o.plan
     cdef StateSnapshot* first = &loop.snapshot[0]
@@ -140,7 +158,7 @@ cdef bint plan_known_period_jump(State* s, KnownPeriod* loop, int32_t start, int
     cdef int64_t place = begin.cycle - loop.begin
     cdef int64_t rounds, opens, left, end
     cdef int32_t goal, i, member
-    # Packets that each message may open from the beginning of the loop on: its last two stay outside.
+    # Packets that each message may open from the beginning of the period on; its last two are excluded.
     cdef int64_t* most = <int64_t*> malloc((first.message_count + 1) * sizeof(int64_t))
     plan.end = 0
     if most == NULL:
@@ -172,7 +190,7 @@ cdef bint plan_known_period_jump(State* s, KnownPeriod* loop, int32_t start, int
 
 
 cdef void jump_along_known_period(State* s) noexcept nogil:
-    """Carry out the plan: time passes, and everything is as it is at the goal."""
+    """Perform the planned jump: advance time, restore the goal snapshot, exchange messages."""
     cdef PeriodDetector* o = s.detector
     cdef JumpPlan* plan = &o.plan
     cdef KnownPeriod* loop = plan.loop
@@ -227,12 +245,13 @@ cdef void add_totals(State* s, JumpPlan* plan) noexcept nogil:
     s.stats.router_visits += counted_over(n, a.visits, b.visits, c.visits, d.visits)
     s.stats.packets_delivered += counted_over(n, a.packets, b.packets, c.packets, d.packets)
     s.stats.flits_delivered += counted_over(n, a.flits, b.flits, c.flits, d.flits)
-    s.stats.network_latency_sum += counted_over(n, a.network_latency, b.network_latency, c.network_latency, d.network_latency)
+    s.stats.network_latency_sum += counted_over(n, a.network_latency, b.network_latency, c.network_latency,
+            d.network_latency)
     s.stats.hops_sum += counted_over(n, a.hops, b.hops, c.hops, d.hops)
 
 
 cdef int64_t delivery_offset_sum(JumpPlan* plan) noexcept nogil:
-    """The cycles from now on after which packets are delivered, summed."""
+    """The sum of the cycles from now on after which packets are delivered."""
     cdef KnownPeriod* loop = plan.loop
     cdef StateSnapshot* start = &loop.snapshot[plan.start]
     cdef StateSnapshot* goal = &loop.snapshot[plan.goal]
@@ -245,9 +264,9 @@ cdef int64_t delivery_offset_sum(JumpPlan* plan) noexcept nogil:
 
 
 cdef bint transfer_packets(State* s, JumpPlan* plan) noexcept nogil:
-    """The messages at hand have opened and delivered what those of the loop have; these tell how many they are behind.
+    """Advance the messages by what those of the period open and deliver.
 
-    `heir` of a member is the message in its place, and `ahead` by how much its packets have higher numbers.
+    `successor` of an entry is the message in its place, `number_offset` what to add to the numbers of its packets.
     """
     cdef PeriodDetector* o = s.detector
     cdef KnownPeriod* loop = plan.loop
@@ -280,13 +299,13 @@ cdef bint transfer_packets(State* s, JumpPlan* plan) noexcept nogil:
         m.hops += counted_over(n, first[member].hops, last[member].hops, was.hops, will.hops)
         will.successor = o.messages[place[member]].message
         will.number_offset = m.opened - will.opened
-        o.order[will.message] = i    # from now on: in the goal
+        o.order[will.message] = i    # from now on: position in the goal snapshot
     free(place)
     return True
 
 
 cdef void rename_packets(State* s, StateSnapshot* goal) noexcept nogil:
-    """Packets become those of the messages at hand; unused records, too, which does no harm."""
+    """Assign packets to today's messages; unused records, too, which is harmless."""
     cdef PeriodDetector* o = s.detector
     cdef Packet* p
     cdef MessageEntry* was

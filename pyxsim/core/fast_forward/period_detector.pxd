@@ -1,4 +1,4 @@
-"""Periods of a network: see period_detector.pyx."""
+"""The period detector: see period_detector.pyx."""
 
 from libc.stdint cimport int32_t, int64_t
 

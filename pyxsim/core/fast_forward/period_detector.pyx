@@ -1,52 +1,72 @@
-"""Exact fast-forward (docs/fast_forward.md): the network notices that its state is that of some cycles ago.
+"""Exact fast-forward (docs/fast_forward.md): detect that the state of the network repeats, and jump over whole periods.
 
-What decides, seen from `now`, is compared as a whole with a picture of it: where all is equal, the same will happen
-again, as nothing else decides. Pictures are dear, so they are taken when 128, 192, 288, ... cycles have passed without
-a message that comes or goes; and comparisons are, so they are only made where a few of the entries of the calendar of
-the last 64 cycles were those of 64 cycles before a picture. That is a hint and need not be right. The words written and
-compared are bounded by the flits that were sent meanwhile, so that a network which never repeats itself loses nothing
-to speak of.
+The deciding state, relative to `now`, is compared as a whole with a snapshot; if they are equal the same follows again,
+as nothing else decides. Snapshots and comparisons are expensive. So snapshots are taken 128, 192, 288, ... cycles after
+the last message that came or ended, and comparisons are made only where a hash of some calendar entries of the last 64
+cycles equals that of the snapshot. The hash is only a hint. Words written and compared are bounded by the flits sent,
+so that a network that never repeats loses almost nothing.
 
-Once a period is known, more pictures are taken on the way through the next one, with a copy of all records: what is
-proved then is a loop (known_periods.pyx), which is known again when a later state comes upon it.
+Once a period is known, more snapshots are taken on the way through the next one, with a copy of all records. What is
+proved then is a known period (known_periods.pyx), which later states may reach again.
 """
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
-from pyxsim.core.state.bits cimport set_bit
-from pyxsim.core.fast_forward.snapshot_copy cimport copy_records, copy_cost
-from pyxsim.core.router.random_draws cimport GOLDEN
-from pyxsim.core.router.interface cimport next_start_cycle
-from pyxsim.core.fast_forward.known_periods cimport free_known_periods, free_snapshot, jump_along_known_period, remember_period, periods_kept, record_counts, plan_known_period_jump
-from pyxsim.core.fast_path.vc_masks cimport rebuild_masks
-from pyxsim.core.fast_forward.detector_state cimport COUNTS, MOST_PERIODS, MOST_SNAPSHOTS, RATES, ArrayBlock, KnownPeriod, PeriodDetector, StateSnapshot, JumpPlan
-from pyxsim.core.fast_forward.visit_state cimport visit_state
-from pyxsim.core.state.records cimport KINDS, NONE, CalendarSlot
-from pyxsim.core.router.stall_counters cimport settle_counters
-from pyxsim.core.fast_forward.counter_log cimport logged_bits, log_cycle, start_log, stop_log, log_fits
+from pyxsim.core.fast_forward.counter_log cimport log_cycle, log_fits, logged_bits, start_log, stop_log
+from pyxsim.core.fast_forward.detector_state cimport (
+    COUNTS,
+    MOST_PERIODS,
+    MOST_SNAPSHOTS,
+    RATES,
+    ArrayBlock,
+    JumpPlan,
+    KnownPeriod,
+    PeriodDetector,
+    StateSnapshot,
+)
 from pyxsim.core.fast_forward.field_visitors cimport ADVANCE, COMPARE, RECORD, Visitor
+from pyxsim.core.fast_forward.known_periods cimport (
+    free_known_periods,
+    free_snapshot,
+    jump_along_known_period,
+    periods_kept,
+    plan_known_period_jump,
+    record_counts,
+    remember_period,
+)
+from pyxsim.core.fast_forward.snapshot_copy cimport copy_cost, copy_records
+from pyxsim.core.fast_forward.visit_state cimport visit_state
+from pyxsim.core.fast_path.vc_masks cimport rebuild_masks
+from pyxsim.core.router.interface cimport next_start_cycle
+from pyxsim.core.router.random_draws cimport GOLDEN
+from pyxsim.core.router.stall_counters cimport settle_counters
+from pyxsim.core.state.bits cimport set_bit
+from pyxsim.core.state.records cimport KINDS, NONE, CalendarSlot
 
 
 cdef enum:
-    HASHED = 64              # cycles that the bits of a hash remember
+    HASHED = 64              # cycles that a hash covers
     FIRST_AGE = 2 * HASHED
-    WORDS_PER_VC = 12        # about, of a picture
+    WORDS_PER_VC = 12        # of a snapshot, about
     WORDS_AT_FIRST = 1 << 19
     VISITS_PER_WORD = 8      # a word takes some 3 ns, a visit at least 50
-    COPIED_AS_ONE = 8        # words that are copied in the time in which one is met
-    ON_THE_WAY = 8           # pictures of a loop
-    LATE_SNAPSHOTS = 12           # of all pictures, those that are taken later and later
+    COPIED_AS_ONE = 8        # words copied in the time of one visited
+    ON_THE_WAY = 8           # snapshots of a known period
+    LATE_SNAPSHOTS = 12           # of all snapshots, those taken at growing distances
 
 
 cdef bint comparison_affordable(State* s, int64_t walks) noexcept nogil:
-    """Another comparison with a picture. Who takes one wants to compare it, too."""
-    return s.detector.words_spent + walks * s.detector.snapshot_words <= WORDS_AT_FIRST + s.stats.router_visits // VISITS_PER_WORD
+    """May `visits` more comparisons be made? A snapshot needs the budget for its comparison, too."""
+    return (
+        s.detector.words_spent + walks * s.detector.snapshot_words <= WORDS_AT_FIRST
+        + s.stats.router_visits // VISITS_PER_WORD
+    )
 
 
 cdef uint64_t fingerprint(State* s) noexcept nogil:
-    """Of a few of the entries of this cycle."""
+    """A hash of some of this cycle's entries."""
     cdef CalendarSlot* slot = &s.calendar.slots[s.now & s.calendar.slot_mask]
     cdef uint64_t sum = 0
     cdef int32_t* events
@@ -64,7 +84,7 @@ cdef uint64_t fingerprint(State* s) noexcept nogil:
 
 
 cdef void reset_detector(State* s) noexcept nogil:
-    """What comes now has nothing to do with what was."""
+    """Forget all snapshots: what comes now is not related to what was."""
     cdef PeriodDetector* o = s.detector
     o.age = 0
     o.snapshot_due = FIRST_AGE
@@ -100,11 +120,12 @@ cdef void take_snapshot(State* s) noexcept nogil:
 
 
 cdef void take_due_snapshot(State* s) noexcept nogil:
-    """A picture that is due."""
+    """Take a snapshot that is due."""
     cdef PeriodDetector* o = s.detector
     cdef int64_t step = o.snapshot_due >> 1
     take_snapshot(s)
-    if o.period and o.snapshot_count < MOST_SNAPSHOTS - LATE_SNAPSHOTS:   # on the way through a period that is like the last one
+    # on the way through a period similar to the last one
+    if o.period and o.snapshot_count < MOST_SNAPSHOTS - LATE_SNAPSHOTS:
         step = min(step, max(o.period // ON_THE_WAY, HASHED))
     o.snapshot_due += step
     if o.snapshot_count == 1:
@@ -112,8 +133,8 @@ cdef void take_due_snapshot(State* s) noexcept nogil:
 
 
 cdef void begin_log(State* s) noexcept nogil:
-    """Where windows end in a period is known only when that is proved, but most are as long as those before. A cycle
-    that is noted takes a seventh more: not more of them than were skipped."""
+    """Which windows end in a period is known only once it is proved, but most periods are as long as the last one. A
+    logged cycle costs a seventh more: log at most as many as were skipped."""
     cdef PeriodDetector* o = s.detector
     if o.period and o.window and o.logged_cycles <= o.skipped:
         start_log(s)
@@ -135,14 +156,14 @@ cdef bint compare_with_snapshot(State* s, Visitor* w, StateSnapshot* p, bint any
 
 
 cdef bint matches_snapshot(State* s, int32_t number) noexcept nogil:
-    """Is the state that of a picture since the last disturbance, so that a period is proved, and may it be skipped?"""
+    """Does the state equal a snapshot since the last disturbance, which proves a period, and can it be skipped?"""
     cdef PeriodDetector* o = s.detector
     cdef StateSnapshot* p = &o.snapshot[number]
     cdef Visitor w
     if not compare_with_snapshot(s, &w, p, False) or w.latest_fixed > w.earliest_moving:
         return False
     if w.max_periods == INT64_MAX or w.max_periods < 0 or w.stuck:
-        return False   # nothing is sent; or a message ends; or some packets stand still, which is for the watchdog
+        return False   # nothing is sent; or a message ends; or some packets are stuck, which is for the watchdog
     o.period = s.now - p.cycle
     o.latency_growth = s.stats.latency_sum - p.sums.latency
     o.packet_growth = s.stats.packets_delivered - p.sums.packets
@@ -150,7 +171,7 @@ cdef bint matches_snapshot(State* s, int32_t number) noexcept nogil:
 
 
 cdef bint matches_known_period(State* s) noexcept nogil:
-    """Has the state been met in a loop, and may one go round there?"""
+    """Does the state equal a snapshot of a known period, and can a jump start there?"""
     cdef PeriodDetector* o = s.detector
     cdef KnownPeriod* loop
     cdef Visitor w
@@ -158,7 +179,10 @@ cdef bint matches_known_period(State* s) noexcept nogil:
     for i in range(MOST_PERIODS):
         loop = &o.known[i]
         for number in range(loop.count):
-            if loop.snapshot[number].hash == o.hint and comparison_affordable(s, 1) and compare_with_snapshot(s, &w, &loop.snapshot[number], True):
+            if (
+                loop.snapshot[number].hash == o.hint and comparison_affordable(s, 1)
+                and compare_with_snapshot(s, &w, &loop.snapshot[number], True)
+            ):
                 return plan_known_period_jump(s, loop, number, jump_limit(s, loop.logged))
     return False
 
@@ -166,7 +190,7 @@ cdef bint matches_known_period(State* s) noexcept nogil:
 # --- plans ----------------------------------------------------------------------------------------------------------
 
 cdef int64_t jump_limit(State* s, bint taped) noexcept nogil:
-    """The cycle that a jump may come to. Where it is not known what each cycle counts, no window ends on the way."""
+    """The cycle that a jump may reach. Without a log it must not pass the end of a window."""
     cdef PeriodDetector* o = s.detector
     cdef int64_t limit = min(o.until, next_start_cycle(s))
     if o.window and not taped:
@@ -175,13 +199,13 @@ cdef int64_t jump_limit(State* s, bint taped) noexcept nogil:
 
 
 cdef bint plan_jump(State* s, int32_t number, int64_t most) noexcept nogil:
-    """The state is that of a picture, and may be so `most` times more."""
+    """The state equals a snapshot, and may do so `max_periods` more times: plan a jump."""
     cdef PeriodDetector* o = s.detector
     cdef JumpPlan* plan = &o.plan
     cdef uint64_t* bits = logged_bits(s, o.snapshot[number].cycle)
     cdef int64_t limit = jump_limit(s, bits != NULL)
     if not o.confirming and limit < min(jump_limit(s, True), s.now + most * o.period) and log_fits(s, o.period):
-        # Once more, to note what is counted meanwhile.
+        # Simulate the period once more, with a log.
         o.confirming = 1
         o.snapshot_count = 0
         o.snapshot_due = o.age + max(o.period // ON_THE_WAY, HASHED)
@@ -197,25 +221,25 @@ cdef bint plan_jump(State* s, int32_t number, int64_t most) noexcept nogil:
 
 
 cdef bint observe_cycle(State* s) noexcept nogil:
-    """A cycle is about to be visited. True: a period is proved, and some of it may be skipped."""
+    """Called before a cycle. Return True if a period is proved and part of it can be skipped."""
     cdef PeriodDetector* o = s.detector
-    cdef int64_t marks = s.stats.messages_joined + s.stats.messages_delivered + s.routes.draws
-    cdef uint64_t found
+    cdef int64_t disturbances = s.stats.messages_joined + s.stats.messages_delivered + s.routes.draws
+    cdef uint64_t entry_hash
     cdef int32_t i
     if o.last_visited == s.now:
         return False
     o.plan.end = 0
     log_cycle(s)
-    if marks != o.disturbances:
-        o.disturbances = marks
+    if disturbances != o.disturbances:
+        o.disturbances = disturbances
         reset_detector(s)
     o.last_visited = s.now
     o.age += 1
     if o.age <= FIRST_AGE - HASHED:
         return False
-    found = fingerprint(s)
-    if found:   # cycles with nothing to hash may be visited or not
-        o.hash = (o.hash << 1) + found + <uint64_t> (s.now - o.hashed) * 0x2545F491
+    entry_hash = fingerprint(s)
+    if entry_hash:   # empty cycles may or may not be visited, so they are not hashed
+        o.hash = (o.hash << 1) + entry_hash + <uint64_t> (s.now - o.hashed) * 0x2545F491
         o.hashed = s.now
     o.hint = o.hash + <uint64_t> (s.now - o.hashed) * <uint64_t> 0x9E3779B1
     if o.age < FIRST_AGE or s.arrivals.delivered_count:
@@ -225,7 +249,7 @@ cdef bint observe_cycle(State* s) noexcept nogil:
     for i in range(o.snapshot_count):
         if o.snapshot[i].hash == o.hint and (o.confirming or comparison_affordable(s, 1)) and matches_snapshot(s, i):
             return True
-    # A period that is simulated once more for them has all its pictures: without, a jump ends at its beginning only.
+    # A period simulated once more gets all its snapshots; otherwise a jump can end at its beginning only.
     if o.age >= o.snapshot_due and o.snapshot_count < MOST_SNAPSHOTS and (o.confirming or comparison_affordable(s, 3)):
         take_due_snapshot(s)
     return False
@@ -234,12 +258,12 @@ cdef bint observe_cycle(State* s) noexcept nogil:
 # --- jumps ----------------------------------------------------------------------------------------------------------
 
 cdef int64_t arithmetic_sum(int64_t periods, int64_t first, int64_t step) noexcept nogil:
-    """Over so many periods, what was `first` in the one that was proved and grows by `step` in each."""
+    """The sum over `periods` periods of what was `first` in the proved one and grows by `step` in each."""
     return periods * first + step * (periods * (periods + 1) // 2)
 
 
 cdef void rotate_calendar(State* s, int64_t cycles) noexcept nogil:
-    """What the calendar has for the cycles to come comes so many later."""
+    """Move all calendar entries by `cycles` cycles."""
     cdef int64_t size = s.calendar.slot_mask + 1
     cdef int64_t place
     cdef int32_t kind
@@ -260,8 +284,8 @@ cdef void rotate_calendar(State* s, int64_t cycles) noexcept nogil:
 
 
 cdef void pass_whole_periods(State* s, int64_t periods) noexcept nogil:
-    """Let whole periods pass. Counters grow by the same in each, but latencies of messages that began before it grow
-    by its length, too."""
+    """Skip whole periods. Each adds the same to every counter; latencies of messages that began before also grow by its
+    length."""
     cdef PeriodDetector* o = s.detector
     cdef Visitor w
     settle_counters(s)
@@ -276,7 +300,7 @@ cdef void pass_whole_periods(State* s, int64_t periods) noexcept nogil:
 
 
 cdef void perform_jump(State* s) noexcept nogil:
-    """What was planned."""
+    """Perform the planned jump."""
     cdef PeriodDetector* o = s.detector
     cdef int64_t begin = s.now
     cdef bint round = o.plan.loop != NULL
@@ -295,7 +319,7 @@ cdef void perform_jump(State* s) noexcept nogil:
     o.snapshot_count = 0
     stop_log(s)
     if round:
-        o.snapshot_due = INT64_MAX   # the loop is known
+        o.snapshot_due = INT64_MAX   # the period is known
     else:
         take_snapshot(s)
 
@@ -303,7 +327,7 @@ cdef void perform_jump(State* s) noexcept nogil:
 # --- memory ---------------------------------------------------------------------------------------------------------
 
 cdef bint create_detector(State* s, int32_t compared, int32_t blocks) except -1:
-    """Begin to look for periods. `blocks`: arrays that are copied; the first ones are compared byte by byte."""
+    """Start the search. `blocks`: arrays that are copied; the first `compared` ones are compared byte by byte."""
     s.detector = <PeriodDetector*> calloc(1, sizeof(PeriodDetector))
     if s.detector == NULL:
         raise MemoryError
@@ -315,7 +339,10 @@ cdef bint create_detector(State* s, int32_t compared, int32_t blocks) except -1:
     s.detector.base_totals = <int64_t*> calloc(s.links.network * COUNTS + 1, sizeof(int64_t))
     if s.detector.period_totals == NULL or s.detector.base_totals == NULL:
         raise MemoryError
-    if s.detector.blocks == NULL or s.detector.rates == NULL or s.detector.sender_visit == NULL or s.detector.totals == NULL:
+    if (
+        s.detector.blocks == NULL or s.detector.rates == NULL or s.detector.sender_visit == NULL
+        or s.detector.totals == NULL
+    ):
         raise MemoryError
     s.detector.compared, s.detector.block_count = compared, blocks
     s.detector.snapshot_words = WORDS_PER_VC * s.vcs.count

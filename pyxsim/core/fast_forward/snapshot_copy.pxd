@@ -1,4 +1,4 @@
-"""The records of a network, copied and put back: see snapshot_copy.pyx."""
+"""Copies of the records of a network: see snapshot_copy.pyx."""
 
 from libc.stdint cimport int32_t, int64_t
 

@@ -1,15 +1,15 @@
-"""The records of a network as they are in a cycle, to be put back later: they are the same then but for times, for the
-messages that packets belong to, and for what is counted (known_periods.pyx).
+"""Copy all records of a network and restore them later, at a state that differs only in times, in the messages of
+packets, and in counters (known_periods.pyx).
 
-Copied is what changes: records of hardware, pools, the calendar. Messages and their queues are not: none comes or goes
-between the two cycles. The counters have to be settled.
+Copied is what changes: records of hardware, pools, the calendar; not messages and their queues, as none comes or ends
+between the two cycles. The counters must be settled.
 """
 
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy
 
-from pyxsim.core.state.bits cimport set_bit
 from pyxsim.core.fast_forward.detector_state cimport PeriodDetector
+from pyxsim.core.state.bits cimport set_bit
 from pyxsim.core.state.network_state cimport free_node, grow_array
 from pyxsim.core.state.records cimport KINDS, CalendarSlot, FifoNode, InputVc, Link, Packet, QueuedFlit
 
@@ -54,7 +54,7 @@ cdef int64_t copy_size(State* s, int64_t entries) noexcept nogil:
 
 
 cdef int64_t copy_cost(State* s) noexcept nogil:
-    """About."""
+    """Approximate cost of a copy, in words."""
     return copy_size(s, s.vcs.count) // sizeof(int64_t)
 
 
@@ -73,7 +73,9 @@ cdef void copy_records(State* s, StateSnapshot* p) noexcept nogil:
             return
         p.copy_room = p.copy_size
     pools.node_room, pools.node_spare = s.pools.node_room, s.pools.node_spare
-    pools.packet_room, pools.packet_free, pools.packet_spare = s.pools.packet_room, s.pools.packet_free, s.pools.packet_spare
+    pools.packet_room = s.pools.packet_room
+    pools.packet_free = s.pools.packet_free
+    pools.packet_spare = s.pools.packet_spare
     pools.in_flight = s.in_flight
     at = write_block(p.copy, &pools, sizeof(PoolSizes))
     at = write_block(at, s.vcs.input, s.vcs.count * sizeof(InputVc))
@@ -85,7 +87,7 @@ cdef void copy_records(State* s, StateSnapshot* p) noexcept nogil:
         at = write_block(at, s.pools.queued, s.pools.node_room * sizeof(QueuedFlit))
     at = write_block(at, s.pools.free_nodes, s.pools.node_spare * sizeof(int32_t))
     at = write_block(at, s.pools.packets, s.pools.packet_room * sizeof(Packet))
-    for offset in range(s.calendar.slot_mask + 1):   # as seen from now
+    for offset in range(s.calendar.slot_mask + 1):   # relative to now
         slot = &s.calendar.slots[(s.now + offset) & s.calendar.slot_mask]
         at = write_block(at, &slot.count[0], KINDS * sizeof(int32_t))
         for kind in range(KINDS):
@@ -93,7 +95,8 @@ cdef void copy_records(State* s, StateSnapshot* p) noexcept nogil:
 
 
 cdef void restore_records(State* s, StateSnapshot* p) noexcept nogil:
-    """Into cycle `now`. Counters and peaks remain what they are; times, and messages of packets, are those of then."""
+    """Restore the records into cycle `now`. Counters and maxima keep their values; times and messages of packets are
+    old."""
     cdef PeriodDetector* o = s.detector
     cdef PoolSizes pools
     cdef InputVc vc
@@ -106,7 +109,9 @@ cdef void restore_records(State* s, StateSnapshot* p) noexcept nogil:
         s.vcs.input[i] = vc
     for i in range(s.links.count):
         at = read_block(at, &link, sizeof(Link))
-        link.flits, link.stall_credit, link.stall_vc = s.links.link[i].flits, s.links.link[i].stall_credit, s.links.link[i].stall_vc
+        link.flits = s.links.link[i].flits
+        link.stall_credit = s.links.link[i].stall_credit
+        link.stall_vc = s.links.link[i].stall_vc
         link.stall_arbitration, link.stall_serial = s.links.link[i].stall_arbitration, s.links.link[i].stall_serial
         s.links.link[i] = link
     for i in range(o.block_count):
@@ -116,10 +121,11 @@ cdef void restore_records(State* s, StateSnapshot* p) noexcept nogil:
         at = read_block(at, s.pools.queued, pools.node_room * sizeof(QueuedFlit))
     at = read_block(at, s.pools.free_nodes, pools.node_spare * sizeof(int32_t))
     s.pools.node_spare = pools.node_spare
-    for i in range(pools.node_room, s.pools.node_room):   # made since
+    for i in range(pools.node_room, s.pools.node_room):   # allocated since
         free_node(s, i)
     at = read_block(at, s.pools.packets, pools.packet_room * sizeof(Packet))
-    s.pools.packet_free, s.pools.packet_spare = pools.packet_free, pools.packet_spare + s.pools.packet_room - pools.packet_room
+    s.pools.packet_free = pools.packet_free
+    s.pools.packet_spare = pools.packet_spare + s.pools.packet_room - pools.packet_room
     for i in range(pools.packet_room, s.pools.packet_room):
         s.pools.packets[i].next = s.pools.packet_free
         s.pools.packet_free = i

@@ -1,9 +1,9 @@
-"""The books of attribution in a walk through the state: see visit_latency.pyx. Only if `State.config.attribution`."""
+"""Visit the records of attribution: see visit_latency.pyx. Only if `State.config.attribution`."""
 
 from libc.stdint cimport int32_t
 
-from pyxsim.core.state.network_state cimport State
 from pyxsim.core.fast_forward.field_visitors cimport Visitor
+from pyxsim.core.state.network_state cimport State
 
 
 cdef void visit_lane_records(State* s, Visitor* w) noexcept nogil

@@ -1,17 +1,31 @@
-"""Attribution over periods: what of its books is the same, goes with time, or grows by the same in every period.
+"""Attribution over periods: which of its records are equal, move with time, or grow by the same in every period.
 
-The books are sums and the cycles since which something is so. Sums that are compared with each other grow by the same:
-what a tail waited is the sum of its VC less what that was when it came. A cycle goes with time, or stands still as long
-as a message is sent, as its beginning does; where all that go are later than all that stand, none will overtake.
+The records are sums, and cycles at which something began. Sums that are compared with each other grow by the same: the
+wait of a tail is the sum of its VC minus its value at the tail's arrival. A cycle moves with time, or stands still
+while a message is sent, as its beginning does; if all that move are later than all that stand still, none overtakes
+another.
 
-Two things depend on how long a message has been sent. The packets of a lane tell what they waited for at the source
-since their message began: in each period the same more. And a tail that stands behind flits of its own message shares
-that time among the causes of what they have waited for in all. Where that was a single cause the shares stay the same;
-`uneven` counts the others: there is none of these in a period in which what was waited for in all becomes more.
+Two things depend on how long a message has been sent. Packets of a lane count their wait at the source from the start
+of their message, which grows by the same in each period. And a tail behind flits of its own message shares that time
+among the causes of all their waits: with a single cause the shares stay equal; `uneven` counts the other cases, which
+must not occur in a period in which those waits grow.
 """
 
 from libc.stdint cimport int32_t, int64_t
 
+from pyxsim.core.fast_forward.detector_state cimport RATES
+from pyxsim.core.fast_forward.field_visitors cimport (
+    ADVANCE,
+    COMPARE,
+    last_growth,
+    pack,
+    visit_clock,
+    visit_count,
+    visit_count32,
+    visit_equal,
+    visit_packet_identity,
+)
+from pyxsim.core.fast_forward.period_detector cimport arithmetic_sum
 from pyxsim.core.latency.latency_records cimport (
     CAUSES,
     FIRST_WAIT,
@@ -31,14 +45,11 @@ from pyxsim.core.latency.latency_records cimport (
     WaitEntry,
 )
 from pyxsim.core.router.buffer cimport FRONT, last_packet, next_packet_place, packet_at
-from pyxsim.core.fast_forward.detector_state cimport RATES
-from pyxsim.core.fast_forward.period_detector cimport arithmetic_sum
 from pyxsim.core.state.records cimport ACTIVE, NONE, FifoNode, Message
-from pyxsim.core.fast_forward.field_visitors cimport ADVANCE, COMPARE, pack, visit_clock, visit_count, visit_count32, last_growth, visit_packet_identity, visit_equal
 
 
 cdef inline int32_t lane_rate(int32_t part) noexcept nogil:
-    """Which rate of a lane a part of a stay at the source grows by, or NONE."""
+    """Index of the lane rate by which a part of a stay at the source grows, or NONE."""
     if part == SOURCE:
         return 0
     if part == SERIALISATION:
@@ -85,7 +96,8 @@ cdef void visit_message_record(State* s, Visitor* w, int32_t message) noexcept n
     visit_equal(s, w, b.no_credit)
     visit_count(s, w, &b.own)
     if w.mode == COMPARE and not w.differs and m.opened:
-        if s.detector.sender_visit[lane] == s.detector.visit_number:   # it is not the only one: whose are the entries of the table?
+        # a second sender: entries of the wait table would be ambiguous
+        if s.detector.sender_visit[lane] == s.detector.visit_number:
             w.differs = True
         s.detector.sender_visit[lane] = s.detector.visit_number
         rates[1] = last_growth(w)
@@ -95,7 +107,7 @@ cdef void visit_message_record(State* s, Visitor* w, int32_t message) noexcept n
 
 
 cdef void visit_stays(State* s, Visitor* w, int32_t packet) noexcept nogil:
-    """The stays of a packet that are over. The first is that at its source."""
+    """Visit the completed stays of a packet. The first one is at its source."""
     cdef PacketWait* p = &s.latency.packets[packet]
     cdef int32_t index = p.first
     cdef int32_t i, rate
@@ -168,7 +180,7 @@ cdef void visit_link_record(State* s, Visitor* w, int32_t number) noexcept nogil
 
 
 cdef int32_t sending_vc(State* s, int32_t number, int32_t packet) noexcept nogil:
-    """On which VC of a link the packet is being sent, or NONE: then another may have its record by now."""
+    """The VC of a link on which the packet is being sent, or NONE: its record may be reused by then."""
     cdef int32_t vc
     for vc in range(s.links.link[number].base, s.links.link[number].base + s.links.link[number].vcs):
         if last_packet(s, vc) == packet:
@@ -186,7 +198,7 @@ cdef void visit_vc_record(State* s, Visitor* w, int32_t vc) noexcept nogil:
     cdef int32_t i, place
     visit_equal(s, w, s.latency.owner[vc].serial)
     visit_equal(s, w, pack(s.latency.owner[vc].by, b.sequence != 0))
-    if b.sequence == 0:   # nothing ever came
+    if b.sequence == 0:   # nothing ever arrived
         return
     visit_equal(s, w, pack(b.coming, b.sequence - b.run))
     visit_equal(s, w, pack(b.doing, b.by))
@@ -208,7 +220,7 @@ cdef void visit_vc_record(State* s, Visitor* w, int32_t vc) noexcept nogil:
     if w.mode == COMPARE:
         grown = last_growth(w)
         if grows and grown:
-            w.differs = True   # the base is of a run that is over
+            w.differs = True   # the base belongs to a completed run
     visit_clock(s, w, &b.first)
     if w.mode == COMPARE and (grows or last_growth(w) != grown):
         w.grows = True
@@ -227,13 +239,13 @@ cdef void visit_vc_record(State* s, Visitor* w, int32_t vc) noexcept nogil:
 
 
 cdef void visit_arrived_packet(State* s, Visitor* w, int32_t vc, int32_t place) noexcept nogil:
-    """A packet whose head has come, and perhaps its tail."""
+    """A packet whose head has arrived, and perhaps its tail."""
     cdef VcWait* b = &s.latency.vc[vc]
     cdef int32_t packet = packet_at(s, vc, place)
     cdef PacketWait* p = &s.latency.packets[packet]
     cdef int32_t i
     visit_packet_identity(s, w, packet)
-    if place != FRONT or s.vcs.input[vc].state != ACTIVE:   # else it has a number in the next VC, or needs none
+    if place != FRONT or s.vcs.input[vc].state != ACTIVE:   # otherwise it has a number in the next VC, or needs none
         visit_equal(s, w, b.sequence - p.sequence)
         visit_count32(s, w, &p.sequence)
     if place == b.place and b.coming:
@@ -250,7 +262,7 @@ cdef void visit_arrived_packet(State* s, Visitor* w, int32_t vc, int32_t place) 
 # --- the table ------------------------------------------------------------------------------------------------------
 
 cdef void visit_wait_table(State* s, Visitor* w) noexcept nogil:
-    """What is told of a source grows from packet to packet, and so the sum of it by more in every period."""
+    """Waits at the source grow from packet to packet, so their sums grow quadratically."""
     cdef int64_t i, link, first
     cdef int32_t part, rate
     cdef int64_t step

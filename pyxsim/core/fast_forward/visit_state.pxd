@@ -1,7 +1,7 @@
-"""One walk through the state of a network: see visit_state.pyx."""
+"""The state visitor: see visit_state.pyx."""
 
-from pyxsim.core.state.network_state cimport State
 from pyxsim.core.fast_forward.field_visitors cimport Visitor
+from pyxsim.core.state.network_state cimport State
 
 
 cdef void visit_state(State* s, Visitor* w) noexcept nogil

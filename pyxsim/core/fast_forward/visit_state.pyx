@@ -1,34 +1,50 @@
-"""One walk through all that decides, which is at once its picture, the comparison with one, and the jump.
+"""The state visitor: one traversal of the deciding state that records a snapshot, compares with one, or advances in
+time.
 
-Every field is met once, by what it means:
+Every field is visited once, by its kind:
 
-same        the very number must come again: places, counts of flits, pointers, states
-moves       a cycle: it is seen from `now`, and what is past is past
-shifts      a cycle whose distance matters, also in the past
-counts      it may differ, and grows by the same in every period
-clocks      a cycle of the books that goes with time, or stands still (visit_latency.pyx)
+visit_equal     must be equal: places, counts of flits, pointers, states
+visit_deadline  a cycle relative to `now`; all past ones are equal
+visit_time      a cycle relative to `now`, also in the past
+visit_count     may differ, and grows by the same in every period
+visit_clock     a cycle of attribution that moves with time, or stands still (visit_latency.pyx)
 
-What a walk does not meet is fixed, scratch, or follows from what it meets. Records of pools are met where they are
-used, so that it does not matter which record of the pool it is: a packet is its message and its number there, reckoned
-from the packet that the message opens next.
+Fields that are not visited are constant, scratch, or follow from visited ones. Records of pools are visited where they
+are used, so their indices do not matter: a packet is identified by its message and its number there, relative to the
+packet that the message opens next.
 """
 
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcmp, memcpy
 
-from pyxsim.core.state.bits cimport has_bit
-from pyxsim.core.router.buffer cimport FRONT, first_packet_place, next_packet_place, packet_at
-from pyxsim.core.router.random_draws cimport packet_key
 from pyxsim.core.fast_forward.detector_state cimport MessageEntry, PeriodDetector
-from pyxsim.core.state.sorting cimport sort_numbers
+from pyxsim.core.fast_forward.field_visitors cimport (
+    ADVANCE,
+    COMPARE,
+    RECORD,
+    last_growth,
+    pack,
+    visit_count,
+    visit_count32,
+    visit_deadline,
+    visit_equal,
+    visit_equal_bytes,
+    visit_packet_identity,
+    visit_time,
+    word_room,
+)
 from pyxsim.core.fast_forward.visit_latency cimport (
     visit_lane_records,
     visit_link_record,
     visit_message_record,
     visit_stays,
-    visit_wait_table,
     visit_vc_record,
+    visit_wait_table,
 )
+from pyxsim.core.router.buffer cimport FRONT, first_packet_place, next_packet_place, packet_at
+from pyxsim.core.router.random_draws cimport packet_key
+from pyxsim.core.router.stall_counters cimport is_stalled
+from pyxsim.core.state.bits cimport has_bit
 from pyxsim.core.state.network_state cimport grow_array
 from pyxsim.core.state.records cimport (
     ACTIVE,
@@ -45,28 +61,13 @@ from pyxsim.core.state.records cimport (
     QueuedFlit,
     Router,
 )
-from pyxsim.core.router.stall_counters cimport is_stalled
-from pyxsim.core.fast_forward.field_visitors cimport (
-    ADVANCE,
-    COMPARE,
-    RECORD,
-    pack,
-    visit_count,
-    visit_count32,
-    last_growth,
-    word_room,
-    visit_deadline,
-    visit_packet_identity,
-    visit_equal,
-    visit_equal_bytes,
-    visit_time,
-)
+from pyxsim.core.state.sorting cimport sort_numbers
 
 
 # --- packets and messages -------------------------------------------------------------------------------------------
 
 cdef bint interchangeable(State* s, int32_t one, int32_t other) noexcept nogil:
-    """Are two messages the same but for their times, and for how many packets they have?"""
+    """Are two messages the same except for their times and their numbers of packets?"""
     cdef Message* a = &s.pools.messages[one]
     cdef Message* b = &s.pools.messages[other]
     return (a.lane == b.lane and a.eject == b.eject and a.dst == b.dst and a.plane == b.plane and a.flits == b.flits
@@ -74,7 +75,7 @@ cdef bint interchangeable(State* s, int32_t one, int32_t other) noexcept nogil:
 
 
 cdef void number_message(State* s, Visitor* w, int32_t message) noexcept nogil:
-    """Messages are numbered in the order in which a walk comes across them."""
+    """Messages are numbered in the order of the visit."""
     cdef PeriodDetector* o = s.detector
     cdef int32_t order = o.message_count
     cdef int32_t like
@@ -86,7 +87,8 @@ cdef void number_message(State* s, Visitor* w, int32_t message) noexcept nogil:
             return
         o.message_room = 2 * order + 64
     o.visited_in[message], o.order[message] = o.visit_number, order
-    o.messages[order].message, o.messages[order].unopened = message, s.pools.messages[message].packets - s.pools.messages[message].opened
+    o.messages[order].message = message
+    o.messages[order].unopened = s.pools.messages[message].packets - s.pools.messages[message].opened
     o.message_count += 1
     if w.mode == COMPARE:
         like = w.snapshot.messages[order].message if order < w.snapshot.message_count else NONE
@@ -95,7 +97,7 @@ cdef void number_message(State* s, Visitor* w, int32_t message) noexcept nogil:
 
 
 cdef void number_messages(State* s, Visitor* w) noexcept nogil:
-    """Those at the heads of their source queues and behind them, and those with packets inside."""
+    """Number the first two messages of each source queue, and those with packets inside."""
     cdef int32_t i, _turn, message, place
     s.detector.visit_number += 1
     s.detector.message_count = 0
@@ -126,8 +128,10 @@ cdef void visit_message(State* s, Visitor* w, int32_t index) noexcept nogil:
     visit_count32(s, w, &m.opened)
     if w.mode == COMPARE and not w.differs:
         opened = last_growth(w)
-        if opened > 0:   # its last packet may be another one, and is not part of a period, nor next to be opened in it
-            w.max_periods = min(w.max_periods, (m.packets - 2 - m.opened) // opened if m.packets - 2 >= m.opened else -1)
+        # its last packet may have another length: it is not part of a period, nor the next to be opened in one
+        if opened > 0:
+            w.max_periods = min(w.max_periods,
+                    (m.packets - 2 - m.opened) // opened if m.packets - 2 >= m.opened else -1)
         elif m.opened > m.delivered:
             w.stuck = True
     visit_count32(s, w, &m.delivered)
@@ -145,7 +149,8 @@ cdef void visit_packet(State* s, Visitor* w, int32_t packet) noexcept nogil:
         visit_stays(s, w, packet)
     visit_count32(s, w, &p.number)
     if w.mode == ADVANCE:
-        p.key = 0 if not s.routes.uses_draws else packet_key(s.config.seed, s.pools.messages[p.message].serial, p.number)
+        p.key = 0 if not s.routes.uses_draws else packet_key(s.config.seed, s.pools.messages[p.message].serial,
+                p.number)
 
 
 # --- hardware -------------------------------------------------------------------------------------------------------
@@ -177,7 +182,7 @@ cdef void visit_vc(State* s, Visitor* w, int32_t vc) noexcept nogil:
             visit_time(s, w, &s.vcs.front_time[vc], s.config.ticks)
     while place != NONE and not w.differs:
         visit_packet_identity(s, w, packet_at(s, vc, place))
-        # A packet stands in several VCs. It is met where its head is.
+        # A packet is listed in several VCs; it is visited where its head is.
         if not (place == FRONT and v.router != NONE and v.state & (HOLDING | ACTIVE)):
             visit_packet(s, w, packet_at(s, vc, place))
         place = next_packet_place(s, vc, place)
@@ -212,14 +217,14 @@ cdef void visit_link(State* s, Visitor* w, int32_t number) noexcept nogil:
 cdef void visit_router_record(State* s, Visitor* w, int32_t number) noexcept nogil:
     cdef Router* r = &s.routers.router[number]
     visit_equal(s, w, r.unrouted)
-    if is_stalled(s, r):   # at which ports is met as an array
+    if is_stalled(s, r):   # the ports are compared as an array
         visit_time(s, w, &r.looked, 1)
 
 
 # --- the calendar ---------------------------------------------------------------------------------------------------
 
 cdef void visit_calendar_entries(State* s, Visitor* w, int32_t* entries, int64_t count) noexcept nogil:
-    """Entries of one cycle, in whatever order: sorted only where the order is not the same, either."""
+    """Visit the entries of one cycle, in any order; sorted only if the order differs."""
     cdef int64_t words = (count * sizeof(int32_t) + 7) >> 3
     cdef int64_t place = w.position
     cdef int64_t size = count * sizeof(int32_t)
@@ -252,7 +257,7 @@ cdef void visit_calendar(State* s, Visitor* w) noexcept nogil:
 # --- all of it ------------------------------------------------------------------------------------------------------
 
 cdef void visit_state(State* s, Visitor* w) noexcept nogil:
-    """The counters have to be settled. `s.now` is the cycle before the jump."""
+    """Visit everything. The counters must be settled. `s.now` is the cycle before the jump."""
     cdef int32_t i
     if s.detector.visited_room < s.pools.message_room:
         s.detector.visited_in = <int64_t*> grow_array(s, s.detector.visited_in, s.pools.message_room, sizeof(int64_t))

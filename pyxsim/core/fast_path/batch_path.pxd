@@ -1,25 +1,27 @@
-"""VA and SA of many routers, stage by stage: what bitmask_sa.pxd does router by router, where `State.path.batch_path`.
+"""The batch path: VA and SA of up to 64 routers, stage by stage. Read `visit_router_batch` at the end first.
 
-How many flits ask at a router is what a processor cannot guess, and it waits for memory there, too. So the routers of
-a word of `router_active` go through each stage together, and who asks, collides or sleeps is put into lists by
-arithmetic: a wrong guess is made once per list, and does not keep the next router from being looked at.
+It does what bitmask_sa.pxd does router by router, where `State.path.batch_path`. How many flits request the switch at a
+router is hard to predict for a processor, which then also waits for memory. So all routers of one word of
+`State.routers.active` go through a stage together, and branch-free code builds the lists of requests, conflicts and
+idle routers: a misprediction costs once per list, and does not delay the next router.
 """
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
 
-from pyxsim.core.router.arbiter cimport distance
 from pyxsim.core.fast_path.batch_lists cimport ROUTERS, RouterBatch, RouterRequests
-from pyxsim.core.state.bits cimport clear_bit, lowest, seldom
+from pyxsim.core.fast_path.batch_va cimport allocate_vcs_batch
+from pyxsim.core.fast_path.bit_arbiter cimport advance_pointers, arbitrate_inputs
+from pyxsim.core.fast_path.bitmask_sa cimport next_try
+from pyxsim.core.router.arbiter cimport distance
 from pyxsim.core.router.calendar cimport schedule
+from pyxsim.core.router.stall_counters cimport ARBITRATION_BITS, CREDIT_BITS, SERIAL_BITS, begin_visit, fall_asleep
+from pyxsim.core.state.bits cimport clear_bit, lowest, seldom
 from pyxsim.core.state.network_state cimport State
 from pyxsim.core.state.records cimport STALL_CREDIT, STALL_SERIAL, STALL_VC, WAKE, InputVc, Router, VcMasks
-from pyxsim.core.router.stall_counters cimport ARBITRATION_BITS, CREDIT_BITS, SERIAL_BITS, begin_visit, fall_asleep
-from pyxsim.core.fast_path.bitmask_sa cimport arbitrate_inputs, next_try, advance_pointers
-from pyxsim.core.fast_path.batch_va cimport allocate_vcs_batch
 
 
-cdef inline void collect_requests(State* s, RouterBatch* b, int32_t word, int64_t t, bint unit) noexcept nogil:
-    """Who could go, who lacks what, and whom the input ports pick."""
+cdef inline void collect_requests(State* s, RouterBatch* b, int32_t word, int64_t t, bint unit_rate) noexcept nogil:
+    """Find eligible front flits and what others lack, and arbitrate at each input port."""
     cdef uint64_t bits = s.routers.active[word]
     cdef uint64_t held, early, eligible
     cdef uint64_t link_busy = 0
@@ -41,7 +43,7 @@ cdef inline void collect_requests(State* s, RouterBatch* b, int32_t word, int64_
         inputs = &s.masks.inputs[router]
         held = inputs.occupied & inputs.holding
         eligible = held & inputs.credit
-        if not unit:
+        if not unit_rate:
             link_busy = eligible & s.masks.blocked[router]
             eligible &= ~link_busy
             requests.link_busy = link_busy
@@ -68,8 +70,7 @@ cdef inline void collect_requests(State* s, RouterBatch* b, int32_t word, int64_
 
 
 cdef inline void select_winners(State* s, RouterBatch* b) noexcept nogil:
-    """All that were picked, in one flat loop: the first one that wants an output is listed to win it, the others as its
-    rivals."""
+    """List the first request for each output as its winner, and all requests as contenders, in one flat loop."""
     cdef int32_t i = 0
     cdef int32_t count = s.scratch.winner_count
     cdef int32_t contenders = 0
@@ -83,7 +84,7 @@ cdef inline void select_winners(State* s, RouterBatch* b) noexcept nogil:
         place = lowest(bits)
         outlet = s.routers.bounds[router].out_start + s.masks.out_at[64 * router + place]
         before = s.scratch.output_winner[outlet]
-        first = before >> 31 & 1   # nobody before: NONE
+        first = before >> 31 & 1   # 1 if there is no winner yet (NONE)
         s.scratch.output_winner[outlet] = count if first else before
         s.scratch.winners[count] = b.contender[contenders] = s.routers.bounds[router].base + s.masks.vc_at_bit[place]
         b.contender_at[contenders] = i
@@ -97,12 +98,12 @@ cdef inline void select_winners(State* s, RouterBatch* b) noexcept nogil:
 
 
 cdef inline int32_t pointer_distance(State* s, InputVc* v, int32_t pointer) noexcept nogil:
-    """How far the input port of a VC is behind the pointer of an output."""
+    """Return how far the input port of a VC is behind the pointer of an output."""
     return distance((v.mask_bit & 63) >> s.masks.port_shift, pointer, s.routers.bounds[v.router].in_ports)
 
 
 cdef inline void resolve_output_conflicts(State* s, RouterBatch* b) noexcept nogil:
-    """Of several that want an output it grants the one that is nearest behind its pointer."""
+    """Arbitrate among the contenders of an output: the input nearest behind its pointer wins."""
     cdef int32_t i, k, outlet, pointer, loser
     cdef InputVc* v
     cdef InputVc* current
@@ -122,8 +123,8 @@ cdef inline void resolve_output_conflicts(State* s, RouterBatch* b) noexcept nog
 cdef inline void count_stalls_once(
     State* s, RouterBatch* b, uint64_t* places, int32_t* router_of, int32_t count, int32_t shift
 ) noexcept nogil:
-    """At each of these routers a cause counts once for each output that a VC of these places wants, but for those where
-    a head has lost (`RouterRequests.lost`): it has counted for them."""
+    """Count a stall cause once per router and output, except where it has counted for heads already
+    (`RouterRequests.lost`)."""
     cdef int32_t i = 0
     cdef int32_t port
     cdef uint64_t bits, counted, more
@@ -145,7 +146,7 @@ cdef inline void count_stalls_once(
 
 
 cdef inline void count_busy_links(State* s, RouterBatch* b) noexcept nogil:
-    """The same for busy links. Of these there are fewer than VCs that wait for them."""
+    """Count stalls on busy links, of which there are fewer than VCs that wait for them."""
     cdef int32_t i, outlet
     cdef uint64_t bits, more
     cdef RouterRequests* requests
@@ -165,14 +166,15 @@ cdef inline void count_busy_links(State* s, RouterBatch* b) noexcept nogil:
         bits |= b.places[i] & ~more
 
 
-cdef inline void update_pointers_and_stalls(State* s, RouterBatch* b, bint unit) noexcept nogil:
-    """The pointers of the inputs go on, and stalls are counted, each cause once for each output."""
+cdef inline void update_pointers_and_stalls(State* s, RouterBatch* b, bint unit_rate) noexcept nogil:
+    """Advance the pointers of input ports past their winners, and count each stall cause once per output."""
     cdef int32_t losers = 0
     cdef int32_t i, router
     cdef uint64_t left
     for i in range(b.pick_count):
         router = b.router[i]
-        s.arbiters.input_turn[router] = advance_pointers(s, s.arbiters.input_turn[router], b.pick[i], s.masks.valid_bits[router])
+        s.arbiters.input_turn[router] = advance_pointers(s, s.arbiters.input_turn[router], b.pick[i],
+                s.masks.valid_bits[router])
         left = b.requests[b.with_picks[i]].eligible & ~b.pick[i]
         b.places[losers] = left
         b.subset[losers] = b.with_picks[i]
@@ -182,15 +184,15 @@ cdef inline void update_pointers_and_stalls(State* s, RouterBatch* b, bint unit)
         b.places[i] = b.requests[b.no_credit[i]].no_credit
         b.requests[b.no_credit[i]].lost = 0
     count_stalls_once(s, b, b.places, b.no_credit, b.no_credit_count, CREDIT_BITS)
-    if unit:
+    if unit_rate:
         return
     count_busy_links(s, b)
 
 
-cdef inline void record_sleep_causes(State* s, RouterRequests* requests, int64_t t, bint unit) noexcept nogil:
-    """A router falls asleep: what its flits stall for now they will stall for until it wakes."""
+cdef inline void record_sleep_causes(State* s, RouterRequests* requests, int64_t t, bint unit_rate) noexcept nogil:
+    """Record why flits stall at a router that falls asleep; the causes persist until it wakes."""
     cdef Router* r = &s.routers.router[requests.router]
-    cdef uint64_t ports = requests.no_vc | (0 if unit else s.masks.busy_outputs[requests.router])
+    cdef uint64_t ports = requests.no_vc | (0 if unit_rate else s.masks.busy_outputs[requests.router])
     cdef uint64_t bits = requests.no_credit
     cdef int32_t port
     cdef uint8_t causes
@@ -203,14 +205,14 @@ cdef inline void record_sleep_causes(State* s, RouterRequests* requests, int64_t
         causes = <uint8_t> ((requests.no_vc >> port & 1) * STALL_VC)
         if s.masks.requests[r.out_start + port] & requests.no_credit:
             causes |= <uint8_t> STALL_CREDIT
-        if not unit and s.masks.requests[r.out_start + port] & requests.link_busy:
+        if not unit_rate and s.masks.requests[r.out_start + port] & requests.link_busy:
             causes |= <uint8_t> STALL_SERIAL
         if causes:
             fall_asleep(s, requests.router, port, causes, t)
 
 
-cdef inline void sleep_idle_routers(State* s, RouterBatch* b, int64_t t, bint unit) noexcept nogil:
-    """Routers in which nothing happened, and nothing can by itself in the next cycle, fall asleep."""
+cdef inline void sleep_idle_routers(State* s, RouterBatch* b, int64_t t, bint unit_rate) noexcept nogil:
+    """Put routers to sleep in which nothing happened and nothing can happen by itself in the next cycle."""
     cdef int32_t sleepers = 0
     cdef int32_t i
     cdef int64_t again
@@ -221,8 +223,8 @@ cdef inline void sleep_idle_routers(State* s, RouterBatch* b, int64_t t, bint un
         sleepers += (requests.asked | s.masks.inputs[requests.router].early[(t + 1) & 3]) == 0
     for i in range(sleepers):
         requests = &b.requests[b.subset[i]]
-        if requests.no_vc | requests.no_credit or not unit and requests.link_busy:
-            record_sleep_causes(s, requests, t, unit)
+        if requests.no_vc | requests.no_credit or not unit_rate and requests.link_busy:
+            record_sleep_causes(s, requests, t, unit_rate)
         clear_bit(s.routers.active, requests.router)
         if requests.early:
             again = next_try(&s.masks.inputs[requests.router], 1, t, INT64_MAX)
@@ -230,12 +232,13 @@ cdef inline void sleep_idle_routers(State* s, RouterBatch* b, int64_t t, bint un
                 schedule(s, again, requests.router, WAKE)
 
 
-cdef inline void visit_router_batch(State* s, RouterBatch* b, int32_t word, int64_t t, bint unit) noexcept nogil:
-    """The routers of one word of `router_active` in one cycle. `unit_rate`: the compiler makes a copy of this for either."""
-    collect_requests(s, b, word, t, unit)
-    allocate_vcs_batch(s, b, unit)
+cdef inline void visit_router_batch(State* s, RouterBatch* b, int32_t word, int64_t t, bint unit_rate) noexcept nogil:
+    """VA and SA for the routers of one word of `State.routers.active`. The compiler specialises this for `unit_rate`.
+    """
+    collect_requests(s, b, word, t, unit_rate)
+    allocate_vcs_batch(s, b, unit_rate)
     s.stats.changed |= b.pick_count != 0
     select_winners(s, b)
     resolve_output_conflicts(s, b)
-    update_pointers_and_stalls(s, b, unit)
-    sleep_idle_routers(s, b, t, unit)
+    update_pointers_and_stalls(s, b, unit_rate)
+    sleep_idle_routers(s, b, t, unit_rate)

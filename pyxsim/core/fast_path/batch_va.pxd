@@ -1,24 +1,24 @@
-"""VA, rotating, for the heads of many routers at once: see batch_path.pxd, of which it is a stage.
+"""VA, rotating, for the heads of up to 64 routers: one stage of batch_path.pxd.
 
-Who asks, who finds no VC and who gets one is three lists; what is done for each entry of a list has no branch in it.
-Only heads that want the same range as another one in the same cycle are settled one by one.
+Heads are sorted into three lists (requests, conflicts, no free VC) by branch-free code. Only heads that compete for the
+same range in the same cycle are resolved one by one.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
-from pyxsim.core.router.arbiter cimport distance
 from pyxsim.core.fast_path.batch_lists cimport RouterBatch, RouterRequests
-from pyxsim.core.state.bits cimport lowest, seldom
-from pyxsim.core.router.buffer cimport push_packet
 from pyxsim.core.parallel.mailbox cimport post
+from pyxsim.core.router.arbiter cimport distance
+from pyxsim.core.router.buffer cimport push_packet
+from pyxsim.core.router.stall_counters cimport ARBITRATION_BITS
+from pyxsim.core.state.bits cimport lowest, seldom
 from pyxsim.core.state.network_state cimport State
 from pyxsim.core.state.records cimport HEAD, HOLDING, NONE, InputVc, Link, OutputVc, RouterBounds, VcMasks, VcRange
-from pyxsim.core.router.stall_counters cimport ARBITRATION_BITS
 
 
 cdef inline void collect_vc_requests(State* s, RouterBatch* b) noexcept nogil:
-    """All heads of all routers, in one flat loop. The first one that asks for a range is listed to be granted one of
-    its VCs, the others apart: they have rivals, or there is no VC for them."""
+    """Collect the requests of all heads in one flat loop: the first request for each range with a free VC is listed to
+    be granted, every head that competes or finds no free VC is listed as a contender."""
     cdef int32_t i = 0
     cdef int32_t requested = 0
     cdef int32_t contenders = 0
@@ -38,7 +38,7 @@ cdef inline void collect_vc_requests(State* s, RouterBatch* b) noexcept nogil:
             has_free = (s.vcs.unheld[vc_range.word] & vc_range.mask) != 0
             requests.asked |= has_free
             before = vc_range.pick
-            first = <int32_t> has_free & (before >> 31)   # nobody asked before: NONE
+            first = <int32_t> has_free & (before >> 31)   # 1 if nobody requested it before (NONE)
             vc_range.pick = requested if first else before
             b.request[requested] = vc
             b.contender[contenders] = vc
@@ -53,13 +53,13 @@ cdef inline void collect_vc_requests(State* s, RouterBatch* b) noexcept nogil:
 
 
 cdef inline void count_once(State* s, Link* wire, uint64_t* counted, int32_t shift) noexcept nogil:
-    """A cause counts once for each output, however many heads it hinders."""
+    """Count a cause once per output, however many heads it stalls."""
     s.stats.port_stalls[wire.outlet] += (~counted[0] >> wire.out_port & 1) << shift
     counted[0] |= <uint64_t> 1 << wire.out_port
 
 
 cdef inline void resolve_va_conflicts(State* s, RouterBatch* b) noexcept nogil:
-    """Of several heads that ask for a range the one that is nearest behind its pointer stays in the list."""
+    """Of several heads that request a range, keep the one nearest behind its pointer."""
     cdef int32_t i, k, vc, pointer
     cdef VcRange* vc_range
     cdef InputVc* v
@@ -83,8 +83,8 @@ cdef inline void resolve_va_conflicts(State* s, RouterBatch* b) noexcept nogil:
         count_once(s, wire, &requests.lost, ARBITRATION_BITS)   # one of the two loses
 
 
-cdef inline void grant_vcs(State* s, RouterBatch* b, bint unit) noexcept nogil:
-    """Each head of the list gets the next VC of its range that nobody holds: what `grant` in vc_allocator.pxd does."""
+cdef inline void grant_vcs(State* s, RouterBatch* b, bint unit_rate) noexcept nogil:
+    """Grant each listed head the next free VC of its range; the batch form of `grant_vc` in vc_allocator.pxd."""
     cdef int32_t i, vc, target, number
     cdef uint64_t unheld, later, bit
     cdef InputVc* v
@@ -121,12 +121,12 @@ cdef inline void grant_vcs(State* s, RouterBatch* b, bint unit) noexcept nogil:
         inputs.credit |= bit & -<uint64_t> (out.credit > 0)
         s.masks.requests[vc_range.outlet] |= bit
         s.masks.out_at[v.mask_bit] = <uint8_t> (vc_range.outlet - r.out_start)
-        if not unit:
+        if not unit_rate:
             s.masks.blocked[v.router] |= bit & -<uint64_t> (s.masks.free_from[vc_range.outlet] > s.now)
 
 
-cdef inline void allocate_vcs_batch(State* s, RouterBatch* b, bint unit) noexcept nogil:
-    """VA. Who gets a VC now may go from the next cycle on."""
+cdef inline void allocate_vcs_batch(State* s, RouterBatch* b, bint unit_rate) noexcept nogil:
+    """VA. A head that gets a VC requests the switch from the next cycle on."""
     collect_vc_requests(s, b)
     resolve_va_conflicts(s, b)
-    grant_vcs(s, b, unit)
+    grant_vcs(s, b, unit_rate)

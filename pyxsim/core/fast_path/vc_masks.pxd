@@ -1,6 +1,6 @@
-"""What SA by masks knows beforehand of each input VC: kept up to date by whoever grants, routes and sends.
+"""Masks that switch allocation reads, updated on every grant, route and departure (where `State.path.bitmask_sa`).
 
-`State.path.bitmask_sa` tells whether it is used. All of this follows from the rest of the state: `rebuild_masks` makes it anew.
+All of them follow from the rest of the state; `rebuild_masks` recomputes them.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -11,17 +11,13 @@ from pyxsim.core.state.network_state cimport State
 from pyxsim.core.state.records cimport LAUNCH, NONE, OutputVc, Router, VcMasks
 
 
-cdef enum:
-    LONGEST_TRY_DELAY = 2     # cycles from the front to the first try in VA or for the switch, at most: `early` has 4 places
-
-
 cdef inline uint64_t* request_word(State* s, Router* r, int32_t vc, int32_t link) noexcept nogil:
-    """The word of an output's mask in which an input VC has its place."""
+    """The word of an output's request mask in which an input VC has its bit."""
     return &s.masks.requests[s.links.link[link].outlet * s.masks.most_words + (s.vcs.input[vc].mask_bit >> 6) - r.word]
 
 
 cdef inline void request_output(State* s, int32_t vc, int32_t link) noexcept nogil:
-    """From now on an input VC asks for an output."""
+    """An input VC requests an output from now on."""
     request_word(s, &s.routers.router[s.vcs.input[vc].router], vc, link)[0] |= mask_bit_of(s, vc)
     s.masks.out_at[s.vcs.input[vc].mask_bit] = <uint8_t> s.links.link[link].out_port
     if s.masks.free_from[s.links.link[link].outlet] > s.now:
@@ -29,9 +25,9 @@ cdef inline void request_output(State* s, int32_t vc, int32_t link) noexcept nog
 
 
 cdef inline void block_output(State* s, int32_t router, int32_t outlet, int64_t until, bint one) noexcept nogil:
-    """A link that takes more than a cycle for a flit is busy: who wants its output waits until the calendar tells.
+    """The link of an output is busy beyond the next cycle: block its requests until the calendar unblocks them.
 
-    `one`: a router has one word of places, here and below.
+    `one`: each router has one word of mask bits, here and below.
     """
     cdef int32_t word
     cdef int32_t first = router if one else s.routers.router[router].word
@@ -43,7 +39,7 @@ cdef inline void block_output(State* s, int32_t router, int32_t outlet, int64_t 
 
 
 cdef inline bint unblock_output(State* s, int32_t router, int32_t outlet, bint one) noexcept nogil:
-    """It can start a flit again. Tells whether there is any that only waited for that."""
+    """The link of an output is available again. Return whether any flit waited only for that."""
     cdef int32_t word
     cdef int32_t first = router if one else s.routers.router[router].word
     cdef uint64_t wants
@@ -59,14 +55,14 @@ cdef inline bint unblock_output(State* s, int32_t router, int32_t outlet, bint o
 
 
 cdef inline void delay_first_try(State* s, int32_t vc, int64_t ready) noexcept nogil:
-    """A head is routed, and may try from tick `ready` on."""
+    """A head is routed and may try VA from tick `ready` on."""
     masks_of(s, vc).early[ready & 3] |= mask_bit_of(s, vc)
-    if not s.config.va and s.vcs.input[vc].out_link != NONE:   # it asks for the switch without a VC
+    if not s.config.va and s.vcs.input[vc].out_link != NONE:   # it requests the switch without a VC
         request_output(s, vc, s.vcs.input[vc].out_link)
 
 
 cdef inline void assign_output_vc(State* s, int32_t vc, int32_t target) noexcept nogil:
-    """The front packet of an input VC has been granted an output VC."""
+    """The front packet of an input VC gets an output VC."""
     cdef VcMasks* inputs = masks_of(s, vc)
     cdef uint64_t bit = mask_bit_of(s, vc)
     cdef OutputVc* out = &s.vcs.output[target]
@@ -77,7 +73,7 @@ cdef inline void assign_output_vc(State* s, int32_t vc, int32_t target) noexcept
 
 
 cdef inline void release_output_vc(State* s, int32_t vc, int32_t target) noexcept nogil:
-    """The tail has left."""
+    """The tail has left: the output VC has no holder."""
     cdef VcMasks* inputs = masks_of(s, vc)
     cdef uint64_t bit = mask_bit_of(s, vc)
     s.vcs.output[target].holder = s.masks.no_holder_bit

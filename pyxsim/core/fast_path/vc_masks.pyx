@@ -1,4 +1,4 @@
-"""Derived state, made anew: all that SA by masks keeps, from what it follows from; else which words have a flit."""
+"""Recompute derived state from the rest: the masks of switch allocation or, without them, the non-empty words."""
 
 from libc.stdint cimport int32_t
 
@@ -8,7 +8,7 @@ from pyxsim.core.state.records cimport ACTIVE, HOLDING, WAITING, Link
 
 
 cdef void rebuild_masks(State* s) noexcept nogil:
-    """Whoever moves the state in time (`now`, times of tries, of links) calls this then."""
+    """Call this after moving the state in time (`now`, try and link times)."""
     cdef int32_t i, vc, bucket
     cdef Link* wire
     if not s.path.bitmask_sa:

@@ -1,19 +1,21 @@
-"""The books of attribution: what is written down to tell what every cycle of a latency was spent on.
+"""The records of attribution: what is stored to explain every cycle of a latency.
 
-docs/attribution.md has the rules, router_waits.pyx keeps the books. They only count: nothing that decides ever reads them.
+docs/attribution.md has the rules, router_waits.pyx updates the records. They only count: nothing that decides reads
+them.
 """
 
 from libc.stdint cimport int8_t, int32_t, int64_t
 
 
 cdef enum:
-    # What the first packet of a VC does in a cycle: it moves or is in the pipeline, or it waits. A lane may be silent.
+    # Activity of the first packet of a VC in a cycle: it moves or is in the pipeline, or it waits. A lane may be
+    # silent.
     MOVING = 0
     NO_VC = 1
     NO_CREDIT = 2
-    LINK_BUSY = 3         # the link is
+    LINK_BUSY = 3   # waits for the link
     LOST_ARBITRATION = 4
-    CAUSES = 4       # of waiting
+    CAUSES = 4      # of waiting
     SILENT = 5
 
 
@@ -29,107 +31,108 @@ cdef enum:
 
 
 cdef enum:
-    WAITS = 5        # vc, credit, link, arbitration, queue: the causes that may lie before the tail's arrival
+    WAITS = 5        # vc, credit, link, arbitration, queue: causes that may lie before the tail's arrival
     NO_TRAFFIC = -1
     MOST_TAGS = 32   # as in options.py
 
 
 cdef struct VcWait:
     # --- what every flit touches: one cache line ---
-    int64_t cum[CAUSES]      # cycles waited, by cause, in waits that are over
-    int64_t since            # from here on it does what it does, for this culprit
-    int64_t waited           # the last cycle of its last wait that is over and was somebody's fault
-    int32_t coming           # flits of the packet that is arriving that are still to come
-    int32_t place            # in the list of its packets: that which arrived last, or is arriving; NONE: it has left
+    int64_t cum[CAUSES]      # cycles waited in completed waits, by cause
+    int64_t since            # start of the current activity, for this culprit
+    int64_t waited           # last cycle of the last completed wait with a culprit
+    int32_t coming           # flits of the arriving packet that have not arrived
+    int32_t place            # FIFO place of the packet that arrived last, or is arriving; NONE: it has left
     int8_t doing
-    int8_t by                # who makes it wait now (for credits: known when the wait is over)
-    int8_t culprit[CAUSES]   # since `base`: who made it wait last, by cause
-    int8_t whom              # whose
-    int8_t based             # nothing was waited for since `base`
+    int8_t by                # current culprit (for credits: known when the wait is over)
+    int8_t culprit[CAUSES]   # last culprit since `base`, by cause
+    int8_t whom              # culprit of that wait
+    int8_t based             # no wait since `base`
     # --- and what every packet touches: another one ---
-    int64_t base[CAUSES]     # cum at the run's begin, or when a flit found it empty, whichever was later
+    int64_t base[CAUSES]     # cum at the beginning of the run, or when a flit entered the empty VC, whichever was later
     int64_t begun            # when the run of its first packet began
-    int64_t first            # when the run that is arriving began to, or a flit found it empty, whichever was later
-    int64_t serial           # the message of the run that is arriving
+    # when the arriving run began to arrive, or a flit entered the empty VC, whichever was later
+    int64_t first
+    int64_t serial           # message of the arriving run
     int32_t sequence         # and its number among the runs
-    int32_t run              # that of the run at the front
+    int32_t run              # number of the run at the front
 
 
 cdef struct VcWaitDetail:
-    # What is seldom looked at.
-    int64_t noted            # when the last wait for credits was over
-    int64_t waited           # VcBook.waited and whom, as they were before
-    int64_t aimed            # in which cycle it came to want credits of `target`
-    int32_t target           # the VC that it wants credits of
-    int32_t target_before    # and the one before
+    # Rarely used fields.
+    int64_t noted           # end of the last wait for credits
+    int64_t waited          # VcWait.waited and whom, as they were before
+    int64_t aimed           # cycle since which it waits for credits of `target`
+    int32_t target          # the VC whose credits it waits for
+    int32_t target_before   # and the one before
     int8_t whom
-    int8_t front_by          # the traffic of its first packet
-    int8_t queue_by          # and of the last one before this run
+    int8_t front_by         # traffic of its first packet
+    int8_t queue_by         # and of the last one before this run
 
 
 cdef struct LinkWait:
-    int64_t serial           # the message whose flit started last
-    int64_t at               # with an output queue: when
+    int64_t serial   # message of the flit that started last
+    int64_t at       # with an output queue: when
     int32_t packet
-    int32_t won              # its place among the winners of the switch
-    int32_t riders           # messages with flits in the output queue
-    int32_t unseen           # output queue: its first entry whose `own` has not been noted
-    int32_t by               # the traffic of that message
+    int32_t won      # index among the winners of the switch
+    int32_t riders   # messages with flits in the output queue
+    int32_t unseen   # output queue: first entry whose `own` has not been noted
+    int32_t by       # traffic of that message
 
 
 cdef struct VcOwner:
-    # Whose packet holds an output VC, or did last.
-    int64_t serial           # message
-    int32_t by               # traffic
+    # Whose packet holds an output VC, or held it last.
+    int64_t serial   # message
+    int32_t by       # traffic
 
 
 cdef struct Contender:
-    # A flit that asks for the switch in this tick, or has won it; or a head that asks for an output VC.
+    # A flit that requests the switch in this tick or has won it, or a head that requests an output VC.
     int32_t vc
     int32_t packet
-    int32_t link             # which output
+    int32_t link   # which output
 
 
 cdef struct LaneWait:
-    int64_t since            # everything before is reckoned
-    int64_t busy_until       # the flit that started last is being sent up to here
-    int64_t began            # of the wait `after` it
-    int64_t no_vc            # cycles, monotone
+    int64_t since         # all cycles before are accounted for
+    int64_t busy_until    # the flit that started last is sent until then
+    int64_t began         # of the wait `after` it
+    int64_t no_vc         # cycles, monotone
     int64_t no_credit
-    int64_t credit_over      # when the one for credits was over
+    int64_t credit_over   # end of the last one for credits
     int64_t vc_over
-    int32_t user             # the message whose flit started last
+    int32_t user          # message of the flit that started last
     int32_t target
-    int8_t after             # NO_VC, NO_CREDIT, SILENT
+    int8_t after          # NO_VC, NO_CREDIT, SILENT
     int8_t by
-    int8_t vc_by             # culprits of the last waits that are over and somebody's fault
+    int8_t vc_by          # culprits of the last completed waits
     int8_t credit_by
-    int8_t other_by          # the traffic of the last other message whose flits were sent
+    int8_t other_by       # traffic of the last other message sent
 
 
 cdef struct MessageWait:
-    int64_t parts[PARTS]     # of the packet that completed it
-    int64_t first            # when it was the first of its source queue
-    int64_t own              # cycles in which its lane sent a flit of it
-    int64_t no_vc            # of its lane, when it was the first
+    int64_t parts[PARTS]   # of the packet that completed it
+    int64_t first          # when it became the first of its source queue
+    int64_t own            # cycles in which its lane sent a flit of it
+    int64_t no_vc          # of its lane, at that time
     int64_t no_credit
-    int32_t before           # the traffic of the message before it in its queue
+    int32_t before         # traffic of the message before it in its queue
 
 
 cdef struct PacketWait:
-    int64_t serial           # message; here, as the messages themselves may be far away
-    int32_t by               # traffic
-    int32_t sequence         # the run of its head
-    int32_t first            # stays that are over
+    int64_t serial          # message; a copy, as message records may not be in the cache
+    int32_t by              # traffic
+    int32_t sequence        # run of its head
+    int32_t first           # completed stays
     int32_t last
     # --- the stay of its tail ---
     int64_t arrived
-    int64_t cum[CAUSES]      # of the VC, then
-    int64_t before[WAITS]    # what the flits before it had waited by then
-    int64_t left             # for the link: the cycle in which it could start first
-    int64_t own              # cycles that the message's flits had used the link by then
-    int64_t spare            # pipeline that it may still have spent
-    int64_t queued           # what its message had waited in the output queue by then
+    int64_t cum[CAUSES]     # of the VC, at that time
+    int64_t before[WAITS]   # waits of the flits before it, at that time
+    int64_t left            # for the link: the first cycle in which it could start
+    int64_t own             # cycles for which flits of its message had used the link by then
+    int64_t spare           # pipeline cycles not yet spent
+    int64_t queued          # wait of its message in the output queue by then
 
 
 cdef struct Stay:
@@ -142,17 +145,17 @@ cdef struct Stay:
 cdef struct QueuedMessage:
     # A message with flits in an output queue.
     int64_t serial
-    int64_t own              # cycles in which its flits were those that started last, up to the last launch
-    int64_t begun            # when one of them came to be the only one in the queue
-    int64_t base             # own, then
-    int32_t flits            # won the switch, and did not start
-    int32_t inside           # of them, those that are in the queue (as far as it has been looked at)
-    int32_t other_by         # the last other traffic whose flit was that
+    int64_t own        # cycles in which its flits were the last to start, up to the last launch
+    int64_t begun      # when a first flit entered the queue without others of it
+    int64_t base       # own, at that time
+    int32_t flits      # won the switch, not started
+    int32_t inside     # of them, those in the queue (as far as noted)
+    int32_t other_by   # last other traffic whose flit started
     int32_t next
 
 
 cdef struct WaitEntry:
-    # An entry of the table of all waits: on a link, of a victim, for a culprit. Key 0: a free place.
+    # An entry of the wait table: link, victim, culprit. Key 0: free.
     int64_t key
     int64_t cycles[PARTS]
     int64_t packets[PARTS]
@@ -166,28 +169,28 @@ cdef struct StayRow:
 
 
 cdef struct LatencyState:
-    int64_t pipeline         # what a head takes in a router up to its link, alone
-    VcWait* vc               # [vcs]
-    VcWaitDetail* margin         # [vcs]
-    LinkWait* link           # [links]
-    LaneWait* lane           # [lanes]
-    VcOwner* owner             # [vcs] of their upstream ends
-    Contender* rivals            # scratch: who asks in this tick
+    int64_t pipeline        # cycles of a head from arrival to its link, without waits
+    VcWait* vc              # [VCs]
+    VcWaitDetail* margin    # [VCs]
+    LinkWait* link          # [links]
+    LaneWait* lane          # [lanes]
+    VcOwner* owner          # [VCs] of their upstream ends
+    Contender* rivals       # scratch: requests of this tick
     int32_t rival_count
-    Contender* winners           # scratch: and who won the switch
+    Contender* winners      # scratch: and winners of the switch
     int32_t winner_count
-    int32_t* lost_to         # scratch [vcs]: the lowest output VC that another input VC got
-    PacketWait* packets      # as state.packets
+    int32_t* lost_to        # scratch [VCs]: lowest output VC that another input VC got
+    PacketWait* packets     # as State.pools.packets
     int32_t packet_room
-    MessageWait* messages    # as state.messages
+    MessageWait* messages   # as State.pools.messages
     int32_t message_room
     Stay* stays
     int32_t stay_room, stay_free
     QueuedMessage* riders
     int32_t rider_room, rider_free
-    WaitEntry* table            # open addressing
+    WaitEntry* table        # open addressing
     int64_t table_room, table_count
     StayRow* log
     int64_t log_room, log_count
-    int64_t unexplained      # packets whose parts are not their latency: a bug
-    int64_t uneven           # waits shared out by numbers that grow with the message
+    int64_t unexplained     # packets whose parts do not add up to their latency: a bug
+    int64_t uneven          # waits shared in proportions that change as the message grows

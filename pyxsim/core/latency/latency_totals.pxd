@@ -1,4 +1,4 @@
-"""Where the parts of a latency are written down: see latency_totals.pyx. Call these only if `State.config.attribution`."""
+"""Latency totals: see latency_totals.pyx. Call these only if `State.config.attribution`."""
 
 from libc.stdint cimport int32_t, int64_t
 

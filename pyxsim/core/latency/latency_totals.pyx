@@ -1,6 +1,6 @@
-"""Attribution: the stays of packets, and the tables that they end up in when the packet is consumed.
+"""Attribution: the stays of packets, and the tables to which they are added when the packet is consumed.
 
-A stay is booked only then, so at any moment the table of waits makes the summed latency of the packets delivered.
+As a stay is added only then, the table of waits always sums up to the latency of the packets delivered.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
@@ -25,7 +25,7 @@ from pyxsim.core.state.records cimport NONE, Message
 
 
 cdef bint grow_wait_records(State* s) noexcept nogil:
-    """There is a book for every packet and every message that there is a record of."""
+    """Make room for a wait record of every packet and message record."""
     if s.latency.packet_room < s.pools.packet_room:
         s.latency.packets = <PacketWait*> grow_array(s, s.latency.packets, s.pools.packet_room, sizeof(PacketWait))
         if s.failed:
@@ -40,7 +40,7 @@ cdef bint grow_wait_records(State* s) noexcept nogil:
 
 
 cdef void open_packet_record(State* s, int32_t packet, int32_t message) noexcept nogil:
-    """A packet of a message has just been made."""
+    """Initialise the record of a new packet of a message."""
     cdef PacketWait* p
     if grow_wait_records(s):
         p = &s.latency.packets[packet]
@@ -49,7 +49,7 @@ cdef void open_packet_record(State* s, int32_t packet, int32_t message) noexcept
 
 
 cdef Stay* new_stay(State* s, int32_t packet, int32_t link) noexcept nogil:
-    """The next stay of a packet, all of it still to be told; NULL and `failed`: no memory."""
+    """Append a stay to a packet, with empty parts; NULL and `failed`: out of memory."""
     cdef PacketWait* p = &s.latency.packets[packet]
     cdef int32_t index, room
     cdef int32_t i
@@ -104,7 +104,7 @@ cdef void free_queued_message(State* s, int32_t rider) noexcept nogil:
 # --- the table of waits ---------------------------------------------------------------------------------------------
 
 cdef inline WaitEntry* table_slot(WaitEntry* table, int64_t room, int64_t key) noexcept nogil:
-    """Where a key is, or belongs."""
+    """The slot of a key, or its free slot."""
     cdef int64_t place = <int64_t> (mix(<uint64_t> key) & <uint64_t> (room - 1))
     while table[place].key and table[place].key != key:
         place = (place + 1) & (room - 1)
@@ -127,7 +127,7 @@ cdef bint enlarge_table(State* s) noexcept nogil:
 
 
 cdef inline WaitEntry* table_entry_of(State* s, int32_t link, int32_t victim, int32_t culprit) noexcept nogil:
-    """Its entry in the table, new or old; NULL and `failed`: no memory."""
+    """The entry of the table, new or old; NULL and `failed`: out of memory."""
     cdef int64_t key = 1 + culprit + 1 + (MOST_TAGS + 1) * (victim + <int64_t> MOST_TAGS * link)
     cdef WaitEntry* entry
     if 2 * s.latency.table_count >= s.latency.table_room and not enlarge_table(s):
@@ -142,24 +142,24 @@ cdef inline WaitEntry* table_entry_of(State* s, int32_t link, int32_t victim, in
 cdef void add_stay(State* s, Stay* stay, int32_t victim, int64_t* parts) noexcept nogil:
     """Add a stay to the table, and to the parts of its packet."""
     cdef int32_t culprit = NO_TRAFFIC - 1
-    cdef int32_t i, by
+    cdef int32_t i, culprit_class
     cdef WaitEntry* entry = NULL
     for i in range(PARTS):
         if not stay.parts[i]:
             continue
-        by = victim if i == SERIALISATION or i == HOPS else stay.culprit[i]
-        if by != culprit:
-            entry = table_entry_of(s, stay.link, victim, by)
+        culprit_class = victim if i == SERIALISATION or i == HOPS else stay.culprit[i]
+        if culprit_class != culprit:
+            entry = table_entry_of(s, stay.link, victim, culprit_class)
             if s.failed:
                 return
-            culprit = by
+            culprit = culprit_class
         entry.cycles[i] += stay.parts[i]
         entry.packets[i] += 1
         parts[i] += stay.parts[i]
 
 
 cdef void log_stay(State* s, int32_t packet, Stay* stay) noexcept nogil:
-    """A row of `stays()`."""
+    """Append a row of `Engine.stays`."""
     cdef int64_t room
     cdef StayRow* row
     cdef int32_t i
@@ -179,12 +179,12 @@ cdef void log_stay(State* s, int32_t packet, Stay* stay) noexcept nogil:
 
 
 cdef void book_packet(State* s, int32_t packet, int64_t t) noexcept nogil:
-    """A packet has been consumed: its stays are booked. The last packet tells of its message."""
+    """A packet has been consumed: add its stays. The last packet determines the parts of its message."""
     cdef Message* message = &s.pools.messages[s.pools.packets[packet].message]
     cdef PacketWait* p = &s.latency.packets[packet]
     cdef MessageWait* m = &s.latency.messages[s.pools.packets[packet].message]
-    cdef bint kept = s.config.attribution > 1 or message.serial == s.trace.watch_serial
-    cdef int64_t told = 0
+    cdef bint logged = s.config.attribution > 1 or message.serial == s.trace.watch_serial
+    cdef int64_t accounted = 0
     cdef int32_t i, index
     cdef int64_t parts[PARTS]
     cdef Stay* stay
@@ -194,7 +194,7 @@ cdef void book_packet(State* s, int32_t packet, int64_t t) noexcept nogil:
     while index != NONE:
         stay = &s.latency.stays[index]
         add_stay(s, stay, message.tag, parts)
-        if kept:
+        if logged:
             log_stay(s, packet, stay)
         if s.failed:
             return
@@ -202,8 +202,8 @@ cdef void book_packet(State* s, int32_t packet, int64_t t) noexcept nogil:
     s.latency.stays[p.last].next = s.latency.stay_free
     s.latency.stay_free = p.first
     for i in range(PARTS):
-        told += parts[i]
-    if told != t - message.at:
+        accounted += parts[i]
+    if accounted != t - message.at:
         s.latency.unexplained += 1
     if message.delivered == message.packets:
         for i in range(PARTS):

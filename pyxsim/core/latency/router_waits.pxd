@@ -1,4 +1,4 @@
-"""What flits wait for in routers and output queues: see router_waits.pyx. Call these only if `State.config.attribution`."""
+"""Attribution in routers and output queues: see router_waits.pyx. Call these only if `State.config.attribution`."""
 
 from libc.stdint cimport int8_t, int32_t, int64_t
 
@@ -11,7 +11,7 @@ cdef inline int8_t traffic_class_of(State* s, int32_t packet) noexcept nogil:
 
 
 cdef inline int8_t range_holder(State* s, int32_t link, int32_t low, int32_t high) noexcept nogil:
-    """Whose packet holds the first VC of a range, or held it last."""
+    """The traffic that holds the first VC of a range, or held it last."""
     return <int8_t> s.latency.owner[s.links.link[link].base + low].by if low < high else <int8_t> -1
 
 
@@ -22,14 +22,14 @@ cdef inline void record_owner(State* s, int32_t vc, int32_t packet) noexcept nog
 
 
 cdef inline void record_contender(State* s, int32_t vc) noexcept nogil:
-    """A head asks for an output VC, or a flit for the switch."""
+    """A head requests an output VC, or a flit the switch."""
     cdef Contender* rival = &s.latency.rivals[s.latency.rival_count]
     s.latency.rival_count += 1
     rival.vc, rival.packet, rival.link = vc, s.vcs.input[vc].packet, s.vcs.input[vc].out_link
 
 
 cdef inline void flit_arrives(State* s, int32_t vc, int64_t t) noexcept nogil:
-    """A flit is about to enter an input VC. Flits have no names, but they come in order: how many are still to come?"""
+    """A flit is about to enter an input VC. Flits arrive in order: count those still to come."""
     cdef VcWait* b = &s.latency.vc[vc]
     if b.coming == 0:
         head_arrives(s, vc, t)
@@ -41,7 +41,7 @@ cdef inline void flit_arrives(State* s, int32_t vc, int64_t t) noexcept nogil:
 
 
 cdef inline void flit_wins_switch(State* s, int32_t vc, int64_t t, int64_t u) noexcept nogil:
-    """The front flit is about to leave for the link that it wants."""
+    """The front flit is about to leave for its output link."""
     cdef Contender* winner = &s.latency.winners[s.latency.winner_count]
     s.latency.winner_count += 1
     winner.vc, winner.packet, winner.link = vc, s.vcs.input[vc].packet, s.vcs.input[vc].out_link

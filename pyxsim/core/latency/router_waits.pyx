@@ -1,39 +1,38 @@
-"""Attribution in routers: what each VC does in every cycle, and what the tail of a packet waited for in it.
+"""Attribution in routers: the activity of each VC in every cycle, and the waits of each packet's tail.
 
-docs/attribution.md has every rule. A VC is only looked at when its router is; what it did in its last cycle it does in
-all the cycles in which its router sleeps. So there is a state for each VC and the cycle since which it is in it, and
-`set_activity` adds the cycles up when the state changes. A tail remembers these sums as they were when it arrived: what is more
-of them when it leaves is its own wait.
+docs/attribution.md has every rule. A VC is only visited when its router is; while the router sleeps, its activity
+continues. So each VC has an activity and its start, and `set_activity` accumulates the cycles when it changes. A tail
+stores these sums at its arrival: the difference when it leaves is its own wait.
 """
 
 from libc.stdint cimport int8_t, int32_t, int64_t
 
-from pyxsim.core.state.bits cimport next_bit
 from pyxsim.core.latency.latency_records cimport (
-    LINK_BUSY,
     CAUSES,
     FIRST_WAIT,
     HOPS,
+    LINK_BUSY,
     LINK_WAIT,
     LOST_ARBITRATION,
-    NO_CREDIT,
-    NO_VC,
-    NO_TRAFFIC,
-    QUEUE,
     MOVING,
+    NO_CREDIT,
+    NO_TRAFFIC,
+    NO_VC,
+    QUEUE,
     SERIALISATION,
     WAITS,
+    Contender,
     LinkWait,
-    VcOwner,
     PacketWait,
     QueuedMessage,
-    Contender,
     Stay,
+    VcOwner,
     VcWait,
     VcWaitDetail,
 )
-from pyxsim.core.router.buffer cimport FRONT, next_packet_place, packet_at, link_vc_mask
 from pyxsim.core.latency.latency_totals cimport free_queued_message, new_queued_message, new_stay
+from pyxsim.core.router.buffer cimport FRONT, link_vc_mask, next_packet_place, packet_at
+from pyxsim.core.state.bits cimport next_bit
 from pyxsim.core.state.records cimport (
     ACTIVE,
     HOLDING,
@@ -57,7 +56,7 @@ cdef inline int64_t message_of(State* s, int32_t packet) noexcept nogil:
 # --- the state of a VC ----------------------------------------------------------------------------------------------
 
 cdef int8_t credit_culprit(State* s, int32_t vc, int64_t begun, int64_t over) noexcept nogil:
-    """A wait for credits of a VC lasted for cycles [begun, over): whose fault was it? As things were at its end."""
+    """Who caused a wait for credits of a VC in cycles [begun, over), as known at its end?"""
     cdef VcWait* b = &s.latency.vc[vc]
     cdef int64_t waited = b.waited
     cdef int8_t whom = b.whom
@@ -65,7 +64,7 @@ cdef int8_t credit_culprit(State* s, int32_t vc, int64_t begun, int64_t over) no
         return NO_TRAFFIC
     if b.since < over and b.doing != NO_CREDIT and b.by != NO_TRAFFIC:
         return b.by
-    if s.latency.margin[vc].noted == over:   # it could move in this cycle, and its router was visited before
+    if s.latency.margin[vc].noted == over:   # it could move in this cycle, and its router was visited earlier
         waited, whom = s.latency.margin[vc].waited, s.latency.margin[vc].whom
     return whom if waited >= begun - s.links.link[s.vcs.input[vc].link].credit_delay else <int8_t> NO_TRAFFIC
 
@@ -86,7 +85,7 @@ cdef void end_wait(State* s, int32_t vc, int64_t t) noexcept nogil:
 
 
 cdef inline void set_activity(State* s, int32_t vc, int8_t doing, int8_t by, int64_t t) noexcept nogil:
-    """From cycle `t` on the VC does this, for this culprit. A later call for the same cycle takes its place."""
+    """From cycle `t` on the VC has this activity and culprit. A later call for the same cycle overrides."""
     cdef VcWait* b = &s.latency.vc[vc]
     if b.doing == doing and b.by == by:
         return
@@ -102,7 +101,7 @@ cdef void set_moving(State* s, int32_t vc, int64_t t) noexcept nogil:
 
 
 cdef inline void lost_arbitration(State* s, int32_t vc, int64_t serial, int32_t by) noexcept nogil:
-    """A flit of this message was chosen. To one of its own nothing is lost."""
+    """A flit of this message won instead. Losing to the own message is not a wait."""
     if serial == message_of(s, s.vcs.input[vc].packet):
         set_activity(s, vc, MOVING, NO_TRAFFIC, s.now)
     else:
@@ -110,7 +109,7 @@ cdef inline void lost_arbitration(State* s, int32_t vc, int64_t serial, int32_t 
 
 
 cdef inline void reset_wait_base(VcWait* b) noexcept nogil:
-    """What was waited for up to now is nothing to the tails that are still to come. Now it runs."""
+    """Waits so far do not affect tails that are still to come."""
     cdef int32_t i
     if not b.based:
         for i in range(CAUSES):
@@ -141,7 +140,7 @@ cdef void flit_enters_empty_vc(State* s, int32_t vc, int64_t t) noexcept nogil:
 
 
 cdef void tail_arrives(State* s, int32_t vc, int64_t t) noexcept nogil:
-    """What the VC has waited for so far, and what of this the flits before the tail have."""
+    """Store the waits of the VC so far, and which of them the flits before the tail share."""
     cdef VcWait* b = &s.latency.vc[vc]
     cdef PacketWait* p = &s.latency.packets[packet_at(s, vc, b.place)]
     cdef int64_t until = t
@@ -179,7 +178,7 @@ cdef void packet_at_front(State* s, int32_t vc, int64_t t) noexcept nogil:
 # --- VC allocation --------------------------------------------------------------------------------------------------
 
 cdef inline void waits_for_credit(State* s, int32_t vc, int32_t target) noexcept nogil:
-    """The front flit wants credits of an output VC."""
+    """The front flit waits for credits of an output VC."""
     cdef VcWaitDetail* m = &s.latency.margin[vc]
     set_activity(s, vc, NO_CREDIT, NO_TRAFFIC, s.now)
     if target != m.target:
@@ -189,17 +188,19 @@ cdef inline void waits_for_credit(State* s, int32_t vc, int32_t target) noexcept
 
 
 cdef void waits_for_vc(State* s, int32_t vc) noexcept nogil:
-    """No VC of its range counts as free for a head: somebody holds them, or one that nobody holds has no room."""
+    """No VC of its range counts as free for a head: all are held, or a free one has no room."""
     cdef InputVc* v = &s.vcs.input[vc]
-    cdef int32_t unheld = next_bit(link_vc_mask(s.vcs.unheld, s, v.out_link), s.links.low[v.range_row], s.links.high[v.range_row])
+    cdef int32_t unheld = next_bit(link_vc_mask(s.vcs.unheld, s, v.out_link), s.links.low[v.range_row],
+            s.links.high[v.range_row])
     if unheld < 0:
-        set_activity(s, vc, NO_VC, range_holder(s, v.out_link, s.links.low[v.range_row], s.links.high[v.range_row]), s.now)
+        set_activity(s, vc, NO_VC, range_holder(s, v.out_link, s.links.low[v.range_row], s.links.high[v.range_row]),
+                s.now)
     else:
         waits_for_credit(s, vc, s.links.link[v.out_link].base + unheld)
 
 
 cdef void record_va_losers(State* s) noexcept nogil:
-    """Heads that asked for a VC of a range that went to another one: the pointer is behind the VC that was granted."""
+    """Heads that lost a VC of their range to another one; the pointer is behind the granted VC."""
     cdef int32_t i, base
     cdef InputVc* v
     cdef VcOwner* owner
@@ -213,7 +214,7 @@ cdef void record_va_losers(State* s) noexcept nogil:
 
 
 cdef void record_va_losers_matrix(State* s, int32_t asked) noexcept nogil:
-    """Heads that asked for many VCs, and were granted none: who has the lowest of them that anybody was granted?"""
+    """Heads that requested several VCs and got none: the culprit has the lowest of them that was granted."""
     cdef int32_t i, found
     cdef int32_t* lost_to = s.latency.lost_to
     cdef Request* r
@@ -238,10 +239,11 @@ cdef void record_va_losers_matrix(State* s, int32_t asked) noexcept nogil:
 # --- the switch -----------------------------------------------------------------------------------------------------
 
 cdef void record_stall(State* s, int32_t vc, int32_t cause) noexcept nogil:
-    """A front flit cannot ask for the switch."""
+    """A front flit cannot request the switch."""
     cdef InputVc* v = &s.vcs.input[vc]
     if cause == STALL_CREDIT:
-        waits_for_credit(s, vc, v.out_vc if v.state & (HOLDING | ACTIVE) else s.links.link[v.out_link].base + s.links.low[v.range_row])
+        waits_for_credit(s, vc,
+                v.out_vc if v.state & (HOLDING | ACTIVE) else s.links.link[v.out_link].base + s.links.low[v.range_row])
     elif cause == STALL_SERIAL:
         if s.latency.link[v.out_link].serial == message_of(s, v.packet):
             set_activity(s, vc, MOVING, NO_TRAFFIC, s.now)
@@ -260,7 +262,7 @@ cdef void waits_behind(State* s, int32_t vc, int32_t other) noexcept nogil:
 
 
 cdef void record_sa_losers(State* s) noexcept nogil:
-    """Flits that asked for the switch and did not win it: who won the output, or else at their input?"""
+    """Flits that lost the switch: the culprit won the output, or else the input."""
     cdef int32_t i, place, packet
     cdef Contender* rival
     cdef Contender* winner
@@ -291,7 +293,7 @@ cdef int32_t winner_at_input(State* s, int32_t vc) noexcept nogil:
 
 
 cdef void tail_wins_switch(State* s, int32_t vc, int64_t t, int64_t u) noexcept nogil:
-    """Its stay is over, but for the output queue: what did it wait for?"""
+    """Its stay is complete except for the output queue: split it into parts."""
     cdef VcWait* b = &s.latency.vc[vc]
     cdef int32_t packet = s.vcs.input[vc].packet
     cdef Stay* stay = new_stay(s, packet, s.vcs.input[vc].out_link)
@@ -317,7 +319,7 @@ cdef void tail_wins_switch(State* s, int32_t vc, int64_t t, int64_t u) noexcept 
     p.spare = alone - stay.parts[HOPS]
     if moved > alone:
         s.latency.uneven += share_wait(stay, p.before, moved - alone)
-    # The way through the switch may take more than it would alone. A wait in the output queue may follow.
+    # Switch traversal may take longer than without waits. A wait in the output queue may follow.
     stay.parts[SERIALISATION] += max(switching - s.latency.pipeline, 0)
     stay.parts[HOPS] += min(switching, s.latency.pipeline)
     p.left = t + switching
@@ -328,9 +330,9 @@ cdef void tail_wins_switch(State* s, int32_t vc, int64_t t, int64_t u) noexcept 
 
 
 cdef bint share_wait(Stay* stay, int64_t* before, int64_t rest) noexcept nogil:
-    """Cycles that the tail stood behind flits of its own message, up to what these had waited for before it came.
+    """Share the cycles that the tail stood behind flits of its own message, up to what these had waited before it came.
 
-    False: another multiple of `before` would have given the same.
+    Return False if any multiple of `before` gives the same shares.
     """
     cdef int64_t whole = 0
     cdef int64_t given = 0
@@ -369,7 +371,7 @@ cdef QueuedMessage* queued_message_of(State* s, int32_t link, int64_t serial) no
 
 
 cdef void flit_queued(State* s, int32_t link, int32_t node) noexcept nogil:
-    """A flit stands in an output queue."""
+    """A flit enters an output queue."""
     cdef LinkWait* book = &s.latency.link[link]
     cdef int32_t packet = s.pools.nodes[node].packet
     cdef int64_t serial = message_of(s, packet)
@@ -389,7 +391,7 @@ cdef void flit_queued(State* s, int32_t link, int32_t node) noexcept nogil:
 
 
 cdef void note_queue_arrivals(State* s, int32_t link, int64_t t) noexcept nogil:
-    """Before a launch from the queue: tails in it note how long their message had used the link when they came."""
+    """Before a launch from the queue: arrived tails store how long their message had used the link."""
     cdef LinkWait* book = &s.latency.link[link]
     cdef int32_t packet
     cdef int64_t serial, at, own
@@ -410,7 +412,7 @@ cdef void note_queue_arrivals(State* s, int32_t link, int64_t t) noexcept nogil:
 
 
 cdef void packet_takes_link(State* s, int32_t link, int32_t packet, int64_t t) noexcept nogil:
-    """A flit of another packet than the last one starts on a link, or any flit where there is an output queue."""
+    """A flit of another packet starts on a link or, with an output queue, any flit."""
     cdef LinkWait* book = &s.latency.link[link]
     cdef int64_t serial = message_of(s, packet)
     cdef QueuedMessage* rider
@@ -424,7 +426,7 @@ cdef void packet_takes_link(State* s, int32_t link, int32_t packet, int64_t t) n
 
 
 cdef void tail_starts(State* s, int32_t link, int32_t packet, int64_t t, int64_t arrival) noexcept nogil:
-    """The tail of a packet starts: its stay is over in the cycle of its arrival."""
+    """The tail of a packet starts: its stay ends in the cycle of its arrival."""
     cdef PacketWait* p = &s.latency.packets[packet]
     cdef Stay* stay
     cdef QueuedMessage* rider
@@ -445,7 +447,7 @@ cdef void tail_starts(State* s, int32_t link, int32_t packet, int64_t t, int64_t
 
 
 cdef void flit_leaves_queue(State* s, int32_t link, int32_t packet) noexcept nogil:
-    """A flit has started from an output queue. A message without flits there is forgotten."""
+    """A flit has started from an output queue. Remove messages without flits there."""
     cdef int32_t* place = &s.latency.link[link].riders
     cdef int32_t rider
     cdef int64_t serial = message_of(s, packet)

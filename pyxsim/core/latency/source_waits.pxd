@@ -1,4 +1,4 @@
-"""What messages wait for before they are in the network: see source_waits.pyx. Call these only if `State.config.attribution`."""
+"""Attribution at the sources: see source_waits.pyx. Call these only if `State.config.attribution`."""
 
 from libc.stdint cimport int32_t, int64_t
 

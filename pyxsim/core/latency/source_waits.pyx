@@ -1,18 +1,16 @@
-"""Attribution at the sources: what each injection lane does in every cycle, and what messages waited for it.
+"""Attribution at the sources: the activity of each injection lane, and what messages wait for there.
 
-docs/attribution.md, "At the source". A lane is only looked at when something may have changed. What it does from there
-on is known: it sends the flit that started last up to `busy_until`, then it waits `after`, until the next look.
+docs/attribution.md, "At the source". A lane is only visited when something may change. Until the next visit it sends
+the flit that started last up to `busy_until`, then waits as `after` says.
 """
 
 from libc.stdint cimport int8_t, int32_t, int64_t
 
-from pyxsim.core.router.arbiter cimport first_from
-from pyxsim.core.state.bits cimport next_bit
 from pyxsim.core.latency.latency_records cimport (
     FIRST_WAIT,
     NO_CREDIT,
-    NO_VC,
     NO_TRAFFIC,
+    NO_VC,
     SERIALISATION,
     SILENT,
     SOURCE,
@@ -21,21 +19,24 @@ from pyxsim.core.latency.latency_records cimport (
     PacketWait,
     Stay,
 )
-from pyxsim.core.router.buffer cimport link_vc_mask
 from pyxsim.core.latency.latency_totals cimport grow_wait_records, new_stay
-from pyxsim.core.router.link cimport link_available_at
-from pyxsim.core.state.records cimport NONE, Message
 from pyxsim.core.latency.router_waits cimport credit_culprit, range_holder
+from pyxsim.core.router.arbiter cimport first_from
+from pyxsim.core.router.buffer cimport link_vc_mask
+from pyxsim.core.router.link cimport link_available_at
+from pyxsim.core.state.bits cimport next_bit
+from pyxsim.core.state.records cimport NONE, Message
 
 
 cdef void account_lane_cycles(State* s, LaneWait* lane, int32_t link, int64_t t) noexcept nogil:
-    """Add up the cycles before `t`."""
+    """Account for the cycles before `t`."""
     cdef int64_t cycles = t - lane.since
     cdef int64_t busy = min(lane.busy_until, t) - lane.since
     if cycles <= 0:
         return
     if busy > 0:
-        if s.pools.messages[lane.user].serial == s.latency.link[link].serial:   # else it is long gone, and needs them no more
+        # otherwise the message is gone and needs no counts
+        if s.pools.messages[lane.user].serial == s.latency.link[link].serial:
             s.latency.messages[lane.user].own += busy
         cycles -= busy
     if lane.after == NO_VC:
@@ -46,7 +47,7 @@ cdef void account_lane_cycles(State* s, LaneWait* lane, int32_t link, int64_t t)
 
 
 cdef void end_lane_wait(State* s, LaneWait* lane, int64_t t) noexcept nogil:
-    """The lane waited up to the cycle before `t`: for whom?"""
+    """The lane waited up to the cycle before `t`: determine the culprit."""
     cdef int8_t by
     if t > lane.began:
         if lane.after == NO_CREDIT:
@@ -66,7 +67,7 @@ cdef void message_leads_queue(State* s, int32_t message, LaneWait* lane, int32_t
 
 
 cdef void message_joins(State* s, int32_t message, int32_t before) noexcept nogil:
-    """A message joins its source queue, behind another one or (NONE) as the first."""
+    """A message joins its source queue, behind message `before`, or as the first (NONE)."""
     cdef int32_t link = s.pools.messages[message].lane
     cdef MessageWait* m
     if not grow_wait_records(s):
@@ -80,7 +81,7 @@ cdef void message_joins(State* s, int32_t message, int32_t before) noexcept nogi
 
 
 cdef void flit_launches(State* s, int32_t link, int32_t packet, bint tail, int64_t t) noexcept nogil:
-    """A flit is about to be launched on the lane. With the tail the packet's stay at the source is over."""
+    """A flit is about to be launched. With the tail the packet's stay at the source is complete."""
     cdef LaneWait* lane = &s.latency.lane[link - s.links.network]
     cdef int32_t index = s.pools.packets[packet].message
     cdef Message* message = &s.pools.messages[index]
@@ -94,7 +95,7 @@ cdef void flit_launches(State* s, int32_t link, int32_t packet, bint tail, int64
 
 
 cdef void book_source_stay(State* s, int32_t link, int32_t packet, int64_t t) noexcept nogil:
-    """What the tail of a packet waited for, from the start of its message to cycle `t`."""
+    """Split the wait of a packet's tail, from the start of its message to cycle `t`, into parts."""
     cdef LaneWait* lane = &s.latency.lane[link - s.links.network]
     cdef Message* message = &s.pools.messages[s.pools.packets[packet].message]
     cdef MessageWait* m = &s.latency.messages[s.pools.packets[packet].message]
@@ -122,11 +123,12 @@ cdef void book_source_stay(State* s, int32_t link, int32_t packet, int64_t t) no
 
 
 cdef void lane_visited(State* s, int32_t link, int32_t opened, int64_t t) noexcept nogil:
-    """A lane has done what it can in cycle `t`, and opened a packet of class `opened` (or NONE)."""
+    """A lane has been visited in cycle `t`, and opened a packet of class `opened` (or NONE)."""
     cdef LaneWait* lane = &s.latency.lane[link - s.links.network]
     cdef int32_t base = s.links.link[link].base
     cdef int32_t queue = (link - s.links.network) * s.config.classes
-    cdef int32_t target = first_from(link_vc_mask(s.lanes.opened, s, link), s.links.link[link].launch_pointer, 0, s.links.link[link].vcs)
+    cdef int32_t target = first_from(link_vc_mask(s.lanes.opened, s, link), s.links.link[link].launch_pointer, 0,
+            s.links.link[link].vcs)
     cdef int32_t klass, row
     cdef int8_t after = NO_CREDIT
     cdef int8_t by = NO_TRAFFIC

@@ -1,4 +1,4 @@
-"""What threads that share memory need of the compiler and the system: words that all of them see, and short waits."""
+"""Atomic words and short waits for threads that share memory."""
 
 
 cdef extern from *:
@@ -17,8 +17,8 @@ cdef extern from *:
     #endif
     """
     int load "pyxsim_load" (int* word) noexcept nogil
-    int swap "pyxsim_swap" (int* word, int value) noexcept nogil   # returns what it was
-    int add "pyxsim_add" (int* word, int value) noexcept nogil     # returns what it is
-    void pause "pyxsim_pause" () noexcept nogil                    # this is a loop that waits
-    int sched_yield() noexcept nogil                               # let another thread have the core
+    int swap "pyxsim_swap" (int* word, int value) noexcept nogil   # returns the old value
+    int add "pyxsim_add" (int* word, int value) noexcept nogil     # returns the new value
+    void pause "pyxsim_pause" () noexcept nogil                    # hint: this is a spin loop
+    int sched_yield() noexcept nogil                               # yield the core to another thread
     long getpid() noexcept nogil

@@ -1,4 +1,4 @@
-"""How far the parts of a network go without each other, and what they do meanwhile: see epoch.pyx."""
+"""Epochs of a partitioned network: see epoch.pyx."""
 
 from libc.stdint cimport int32_t, int64_t
 

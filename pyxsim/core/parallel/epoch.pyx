@@ -1,41 +1,41 @@
-"""Epochs: so many cycles the parts go on without each other, then they meet, and one of them decides how it goes on.
+"""Epochs: partitions run independently for one lookahead window, then synchronise, and one thread plans the next epoch.
 
-Nothing that crosses a cut is felt before the next epoch (`Team.across`), so within one the parts are networks of their
-own. A call has to end in the very cycle in which it would with one thread (cycle.pyx): whatever could end it must be
+Nothing that crosses a cut takes effect before the next epoch (`Team.across`), so within an epoch each partition is a
+network of its own. A call must end in the same cycle as with one thread (cycle.pyx), so whatever could end it must be
 known when the epoch before is planned. Deliveries are: their last flits are on the ejection lanes by then.
 """
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
-from pyxsim.core.router.buffer cimport first_packet_place, next_packet_place, packet_at
-from pyxsim.core.router.calendar cimport next_scheduled
 from pyxsim.core.cycle cimport (
     DEADLOCK,
     DELIVERED,
-    NO_MEMORY,
     NOTHING_LEFT,
+    NO_MEMORY,
     UNTIL,
     WINDOW,
     Reason,
-    process_arrivals,
     evaluate_cycle,
+    process_arrivals,
 )
-from pyxsim.core.router.interface cimport next_start_cycle
 from pyxsim.core.parallel.mailbox cimport receive_parcels
 from pyxsim.core.parallel.partition cimport LONGEST_EPOCH, Part
+from pyxsim.core.router.buffer cimport first_packet_place, next_packet_place, packet_at
+from pyxsim.core.router.calendar cimport next_scheduled
+from pyxsim.core.router.interface cimport next_start_cycle
+from pyxsim.core.router.stall_counters cimport flush_port_stalls
 from pyxsim.core.state.network_state cimport State, grow_array
 from pyxsim.core.state.records cimport LAST, NONE, CalendarSlot, Message, Outbox, Packet
-from pyxsim.core.router.stall_counters cimport flush_port_stalls
 
 
 cdef enum:
-    SPARE = 256          # so many more records of packets than it needs a part is given
+    SPARE = 256          # packet records that a partition gets beyond its need
 
 
 # --- a part, through an epoch ---------------------------------------------------------------------------------------
 
 cdef void run_part(Team* team, int32_t number) noexcept nogil:
-    """From `now` to the end of the epoch."""
+    """Run one partition from `now` to the end of the epoch."""
     cdef Part* part = &team.part[number]
     cdef State* s = &part.state
     cdef int32_t parity = team.parity * team.parts
@@ -64,7 +64,7 @@ cdef void run_part(Team* team, int32_t number) noexcept nogil:
 
 
 cdef inline int64_t next_event_cycle(State* s) noexcept nogil:
-    """The next cycle in which a part that sleeps has something to do by itself."""
+    """The next cycle in which a sleeping partition has something to do by itself."""
     cdef int64_t following = next_scheduled(s)
     return next_start_cycle(s) if following == NONE else min(following, next_start_cycle(s))
 
@@ -75,43 +75,43 @@ cdef struct Summary:
     int32_t awake
     int32_t failed
     int32_t changed
-    int32_t scheduled        # there is an entry in the calendar
+    int32_t scheduled        # there is a calendar entry
     int64_t in_flight
     int64_t visited
-    int64_t following        # the next cycle with an entry of the calendar, or a message that starts
-    int64_t pending          # the next message that starts
-    int64_t delivered        # the first delivery of this call
+    int64_t following        # next cycle with a calendar entry, or a message that starts
+    int64_t pending          # next message that starts
+    int64_t delivered        # first delivery of this call
 
 
 cdef Summary summarise(Team* team) noexcept nogil:
-    """What the parts are, together."""
-    cdef Summary found
+    """Combine the states of all partitions."""
+    cdef Summary summary
     cdef int32_t number, other
     cdef State* s
     cdef Outbox* box
-    found.awake = found.failed = 0
-    found.changed, found.scheduled, found.in_flight = team.whole.stats.changed, 0, team.whole.in_flight
-    found.visited = 0
-    found.following = found.pending = found.delivered = INT64_MAX
-    if team.whole.arrivals.delivered_count:   # by a call before, and not asked for: the debug build calls in every cycle
-        found.delivered = team.whole.arrivals.delivered_at[0]
+    summary.awake = summary.failed = 0
+    summary.changed, summary.scheduled, summary.in_flight = team.whole.stats.changed, 0, team.whole.in_flight
+    summary.visited = 0
+    summary.following = summary.pending = summary.delivered = INT64_MAX
+    if team.whole.arrivals.delivered_count:   # from an earlier call; the debug build calls in every cycle
+        summary.delivered = team.whole.arrivals.delivered_at[0]
     for number in range(team.parts):
         s = &team.part[number].state
-        found.awake |= team.part[number].awake
-        found.failed |= s.failed
-        found.changed |= s.stats.changed
-        found.scheduled |= next_scheduled(s) != NONE
-        found.in_flight += s.in_flight
-        found.visited = max(found.visited, team.part[number].visited)
-        found.following = min(found.following, next_event_cycle(s))
-        found.pending = min(found.pending, next_start_cycle(s))
+        summary.awake |= team.part[number].awake
+        summary.failed |= s.failed
+        summary.changed |= s.stats.changed
+        summary.scheduled |= next_scheduled(s) != NONE
+        summary.in_flight += s.in_flight
+        summary.visited = max(summary.visited, team.part[number].visited)
+        summary.following = min(summary.following, next_event_cycle(s))
+        summary.pending = min(summary.pending, next_start_cycle(s))
         if s.arrivals.delivered_count:
-            found.delivered = min(found.delivered, s.arrivals.delivered_at[0])
+            summary.delivered = min(summary.delivered, s.arrivals.delivered_at[0])
         for other in range(team.parts):
             box = &team.part[number].boxes[team.parity * team.parts + other]
-            found.scheduled |= box.soonest < INT64_MAX
-            found.following = min(found.following, box.soonest)
-    return found
+            summary.scheduled |= box.soonest < INT64_MAX
+            summary.following = min(summary.following, box.soonest)
+    return summary
 
 
 cdef void begin_run(Team* team, int64_t until, int64_t slack, int64_t window) noexcept nogil:
@@ -137,17 +137,17 @@ cdef void set_time(Team* team, int64_t now) noexcept nogil:
 
 
 cdef void decide_next_epoch(Team* team) noexcept nogil:
-    """The loop of cycle.pyx between two cycles, for all parts at once: does the call end? If not, the next epoch."""
+    """The decisions of `run_cycles` between two cycles, for all partitions: end the call, or plan the next epoch."""
     cdef int64_t now = team.part[0].state.now
     cdef int32_t arrived = team.part[0].state.arrived
     cdef Summary all = summarise(team)
     team.whole.now = now
-    team.done = 0   # not before: of the last call's end some may not have heard until they came here
+    team.done = 0   # not earlier: some threads may read the end of the last call only here
     if all.failed:
         end_run(team, NO_MEMORY, now, arrived)
         return
     if now > team.start and not all.awake and not all.scheduled and all.visited < now:
-        # Nothing has been going on since the cycle after `visited`.
+        # No partition has been active since the cycle after `visited`.
         if all.in_flight:
             end_run(team, DEADLOCK, all.visited + 1, 0)
             return
@@ -182,7 +182,7 @@ cdef void clear_changed(Team* team) noexcept nogil:
 
 
 cdef void plan_epoch(Team* team, Summary* all, int64_t now, int32_t arrived) noexcept nogil:
-    """The next epoch: as long as what crosses cuts allows, unless the call could end before, or in it."""
+    """Plan the next epoch: one lookahead window, unless the call could end before or within it."""
     cdef int64_t length = min(team.across, LONGEST_EPOCH)
     cdef int64_t end, first
     if all.delivered == INT64_MAX and team.slack < LONGEST_EPOCH:
@@ -190,7 +190,7 @@ cdef void plan_epoch(Team* team, Summary* all, int64_t now, int32_t arrived) noe
     end = now + length
     team.arrive = 0
     if all.pending < end and not has_later_event(team, end - 1):
-        # All could come to a standstill in it, and then a message start: that is a deadlock before, and no more after.
+        # If everything could stall in it and then a message start, a deadlock must be reported first: one cycle only.
         end = now + 1
     if all.delivered == INT64_MAX and now + team.slack < end:
         first = first_delivery(team, now + arrived, end - team.slack)
@@ -200,7 +200,7 @@ cdef void plan_epoch(Team* team, Summary* all, int64_t now, int32_t arrived) noe
         end, team.arrive = max(team.stop, now), 1
     if team.boundary <= end:
         end, team.arrive = max(team.boundary, now + 1), 0
-    if end >= team.whole.stats.flush_due:   # counts of all routers: nobody counts now
+    if end >= team.whole.stats.flush_due:   # the counts of all routers: no thread counts now
         flush_port_stalls(team.whole)
     team.end = end
     team.parity ^= 1
@@ -209,26 +209,26 @@ cdef void plan_epoch(Team* team, Summary* all, int64_t now, int32_t arrived) noe
 
 
 cdef bint has_later_event(Team* team, int64_t cycle) noexcept nogil:
-    """Is there an entry of the calendar in this cycle or later?"""
+    """Is there a calendar entry in this cycle or later?"""
     cdef int32_t number, other
     cdef State* s
-    cdef int64_t now, found
+    cdef int64_t now, entry
     for number in range(team.parts):
         s = &team.part[number].state
         for other in range(team.parts):
             if team.part[number].boxes[team.parity * team.parts + other].latest >= cycle:
                 return True
-        # Looked for from that cycle on: what is before it comes last, a turn of the wheel later.
+        # Search from that cycle on; earlier entries come last, one turn of the ring later.
         now, s.now = s.now, cycle
-        found = next_scheduled(s)
+        entry = next_scheduled(s)
         s.now = now
-        if found != NONE and found <= now + s.calendar.slot_mask:
+        if entry != NONE and entry <= now + s.calendar.slot_mask:
             return True
     return False
 
 
 cdef int64_t first_delivery(Team* team, int64_t begin, int64_t end) noexcept nogil:
-    """The first cycle of [begin, end) in which a message may be delivered; INT64_MAX: none."""
+    """The first cycle of [begin, end) in which a message may be delivered, or INT64_MAX."""
     cdef int64_t cycle
     cdef int32_t number, i
     cdef State* s
@@ -244,7 +244,7 @@ cdef int64_t first_delivery(Team* team, int64_t begin, int64_t end) noexcept nog
 
 
 cdef bint may_complete(State* s, int32_t vc, int32_t packets) noexcept nogil:
-    """Can a message be complete at a sink when so many more packets have come, at the most?"""
+    """Can a message at a sink be complete after at most `packets` more packets?"""
     cdef int32_t place = first_packet_place(s, vc)
     cdef int32_t _packet
     cdef Message* m
@@ -261,9 +261,9 @@ cdef bint may_complete(State* s, int32_t vc, int32_t packets) noexcept nogil:
 # --- records of packets ---------------------------------------------------------------------------------------------
 
 cdef void share_packets(Team* team, int64_t cycles) noexcept nogil:
-    """All parts take records from the same array, which may not move while they do: it grows here, if it must.
+    """Give partitions packet records. They share one array, which grows only here, where no thread reads it.
 
-    A lane opens at most one packet in a cycle.
+    A lane opens at most one packet per cycle.
     """
     cdef int32_t number
     for number in range(team.parts):
@@ -272,24 +272,24 @@ cdef void share_packets(Team* team, int64_t cycles) noexcept nogil:
 
 
 cdef inline int64_t spare_packets(Team* team, int32_t number, int64_t cycles) noexcept nogil:
-    """How many records a part has more than it may need in so many cycles."""
+    """Packet records of a partition beyond its need in `cycles` cycles."""
     return team.part[number].state.pools.packet_spare - team.part[number].lanes * cycles
 
 
 cdef void obtain_packets(Team* team, int32_t number, int64_t cycles) noexcept nogil:
-    """Half of what the part with most can spare, at the most; where that is little, new ones."""
+    """Take up to half of what the partition with most can spare; if that is too little, new ones."""
     cdef State* s = &team.part[number].state
     cdef State* giver
-    cdef int64_t wanted = team.part[number].lanes * cycles + SPARE
+    cdef int64_t needed = team.part[number].lanes * cycles + SPARE
     cdef int32_t other, packet
     cdef int32_t most = number
     cdef int64_t count, _packet
     for other in range(team.parts):
         if spare_packets(team, other, cycles) > spare_packets(team, most, cycles):
             most = other
-    count = min(spare_packets(team, most, cycles) // 2, wanted)
-    if count < wanted // 2:
-        grow_packets(team, number, wanted)
+    count = min(spare_packets(team, most, cycles) // 2, needed)
+    if count < needed // 2:
+        grow_packets(team, number, needed)
         return
     giver = &team.part[most].state
     for _packet in range(count):
@@ -301,12 +301,12 @@ cdef void obtain_packets(Team* team, int32_t number, int64_t cycles) noexcept no
     s.pools.packet_spare += <int32_t> count
 
 
-cdef void grow_packets(Team* team, int32_t number, int64_t wanted) noexcept nogil:
-    """The array at least doubles; what is new is for one part."""
+cdef void grow_packets(Team* team, int32_t number, int64_t needed) noexcept nogil:
+    """At least double the array; the new records go to one partition."""
     cdef State* s = &team.part[number].state
     cdef State* other
     cdef int32_t i
-    cdef int32_t room = s.pools.packet_room + max(s.pools.packet_room, <int32_t> wanted)
+    cdef int32_t room = s.pools.packet_room + max(s.pools.packet_room, <int32_t> needed)
     s.pools.packets = <Packet*> grow_array(s, s.pools.packets, room, sizeof(Packet))
     if s.failed:
         return

@@ -1,4 +1,4 @@
-"""What crosses a cut between two parts of a network: see mailbox.pyx."""
+"""What crosses a cut between two partitions: see mailbox.pyx."""
 
 from libc.stdint cimport int32_t, int64_t
 

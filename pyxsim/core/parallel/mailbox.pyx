@@ -1,7 +1,7 @@
-"""What crosses a cut between two parts of a network: flits, credits, and the packets that were granted a VC over there.
+"""Mailboxes: flits, credits and granted packets that cross a cut between two partitions.
 
-Whatever is posted is felt so many cycles later, at the earliest, that the receiver cannot be there yet: the parts meet
-before. A VC has one sender, so its packets are taken in in the order in which they were granted it.
+An entry takes effect so late that the receiver cannot have reached that cycle: the partitions synchronise before. A VC
+has one sender, so its packets arrive in the order of their grants.
 """
 
 from libc.stdint cimport INT64_MAX
@@ -13,7 +13,7 @@ from pyxsim.core.state.records cimport NONE, Parcel
 
 
 cdef void post(State* s, int32_t to, int64_t cycle, int32_t vc, int32_t packet, Event kind) noexcept nogil:
-    """`packet`: one that was granted the VC, whatever the cycle and the kind; NONE: an entry of the calendar."""
+    """Post an entry for partition `to`. `packet`: one that was granted the VC, or NONE for a calendar entry."""
     cdef Outbox* box = &s.part.outboxes[to]
     cdef Parcel* parcel
     cdef int32_t room

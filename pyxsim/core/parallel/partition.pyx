@@ -1,13 +1,13 @@
-"""Dividing a network into parts, and making it whole again: what moves goes from one home to the other."""
+"""Partition a network, and gather it again: move the moving state between the whole and the partitions."""
 
 from libc.stdint cimport INT64_MAX, int16_t, int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from pyxsim.core.state.bits cimport has_bit, set_bit
-from pyxsim.core.router.calendar cimport schedule
-from pyxsim.core.router.interface cimport add_waiting, next_waiting, starts_before, pop_waiting
 from pyxsim.core.parallel.mailbox cimport receive_parcels
+from pyxsim.core.router.calendar cimport schedule
+from pyxsim.core.router.interface cimport add_waiting, next_waiting, pop_waiting, starts_before
+from pyxsim.core.state.bits cimport has_bit, set_bit
 from pyxsim.core.state.network_state cimport free_node, grow_array, new_node
 from pyxsim.core.state.records cimport (
     CREDIT,
@@ -27,7 +27,7 @@ from pyxsim.core.state.records cimport (
 # --- a team of parts ------------------------------------------------------------------------------------------------
 
 cdef int create_team(Team* team, State* whole, int16_t* part_of, int32_t parts) except -1:
-    """`part_of`: of each router. Scratch is still to be given to the states of the parts."""
+    """`part_of`: partition of each router. The caller allocates the scratch arrays of the partitions."""
     cdef int32_t number, link
     cdef Part* part
     memset(team, 0, sizeof(Team))
@@ -52,7 +52,7 @@ cdef int create_team(Team* team, State* whole, int16_t* part_of, int32_t parts) 
 
 
 cdef void measure_cuts(Team* team) noexcept nogil:
-    """Whose each end of a link is, and how far the parts can go without each other."""
+    """Assign the ends of each link to partitions, and determine the lookahead."""
     cdef State* s = team.whole
     cdef Link* wire
     cdef int32_t link
@@ -70,12 +70,12 @@ cdef void measure_cuts(Team* team) noexcept nogil:
 
 
 cdef bint allocate_part(Team* team, Part* part, int32_t number) noexcept nogil:
-    """What a part does not share with the whole, but for scratch. False: there is no memory."""
+    """Allocate what a partition does not share, except scratch. False: out of memory."""
     cdef State* s = &part.state
     cdef int32_t i
     s.part.number, s.part.sender, s.part.receiver = number, team.sender, team.receiver
     s.masks.no_holder_bit += 64 * (1 + number)
-    s.stats.flush_due = INT64_MAX   # it is up to the team
+    s.stats.flush_due = INT64_MAX   # the team flushes
     s.detector = NULL
     s.calendar.slots = <CalendarSlot*> calloc(s.calendar.slot_mask + 1, sizeof(CalendarSlot))
     s.calendar.used = <uint64_t*> calloc(s.calendar.words, sizeof(uint64_t))
@@ -98,7 +98,7 @@ cdef bint allocate_part(Team* team, Part* part, int32_t number) noexcept nogil:
 
 
 cdef void clear_part(State* s) noexcept nogil:
-    """A part holds nothing, and has counted nothing."""
+    """Reset a partition: no contents, no counts."""
     s.in_flight = s.stats.messages_joined = s.routes.draws = 0
     s.waiting.heap_count = s.arrivals.delivered_count = 0
     s.waiting.first = s.waiting.last = NONE
@@ -146,7 +146,7 @@ cdef void destroy_team(Team* team) noexcept:
 # --- from one home to the other -------------------------------------------------------------------------------------
 
 cdef inline int32_t part_of_entry(Team* team, int32_t number, Event kind) noexcept nogil:
-    """Whose an entry of the calendar is."""
+    """The partition of a calendar entry."""
     cdef State* s = team.whole
     if kind == WAKE:
         return part_of_place(team, number)
@@ -158,7 +158,7 @@ cdef inline int32_t part_of_entry(Team* team, int32_t number, Event kind) noexce
 
 
 cdef inline int32_t part_of_place(Team* team, int32_t index) noexcept nogil:
-    """Of router `index`, or lane `index - routers`."""
+    """The partition of router `index`, or of lane `index - routers`."""
     cdef State* s = team.whole
     if index < s.routers.count:
         return team.part_of[index]
@@ -166,7 +166,7 @@ cdef inline int32_t part_of_place(Team* team, int32_t index) noexcept nogil:
 
 
 cdef void move_calendar(Team* team, State* source, State* goal) noexcept nogil:
-    """All entries. `goal` NULL: each to its part."""
+    """Move all entries to `goal`; NULL: each to its partition."""
     cdef int64_t place, cycle
     cdef int32_t i, kind, number
     cdef CalendarSlot* slot
@@ -185,7 +185,7 @@ cdef void move_calendar(Team* team, State* source, State* goal) noexcept nogil:
 
 
 cdef int32_t move_list(State* source, State* goal, int32_t node, int32_t* tail) noexcept nogil:
-    """A list of FIFO nodes is made anew in another pool. Returns its head."""
+    """Copy a list of FIFO nodes into another pool. Return its head."""
     cdef int32_t head = NONE
     cdef int32_t copy
     while node != NONE:
@@ -205,7 +205,7 @@ cdef int32_t move_list(State* source, State* goal, int32_t node, int32_t* tail) 
 
 
 cdef void move_nodes(Team* team, bint apart) noexcept nogil:
-    """The packets of all VCs and the flits of all output queues."""
+    """Move the packets of all VCs and the flits of all output queues."""
     cdef State* s = team.whole
     cdef State* other
     cdef int32_t vc, link
@@ -220,7 +220,7 @@ cdef void move_nodes(Team* team, bint apart) noexcept nogil:
 
 
 cdef void free_all_nodes(State* s) noexcept nogil:
-    """All nodes of a pool are free."""
+    """Free all nodes of a pool."""
     cdef int32_t node
     s.pools.node_spare = 0
     for node in range(s.pools.node_room - 1, -1, -1):
@@ -228,16 +228,18 @@ cdef void free_all_nodes(State* s) noexcept nogil:
 
 
 cdef void assign_no_holder_bits(Team* team, bint apart) noexcept nogil:
-    """Output VCs that nobody holds have a holder all the same, which credits are told to: one in each part."""
+    """Output VCs without a holder point to a dummy mask word, one per partition, that receives their credits."""
     cdef State* s = team.whole
+    cdef Part* part
     cdef int32_t vc
     for vc in range(s.vcs.count):
         if s.vcs.output[vc].holder >= s.masks.no_holder_bit:
-            s.vcs.output[vc].holder = team.part[team.sender[s.vcs.output[vc].link]].state.masks.no_holder_bit if apart else s.masks.no_holder_bit
+            part = &team.part[team.sender[s.vcs.output[vc].link]]
+            s.vcs.output[vc].holder = part.state.masks.no_holder_bit if apart else s.masks.no_holder_bit
 
 
 cdef void refresh_parts(Team* team) noexcept nogil:
-    """What may have changed in the whole since the parts ran last: messages were sent, time was set."""
+    """Refresh what may have changed since the partitions ran last: messages, time."""
     cdef State* s = team.whole
     cdef State* p
     cdef int32_t number
@@ -250,7 +252,7 @@ cdef void refresh_parts(Team* team) noexcept nogil:
 
 
 cdef void distribute_state(Team* team) noexcept nogil:
-    """Give everything that moves to the parts, if they do not have it."""
+    """Move the moving state to the partitions, unless they have it."""
     cdef State* s = team.whole
     cdef int32_t i, part
     if team.divided:
@@ -275,15 +277,16 @@ cdef void distribute_state(Team* team) noexcept nogil:
             set_bit(team.part[part].state.routers.active, i)
         elif i >= s.routers.count and has_bit(s.lanes.active, i - s.routers.count):
             set_bit(team.part[part].state.lanes.active, i - s.routers.count)
-    for part in range(team.parts):   # whose masks are looked at once; who is not awake sleeps on
+    for part in range(team.parts):   # visit their masks once; sleeping routers stay asleep
         team.part[part].awake = 1
-    # All free records of packets to the first part: the others are given some when they meet.
-    team.part[0].state.pools.packet_free, team.part[0].state.pools.packet_spare = s.pools.packet_free, s.pools.packet_spare
+    # All free packet records go to the first partition; `share_packets` distributes them.
+    team.part[0].state.pools.packet_free = s.pools.packet_free
+    team.part[0].state.pools.packet_spare = s.pools.packet_spare
     s.pools.packet_free, s.pools.packet_spare = NONE, 0
 
 
 cdef void gather_state(Team* team) noexcept nogil:
-    """Take everything back, to look at it or to go on with one thread."""
+    """Move everything back, for inspection or to continue with one thread."""
     cdef State* s = team.whole
     cdef State* p
     cdef int32_t i, number, other, packet
@@ -315,7 +318,7 @@ cdef void gather_state(Team* team) noexcept nogil:
 
 
 cdef void gather_messages(Team* team) noexcept nogil:
-    """Those that wait for their cycle, in order."""
+    """Merge the waiting messages in order."""
     cdef State* s = team.whole
     cdef State* first
     cdef int32_t number, message
@@ -331,7 +334,7 @@ cdef void gather_messages(Team* team) noexcept nogil:
 
 
 cdef void add_message(Team* team, int32_t message) noexcept nogil:
-    """A message that waits for its cycle: where its lane is."""
+    """Add a waiting message to the partition of its lane."""
     cdef State* p = &team.part[team.sender[team.whole.pools.messages[message].lane]].state
     if not team.divided:
         add_waiting(team.whole, message)
@@ -344,7 +347,7 @@ cdef void add_message(Team* team, int32_t message) noexcept nogil:
 # --- what the parts have counted ------------------------------------------------------------------------------------
 
 cdef void collect_totals(Team* team) noexcept nogil:
-    """Add it to the whole, at the end of a call."""
+    """Add the counts of the partitions to the whole, at the end of a call."""
     cdef State* s = team.whole
     cdef State* p
     cdef int32_t number, message
@@ -375,7 +378,7 @@ cdef void collect_totals(Team* team) noexcept nogil:
 
 
 cdef void move_records(State* s, State* p) noexcept nogil:
-    """What was delivered and what was launched."""
+    """Move deliveries and launches."""
     cdef int64_t room
     if s.arrivals.delivered_count + p.arrivals.delivered_count > s.arrivals.delivered_room:
         room = 2 * (s.arrivals.delivered_count + p.arrivals.delivered_count)
@@ -396,8 +399,10 @@ cdef void move_records(State* s, State* p) noexcept nogil:
         if s.failed:
             return
         s.trace.launch_room = room
-    memcpy(s.arrivals.delivered + s.arrivals.delivered_count, p.arrivals.delivered, p.arrivals.delivered_count * sizeof(int32_t))
-    memcpy(s.arrivals.delivered_at + s.arrivals.delivered_count, p.arrivals.delivered_at, p.arrivals.delivered_count * sizeof(int64_t))
+    memcpy(s.arrivals.delivered + s.arrivals.delivered_count, p.arrivals.delivered,
+            p.arrivals.delivered_count * sizeof(int32_t))
+    memcpy(s.arrivals.delivered_at + s.arrivals.delivered_count, p.arrivals.delivered_at,
+            p.arrivals.delivered_count * sizeof(int64_t))
     memcpy(s.arrivals.records + s.arrivals.record_count, p.arrivals.records, p.arrivals.record_count * sizeof(Arrival))
     memcpy(s.trace.launches + s.trace.launch_count, p.trace.launches, p.trace.launch_count * sizeof(Launch))
     s.arrivals.delivered_count += p.arrivals.delivered_count

@@ -1,4 +1,4 @@
-"""The threads of a divided network, and where they meet: see worker_threads.pyx."""
+"""The threads of a partitioned network and their barrier: see worker_threads.pyx."""
 
 from libc.stdint cimport int64_t
 

@@ -1,7 +1,8 @@
-"""One thread for each part; the caller's is that of part 0. They meet after every epoch: the last to come decides.
+"""One thread per partition; the caller's runs partition 0. They meet at a barrier after every epoch; the last one
+plans.
 
-Between two calls the others wait at the meeting that the caller has not come to yet. Who waits looks for a moment, then
-lets others have the core, then sleeps until it is woken: a thread without a core must not cost the others theirs.
+Between two calls the workers wait at the barrier that the caller has not reached. A waiting thread spins briefly, then
+yields, then sleeps until it is woken: a thread without a core must not delay the others.
 """
 
 from cpython.pythread cimport (
@@ -26,20 +27,20 @@ cdef enum:
 
 
 cdef struct WorkerStart:
-    # What a new thread is told.
+    # Arguments of a new thread.
     Team* team
     int32_t number
 
 
 cdef void barrier_wait(Team* team, int32_t number) noexcept nogil:
-    """Wait for all others; the last to come decides how it goes on."""
+    """Wait for all threads; the last one to arrive plans the next epoch."""
     cdef int before = load(&team.round)
     cdef int32_t other
     if add(&team.there, 1) < team.parts:
         wait_for_round(team, &team.part[number], before)
         return
     team.there = 0
-    if team.leave:   # told to all here, so that they leave after the same meeting
+    if team.leave:   # set for all here, so that they leave after the same barrier
         team.over = 1
     else:
         decide_next_epoch(team)
@@ -50,7 +51,7 @@ cdef void barrier_wait(Team* team, int32_t number) noexcept nogil:
 
 
 cdef void wait_for_round(Team* team, Part* part, int before) noexcept nogil:
-    """Until the meeting is over."""
+    """Wait until the barrier opens."""
     cdef int32_t _turn
     for _turn in range(LOOKS):
         if load(&team.round) != before:
@@ -60,15 +61,15 @@ cdef void wait_for_round(Team* team, Part* part, int before) noexcept nogil:
         if load(&team.round) != before:
             return
         sched_yield()
-    while load(&team.round) == before:   # one who woke others after the last meeting may be so late to wake this one
+    while load(&team.round) == before:   # a thread that wakes others late may wake this one for the previous barrier
         swap(&part.asleep, 1)
         if load(&team.round) != before and swap(&part.asleep, 0):
-            return   # it is over, and nobody has seen this one asleep
+            return   # the barrier is open, and no thread has seen this one asleep
         PyThread_acquire_lock(part.lock, WAIT_LOCK)
 
 
 cdef void worker_main(void* told) noexcept nogil:
-    """What a thread other than the caller's does, all its life."""
+    """Main loop of a worker thread."""
     cdef WorkerStart* place = <WorkerStart*> told
     cdef Team* team = place.team
     cdef int32_t number = place.number
@@ -83,7 +84,7 @@ cdef void worker_main(void* told) noexcept nogil:
 
 
 cdef Reason run_team(Team* team, int64_t until, int64_t slack, int64_t window) noexcept nogil:
-    """As run_cycles."""
+    """As `run_cycles`, for all partitions."""
     distribute_state(team)
     begin_run(team, until, slack, window)
     while True:
@@ -96,7 +97,7 @@ cdef Reason run_team(Team* team, int64_t until, int64_t slack, int64_t window) n
 
 
 cdef int start_workers(Team* team) except -1:
-    """Unless they are there. A process that was forked has none of its parent's."""
+    """Start the workers unless they run. A forked process has none of its parent's threads."""
     cdef int32_t number
     cdef WorkerStart* place
     if team.started and team.process == getpid():

@@ -1,4 +1,4 @@
-"""Round-robin choice: the first requester at or after a pointer, wrapping round (Dally and Towles, section 18.3)."""
+"""Round-robin arbitration: the first requester at or after a pointer, cyclically (Dally and Towles, section 18.3)."""
 
 from libc.stdint cimport int32_t, uint64_t
 
@@ -6,7 +6,7 @@ from pyxsim.core.state.bits cimport next_bit
 
 
 cdef inline int32_t distance(int32_t requester, int32_t pointer, int32_t count) noexcept nogil:
-    """How far a requester is behind the pointer; the smallest distance wins."""
+    """Return how far a requester is behind the pointer; the smallest distance wins."""
     return requester - pointer if requester >= pointer else requester - pointer + count
 
 
@@ -15,7 +15,7 @@ cdef inline int32_t after(int32_t place, int32_t count) noexcept nogil:
 
 
 cdef inline int32_t first_from(uint64_t* mask, int32_t pointer, int32_t low, int32_t high) noexcept nogil:
-    """The first set bit of [low, high) at or after the pointer, wrapping round inside the range; else -1."""
+    """Return the first set bit of [low, high) at or after the pointer, cyclically; or -1."""
     cdef int32_t found
     if pointer < low or pointer >= high:
         pointer = low

@@ -1,15 +1,15 @@
-"""Input VC buffers: how many flits are there, and whose.
+"""Input VC buffers: how many flits they hold, and of which packets.
 
-A buffer needs no flits, only a count, and the packets they belong to. Flits of a VC arrive in the order in which they
-were sent, and a packet holds its VC until its tail is sent. So the buffer's content follows from the list of packets
-that were granted the VC, the number of flits in it (`occupancy`) and how many of the front packet have not
-left (`left`). A packet joins the list when it is granted the VC, before its head arrives. The first one stands in the
-VC itself (`packet`): most of the time there is no other.
+A buffer stores a count, not flits. Flits of a VC arrive in the order in which they were sent, and a packet holds its VC
+until its tail is sent. So the content follows from the packets that were granted the VC, the number of flits in it
+(`occupancy`) and the flits of the front packet that have not left (`left`). A packet joins the list when it is granted
+the VC, before its head arrives. The first one is stored in the VC itself (`packet`), usually the only one.
 """
 
-from libc.stdint cimport int32_t, uint64_t
+from libc.stdint cimport int32_t, uint8_t, uint64_t
+from libc.string cimport memset
 
-from pyxsim.core.state.bits cimport lowest
+from pyxsim.core.state.bits cimport bits_of, lowest
 from pyxsim.core.state.network_state cimport State, free_node, new_node
 from pyxsim.core.state.records cimport NONE, InputVc, Router, VcMasks
 
@@ -20,12 +20,12 @@ cdef inline uint64_t* link_vc_mask(uint64_t* mask, State* s, int32_t link) noexc
 
 
 cdef inline VcMasks* masks_of(State* s, int32_t vc) noexcept nogil:
-    """The masks in which an input VC has its place."""
+    """The mask record with the bit of an input VC."""
     return &s.masks.inputs[s.vcs.input[vc].mask_bit >> 6]
 
 
 cdef inline uint64_t mask_bit_of(State* s, int32_t vc) noexcept nogil:
-    """Its place in them."""
+    """Its bit."""
     return (<uint64_t> 1) << (s.vcs.input[vc].mask_bit & 63)
 
 
@@ -39,7 +39,7 @@ cdef enum:
 
 
 cdef inline void set_filled_word(State* s, InputVc* v) noexcept nogil:
-    """A flit has come into an input VC."""
+    """A flit has entered an input VC."""
     cdef Router* r = &s.routers.router[v.router]
     cdef int32_t word = (v.mask_bit >> 6) - r.word
     r.filled |= <uint64_t> 1 << (word if word < CATCH_ALL_WORD else CATCH_ALL_WORD)
@@ -53,7 +53,7 @@ cdef inline void clear_filled_word(State* s, Router* r, int32_t vc) noexcept nog
 
 
 cdef inline int32_t next_filled_word(const Router* r, int32_t word) noexcept nogil:
-    """The first word of a router from `word` on that may have an occupied VC; `Router.words` or more: there is none."""
+    """The first word of a router from `word` on that may have an occupied VC; at least `Router.words` if none."""
     cdef uint64_t bits
     if word >= CATCH_ALL_WORD:
         return word
@@ -67,7 +67,7 @@ cdef inline int32_t vc_number(State* s, int32_t vc) noexcept nogil:
 
 
 cdef inline int32_t next_masked_vc(uint64_t* mask, int32_t start, int32_t stop) noexcept nogil:
-    """The first place in [start, stop) of a router that is in a mask, or -1. `mask`: of its first `VcMasks`."""
+    """The first set bit in [start, stop) of a router's mask, or -1. `mask`: of its first `VcMasks`."""
     cdef int32_t stride = sizeof(VcMasks) // sizeof(uint64_t)
     cdef int32_t word = start >> 6
     cdef uint64_t bits
@@ -84,8 +84,35 @@ cdef inline int32_t next_masked_vc(uint64_t* mask, int32_t start, int32_t stop) 
 
 
 cdef inline int32_t vc_at_mask_bit(State* s, Router* r, int32_t place) noexcept nogil:
-    """The input VC at a place of the masks of a router. By masks, each port has 2^shift places, its VCs the first."""
+    """The input VC at a mask bit of a router. With `bitmask_sa` each port has 2^port_shift bits, its VCs the first
+    ones."""
     return r.base + (s.masks.vc_at_bit[(64 * r.word & s.masks.per_router) + place] if s.path.bitmask_sa else place)
+
+
+# --- buffer write (BW) ------------------------------------------------------------------------------------------------
+
+cdef inline void wake_router(State* s, int32_t router, uint8_t really) noexcept nogil:
+    """In step 1: mark a router to be woken. Byte stores do not depend on each other, as bits of a shared word would;
+    `collect_woken` turns them into bits."""
+    s.routers.woken[router] |= really
+    s.routers.woken_words[router >> 6] = 1
+
+
+cdef inline void collect_woken(State* s) noexcept nogil:
+    cdef int32_t word
+    for word in range(s.routers.words):
+        if s.routers.woken_words[word]:
+            s.routers.woken_words[word] = 0
+            s.routers.active[word] |= bits_of(&s.routers.woken[64 * word])
+            memset(&s.routers.woken[64 * word], 0, 64)
+
+
+cdef inline void write_buffer(State* s, InputVc* v) noexcept nogil:
+    """Buffer write: a flit enters an input VC and wakes its router."""
+    v.occupancy += 1
+    v.occupancy_max = v.occupancy if v.occupancy > v.occupancy_max else v.occupancy_max
+    s.masks.inputs[v.mask_bit >> 6].occupied |= <uint64_t> 1 << (v.mask_bit & 63)
+    wake_router(s, v.router, 1)
 
 
 # --- the list of packets of a VC: a place in it is FRONT, a node, or NONE behind the last one -------------------------
@@ -129,7 +156,7 @@ cdef inline void push_packet(State* s, int32_t vc, int32_t packet) noexcept nogi
 
 
 cdef inline int32_t pop_packet(State* s, int32_t vc) noexcept nogil:
-    """The first packet leaves the list, and the next one takes its place."""
+    """Remove the first packet; the next one takes its place."""
     cdef InputVc* v = &s.vcs.input[vc]
     cdef int32_t packet = v.packet
     cdef int32_t node = v.head

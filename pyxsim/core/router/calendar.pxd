@@ -1,11 +1,10 @@
-"""The delay lines of all links, credits and timers, as one wheel of cycles.
+"""The calendar: delay lines of links and credits, and timers, as one ring of cycles.
 
-A flit on the wire is one integer in the slot of the cycle in which it arrives; so is a credit, and so is a timer. Each
-kind has a list of its own: whoever takes the entries out need not ask what they are, and guesses nothing.
+A flit on the wire is one integer in the slot of its arrival cycle; so is a credit, and so is a timer. Each kind has its
+own list, so handling an entry needs no branch on its kind.
 
-Everything arrives at least one cycle after it was sent and within the wheel's length (the Engine makes the wheel
-longer than the longest delay), so a slot never holds two different cycles. Entries of one cycle touch different
-VCs or commute, so their order in the slot does not matter.
+Every entry is due at least one cycle later and within the length of the ring (longer than the longest delay), so a slot
+never holds two cycles. Entries of one cycle touch different VCs or commute, so their order does not matter.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t

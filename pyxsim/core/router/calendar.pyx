@@ -1,4 +1,4 @@
-"""The wheel of cycles: what is not done for every flit."""
+"""The rare operations of the calendar."""
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
@@ -8,7 +8,7 @@ from pyxsim.core.state.records cimport NONE
 
 
 cdef void enlarge_slot(State* s, CalendarSlot* slot, Event kind) noexcept nogil:
-    """More room for one kind of entries of a slot."""
+    """Enlarge the list of one kind in a slot."""
     cdef int32_t room = slot.room[<int32_t> kind] * 2 if slot.room[<int32_t> kind] else 16
     slot.events[<int32_t> kind] = <int32_t*> grow_array(s, slot.events[<int32_t> kind], room, sizeof(int32_t))
     if not s.failed:

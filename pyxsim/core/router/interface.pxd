@@ -1,23 +1,23 @@
-"""Interfaces: messages become packets and flits at injection lanes, and messages again at sinks. See interface.pyx.
+"""Interfaces: messages become packets and flits at injection lanes, and messages again at sinks.
 
-What every message and packet does stands here.
+Here is what every message and packet does; interface.pyx has the rest.
 """
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
-from pyxsim.core.router.arbiter cimport after
-from pyxsim.core.state.bits cimport any_bit, clear_bit, prefetch, set_bit
-from pyxsim.core.router.buffer cimport pop_packet, push_packet, link_vc_mask
-from pyxsim.core.router.random_draws cimport packet_key
-from pyxsim.core.latency.latency_totals cimport open_packet_record, book_packet
-from pyxsim.core.router.link cimport reserve_output_vc
+from pyxsim.core.latency.latency_totals cimport book_packet, open_packet_record
 from pyxsim.core.latency.source_waits cimport message_joins
+from pyxsim.core.router.arbiter cimport after
+from pyxsim.core.router.buffer cimport link_vc_mask, pop_packet, push_packet
+from pyxsim.core.router.link cimport reserve_output_vc
+from pyxsim.core.router.random_draws cimport packet_key
+from pyxsim.core.state.bits cimport any_bit, clear_bit, prefetch, set_bit
 from pyxsim.core.state.network_state cimport State, free_message, free_packet, new_packet, note_event
 from pyxsim.core.state.records cimport NONE, OPENED, Message, Packet
 
 
 cdef enum:
-    MESSAGES_AHEAD = 16   # most are sent in the order in which they start
+    MESSAGES_AHEAD = 16   # most are sent in the order of their start
 
 
 # --- messages that wait for their cycle ------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ cdef inline int64_t next_start_cycle(State* s) noexcept nogil:
 
 
 cdef inline int32_t pop_waiting(State* s) noexcept nogil:
-    """The message that starts next waits no more. There is one."""
+    """Remove and return the message that starts next; there must be one."""
     cdef int32_t message = next_waiting(s)
     if message == s.waiting.first:
         s.waiting.first = s.pools.messages[message].next
@@ -74,7 +74,7 @@ cdef inline void join_sources(State* s) noexcept nogil:
 # --- packets ---------------------------------------------------------------------------------------------------------
 
 cdef inline int32_t next_packet_flits(State* s, Message* message) noexcept nogil:
-    """The length of the next packet of a message."""
+    """The length of the next packet of a message, in flits."""
     return message.last_flits if message.opened == message.packets - 1 else message.flits
 
 
@@ -86,14 +86,14 @@ cdef inline void packet_starts(State* s, Packet* p, int64_t t) noexcept nogil:
 
 
 cdef inline void open_packet(
-    State* s, int32_t link, int32_t klass, int32_t number, int64_t first, bint plain
+    State* s, int32_t link, int32_t klass, int32_t number, int64_t first, bint batch
 ) noexcept nogil:
-    """The next packet of the first message of a class takes a VC.
+    """Open the next packet of the first message of a class on VC `number`.
 
-    `first`: the cycle in which its first flit is launched, or -1. `batch_path`: `batch_lanes`, and nobody is told.
+    `first`: the cycle in which its first flit is launched, or -1. `batch`: called by the lane batch.
     """
     cdef int32_t lane = link - s.links.network
-    cdef int32_t queue = lane if plain else lane * s.config.classes + klass
+    cdef int32_t queue = lane if batch else lane * s.config.classes + klass
     cdef int32_t index = s.lanes.source_head[queue]
     cdef Message* message = &s.pools.messages[index]
     cdef int32_t packet = new_packet(s)
@@ -102,7 +102,7 @@ cdef inline void open_packet(
     cdef Packet* p
     if s.failed:
         return
-    if not plain and s.config.attribution:
+    if not batch and s.config.attribution:
         open_packet_record(s, packet, index)
     p = &s.pools.packets[packet]
     p.message = index
@@ -121,26 +121,26 @@ cdef inline void open_packet(
     message.first = first if message.first < 0 else message.first
     message.opened += 1
     s.lanes.source_head[queue] = message.next if message.opened == message.packets else index
-    if plain:   # all VCs in a word, and the router in the same part
+    if batch:   # all VCs in one word, and the router in the same partition
         clear_bit(link_vc_mask(s.vcs.unheld, s, link), number)
         push_packet(s, vc, packet)
     else:
         reserve_output_vc(s, vc, packet)
-    if not any_bit(opened, 1 if plain else s.links.link[link].words):
+    if not any_bit(opened, 1 if batch else s.links.link[link].words):
         s.links.link[link].launch_pointer = number
     set_bit(opened, number)
     s.lanes.open_count[queue] += 1
     s.vcs.output[vc].send_packet = packet
     s.vcs.output[vc].send_left = p.flits
     s.lanes.open_pointer[lane * s.config.vnets + p.vnet] = number + 1
-    if not plain:
+    if not batch:
         s.lanes.class_pointer[lane] = after(klass, s.config.classes)
         if s.trace.watch_serial >= 0:
             note_event(s, packet, s.now, OPENED, link, number, NONE)
 
 
 cdef inline void report_delivery(State* s, int32_t message, int64_t t) noexcept nogil:
-    """A message has arrived."""
+    """A message has been delivered."""
     if s.arrivals.delivered_count == s.arrivals.delivered_room:
         grow_delivered(s)
         if s.failed:
@@ -152,7 +152,7 @@ cdef inline void report_delivery(State* s, int32_t message, int64_t t) noexcept 
 
 
 cdef inline void consume_packet(State* s, int32_t vc, int64_t t) noexcept nogil:
-    """The tail of a packet has been consumed by a sink."""
+    """A sink has consumed the tail of a packet."""
     cdef int32_t packet = pop_packet(s, vc)
     cdef Packet* p = &s.pools.packets[packet]
     cdef Message* message = &s.pools.messages[p.message]

@@ -1,26 +1,26 @@
-"""The two ends of a message.
+"""Both ends of a message.
 
-Sending: a message waits in `pending` until its cycle comes, then in the source queue of its lane, where its packets
-are opened (given a VC) one by one and their flits launched. Receiving: a sink consumes a flit the moment it
-arrives, so an ejection lane never blocks for long.
+Sending: a message waits until its cycle, then in the source queue of its lane, where its packets are opened (given a
+VC) one by one and their flits launched. Receiving: a sink consumes a flit on arrival, so an ejection lane never blocks
+for long.
 """
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
+from pyxsim.core.latency.source_waits cimport flit_launches, lane_visited
 from pyxsim.core.router.arbiter cimport after, first_from
-from pyxsim.core.state.bits cimport clear_bit, has_bit, next_bit
 from pyxsim.core.router.buffer cimport link_vc_mask
 from pyxsim.core.router.link cimport (
-    link_available,
-    has_credits,
     arrival_event,
+    consume_credits,
     credits_needed,
     free_output_vc,
-    send_flit,
-    consume_credits,
+    has_credits,
     is_observed,
+    link_available,
+    send_flit,
 )
-from pyxsim.core.latency.source_waits cimport lane_visited, flit_launches
+from pyxsim.core.state.bits cimport clear_bit, has_bit, next_bit
 from pyxsim.core.state.network_state cimport grow_array, priority_rank
 from pyxsim.core.state.records cimport NONE, Arrival, Message, Packet
 
@@ -78,19 +78,20 @@ cdef int32_t pop_heap(State* s) noexcept nogil:
 # --- a lane in one cycle --------------------------------------------------------------------------------------------
 
 cdef int32_t free_vc_from(State* s, int32_t link, int32_t vnet, int32_t flits) noexcept nogil:
-    """The first free VC of a virtual network with credits for a packet of so many flits, at or after the pointer."""
+    """The first free VC of a virtual network with credits for a packet of `flits` flits, at or after the pointer; or
+    -1."""
     cdef uint64_t* mask = link_vc_mask(s.vcs.unheld, s, link)
     cdef int32_t low = s.links.low[s.links.link[link].range + vnet]
     cdef int32_t high = s.links.high[s.links.link[link].range + vnet]
     cdef int32_t start = s.lanes.open_pointer[(link - s.links.network) * s.config.vnets + vnet]
-    cdef int32_t wanted = credits_needed(s, flits, True)
+    cdef int32_t credits = credits_needed(s, flits, True)
     cdef int32_t turn, pick
     if start < low or start >= high:
         start = low
     for turn in range(2):
         pick = next_bit(mask, start if turn == 0 else low, high if turn == 0 else start)
         while pick >= 0:
-            if has_credits(s, s.links.link[link].base + pick, wanted):
+            if has_credits(s, s.links.link[link].base + pick, credits):
                 return pick
             pick = next_bit(mask, pick + 1, high if turn == 0 else start)
     return -1
@@ -101,11 +102,12 @@ cdef int32_t vc_to_open(State* s, int32_t link, int32_t klass) noexcept nogil:
     cdef int32_t queue = (link - s.links.network) * s.config.classes + klass
     if s.lanes.source_head[queue] == NONE or (s.lanes.open_count[queue] and not s.config.interleaved):
         return -1
-    return free_vc_from(s, link, s.config.class_vnet[klass], next_packet_flits(s, &s.pools.messages[s.lanes.source_head[queue]]))
+    return free_vc_from(s, link, s.config.class_vnet[klass],
+            next_packet_flits(s, &s.pools.messages[s.lanes.source_head[queue]]))
 
 
 cdef int32_t class_to_open(State* s, int32_t link, int32_t* number) noexcept nogil:
-    """The class that opens a packet, and the VC for it; NONE: no class may."""
+    """The class that opens a packet, or NONE; `number` becomes its VC."""
     cdef int32_t best = NONE
     cdef int32_t klass, turn, vc
     cdef int32_t start
@@ -125,7 +127,7 @@ cdef int32_t class_to_open(State* s, int32_t link, int32_t* number) noexcept nog
 
 
 cdef inline bint can_launch(State* s, int32_t vc) noexcept nogil:
-    """Has the VC of an open packet the credits for its next flit?"""
+    """Does the VC of an open packet have the credits for its next flit?"""
     cdef int32_t flits
     if s.config.flow == 0:
         return has_credits(s, vc, 1)
@@ -134,7 +136,7 @@ cdef inline bint can_launch(State* s, int32_t vc) noexcept nogil:
 
 
 cdef int32_t next_to_launch(State* s, int32_t link) noexcept nogil:
-    """The VC whose packet launches a flit next, -1: none can. Ordered lanes do not pass a packet that has no credit."""
+    """The VC that launches a flit next, or -1. Ordered lanes do not pass a packet without a credit."""
     cdef uint64_t* opened = link_vc_mask(s.lanes.opened, s, link)
     cdef int32_t base = s.links.link[link].base
     cdef int32_t pointer = s.links.link[link].launch_pointer
@@ -144,7 +146,7 @@ cdef int32_t next_to_launch(State* s, int32_t link) noexcept nogil:
     cdef int64_t least = INT64_MAX
     cdef int32_t turn, pick, stop
     if not s.config.priorities and pointer < count and has_bit(opened, pointer) and can_launch(s, base + pointer):
-        return pointer   # most of the time: on with the packet of last time
+        return pointer   # usually: continue with the current packet
     if s.config.ordered:
         pick = first_from(opened, pointer, 0, count)
         return pick if pick >= 0 and can_launch(s, base + pick) else -1
@@ -176,8 +178,9 @@ cdef void launch_flit(State* s, int32_t link, int32_t number, int64_t t) noexcep
         flit_launches(s, link, packet, s.vcs.output[vc].send_left == 0, t)
     consume_credits(s, vc, credits_needed(s, p.flits, flit == 0))
     s.stats.changed = 1
-    send_flit(s, vc, link, arrival_event(s, link, flit == 0, s.vcs.output[vc].send_left == 0), packet, flit, t, t, is_observed(s))
-    # Stay with a packet until its tail is launched, then turn to the next VC.
+    send_flit(s, vc, link, arrival_event(s, link, flit == 0, s.vcs.output[vc].send_left == 0), packet, flit, t, t,
+            is_observed(s))
+    # Stay with a packet until its tail is launched, then move on to the next VC.
     s.links.link[link].launch_pointer = number if s.vcs.output[vc].send_left else after(number, s.links.link[link].vcs)
     if s.vcs.output[vc].send_left == 0:
         clear_bit(link_vc_mask(s.lanes.opened, s, link), number)
@@ -186,8 +189,8 @@ cdef void launch_flit(State* s, int32_t link, int32_t number, int64_t t) noexcep
 
 
 cdef void visit_lane(State* s, int32_t link, int64_t t) noexcept nogil:
-    """Open at most one packet, launch at most one flit. Who did neither sleeps until a credit, a message, or its link
-    that is free again wakes it."""
+    """Open at most one packet and launch at most one flit. A lane that did neither sleeps until a credit, a message or
+    its link wakes it."""
     cdef int32_t pick = 0
     cdef int32_t klass = class_to_open(s, link, &pick)
     cdef bint idle = klass == NONE
@@ -215,7 +218,7 @@ cdef void grow_delivered(State* s) noexcept nogil:
 
 
 cdef void record_arrival(State* s, Message* m, int32_t index) noexcept nogil:
-    """Keep what is to be known of a message whose record is used again."""
+    """Keep the times of a message whose record is reused."""
     cdef int64_t room
     cdef Arrival* a
     cdef int32_t i

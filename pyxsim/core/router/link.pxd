@@ -1,16 +1,17 @@
-"""A link at its sending end: who may use its VCs, when a flit may start, where its credits come back.
+"""A link at its sending end: who may use its VCs, when a flit may start, where its credits return to.
 
-Times on a link are kept in units of 1/den cycles, so that s = num/den cycles per flit is exact for ever.
-What every flit does stands here; link.pyx has output queues, and what is asked seldom.
+Times are in units of 1/den cycles, so that s = num/den cycles per flit stays exact. Here is what every flit does;
+link.pyx has output queues and the rare operations.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from pyxsim.core.state.bits cimport clear_bit, set_bit
-from pyxsim.core.router.buffer cimport push_packet, link_vc_mask
-from pyxsim.core.router.calendar cimport schedule
-from pyxsim.core.parallel.mailbox cimport post
 from pyxsim.core.fast_path.vc_masks cimport block_output
+from pyxsim.core.latency.router_waits cimport flit_starts, record_owner
+from pyxsim.core.parallel.mailbox cimport post
+from pyxsim.core.router.buffer cimport link_vc_mask, push_packet
+from pyxsim.core.router.calendar cimport schedule
+from pyxsim.core.state.bits cimport clear_bit, set_bit
 from pyxsim.core.state.network_state cimport State, log_launch, note_event
 from pyxsim.core.state.records cimport (
     ARRIVES,
@@ -27,7 +28,6 @@ from pyxsim.core.state.records cimport (
     Link,
     OutputVc,
 )
-from pyxsim.core.latency.router_waits cimport record_owner, flit_starts
 
 
 cdef inline bint link_available(State* s, int32_t link, int64_t t) noexcept nogil:
@@ -41,7 +41,7 @@ cdef inline int64_t link_available_at(State* s, int32_t link) noexcept nogil:
 
 
 cdef inline bint has_credits(State* s, int32_t vc, int32_t count) noexcept nogil:
-    """Are there slots for `count` flits behind the VC: its own, and those left of the link's pool?"""
+    """Does the VC have slots for `count` flits: its own, and those left in the pool of its link?"""
     cdef int32_t credit = s.vcs.output[vc].credit
     if credit >= count:
         return True
@@ -49,19 +49,19 @@ cdef inline bint has_credits(State* s, int32_t vc, int32_t count) noexcept nogil
 
 
 cdef inline bint is_observed(State* s) noexcept nogil:
-    """Does somebody want to know which flit of which packet is launched?"""
+    """Is any flit traced, watched or attributed? Then flits need their packet and number."""
     return s.config.tracing or s.trace.watch_serial >= 0 or s.config.attribution
 
 
 cdef inline int32_t credits_needed(State* s, int32_t flits, bint head) noexcept nogil:
-    """How many credits a flit takes: a head those of its whole packet where packets are what is buffered."""
+    """Credits that a flit takes: a head those of its whole packet in cut-through and store-and-forward."""
     if s.config.flow == 0:
         return 1
     return flits if head else 0
 
 
 cdef inline void reserve_output_vc(State* s, int32_t vc, int32_t packet) noexcept nogil:
-    """Grant the output VC to a packet: its flits will come down this VC, after those of the packets before it."""
+    """Grant the output VC to a packet: its flits follow those of the packets before it."""
     cdef int32_t link = s.vcs.output[vc].link
     clear_bit(link_vc_mask(s.vcs.unheld, s, link), vc - s.links.link[link].base)
     if s.part.receiver != NULL and s.part.receiver[link] != s.part.number:
@@ -73,7 +73,7 @@ cdef inline void reserve_output_vc(State* s, int32_t vc, int32_t packet) noexcep
 
 
 cdef inline void free_output_vc(State* s, int32_t vc) noexcept nogil:
-    """The tail has been sent. "tail": free for the next packet; "drained": only when all credits are back."""
+    """The tail has been sent. VC reuse "tail": free at once; "drained": when all credits are back."""
     cdef int32_t link = s.vcs.output[vc].link
     if s.config.drained:
         s.vcs.draining[vc] = 1
@@ -82,25 +82,27 @@ cdef inline void free_output_vc(State* s, int32_t vc) noexcept nogil:
 
 
 cdef inline Event arrival_event(State* s, int32_t link, bint head, bint tail) noexcept nogil:
-    """What the arrival of a flit by this link is to the calendar."""
+    """The calendar event of a flit that arrives over this link."""
     return <Event> (BODY - head + s.links.link[link].sink * (SINK - BODY + tail + head))
 
 
 cdef inline Event arrival_event_batch(State* s, int32_t link, bint tail) noexcept nogil:
-    """The same where `State.path.batch_path`: there a head is known by the state of the VC that it comes to."""
+    """The same in the batch path, where the state of the receiving VC identifies heads."""
     cdef int32_t sink = s.links.link[link].sink
     return <Event> (BODY + sink * (SINK - BODY) + (sink & tail))
 
 
 cdef inline int64_t launch_on_link(
-    State* s, int32_t vc, int32_t link, Event kind, int32_t packet, int32_t flit, int64_t t, bint tell, bint unit
+    State* s, int32_t vc, int32_t link, Event kind, int32_t packet, int32_t flit, int64_t t, bint traced, bint unit_rate
 ) noexcept nogil:
-    """A flit starts on the link of `vc`. `packet` and `flit` are known only if somebody wants to know (`tell`). `unit_rate`:
-    the link takes a flit per cycle. Returns the first cycle in which it can start another one."""
+    """Start a flit on the link of `vc`. Return the first cycle in which the link can start another one.
+
+    `packet` and `flit` are valid if `traced`. `unit_rate`: the link takes one flit per cycle.
+    """
     cdef Link* wire = &s.links.link[link]
     cdef int64_t start, arrival
     cdef int64_t free = t + 1
-    if unit:
+    if unit_rate:
         wire.free = free
         arrival = wire.delay + free
     else:
@@ -110,7 +112,7 @@ cdef inline int64_t launch_on_link(
         free = wire.free if wire.den == 1 else wire.free // wire.den
         arrival = wire.delay + free + (wire.den > 1 and free * wire.den < wire.free)
     wire.flits += 1
-    if tell:
+    if traced:
         if s.config.tracing:
             log_launch(s, t, vc, packet, flit)
         if s.trace.watch_serial >= 0:
@@ -130,7 +132,7 @@ cdef inline void wake_lane(State* s, int32_t link, int64_t free) noexcept nogil:
 
 
 cdef inline void consume_credits(State* s, int32_t vc, int32_t count) noexcept nogil:
-    """Credits of the VC's own first, then slots of the pool."""
+    """Take the VC's own credits first, then slots of the pool."""
     cdef int32_t before = s.vcs.output[vc].credit
     s.vcs.output[vc].credit = before - count
     if before < count:
@@ -138,18 +140,18 @@ cdef inline void consume_credits(State* s, int32_t vc, int32_t count) noexcept n
 
 
 cdef inline void send_flit(
-    State* s, int32_t vc, int32_t link, Event kind, int32_t packet, int32_t flit, int64_t t, int64_t enter, bint tell
+    State* s, int32_t vc, int32_t link, Event kind, int32_t packet, int32_t flit, int64_t t, int64_t enter, bint traced
 ) noexcept nogil:
-    """A flit leaves for `vc` of a link in cycle `t`: onto it, or into its output queue, where it is in cycle `enter`.
+    """Send a flit to `vc` in cycle `t`: onto the link, or into its output queue, which it enters in cycle `enter`.
 
-    `packet`, `flit`, `tell`: see `launch_on_link`.
+    `packet`, `flit`, `traced`: see `launch_on_link`.
     """
     cdef Link* wire = &s.links.link[link]
     cdef int64_t free
     if wire.queued and not (enter == t and wire.queue_head == NONE and link_available(s, link, t)):
         enqueue_flit(s, vc, kind, packet, flit, enter)
     else:
-        free = launch_on_link(s, vc, link, kind, packet, flit, t, tell, False)
+        free = launch_on_link(s, vc, link, kind, packet, flit, t, traced, False)
         if free <= t + 1:
             return
         if wire.src == NONE:
@@ -159,7 +161,7 @@ cdef inline void send_flit(
 
 
 cdef inline void return_credit(State* s, int32_t link, int32_t vc, int64_t when) noexcept nogil:
-    """A slot behind the link became empty; the sender will know in cycle `when`, after the credit's way back."""
+    """A slot behind the link is empty; its credit reaches the sender in cycle `when`."""
     if s.part.sender != NULL and s.part.sender[link] != s.part.number:
         post(s, s.part.sender[link], when, vc, NONE, CREDIT)
     else:
@@ -175,7 +177,7 @@ cdef inline void return_slot_credit(State* s, InPort* port, int32_t link, int32_
 
 
 cdef inline bint receive_credit(State* s, int32_t vc) noexcept nogil:
-    """A credit arrives at the sender. Tells whether the VC could not be used before, and may be now."""
+    """Add a credit at the sender. Return whether the VC was unusable before and may be usable now."""
     cdef OutputVc* out = &s.vcs.output[vc]
     cdef int32_t before = out.credit
     out.credit = before + 1

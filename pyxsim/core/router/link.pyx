@@ -1,14 +1,14 @@
-"""Output queues, and what is in use behind a link."""
+"""Output queues, and flits in use on a link."""
 
 from libc.stdint cimport int32_t, int64_t
 
+from pyxsim.core.latency.router_waits cimport flit_queued, note_queue_arrivals
 from pyxsim.core.state.network_state cimport free_node, new_node
 from pyxsim.core.state.records cimport LAUNCH, FifoNode, QueuedFlit
-from pyxsim.core.latency.router_waits cimport note_queue_arrivals, flit_queued
 
 
 cdef void enqueue_flit(State* s, int32_t vc, Event kind, int32_t packet, int32_t flit, int64_t enter) noexcept nogil:
-    """A flit stands in the output queue from cycle `enter` on."""
+    """A flit enters the output queue in cycle `enter`."""
     cdef int32_t link = s.vcs.output[vc].link
     cdef int32_t node = new_node(s)
     if s.failed:
@@ -29,14 +29,14 @@ cdef void enqueue_flit(State* s, int32_t vc, Event kind, int32_t packet, int32_t
 
 
 cdef void schedule_queue_launch(State* s, int32_t link, int64_t enter) noexcept nogil:
-    """The first flit of the output queue is there from cycle `enter` on, and starts when the link can."""
+    """The first flit of the output queue, there from cycle `enter` on, starts when the link is available."""
     cdef int64_t when = link_available_at(s, link)
     s.links.link[link].queued_since = enter
     schedule(s, when if when > enter else enter, s.links.link[link].outlet, LAUNCH)
 
 
 cdef void launch_queued(State* s, int32_t link, int64_t t) noexcept nogil:
-    """The first flit of the output queue starts."""
+    """Start the first flit of the output queue."""
     cdef int32_t node = s.links.link[link].queue_head
     cdef FifoNode entry = s.pools.nodes[node]
     cdef QueuedFlit flit = s.pools.queued[node]
@@ -51,7 +51,7 @@ cdef void launch_queued(State* s, int32_t link, int64_t t) noexcept nogil:
 
 
 cdef int64_t flits_in_use(State* s, int32_t link) noexcept nogil:
-    """Slots that are taken behind the VCs of a link, as its sender knows."""
+    """Occupied slots behind a link, as its sender knows them."""
     cdef int32_t vc
     cdef int64_t used = 0
     for vc in range(s.links.link[link].base, s.links.link[link].base + s.links.link[link].vcs):

@@ -1,7 +1,7 @@
-"""The matrix allocators (Dally and Towles, chapter 19; McKeown 1999 for iSLIP): which requests are granted.
+"""The matrix allocators: which requests are granted (Dally and Towles, chapter 19; iSLIP: McKeown 1999).
 
-A request matrix is a list of `Request`s with at most one for each pair of input and output. The pointers of inputs
-and outputs move for matched pairs only. docs/router.md tells every tie.
+A request matrix is a list of `Request`s with at most one per pair of input and output. Pointers move for matched pairs
+only. docs/router.md defines every tie.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -11,42 +11,42 @@ from pyxsim.core.router.arbiter cimport after, distance
 from pyxsim.core.state.records cimport INPUT_FIRST, ISLIP, NONE, WAVEFRONT, Request
 
 
-cdef inline bint better(int64_t rank, int32_t far, int64_t other_rank, int32_t other_far) noexcept nogil:
-    return rank < other_rank or (rank == other_rank and far < other_far)
+cdef inline bint better(int64_t rank, int32_t gap, int64_t other_rank, int32_t other_gap) noexcept nogil:
+    return rank < other_rank or (rank == other_rank and gap < other_gap)
 
 
 cdef int32_t match_requests(
     State* s, int32_t count, int32_t kind, int32_t iterations, int32_t inputs, int32_t outputs,
     int32_t* grant, int32_t* accept, int32_t* wave,
 ) noexcept nogil:
-    """Fills `s.matched` with the numbers of the granted requests; returns how many there are.
+    """Fill `State.matching.granted` with the numbers of the granted requests; return their count.
 
-    `grant`, `accept`: the pointers, at `out_id` and `in_id` of a request. `wave`: the wave pointer.
+    `grant`, `accept`: the pointers, at `out_id` and `in_id` of a request. `wave`: the wavefront pointer.
     """
-    cdef int32_t i, round_number, found, before
+    cdef int32_t i, round_number, granted, before
     for i in range(count):
         s.matching.match_in[s.matching.requests[i].i] = NONE
         s.matching.match_out[s.matching.requests[i].o] = NONE
     if kind == INPUT_FIRST:
         return match_inputs_first(s, count, inputs, outputs, grant, accept)
     if kind == ISLIP:
-        found = 0
+        granted = 0
         for round_number in range(iterations):
-            before = found
-            found = match_outputs_first(s, count, found, round_number == 0, inputs, outputs, grant, accept)
-            if found == before:
+            before = granted
+            granted = match_outputs_first(s, count, granted, round_number == 0, inputs, outputs, grant, accept)
+            if granted == before:
                 break
-        return found
-    found = match_in_order(s, count, kind, inputs if inputs > outputs else outputs, wave[0])
+        return granted
+    granted = match_in_order(s, count, kind, inputs if inputs > outputs else outputs, wave[0])
     if count:
         wave[0] = after(wave[0], inputs if inputs > outputs else outputs)
-    return found
+    return granted
 
 
 cdef void accept_match(
     State* s, int32_t number, int32_t place, bint move, int32_t inputs, int32_t outputs, int32_t* grant, int32_t* accept
 ) noexcept nogil:
-    """Request `number` is the `place`-th one granted."""
+    """Grant request `number` as entry `place` of the list."""
     cdef Request* r = &s.matching.requests[number]
     s.matching.granted[place] = number
     s.matching.match_in[r.i] = number
@@ -60,7 +60,7 @@ cdef int32_t match_inputs_first(
     State* s, int32_t count, int32_t inputs, int32_t outputs, int32_t* grant, int32_t* accept
 ) noexcept nogil:
     cdef int32_t i, best
-    cdef int32_t found = 0
+    cdef int32_t granted = 0
     cdef Request* r
     cdef Request* b
     for i in range(count):
@@ -86,15 +86,16 @@ cdef int32_t match_inputs_first(
             s.matching.best_out[r.o] = i
     for i in range(count):
         if s.matching.best_out[s.matching.requests[i].o] == i:
-            accept_match(s, i, found, True, inputs, outputs, grant, accept)
-            found += 1
-    return found
+            accept_match(s, i, granted, True, inputs, outputs, grant, accept)
+            granted += 1
+    return granted
 
 
 cdef int32_t match_outputs_first(
-    State* s, int32_t count, int32_t found, bint move, int32_t inputs, int32_t outputs, int32_t* grant, int32_t* accept
+    State* s, int32_t count, int32_t granted, bint move, int32_t inputs, int32_t outputs, int32_t* grant,
+    int32_t* accept,
 ) noexcept nogil:
-    """One iteration of iSLIP among the inputs and outputs that are unmatched."""
+    """One iteration of iSLIP among unmatched inputs and outputs."""
     cdef int32_t i, best
     cdef Request* r
     cdef Request* b
@@ -123,9 +124,9 @@ cdef int32_t match_outputs_first(
             s.matching.best_in[r.i] = i
     for i in range(count):
         if s.matching.best_in[s.matching.requests[i].i] == i:
-            accept_match(s, i, found, move, inputs, outputs, grant, accept)
-            found += 1
-    return found
+            accept_match(s, i, granted, move, inputs, outputs, grant, accept)
+            granted += 1
+    return granted
 
 
 cdef int compare_requests(const void* a, const void* b) noexcept nogil:
@@ -141,9 +142,9 @@ cdef int compare_requests(const void* a, const void* b) noexcept nogil:
 
 
 cdef int32_t match_in_order(State* s, int32_t count, int32_t kind, int32_t size, int32_t wave) noexcept nogil:
-    """One request after the other, as long as its input and output are free: along diagonals, or by rank alone."""
+    """Grant requests in order while their input and output are free: along diagonals (wavefront), or by rank (age)."""
     cdef int32_t i
-    cdef int32_t found = 0
+    cdef int32_t granted = 0
     cdef Request* r
     for i in range(count):
         r = &s.matching.requests[i]
@@ -152,8 +153,8 @@ cdef int32_t match_in_order(State* s, int32_t count, int32_t kind, int32_t size,
     for i in range(count):
         r = &s.matching.requests[i]
         if s.matching.match_in[r.i] == NONE and s.matching.match_out[r.o] == NONE:
-            s.matching.granted[found] = i
+            s.matching.granted[granted] = i
             s.matching.match_in[r.i] = i
             s.matching.match_out[r.o] = i
-            found += 1
-    return found
+            granted += 1
+    return granted

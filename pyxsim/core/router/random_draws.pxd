@@ -1,6 +1,6 @@
-"""Random numbers that depend on nothing but the packet: SplitMix64 (Steele, Lea and Flood 2014) of a key and a purpose.
+"""Draws that depend on the packet only: SplitMix64 (Steele, Lea and Flood 2014) of a key and a purpose.
 
-No generator has a state, so no draw depends on the order in which routers are visited.
+There is no generator state, so no draw depends on the order in which routers are visited.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t

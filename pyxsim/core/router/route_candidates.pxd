@@ -1,4 +1,4 @@
-"""Ways: through an intermediate node or straight, chosen at the first router. See route_candidates.pyx."""
+"""Route choice at the first router: see route_candidates.pyx."""
 
 from libc.stdint cimport int32_t
 

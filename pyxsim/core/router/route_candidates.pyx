@@ -1,30 +1,30 @@
-"""Valiant, ROMM and UGAL: a packet may go to an intermediate NPU first (docs/router.md, "Ways").
+"""Route choice: Valiant, ROMM and UGAL send a packet through an intermediate NPU (docs/router.md, "Ways").
 
-Valiant and Brebner 1981 (any node), Nesson and Johnsson 1995 (ROMM: a node in between), Singh 2005 (UGAL: the
-shorter expected delay, queue times hops, of a minimal way and one through a random node).
+Valiant and Brebner 1981 (any node), Nesson and Johnsson 1995 (ROMM: a node in the minimal box), Singh 2005 (UGAL: the
+smaller estimated delay, queue times hops, of a minimal route and one through a random node).
 """
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
-from pyxsim.core.router.random_draws cimport DRAW_VIA, DRAW_WAY, draw
 from pyxsim.core.router.link cimport flits_in_use
+from pyxsim.core.router.random_draws cimport DRAW_VIA, DRAW_WAY, draw
 from pyxsim.core.router.route_computation cimport first_table_entry
 from pyxsim.core.state.records cimport NONE, VIA_ANY, VIA_NONE, Packet
 
 
 cdef int32_t draw_intermediate(State* s, Packet* p, int32_t router, int32_t kind) noexcept nogil:
-    """The intermediate NPU: any, or one of the box between source and destination."""
-    cdef int32_t dim, mine, goal, size, steps, direction, digit
+    """Draw the intermediate NPU: any, or one in the box between source and destination."""
+    cdef int32_t dim, own_digit, goal, size, steps, direction, digit
     cdef int64_t node
     s.routes.draws += 1
     if kind == VIA_ANY:
         return draw(p.key, 0, DRAW_VIA, s.routes.nodes)
     node = 0
     for dim in range(s.routes.dims):
-        mine = s.routes.digits[<int64_t> s.routes.resident[router] * s.routes.dims + dim]
+        own_digit = s.routes.digits[<int64_t> s.routes.resident[router] * s.routes.dims + dim]
         goal = s.routes.digits[<int64_t> p.dst * s.routes.dims + dim]
         size = s.routes.wrap[dim]
-        steps = goal - mine
+        steps = goal - own_digit
         direction = 1
         if size > 0:
             steps = (steps + size) % size
@@ -34,7 +34,7 @@ cdef int32_t draw_intermediate(State* s, Packet* p, int32_t router, int32_t kind
         elif steps < 0:
             steps = -steps
             direction = -1
-        digit = mine + direction * draw(p.key, dim, DRAW_VIA, steps + 1)
+        digit = own_digit + direction * draw(p.key, dim, DRAW_VIA, steps + 1)
         if size > 0:
             digit = (digit + size) % size
         node += digit * s.routes.stride[dim]
@@ -42,7 +42,7 @@ cdef int32_t draw_intermediate(State* s, Packet* p, int32_t router, int32_t kind
 
 
 cdef int64_t count_hops(State* s, int32_t plane, int32_t router, int32_t goal, int32_t* first) noexcept nogil:
-    """Links from a router to an NPU; `first` becomes the first of them if it is NONE yet."""
+    """Count the links from a router to an NPU; `first` becomes the first of them if it is NONE."""
     cdef int64_t hops = 0
     cdef int64_t entry = 0
     cdef int32_t link

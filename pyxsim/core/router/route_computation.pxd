@@ -1,10 +1,10 @@
-"""Route computation: see route_computation.pyx."""
+"""RC: see route_computation.pyx. Here is what every head does."""
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from pyxsim.core.state.bits cimport seldom
-from pyxsim.core.router.buffer cimport mask_bit_of, masks_of
 from pyxsim.core.fast_path.vc_masks cimport delay_first_try
+from pyxsim.core.router.buffer cimport mask_bit_of, masks_of
+from pyxsim.core.state.bits cimport seldom
 from pyxsim.core.state.network_state cimport State, priority_rank
 from pyxsim.core.state.records cimport NONE, ROUTE_SHIFT, ROUTING, WAITING, InputVc, Link, Packet, VcMasks
 
@@ -15,7 +15,7 @@ cdef enum:
 
 
 cdef inline void set_candidate(State* s, int32_t vc, int32_t link, int32_t vc_class) noexcept nogil:
-    """The packet at the front of `vc` wants this link, in this class."""
+    """The packet at the front of `vc` requests this link, in this VC class."""
     cdef Packet* p = &s.pools.packets[s.vcs.input[vc].packet]
     cdef int32_t row = s.links.link[link].range + p.vnet * s.links.link[link].classes + vc_class
     s.vcs.input[vc].out_link = link
@@ -24,7 +24,7 @@ cdef inline void set_candidate(State* s, int32_t vc, int32_t link, int32_t vc_cl
 
 
 cdef inline int64_t front_time(State* s, int32_t vc) noexcept nogil:
-    """The tick from which on the front packet of a VC has been there."""
+    """The tick in which the front packet of a VC came to the front."""
     return s.vcs.input[vc].ready - (s.config.rc + s.config.va - 1) if s.path.batch_path else s.vcs.front_time[vc]
 
 
@@ -57,8 +57,7 @@ cdef inline void start_routing(State* s, int32_t vc, int64_t u) noexcept nogil:
 
 
 cdef inline int32_t table_entry_branchless(State* s, int32_t plane, int32_t router, int32_t goal) noexcept nogil:
-    """Where in the tables of a plane the first digit that differs decides; 0 if none does. Which one it is is not
-    guessed."""
+    """Index in the tables of a plane of the first digit that decides, 0 if none does. Branch-free."""
     cdef int64_t row = (<int64_t> plane * s.routers.count + router) * s.routes.dims
     cdef int64_t entry = 0
     cdef int32_t open = -1
@@ -73,7 +72,7 @@ cdef inline int32_t table_entry_branchless(State* s, int32_t plane, int32_t rout
 
 
 cdef inline bint lookup_route(State* s, InputVc* v, Packet* p) noexcept nogil:
-    """`compute_route` where nothing is to be chosen, without a guess; False: this is not such a case."""
+    """`compute_route` without branches where there is one candidate; False: there is not."""
     cdef int32_t at_exit = -<int32_t> (p.exit == v.router)
     cdef int32_t link, vc_class, entry, group, stays
     cdef Link* wire
@@ -98,7 +97,7 @@ cdef inline bint lookup_route(State* s, InputVc* v, Packet* p) noexcept nogil:
 
 
 cdef inline void route_new_heads(State* s, int32_t* vcs, int32_t count, int64_t u) noexcept nogil:
-    """`start_routing` for many VCs, where `State.path.batch_path`."""
+    """`start_routing` for many VCs, in the batch path."""
     cdef int64_t ready = u + s.config.rc + s.config.va - 1
     cdef int32_t i, packet
     cdef uint64_t bit

@@ -1,15 +1,16 @@
-"""The routing relation at work; docs/router.md, "Route", has every rule, pyxsim/routing/relation.py the tables.
+"""The routing relation at work. docs/router.md, "Route", has every rule, pyxsim/routing/relation.py the tables.
 
-A destination is written in digits. The first digit in which it differs from the router decides, or (`plane_any`) all
-of them that differ contribute. An entry of the tables is a link, or a set of links to choose from.
+A destination is written in digits. The first digit that differs from the router decides, or (`plane_any`) all that
+differ contribute. A table entry is a link, or a set of links to select from.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from pyxsim.core.state.bits cimport lowest
 from pyxsim.core.router.buffer cimport vc_at_mask_bit
-from pyxsim.core.router.random_draws cimport DRAW_OTHER, DRAW_SELECT, draw
 from pyxsim.core.router.link cimport flits_in_use
+from pyxsim.core.router.random_draws cimport DRAW_OTHER, DRAW_SELECT, draw
+from pyxsim.core.router.route_candidates cimport choose_route_candidate
+from pyxsim.core.state.bits cimport lowest
 from pyxsim.core.state.network_state cimport note_event
 from pyxsim.core.state.records cimport (
     MULTI_EACH,
@@ -24,25 +25,24 @@ from pyxsim.core.state.records cimport (
     Packet,
     Router,
 )
-from pyxsim.core.router.route_candidates cimport choose_route_candidate
 
 cdef inline bint digit_decides(State* s, int64_t row, int32_t dim, int32_t goal, int64_t* entry) noexcept nogil:
-    """Does this digit of the goal decide here? `entry`: where in the tables."""
-    cdef int32_t own = s.routes.own[row + dim]
+    """Does this digit of the goal decide here? `entry`: its index in the tables."""
+    cdef int32_t own_digit = s.routes.own[row + dim]
     cdef int32_t digit
-    if own == SKIPPED:
+    if own_digit == SKIPPED:
         return False
     digit = s.routes.digits[<int64_t> goal * s.routes.dims + dim]
-    if own != DECIDES and own == digit:
+    if own_digit != DECIDES and own_digit == digit:
         return False
     entry[0] = s.routes.offset[row + dim] + digit
     return True
 
 
 cdef int32_t first_table_entry(State* s, int32_t plane, int32_t router, int32_t goal, int64_t* entry) noexcept nogil:
-    """The first link of the first entry that decides, as costs of ways are reckoned; NONE: there is none.
+    """The first link of the first entry that decides, for estimating the cost of a route; or NONE.
 
-    Where every digit contributes, one without a link contributes nothing.
+    Where every digit contributes, one without a link is skipped.
     """
     cdef int64_t row = (<int64_t> plane * s.routers.count + router) * s.routes.dims
     cdef int32_t dim, link
@@ -63,9 +63,9 @@ cdef inline int32_t kept_class(State* s, int32_t vc, int32_t link, int32_t vc_cl
     return vc_class
 
 
-cdef int32_t output_candidates(State* s, int32_t vc, int32_t plane, bint turned, int32_t found) noexcept nogil:
-    """Add what the tables of a plane give the packet at the front of `vc` to `found_link` and `found_class`, behind the
-    `found` that are there; returns how many there are then."""
+cdef int32_t output_candidates(State* s, int32_t vc, int32_t plane, bint turned, int32_t total) noexcept nogil:
+    """Append the candidates of a plane for the packet at the front of `vc`, from index `total` on; return the new
+    count."""
     cdef Packet* p = &s.pools.packets[s.vcs.input[vc].packet]
     cdef int32_t goal = p.dst if p.via == NONE else p.via
     cdef int64_t row = (<int64_t> plane * s.routers.count + s.vcs.input[vc].router) * s.routes.dims
@@ -77,23 +77,24 @@ cdef int32_t output_candidates(State* s, int32_t vc, int32_t plane, bint turned,
             continue
         link = s.routes.table_link[entry]
         if link >= 0:
-            s.routes.candidate_link[found] = link
-            s.routes.candidate_class[found] = kept_class(s, vc, link, s.routes.table_class[entry], turned)
-            found += 1
+            s.routes.candidate_link[total] = link
+            s.routes.candidate_class[total] = kept_class(s, vc, link, s.routes.table_class[entry], turned)
+            total += 1
         elif link < NONE:
             for place in range(s.routes.set_start[-2 - link], s.routes.set_start[-1 - link]):
-                s.routes.candidate_link[found] = s.routes.set_link[place]
-                s.routes.candidate_class[found] = kept_class(s, vc, s.routes.set_link[place], s.routes.set_class[place], turned)
-                found += 1
+                s.routes.candidate_link[total] = s.routes.set_link[place]
+                s.routes.candidate_class[total] = kept_class(s, vc, s.routes.set_link[place],
+                        s.routes.set_class[place], turned)
+                total += 1
         if not s.routes.plane_any[plane]:
             break
-    return found
+    return total
 
 
 cdef int32_t select_candidate(
-    State* s, uint64_t key, int32_t router, int32_t select, int32_t* found_link, int32_t count
+    State* s, uint64_t key, int32_t router, int32_t select, int32_t* links, int32_t count
 ) noexcept nogil:
-    """Which of several candidates."""
+    """Select one of several candidates; return its index."""
     cdef int32_t first = draw(key, router, DRAW_SELECT, count)
     cdef int32_t best, turn, other
     cdef int64_t least, used
@@ -101,49 +102,54 @@ cdef int32_t select_candidate(
     if select == SELECT_RANDOM:
         return first
     if select == SELECT_LEAST:
-        best, least = first, flits_in_use(s, found_link[first])
+        best, least = first, flits_in_use(s, links[first])
         for turn in range(1, count):
             other = (first + turn) % count
-            used = flits_in_use(s, found_link[other])
+            used = flits_in_use(s, links[other])
             if used < least:
                 best, least = other, used
         return best
     other = (first + 1 + draw(key, router, DRAW_OTHER, count - 1)) % count
-    return other if flits_in_use(s, found_link[other]) < flits_in_use(s, found_link[first]) else first
+    return other if flits_in_use(s, links[other]) < flits_in_use(s, links[first]) else first
 
 
 cdef int32_t all_candidates(State* s, int32_t vc, int32_t* count) noexcept nogil:
-    """What a head may ask for that asks for each: how many candidates of its plane there are, and (`count`) how many
-    with those of the escape plane, which it would enter: it has no class there to keep."""
+    """Collect all candidates of a head with `select = each`. Return how many its plane has; `count` includes those of
+    the escape plane, where it has no class to keep."""
     cdef Packet* p = &s.pools.packets[s.vcs.input[vc].packet]
-    cdef int32_t own = output_candidates(s, vc, p.plane, (s.vcs.input[vc].multi & MULTI_TURNED) != 0, 0)
+    cdef int32_t own_count = output_candidates(s, vc, p.plane, (s.vcs.input[vc].multi & MULTI_TURNED) != 0, 0)
     cdef int32_t escape = s.routes.plane_escape[p.plane]
     cdef int32_t pick
-    count[0] = own
+    count[0] = own_count
     if escape == NONE:
-        return own
-    count[0] = output_candidates(s, vc, escape, True, own)
-    if count[0] > own + 1 and s.routes.plane_select[escape] != SELECT_EACH:
-        pick = own + select_candidate(
-            s, p.key, s.vcs.input[vc].router, s.routes.plane_select[escape], &s.routes.candidate_link[own], count[0] - own
+        return own_count
+    count[0] = output_candidates(s, vc, escape, True, own_count)
+    if count[0] > own_count + 1 and s.routes.plane_select[escape] != SELECT_EACH:
+        pick = own_count + select_candidate(
+            s, p.key, s.vcs.input[vc].router, s.routes.plane_select[escape], &s.routes.candidate_link[own_count],
+            count[0] - own_count,
         )
-        s.routes.candidate_link[own], s.routes.candidate_class[own] = s.routes.candidate_link[pick], s.routes.candidate_class[pick]
-        count[0] = own + 1
-    return own
+        s.routes.candidate_link[own_count] = s.routes.candidate_link[pick]
+        s.routes.candidate_class[own_count] = s.routes.candidate_class[pick]
+        count[0] = own_count + 1
+    return own_count
 
 
 cdef void cache_route(State* s, int32_t plane, int32_t router, int32_t goal, int64_t place) noexcept nogil:
-    """Where a plane has one candidate it is always the same one, but for the class that a packet may keep."""
+    """Cache a route: where a plane has one candidate, it is always the same, except for a class that a packet keeps."""
     cdef int64_t entry = 0
     cdef int32_t link = first_table_entry(s, plane, router, goal, &entry)
-    if s.routes.plane_any[plane] or s.routes.plane_select[plane] == SELECT_EACH or link == NONE or s.routes.table_link[entry] != link:
+    if (
+        s.routes.plane_any[plane] or s.routes.plane_select[plane] == SELECT_EACH or link == NONE
+        or s.routes.table_link[entry] != link
+    ):
         return
     if s.routes.table_class[entry] < 1 << ROUTE_SHIFT:
         s.routes.cached[place] = link << ROUTE_SHIFT | s.routes.table_class[entry]
 
 
 cdef void compute_route(State* s, int32_t vc, int32_t packet, int64_t u) noexcept nogil:
-    """Fill `out_link`, `range_low`, `range_high` and `multi` of the input VC whose front packet this is."""
+    """Set `out_link`, `range_row`, `out_vc` and `multi` of the input VC whose front packet this is."""
     cdef Packet* p = &s.pools.packets[packet]
     cdef int32_t router = s.vcs.input[vc].router
     cdef int32_t count, pick, link
@@ -163,7 +169,8 @@ cdef void compute_route(State* s, int32_t vc, int32_t packet, int64_t u) noexcep
         place = (<int64_t> p.plane * s.routers.count + router) * s.routes.nodes + p.dst
         if s.routes.cached != NULL and p.via == NONE and s.routes.cached[place] != NONE:
             link = s.routes.cached[place] >> ROUTE_SHIFT
-            set_candidate(s, vc, link, kept_class(s, vc, link, s.routes.cached[place] & ((1 << ROUTE_SHIFT) - 1), turned))
+            set_candidate(s, vc, link,
+                    kept_class(s, vc, link, s.routes.cached[place] & ((1 << ROUTE_SHIFT) - 1), turned))
             if s.trace.watch_serial >= 0:
                 note_event(s, packet, u // s.config.ticks, ROUTED, link, NONE, 0)
             return
@@ -173,8 +180,9 @@ cdef void compute_route(State* s, int32_t vc, int32_t packet, int64_t u) noexcep
         else:
             count = output_candidates(s, vc, p.plane, turned, 0)
             if count > 1:
-                pick = select_candidate(s, p.key, router, s.routes.plane_select[p.plane], s.routes.candidate_link, count)
-        if count == 0:   # no way from here: the head waits for ever, and the run ends as a deadlock that names it
+                pick = select_candidate(s, p.key, router, s.routes.plane_select[p.plane], s.routes.candidate_link,
+                        count)
+        if count == 0:   # no route from here: the head waits for ever, and the deadlock report names it
             s.vcs.input[vc].out_link = NONE
             s.vcs.input[vc].range_row = 0
             s.vcs.input[vc].multi = 0
@@ -187,7 +195,7 @@ cdef void compute_route(State* s, int32_t vc, int32_t packet, int64_t u) noexcep
 
 
 cdef void compute_pending_routes(State* s, int32_t router, int64_t u) noexcept nogil:
-    """Heads that came to the front, from the credits as they are at the beginning of the step."""
+    """Route heads that came to the front, from the credits at the beginning of the step."""
     cdef Router* r = &s.routers.router[router]
     cdef int32_t word, vc
     cdef uint64_t bits

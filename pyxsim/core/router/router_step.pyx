@@ -1,25 +1,25 @@
-"""One router in one cycle: heads to the front, RC, VC allocation, switch allocation, and when to look again.
+"""One router in one cycle: RC, VC allocation, switch allocation, and when to visit it again. Read this first.
 
-The order of the stages and every tie are told in docs/router.md. A router that did nothing, and in which nothing
-can change by itself, goes to sleep: an arriving flit, a credit or a timer wakes it. Since nothing changes
-meanwhile, what its flits waited for in the last cycle is what they wait for in all the cycles it sleeps (stall_counters.pyx).
+docs/router.md defines the order of the stages and every tie. A router that did nothing, and in which nothing can change
+by itself, sleeps: an arriving flit, a credit or a timer wakes it. As nothing changes meanwhile, its flits stall for the
+same causes in all the cycles that it sleeps (stall_counters.pyx).
 
-This is the router with all its options. Where few are used, bitmask_sa.pxd does the same faster.
+This router implements every option; fast_path/ has faster ones for the usual options.
 """
 
 from libc.stdint cimport INT64_MAX
 
-from pyxsim.core.state.bits cimport clear_bit
 from pyxsim.core.router.calendar cimport schedule
 from pyxsim.core.router.route_computation cimport compute_pending_routes
-from pyxsim.core.state.records cimport WAKE
 from pyxsim.core.router.stall_counters cimport begin_visit, end_visit, next_tick
 from pyxsim.core.router.switch_allocator cimport allocate_switch
 from pyxsim.core.router.vc_allocator cimport allocate_vcs
+from pyxsim.core.state.bits cimport clear_bit
+from pyxsim.core.state.records cimport WAKE
 
 
 cdef int64_t evaluate_tick(State* s, int32_t router, int64_t t, int64_t u) noexcept nogil:
-    """One tick. Returns the next one in which there may be something to do; INT64_MAX: none by itself."""
+    """One tick. Return the next tick with possible work; INT64_MAX: none by itself."""
     cdef int64_t again = INT64_MAX
     cdef int64_t switch_again
     if s.routers.router[router].unrouted:

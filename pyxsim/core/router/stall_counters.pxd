@@ -1,4 +1,4 @@
-"""Counting of stalls, also for routers that sleep: see stall_counters.pyx."""
+"""Stall counters, also for sleeping routers: see stall_counters.pyx."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
@@ -8,7 +8,7 @@ from pyxsim.core.state.records cimport STALL_CREDIT, STALL_VC, Link, Router
 
 
 cdef enum:
-    # What a port has counted since the last `flush`: four counts of 16 bits, from the lowest on as in `Stall`.
+    # Layout of `State.stats.port_stalls`: four counts of 16 bits, from the lowest on as in `Stall`.
     COUNT_MOST = (1 << 16) - 1
     CREDIT_BITS = 16
     SERIAL_BITS = 32
@@ -16,9 +16,9 @@ cdef enum:
 
 
 cdef inline void count_stall(State* s, int32_t out, int32_t cause) noexcept nogil:
-    """A flit wants this link and cannot have it in this tick."""
+    """A front flit requests this link and stalls in this tick."""
     cdef Link* link = &s.links.link[out]
-    if s.path.bitmask_sa:   # the switch puts it together with what it finds itself
+    if s.path.bitmask_sa:   # combined with the causes that switch allocation finds
         if cause == STALL_VC:
             s.scratch.no_vc |= (<uint64_t> 1) << link.out_port
         elif cause == STALL_CREDIT:
@@ -31,7 +31,7 @@ cdef inline void count_stall(State* s, int32_t out, int32_t cause) noexcept nogi
 
 
 cdef inline bint is_stalled(State* s, Router* r) noexcept nogil:
-    """Whether a flit stalled at any output in the last cycle that was looked at."""
+    """Did a flit stall at any output in the last cycle visited?"""
     return any_bit(&s.stats.stalled_ports[r.port_word], r.port_words)
 
 

@@ -1,7 +1,7 @@
-"""What only counts: nothing here changes what the network does.
+"""Stall counters. Nothing here changes what the network does.
 
-A cause of stalling counts once per link and cycle. A router that sleeps keeps the causes of its last cycle until it
-looks again, so the cycles between are added then; `settle_counters` adds them up to now, for whoever reads the counters.
+A cause counts once per link and cycle. A sleeping router keeps the causes of its last cycle; the cycles in between are
+added at its next visit, or by `settle_counters` for a reader.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -22,14 +22,15 @@ cdef void add_stall_cycles(State* s, int32_t link, uint8_t causes, int64_t cycle
 
 
 cdef void add_sleep_cycles(State* s, int32_t router, int64_t last) noexcept nogil:
-    """Add the cycles after the last look, up to and with cycle `last`."""
+    """Add the cycles after the last visit, up to and including cycle `last`."""
     cdef Router* r = &s.routers.router[router]
     cdef uint64_t* ports = &s.stats.stalled_ports[r.port_word]
     cdef int64_t cycles = last - r.looked
     cdef int32_t port = next_bit(ports, 0, r.out_end - r.out_start)
     if cycles > 0:
         while port >= 0:
-            add_stall_cycles(s, s.ports.out_links[r.out_start + port], s.links.link[s.ports.out_links[r.out_start + port]].stalled, cycles)
+            add_stall_cycles(s, s.ports.out_links[r.out_start + port],
+                    s.links.link[s.ports.out_links[r.out_start + port]].stalled, cycles)
             port = next_bit(ports, port + 1, r.out_end - r.out_start)
     r.looked = last
 
@@ -51,7 +52,7 @@ cdef void begin_visit(State* s, int32_t router, int64_t t) noexcept nogil:
 
 
 cdef void next_tick(State* s, int32_t router) noexcept nogil:
-    """Internal speed-up: what stalled so far in this cycle is kept apart, as it need not stall any more."""
+    """Internal speed-up: set the causes of earlier ticks apart, as they may not persist."""
     cdef int32_t i
     cdef Link* link
     for i in range(s.routers.router[router].out_start, s.routers.router[router].out_end):
@@ -74,7 +75,7 @@ cdef void end_visit(State* s, int32_t router) noexcept nogil:
 
 
 cdef void fall_asleep(State* s, int32_t router, int32_t port, uint8_t causes, int64_t t) noexcept nogil:
-    """A router will not be looked at in the next cycle: keep why flits stall at one of its outputs in this one."""
+    """A router falls asleep: keep the causes of this cycle at one of its outputs."""
     cdef Router* r = &s.routers.router[router]
     s.links.link[s.ports.out_links[r.out_start + port]].stalled = causes
     set_bit(&s.stats.stalled_ports[r.port_word], port)
@@ -82,7 +83,7 @@ cdef void fall_asleep(State* s, int32_t router, int32_t port, uint8_t causes, in
 
 
 cdef void flush_port_stalls(State* s) noexcept nogil:
-    """Empty the small counts of the ports into the large ones, before they overflow."""
+    """Flush the 16-bit counts of the ports before they overflow."""
     cdef int32_t place
     cdef uint64_t counts
     cdef Link* link
@@ -99,7 +100,7 @@ cdef void flush_port_stalls(State* s) noexcept nogil:
 
 
 cdef void count_sleeping_stalls(State* s) noexcept nogil:
-    """Bring what stalls at routers that sleep, and in output queues, up to the end of cycle `now - 1`."""
+    """Bring the counts of sleeping routers and output queues up to the end of cycle `now - 1`."""
     cdef int32_t i
     for i in range(s.routers.count):
         if is_stalled(s, &s.routers.router[i]):

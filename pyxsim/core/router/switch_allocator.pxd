@@ -1,4 +1,4 @@
-"""SA: see switch_allocator.pyx."""
+"""SA with every option: see switch_allocator.pyx."""
 
 from libc.stdint cimport int32_t, int64_t
 

@@ -1,18 +1,28 @@
-"""SA: the switch for flits. Separable, input first (Dally and Towles, section 19.3) without a request matrix, or any of
-the matrix allocators.
+"""SA with every option: separable, input first (Dally and Towles, section 19.3), or a matrix allocator.
 
-`allocate_switch` returns the first tick after `u` in which it could do more than in this one if nothing arrives
-meanwhile; INT64_MAX if only an arrival can change anything.
+`allocate_switch` returns the first tick after `u` in which it could grant more if nothing arrives meanwhile; INT64_MAX
+if only an arrival can change anything.
 """
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
+from pyxsim.core.latency.router_waits cimport record_contender, record_sa_losers, record_stall
 from pyxsim.core.router.arbiter cimport after, distance
-from pyxsim.core.state.bits cimport lowest
-from pyxsim.core.router.buffer cimport mask_bit_of, clear_filled_word, next_filled_word, masks_of, next_masked_vc, vc_number, vc_at_mask_bit
+from pyxsim.core.router.buffer cimport (
+    clear_filled_word,
+    mask_bit_of,
+    masks_of,
+    next_filled_word,
+    next_masked_vc,
+    vc_at_mask_bit,
+    vc_number,
+)
 from pyxsim.core.router.crossbar cimport finish_packet, traverse_switch
-from pyxsim.core.router.link cimport link_available, link_available_at, has_credits, credits_needed, is_observed
+from pyxsim.core.router.link cimport credits_needed, has_credits, is_observed, link_available, link_available_at
 from pyxsim.core.router.matching cimport match_requests
+from pyxsim.core.router.stall_counters cimport count_stall
+from pyxsim.core.router.vc_allocator cimport free_vc
+from pyxsim.core.state.bits cimport lowest
 from pyxsim.core.state.network_state cimport note_event, reserve_requests
 from pyxsim.core.state.records cimport (
     ACTIVE,
@@ -34,13 +44,10 @@ from pyxsim.core.state.records cimport (
     Request,
     Router,
 )
-from pyxsim.core.router.stall_counters cimport count_stall
-from pyxsim.core.router.vc_allocator cimport free_vc
-from pyxsim.core.latency.router_waits cimport record_contender, record_stall, record_sa_losers
 
 
 cdef enum:
-    MOST_VCS = 1 << 15   # of a link: any number that is not less will do to reckon distances round
+    MOST_VCS = 1 << 15   # of a link: an upper bound suffices for cyclic distances
 
 
 cdef inline Packet* front_packet(State* s, int32_t vc) noexcept nogil:
@@ -48,13 +55,13 @@ cdef inline Packet* front_packet(State* s, int32_t vc) noexcept nogil:
 
 
 cdef inline bint has_required_credits(State* s, int32_t vc) noexcept nogil:
-    """Has the VC that the front flit's packet holds the credits which that flit needs?"""
+    """Does the output VC of the front packet have the credits that its next flit needs?"""
     cdef int32_t flits = front_packet(s, vc).flits if s.config.flow else 0
     return has_credits(s, s.vcs.input[vc].out_vc, credits_needed(s, flits, s.vcs.input[vc].state == HOLDING))
 
 
 cdef inline int32_t stall_cause(State* s, int32_t vc, int64_t t, int64_t u) noexcept nogil:
-    """Why a front flit cannot ask for the switch: 0 if it can, a Stall, or -1 if its time has not come."""
+    """Why a front flit cannot request the switch: 0 if it can, a Stall, or -1 if it is too early."""
     cdef InputVc* v = &s.vcs.input[vc]
     cdef int32_t out = v.out_link
     cdef int32_t pick
@@ -65,7 +72,7 @@ cdef inline int32_t stall_cause(State* s, int32_t vc, int64_t t, int64_t u) noex
             if not has_required_credits(s, vc):
                 return STALL_CREDIT
     elif s.config.va or out == NONE:
-        return -1   # a matter of VA
+        return -1   # handled by VA
     else:
         pick = free_vc(s, out, s.links.low[v.range_row], s.links.high[v.range_row], front_packet(s, vc).flits)
         if pick < 0:
@@ -76,19 +83,22 @@ cdef inline int32_t stall_cause(State* s, int32_t vc, int64_t t, int64_t u) noex
 
 
 cdef inline bint bids_for_switch(State* s, int32_t vc, int64_t t, int64_t u) noexcept nogil:
-    """Speculation: does the head ask for the switch in the tick in which it asks for a VC?"""
+    """Speculation: does the head bid for the switch in the tick of its VC request?"""
     if not s.config.speculative or s.vcs.bid[vc] != u:
         return False
     return s.links.link[s.vcs.bid_link[vc]].queued or link_available(s, s.vcs.bid_link[vc], t)
 
 
 cdef inline bint bid_succeeds(State* s, int32_t vc) noexcept nogil:
-    """A bid that won the switch: did VA grant it a VC of that link, with the credits?"""
-    return s.vcs.input[vc].state == HOLDING and s.vcs.input[vc].out_link == s.vcs.bid_link[vc] and has_required_credits(s, vc)
+    """Speculation: did VA grant the winning bid a VC of that link, with credits?"""
+    return (
+        s.vcs.input[vc].state == HOLDING and s.vcs.input[vc].out_link == s.vcs.bid_link[vc]
+        and has_required_credits(s, vc)
+    )
 
 
 cdef void record_stall_cause(State* s, int32_t vc, int32_t cause, int64_t u, int64_t* again) noexcept nogil:
-    """Note why a front flit could not ask, and when it may."""
+    """Count why a front flit could not request the switch, and note when it may."""
     cdef int64_t when
     if cause > 0:
         count_stall(s, s.vcs.input[vc].out_link, cause)
@@ -101,7 +111,7 @@ cdef void record_stall_cause(State* s, int32_t vc, int32_t cause, int64_t u, int
 
 
 cdef inline void count_eligible(State* s, int32_t out) noexcept nogil:
-    """Some flit could go to this output."""
+    """Count a flit that could go to this output."""
     if s.links.link[out].eligible == 0:
         s.scratch.eligible_outputs[s.scratch.eligible_count] = out
         s.scratch.eligible_count += 1
@@ -109,15 +119,15 @@ cdef inline void count_eligible(State* s, int32_t out) noexcept nogil:
 
 
 cdef int64_t allocate_switch(State* s, int32_t router, int64_t t, int64_t u) noexcept nogil:
-    """Front flits ask for the switch; the winners leave."""
+    """Front flits request the switch; the winners leave."""
     cdef int64_t again = INT64_MAX
-    cdef int32_t asked, i, out
+    cdef int32_t requested, i, out
     s.scratch.eligible_count = 0
     if s.config.sa_allocator == INPUT_FIRST:
-        asked = allocate_input_first(s, router, t, u, &again)
+        requested = allocate_input_first(s, router, t, u, &again)
     else:
-        asked = allocate_by_matrix(s, router, t, u, &again)
-    # Whoever was eligible and is still here lost, to another flit of its own input or at the output.
+        requested = allocate_by_matrix(s, router, t, u, &again)
+    # Eligible flits that are still here lost at their input or at the output.
     for i in range(s.scratch.eligible_count):
         out = s.scratch.eligible_outputs[i]
         if s.links.link[out].eligible:
@@ -128,17 +138,17 @@ cdef int64_t allocate_switch(State* s, int32_t router, int64_t t, int64_t u) noe
             record_sa_losers(s)
         s.latency.rival_count = 0
         s.latency.winner_count = 0
-    return u + 1 if asked else again
+    return u + 1 if requested else again
 
 
 cdef inline int32_t switch_input_of(State* s, int32_t router, int32_t vc) noexcept nogil:
-    """Where the pointers are of the input of the switch that serves an input VC."""
+    """Index of the arbiter pointer of the switch input that serves an input VC."""
     cdef int32_t part = vc_number(s, vc) % s.config.input_speedup if s.config.input_speedup > 1 else 0
     return s.vcs.input[vc].port * s.config.input_speedup + part
 
 
 cdef inline void advance_input_pointer(State* s, int32_t router, int32_t vc) noexcept nogil:
-    """The VC pointer of an input goes past the VC that was granted. It need not wrap: distances are reckoned round."""
+    """Move the VC pointer of an input past the granted VC. It need not wrap: distances are cyclic."""
     s.arbiters.in_pointer[switch_input_of(s, router, vc)] = vc_number(s, vc) + 1
 
 
@@ -152,7 +162,7 @@ cdef void send_front_flit(State* s, Router* r, int32_t vc, int64_t t, int64_t u)
 
 
 cdef void note_wasted_bid(State* s, int32_t vc, int32_t out) noexcept nogil:
-    """A bid won the switch for nothing."""
+    """A bid won the switch without an output VC."""
     if s.trace.watch_serial >= 0:
         note_event(s, s.vcs.input[vc].packet, s.now, WASTED, out, NONE, 0)
 
@@ -161,12 +171,12 @@ cdef void note_wasted_bid(State* s, int32_t vc, int32_t out) noexcept nogil:
 
 cdef int32_t allocate_input_first(State* s, int32_t router, int64_t t, int64_t u, int64_t* again) noexcept nogil:
     cdef Router* r = &s.routers.router[router]
-    cdef int32_t asked = 0
+    cdef int32_t requested = 0
     cdef int32_t i, out, pick, word, vc, port
     cdef int32_t ports = (r.in_end - r.in_start) * s.config.input_speedup
     cdef int32_t* pointer
     cdef uint64_t bits
-    # Input VCs stand in order of their ports: a port is done when a VC of another one comes.
+    # Input VCs are in order of their ports: a port is complete when a VC of another one follows.
     port = NONE
     word = next_filled_word(r, 0)
     while word < r.words:
@@ -176,15 +186,15 @@ cdef int32_t allocate_input_first(State* s, int32_t router, int64_t t, int64_t u
             bits &= bits - 1
             if s.vcs.input[vc].port != port:
                 if port != NONE:
-                    asked = request_outputs(s, r, port, u, asked)
+                    requested = request_outputs(s, r, port, u, requested)
                 port = s.vcs.input[vc].port
                 if s.config.ordered:
                     find_oldest_vcs(s, vc)
             consider_vc(s, r, vc, t, u, again)
         word = next_filled_word(r, word + 1)
     if port != NONE:
-        asked = request_outputs(s, r, port, u, asked)
-    for i in range(asked):
+        requested = request_outputs(s, r, port, u, requested)
+    for i in range(requested):
         out = s.scratch.requested_outputs[i]
         pick = s.links.link[out].pick_vc
         s.links.link[out].pick_vc = NONE
@@ -201,11 +211,11 @@ cdef int32_t allocate_input_first(State* s, int32_t router, int64_t t, int64_t u
             pointer[0] = after(s.links.link[out].pick_port, ports)
             advance_input_pointer(s, router, pick)
         send_front_flit(s, r, pick, t, u)
-    return asked
+    return requested
 
 
 cdef inline void consider_vc(State* s, Router* r, int32_t vc, int64_t t, int64_t u, int64_t* again) noexcept nogil:
-    """One VC of an input: is it the best so far that may ask for the switch? If it may not, note why."""
+    """Compare one VC with the best candidate of its input so far; if it cannot request the switch, count why."""
     cdef InputVc* v = &s.vcs.input[vc]
     cdef int32_t cause, part
     cdef int64_t key
@@ -233,8 +243,8 @@ cdef inline void consider_vc(State* s, Router* r, int32_t vc, int64_t t, int64_t
         s.scratch.best_key[part] = key
 
 
-cdef inline int32_t request_outputs(State* s, Router* r, int32_t port, int64_t u, int32_t asked) noexcept nogil:
-    """An input port is done: what each of its inputs picked asks its output."""
+cdef inline int32_t request_outputs(State* s, Router* r, int32_t port, int64_t u, int32_t requested) noexcept nogil:
+    """An input port is complete: the pick of each of its switch inputs requests its output."""
     cdef int32_t ports = (r.in_end - r.in_start) * s.config.input_speedup
     cdef int32_t part, pick, out, number, place, pointer
     cdef int64_t key
@@ -257,18 +267,18 @@ cdef inline int32_t request_outputs(State* s, Router* r, int32_t port, int64_t u
         if bid:
             key += (<int64_t> 1) << BID_SHIFT
         if link.pick_vc == NONE:
-            s.scratch.requested_outputs[asked] = out
-            asked += 1
+            s.scratch.requested_outputs[requested] = out
+            requested += 1
         elif key >= link.pick_key:
             continue
         link.pick_vc = pick
         link.pick_port = number
         link.pick_key = key
-    return asked
+    return requested
 
 
 cdef void find_oldest_vcs(State* s, int32_t first) noexcept nogil:
-    """For every output that is wanted at the input port of this VC: the VC with the earliest front time."""
+    """Ordered: for every output requested at the input port of this VC, find the VC with the earliest front time."""
     cdef Router* r = &s.routers.router[s.vcs.input[first].router]
     cdef uint64_t* occupied = &s.masks.inputs[r.word].occupied
     cdef int32_t begin = s.links.link[s.vcs.input[first].link].vc_offset
@@ -296,8 +306,8 @@ cdef void find_oldest_vcs(State* s, int32_t first) noexcept nogil:
 
 cdef int32_t allocate_by_matrix(State* s, int32_t router, int64_t t, int64_t u, int64_t* again) noexcept nogil:
     cdef Router* r = &s.routers.router[router]
-    cdef int32_t asked = 0
-    cdef int32_t i, word, vc, cause, found
+    cdef int32_t requested = 0
+    cdef int32_t i, word, vc, cause, granted
     cdef uint64_t bits
     cdef Request* request
     word = next_filled_word(r, 0)
@@ -309,28 +319,29 @@ cdef int32_t allocate_by_matrix(State* s, int32_t router, int64_t t, int64_t u, 
             if s.vcs.input[vc].state == IDLE:
                 continue
             if s.config.speculative and bids_for_switch(s, vc, t, u):
-                asked = add_switch_request(s, router, vc, s.vcs.bid_link[vc], True, asked)
+                requested = add_switch_request(s, router, vc, s.vcs.bid_link[vc], True, requested)
                 continue
             cause = stall_cause(s, vc, t, u)
             if cause == 0:
                 if s.config.attribution:
                     record_contender(s, vc)
                 count_eligible(s, s.vcs.input[vc].out_link)
-                asked = add_switch_request(s, router, vc, s.vcs.input[vc].out_link, False, asked)
+                requested = add_switch_request(s, router, vc, s.vcs.input[vc].out_link, False, requested)
             else:
                 if s.config.attribution:
                     record_stall(s, vc, cause)
                 record_stall_cause(s, vc, cause, u, again)
             if s.failed:
-                return asked
+                return requested
         word = next_filled_word(r, word + 1)
-    if not asked:
+    if not requested:
         return 0
-    found = match_requests(
-        s, asked, s.config.sa_allocator, s.config.sa_iterations, (r.in_end - r.in_start) * s.config.input_speedup, r.out_end - r.out_start,
+    granted = match_requests(
+        s, requested, s.config.sa_allocator, s.config.sa_iterations,
+        (r.in_end - r.in_start) * s.config.input_speedup, r.out_end - r.out_start,
         s.arbiters.sa_grant, s.arbiters.sa_accept, &s.arbiters.sa_wave[router],
     )
-    for i in range(found):
+    for i in range(granted):
         request = &s.matching.requests[s.matching.granted[i]]
         if request.empty:
             note_wasted_bid(s, request.vc, request.out_id)
@@ -339,11 +350,13 @@ cdef int32_t allocate_by_matrix(State* s, int32_t router, int64_t t, int64_t u, 
             s.links.link[request.out_id].eligible -= 1
         advance_input_pointer(s, router, request.vc)
         send_front_flit(s, r, request.vc, t, u)
-    return asked
+    return requested
 
 
-cdef int32_t add_switch_request(State* s, int32_t router, int32_t vc, int32_t out, bint bid, int32_t asked) noexcept nogil:
-    """A VC asks for an output. Of several of one input that ask for the same, the best one stands for it."""
+cdef int32_t add_switch_request(
+    State* s, int32_t router, int32_t vc, int32_t out, bint bid, int32_t requested
+) noexcept nogil:
+    """A VC requests an output. Of several VCs of one input with the same output, the best one is the request."""
     cdef InputVc* v = &s.vcs.input[vc]
     cdef int32_t in_id = switch_input_of(s, router, vc)
     cdef int32_t pointer = s.arbiters.in_pointer[in_id]
@@ -354,9 +367,9 @@ cdef int32_t add_switch_request(State* s, int32_t router, int32_t vc, int32_t ou
         rank += s.pools.messages[front_packet(s, vc).message].at
     if bid:
         rank += (<int64_t> 1) << BID_SHIFT
-    if not reserve_requests(s, asked + 1):
-        return asked
-    place = asked
+    if not reserve_requests(s, requested + 1):
+        return requested
+    place = requested
     while place and s.vcs.input[s.matching.requests[place - 1].vc].port == v.port:
         place -= 1
         r = &s.matching.requests[place]
@@ -366,8 +379,8 @@ cdef int32_t add_switch_request(State* s, int32_t router, int32_t vc, int32_t ou
                 and distance(vc_number(s, vc), pointer, MOST_VCS) < distance(vc_number(s, r.vc), pointer, MOST_VCS)
             ):
                 r.vc, r.rank, r.target, r.empty = vc, rank, bid, bid and not bid_succeeds(s, vc)
-            return asked
-    r = &s.matching.requests[asked]
+            return requested
+    r = &s.matching.requests[requested]
     r.i = in_id - s.routers.router[router].in_start * s.config.input_speedup
     r.o = s.links.link[out].out_port
     r.in_id = in_id
@@ -376,4 +389,4 @@ cdef int32_t add_switch_request(State* s, int32_t router, int32_t vc, int32_t ou
     r.target = bid
     r.empty = bid and not bid_succeeds(s, vc)
     r.rank = rank
-    return asked + 1
+    return requested + 1

@@ -1,17 +1,18 @@
 """VA: output VCs for heads. `rotating` hands out the VCs of a range in turn; the others match a request matrix.
 
-`allocate_vcs` returns the first tick after `u` in which it could do more than in this one if nothing arrives
-meanwhile; INT64_MAX if only an arrival can change anything.
+`allocate_vcs` returns the first tick after `u` in which it could grant more if nothing arrives meanwhile; INT64_MAX if
+only an arrival can change anything.
 """
 
 from libc.stdint cimport INT64_MAX
 
-from pyxsim.core.state.bits cimport lowest
+from pyxsim.core.latency.router_waits cimport record_va_losers_matrix, waits_behind, waits_for_vc
 from pyxsim.core.router.buffer cimport next_masked_vc, vc_at_mask_bit
-from pyxsim.core.router.random_draws cimport DRAW_TIE, draw
 from pyxsim.core.router.link cimport flits_in_use
 from pyxsim.core.router.matching cimport match_requests
-from pyxsim.core.router.route_computation cimport set_candidate, all_candidates
+from pyxsim.core.router.random_draws cimport DRAW_TIE, draw
+from pyxsim.core.router.route_computation cimport all_candidates, set_candidate
+from pyxsim.core.state.bits cimport lowest
 from pyxsim.core.state.network_state cimport reserve_requests
 from pyxsim.core.state.records cimport (
     AGE,
@@ -24,16 +25,15 @@ from pyxsim.core.state.records cimport (
     Request,
     Router,
 )
-from pyxsim.core.latency.router_waits cimport waits_behind, waits_for_vc, record_va_losers_matrix
 
 
 cdef void count_no_vc_stall(State* s, int32_t vc, int32_t count) noexcept nogil:
-    """No VC counts as free for this head, of the range wanted or of its many candidates, which are in `found_link`."""
+    """No VC counts as free for this head, in its range or in any of its candidates (`candidate_link`)."""
     cdef int32_t i
     if not s.vcs.input[vc].multi:
         count_stall(s, s.vcs.input[vc].out_link, STALL_VC)
     else:
-        for i in range(count - 1, -1, -1):   # in the end it wants the first one
+        for i in range(count - 1, -1, -1):   # the first candidate is set last, and stays
             set_candidate(s, vc, s.routes.candidate_link[i], s.routes.candidate_class[i])
             count_stall(s, s.vcs.input[vc].out_link, STALL_VC if lowest_free_vc(s, vc) < 0 else STALL_CREDIT)
     if s.config.attribution:
@@ -41,10 +41,10 @@ cdef void count_no_vc_stall(State* s, int32_t vc, int32_t count) noexcept nogil:
 
 
 cdef int64_t allocate_vcs(State* s, int32_t router, int64_t u) noexcept nogil:
-    """Heads whose time has come ask for output VCs."""
+    """Heads request output VCs."""
     cdef Router* r = &s.routers.router[router]
     cdef int64_t again = INT64_MAX
-    cdef int32_t asked = 0
+    cdef int32_t requested = 0
     cdef int32_t word, vc
     cdef uint64_t bits
     for word in range(r.words):
@@ -56,39 +56,40 @@ cdef int64_t allocate_vcs(State* s, int32_t router, int64_t u) noexcept nogil:
                 if s.vcs.input[vc].ready < again:
                     again = s.vcs.input[vc].ready
             elif s.config.va_allocator == ROTATING:
-                asked = request_range(s, router, vc, u, asked)
+                requested = request_range(s, router, vc, u, requested)
             else:
-                asked = request_vcs(s, router, vc, u, asked)
-    if s.failed or not asked:
+                requested = request_vcs(s, router, vc, u, requested)
+    if s.failed or not requested:
         return again
     if s.config.va_allocator == ROTATING:
-        grant_ranges(s, router, u, asked)
+        grant_ranges(s, router, u, requested)
     else:
-        grant_matched_vcs(s, router, u, asked)
+        grant_matched_vcs(s, router, u, requested)
     return u + 1
 
 
 # --- rotating -------------------------------------------------------------------------------------------------------
 
 cdef bint select_range(State* s, int32_t router, int32_t vc) noexcept nogil:
-    """Of many candidates the one to ask for now becomes the one wanted. False: no VC of any counts as free."""
+    """Select which of several candidates to request now. False: no VC of any counts as free."""
     cdef int32_t packet = s.vcs.input[vc].packet
     cdef int32_t count = 0
-    cdef int32_t own = all_candidates(s, vc, &count)
+    cdef int32_t own_count = all_candidates(s, vc, &count)
     cdef int32_t best = NONE
     cdef int32_t start, turn, i, size, offset
     cdef int64_t least = INT64_MAX
     cdef int64_t used
     for offset in range(2):   # the plane itself, then its escape plane
-        size = own if offset == 0 else count - own
+        size = own_count if offset == 0 else count - own_count
         start = 0
-        if offset == 0 and own > 1:
-            start = draw(s.pools.packets[packet].key, router, DRAW_TIE, own)
+        if offset == 0 and own_count > 1:
+            start = draw(s.pools.packets[packet].key, router, DRAW_TIE, own_count)
             s.routes.draws += 1
         for turn in range(size):
-            i = (start + turn) % size + (0 if offset == 0 else own)
+            i = (start + turn) % size + (0 if offset == 0 else own_count)
             set_candidate(s, vc, s.routes.candidate_link[i], s.routes.candidate_class[i])
-            if first_usable_vc(s, vc, s.links.low[s.vcs.input[vc].range_row], s.links.high[s.vcs.input[vc].range_row]) < 0:
+            if first_usable_vc(s, vc, s.links.low[s.vcs.input[vc].range_row],
+                    s.links.high[s.vcs.input[vc].range_row]) < 0:
                 continue
             used = flits_in_use(s, s.vcs.input[vc].out_link)
             if used < least:
@@ -102,9 +103,9 @@ cdef bint select_range(State* s, int32_t router, int32_t vc) noexcept nogil:
 
 
 cdef bint is_oldest_head(State* s, int32_t router, int32_t vc) noexcept nogil:
-    """Ordered: has no older head at the same port, wanting the same link, still to be granted a VC?
+    """Ordered: is no older head at the same port still waiting for a VC of the same link?
 
-    Else a head could wait for VCs whose packets wait behind it at the switch.
+    Otherwise a head could wait for VCs whose packets wait behind it at the switch.
     """
     cdef InputVc* v = &s.vcs.input[vc]
     cdef uint64_t* heads = &s.masks.inputs[s.routers.router[router].word].heads
@@ -115,7 +116,8 @@ cdef bint is_oldest_head(State* s, int32_t router, int32_t vc) noexcept nogil:
     while place >= 0:
         other = s.routers.router[router].base + place
         if s.vcs.input[other].out_link == v.out_link and (
-            s.vcs.front_time[other] < s.vcs.front_time[oldest] or (s.vcs.front_time[other] == s.vcs.front_time[oldest] and other < oldest)
+            s.vcs.front_time[other] < s.vcs.front_time[oldest]
+            or (s.vcs.front_time[other] == s.vcs.front_time[oldest] and other < oldest)
         ):
             oldest = other
         place = next_masked_vc(heads, place + 1, end)
@@ -129,18 +131,18 @@ cdef bint is_oldest_head(State* s, int32_t router, int32_t vc) noexcept nogil:
 
 # --- matrix ---------------------------------------------------------------------------------------------------------
 
-cdef int32_t request_vcs(State* s, int32_t router, int32_t vc, int64_t u, int32_t asked) noexcept nogil:
-    """One head asks for every VC of all of its candidates that counts as free for it."""
+cdef int32_t request_vcs(State* s, int32_t router, int32_t vc, int64_t u, int32_t requested) noexcept nogil:
+    """One head requests every VC of all its candidates that counts as free for it."""
     cdef Packet* p = &s.pools.packets[s.vcs.input[vc].packet]
     cdef int32_t count = 1
-    cdef int32_t own = 1
+    cdef int32_t own_count = 1
     cdef int32_t i, first, bid, pick, out
     first = NONE
     bid = NONE
     if s.vcs.input[vc].multi:
-        own = all_candidates(s, vc, &count)
+        own_count = all_candidates(s, vc, &count)
     elif s.vcs.input[vc].out_link == NONE:
-        return asked
+        return requested
     for i in range(count):
         if s.vcs.input[vc].multi:
             set_candidate(s, vc, s.routes.candidate_link[i], s.routes.candidate_class[i])
@@ -150,37 +152,41 @@ cdef int32_t request_vcs(State* s, int32_t router, int32_t vc, int64_t u, int32_
             continue
         if first == NONE:
             first = out
-        if s.config.speculative and bid == NONE and free_vc(s, out, s.links.low[s.vcs.input[vc].range_row], s.links.high[s.vcs.input[vc].range_row], p.flits) >= 0:
+        if (
+            s.config.speculative and bid == NONE
+            and free_vc(s, out, s.links.low[s.vcs.input[vc].range_row], s.links.high[s.vcs.input[vc].range_row],
+                    p.flits) >= 0
+        ):
             bid = out
             place_bid(s, vc, out, u)
         while pick >= 0:
-            asked = add_vc_request(s, router, vc, out, pick, i >= own, asked)
+            requested = add_vc_request(s, router, vc, out, pick, i >= own_count, requested)
             if s.failed:
-                return asked
+                return requested
             pick = first_usable_vc(s, vc, pick + 1, s.links.high[s.vcs.input[vc].range_row])
     if first == NONE:
         count_no_vc_stall(s, vc, count)
-    # Where it is to be told of an arbitration that it may lose.
+    # The link to which a lost arbitration is attributed.
     s.vcs.requested_link[vc] = first
-    return asked
+    return requested
 
 
 cdef int32_t add_vc_request(
-    State* s, int32_t router, int32_t vc, int32_t out, int32_t pick, bint escape, int32_t asked
+    State* s, int32_t router, int32_t vc, int32_t out, int32_t pick, bint escape, int32_t requested
 ) noexcept nogil:
     cdef Packet* p = &s.pools.packets[s.vcs.input[vc].packet]
     cdef int32_t target = s.links.link[out].base + pick
     cdef int32_t place
     cdef Request* r
     if s.vcs.input[vc].multi:   # two candidates may be the same VC: the first, which is the better, counts
-        for place in range(asked - 1, -1, -1):
+        for place in range(requested - 1, -1, -1):
             if s.matching.requests[place].vc != vc:
                 break
             if s.matching.requests[place].target == target:
-                return asked
-    if not reserve_requests(s, asked + 1):
-        return asked
-    r = &s.matching.requests[asked]
+                return requested
+    if not reserve_requests(s, requested + 1):
+        return requested
+    r = &s.matching.requests[requested]
     r.i = vc - s.routers.router[router].base
     r.o = s.links.link[out].out_offset + pick
     r.in_id = vc
@@ -194,25 +200,26 @@ cdef int32_t add_vc_request(
         r.rank += s.pools.messages[p.message].at
     if escape and not s.routes.plane_equal[p.plane]:
         r.rank += (<int64_t> 1) << ESCAPE_SHIFT
-    return asked + 1
+    return requested + 1
 
 
-cdef void grant_matched_vcs(State* s, int32_t router, int64_t u, int32_t asked) noexcept nogil:
-    cdef int32_t found = match_requests(
-        s, asked, s.config.va_allocator, s.config.va_iterations, s.routers.router[router].input_vcs, s.routers.router[router].output_vcs,
+cdef void grant_matched_vcs(State* s, int32_t router, int64_t u, int32_t requested) noexcept nogil:
+    cdef int32_t granted = match_requests(
+        s, requested, s.config.va_allocator, s.config.va_iterations,
+        s.routers.router[router].input_vcs, s.routers.router[router].output_vcs,
         s.arbiters.va_grant, s.arbiters.va_accept, &s.arbiters.va_wave[router],
     )
     cdef int32_t i, vc
     cdef Request* r
-    for i in range(found):
+    for i in range(granted):
         r = &s.matching.requests[s.matching.granted[i]]
         s.vcs.input[r.vc].out_link = s.vcs.output[r.target].link
         grant_vc(s, router, r.vc, r.target, u)
         if r.escape:
             switch_to_escape_plane(s, r.vc)
-    for i in range(asked):
+    for i in range(requested):
         vc = s.matching.requests[i].vc
         if s.vcs.input[vc].state == WAITING:
             count_stall(s, s.vcs.requested_link[vc], STALL_ARBITRATION)
     if s.config.attribution:
-        record_va_losers_matrix(s, asked)
+        record_va_losers_matrix(s, requested)

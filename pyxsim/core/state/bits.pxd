@@ -26,7 +26,7 @@ cdef extern from *:
     }
     """
     int lowest "pyxsim_lowest" (uint64_t bits) noexcept nogil
-    bint seldom "pyxsim_seldom" (bint condition) noexcept nogil   # the compiler puts what follows out of the way
+    bint seldom "pyxsim_seldom" (bint condition) noexcept nogil   # a hint that the condition is rarely true
     void prefetch "pyxsim_prefetch" (void* x) noexcept nogil
     uint64_t bits_of "pyxsim_bits_of" (const unsigned char* bytes) noexcept nogil   # 64 bytes, each 0 or 1
 
@@ -44,7 +44,7 @@ cdef inline bint has_bit(uint64_t* mask, int32_t place) noexcept nogil:
 
 
 cdef inline uint64_t bits_from(int32_t place) noexcept nogil:
-    """All bits of a word from a place on, 0 to 64, without a guess."""
+    """All bits of a word from a place in [0, 64] on, without a branch."""
     return (~(<uint64_t> 0) << (place & 63)) & -<uint64_t> (place < 64)
 
 

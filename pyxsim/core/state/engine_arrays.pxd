@@ -7,15 +7,16 @@ from pyxsim.core.state.network_state cimport State
 
 cdef class EngineArrays:
     cdef State s
-    cdef tuple made_of    # what it was made of, to make it again: positional, and by name
-    cdef dict arrays      # name -> array, of all that is fixed in size
-    cdef dict deciding    # name -> does it decide?
+    cdef tuple made_of    # positional and keyword arguments of the constructor, for pickling
+    cdef dict arrays      # name -> array, of fixed size
+    cdef dict deciding    # name -> whether it decides what happens next
     cdef dict records     # kind -> structured array
-    cdef list memory      # what the records stand in
-    cdef object pages     # where it comes from
-    cdef object listed    # VCs by link and number
+    cdef list memory      # buffers behind the records
+    cdef object pages     # their allocator
+    cdef object listed    # index of each VC, by link and number
     cdef int64_t most_found
-    cdef bint by_masks
+    cdef bint bitmask
+    cdef object choice    # Choice of router_choice.py
 
     cdef void* _address(self, records) except NULL
     cdef object _own(self, str name, values, dtype, bint deciding)

@@ -1,15 +1,15 @@
-"""The arrays of one network: made from its description, owned, and freed. network_state.pxd says what they are."""
+"""The arrays of one network: allocated from its description, owned and freed. network_state.pxd defines them."""
 
 import numpy as np
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc
 
-from pyxsim.core.state.bits cimport set_bit
-from pyxsim.core.latency.latency_records cimport LaneWait, LinkWait, VcOwner, Contender, VcWait, VcWaitDetail
-from pyxsim.core.router.buffer cimport CATCH_ALL_WORD
-from pyxsim.core.fast_path.vc_masks cimport LONGEST_TRY_DELAY
+from pyxsim.core.latency.latency_records cimport Contender, LaneWait, LinkWait, VcOwner, VcWait, VcWaitDetail
 from pyxsim.core.parallel.partition cimport MOST_PARTS
+from pyxsim.core.router.buffer cimport CATCH_ALL_WORD
+from pyxsim.core.router.crossbar cimport WINNERS_AHEAD
+from pyxsim.core.state.bits cimport set_bit
 from pyxsim.core.state.network_state cimport free_state
 from pyxsim.core.state.records cimport (
     CREDIT,
@@ -36,10 +36,21 @@ from pyxsim.core.state.records cimport (
     VcMasks,
     VcRange,
 )
-from pyxsim.core.fast_path.bitmask_sa cimport MOST_OUTPUTS, MOST_WORDS, WINNERS_AHEAD
 
+from pyxsim.core.router_choice import Facts, RouterKind, choose_router
 from pyxsim.core.state.large_pages import Pages
-from pyxsim.core.state.record_dtypes import LATENCY_RECORDS, BOUNDS, IN_PORT, INPUTS, LINK, OUT, RANGE, ROUTER, VC, check_size
+from pyxsim.core.state.record_dtypes import (
+    LATENCY_RECORDS,
+    BOUNDS,
+    IN_PORT,
+    INPUTS,
+    LINK,
+    OUT,
+    RANGE,
+    ROUTER,
+    VC,
+    check_size,
+)
 from pyxsim.core.state.wiring import classes_of_vcs, wire
 
 LONGEST_DELAY = 1 << 24
@@ -49,9 +60,9 @@ MAX_PRIORITY = 255
 MAX_SLOTS = 2**31 - 1
 MAX_NUMBER = 2**15 - 1
 KNOWN_ROUTES = 2**18
-LARGE_BYTES = 2**20  # records of VCs that are worth large pages
-NEAR_BYTES = 2**19   # records that stay in the nearest caches by themselves
-MIDDLE_BYTES = 2**22   # below this the switch with all options loses more by looking ahead than it gains
+LARGE_BYTES = 2**20  # records of VCs from which large pages pay
+NEAR_BYTES = 2**19   # records that fit into the nearest caches
+MIDDLE_BYTES = 2**22   # below this the full-option router loses more by prefetching than it gains
 
 
 SIZES = {"inputs": sizeof(VcMasks), "in_port": sizeof(InPort), "bounds": sizeof(RouterBounds), "vc": sizeof(InputVc),
@@ -62,19 +73,19 @@ SIZES = {"inputs": sizeof(VcMasks), "in_port": sizeof(InPort), "bounds": sizeof(
 
 
 cdef class EngineArrays:
-    """What the cycle loop works on. The engine is its face."""
+    """Owner of everything that the cycle loop works on; base class of Engine."""
 
     def __init__(self, int routers, links, routes, options, *, bint trace=False, bint recycle=False, int attribution=0,
-                 bint by_masks=True):
+                 bint bitmask=True):
         cdef State* s = &self.s
-        flags = {"trace": trace, "recycle": recycle, "attribution": attribution, "by_masks": by_masks}
+        flags = {"trace": trace, "recycle": recycle, "attribution": attribution, "bitmask": bitmask}
         self.made_of = (routers, links, routes, options), flags
         self.arrays = {}
         self.deciding = {}
         self.records = {}
         self.memory = []
         self.pages = Pages(large=int(np.sum(links.vcs)) * sizeof(InputVc) >= LARGE_BYTES)
-        self.by_masks = by_masks
+        self.bitmask = bitmask
         s.routers.count = routers
         s.links.network = links.network
         s.links.injection = links.injection
@@ -95,7 +106,7 @@ cdef class EngineArrays:
     # -- construction --
 
     def _records(self, kind, fields, int count):
-        """Records that the C code sees as an array of structs: a structured numpy array at a cache line's beginning."""
+        """Allocate an array of C structs as a structured numpy array that begins with a cache line."""
         dtype = np.dtype({"names": list(fields), "formats": list(fields.values())}, align=True)
         check_size(kind, SIZES[kind], dtype.itemsize)
         room = self.pages.room(max(count, 1) * dtype.itemsize)
@@ -109,9 +120,10 @@ cdef class EngineArrays:
         return <void*> address
 
     cdef object _own(self, str name, values, dtype, bint deciding):
-        """A flat array that lives as long as the engine. Empty ones get an entry, so that they have an address."""
+        """Allocate or adopt a flat array that lives as long as the engine. Empty ones get an entry, so that they have
+        an address."""
         array = np.asarray(values)
-        # What is as it should be may be a table of the caller, and of other engines: it is not copied.
+        # Arrays of the right kind may be shared with the caller and other engines: they are not copied.
         if array.dtype != dtype or not array.flags.c_contiguous or not array.size:
             array = self.pages.room(max(array.size, 1) * np.dtype(dtype).itemsize).view(dtype)
             array[: np.size(values)] = np.reshape(values, -1)
@@ -156,7 +168,8 @@ cdef class EngineArrays:
         s.config.seed = options.seed % 2**64
         priority = np.asarray(options.class_priority, dtype=np.int64)
         vnet = np.asarray(options.class_vnet, dtype=np.int32)
-        if min(s.config.input_speedup, s.config.ticks, s.config.vnets, s.config.classes, s.config.va_iterations, s.config.sa_iterations) < 1:
+        if min(s.config.input_speedup, s.config.ticks, s.config.vnets, s.config.classes, s.config.va_iterations,
+                s.config.sa_iterations) < 1:
             raise ValueError("speed-ups, iterations, virtual networks and message classes are at least 1")
         if len(priority) != s.config.classes or (priority < 0).any() or (priority > MAX_PRIORITY).any():
             raise ValueError(f"each message class has a priority of 0 to {MAX_PRIORITY}")
@@ -197,7 +210,7 @@ cdef class EngineArrays:
         if count and vcs.max() > MAX_NUMBER:
             raise ValueError(f"more than {MAX_NUMBER} VCs on a link")
         queued = np.asarray(links.output_queue) != 0
-        if s.config.ticks > 1:   # a switch that is faster than its links
+        if s.config.ticks > 1:   # the switch is faster than its links
             queued |= np.asarray(links.src) >= 0
         s.links.any_queued = bool(queued.any())
         s.links.pool = self._ints("pool", links.pool)
@@ -263,7 +276,7 @@ cdef class EngineArrays:
         s.routes.wrap = self._ints("wrap", routes.wrap)
         s.routes.stride = self._longs("stride", routes.stride)
         s.routes.uses_draws = bool(s.routes.ways or len(routes.set_link) or plain["plane_any"].any())
-        # What the tables say is remembered, if that does not take more room than the nearest caches.
+        # Routes are cached if the cache fits into the nearest processor caches.
         if planes * s.routers.count * s.routes.nodes <= KNOWN_ROUTES and s.links.count < 1 << (31 - ROUTE_SHIFT):
             s.routes.cached = self._ints("cached", np.full(planes * s.routers.count * s.routes.nodes, NONE), False)
         adaptive = (plain["plane_select"] != SELECT_RANDOM) & (plain["plane_select"] != SELECT_EACH)
@@ -289,7 +302,7 @@ cdef class EngineArrays:
         router = self._records("router", ROUTER, s.routers.count)
         s.routers.router = <Router*> self._address(router)
         s.ports.outputs = len(found["out_links"])
-        self._choose_switch(found)
+        self._choose_router(found)
         fan_in = np.diff(found["in_start"])
         words = ((fan_in << s.masks.port_shift if s.path.bitmask_sa else found["input_vcs"]) + 63) // 64
         port_words = (np.diff(found["out_start"]) + 63) // 64
@@ -299,7 +312,8 @@ cdef class EngineArrays:
             "base": found["base"], "input_vcs": found["input_vcs"], "output_vcs": found["output_vcs"],
             "words": words, "word": np.cumsum(words) - words,
             "port_words": port_words, "port_word": np.cumsum(port_words) - port_words, "looked": -1,
-            "filled": np.where((words > CATCH_ALL_WORD) & (not s.path.bitmask_sa), np.uint64(1) << np.uint64(CATCH_ALL_WORD), 0),
+            "filled": np.where((words > CATCH_ALL_WORD) & (not s.path.bitmask_sa),
+                np.uint64(1) << np.uint64(CATCH_ALL_WORD), 0),
         }.items():
             router[name] = values
         if s.routers.count and (router["in_end"] - router["in_start"]).max() > MAX_NUMBER:
@@ -321,7 +335,6 @@ cdef class EngineArrays:
         }.items():
             vc[name] = values
         self._name_places(vc[ends >= 0], np.flatnonzero(ends >= 0))
-        self._choose_stages()
         out = self._records("out", OUT, s.vcs.count)
         s.vcs.output = <OutputVc*> self._address(out)
         for name, values in {
@@ -341,7 +354,7 @@ cdef class EngineArrays:
                 s.vcs.ranges[one.base + s.links.low[row]].mask = s.links.range_mask[row]
 
     def _name_places(self, vc, number):
-        """Which input VC has which place: one table for all routers, where that holds for all; else one for each."""
+        """Map mask bits to input VCs: one table for all routers where they agree, else one per router."""
         cdef State* s = &self.s
         router = self.records["router"]
         bounds = self._records("bounds", BOUNDS, s.routers.count)
@@ -359,45 +372,49 @@ cdef class EngineArrays:
             shared[vc["mask_bit"]] = there
         s.masks.vc_at_bit = self._shorts("vc_at_bit", shared)
 
-    def _choose_stages(self):
-        """Whether the routers go through a cycle together, stage by stage (batch_path.pxd), and the lanes, too."""
-        cdef State* s = &self.s
-        link, words = self.records["link"], self.records["router"]["words"]
-        s.path.batch_path = (
-            s.path.bitmask_sa and not s.masks.per_router and bool((words == 1).all()) and s.config.va and s.config.va_allocator == ROTATING
-            and not s.routes.credit_dependent and not s.config.drained and not s.config.step_arbiter and not s.config.attribution and not s.config.tracing
-            and not link["queued"].any() and bool((link["vcs"] <= 64).all())
-            and bool((self.records["router"]["output_vcs"] <= 64).all())
-            and bool((self.records["router"]["port_words"] == 1).all())
-            and not (self.arrays["plane_select"] == SELECT_EACH).any()
-        )
-        s.path.batch_lanes = s.path.batch_path and s.config.classes == 1
-        s.path.unit_rate = bool((link["num"] == link["den"]).all())
-
-    def _choose_switch(self, found):
-        """SA by masks, where nothing but two round robins decides, and ports are few: bitmask_sa.pxd."""
+    def _choose_router(self, found):
+        """Decide which router runs (router_choice.py)."""
         cdef State* s = &self.s
         link = self.records["link"]
-        vcs, fan_in = int(link["vcs"].max(initial=1)), int(np.diff(found["in_start"]).max(initial=0))
-        while 1 << s.masks.port_shift < vcs:
-            s.masks.port_shift += 1
-        s.path.bitmask_sa = (
-            self.by_masks and s.config.sa_allocator == INPUT_FIRST and s.config.flow == 0 and s.config.input_speedup == 1 and s.config.ticks == 1
-            and not s.config.priorities and not s.config.ordered and not s.config.speculative and not np.any(self.arrays["pool"])
-            and s.config.rc + max(s.config.va - 1, 0) <= LONGEST_TRY_DELAY
-            and 1 << s.masks.port_shift <= 64 and (fan_in << s.masks.port_shift) <= 64 * MOST_WORDS
-            and int(np.diff(found["out_start"]).max(initial=0)) <= MOST_OUTPUTS
+        fan_in, fan_out = np.diff(found["in_start"]), np.diff(found["out_start"])
+        entering = link["dst"] >= 0
+        offsets, ports = found["link_vc_offset"][entering], found["link_port"][entering]
+        first_offset = np.zeros(int(ports.max(initial=-1)) + 1, np.int64)
+        first_offset[ports] = offsets
+        vcs = int(link["vcs"].max(initial=1))
+        s.masks.port_shift = (vcs - 1).bit_length()
+        bits = fan_in << s.masks.port_shift
+        facts = Facts(
+            bitmask_allowed=self.bitmask, rc=s.config.rc, va=s.config.va, input_speedup=s.config.input_speedup,
+            ticks=s.config.ticks, ordered=s.config.ordered, speculative=s.config.speculative,
+            drained=s.config.drained, step_arbiter=s.config.step_arbiter,
+            separable_input_first=s.config.sa_allocator == INPUT_FIRST, rotating_va=s.config.va_allocator == ROTATING,
+            wormhole=s.config.flow == 0, priorities=s.config.priorities,
+            shared_pool=bool(np.any(self.arrays["pool"])), output_queues=bool(link["queued"].any()),
+            credit_routes=s.routes.credit_dependent,
+            multi_candidates=bool((self.arrays["plane_select"] == SELECT_EACH).any()),
+            observed=bool(s.config.attribution or s.config.tracing), vcs=vcs, fan_in=int(fan_in.max(initial=0)),
+            fan_out=int(fan_out.max(initial=0)), output_vcs=int(found["output_vcs"].max(initial=0)),
+            one_word=bool(((bits > 0) & (bits <= 64) & (fan_out > 0) & (fan_out <= 64)).all()),
+            uniform=bool((first_offset[ports] == offsets).all()),
+            unit_rate=bool((link["num"] == link["den"]).all()), classes=s.config.classes,
         )
+        self.choice = choose_router(facts)
+        s.path.bitmask_sa = self.choice.kind >= RouterKind.BITMASK
+        s.path.batch_path = self.choice.kind == RouterKind.BATCH
+        s.path.lane_batch = self.choice.lane_batch
+        s.path.unit_rate = facts.unit_rate
 
     def _give_places(self, words):
-        """Which bits of the masks stand for the input VCs of a router."""
+        """Assign mask bits to the input VCs of each router."""
         cdef State* s = &self.s
         cdef int32_t i, port, number, places
         cdef Link* one
         s.masks.words = int(words.sum())
         s.masks.most_words = int(words.max(initial=1)) if s.path.bitmask_sa else 1
         link = self.records["link"]
-        in_links = self.arrays["in_links"][: s.routers.count and int(self.records["router"]["in_end"][s.routers.count - 1])]
+        in_links = self.arrays["in_links"][: s.routers.count
+                and int(self.records["router"]["in_end"][s.routers.count - 1])]
         ports = self._records("in_port", IN_PORT, len(in_links))
         ports["base"] = link["base"][in_links]
         ports["credit_delay"] = link["credit_delay"][in_links]
@@ -437,7 +454,8 @@ cdef class EngineArrays:
         s.arbiters.input_turn = self._mask("input_turn", s.masks.words)
         if s.path.bitmask_sa:
             self.arrays["input_turn"][:] = self.arrays["valid_bits"]
-        s.masks.requests = self._mask("requests", <int64_t> s.ports.outputs * s.masks.most_words if s.path.bitmask_sa else 0)
+        s.masks.requests = self._mask("requests",
+                <int64_t> s.ports.outputs * s.masks.most_words if s.path.bitmask_sa else 0)
         s.masks.out_at = self._bytes("out_at", 64 * s.masks.words if s.path.bitmask_sa else 0, False)
         s.masks.busy_outputs = self._mask("busy_outputs", s.routers.count)
         s.masks.blocked = self._mask("blocked", s.masks.words if s.path.bitmask_sa else 0)
@@ -447,7 +465,7 @@ cdef class EngineArrays:
             self.deciding[name] = False
         s.arbiters.sa_grant = self._ints("sa_grant", per_link)
         s.arbiters.sa_accept = self._ints("sa_accept", per_input)
-        # Arrays of matrix allocators and of bids stay empty without.
+        # Arrays of matrix allocators and of bids stay empty without these options.
         matrix = np.zeros(s.vcs.count if s.config.va_allocator != ROTATING else 0, dtype=np.int32)
         bids = np.zeros(s.vcs.count if s.config.speculative else 0, dtype=np.int32)
         s.arbiters.va_grant = self._ints("va_grant", matrix)
@@ -477,7 +495,7 @@ cdef class EngineArrays:
                 set_bit(&s.vcs.unheld[s.links.link[i].word], number)
 
     cdef int _allocate_scratch(self, State* s) except -1:
-        """Of the whole network, or of a part."""
+        """Allocate scratch arrays, of the whole network or of a partition."""
         router = self.records["router"]
         per_link, per_vc = np.zeros(s.links.count, dtype=np.int32), np.zeros(s.vcs.count, dtype=np.int32)
         fan_in = int((router["in_end"] - router["in_start"]).max(initial=0))
@@ -488,20 +506,24 @@ cdef class EngineArrays:
         s.routers.woken = self._bytes("woken", 64 * s.routers.words, False)
         s.routers.woken_words = self._bytes("woken_words", s.routers.words, False)
         s.routers.visit_list = self._ints("visit_list", np.zeros(s.routers.count), False)
-        s.path.prefetch = sum(records.nbytes for records in self.records.values()) > (NEAR_BYTES if s.path.bitmask_sa else MIDDLE_BYTES)
-        # One more than can win in a cycle: there is a place to write to also where nobody won.
+        cached = NEAR_BYTES if s.path.bitmask_sa else MIDDLE_BYTES
+        s.path.prefetch = sum(records.nbytes for records in self.records.values()) > cached
+        # One more than can win in a cycle, as branch-free code writes one entry ahead.
         ahead = 2 * WINNERS_AHEAD + 1
-        s.scratch.winners = self._ints("switch_winners", np.zeros(s.ports.outputs + len(self.records["in_port"]) + ahead), False)
+        s.scratch.winners = self._ints("switch_winners",
+                np.zeros(s.ports.outputs + len(self.records["in_port"]) + ahead), False)
         s.scratch.output_winner = self._ints("output_winner", np.full(s.ports.outputs, NONE), False)
         s.scratch.tails = self._ints("tails", np.zeros(s.ports.outputs + 1), False)
-        s.scratch.new_heads = self._ints("new_heads", np.zeros(s.ports.outputs + len(self.records["in_port"]) + 1), False)
+        s.scratch.new_heads = self._ints("new_heads", np.zeros(s.ports.outputs + len(self.records["in_port"]) + 1),
+                False)
         s.scratch.requested_outputs = self._ints("requested_outputs", np.zeros(fan_out), False)
         s.scratch.eligible_outputs = self._ints("eligible_outputs", np.zeros(fan_out), False)
         s.scratch.best_vc = self._ints("best_vc", np.full(s.config.input_speedup, NONE), False)
         s.scratch.best_key = self._longs("best_key", np.zeros(s.config.input_speedup), False)
         s.vcs.va_key = self._longs("va_key", per_vc, False)
         s.scratch.requested_ranges = self._ints("requested_ranges", np.zeros(outputs), False)
-        s.vcs.requested_link = self._ints("requested_link", np.full(s.vcs.count if s.config.va_allocator != ROTATING else 0, NONE), False)
+        s.vcs.requested_link = self._ints("requested_link",
+                np.full(s.vcs.count if s.config.va_allocator != ROTATING else 0, NONE), False)
         s.routes.candidate_link = self._ints("candidate_link", np.zeros(self.most_found), False)
         s.routes.candidate_class = self._ints("candidate_class", np.zeros(self.most_found), False)
         s.matching.best_in = self._ints("best_in", np.zeros(inputs), False)
@@ -510,7 +532,7 @@ cdef class EngineArrays:
         s.matching.match_out = self._ints("match_out", np.zeros(outputs), False)
 
     def _open_books(self):
-        """Attribution (docs/attribution.md): records that stay empty without it."""
+        """Allocate the records of attribution (docs/attribution.md), empty without it."""
         cdef State* s = &self.s
         cdef bint kept = s.config.attribution > 0
         sizes = {"vc_book": s.vcs.count, "vc_margin": s.vcs.count, "owner": s.vcs.count, "link_book": s.links.count,
@@ -526,13 +548,15 @@ cdef class EngineArrays:
         s.latency.owner = <VcOwner*> self._address(self.records["owner"])
         inputs = int(self.records["router"]["input_vcs"].max(initial=0))
         s.latency.rivals = <Contender*> self._ints("rivals", np.zeros(inputs * 3), False)
-        s.latency.winners = <Contender*> self._ints("winners", np.zeros(len(self.arrays["requested_outputs"]) * 3), False)
+        s.latency.winners = <Contender*> self._ints("winners", np.zeros(len(self.arrays["requested_outputs"]) * 3),
+                False)
         s.latency.lost_to = self._ints("lost_to", np.zeros(s.vcs.count if kept else 0), False)
-        s.latency.pipeline = (s.config.rc + s.config.va + (s.config.st if s.config.ticks > 1 else 0) - s.config.speculative) // s.config.ticks
+        s.latency.pipeline = (s.config.rc + s.config.va
+                + (s.config.st if s.config.ticks > 1 else 0) - s.config.speculative) // s.config.ticks
         s.latency.stay_free = s.latency.rider_free = NONE
 
     def _make_calendar(self):
-        """A wheel longer than anything that is ever scheduled: arrivals, credits, link and pipeline timers."""
+        """Allocate a calendar longer than any delay: arrivals, credits, link and pipeline timers."""
         cdef State* s = &self.s
         if s.links.count:
             link = self.records["link"]
@@ -555,7 +579,7 @@ cdef class EngineArrays:
             raise MemoryError
 
     cdef int64_t size_in_bytes(self):
-        """All arrays, the calendar and the pools, but for the books of attribution that grow."""
+        """Bytes of all arrays, the calendar and the pools, without the growing records of attribution."""
         cdef State* s = &self.s
         cdef int64_t place
         cdef int32_t kind
@@ -565,7 +589,8 @@ cdef class EngineArrays:
             total += sizeof(CalendarSlot)
             for kind in range(KINDS):
                 total += s.calendar.slots[place].room[kind] * sizeof(int32_t)
-        total += s.pools.node_room * (sizeof(FifoNode) + sizeof(int32_t) + (sizeof(QueuedFlit) if s.links.any_queued else 0))
+        total += s.pools.node_room * (sizeof(FifoNode) + sizeof(int32_t)
+                + (sizeof(QueuedFlit) if s.links.any_queued else 0))
         total += s.pools.packet_room * sizeof(Packet) + s.pools.message_room * sizeof(Message)
         return total
 

@@ -1,4 +1,4 @@
-"""Looking into a network that stands still: for proofs, for error texts, for comparing states. See inspection.pyx."""
+"""Inspection of a network at rest: invariants, error reports, comparison. See inspection.pyx."""
 
 from libc.stdint cimport int32_t
 

@@ -1,15 +1,22 @@
-"""What is where in the network, and the proof that it is consistent. Slow, and never called by the cycle loop.
+"""Inspect a network and check its invariants. Slow, and never called by the cycle loop.
 
-Only the debug build proves every cycle; elsewhere it is asked for (`Engine.check`).
+The debug build checks after every cycle, other builds on request (`Engine.check`).
 """
 
 from libc.stdint cimport int32_t, int64_t
 
-from pyxsim.core.state.bits cimport has_bit
-from pyxsim.core.router.buffer cimport mask_bit_of, first_packet_place, masks_of, next_packet_place, packet_at, vc_at_mask_bit
+from pyxsim.core.router.buffer cimport (
+    first_packet_place,
+    mask_bit_of,
+    masks_of,
+    next_packet_place,
+    packet_at,
+    vc_at_mask_bit,
+)
 from pyxsim.core.router.crossbar cimport packet_complete
+from pyxsim.core.router.route_computation cimport all_candidates, front_time
+from pyxsim.core.state.bits cimport has_bit
 from pyxsim.core.state.records cimport ACTIVE, HOLDING, IDLE, KINDS, LANE_CREDIT, LAST, NONE, ROUTING, WAITING, Router
-from pyxsim.core.router.route_computation cimport front_time, all_candidates
 
 
 cdef list calendar_entries(State* s):
@@ -27,46 +34,50 @@ cdef list calendar_entries(State* s):
 
 
 cdef list pending_messages(State* s):
-    """Messages that have not joined their source queue: those in order of their time, then the others."""
+    """Messages that have not joined their source queue: those in order of their start, then the others."""
     cdef int32_t i
     cdef int32_t message = s.waiting.first
-    found = []
+    serials = []
     while message != NONE:
-        found.append(s.pools.messages[message].serial)
+        serials.append(s.pools.messages[message].serial)
         message = s.pools.messages[message].next
-    return found + [s.pools.messages[s.waiting.heap[i]].serial for i in range(s.waiting.heap_count)]
+    return serials + [s.pools.messages[s.waiting.heap[i]].serial for i in range(s.waiting.heap_count)]
 
 
 cdef list packets_of(State* s, int32_t vc):
     """The packets of a VC, in order: those with flits in the buffer, on the link, or still to be sent."""
     cdef int32_t place = first_packet_place(s, vc)
-    found = []
+    packets = []
     while place != NONE:
-        found.append(packet_at(s, vc, place))
+        packets.append(packet_at(s, vc, place))
         place = next_packet_place(s, vc, place)
-    return found
+    return packets
 
 
 cdef list stuck_flits(State* s):
-    """Every front flit in an input VC: where it is, what it wants, which message it belongs to."""
+    """Every front flit in an input VC: where it is, what it requests, which message it belongs to."""
     cdef int32_t vc, link, packet, held, i, count
-    found = []
+    entries = []
     for vc in range(s.vcs.count):
         link = s.vcs.input[vc].link
         if s.vcs.input[vc].occupancy == 0 or s.vcs.input[vc].state == IDLE:
             continue
         packet = s.vcs.input[vc].packet
-        held = s.vcs.input[vc].out_vc - s.links.link[s.vcs.input[vc].out_link].base if s.vcs.input[vc].state & (HOLDING | ACTIVE) else NONE
+        held = NONE
+        if s.vcs.input[vc].state & (HOLDING | ACTIVE):
+            held = s.vcs.input[vc].out_vc - s.links.link[s.vcs.input[vc].out_link].base
         asks = []
         if s.vcs.input[vc].state == WAITING and s.vcs.input[vc].multi:
             all_candidates(s, vc, &count)
             rows = [(s.routes.candidate_link[i], s.links.link[s.routes.candidate_link[i]].range
-                     + s.pools.packets[packet].vnet * s.links.link[s.routes.candidate_link[i]].classes + s.routes.candidate_class[i])
+                     + s.pools.packets[packet].vnet * s.links.link[s.routes.candidate_link[i]].classes
+                     + s.routes.candidate_class[i])
                     for i in range(count)]
             asks = [(link, s.links.low[<int32_t> row], s.links.high[<int32_t> row]) for link, row in rows]
         elif s.vcs.input[vc].state == WAITING and s.vcs.input[vc].out_link != NONE:
-            asks = [(s.vcs.input[vc].out_link, s.links.low[s.vcs.input[vc].range_row], s.links.high[s.vcs.input[vc].range_row])]
-        found.append({
+            asks = [(s.vcs.input[vc].out_link, s.links.low[s.vcs.input[vc].range_row],
+                    s.links.high[s.vcs.input[vc].range_row])]
+        entries.append({
             "link": s.vcs.input[vc].link,
             "vc": vc - s.links.link[s.vcs.input[vc].link].base,
             "wants": s.vcs.input[vc].out_link,
@@ -80,12 +91,12 @@ cdef list stuck_flits(State* s):
             "packet": s.pools.packets[packet].number,
             "left": s.vcs.input[vc].left,
         })
-    found.sort(key=lambda entry: (entry["link"], entry["vc"]))
-    return found
+    entries.sort(key=lambda entry: (entry["link"], entry["vc"]))
+    return entries
 
 
 cdef int prove_invariants(State* s) except -1:
-    """AssertionError names the place that breaks an invariant of docs/router.md."""
+    """Raise AssertionError, naming the place, if an invariant of docs/router.md is violated."""
     cdef int32_t link, number, vc, node
     cdef int64_t flying = 0
     cdef int32_t borrowed
@@ -106,8 +117,10 @@ cdef int prove_invariants(State* s) except -1:
         for number in range(s.links.link[link].vcs):
             vc = s.links.link[link].base + number
             where = f"VC {number} of link {link} in cycle {s.now}"
-            total = s.vcs.output[vc].credit + s.vcs.input[vc].occupancy + on_the_way[vc] + coming_back[vc] + reserved[vc]
-            require(total == s.links.link[link].depth, f"{where}: {total} credits and flits for {s.links.link[link].depth} slots")
+            total = (s.vcs.output[vc].credit + s.vcs.input[vc].occupancy + on_the_way[vc] + coming_back[vc]
+                     + reserved[vc])
+            require(total == s.links.link[link].depth,
+                    f"{where}: {total} credits and flits for {s.links.link[link].depth} slots")
             require(0 <= s.vcs.input[vc].occupancy, f"{where}: negative count")
             borrowed += max(0, -s.vcs.output[vc].credit)
             if s.vcs.input[vc].router != NONE:
@@ -134,25 +147,25 @@ cdef int prove_masks(State* s, str where, int32_t vc) except -1:
 
 
 cdef list reservations(State* s):
-    """For each VC, the slots taken by a head for flits of its packet that are still to be sent (cut-through)."""
+    """For each VC, the slots reserved by a head for flits of its packet that are still to be sent (cut-through)."""
     cdef int32_t vc, link
-    found = [0] * s.vcs.count
+    slots = [0] * s.vcs.count
     if s.config.flow == 0:
-        return found
+        return slots
     for vc in range(s.vcs.count):
         link = s.vcs.input[vc].link
         if link >= s.links.network and s.links.link[link].src == NONE and has_bit(
             &s.lanes.opened[s.links.link[link].word], vc - s.links.link[link].base
         ):
             if s.vcs.output[vc].send_left < s.pools.packets[s.vcs.output[vc].send_packet].flits:
-                found[vc] += s.vcs.output[vc].send_left
+                slots[vc] += s.vcs.output[vc].send_left
         if s.links.link[link].dst != NONE and s.vcs.input[vc].state == ACTIVE:
-            found[<int32_t> s.vcs.input[vc].out_vc] += s.vcs.input[vc].left
-    return found
+            slots[<int32_t> s.vcs.input[vc].out_vc] += s.vcs.input[vc].left
+    return slots
 
 
 cdef int prove_owner(State* s, str where, int32_t link, int32_t vc) except -1:
-    """Owner states: a VC is free exactly if no packet is being sent on it, and its own packet is where it says."""
+    """A VC is free exactly if no packet is being sent on it, and its packets are consistent."""
     cdef bint held = not has_bit(&s.vcs.unheld[s.links.link[link].word], vc - s.links.link[link].base)
     cdef int32_t target, out
     packets = packets_of(s, vc)
@@ -163,13 +176,15 @@ cdef int prove_owner(State* s, str where, int32_t link, int32_t vc) except -1:
     if s.links.link[link].dst == NONE:
         return 0
     if s.vcs.input[vc].state == IDLE:
-        require(s.vcs.input[vc].occupancy == 0 or not packet_complete(s, vc), f"{where}: idle with a packet in the buffer")
+        require(s.vcs.input[vc].occupancy == 0 or not packet_complete(s, vc),
+                f"{where}: idle with a packet in the buffer")
         return 0
     require(len(packets) > 0, f"{where}: a front packet without a packet")
     flits = s.pools.packets[<int32_t> packets[0]].flits
     require(0 < s.vcs.input[vc].left <= flits, f"{where}: {s.vcs.input[vc].left} of {flits} flits left")
     if s.vcs.input[vc].state in (WAITING, ROUTING):
-        require(s.vcs.input[vc].left == flits and s.vcs.input[vc].occupancy > 0, f"{where}: a waiting head that is not there")
+        require(s.vcs.input[vc].left == flits and s.vcs.input[vc].occupancy > 0,
+                f"{where}: a waiting head that is not there")
         return 0
     target = s.vcs.input[vc].out_vc
     out = s.vcs.input[target].link

@@ -8,6 +8,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 
 from pyxsim.core.fast_forward.detector_state cimport PeriodDetector
 from pyxsim.core.latency.latency_records cimport LatencyState
+from pyxsim.core.state.bits cimport prefetch
 from pyxsim.core.state.records cimport (
     NONE,
     Arrival,
@@ -36,147 +37,147 @@ cdef struct RouterConfig:
     # fixed: the options of all routers (RouterOptions in options.py), and what is recorded
     int32_t rc, va, st, drained, step_arbiter, interleaved, ordered
     int32_t va_allocator, va_iterations, sa_allocator, sa_iterations, speculative, flow
-    int32_t input_speedup        # inputs of the switch per input port
-    int32_t ticks                # internal speed-up: steps per cycle
+    int32_t input_speedup   # inputs of the switch per input port
+    int32_t ticks           # internal speed-up: steps per cycle
     int32_t vnets, classes
-    int32_t priorities           # 1 if message classes differ in priority
-    int32_t tracing              # every launch is logged
-    int32_t recycling            # records of delivered messages are reused
-    int32_t attribution          # 1: latency attribution; 2: every stay is logged, too
+    int32_t priorities      # 1 if message classes differ in priority
+    int32_t tracing         # every launch is logged
+    int32_t recycling       # records of delivered messages are reused
+    int32_t attribution     # 1: latency attribution; 2: every stay is logged, too
     uint64_t seed
-    int32_t* class_vnet          # [classes]
-    int64_t* class_rank          # [classes] rank of their priority
+    int32_t* class_vnet     # [classes]
+    int64_t* class_rank     # [classes] rank of their priority
 
 
 cdef struct PathChoice:
     # fixed: which router runs (router_choice.py)
-    int32_t bitmask_sa           # SA on bit masks
-    int32_t batch_path           # 64 routers per stage
-    int32_t batch_lanes          # all injection lanes per stage
-    int32_t unit_rate            # every link takes one flit per cycle
-    int32_t prefetch             # the records exceed the nearest caches
+    int32_t bitmask_sa   # SA on bit masks
+    int32_t batch_path   # 64 routers per stage
+    int32_t lane_batch   # all injection lanes per stage
+    int32_t unit_rate    # every link takes one flit per cycle
+    int32_t prefetch     # the records exceed the nearest caches
 
 
 cdef struct VcArrays:
     # --- fixed, decides and counts: records ---
-    InputVc* input               # [count] downstream ends
-    OutputVc* output             # [count] upstream ends
-    VcRange* ranges              # [count]
+    InputVc* input            # [count] downstream ends
+    OutputVc* output          # [count] upstream ends
+    VcRange* ranges           # [count]
     # --- fixed ---
     int32_t count
     # --- decides ---
-    int64_t* rank                # [count] of the front packet, where priorities differ
-    uint64_t* unheld             # VCs of a link that no packet holds
-    uint8_t* draining            # [count] tail sent, credits still out ("drained")
-    int64_t* front_time          # [count] tick at which the front packet came to the front; empty in the batch path
-    int64_t* bid                 # [count] tick of the last speculative bid
-    int32_t* bid_link            # [count] for which output
-    int32_t* requested_link      # [count] VA, matrix: link of the first candidate with a free VC
+    int64_t* rank             # [count] of the front packet, where priorities differ
+    uint64_t* unheld          # VCs of a link that no packet holds
+    uint8_t* draining         # [count] tail sent, credits still out ("drained")
+    int64_t* front_time       # [count] tick at which the front packet came to the front; empty in the batch path
+    int64_t* bid              # [count] tick of the last speculative bid
+    int32_t* bid_link         # [count] for which output
+    int32_t* requested_link   # [count] VA, matrix: link of the first candidate with a free VC
     # --- scratch ---
-    int64_t* va_key              # [count] VA, rotating, at the first VC of a range: key of its best requester
+    int64_t* va_key           # [count] VA, rotating, at the first VC of a range: key of its best requester
 
 
 cdef struct LinkArrays:
     # --- fixed, decides and counts: records ---
-    Link* link                   # [count]
+    Link* link                          # [count]
     # --- fixed ---
     int32_t count, network, injection   # network links, then injection lanes, then ejection lanes
-    int32_t any_queued           # 1 if any link has an output queue
-    int32_t* low                 # VC ranges [low, high) by row
+    int32_t any_queued                  # 1 if any link has an output queue
+    int32_t* low                        # VC ranges [low, high) by row
     int32_t* high
-    uint64_t* range_mask         # the same as bits, for ranges in the first word
-    int32_t* pool                # [count] slots that the VCs of a link share
+    uint64_t* range_mask                # the same as bits, for ranges in the first word
+    int32_t* pool                       # [count] slots that the VCs of a link share
 
 
 cdef struct RouterArrays:
     # --- fixed, decides and counts: records ---
-    Router* router               # [count]
+    Router* router         # [count]
     # --- fixed ---
     int32_t count, words
-    RouterBounds* bounds         # [count]
+    RouterBounds* bounds   # [count]
     # --- decides ---
-    uint64_t* active             # mask of routers to visit
+    uint64_t* active       # mask of routers to visit
     # --- scratch ---
-    int32_t* visit_list          # [count] active routers, with prefetching
-    uint8_t* woken               # [64 * words] step 1: 1 for routers to wake
-    uint8_t* woken_words         # [words] 1 for words with any
+    int32_t* visit_list    # [count] active routers, with prefetching
+    uint8_t* woken         # [64 * words] step 1: 1 for routers to wake
+    uint8_t* woken_words   # [words] 1 for words with any
 
 
 cdef struct PortArrays:
     # --- fixed ---
-    int32_t outputs              # output ports of all routers
+    int32_t outputs       # output ports of all routers
     int32_t* in_links
     int32_t* out_links
-    int32_t* out_router          # [outputs]
-    InPort* input                # [input ports]
+    int32_t* out_router   # [outputs]
+    InPort* input         # [input ports]
 
 
 cdef struct MaskArrays:
     # --- fixed and decides: records ---
-    VcMasks* inputs              # [words + 1 + MOST_PARTS]; the last ones receive credits of VCs without a holder
+    VcMasks* inputs          # [words + 1 + MOST_PARTS]; the last ones receive credits of VCs without a holder
     # --- fixed ---
-    int32_t port_shift           # with `bitmask_sa`: 2^port_shift bits per input port
-    int32_t most_words           # words of input VCs of a router, at most
-    uint64_t port_low            # first bit of each port in a word
-    uint64_t port_high           # and the last
-    int32_t words                # of input VCs
-    int32_t no_holder_bit        # mask bit that stands for no holder
-    uint64_t* valid_bits         # [words] bits that stand for a VC
-    int16_t* vc_at_bit           # [bits], with `bitmask_sa`: number of the input VC at its router
-    int32_t per_router           # -1: vc_at_bit is [words * 64], as routers differ; 0: one table for all routers
+    int32_t port_shift       # with `bitmask_sa`: 2^port_shift bits per input port
+    int32_t most_words       # words of input VCs of a router, at most
+    uint64_t port_low        # first bit of each port in a word
+    uint64_t port_high       # and the last
+    int32_t words            # of input VCs
+    int32_t no_holder_bit    # mask bit that stands for no holder
+    uint64_t* valid_bits     # [words] bits that stand for a VC
+    int16_t* vc_at_bit       # [bits], with `bitmask_sa`: number of the input VC at its router
+    int32_t per_router       # -1: vc_at_bit is [words * 64], as routers differ; 0: one table for all routers
     # --- derived ---
-    uint64_t* requests           # [outputs * most_words] input VCs that hold a VC of an output
-    uint8_t* out_at              # [words * 64] output port requested by the input VC at a bit
-    uint64_t* busy_outputs       # [routers] outputs whose link is busy beyond the next cycle
-    uint64_t* blocked            # [words] input VCs that request them
-    int64_t* free_from           # [outputs] cycle in which the calendar unblocks them
+    uint64_t* requests       # [outputs * most_words] input VCs that hold a VC of an output
+    uint8_t* out_at          # [words * 64] output port requested by the input VC at a bit
+    uint64_t* busy_outputs   # [routers] outputs whose link is busy beyond the next cycle
+    uint64_t* blocked        # [words] input VCs that request them
+    int64_t* free_from       # [outputs] cycle in which the calendar unblocks them
 
 
 cdef struct ArbiterPointers:
     # --- decides ---
-    int32_t* in_pointer          # SA: [input ports * input_speedup] next VC to serve, at the input
-    int32_t* out_pointer         # SA, separable input first: [outputs] next input to serve, at the output
-    uint64_t* input_turn         # SA on bit masks, instead of `in_pointer`: [words] bits from the next VC to serve on
-    int32_t* sa_grant            # SA, matrix: [links] next input to serve, at the output port
-    int32_t* sa_accept           # SA, matrix: [input ports * input_speedup] next output to serve, at the input
-    int32_t* va_grant            # VA, matrix: [VCs] next input VC to serve, at the output VC
-    int32_t* va_accept           # VA, matrix: [VCs] next output VC to serve, at the input VC
-    int32_t* va_wave             # [routers] wavefront
+    int32_t* in_pointer    # SA: [input ports * input_speedup] next VC to serve, at the input
+    int32_t* out_pointer   # SA, separable input first: [outputs] next input to serve, at the output
+    uint64_t* input_turn   # SA on bit masks, instead of `in_pointer`: [words] bits from the next VC to serve on
+    int32_t* sa_grant      # SA, matrix: [links] next input to serve, at the output port
+    int32_t* sa_accept     # SA, matrix: [input ports * input_speedup] next output to serve, at the input
+    int32_t* va_grant      # VA, matrix: [VCs] next input VC to serve, at the output VC
+    int32_t* va_accept     # VA, matrix: [VCs] next output VC to serve, at the input VC
+    int32_t* va_wave       # [routers] wavefront
     int32_t* sa_wave
 
 
 cdef struct RouteTables:
     # --- fixed ---
     int32_t dims, nodes
-    int32_t credit_dependent     # routes depend on credits: they are computed in the router's step
-    int32_t uses_draws           # packets may need random numbers
+    int32_t credit_dependent   # routes depend on credits: they are computed in the router's step
+    int32_t uses_draws         # packets may need random numbers
     int32_t ways, choose
-    int32_t* home                # [nodes] router
-    int32_t* resident            # [routers] one of its nodes, or NONE
-    int32_t* digits              # [nodes, dims]
-    int32_t* own                 # [planes * routers, dims]
+    int32_t* home              # [nodes] router
+    int32_t* resident          # [routers] one of its nodes, or NONE
+    int32_t* digits            # [nodes, dims]
+    int32_t* own               # [planes * routers, dims]
     int64_t* offset
     int32_t* table_link
     int32_t* table_class
     int64_t* set_start
     int32_t* set_link
     int32_t* set_class
-    int32_t* plane_any           # [planes]
+    int32_t* plane_any         # [planes]
     int32_t* plane_select
     int32_t* plane_escape
     int32_t* plane_sticky
     int32_t* plane_equal
-    int32_t* way_first           # [ways]
+    int32_t* way_first         # [ways]
     int32_t* way_last
     int32_t* way_via
     int64_t* way_bias
-    int32_t* wrap                # [dims]
+    int32_t* wrap              # [dims]
     int64_t* stride
     # --- counts ---
-    int64_t draws                # random numbers drawn so far
+    int64_t draws              # random numbers drawn so far
     # --- scratch ---
-    int32_t* cached              # [planes, routers, nodes] link and class of a route found before, or NONE
-    int32_t* candidate_link      # candidates of one head
+    int32_t* cached            # [planes, routers, nodes] link and class of a route found before, or NONE
+    int32_t* candidate_link    # candidates of one head
     int32_t* candidate_class
 
 
@@ -184,29 +185,29 @@ cdef struct LaneArrays:
     # --- fixed ---
     int32_t words
     # --- decides ---
-    uint64_t* active             # mask of lanes to visit
-    int32_t* open_pointer        # [lanes * vnets] next VC to open a packet on
-    int32_t* class_pointer       # [lanes] next class to open a packet of
-    int32_t* open_count          # [lanes * classes] open packets
-    uint64_t* opened             # VCs with a packet that still has flits to launch
-    int32_t* source_head         # [lanes * classes] messages waiting
+    uint64_t* active         # mask of lanes to visit
+    int32_t* open_pointer    # [lanes * vnets] next VC to open a packet on
+    int32_t* class_pointer   # [lanes] next class to open a packet of
+    int32_t* open_count      # [lanes * classes] open packets
+    uint64_t* opened         # VCs with a packet that still has flits to launch
+    int32_t* source_head     # [lanes * classes] messages waiting
     int32_t* source_tail
 
 
 cdef struct WaitingMessages:
     # --- decides: messages whose cycle has not come ---
-    int32_t first                # those sent in order of their cycle: a list
+    int32_t first   # those sent in order of their cycle: a list
     int32_t last
-    int32_t* heap                # the others: heap by (at, number)
+    int32_t* heap   # the others: heap by (at, number)
     int32_t heap_room, heap_count
 
 
 cdef struct RecordPools:
     # --- decides ---
     FifoNode* nodes
-    QueuedFlit* queued           # [node_room]; NULL where no link has an output queue
+    QueuedFlit* queued              # [node_room]; NULL where no link has an output queue
     int32_t node_room, node_spare   # spare: number of free ones
-    int32_t* free_nodes          # [node_room] a stack, not a list: popping does not wait for the node itself
+    int32_t* free_nodes             # [node_room] a stack, not a list: popping does not wait for the node itself
     Packet* packets
     int32_t packet_room, packet_free, packet_spare
     Message* messages
@@ -215,28 +216,28 @@ cdef struct RecordPools:
 
 cdef struct Calendar:
     # --- decides ---
-    CalendarSlot* slots          # [slot_mask + 1]
+    CalendarSlot* slots   # [slot_mask + 1]
     uint64_t* used
-    int64_t slot_mask           # number of slots - 1
+    int64_t slot_mask     # number of slots - 1
     int32_t words
 
 
 cdef struct Statistics:
     # --- counts ---
-    uint64_t* port_stalls        # [outputs] stalls since the last flush: four counts of 16 bits
-    int64_t flush_due            # cycle before which they must be flushed
-    uint64_t* stalled_ports      # output ports of a router that are stalled
-    int32_t changed              # a flit was launched since the last reported end of a window
-    int64_t window_reported      # last cycle at which the end of a window was reported
+    uint64_t* port_stalls     # [outputs] stalls since the last flush: four counts of 16 bits
+    int64_t flush_due         # cycle before which they must be flushed
+    uint64_t* stalled_ports   # output ports of a router that are stalled
+    int32_t changed           # a flit was launched since the last reported end of a window
+    int64_t window_reported   # last cycle at which the end of a window was reported
     int64_t router_visits, packets_delivered, messages_delivered, flits_delivered
     int64_t latency_sum, network_latency_sum, hops_sum
     int64_t messages_sent
-    int64_t messages_joined      # that have joined their source queue
+    int64_t messages_joined   # that have joined their source queue
 
 
 cdef struct Deliveries:
     # --- counts ---
-    int32_t* delivered           # messages delivered since the last report, and their cycles
+    int32_t* delivered   # messages delivered since the last report, and their cycles
     int64_t* delivered_at
     int32_t delivered_room, delivered_count
     Arrival* records
@@ -247,7 +248,7 @@ cdef struct TraceLogs:
     # --- counts ---
     Launch* launches
     int64_t launch_room, launch_count
-    int64_t watch_serial         # message of the watched packet, or NONE
+    int64_t watch_serial   # message of the watched packet, or NONE
     int32_t watch_packet
     PacketNote* notes
     int64_t note_room, note_count
@@ -256,26 +257,26 @@ cdef struct TraceLogs:
 cdef struct PartInfo:
     # fixed: of a part of a partitioned network (partition.pxd); pointers are NULL in a whole one
     int32_t number
-    int16_t* sender              # [links] part at the beginning of a link
-    int16_t* receiver            # [links] part at its end
-    Outbox* outboxes             # [parts] parcels to deliver after this epoch
+    int16_t* sender     # [links] part at the beginning of a link
+    int16_t* receiver   # [links] part at its end
+    Outbox* outboxes    # [parts] parcels to deliver after this epoch
 
 
 cdef struct StepScratch:
     # --- scratch ---
-    int32_t* winners             # [output and input ports] with `bitmask_sa`: VCs that won the switch, not yet sent
+    int32_t* winners            # [output and input ports] with `bitmask_sa`: VCs that won the switch, not yet sent
     int32_t winner_count
-    int32_t* output_winner       # [outputs] in the batch path: index in `winners` of the current winner, or NONE
-    int32_t* tails               # VCs whose tail has left
-    uint64_t no_vc               # with `bitmask_sa`: output ports at which a head stalled, by cause
+    int32_t* output_winner      # [outputs] in the batch path: index in `winners` of the current winner, or NONE
+    int32_t* tails              # VCs whose tail has left
+    uint64_t no_vc              # with `bitmask_sa`: output ports at which a head stalled, by cause
     uint64_t no_credit
     uint64_t lost
-    int32_t* oldest              # [links] SA, ordered: VC of an input port that may request an output
-    int32_t* new_heads           # input VCs whose next head has come to the front
+    int32_t* oldest             # [links] SA, ordered: VC of an input port that may request an output
+    int32_t* new_heads          # input VCs whose next head has come to the front
     int32_t* requested_outputs
-    int32_t* eligible_outputs    # outputs that some flit could go to
+    int32_t* eligible_outputs   # outputs that some flit could go to
     int32_t eligible_count
-    int32_t* best_vc             # [input_speedup] best candidate at the current input port
+    int32_t* best_vc            # [input_speedup] best candidate at the current input port
     int64_t* best_key
     int32_t* requested_ranges
 
@@ -284,19 +285,19 @@ cdef struct MatchScratch:
     # --- scratch: of a matrix allocator ---
     Request* requests
     int32_t request_room
-    int32_t* best_in             # [most inputs] request
-    int32_t* best_out            # [most outputs]
+    int32_t* best_in    # [most inputs] request
+    int32_t* best_out   # [most outputs]
     int32_t* match_in
     int32_t* match_out
-    int32_t* granted             # numbers of the granted requests
+    int32_t* granted    # numbers of the granted requests
 
 
 cdef struct State:
     # --- what the cycle loop reads first ---
     int64_t now
-    int32_t arrived              # step 1 of cycle `now` is done
-    int32_t failed               # memory ran out
-    int64_t in_flight            # flits launched and not consumed
+    int32_t arrived            # step 1 of cycle `now` is done
+    int32_t failed             # memory ran out
+    int64_t in_flight          # flits launched and not consumed
     # --- configuration ---
     RouterConfig config
     PathChoice path
@@ -317,8 +318,8 @@ cdef struct State:
     Statistics stats
     Deliveries arrivals
     TraceLogs trace
-    LatencyState latency         # attribution
-    PeriodDetector* detector     # fast-forward; NULL: off
+    LatencyState latency       # attribution
+    PeriodDetector* detector   # fast-forward; NULL: off
     # --- threads ---
     PartInfo part
     # --- scratch ---

@@ -1,19 +1,19 @@
 """Pools that grow while the network runs: FIFO nodes, packets, messages, requests, logs.
 
-The fixed arrays of `State` are numpy arrays owned by the Engine; these are C memory. Record 0 of a pool is as good as
-any: lists end with NONE.
+The fixed arrays of `State` are numpy arrays owned by the engine; these are C memory. Lists end with NONE; record 0 is
+an ordinary one.
 """
 
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, realloc
 
+from pyxsim.core.fast_forward.period_detector cimport free_detector
 from pyxsim.core.latency.latency_totals cimport free_latency_records
 from pyxsim.core.state.records cimport KINDS
-from pyxsim.core.fast_forward.period_detector cimport free_detector
 
 
 cdef void* grow_array(State* s, void* old, int64_t room, size_t size) noexcept nogil:
-    """`old` enlarged to `room` records of `size` bytes; on failure `failed` is set and `old` comes back."""
+    """Enlarge `old` to `room` records of `size` bytes; on failure set `failed` and return `old`."""
     cdef void* new = realloc(old, <size_t> room * size)
     if new == NULL:
         s.failed = 1
@@ -73,7 +73,7 @@ cdef void free_message(State* s, int32_t message) noexcept nogil:
 
 
 cdef bint reserve_requests(State* s, int32_t count) noexcept nogil:
-    """Room for `count` requests in all."""
+    """Make room for `count` requests."""
     cdef int32_t room
     if count > s.matching.request_room:
         room = count * 2 + 64
@@ -107,10 +107,13 @@ cdef void log_launch(State* s, int64_t cycle, int32_t vc, int32_t packet, int32_
 cdef void note_event(
     State* s, int32_t packet, int64_t cycle, PacketEvent what, int32_t link, int32_t vc, int32_t flit
 ) noexcept nogil:
-    """Something happened to a packet: worth a line if it is the watched one. `vc`, `flit`: numbers, or NONE."""
+    """Log an event of a packet if it is the watched one. `vc`, `flit`: numbers, or NONE."""
     cdef int64_t room
     cdef PacketNote* entry
-    if s.pools.packets[packet].number != s.trace.watch_packet or s.pools.messages[s.pools.packets[packet].message].serial != s.trace.watch_serial:
+    if (
+        s.pools.packets[packet].number != s.trace.watch_packet
+        or s.pools.messages[s.pools.packets[packet].message].serial != s.trace.watch_serial
+    ):
         return
     if s.trace.note_count == s.trace.note_room:
         room = s.trace.note_room * 2 + 256
@@ -124,7 +127,7 @@ cdef void note_event(
 
 
 cdef void free_state(State* s) noexcept:
-    """Give back all memory that is not an array of numpy's."""
+    """Free all memory that numpy does not own."""
     cdef int64_t place
     cdef int32_t kind
     if s.calendar.slots != NULL:

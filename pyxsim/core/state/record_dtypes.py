@@ -1,4 +1,4 @@
-"""The engine's records as numpy dtypes, field by field as in network_state.pxd; the engine compares their sizes."""
+"""The engine's records as numpy dtypes, field by field as in records.pxd; the engine compares their sizes."""
 
 from __future__ import annotations
 
@@ -149,8 +149,7 @@ LANE_WAIT = {
 }
 VC_OWNER = {"serial": "i8", "by": "i4"}
 
-# The records of latency attribution (latency_records.pxd) and the initial values that are not 0. -1: none; 5: a lane
-# that is silent.
+# The records of attribution (latency_records.pxd), and initial values other than 0. -1: none; 5: a silent lane.
 NEVER = -(2**62)
 LATENCY_RECORDS: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
     "vc_book": (
@@ -166,7 +165,7 @@ LATENCY_RECORDS: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
     "owner": (VC_OWNER, {"serial": -1, "by": -1}),
 }
 
-# Fields that follow from the others (`rederive` in vc_masks.pyx): they help to decide quickly.
+# Derived fields (`rebuild_masks` in vc_masks.pyx).
 DERIVED = {"out": {"holder"}, "inputs": {"holding", "credit", "early"}, "router": {"filled"}}
 
 # Fields that only count, or are scratch: they do not decide what happens next.
@@ -195,11 +194,10 @@ COUNTING = {
     **{kind: set(fields) for kind, (fields, _) in LATENCY_RECORDS.items()},
 }
 
-# What is counted for every link.
+# Counters of every link.
 COUNTERS = ("flits", "stall_credit", "stall_vc", "stall_arbitration", "stall_serial")
 
-# Arrays that are the same, byte by byte, whenever the state of the network is that of another cycle. The others that
-# decide are met one by one in visit_state.pyx.
+# Arrays compared byte by byte with a state snapshot. visit_state.pyx visits the other deciding ones one by one.
 COMPARED_ARRAYS = (
     "in_pointer",
     "out_pointer",
@@ -222,12 +220,11 @@ COMPARED_ARRAYS = (
     "stalled_ports",
 )
 
-# What else is put back as it is copied, where a jump leads to a state that was met before.
+# Other arrays that are restored as copied when a jump leads to a known snapshot.
 COPIED = ("front_time", "out", "ranges", "router", "inputs")
 
-# What fast-forward does not meet, by why: it never changes (or is implied by what a message is), is scratch within a
-# cycle, is derived from what is met, is a place in a list that is met (buffer.pxd), or only ever becomes more and is
-# seen by nobody else.
+# Fields that the state visitor of fast-forward skips, by reason: constant (or implied by the message), scratch within a
+# cycle, derived from visited fields, position in a visited list (buffer.pxd), or a count that nothing else reads.
 NOT_VISITED: dict[str, dict[str, tuple[str, ...]]] = {
     "InputVc": {"fixed": ("mask_bit", "port", "vc_class"), "counts": ("occupancy_max",), "places": ("head", "tail")},
     "OutputVc": {"derived": ("holder",)},
@@ -254,7 +251,7 @@ NOT_VISITED: dict[str, dict[str, tuple[str, ...]]] = {
 
 
 def check_size(kind: str, compiled: int, described: int) -> None:
-    """Raise PyxsimError where a record has another size in the engine, which is then older than the files beside it."""
+    """Raise PyxsimError if a record has another size in the compiled engine, which is then out of date."""
     if compiled != described:
         raise PyxsimError(
             f"the compiled engine is of another version than the files beside it (a record of {kind} has {compiled} "

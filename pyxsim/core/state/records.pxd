@@ -91,44 +91,44 @@ cdef enum:
 
 cdef struct InputVc:
     # The downstream end of a VC: an input VC of a router, or a sink. One cache line; those of a router are adjacent.
-    int64_t ready            # tick of its next try; with `bitmask_sa` of its first one
-    int32_t packet           # first packet, whose head may still be on its way; or NONE
-    int32_t mask_bit         # fixed: its bit in the masks of input VCs
-    int32_t occupancy        # flits in the buffer
-    int32_t left             # flits of the front packet that have not left
-    int32_t out_link         # output link of the front packet
-    int32_t out_vc           # output VC that it holds; for a waiting head the first VC of its range
-    int32_t head             # FIFO of the packets behind the first one
+    int64_t ready           # tick of its next try; with `bitmask_sa` of its first one
+    int32_t packet          # first packet, whose head may still be on its way; or NONE
+    int32_t mask_bit        # fixed: its bit in the masks of input VCs
+    int32_t occupancy       # flits in the buffer
+    int32_t left            # flits of the front packet that have not left
+    int32_t out_link        # output link of the front packet
+    int32_t out_vc          # output VC that it holds; for a waiting head the first VC of its range
+    int32_t head            # FIFO of the packets behind the first one
     int32_t tail
-    int32_t link             # fixed
-    int32_t router           # fixed; NONE: a sink
-    int32_t port             # fixed: index into State.ports.input
-    int32_t range_row        # row of low, high and range_mask: the VCs that the front packet may use
-    uint8_t state            # VcState
-    uint8_t multi            # MultiRequest
-    int16_t vc_class         # fixed
-    int32_t occupancy_max    # counting
+    int32_t link            # fixed
+    int32_t router          # fixed; NONE: a sink
+    int32_t port            # fixed: index into State.ports.input
+    int32_t range_row       # row of low, high and range_mask: the VCs that the front packet may use
+    uint8_t state           # VcState
+    uint8_t multi           # MultiRequest
+    int16_t vc_class        # fixed
+    int32_t occupancy_max   # counting
 
 
 cdef struct OutputVc:
     # The upstream end of a VC: what its sender knows about it.
-    int32_t credit           # below 0: slots of the shared pool that it uses
-    int32_t link             # fixed
-    int32_t holder           # derived, with `bitmask_sa`: mask bit of the input VC that holds it, or no_holder_bit
-    int32_t send_packet      # lanes: the open packet
-    int32_t send_left        # lanes: its flits not yet launched
-    int32_t src              # fixed: router, or NONE: a lane
+    int32_t credit        # below 0: slots of the shared pool that it uses
+    int32_t link          # fixed
+    int32_t holder        # derived, with `bitmask_sa`: mask bit of the input VC that holds it, or no_holder_bit
+    int32_t send_packet   # lanes: the open packet
+    int32_t send_left     # lanes: its flits not yet launched
+    int32_t src           # fixed: router, or NONE: a lane
 
 
 cdef struct VcRange:
     # VA, rotating: a range of VCs, stored at the index of its first VC.
-    int32_t next             # VC number at which the search for a free VC starts
-    int32_t requester        # round-robin pointer: input VC to serve next
-    int32_t pick             # scratch: best requester, in batches its index in their list; or NONE
-    int32_t word             # fixed: word of its link in the VC masks of senders
-    uint64_t mask            # fixed: its VCs in that word
-    int32_t base             # fixed: of its link
-    int32_t outlet           # fixed: of its link
+    int32_t next        # VC number at which the search for a free VC starts
+    int32_t requester   # round-robin pointer: input VC to serve next
+    int32_t pick        # scratch: best requester, in batches its index in their list; or NONE
+    int32_t word        # fixed: word of its link in the VC masks of senders
+    uint64_t mask       # fixed: its VCs in that word
+    int32_t base        # fixed: of its link
+    int32_t outlet      # fixed: of its link
 
 
 cdef struct Link:
@@ -176,42 +176,42 @@ cdef struct Link:
 
 
 cdef struct Router:
-    int32_t in_start         # into in_links
+    int32_t in_start    # into in_links
     int32_t in_end
-    int32_t out_start        # into out_links
+    int32_t out_start   # into out_links
     int32_t out_end
-    int32_t base             # its first input VC
+    int32_t base        # its first input VC
     int32_t input_vcs
     int32_t output_vcs
-    int32_t word             # its first word in the masks of input VCs
+    int32_t word        # its first word in the masks of input VCs
     int32_t words
-    int32_t port_word        # its first word in the mask of output ports
+    int32_t port_word   # its first word in the mask of output ports
     int32_t port_words
-    int32_t unrouted         # heads to be routed
-    uint64_t filled          # derived, without `bitmask_sa`: its words with an occupied VC (buffer.pxd)
-    int64_t looked           # counting: last cycle visited
+    int32_t unrouted    # heads to be routed
+    uint64_t filled     # derived, without `bitmask_sa`: its words with an occupied VC (buffer.pxd)
+    int64_t looked      # counting: last cycle visited
 
 
 cdef struct VcMasks:
     # Masks of 64 input VCs of a router: one cache line. `InputVc.mask_bit` is the number of the bit.
-    uint64_t occupied        # VCs with a flit in the buffer
-    uint64_t heads           # VCs whose head waits for an output VC, or for its route
-    uint64_t holding         # derived, with `bitmask_sa`: the front packet holds an output VC
-    uint64_t credit          # derived, with `bitmask_sa`: that output VC has a credit
-    uint64_t early[4]        # derived, with `bitmask_sa`: the head may not try yet, by the tick (modulo 4) of its try
+    uint64_t occupied   # VCs with a flit in the buffer
+    uint64_t heads      # VCs whose head waits for an output VC, or for its route
+    uint64_t holding    # derived, with `bitmask_sa`: the front packet holds an output VC
+    uint64_t credit     # derived, with `bitmask_sa`: that output VC has a credit
+    uint64_t early[4]   # derived, with `bitmask_sa`: the head may not try yet, by the tick (modulo 4) of its try
 
 
 cdef struct InPort:
-    int32_t base             # fixed: its first VC
-    int32_t credit_delay     # fixed
-    int32_t credit_kind      # fixed: Event
-    int32_t group            # fixed: of its link
-    int32_t following        # fixed: number of the next port at the router, cyclically
+    int32_t base           # fixed: its first VC
+    int32_t credit_delay   # fixed
+    int32_t credit_kind    # fixed: Event
+    int32_t group          # fixed: of its link
+    int32_t following      # fixed: number of the next port at the router, cyclically
 
 
 cdef struct RouterBounds:
     # A copy of what the fast path reads for every flit: four routers in a cache line.
-    int32_t base             # its first input VC
+    int32_t base   # its first input VC
     int32_t input_vcs
     int32_t out_start
     int32_t in_ports
@@ -238,24 +238,24 @@ cdef struct Packet:
 
 
 cdef struct Message:
-    int32_t lane       # injection link
-    int32_t eject      # ejection link
-    int32_t exit       # router at its beginning
+    int32_t lane         # injection link
+    int32_t eject        # ejection link
+    int32_t exit         # router at its beginning
     int32_t dst
     int32_t plane
     int32_t packets
-    int32_t flits      # per packet
-    int32_t last_flits # of the last packet
+    int32_t flits        # per packet
+    int32_t last_flits   # of the last packet
     int32_t opened
     int32_t delivered
-    int32_t next       # in the source queue, or in the free list
-    int16_t klass      # message class
-    int16_t tag        # counting: traffic class for attribution
-    int64_t serial     # number of the call that sent it
-    int64_t at         # cycle in which it joins its source queue
-    int64_t hops       # counting: routers passed by its heads
-    int64_t first      # counting: when its first flit was launched
-    int64_t last       # counting: when its last flit arrived
+    int32_t next         # in the source queue, or in the free list
+    int16_t klass        # message class
+    int16_t tag          # counting: traffic class for attribution
+    int64_t serial       # number of the call that sent it
+    int64_t at           # cycle in which it joins its source queue
+    int64_t hops         # counting: routers passed by its heads
+    int64_t first        # counting: when its first flit was launched
+    int64_t last         # counting: when its last flit arrived
 
 
 cdef struct FifoNode:
@@ -266,10 +266,10 @@ cdef struct FifoNode:
 
 cdef struct QueuedFlit:
     # What a node of an output queue holds in addition.
-    int64_t at         # cycle in which the flit enters the queue
+    int64_t at     # cycle in which the flit enters the queue
     int32_t vc
     int32_t flit
-    int32_t kind       # Event: of its arrival
+    int32_t kind   # Event: of its arrival
 
 
 cdef struct CalendarSlot:
@@ -293,9 +293,9 @@ cdef struct Launch:
 cdef struct PacketNote:
     # An event of the watched packet.
     int64_t cycle
-    int32_t what       # PacketEvent
+    int32_t what   # PacketEvent
     int32_t link
-    int32_t vc         # number of a VC or flit, or NONE
+    int32_t vc     # number of a VC or flit, or NONE
     int32_t flit
 
 
@@ -315,28 +315,28 @@ cdef struct Arrival:
 cdef struct Request:
     # One entry of a request matrix: input `i` requests output `o`; their pointers are at `in_id` and `out_id`.
     int64_t rank
-    int32_t turn       # wavefront: the diagonal
+    int32_t turn     # wavefront: the diagonal
     int32_t i
     int32_t o
     int32_t in_id
     int32_t out_id
-    int32_t vc         # the requesting input VC
-    int32_t target     # VA: the requested VC; SA: 1 if it is a speculative bid
-    int32_t escape     # VA: of the escape plane
-    int32_t empty      # SA: a bid that would win without an output VC
+    int32_t vc       # the requesting input VC
+    int32_t target   # VA: the requested VC; SA: 1 if it is a speculative bid
+    int32_t escape   # VA: of the escape plane
+    int32_t empty    # SA: a bid that would win without an output VC
 
 
 cdef struct Parcel:
     # What one part of a partitioned network sends to another (mailbox.pyx).
     int64_t cycle
     int32_t vc
-    int32_t packet           # packet that was granted the VC; NONE: a calendar entry
-    int32_t kind             # Event
+    int32_t packet   # packet that was granted the VC; NONE: a calendar entry
+    int32_t kind     # Event
 
 
 cdef struct Outbox:
     Parcel* parcels
     int32_t count
     int32_t room
-    int64_t soonest          # cycle of its first calendar entry
-    int64_t latest           # and of its last
+    int64_t soonest   # cycle of its first calendar entry
+    int64_t latest    # and of its last

@@ -1,4 +1,4 @@
-"""Numbers in order."""
+"""Sorting of numbers."""
 
 from libc.stdint cimport int32_t, int64_t
 

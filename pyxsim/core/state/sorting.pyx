@@ -1,10 +1,10 @@
-"""Numbers in order."""
+"""Sorting of numbers."""
 
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport qsort
 
 cdef enum:
-    FEW = 32   # numbers up to which insertion is faster
+    FEW = 32   # numbers up to which insertion sort is faster
 
 
 cdef int less(const void* a, const void* b) noexcept nogil:

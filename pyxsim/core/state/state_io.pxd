@@ -1,4 +1,4 @@
-"""The state of a network as Python keeps it: see state_io.pyx."""
+"""Saving and loading the state of a network: see state_io.pyx."""
 
 from pyxsim.core.state.network_state cimport State
 

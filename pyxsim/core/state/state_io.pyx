@@ -1,8 +1,7 @@
-"""All that the arrays of a network do not hold, for a checkpoint: numbers, pools, the calendar (docs/checkpoint.md).
+"""Save and load what the arrays of a network do not hold: numbers, pools, the calendar (docs/checkpoint.md).
 
-Arrays and records are kept by whoever owns them (`Engine.snapshot`), as a list, so that a new one is not forgotten. Of
-what is here a test reads network_state.pxd and misses what is not named. Not kept, as it is made anew when it is wanted: what
-fast-forward remembers (`orbit`), scratch, and how the network was divided among threads.
+`Engine.snapshot` saves arrays and records from their list. A test reads network_state.pxd and finds fields that are not
+saved here. Not saved, as it is rebuilt on demand: what fast-forward remembers, scratch, and the partitions of threads.
 """
 
 import numpy as np
@@ -20,8 +19,10 @@ from pyxsim.raw cimport loaded, saved
 cdef dict save_state(State* s):
     return {
         "time": (s.now, s.arrived, s.stats.window_reported, s.stats.flush_due, s.stats.changed, s.scratch.winner_count),
-        "counts": (s.in_flight, s.routes.draws, s.stats.messages_sent, s.stats.messages_joined, s.stats.router_visits, s.stats.packets_delivered,
-                   s.stats.messages_delivered, s.stats.flits_delivered, s.stats.latency_sum, s.stats.network_latency_sum, s.stats.hops_sum),
+        "counts": (s.in_flight, s.routes.draws, s.stats.messages_sent, s.stats.messages_joined, s.stats.router_visits,
+                   s.stats.packets_delivered,
+                   s.stats.messages_delivered, s.stats.flits_delivered, s.stats.latency_sum,
+                   s.stats.network_latency_sum, s.stats.hops_sum),
         "lists": (s.pools.packet_free, s.pools.packet_spare, s.pools.message_free, s.waiting.first, s.waiting.last),
         "watched": (s.trace.watch_serial, s.trace.watch_packet),
         "nodes": saved(s.pools.nodes, s.pools.node_room, sizeof(FifoNode)),
@@ -41,9 +42,10 @@ cdef dict save_state(State* s):
 
 
 cdef int load_state(State* s, dict kept) except -1:
-    """Into the state of a network that has just been made, and is alike."""
+    """Load into the state of a network that has just been made from the same arguments."""
     s.now, s.arrived, s.stats.window_reported, s.stats.flush_due, s.stats.changed, s.scratch.winner_count = kept["time"]
-    (s.in_flight, s.routes.draws, s.stats.messages_sent, s.stats.messages_joined, s.stats.router_visits, s.stats.packets_delivered, s.stats.messages_delivered,
+    (s.in_flight, s.routes.draws, s.stats.messages_sent, s.stats.messages_joined, s.stats.router_visits,
+        s.stats.packets_delivered, s.stats.messages_delivered,
      s.stats.flits_delivered, s.stats.latency_sum, s.stats.network_latency_sum, s.stats.hops_sum) = kept["counts"]
     (s.pools.packet_free, s.pools.packet_spare, s.pools.message_free, s.waiting.first, s.waiting.last) = kept["lists"]
     s.trace.watch_serial, s.trace.watch_packet = kept["watched"]
@@ -54,10 +56,13 @@ cdef int load_state(State* s, dict kept) except -1:
         s.pools.free_nodes = <int32_t*> grow_array(s, s.pools.free_nodes, s.pools.node_room, sizeof(int32_t))
     s.pools.packet_room = <int32_t> load_pool(<void**> &s.pools.packets, kept["packets"], sizeof(Packet))
     s.pools.message_room = <int32_t> load_pool(<void**> &s.pools.messages, kept["messages"], sizeof(Message))
-    s.waiting.heap_room = s.waiting.heap_count = <int32_t> load_pool(<void**> &s.waiting.heap, kept["pending"], sizeof(int32_t))
+    s.waiting.heap_room = s.waiting.heap_count = <int32_t> load_pool(<void**> &s.waiting.heap, kept["pending"],
+            sizeof(int32_t))
     load_pool(<void**> &s.arrivals.delivered_at, kept["delivered_at"], sizeof(int64_t))
-    s.arrivals.delivered_room = s.arrivals.delivered_count = <int32_t> load_pool(<void**> &s.arrivals.delivered, kept["delivered"], sizeof(int32_t))
-    s.arrivals.record_room = s.arrivals.record_count = load_pool(<void**> &s.arrivals.records, kept["arrivals"], sizeof(Arrival))
+    s.arrivals.delivered_room = s.arrivals.delivered_count = <int32_t> load_pool(<void**> &s.arrivals.delivered,
+            kept["delivered"], sizeof(int32_t))
+    s.arrivals.record_room = s.arrivals.record_count = load_pool(<void**> &s.arrivals.records, kept["arrivals"],
+            sizeof(Arrival))
     s.trace.launch_room = s.trace.launch_count = load_pool(<void**> &s.trace.launches, kept["log"], sizeof(Launch))
     s.trace.note_room = s.trace.note_count = load_pool(<void**> &s.trace.notes, kept["notes"], sizeof(PacketNote))
     calendar_from_arrays(s, kept["calendar"])
@@ -66,7 +71,7 @@ cdef int load_state(State* s, dict kept) except -1:
 
 
 cdef int64_t load_pool(void** place, bytes data, size_t each) except -1:
-    """The memory of a pool; how many records it has."""
+    """Replace the memory of a pool; return its number of records."""
     free(place[0])
     place[0] = loaded(data)
     return len(data) // <int64_t> each
@@ -75,7 +80,7 @@ cdef int64_t load_pool(void** place, bytes data, size_t each) except -1:
 # --- the calendar ---------------------------------------------------------------------------------------------------
 
 cdef tuple calendar_to_arrays(State* s):
-    """How many entries each place of the wheel has of each kind, and the entries."""
+    """The number of entries per slot and kind, and the entries."""
     cdef int64_t place, at = 0
     cdef int32_t kind, i
     counts = np.empty((s.calendar.slot_mask + 1, KINDS), np.int32)

@@ -1,4 +1,4 @@
-"""Which link ends where: the ports of the routers, and the numbers of their VCs, from the ends of the links."""
+"""Ports of the routers and numbers of their VCs, from the ends of the links."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ def classes_of_vcs(
     low: Int32Array,
     high: Int32Array,
 ) -> Int32Array:
-    """The VC class of each VC, numbered as `wire` numbers them by the `base` of each link; 0 for a VC in no range."""
+    """Return the VC class of each VC, indexed as by `wire`, from the `base` of each link; 0 for a VC in no range."""
     found = np.zeros(int(vcs.sum()), np.int32)
-    # Links with the same ranges are alike.
+    # Links with the same ranges are handled together.
     kinds, which = np.unique(np.stack([classes, ranges]), axis=1, return_inverse=True)
     for kind, (count, first) in enumerate(kinds.T.tolist()):
         bases = base[which == kind]
@@ -92,7 +92,7 @@ def _by_router(routers: int, ends: Int32Array) -> tuple[Int32Array, Int32Array]:
 
 
 def _sums(counts: NDArray[np.integer]) -> Int32Array:
-    """0, and the sums of the first 1, 2, ... counts."""
+    """Return 0 and the cumulative sums."""
     sums = np.zeros(len(counts) + 1, dtype=np.int32)
     np.cumsum(counts, out=sums[1:])
     return sums

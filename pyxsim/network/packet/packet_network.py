@@ -129,7 +129,8 @@ class PacketNetwork(Backend):
         all that messages share are links and lanes."""
         fresh = self.parts is None and not self.now and not len(self._bytes)
         lanes = not isinstance(self.settings.lanes, int)  # those would be taken in turns
-        return fresh and lanes and self.skips and not (self.attribution_level or self._every_step) and self.engine.plain
+        every_cycle = self.attribution_level or self._every_step
+        return fresh and lanes and self.skips and not every_cycle and self.engine.independent_ports
 
     def lanes_of(self, src: IntArray, dst: IntArray, plane: IntArray) -> tuple[IntArray, IntArray]:
         """The injection and ejection lanes of messages."""
