@@ -72,7 +72,7 @@ def beforehand(point: Compared, backend: str, within: float) -> Verdict:
     """
     cycles = point.cycles(backend)
     assert cycles is not None
-    estimate = point.cheap
+    estimate = point.estimate
     least, why = float(point.physical), "its links cannot carry the bytes in that time"
     if estimate is not None and estimate.lanes > least:
         least, why = float(estimate.lanes), "the lanes of an NPU cannot carry its bytes in that time"

@@ -1,4 +1,4 @@
-"""One experiment, or several, on several models of the network, and against what their links could do at best."""
+"""One experiment, or several, on several backends, and against the bound of their links."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from pyxsim.results.views import Viewed
 
 PACKET = "packet"
 LINKS = "links"
-"""What the bound is called where backends are: bytes over the capacity of links and the shortest way."""
+"""The name of the bound in lists of backends: bytes over link capacity, and the shortest route."""
 BUSIEST = "busiest link"
 
 
 @dataclass(eq=False)
 class Entry:
-    """A point on one backend: its result, or the reason why there is none."""
+    """A point on one backend: its result, or the reason why it has none."""
 
     backend: str
     result: Result | None = None
@@ -33,13 +33,13 @@ class Entry:
 
     @property
     def cycles(self) -> int | None:
-        """The simulated time of a run that came to its end."""
+        """Simulated time of a complete run; else None."""
         return self.result.time_cycles if self.result is not None and self.result.complete else None
 
 
 @dataclass(frozen=True)
 class Busiest:
-    """The link on which the routes of the messages put most: its name, and the cycles that it is busy at least."""
+    """The link with the most traffic: its name, and its busy cycles."""
 
     link: str
     cycles: int
@@ -47,12 +47,17 @@ class Busiest:
 
 @dataclass(frozen=True)
 class Chain:
-    """What the time of the packets hung on: messages that followed each other, up to the last arrival.
+    """The chain of dependent messages that ends with the last arrival of packets.
 
-    `messages`: how many; `spent`: cycles by what they were spent on, in all the time of the run: GAPS between an
-    arrival and what it set off, KNOWN to the model without congestion, what PACKETS take more when nothing is in their
-    way (headers, flits that are not full, routers), and the parts of waiting. `unaware`: the time that a model without
-    congestion would tell, as it follows from what all messages waited.
+    Attributes
+    ----------
+    messages
+        Number of messages.
+    spent
+        Cycles of the run by what they were spent on: GAPS between an arrival and what it triggers, KNOWN to the model
+        without congestion, PACKETS for headers, partly filled flits and routers, and the parts of waiting.
+    unaware
+        The time of a model without congestion, derived from the waiting of all messages.
     """
 
     messages: int
@@ -61,15 +66,23 @@ class Chain:
 
 
 @dataclass(frozen=True)
-class Cheap:
-    """What is known of packets before any is simulated.
+class PacketEstimate:
+    """What is known of packets before they are simulated.
 
-    overhead  what messages take more than the model without congestion says when nothing is in their way, of the latter
-    covered   share of the time for which buffers and virtual channels can keep each link busy
-    certain   whether the routes are known: then no run is faster than its busiest link
-    meet      whether messages from several links want the same one
-    own       whether what an NPU sends over different links goes over lanes of their own, as models think
-    lanes     cycles until the lanes of an NPU can have carried what is its own
+    Attributes
+    ----------
+    overhead
+        Extra time of uncontended messages over the model without congestion, relative to the latter.
+    covered
+        Share of the time for which buffers and virtual channels can keep each link busy.
+    certain
+        Whether the routes are known: then the busiest link is a lower bound.
+    meet
+        Whether messages from several links request the same one.
+    own
+        Whether an NPU has a lane for each of its links, as the models assume.
+    lanes
+        Cycles that the lanes of an NPU need for its messages.
     """
 
     overhead: float
@@ -83,13 +96,30 @@ class Cheap:
 GAPS, KNOWN, PACKETS = "endpoints", "bytes", "packets"
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Compared:
     """One experiment on several backends.
 
-    `label`: what it is called, unique in a comparison; `values`: what it differs in, by key path; `variant`: its name,
-    where there are variants. `physical`: cycles until the end that no machine with these links can beat.
-    `loops`: of each kind of links (`needed`, `flits`): what a VC buffer must hold to cover the credit loop, and holds.
+    Attributes
+    ----------
+    label
+        Name, unique in a comparison.
+    title, clock_hz, experiment_toml
+        As of a Result.
+    physical
+        Lower bound of the run time in cycles, from the links alone.
+    entries
+        One Entry per backend.
+    values
+        What distinguishes the point, by key path.
+    variant
+        Name of the variant.
+    loops
+        For each kind of link: flits that a VC buffer needs to cover the credit loop, and flits that it holds.
+    chain
+        What the time of packets was spent on, if attribution was on.
+    estimate
+        What is known of packets before they are simulated.
     """
 
     label: str
@@ -102,27 +132,31 @@ class Compared:
     experiment_toml: str = ""
     loops: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     chain: Chain | None = None
-    cheap: Cheap | None = None
+    estimate: PacketEstimate | None = None
+
+    def __repr__(self) -> str:
+        times = (f"{each.backend} {'-' if each.cycles is None else each.cycles}" for each in self.entries)
+        return f"Compared({self.label}: {', '.join(times)} cycles)"
 
     def result(self, backend: str) -> Result | None:
-        """The result on a backend; None where there is none."""
+        """Return the result on a backend; None without one."""
         return next((each.result for each in self.entries if each.backend == backend), None)
 
     def cycles(self, backend: str) -> int | None:
-        """The simulated time on a backend; None where there is none."""
+        """Return the simulated time on a backend; None without one."""
         return next((each.cycles for each in self.entries if each.backend == backend), None)
 
     @property
     def complete(self) -> bool:
-        """Whether each backend came to an end, be it with a reason."""
+        """Whether each backend has a complete result or a reason for having none."""
         return all(each.cycles is not None or each.reason for each in self.entries)
 
     def ns(self, cycles: int | Fraction) -> float:
-        """Cycles in nanoseconds."""
+        """Convert cycles to nanoseconds."""
         return float(Fraction(cycles) * 10**9 / self.clock_hz)
 
     def error(self, backend: str) -> float | None:
-        """By how much the time of a backend differs from that of the packets, of the latter: -0.3 is 30 % too short."""
+        """Return the relative error of a backend against packets: -0.3 is 30 % too short; None if unknown."""
         packet, other = self.cycles(PACKET), self.cycles(backend)
         return other / packet - 1 if packet and other is not None else None
 
@@ -132,18 +166,18 @@ class Compared:
         return [each.backend for each in self.entries if each.backend != PACKET]
 
     @property
-    def apart(self) -> float:
-        """How far the models are from each other: the largest ratio of two times."""
+    def spread(self) -> float:
+        """The largest ratio of the times of two backends."""
         times = [each.cycles for each in self.entries if each.cycles]
         return max(times) / min(times) if times else 1.0
 
     @property
     def busiest(self) -> Busiest | None:
-        """Of all links the one that the routes put most on, if a backend knows what links carry.
+        """The link with the most traffic, from a backend that counts flits of links.
 
-        Where packets choose their ways it is what they did; without packets, what those would do that choose evenly.
+        With adaptive routes it is the busiest link of the packets; without packets, that of evenly spread routes.
         """
-        certain = self.cheap is not None and self.cheap.certain
+        certain = self.estimate is not None and self.estimate.certain
         for result in map(self.result, (*self.others, PACKET) if certain else (PACKET, *reversed(self.others))):
             if result is not None and result.complete and result.busy_total.any():
                 link = int(np.argmax(result.busy_total))
@@ -153,7 +187,21 @@ class Compared:
 
 @dataclass(eq=False, repr=False)
 class Comparison(Framed, Viewed):
-    """Points on backends. `within`: by how much an answer may be off, as a share. `complete`: nothing is missing."""
+    """Points on backends.
+
+    Attributes
+    ----------
+    title, seed, provenance
+        As of a Result.
+    backends
+        Names of the backends.
+    points
+        One Compared per experiment.
+    within
+        Allowed relative error of a backend.
+    complete
+        Whether no run is missing.
+    """
 
     title: str
     backends: Sequence[str]
@@ -167,31 +215,31 @@ class Comparison(Framed, Viewed):
         return f"Comparison({self.title}: {len(self.points)} points on {', '.join(self.backends)})"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write .h5, .json or .md, as the name says. InputError where that is impossible."""
+        """Write .h5, .json or .md, by the extension of the name. Raises InputError if that is impossible."""
         self.view("save", path)
 
     def table(self) -> Table:
-        """Points x backends: times, and what they are to that of packets and to the bound of the links."""
+        """Points x backends: times, and their ratios to packets and to the bound of the links."""
         return comparison_table(self)
 
     def plot(self, ax: Any = None) -> Any:
-        """The time of each point on each backend, over that of packets; takes and returns matplotlib Axes."""
+        """Plot the time of each point on each backend over that of packets; takes and returns matplotlib Axes."""
         return self.view("plot", ax)
 
     def point(self, label: str) -> Compared:
-        """The point of that label. Raises InputError."""
+        """Return the point with this label. Raises InputError."""
         for point in self.points:
             if point.label == label:
                 return point
-        raise InputError("no point has that label", key=label, allowed=[p.label for p in self.points], given=label)
+        raise InputError(f"no point '{label}'", key="label", allowed=[p.label for p in self.points], given=label)
 
     @property
     def worst(self) -> Compared | None:
-        """The point where the models differ most."""
-        return max(self.points, key=lambda point: point.apart, default=None)
+        """The point with the largest spread."""
+        return max(self.points, key=lambda point: point.spread, default=None)
 
     def json(self) -> dict[str, Any]:
-        """Everything but the tables of single results, as one object."""
+        """Return everything except the tables of single results."""
         return {
             "title": self.title,
             "within": self.within,
@@ -220,13 +268,13 @@ def _point(point: Compared) -> dict[str, Any]:
 
 def _entry(point: Compared, entry: Entry) -> dict[str, Any]:
     result = entry.result
-    told: dict[str, Any] = {"backend": entry.backend, "reason": entry.reason or None}
+    row: dict[str, Any] = {"backend": entry.backend, "reason": entry.reason or None}
     if result is None:
-        return told
+        return row
     packet = point.cycles(PACKET)
     cycles = entry.cycles
     return {
-        **told,
+        **row,
         "complete": result.complete,
         "time_ns": result.time_ns,
         "to_packet": cycles / packet if cycles is not None and packet else None,
@@ -238,35 +286,35 @@ def _entry(point: Compared, entry: Entry) -> dict[str, Any]:
 
 
 def ends(point: Compared) -> list[dict[str, Any]]:
-    """A row for each collective and message: its start, and its end on each backend (ns; None: it has none)."""
+    """Return a row per collective and message: its start, and its end on each backend (ns; None: it did not end)."""
     rows: dict[tuple[str, int], dict[str, Any]] = {}
     for entry in point.entries:
-        for number, (name, start, end) in enumerate(_asked(entry.result)):
+        for number, (name, start, end) in enumerate(_intervals(entry.result)):
             row = rows.setdefault((name, number), {"name": name, "start_ns": point.ns(start), "end_ns": {}})
             row["end_ns"][entry.backend] = point.ns(end) if end >= 0 else None
     return list(rows.values())
 
 
 def by_traffic(point: Compared) -> dict[str, dict[str, float]]:
-    """Of each name of collectives and messages: ns from its first start to its last end, by backend; NaN: no end."""
+    """Return for each name of collectives and messages ns from first start to last end, by backend; NaN: no end."""
     begin: dict[str, float] = {}
     last: dict[str, dict[str, float]] = {}
     for row in ends(point):
         name = row["name"]
         begin[name] = min(begin.get(name, row["start_ns"]), row["start_ns"])
         for backend, end in row["end_ns"].items():
-            mine = last.setdefault(name, {})
-            mine[backend] = float(np.maximum(mine.get(backend, 0.0), float("nan") if end is None else end))
+            latest = last.setdefault(name, {})
+            latest[backend] = float(np.maximum(latest.get(backend, 0.0), float("nan") if end is None else end))
     return {name: {key: end - begin[name] for key, end in times.items()} for name, times in last.items()}
 
 
-def _asked(result: Result | None) -> Iterator[tuple[str, int, int]]:
+def _intervals(result: Result | None) -> Iterator[tuple[str, int, int]]:
     for row in [*result.collectives, *result.point_to_point] if result is not None else ():
         yield str(row.get("name", "")), int(row["start"]), int(row["end"])
 
 
 def comparison_table(comparison: Comparison) -> Table:
-    """Points x backends."""
+    """Make the table of a comparison: points x backends."""
     points, backends = comparison.points, list(comparison.backends)
     both = ("point", "backend")
 
@@ -305,5 +353,5 @@ def comparison_table(comparison: Comparison) -> Table:
 
 
 def _about(dims: tuple[str, ...], values: NDArray[Any], text: str) -> Variable:
-    """Without a unit, which the name tells: xarray would turn nanoseconds into dates when it reads them from a file."""
+    """A variable without units, which are in its name: xarray would decode nanoseconds in a file as dates."""
     return Variable(dims, values, {"long_name": text})

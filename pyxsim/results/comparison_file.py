@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 
 from pyxsim.errors import InputError
-from pyxsim.results.comparison import Chain, Cheap, Compared, Comparison, Entry
+from pyxsim.results.comparison import Chain, Compared, Comparison, Entry, PacketEstimate
 from pyxsim.results.hdf5 import ENDS, TEXT, VERSIONS, check_writable, put_file, unreadable
 from pyxsim.results.provenance import provenance, settings_sha256
 from pyxsim.results.result_file import read_result, write_result
@@ -26,13 +26,13 @@ Path_ = str | os.PathLike[str]
 
 
 def check_comparison(path: Path_) -> Path:
-    """Make sure that a comparison can be written to `path`. Raises InputError."""
+    """Check that a comparison can be written to `path`. Raises InputError."""
     ending(path, KINDS, "a comparison")
     return check_writable(path)
 
 
 def save(comparison: Comparison, path: Path_) -> None:
-    """Write .h5, .json or .md, as the name says. InputError where that is impossible."""
+    """Write .h5, .json or .md, by the extension of the name. Raises InputError if that is impossible."""
     check_comparison(path)
     put_file(path, KINDS[Path(path).suffix.lower()](comparison))
 
@@ -40,8 +40,8 @@ def save(comparison: Comparison, path: Path_) -> None:
 def _hdf5(comparison: Comparison) -> bytes:
     image = io.BytesIO()
     with h5py.File(image, "w", libver=VERSIONS) as file:
-        told = json.dumps(comparison.json())
-        file.attrs.update({**comparison.provenance, "title": comparison.title, "comparison": told})
+        summary = json.dumps(comparison.json())
+        file.attrs.update({**comparison.provenance, "title": comparison.title, "comparison": summary})
         file.attrs["complete"] = np.uint8(comparison.complete)
         _times(file.create_group("compare"), comparison)
         points = file.create_group("points")
@@ -59,30 +59,38 @@ def _hdf5(comparison: Comparison) -> bytes:
 
 
 def _known(point: Compared) -> dict[str, Any]:
-    """What is known of a point beside its results, exactly."""
+    """Fields of a point besides its results, in full precision."""
     return {
         "clock_hz": str(point.clock_hz),
         "physical": str(point.physical),
         "loops": sorted([kind, *both] for kind, both in point.loops.items()),
         "chain": None if point.chain is None else asdict(point.chain),
-        "cheap": None if point.cheap is None else asdict(point.cheap),
+        "cheap": None if point.estimate is None else asdict(point.estimate),
     }
 
 
 def read(path: Path_) -> Comparison:
-    """The comparison in an .h5 file of `save`. InputError when the file holds none."""
+    """Read an .h5 file of `save`. Raises InputError if the file is no comparison."""
     try:
         with h5py.File(path, "r") as file:
-            told = json.loads(file.attrs["comparison"])
+            summary = json.loads(file.attrs["comparison"])
             groups = {group.attrs["label"]: group for group in file["points"].values()}
-            points = [_point(row, groups[row["label"]]) for row in told["points"]]
+            points = [_point(row, groups[row["label"]]) for row in summary["points"]]
             made = {name: str(file.attrs[name]) for name in provenance() if name in file.attrs}
-            about = (told["title"], told["backends"], points, told["within"], told["seed"], told["complete"], made)
+            about = (
+                summary["title"],
+                summary["backends"],
+                points,
+                summary["within"],
+                summary["seed"],
+                summary["complete"],
+                made,
+            )
             return Comparison(*about)
     except OSError as error:
         raise unreadable(path, error, "a file that `pyxsim compare -o` has written") from error
     except (KeyError, ValueError, TypeError) as error:
-        raise InputError("is no comparison of pyxsim, or of another version", file=os.fspath(path)) from error
+        raise InputError("not a comparison of this version of pyxsim", file=os.fspath(path)) from error
 
 
 def _point(row: dict[str, Any], group: h5py.Group) -> Compared:
@@ -101,12 +109,12 @@ def _point(row: dict[str, Any], group: h5py.Group) -> Compared:
         experiment,
         {kind: (needed, flits) for kind, needed, flits in known["loops"]},
         None if known["chain"] is None else Chain(**known["chain"]),
-        None if known["cheap"] is None else Cheap(**known["cheap"]),
+        None if known["cheap"] is None else PacketEstimate(**known["cheap"]),
     )
 
 
 def _times(group: h5py.Group, comparison: Comparison) -> None:
-    """Points by backends: the times, and what the links alone would take."""
+    """Points x backends: times, and the bound of the links."""
     labels = np.array([point.label for point in comparison.points], dtype=object)
     group.create_dataset("point", data=labels, dtype=TEXT).make_scale("point")
     names = np.array(comparison.backends, dtype=object)
@@ -130,13 +138,13 @@ def _column(group: h5py.Group, name: str, data: Any, text: str, dims: tuple[str,
 
 
 def group_names(labels: Iterable[str]) -> list[str]:
-    """Labels as names of groups, in which a slash would begin another one; alike ones with a number behind."""
-    found: dict[str, None] = {}
+    """Make names of groups from labels: slashes, which separate groups, are replaced, duplicates numbered."""
+    names: dict[str, None] = {}
     for label in labels:
         plain = label.replace("/", "\u2215").strip(".") or "point"
         numbered = (f"{plain} ({number})" for number in count(2))
-        found[next(name for name in chain([plain], numbered) if name not in found)] = None
-    return list(found)
+        names[next(name for name in chain([plain], numbered) if name not in names)] = None
+    return list(names)
 
 
 KINDS: dict[str, Callable[[Comparison], bytes]] = dict.fromkeys(ENDS, _hdf5)

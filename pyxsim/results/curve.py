@@ -1,4 +1,4 @@
-"""A load-latency curve: the same traffic at several loads."""
+"""Load-latency curves: the same traffic at several loads."""
 
 from __future__ import annotations
 
@@ -27,9 +27,18 @@ KINDS = (*ENDS, ".json", ".csv")
 
 @dataclass(eq=False, repr=False)
 class Curve(Framed, Viewed):
-    """`points`: one dict of numbers per load, in order of the load, with the keys of a traffic summary; of one that
-    failed only `offered_load` and `error`. `bound`: the load at which the busiest link or lane is full.
-    `saturation`: (highest load that was taken, lowest that was not), None where there was none of these."""
+    """A load-latency curve.
+
+    Attributes
+    ----------
+    points
+        One dict per load in ascending order, with the keys of a traffic summary; a failed load has `offered_load` and
+        `error` only.
+    bound
+        Load at which the busiest link or lane is saturated.
+    title, experiment_toml, seed, complete, provenance
+        As of a Result.
+    """
 
     title: str
     points: list[dict[str, Any]]
@@ -47,19 +56,19 @@ class Curve(Framed, Viewed):
 
     @property
     def saturation(self) -> tuple[float | None, float | None]:
-        """Between which two loads the network saturates."""
+        """The highest load without saturation below all saturated ones, and the lowest saturated load; None without one."""
         known = [point for point in self.points if "error" not in point]
-        refused = [float(point["offered_load"]) for point in known if point["saturated"]]
-        high = min(refused, default=None)
-        taken = [float(point["offered_load"]) for point in known if not point["saturated"]]
-        return max((load for load in taken if high is None or load < high), default=None), high
+        saturated = [float(point["offered_load"]) for point in known if point["saturated"]]
+        high = min(saturated, default=None)
+        stable = [float(point["offered_load"]) for point in known if not point["saturated"]]
+        return max((load for load in stable if high is None or load < high), default=None), high
 
     def column(self, key: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """A number of every point, NaN where there is none."""
+        """Return a number of every point; NaN where it is missing."""
         return np.array([_number(point.get(key)) for point in self.points], dtype=np.float64)
 
     def table(self) -> Table:
-        """A row for each load, with the numbers that are known of any."""
+        """Return a row per load, with the numbers that any load has."""
         dims = ("offered_load",)
         known = {key: self.column(key) for key in TRAFFIC_KEYS}
         variables = {
@@ -74,7 +83,7 @@ class Curve(Framed, Viewed):
         return Table(variables, attrs={"title": self.title, **bound}, name="load-latency curve")
 
     def json(self) -> dict[str, Any]:
-        """The curve as one object."""
+        """Return the curve as one JSON object."""
         low, high = self.saturation
         return {
             "points": self.points,
@@ -87,24 +96,24 @@ class Curve(Framed, Viewed):
         }
 
     def plot(self, ax: Any = None) -> Any:
-        """Latency over load with its intervals; takes and returns matplotlib Axes."""
+        """Plot latency over load with its intervals; takes and returns matplotlib Axes."""
         return self.view("plot", ax)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write .h5, .json or .csv, as the name says. InputError where that is impossible."""
+        """Write .h5, .json or .csv, by the extension of the name. Raises InputError if that is impossible."""
         target = check_curve(path)
         put_file(path, {".json": self._json, ".csv": self._csv}.get(target.suffix.lower(), self._hdf5)())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Curve:
-        """Read an .h5 file of `save` back: its numbers, and of a load that failed that it did. InputError."""
+        """Read an .h5 file of `save`; failed loads have no numbers. Raises InputError."""
         try:
             with h5py.File(path, "r") as file:
                 return _read(file)
         except OSError as error:
             raise unreadable(path, error, "a file that `pyxsim curve -o` has written") from error
         except (KeyError, ValueError, TypeError) as error:
-            raise InputError("is no readable load-latency curve", file=os.fspath(path)) from error
+            raise InputError("not a readable load-latency curve", file=os.fspath(path)) from error
 
     def _json(self) -> bytes:
         whole = {**self.json(), "title": self.title, "experiment": self.experiment_toml, **self.provenance}
@@ -160,7 +169,7 @@ def _read(file: h5py.File) -> Curve:
 
 
 def check_curve(path: str | os.PathLike[str]) -> Path:
-    """Make sure that a curve can be written to `path`. Raises InputError."""
+    """Check that a curve can be written to `path`. Raises InputError."""
     ending(path, KINDS, "a curve")
     return check_writable(path)
 

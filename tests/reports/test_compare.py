@@ -103,7 +103,7 @@ def test_a_comparison_is_read_back_as_it_was(two: Comparison, one: Comparison, t
         assert tables.page(again) == tables.page(each)
         assert again.provenance == each.provenance
         assert again.to_pandas().equals(each.to_pandas())
-        assert again.points[0].cheap == each.points[0].cheap
+        assert again.points[0].estimate == each.points[0].estimate
 
 
 @pytest.mark.parametrize("name", ["all.json", "all.md"])
@@ -128,7 +128,7 @@ def test_a_comparison_of_another_version(one: Comparison, tmp_path: Path) -> Non
     one.save(tmp_path / "all.h5")
     with h5py.File(tmp_path / "all.h5", "r+") as file:
         del file["points"]
-    with pytest.raises(InputError, match=r"all\.h5: is no comparison of pyxsim, or of another version$"):
+    with pytest.raises(InputError, match=r"all\.h5: not a comparison of this version of pyxsim$"):
         pyxsim.load(tmp_path / "all.h5")
 
 

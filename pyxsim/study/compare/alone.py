@@ -16,7 +16,7 @@ from pyxsim.network.delay.analytical import AnalyticalNetwork
 from pyxsim.network.engine_config import Machine
 from pyxsim.network.link_paths import routes
 from pyxsim.network.protocol import Backend
-from pyxsim.results.comparison import Cheap
+from pyxsim.results.comparison import PacketEstimate
 from pyxsim.routing.relation import EACH
 from pyxsim.routing.spread import fixed, spread
 from pyxsim.runner.prepared import Prepared
@@ -26,7 +26,7 @@ MOST_PAIRS = 2**16  # whose ways are looked at
 SAMPLE = 2000  # messages that are looked at, where there are more of different ends or sizes
 
 
-def cheap(prepared: Prepared) -> Cheap:
+def packet_estimate(prepared: Prepared) -> PacketEstimate:
     """Of an experiment that is prepared for the packet backend."""
     network = prepared.network
     every = prepared.system.traffic()
@@ -39,7 +39,7 @@ def cheap(prepared: Prepared) -> Cheap:
     overhead = float((times * rows[:, 4]).sum()) / total - 1 if total else 0.0
     pairs = np.unique(every[:, :3], axis=0)
     steps = routes(network.topology.relation, *pairs.T) if certain else np.zeros((0, 0), np.int64)
-    return Cheap(
+    return PacketEstimate(
         overhead=max(0.0, overhead),
         covered=alone.covered,
         certain=certain,

@@ -23,7 +23,7 @@ from pyxsim.settings import Experiment, resolved_toml
 from pyxsim.settings.load import Source
 from pyxsim.settings.points import Point, points
 from pyxsim.settings.types import listed
-from pyxsim.study.compare.alone import cheap
+from pyxsim.study.compare.alone import packet_estimate
 from pyxsim.study.compare.chains import chain_of
 
 WITHIN = 0.1
@@ -195,7 +195,7 @@ def _beforehand(plan: Plan, point: Point, compared: Compared) -> None:
         prepared = plan.prepared(point, PACKET)
     except (InputError, SimulationError):
         return  # there is no such machine
-    compared.cheap = cheap(prepared)
+    compared.estimate = packet_estimate(prepared)
 
 
 def _note(compared: Compared, prepared: Prepared, result: Result) -> None:
@@ -206,7 +206,7 @@ def _note(compared: Compared, prepared: Prepared, result: Result) -> None:
         packet = prepared.network.cut(prepared.experiment.network.packet)[1]
         compared.loops = {kind: (each.needed, each.slots) for kind, each in kind_streams(prepared.network, packet)}
         compared.chain = chain_of(prepared, result) if result.complete else None
-        compared.cheap = cheap(prepared)
+        compared.estimate = packet_estimate(prepared)
 
 
 def _reason(error: InputError) -> str:

@@ -146,7 +146,7 @@ def test_no_curve(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is no readable HDF5 file; allowed: a file that `pyxsim curve -o` has"):
         Curve.load(tmp_path / "text.h5")
     h5py.File(tmp_path / "other.h5", "w").close()
-    with pytest.raises(InputError, match="is no readable load-latency curve"):
+    with pytest.raises(InputError, match="not a readable load-latency curve"):
         Curve.load(tmp_path / "other.h5")
 
 

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from pyxsim.analysis.verdict import AWARE, NOT_SAFE, SAFE, UNAWARE, UNKNOWN, beforehand, by_waiting, measured, verdicts
 from pyxsim.errors import InputError
 from pyxsim.reports.text.comparison_tables import said
-from pyxsim.results.comparison import GAPS, KNOWN, PACKET, PACKETS, Cheap, Compared, Comparison, Entry
+from pyxsim.results.comparison import GAPS, KNOWN, PACKET, PACKETS, Compared, Comparison, Entry, PacketEstimate
 from pyxsim.results.comparison_file import save
 from pyxsim.runner.hooks import ProgressHooks
 from pyxsim.runner.lifecycle import run
 from pyxsim.settings import load_experiment
 from pyxsim.study.compare import Step, compare, plan_of
-from pyxsim.study.compare.alone import cheap, delays
+from pyxsim.study.compare.alone import delays, packet_estimate
 from tests.examples import part_of
 
 OTHERS = ("analytical", "analytical-congestion", "flow")
@@ -138,9 +138,9 @@ def test_what_packets_take_alone_is_known_beforehand(flow_control: str, size: st
         "message": [{"src": 0, "dst": 3, "size": size}],
     }
     point = compare(tables).points[0]
-    assert point.cheap is not None
+    assert point.estimate is not None
     packet, alone = point.cycles(PACKET) or 0, point.cycles(UNAWARE) or 0
-    assert (1 + point.cheap.overhead) * alone == pytest.approx(packet, rel=0.02)
+    assert (1 + point.estimate.overhead) * alone == pytest.approx(packet, rel=0.02)
 
 
 def test_messages_alone_take_what_theory_says() -> None:
@@ -149,7 +149,7 @@ def test_messages_alone_take_what_theory_says() -> None:
     prepared = plan.prepared(plan.points[0], PACKET)
     rows = np.array([[0, 1, 0, 4096, 1], [1, 0, 0, 64, 1]])
     assert delays(prepared, rows)[0] == 4096 // 64 + 20
-    told = cheap(prepared)
+    told = packet_estimate(prepared)
     assert told.certain
     assert told.covered == 1.0
     point = compare(plan).points[0]
@@ -255,7 +255,7 @@ def test_what_was_measured_counts() -> None:
     assert by_waiting(point, 0.1) is None, "nothing is known of what packets waited"
 
 
-GOOD = Cheap(overhead=0.01, covered=1.0, certain=False)
+GOOD = PacketEstimate(overhead=0.01, covered=1.0, certain=False)
 
 
 @pytest.mark.parametrize(
@@ -263,36 +263,41 @@ GOOD = Cheap(overhead=0.01, covered=1.0, certain=False)
     [
         ({"analytical": 100}, {"physical": 112}, NOT_SAFE, "links cannot carry"),
         ({"analytical": 100}, {"physical": 111}, UNKNOWN, "together tell more"),
-        ({"analytical": 100, "analytical-congestion": 120, "flow": 112}, {"cheap": GOOD}, NOT_SAFE, "every model"),
-        ({"analytical": 100, "analytical-congestion": 120, "flow": 111}, {"cheap": GOOD}, UNKNOWN, "21% apart"),
-        ({"analytical": 100, "analytical-congestion": 103, "flow": 102}, {"cheap": GOOD}, UNKNOWN, "choose their ways"),
+        ({"analytical": 100, "analytical-congestion": 120, "flow": 112}, {"estimate": GOOD}, NOT_SAFE, "every model"),
+        ({"analytical": 100, "analytical-congestion": 120, "flow": 111}, {"estimate": GOOD}, UNKNOWN, "21% apart"),
         (
             {"analytical": 100, "analytical-congestion": 103, "flow": 102},
-            {"cheap": replace(GOOD, certain=True)},
+            {"estimate": GOOD},
+            UNKNOWN,
+            "choose their ways",
+        ),
+        (
+            {"analytical": 100, "analytical-congestion": 103, "flow": 102},
+            {"estimate": replace(GOOD, certain=True)},
             SAFE,
             "4.0% apart",
         ),
         (
             {"analytical": 100, "analytical-congestion": 103, "flow": 102},
-            {"cheap": replace(GOOD, certain=True, overhead=0.03)},
+            {"estimate": replace(GOOD, certain=True, overhead=0.03)},
             UNKNOWN,
             "6% apart",
         ),
         (
             {"analytical": 100, "analytical-congestion": 103, "flow": 102},
-            {"cheap": replace(GOOD, certain=True, covered=0.5)},
+            {"estimate": replace(GOOD, certain=True, covered=0.5)},
             UNKNOWN,
             "buffers and VCs keep links busy 50% of the time",
         ),
         (
             {"analytical": 100, "analytical-congestion": 103, "flow": 102},
-            {"cheap": replace(GOOD, certain=True, own=False)},
+            {"estimate": replace(GOOD, certain=True, own=False)},
             UNKNOWN,
             "NPUs send over lanes that are not one for each link",
         ),
         (
             {"analytical": 100, "analytical-congestion": 103, "flow": 102},
-            {"cheap": replace(GOOD, certain=True, lanes=11200)},
+            {"estimate": replace(GOOD, certain=True, lanes=11200)},
             NOT_SAFE,
             "the lanes of an NPU cannot carry its bytes",
         ),
@@ -308,7 +313,7 @@ def test_what_is_known_beforehand(times: dict[str, int], changes: dict[str, Any]
 def test_waiting_on_the_way_is_a_doubt_where_messages_can_meet() -> None:
     times = {"analytical": 8000, "analytical-congestion": 10_000, "flow": 10_000}
     for meet, says in ((False, SAFE), (True, UNKNOWN)):
-        point = of(times, physical=0, cheap=replace(GOOD, certain=True, meet=meet))
+        point = of(times, physical=0, estimate=replace(GOOD, certain=True, meet=meet))
         assert beforehand(point, "flow", 0.1).says == says
         assert beforehand(point, "flow", 0.25).says == SAFE
 
@@ -327,9 +332,9 @@ def test_waiting_on_the_way_is_a_doubt_where_messages_can_meet() -> None:
 )
 def test_where_messages_meet(network: dict[str, Any], work: dict[str, Any], meet: bool) -> None:
     point = _told(network, collective={**work, "size": "4 KiB"})
-    assert point.cheap is not None
-    assert point.cheap.certain
-    assert point.cheap.meet is meet
+    assert point.estimate is not None
+    assert point.estimate.certain
+    assert point.estimate.meet is meet
 
 
 def _told(network: dict[str, Any], **work: Any) -> Compared:
