@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pyxsim.analysis.demand import Load, Loads, collective_loads, message_load, together, traffic_loads
 from pyxsim.arrays import AnyIntArray, IntArray, unique_by_identity
 from pyxsim.collective.bounds import rounds
-from pyxsim.network.link_paths import wires_of
+from pyxsim.network.link_paths import link_rates_of
 from pyxsim.network.protocol import Backend, DelayTerms
 from pyxsim.results.phases import differing
 from pyxsim.system import SystemLayer
@@ -117,7 +117,7 @@ class Times:
 
     @cached_property
     def _wires(self) -> tuple[list[Fraction], list[Fraction]]:
-        return wires_of(self.topology, self.network.settings)
+        return link_rates_of(self.topology, self.network.settings)
 
     @property
     def _apart(self) -> bool:
@@ -246,21 +246,19 @@ class OfPackets(OfLinks):
 
     def _flight(self, kind: int) -> int:
         """Lanes, routers and the shortest way there can be, from NPU to NPU, or through a switch."""
-        machine = self.network.machine
+        config = self.network.config
         links, hops = self._way(kind)
-        wire = (
-            machine.link_wires[links[np.argmin(_flights(links, self.network))]] if len(links) else machine.wires[kind]
-        )
+        wire = config.link_params[links[np.argmin(_flights(links, self.network))]] if len(links) else config.wires[kind]
         lanes = sum(int(_flights(_lanes(self.network, incoming=which), self.network).min()) for which in (False, True))
         # RC and VA in the first router; a flit behind a head does not pay them in the others.
-        return int(lanes + machine.head_wait + wire.delay + (hops - 1) * (ceil(wire.s) + wire.delay + wire.traversal))
+        return int(lanes + config.head_wait + wire.delay + (hops - 1) * (ceil(wire.s) + wire.delay + wire.traversal))
 
     def _through_lanes(self, load: Load) -> Fraction:
         """A load out of the injection lanes and into the ejection lanes."""
         into, out = (_lanes(self.network, incoming=which) for which in (False, True))
         busy = load.total / min(_capacity(into, self.network), _capacity(out, self.network))
         # The last flit to leave still flies into a router, and out of it.
-        return busy + int(self.network.machine.links.delay[into].min()) + int(_flights(out, self.network).min())
+        return busy + int(self.network.config.links.delay[into].min()) + int(_flights(out, self.network).min())
 
 
 class Unbounded(Times):
@@ -408,7 +406,7 @@ def _by_router(values: IntArray, home: NDArray[np.integer[Any]], routers: int) -
 
 def _capacity(links: AnyIntArray, network: Any) -> Fraction:
     """Bytes per cycle that some links or lanes carry together."""
-    every = network.machine.links
+    every = network.config.links
     speeds, counts = np.unique(np.stack([every.s_den[links], every.s_num[links]]), axis=1, return_counts=True)
     flits = (Fraction(den, num) * count for den, num, count in zip(*speeds.tolist(), counts.tolist(), strict=True))
     return int(network.settings.flit) * sum(flits, Fraction(0))
@@ -416,13 +414,13 @@ def _capacity(links: AnyIntArray, network: Any) -> Fraction:
 
 def _flights(links: AnyIntArray, network: Any) -> AnyIntArray:
     """Cycles of a flit on each of some links or lanes."""
-    every = network.machine.links
+    every = network.config.links
     flights: AnyIntArray = -(-every.s_num[links] // every.s_den[links]) + every.delay[links]
     return flights
 
 
 def _lanes(network: Any, *, incoming: bool) -> AnyIntArray:
     """The numbers of all ejection lanes (`incoming`), or of all injection lanes."""
-    links = network.machine.links
+    links = network.config.links
     first = links.network + (links.injection if incoming else 0)
     return np.arange(first, first + (links.ejection if incoming else links.injection))

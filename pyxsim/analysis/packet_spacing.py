@@ -77,8 +77,8 @@ class Stream:
 
 def stream(network: Backend, link: int, flits: int) -> Stream:
     """Of packets of so many flits over a link, or lane, in the numbers of the engine."""
-    machine = network.machine
-    links, options, stages = machine.links, machine.options, machine.stages
+    config = network.config
+    links, options, stages = config.links, config.options, config.stages
     injects = links.network <= link < links.network + links.injection
     ejects = link >= links.network + links.injection
     pace = Fraction(int(links.s_num[link]), int(links.s_den[link]))
@@ -117,7 +117,7 @@ def stream(network: Backend, link: int, flits: int) -> Stream:
 
 def _vcs(network: Backend, link: int) -> int:
     """The VCs of a class that messages of the first virtual network have."""
-    links, fixed = network.machine.links, any(network.topology.relation.fixed_vcs)
+    links, fixed = network.config.links, any(network.topology.relation.fixed_vcs)
     first, classes = int(links.ranges[link]), int(links.classes[link])
     counts = (links.high - links.low)[first : first + classes]
     return max(1, int(counts.max() if fixed and link < links.network else counts.min()))
@@ -132,13 +132,13 @@ def kind_streams(network: Backend, flits: int) -> Iterator[tuple[int, Stream]]:
 
 def lane_stream(network: Backend, flits: int) -> Stream | None:
     """That on the slowest injection lane."""
-    links = network.machine.links
+    links = network.config.links
     return _slowest(network, np.arange(links.network, links.network + links.injection), flits)
 
 
 def _slowest(network: Backend, some: IntArray, flits: int) -> Stream | None:
     """Of some links the stream with the least share; links that are alike are looked at once."""
-    links = network.machine.links
+    links = network.config.links
     what = (links.s_num, links.s_den, links.delay, links.credit_delay, links.depth, links.ranges, links.classes)
     rows = np.array([values[some] for values in what], np.int64)
     alike = some[np.unique(rows, axis=1, return_index=True)[1]]

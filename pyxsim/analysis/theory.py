@@ -10,7 +10,7 @@ import numpy as np
 
 from pyxsim.arrays import FloatArray
 from pyxsim.core.options import STORE_AND_FORWARD
-from pyxsim.network.engine_config import Machine
+from pyxsim.network.engine_config import EngineConfig
 from pyxsim.routing.loads import expected_loads, oblivious
 from pyxsim.settings.traffic import TrafficClass
 from pyxsim.topology import Topology
@@ -33,25 +33,25 @@ class Theory:
 
 
 def zero_load(
-    topology: Topology, machine: Machine, classes: Sequence[TrafficClass], patterns: Sequence[Pattern]
+    topology: Topology, config: EngineConfig, classes: Sequence[TrafficClass], patterns: Sequence[Pattern]
 ) -> Theory:
     """Exact for all packets, up to 256 NPUs; beyond that of a sample of pairs. Where packets choose a way by what is in
     use, it is the one that they take in an empty network."""
-    wire = np.ceil(_cycles_per_flit(machine)) + np.asarray(machine.links.delay)
-    network = machine.links.network
+    wire = np.ceil(_cycles_per_flit(config)) + np.asarray(config.links.delay)
+    network = config.links.network
     small = topology.npus <= EXACT
     over, hops = (_all_pairs if small else _some_pairs)(topology, classes, patterns, wire[:network])
-    lanes = network + machine.links.injection
+    lanes = network + config.links.injection
     ends = float(wire[network:lanes].mean()) + float(wire[lanes:].mean())
     total, rate = sum(each.load or 0.0 for each in classes), _packets(classes)
-    slowest = float(_cycles_per_flit(machine).max())
-    times = hops + 2 if machine.options.flow == STORE_AND_FORWARD else 1
+    slowest = float(_cycles_per_flit(config).max())
+    times = hops + 2 if config.options.flow == STORE_AND_FORWARD else 1
     body = (total / rate - 1) * slowest * times
-    return Theory(over + ends + (hops + 1) * machine.head_wait + body, hops + 1)
+    return Theory(over + ends + (hops + 1) * config.head_wait + body, hops + 1)
 
 
 def bound(
-    topology: Topology, machine: Machine, classes: Sequence[TrafficClass], patterns: Sequence[Pattern]
+    topology: Topology, config: EngineConfig, classes: Sequence[TrafficClass], patterns: Sequence[Pattern]
 ) -> float | None:
     """Flits per node and cycle that links and lanes can carry at most: what the routes put on each link; where they
     depend on what is in use, what no routing can avoid. None where nothing bounds the load, or nobody knows: of more
@@ -60,20 +60,20 @@ def bound(
     even = all(pattern.uniform for pattern in patterns) and oblivious(topology.relation)
     if large and not even:
         return None
-    rates = 1 / _cycles_per_flit(machine)
-    network, lanes = machine.links.network, machine.links.network + machine.links.injection
+    rates = 1 / _cycles_per_flit(config)
+    network, lanes = config.links.network, config.links.network + config.links.injection
     found = throughput(
         topology,
         None if large else _matrix(classes, patterns, topology.npus),
         rates=rates[:network],
-        injection=np.bincount(machine.inject.npu, rates[network:lanes], topology.npus),
-        ejection=np.bincount(machine.eject.npu, rates[lanes:], topology.npus),
+        injection=np.bincount(config.inject.npu, rates[network:lanes], topology.npus),
+        ejection=np.bincount(config.eject.npu, rates[lanes:], topology.npus),
     )
     return float(found) if math.isfinite(found) else None
 
 
-def _cycles_per_flit(machine: Machine) -> FloatArray:
-    found: FloatArray = np.asarray(machine.links.s_num) / np.asarray(machine.links.s_den)
+def _cycles_per_flit(config: EngineConfig) -> FloatArray:
+    found: FloatArray = np.asarray(config.links.s_num) / np.asarray(config.links.s_den)
     return found
 
 

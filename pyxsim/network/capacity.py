@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pyxsim.network.link_paths import widest, wires_of
+from pyxsim.network.link_paths import link_rates_of, widest
 from pyxsim.settings import Network
 from pyxsim.topology.cuts import bisection
 from pyxsim.topology.topology import Topology
@@ -29,7 +29,7 @@ class Capacity:
 
 def capacity_of(topology: Topology, network: Network) -> Capacity:
     """Counted from the links of a network. Raises InputError for a link whose own bandwidth is none."""
-    rates = wires_of(topology, network)[0]
+    rates = link_rates_of(topology, network)[0]
     width = np.array([int(rate * network.clock) for rate in rates], np.int64)
     routers, shared = np.unique(topology.home, return_counts=True)
     if (shared > 1).any():

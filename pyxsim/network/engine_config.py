@@ -14,7 +14,7 @@ from pyxsim.core import options as core
 from pyxsim.core.options import Links, RouterOptions, Routes
 from pyxsim.errors import InputError
 from pyxsim.network.lanes import Lanes, make_lanes
-from pyxsim.network.link_params import Keys, Wire, Wiring
+from pyxsim.network.link_params import Keys, LinkParams, LinkParamsFactory
 from pyxsim.routing.relation import EACH, Relation, vc_ranges
 from pyxsim.settings import Network, Stages, per_dimension
 from pyxsim.topology.topology import Topology
@@ -46,10 +46,10 @@ class MessageClass(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Machine:
+class EngineConfig:
     """The engine's input, and what is needed to speak to it.
 
-    `wires`: of each kind of links, as far as no link has words of its own; `link_wires`: of each link; `inject`,
+    `wires`: of each kind of links, as far as no link has words of its own; `link_params`: of each link; `inject`,
     `eject`: the lanes of NPUs.
     """
 
@@ -57,8 +57,8 @@ class Machine:
     routes: Routes
     options: RouterOptions
     stages: Stages
-    wires: Sequence[Wire]
-    link_wires: Sequence[Wire]
+    wires: Sequence[LinkParams]
+    link_params: Sequence[LinkParams]
     inject: Lanes
     eject: Lanes
     warnings: list[str]
@@ -70,7 +70,7 @@ class Machine:
         return ticks if self.options.speedup == 1 else (ticks + self.stages.st) // self.options.speedup
 
 
-def build_machine(
+def build_engine_config(
     topology: Topology,
     network: Network,
     *,
@@ -78,7 +78,7 @@ def build_machine(
     open_traffic: bool = False,
     packet: int | None = None,
     seed: int = 0,
-) -> Machine:
+) -> EngineConfig:
     """Resolve everything that the settings leave open. Raises InputError.
 
     `classes`: of the messages that will be sent. `open_traffic`: an NPU has one lane, where nothing else is asked for.
@@ -86,14 +86,14 @@ def build_machine(
     """
     router, relation = network.router, topology.relation
     _check_routing(relation, network)
-    wiring = Wiring(network)
-    wires, link_wires = _link_wires(topology, network, wiring)
+    wiring = LinkParamsFactory(network)
+    wires, link_params = _links_of(topology, network, wiring)
     numbered = _numbered(topology, network, open_traffic)
     into, out = (
-        make_lanes(topology, network, wires, link_wires, numbered, wiring, incoming=incoming)
+        make_lanes(topology, network, wires, link_params, numbered, wiring, incoming=incoming)
         for incoming in (False, True)
     )
-    of_links, which = unique_by_identity(link_wires)
+    of_links, which = unique_by_identity(link_params)
     kinds = [*of_links, *into.wires, *out.wires]
     # Every link's and lane's kind, in the numbers of the engine.
     kind = np.concatenate([which, len(of_links) + into.wire, len(of_links) + len(into.wires) + out.wire])
@@ -129,13 +129,13 @@ def build_machine(
         low=low,
         high=high,
     )
-    return Machine(
+    return EngineConfig(
         links=links,
         routes=_routes(relation),
         options=_options(network, wiring.stages, classes, seed),
         stages=wiring.stages,
         wires=wires,
-        link_wires=link_wires,
+        link_params=link_params,
         inject=into,
         eject=out,
         warnings=wiring.warnings,
@@ -156,14 +156,16 @@ def _check_routing(relation: Relation, network: Network) -> None:
         raise InputError("packets cannot keep their order with an adaptive routing", key="network.router.ordered")
 
 
-def _link_wires(topology: Topology, network: Network, wiring: Wiring) -> tuple[list[Wire], list[Wire]]:
+def _links_of(
+    topology: Topology, network: Network, wiring: LinkParamsFactory
+) -> tuple[list[LinkParams], list[LinkParams]]:
     """The wires of each kind of links, and of each link."""
     router, kinds = network.router, len(topology.link_kinds)
     bandwidths = network.bandwidths(kinds)
     latencies = [to_cycles(latency, network.clock)[0] for latency in network.latencies(kinds)]
     credits: tuple[int | None, ...] = per_dimension(router.serdes_credit, kinds)
     wires = [wiring.wire(*each[:2], serdes_credit=each[2]) for each in zip(bandwidths, latencies, credits, strict=True)]
-    memo: dict[object, Wire] = {(kind, 1, None, None): wire for kind, wire in enumerate(wires)}
+    memo: dict[object, LinkParams] = {(kind, 1, None, None): wire for kind, wire in enumerate(wires)}
     nothing = (None,) * topology.links
     rows = zip(
         topology.link_dim.tolist(),

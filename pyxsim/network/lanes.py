@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pyxsim.arrays import AnyIntArray, BoolArray, IntArray, unique_by_identity
 from pyxsim.errors import InputError
-from pyxsim.network.link_params import LANE, Wire, Wiring
+from pyxsim.network.link_params import LANE, LinkParams, LinkParamsFactory
 from pyxsim.network.link_paths import ends_of_routes
 from pyxsim.settings import Network
 from pyxsim.topology.topology import Topology
@@ -35,7 +35,7 @@ class Lanes:
     start: IntArray
     key: IntArray
     place: IntArray
-    wires: Sequence[Wire]
+    wires: Sequence[LinkParams]
     wire: IntArray
 
     def __len__(self) -> int:
@@ -79,16 +79,16 @@ class Lanes:
 def make_lanes(
     topology: Topology,
     network: Network,
-    wires: Sequence[Wire],
-    link_wires: Sequence[Wire],
+    wires: Sequence[LinkParams],
+    link_params: Sequence[LinkParams],
     numbered: BoolArray,
-    wiring: Wiring,
+    wiring: LinkParamsFactory,
     *,
     incoming: bool,
 ) -> Lanes:
     """The injection lanes (or, `incoming`, the ejection lanes) of all NPUs. Raises InputError.
 
-    `wires`: of each kind of links; `link_wires`: of each link; `numbered`: NPUs with a plain number of lanes.
+    `wires`: of each kind of links; `link_params`: of each link; `numbered`: NPUs with a plain number of lanes.
     """
     home, ends = topology.home, topology.link_dst if incoming else topology.link_src
     count = network.lanes if isinstance(network.lanes, int) else 1
@@ -112,7 +112,7 @@ def make_lanes(
     number = np.arange(start[-1]) - start[npu]
     place[np.isin(ends, home[plain])] = 0
     # A lane is as wide as the widest of the links that it serves.
-    kinds, which = unique_by_identity(link_wires)
+    kinds, which = unique_by_identity(link_params)
     speeds = sorted({wire.s for wire in (*kinds, *wires)}) or [Fraction(1)]
     rank = np.array([speeds.index(wire.s) for wire in kinds], np.int64)[which][link]
     most = min((speeds.index(wire.s) for wire in wires), default=0)

@@ -15,7 +15,7 @@ MAX_SLOTS = 2**31 - 1
 MAX_DENOMINATOR = 2**22  # times on a link are counted in 1/denominator cycles, in 64 bits: enough for 2^40 cycles
 
 
-class Wire(NamedTuple):
+class LinkParams(NamedTuple):
     """What all links of one kind have in common: flit time `s` (cycles), latency and credit latency (cycles)."""
 
     s: Fraction
@@ -40,7 +40,7 @@ class Keys(NamedTuple):
 LINK, LANE = (Keys(f"network.{lane}bandwidth", f"network.{lane}latency") for lane in ("", "lane_"))
 
 
-class Wiring:
+class LinkParamsFactory:
     """Makes wires. `warnings`: lines for the user, each once."""
 
     def __init__(self, network: Network) -> None:
@@ -58,7 +58,7 @@ class Wiring:
         serdes_credit: int | None = None,
         keys: Keys = LINK,
         quiet: bool = False,
-    ) -> Wire:
+    ) -> LinkParams:
         """A link of some bytes per second and cycles between two routers, or a lane. Raises InputError."""
         router, stages = self.network.router, self.stages
         s = self.network.cycles_per_flit(bandwidth)
@@ -80,7 +80,7 @@ class Wiring:
                 delay += stages.st
         if into_router:
             delay += stages.bw + stages.sa - 1
-        wire = Wire(s, latency, delay, 1 + latency + credit, traversal)
+        wire = LinkParams(s, latency, delay, 1 + latency + credit, traversal)
         self._check_range(wire, keys)
         return wire
 
@@ -93,7 +93,7 @@ class Wiring:
         if text not in self.warnings:
             self.warnings.append(text)
 
-    def _check_range(self, wire: Wire, keys: Keys) -> None:
+    def _check_range(self, wire: LinkParams, keys: Keys) -> None:
         """What the engine can count. Raises InputError."""
         if wire.s.denominator > MAX_DENOMINATOR:
             raise InputError(
@@ -110,7 +110,7 @@ class Wiring:
                 allowed=f"at most {LONGEST_DELAY} cycles of the clock",
             )
 
-    def depth(self, wire: Wire, packet: int) -> int:
+    def depth(self, wire: LinkParams, packet: int) -> int:
         """Flits per VC, for packets of up to `packet` flits. Raises InputError.
 
         "auto": one VC alone keeps its link busy, also across the RC and VA of a head. Where a head waits for room for

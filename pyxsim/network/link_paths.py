@@ -23,7 +23,7 @@ def in_cycles(duration: Duration, clock: Fraction) -> Fraction:
     return to_seconds(duration, clock) * clock
 
 
-def wires_of(topology: Topology, network: Network) -> tuple[list[Fraction], list[Fraction]]:
+def link_rates_of(topology: Topology, network: Network) -> tuple[list[Fraction], list[Fraction]]:
     """Bytes per cycle and latency (cycles) of every link. Raises InputError."""
     kinds = len(topology.link_kinds)
     of_kind = network.bandwidths(kinds), network.latencies(kinds)
@@ -125,7 +125,7 @@ def _one_of(
     return found, turn // np.maximum(count, 1)
 
 
-class Ways:
+class LinkPaths:
     """The links of a topology, and behind them, where NPUs share a router, a lane out and a lane in of every NPU.
 
     `rates`, `latencies`: of links, lanes out, lanes in. A lane is as wide as the widest link that it serves, and has no
@@ -134,7 +134,7 @@ class Ways:
 
     def __init__(self, topology: Topology, network: Network) -> None:
         self.links, self._npus, self._relation = topology.links, topology.npus, topology.relation
-        self.rates, self.latencies = wires_of(topology, network)
+        self.rates, self.latencies = link_rates_of(topology, network)
         self.widest = widest(topology, network, self.rates)
         self._shares = np.bincount(topology.home)[topology.home] > 1
         if self._shares.any():

@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike
 
 from pyxsim.arrays import Int32Array, IntArray, unique_by_identity
 from pyxsim.errors import InputError
-from pyxsim.network.engine_config import Machine, MessageClass
-from pyxsim.network.link_params import MAX_DENOMINATOR, Wire
-from pyxsim.network.link_paths import wires_of
+from pyxsim.network.engine_config import EngineConfig, MessageClass
+from pyxsim.network.link_params import MAX_DENOMINATOR, LinkParams
+from pyxsim.network.link_paths import link_rates_of
 from pyxsim.network.windows import Windows
 from pyxsim.settings import Experiment, Network
 from pyxsim.topology.topology import Topology
@@ -33,7 +33,7 @@ class Capabilities:
     Attributes
     ----------
     packets
-        Messages are packets in routers with buffers: routes need a deadlock proof, and `Backend.machine` is set.
+        Messages are packets in routers with buffers: routes need a deadlock proof, and `Backend.config` is set.
     congestion
         Messages that share a link slow each other down.
     open_traffic
@@ -114,7 +114,7 @@ class Backend(ABC):
 
     Attributes
     ----------
-    machine
+    config
         Links, lanes and routers; set where `capabilities.packets` is true.
     pause
         Called where a checkpoint can be written: all arrivals are reported, and the whole state is in objects. A copy
@@ -124,7 +124,7 @@ class Backend(ABC):
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities()
-    machine: Machine
+    config: EngineConfig
     tick: Callable[[], None] = staticmethod(_nothing)
     pause: Callable[[], None] = staticmethod(_nothing)
 
@@ -229,10 +229,10 @@ class Backend(ABC):
     @property
     def link_rates(self) -> tuple[Sequence[Fraction], Sequence[Fraction]]:
         """Bandwidth (bytes per cycle) and latency (cycles) of each link, exact."""
-        return wires_of(self.topology, self.settings)
+        return link_rates_of(self.topology, self.settings)
 
     @property
-    def link_params(self) -> Sequence[Wire]:
+    def link_params(self) -> Sequence[LinkParams]:
         """Flit time and latency of each link, for statistics.
 
         A flit time with too large a denominator is approximated, and never 0.
@@ -242,7 +242,7 @@ class Backend(ABC):
         waits, wait_of = unique_by_identity(latencies)
         least = Fraction(1, MAX_DENOMINATOR)
         times = [max((self.settings.flit / width).limit_denominator(MAX_DENOMINATOR), least) for width in widths]
-        wires = [[Wire(time, ceil(wait), 0, 0) for wait in waits] for time in times]
+        wires = [[LinkParams(time, ceil(wait), 0, 0) for wait in waits] for time in times]
         return [wires[width][wait] for width, wait in zip(width_of.tolist(), wait_of.tolist(), strict=True)]
 
     def injection_bandwidths(self) -> list[Fraction]:

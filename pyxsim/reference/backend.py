@@ -76,9 +76,9 @@ class ReferenceNetwork(PacketNetwork):
         return cls(topology, experiment.network, window=window, seed=seed, skip=False, threads=1)
 
     def _make_engine(self, **options: Any) -> Engine:
-        machine = self.machine
+        config = self.config
         engine = SteppedEngine(
-            self.topology.routers, machine.links, machine.routes, machine.options, every=0, record=False
+            self.topology.routers, config.links, config.routes, config.options, every=0, record=False
         )
         return cast(Engine, engine)
 

@@ -60,7 +60,7 @@ def test_a_long_message_takes_what_is_told(name: str, hops: int) -> None:
         network = network_of(router, latency, flits)
         network.send(0, hops, packets * 256 * flits, at=0)
         ends.append(int(network.advance(None)[1][-1]))
-    links, lanes = network.machine.links, (network.machine.inject[0], network.machine.eject[hops])
+    links, lanes = network.config.links, (network.config.inject[0], network.config.eject[hops])
     inject, eject = (next(iter(each.values())) for each in lanes)
     way = [links.network + inject, *(link for link, _ in network.topology.relation.route(0, hops, 0))]
     told = max(stream(network, link, flits).cycles for link in [*way, links.network + links.injection + eject])

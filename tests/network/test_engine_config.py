@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from pyxsim.core import options as core
 from pyxsim.core.options import RouterOptions
 from pyxsim.errors import InputError
-from pyxsim.network.engine_config import Machine, MessageClass, build_machine
-from pyxsim.network.link_params import Wire
+from pyxsim.network.engine_config import EngineConfig, MessageClass, build_engine_config
+from pyxsim.network.link_params import LinkParams
 from tests.network.machines import cycles, drain, machine_of, packet_network, rate
 
 
-def machine(*args: Any, **kwargs: Any) -> Machine:
-    return build_machine(*machine_of(*args, **kwargs))
+def config(*args: Any, **kwargs: Any) -> EngineConfig:
+    return build_engine_config(*machine_of(*args, **kwargs))
 
 
-def per_kind(m: Machine, values: Any) -> tuple[list[Any], list[Any], list[Any]]:
+def per_kind(m: EngineConfig, values: Any) -> tuple[list[Any], list[Any], list[Any]]:
     """Values of network links, injection lanes, ejection lanes."""
     a, b = m.links.network, m.links.network + m.links.injection
     return values[:a].tolist(), values[a:b].tolist(), values[b:].tolist()
@@ -45,7 +45,7 @@ def per_kind(m: Machine, values: Any) -> tuple[list[Any], list[Any], list[Any]]:
     ],
 )
 def test_delays(router: dict[str, Any], delays: tuple[int, ...], credits: tuple[int, ...]) -> None:
-    m = machine("ring", [3], latency=10, lane_latency=cycles(3), router=router)
+    m = config("ring", [3], latency=10, lane_latency=cycles(3), router=router)
     assert tuple(set(kind) for kind in per_kind(m, m.links.delay)) == tuple({d} for d in delays)
     assert tuple(set(kind) for kind in per_kind(m, m.links.credit_delay)) == tuple({c} for c in credits)
 
@@ -56,15 +56,15 @@ def test_delays(router: dict[str, Any], delays: tuple[int, ...], credits: tuple[
 )
 def test_serdes_where_a_flit_takes_longer_than_a_cycle(extra: dict[str, Any], credit: int) -> None:
     """docs/router.md: serdes per hop; credits come serdes + ceil(s) - 1 later, or as serdes_credit says."""
-    m = machine("mesh", [2], s=Fraction(5, 2), latency=10, router={"serdes": 4, **extra})
-    assert m.wires[0] == Wire(Fraction(5, 2), 10, 10 + 1 + 4, credit)
+    m = config("mesh", [2], s=Fraction(5, 2), latency=10, router={"serdes": 4, **extra})
+    assert m.wires[0] == LinkParams(Fraction(5, 2), 10, 10 + 1 + 4, credit)
     # Launched in cycle 0 the flit arrives in 3 + 15; its credit is used `credit` cycles after it left.
     assert m.wires[0].loop == 3 + 15 + credit
 
 
 def test_each_dimension_has_its_own_links() -> None:
-    m = machine("torus", [2, 3], s=[1, Fraction(7, 3)], latency=[5, 9], router={"serdes_credit": [1, 2]})
-    assert m.wires == [Wire(Fraction(1), 5, 6, 6), Wire(Fraction(7, 3), 9, 10, 12)]
+    m = config("torus", [2, 3], s=[1, Fraction(7, 3)], latency=[5, 9], router={"serdes_credit": [1, 2]})
+    assert m.wires == [LinkParams(Fraction(1), 5, 6, 6), LinkParams(Fraction(7, 3), 9, 10, 12)]
     network = slice(0, m.links.network)
     assert [m.links.s_num[0], m.links.s_den[0]] == [1, 1]
     assert set(m.links.s_num[network].tolist()) == {1, 7}
@@ -80,7 +80,7 @@ def test_a_dimension_of_the_dims_counts_before_the_network() -> None:
     network = machine_of(s=2, latency=3, dims=[{"block": d["block"], "npus": d["npus"]} for d in dims])[0]
     settings = machine_of(s=2, latency=3, dims=[{"block": d["block"], "npus": d["npus"]} for d in dims])[1]
     own = settings.model_validate(settings.model_dump(exclude={"dims"}) | {"dims": dims})
-    assert [(int(w.s), w.latency) for w in build_machine(network, own).wires] == [(4, 8), (2, 3)]
+    assert [(int(w.s), w.latency) for w in build_engine_config(network, own).wires] == [(4, 8), (2, 3)]
 
 
 # -- buffers -----------------------------------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ def test_a_dimension_of_the_dims_counts_before_the_network() -> None:
 )
 def test_automatic_buffers(s: Fraction, latency: int, router: dict[str, Any], serdes: int) -> None:
     """Enough for the credit loop of every link at full rate, and not more than two flits too many."""
-    m = machine("ring", [3], s=s, latency=latency, router=router | {"serdes": serdes})
+    m = config("ring", [3], s=s, latency=latency, router=router | {"serdes": serdes})
     num, den = m.links.s_num.astype(object), m.links.s_den.astype(object)
     whole = -(-num // den)
     loop = whole + m.links.delay + m.links.credit_delay
@@ -105,7 +105,7 @@ def test_automatic_buffers(s: Fraction, latency: int, router: dict[str, Any], se
 
 
 def test_given_buffers_are_taken_as_they_are() -> None:
-    m = machine("ring", [3], latency=500, router={"buffer": 7})
+    m = config("ring", [3], latency=500, router={"buffer": 7})
     assert set(m.links.depth.tolist()) == {7}
 
 
@@ -114,7 +114,7 @@ def test_given_buffers_are_taken_as_they_are() -> None:
 
 def test_a_lane_for_every_link() -> None:
     topology, settings = machine_of("torus", [3, 4], s=[1, 3])
-    m = build_machine(topology, settings)
+    m = build_engine_config(topology, settings)
     assert m.links.injection == m.links.ejection == topology.links == 48
     for npu in range(12):
         out = np.flatnonzero(topology.link_src == npu).tolist()
@@ -131,7 +131,7 @@ def test_a_lane_for_every_link() -> None:
 
 
 def test_a_lane_for_every_dimension() -> None:
-    m = machine("torus", [3, 4], s=[1, 3], lanes="per-dimension")
+    m = config("torus", [3, 4], s=[1, 3], lanes="per-dimension")
     assert all(list(lanes) == [0, 1] for lanes in [*m.inject, *m.eject])
     _, into, out = per_kind(m, m.links.s_num)
     assert into == out == [1, 3] * 12
@@ -139,14 +139,14 @@ def test_a_lane_for_every_dimension() -> None:
 
 @pytest.mark.parametrize("lanes", [1, 3])
 def test_a_number_of_lanes(lanes: int) -> None:
-    m = machine("torus", [3, 4], s=[2, 3], lanes=lanes)
+    m = config("torus", [3, 4], s=[2, 3], lanes=lanes)
     assert all(list(each) == list(range(lanes)) for each in [*m.inject, *m.eject])
     _, into, out = per_kind(m, m.links.s_num)
     assert into == out == [2] * 12 * lanes  # the widest of the links that it serves
 
 
 def test_a_lane_of_its_own_width() -> None:
-    m = machine("torus", [3, 4], s=[2, 3], lanes=1, lane_bandwidth=rate(Fraction(9, 4)))
+    m = config("torus", [3, 4], s=[2, 3], lanes=1, lane_bandwidth=rate(Fraction(9, 4)))
     network, into, out = per_kind(m, m.links.s_num)
     assert set(into) == set(out) == {9}
     assert set(network) == {2, 3}
@@ -155,21 +155,21 @@ def test_a_lane_of_its_own_width() -> None:
 
 def test_garnet_has_a_lane_for_every_plane() -> None:
     topology, settings = machine_of("garnet-torus", [2, 2, 1], lanes=7)
-    m = build_machine(topology, settings)
+    m = build_engine_config(topology, settings)
     assert topology.planes == 5
     assert all(list(each) == [0, 1, 2, 3, 4] for each in [*m.inject, *m.eject])
 
 
 def test_a_message_takes_the_lanes_of_its_first_and_last_link() -> None:
     network = packet_network("torus", [4, 4], trace=True)
-    topology, links = network.topology, network.machine.links
+    topology, links = network.topology, network.config.links
     network.send(0, 1 + 3 * 4, 1, at=0)  # + in dimension 0, then - in dimension 1
     drain(network)
     inject, first, last, eject = network.engine.trace()[:, 1].tolist()
     assert topology.link_name[first] == "d0+:(0,0)->(1,0)"
     assert topology.link_name[last] == "d1-:(1,0)->(1,3)"
-    assert inject - links.network == network.machine.inject[0][first]
-    assert eject - links.network - links.injection == network.machine.eject[13][last]
+    assert inject - links.network == network.config.inject[0][first]
+    assert eject - links.network - links.injection == network.config.eject[13][last]
 
 
 def test_numbered_lanes_take_turns() -> None:
@@ -178,9 +178,9 @@ def test_numbered_lanes_take_turns() -> None:
         network.send(0, 1, 1, at=0)
     drain(network)
     trace = network.engine.trace()
-    links = network.machine.links
+    links = network.config.links
     opened = {int(row[3]): int(row[1]) - links.network for row in trace if row[1] >= links.network and row[0] < 3}
-    lanes = list(network.machine.inject[0].values())
+    lanes = list(network.config.inject[0].values())
     assert opened == {0: lanes[0], 1: lanes[1], 2: lanes[2], 3: lanes[0]}
 
 
@@ -200,7 +200,7 @@ def test_one_lane_serves_all_links_one_after_the_other() -> None:
 
 
 def test_a_link_carries_a_flit_per_cycle_at_most() -> None:
-    m = machine("torus", [2, 2], s=[Fraction(1, 2), Fraction(1, 3)])
+    m = config("torus", [2, 2], s=[Fraction(1, 2), Fraction(1, 3)])
     assert [w.s for w in m.wires] == [1, 1]
     assert m.warnings == [
         "network.bandwidth: 2 GB/s is more than a flit per cycle; simulated as 1 GB/s "
@@ -208,15 +208,15 @@ def test_a_link_carries_a_flit_per_cycle_at_most() -> None:
         "network.bandwidth: 3 GB/s is more than a flit per cycle; simulated as 1 GB/s "
         "(a larger flit or a faster clock carries more)",
     ]
-    assert machine("torus", [2, 2], s=[1, 2]).warnings == []
+    assert config("torus", [2, 2], s=[1, 2]).warnings == []
 
 
 def test_the_same_bandwidth_is_told_once() -> None:
-    assert len(machine("torus", [2, 2], s=Fraction(1, 2)).warnings) == 1
+    assert len(config("torus", [2, 2], s=Fraction(1, 2)).warnings) == 1
 
 
 def test_so_does_a_lane() -> None:
-    m = machine("ring", [3], s=2, lane_bandwidth=rate(Fraction(1, 2)))
+    m = config("ring", [3], s=2, lane_bandwidth=rate(Fraction(1, 2)))
     assert m.warnings == [
         "network.lane_bandwidth: 2 GB/s is more than a flit per cycle; simulated as 1 GB/s "
         "(a larger flit or a faster clock carries more)"
@@ -237,7 +237,7 @@ def test_so_does_a_lane() -> None:
 )
 def test_what_cannot_be_simulated_is_refused(network: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
-        machine("ring", [3], **network)
+        config("ring", [3], **network)
 
 
 def test_the_limits_can_be_reached() -> None:
@@ -260,22 +260,22 @@ def dragonfly(**network: Any) -> tuple[Any, Any]:
 
 def test_a_list_tells_of_each_kind_of_links() -> None:
     topology, settings = dragonfly(s=[1, Fraction(5, 2)], latency=[3, 40])
-    m = build_machine(topology, settings)
+    m = build_engine_config(topology, settings)
     assert topology.link_kinds == ("local", "global")
-    assert m.wires == [Wire(Fraction(1), 3, 4, 4), Wire(Fraction(5, 2), 40, 41, 41)]
-    assert [m.link_wires[link] for link in range(topology.links)] == [m.wires[kind] for kind in topology.link_dim]
+    assert m.wires == [LinkParams(Fraction(1), 3, 4, 4), LinkParams(Fraction(5, 2), 40, 41, 41)]
+    assert [m.link_params[link] for link in range(topology.links)] == [m.wires[kind] for kind in topology.link_dim]
     assert m.links.delay[: topology.links].tolist() == [4 + 37 * int(kind) for kind in topology.link_dim]
 
 
 def test_lengths_multiply_latencies() -> None:
     topology, settings = machine_of("mesh", [4], latency=7)
     lengths = np.array([1, 3, 2, 1, 5, 1], np.int32)
-    m = build_machine(replace(topology, link_length=lengths), settings)
-    assert [wire.latency for wire in m.link_wires] == (7 * lengths).tolist()
+    m = build_engine_config(replace(topology, link_length=lengths), settings)
+    assert [wire.latency for wire in m.link_params] == (7 * lengths).tolist()
     assert m.links.credit_delay[:6].tolist() == (1 + 7 * lengths).tolist()
     # The buffers of "auto" cover the loop of each link: 2 D + 3, and RC and VA.
     assert m.links.depth[:6].tolist() == (2 * 7 * lengths + 3 + 2 + 1).tolist()
-    assert m.wires == [Wire(Fraction(1), 7, 8, 8)]
+    assert m.wires == [LinkParams(Fraction(1), 7, 8, 8)]
 
 
 def test_a_link_may_have_words_of_its_own() -> None:
@@ -286,8 +286,8 @@ def test_a_link_may_have_words_of_its_own() -> None:
         link_bandwidth=(None, rate(5), None, rate(Fraction(1, 2))),
         link_latency=("9 cycles", None, None, "1.5 ns"),
     )
-    m = build_machine(own, settings)
-    assert [(int(wire.s), wire.latency) for wire in m.link_wires] == [(2, 9), (5, 14), (2, 7), (1, 2)]
+    m = build_engine_config(own, settings)
+    assert [(int(wire.s), wire.latency) for wire in m.link_params] == [(2, 9), (5, 14), (2, 7), (1, 2)]
     name = topology.link_name[3]
     assert m.warnings == [
         f"latency of link {name}: 1.5 ns is simulated as 2 cycles of the 1 GHz clock",
@@ -309,7 +309,7 @@ def test_what_a_link_says_must_make_sense(words: dict[str, Any], told: str) -> N
     topology, settings = machine_of("ring", [2], options={"bidirectional": False})
     words = {key: value * topology.links for key, value in words.items()}
     with pytest.raises(InputError, match=told):
-        build_machine(replace(topology, **words), settings)
+        build_engine_config(replace(topology, **words), settings)
 
 
 # -- lanes of NPUs that share a router ---------------------------------------------------------------------------------
@@ -317,7 +317,7 @@ def test_what_a_link_says_must_make_sense(words: dict[str, Any], told: str) -> N
 
 def test_npus_that_share_a_router_have_one_lane_each() -> None:
     topology, settings = dragonfly(s=[3, 1])
-    m = build_machine(topology, settings)
+    m = build_engine_config(topology, settings)
     assert (m.links.injection, m.links.ejection) == (12, 12)
     assert all(list(lanes) == [0] for lanes in [*m.inject, *m.eject])
     # As wide as the widest link of the router; both ends of each lane are its NPU and the NPU's router.
@@ -332,9 +332,9 @@ def test_npus_that_share_a_router_have_one_lane_each() -> None:
 
 def test_lanes_of_shared_routers_by_number_and_by_link() -> None:
     topology, settings = dragonfly(lanes=3)
-    assert build_machine(topology, settings).links.injection == 36
+    assert build_engine_config(topology, settings).links.injection == 36
     topology, settings = dragonfly(lanes="per-link")
-    m = build_machine(topology, settings)
+    m = build_engine_config(topology, settings)
     # Each router has a local link and a global one.
     assert [len(lanes) for lanes in m.inject] == [2] * 12
     for npu, lanes in enumerate(m.inject):
@@ -349,22 +349,22 @@ def test_messages_between_npus_of_one_router() -> None:
 
 def test_collectives_have_a_lane_for_each_link_and_open_traffic_one() -> None:
     topology, settings = machine_of("torus", [3, 3])
-    assert build_machine(topology, settings).links.injection == 36
-    assert build_machine(topology, settings, open_traffic=True).links.injection == 9
+    assert build_engine_config(topology, settings).links.injection == 36
+    assert build_engine_config(topology, settings, open_traffic=True).links.injection == 9
     own = machine_of("torus", [3, 3], lanes=2)[1]
-    assert build_machine(topology, own, open_traffic=True).links.injection == 18
+    assert build_engine_config(topology, own, open_traffic=True).links.injection == 18
 
 
 # -- VCs of virtual networks and classes -------------------------------------------------------------------------------
 
 
-def vcs_of(m: Machine, link: int, vnet: int, vc_class: int) -> range:
+def vcs_of(m: EngineConfig, link: int, vnet: int, vc_class: int) -> range:
     row = int(m.links.ranges[link]) + vnet * int(m.links.classes[link]) + vc_class
     return range(int(m.links.low[row]), int(m.links.high[row]))
 
 
 def test_classes_share_the_vcs_of_a_virtual_network() -> None:
-    m = machine("torus", [3, 3], router={"vcs": 7, "virtual_networks": [3, 4]})
+    m = config("torus", [3, 3], router={"vcs": 7, "virtual_networks": [3, 4]})
     for link in range(m.links.network):
         assert [vcs_of(m, link, v, c) for v in range(2) for c in range(2)] == [
             range(0, 1),
@@ -379,7 +379,7 @@ def test_classes_share_the_vcs_of_a_virtual_network() -> None:
 
 
 def test_escape_classes_have_one_vc_each() -> None:
-    m = machine("torus", [4, 4], router={"vcs": 6, "routing": "minimal-adaptive"})
+    m = config("torus", [4, 4], router={"vcs": 6, "routing": "minimal-adaptive"})
     classes = int(m.links.classes[0])
     assert [vcs_of(m, 0, 0, c) for c in range(classes)] == [range(0, 1), range(1, 2), range(2, 6)]
 
@@ -388,15 +388,15 @@ def test_too_many_adaptive_vcs_are_told_as_such() -> None:
     router = {"vcs": 4, "routing": "minimal-adaptive", "routing_options": {"adaptive_vcs": 9}}
     told = r"network\.router\.routing_options\.adaptive_vcs: 9 adaptive VCs are too many: the escape needs 2 VC classes"
     with pytest.raises(InputError, match=told + r" of the 4 VCs; allowed: 0 \(all that are left\) to 2"):
-        machine("torus", [4, 4], router=router)
-    assert machine("torus", [4, 4], router={**router, "routing_options": {"adaptive_vcs": 2}}).links.vcs[0] == 4
+        config("torus", [4, 4], router=router)
+    assert config("torus", [4, 4], router={**router, "routing_options": {"adaptive_vcs": 2}}).links.vcs[0] == 4
     with pytest.raises(InputError, match=r"network\.router\.vcs: 2 VCs per link are too few"):
-        machine("torus", [4, 4], router={**router, "vcs": 2})
+        config("torus", [4, 4], router={**router, "vcs": 2})
 
 
 def test_links_may_differ_in_classes() -> None:
     dims = [{"block": "ring", "npus": 4}, {"block": "mesh", "npus": 3}]
-    m = build_machine(*machine_of(dims=dims, latency=3, router={"vcs": 4}))
+    m = build_engine_config(*machine_of(dims=dims, latency=3, router={"vcs": 4}))
     topology = machine_of(dims=dims)[0]
     for link, dim in enumerate(topology.link_dim):
         expected = [range(0, 2), range(2, 4)] if dim == 0 else [range(0, 4)]
@@ -406,14 +406,14 @@ def test_links_may_differ_in_classes() -> None:
 def test_every_network_needs_vcs_for_all_classes() -> None:
     told = r"network\.router\.virtual_networks\[1\]: 1 VCs per link are too few: the routing needs 2 VC classes"
     with pytest.raises(InputError, match=told):
-        machine("ring", [4], router={"vcs": 4, "virtual_networks": [3, 1]})
+        config("ring", [4], router={"vcs": 4, "virtual_networks": [3, 1]})
 
 
 # -- options of the router ---------------------------------------------------------------------------------------------
 
 
 def test_without_more_words_the_options_are_the_engines_own() -> None:
-    assert machine("ring", [4]).options == RouterOptions(class_vnet=[0], class_priority=[0])
+    assert config("ring", [4]).options == RouterOptions(class_vnet=[0], class_priority=[0])
 
 
 def test_options_in_the_engines_numbers() -> None:
@@ -429,7 +429,7 @@ def test_options_in_the_engines_numbers() -> None:
     }
     topology, settings = machine_of("mesh", [3], packet="5 B", router=words)
     classes = [MessageClass(0, 4), MessageClass(1, 2), MessageClass(1)]
-    m = build_machine(topology, settings, classes=classes, seed=-1)
+    m = build_engine_config(topology, settings, classes=classes, seed=-1)
     assert m.options == RouterOptions(
         rc=0,
         va=1,
@@ -452,50 +452,50 @@ def test_options_in_the_engines_numbers() -> None:
 @pytest.mark.parametrize("name", ["wavefront", "age", "separable-input-first", "separable-output-first", "islip"])
 def test_allocators_have_numbers(name: str) -> None:
     number = {"wavefront": core.WAVEFRONT, "age": core.AGE, "separable-input-first": core.INPUT_FIRST}
-    m = machine("mesh", [3], router={"va_allocator": name, "sa_allocator": name})
+    m = config("mesh", [3], router={"va_allocator": name, "sa_allocator": name})
     assert (m.options.va_allocator, m.options.va_iterations) == (number.get(name, core.ISLIP), 1)
     assert (m.options.sa_allocator, m.options.sa_iterations) == (number.get(name, core.ISLIP), 1)
 
 
 def test_an_internal_speed_up_queues_where_links_leave_a_router() -> None:
     pipeline = {"bw": 1, "rc": 2, "va": 1, "st": 5}
-    m = machine("ring", [3], latency=10, router={"internal_speedup": 2, "pipeline": pipeline})
+    m = config("ring", [3], latency=10, router={"internal_speedup": 2, "pipeline": pipeline})
     assert tuple(map(set, per_kind(m, m.links.output_queue))) == ({1}, {0}, {1})
     # ST is the router's own affair: 2 whole cycles, before the queue.
     assert tuple(map(set, per_kind(m, m.links.delay))) == ({10 + 1}, {1 + 1}, {1})
     assert (m.options.speedup, m.options.st, m.options.rc, m.options.va) == (2, 5, 2, 1)
     assert m.wires[0].loop == 2 + 1 + 11 + 11
     assert m.head_wait == (2 + 1 + 5) // 2
-    plain = machine("ring", [3], router={"output_queue": True})
+    plain = config("ring", [3], router={"output_queue": True})
     assert tuple(map(set, per_kind(plain, plain.links.output_queue))) == ({1}, {0}, {0})
 
 
 def test_routers_may_take_their_time_for_credits() -> None:
-    m = machine("ring", [3], latency=10, lane_latency=cycles(3), router={"credit_delay": 7})
+    m = config("ring", [3], latency=10, lane_latency=cycles(3), router={"credit_delay": 7})
     assert tuple(map(set, per_kind(m, m.links.credit_delay))) == ({1 + 10 + 7}, {1 + 3}, {1 + 3 + 7})
 
 
 def test_a_pool_at_every_link() -> None:
-    m = machine("ring", [3], router={"buffer": 2, "shared_buffer": 9})
+    m = config("ring", [3], router={"buffer": 2, "shared_buffer": 9})
     assert set(m.links.pool.tolist()) == {9}
     assert set(m.links.depth.tolist()) == {2}
 
 
 @pytest.mark.parametrize(("flow", "packets"), [("virtual-cut-through", 1), ("store-and-forward", 2)])
 def test_buffers_for_whole_packets(flow: str, packets: int) -> None:
-    wormhole = machine("ring", [3], latency=5, packet="40 B")
-    m = machine("ring", [3], latency=5, packet="40 B", header="1 B", router={"flow_control": flow})
+    wormhole = config("ring", [3], latency=5, packet="40 B")
+    m = config("ring", [3], latency=5, packet="40 B", header="1 B", router={"flow_control": flow})
     assert (m.links.depth - wormhole.links.depth).tolist() == [41 * packets] * len(m.links.depth)
-    machine("ring", [3], packet="40 B", router={"flow_control": flow, "buffer": 30, "shared_buffer": 10})
+    config("ring", [3], packet="40 B", router={"flow_control": flow, "buffer": 30, "shared_buffer": 10})
     told = f"30 flits and 9 shared hold no packet of 40 flits, as {flow} needs; allowed: at least 31"
     with pytest.raises(InputError, match=told):
-        machine("ring", [3], packet="40 B", router={"flow_control": flow, "buffer": 30, "shared_buffer": 9})
+        config("ring", [3], packet="40 B", router={"flow_control": flow, "buffer": 30, "shared_buffer": 9})
 
 
 def test_what_does_not_go_with_an_adaptive_routing() -> None:
     adaptive = {"routing": "minimal-adaptive", "vcs": 6}
     with pytest.raises(InputError, match=r"network\.router\.pipeline: an adaptive routing asks for VCs of several"):
-        machine("torus", [4, 4], router={**adaptive, "pipeline": "garnet"})
+        config("torus", [4, 4], router={**adaptive, "pipeline": "garnet"})
     with pytest.raises(InputError, match=r"network\.router\.ordered: packets cannot keep their order"):
-        machine("torus", [4, 4], router={**adaptive, "ordered": True})
-    machine("torus", [4, 4], router=adaptive)
+        config("torus", [4, 4], router={**adaptive, "ordered": True})
+    config("torus", [4, 4], router=adaptive)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyxsim.network.engine_config import build_machine
+from pyxsim.network.engine_config import build_engine_config
 from pyxsim.network.lanes import LaneChoice
 from tests.counting import calls
 from tests.examples import part_of
@@ -28,8 +28,8 @@ NETWORKS: list[tuple[str, list[int] | None, dict[str, Any]]] = [
 
 def choice(topology: str, shape: list[int] | None, **words: Any) -> tuple[Any, Any, LaneChoice]:
     network, settings = machine_of(topology, shape, **words)
-    machine = build_machine(network, settings)
-    return network, machine, LaneChoice(network, settings, machine.inject, machine.eject)
+    config = build_engine_config(network, settings)
+    return network, config, LaneChoice(network, settings, config.inject, config.eject)
 
 
 @pytest.mark.parametrize("lanes", ["auto", "per-link", "per-dimension"])
@@ -37,14 +37,14 @@ def choice(topology: str, shape: list[int] | None, **words: Any) -> tuple[Any, A
 def test_a_message_on_a_plane_takes_the_lanes_of_its_first_and_last_link(
     name: str, shape: list[int] | None, words: dict[str, Any], lanes: str
 ) -> None:
-    topology, machine, found = choice(name, shape, lanes=lanes, **words)
+    topology, config, found = choice(name, shape, lanes=lanes, **words)
     rows = topology.pairs()
     rows = rows[np.random.default_rng(1).permutation(len(rows))[:150]]
     inject, eject = found.many(*rows.T)
     for (src, dst, plane), out, into in zip(rows.tolist(), inject.tolist(), eject.tolist(), strict=True):
         links = [link for link, _ in topology.relation.route(src, dst, plane)]
         wanted = []
-        for npu, mine, link in ((src, machine.inject, links[:1]), (dst, machine.eject, links[-1:])):
+        for npu, mine, link in ((src, config.inject, links[:1]), (dst, config.eject, links[-1:])):
             keys = [int(topology.link_dim[each]) if lanes == "per-dimension" else each for each in link]
             keys = [plane] if topology.lane_per_plane else keys
             first = next(iter(mine[npu].values()))  # between NPUs of one router, and where there is one only
@@ -86,13 +86,13 @@ def test_a_large_network_takes_no_more_python_than_a_small_one() -> None:
     for k in (8, 16):
 
         def work(k: int = k) -> None:
-            _, machine, found = choice("torus", [k, k, k])
+            _, config, found = choice("torus", [k, k, k])
             npus = np.arange(k**3)
             ahead = npus - npus % k + (npus + 1) % k
             inject, eject = found.many(npus, ahead, np.zeros_like(npus))
             assert (np.diff(inject) == 6).all()  # a lane for each link
-            assert (machine.inject.npu[inject] == npus).all()
-            assert (machine.eject.npu[eject] == ahead).all()
+            assert (config.inject.npu[inject] == npus).all()
+            assert (config.eject.npu[eject] == ahead).all()
 
         counts.append(calls(work))
     assert counts[1] <= counts[0] + 50

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pyxsim.errors import UnreachableError
-from pyxsim.network.link_paths import Ways, routes
+from pyxsim.network.link_paths import LinkPaths, routes
 from pyxsim.routing.relation import SKIP, Relation
 from pyxsim.settings import Network
 from pyxsim.topology import Topology
@@ -90,7 +90,7 @@ def test_where_there_is_no_way() -> None:
 def test_lanes_are_as_wide_as_the_widest_link_that_they_serve() -> None:
     topology = topology_of({"topology": "leaf-spine", "options": {"npus": 2, "leaves": 2, "spines": 2}})
     widths = ["1 GB/s", "4 GB/s", "2 GB/s", "8 GB/s", *["3 GB/s"] * (topology.links - 4)]
-    ways = Ways(replace(topology, link_bandwidth=widths), Network.model_validate({"topology": "leaf-spine"}))
+    ways = LinkPaths(replace(topology, link_bandwidth=widths), Network.model_validate({"topology": "leaf-spine"}))
     for npu in range(topology.npus):
         for ends, lane in ((topology.link_src, 0), (topology.link_dst, topology.npus)):
             mine = np.flatnonzero(ends == topology.home[npu]).tolist()
@@ -100,7 +100,7 @@ def test_lanes_are_as_wide_as_the_widest_link_that_they_serve() -> None:
 def test_lanes_are_behind_the_links() -> None:
     table = {**OTHERS[2], "bandwidth": "3 GB/s", "latency": "5 ns"}
     topology = topology_of(table)
-    ways = Ways(topology, Network.model_validate(table))
+    ways = LinkPaths(topology, Network.model_validate(table))
     npus, links = topology.npus, topology.links
     assert (ways.links, len(ways.rates), len(ways.latencies)) == (links, links + 2 * npus, links + 2 * npus)
     assert (ways.rates[-1], ways.latencies[-1], ways.widest) == (3, 0, 3)
@@ -112,4 +112,4 @@ def test_lanes_are_behind_the_links() -> None:
         between = [link for link, _ in topology.relation.route(src, dst)]
         assert way == [links + src, *between, links + npus + dst]
     plain = topology_of({"topology": "torus", "shape": [4]})
-    assert len(Ways(plain, Network.model_validate({"topology": "torus", "shape": [4]})).rates) == plain.links
+    assert len(LinkPaths(plain, Network.model_validate({"topology": "torus", "shape": [4]})).rates) == plain.links

@@ -30,7 +30,7 @@ def prepared(network: dict[str, Any], router: dict[str, Any] | None = None, **mo
 
 def test_a_list_has_an_entry_for_each_kind_of_links() -> None:
     ready = prepared(DRAGONFLY | {"bandwidth": ["100 GB/s", "25 GB/s"], "latency": ["10 ns", "1 us"]})
-    assert [wire.latency for wire in ready.network.machine.wires] == [10, 1000]
+    assert [wire.latency for wire in ready.network.config.wires] == [10, 1000]
     told = (
         r"network\.latency: the list has 3 entries, the network 2 kinds of links \(local, global\); allowed: one value"
     )
@@ -135,7 +135,7 @@ def test_a_collective_is_told_that_it_uses_one_virtual_network() -> None:
 def test_traffic_has_one_lane_and_all_pairs_are_proved() -> None:
     ready = prepared(TORUS, {"vcs": 8, "buffer": 8}, traffic={"load": 0.1, "packet_flits": 4})
     assert isinstance(ready, PreparedTraffic)
-    assert ready.network.machine.links.injection == 16
+    assert ready.network.config.links.injection == 16
     garnet = {"topology": "garnet-torus", "shape": [4, 1, 1]}
     with pytest.raises(DeadlockError, match="can deadlock"):
         prepared(garnet, traffic={"load": 0.1})

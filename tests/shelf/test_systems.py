@@ -13,7 +13,7 @@ import pytest
 from pyxsim import library
 from pyxsim import runner as run
 from pyxsim.network.capacity import capacity_of
-from pyxsim.network.link_paths import wires_of
+from pyxsim.network.link_paths import link_rates_of
 from pyxsim.settings import Network, load_experiment
 from pyxsim.settings.named import NamedSystem, read_system
 from pyxsim.topology import Topology
@@ -74,7 +74,7 @@ def test_it_has_the_npus_and_the_bandwidths_that_are_published(name: str) -> Non
 def test_its_rates_are_exact(name: str) -> None:
     """A flit takes whole cycles on every link, or a few fifths: nothing is rounded, nothing too fast for the clock."""
     settings, topology = whole(name)
-    rates = wires_of(topology, settings)[0]
+    rates = link_rates_of(topology, settings)[0]
     for rate in set(rates):
         cycles = settings.flit / rate
         assert cycles >= 1
@@ -95,7 +95,7 @@ def test_it_says_where_its_numbers_come_from(name: str) -> None:
 
 def test_the_six_links_of_a_dgx_1() -> None:
     settings, topology = whole("dgx-1")
-    rates = np.array([int(rate * settings.clock) for rate in wires_of(topology, settings)[0]]) // (20 * GB)
+    rates = np.array([int(rate * settings.clock) for rate in link_rates_of(topology, settings)[0]]) // (20 * GB)
     pairs = {
         (int(a), int(b)): int(n) for a, b, n in zip(topology.link_src, topology.link_dst, rates, strict=True) if a < b
     }

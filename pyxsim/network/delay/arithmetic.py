@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.arrays import FloatArray
 from pyxsim.errors import InputError
-from pyxsim.network.delay.rule import Exact, Rule, Summands
+from pyxsim.network.delay.rule import Doubles, Exact, Rule, Summands
 from pyxsim.network.link_paths import Fractions, in_cycles
 from pyxsim.settings import Network, per_dimension
 
@@ -52,7 +51,7 @@ class Arithmetic:
                 raise error.at(key="network.bandwidth") from None
         rates = [_as_astra_sim(rate * self._network.clock, self._network.clock) for rate in self._rates]
         if self._compat == "astra-sim-2":
-            return FloatArray(rates)
+            return Doubles(rates)
         return Summands(rates, _summands(self._network, switched))
 
     def latency(self, values: Fractions) -> NDArray[Any]:

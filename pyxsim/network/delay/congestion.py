@@ -14,8 +14,8 @@ from pyxsim.network.delay.cut_through import CutThrough
 from pyxsim.network.delay.delay_network import DelayedNetwork
 from pyxsim.network.delay.store_and_forward import StoreAndForward
 from pyxsim.network.delay.ticks import Ticks
-from pyxsim.network.delay.windowed_counts import COUNTED, Counted
-from pyxsim.network.link_paths import Ways
+from pyxsim.network.delay.windowed_counts import COUNTED, EngineCounts
+from pyxsim.network.link_paths import LinkPaths
 from pyxsim.plugins import backends
 from pyxsim.settings import Experiment, Network
 from pyxsim.topology.topology import Topology
@@ -45,12 +45,12 @@ class CongestionNetwork(DelayedNetwork):
             raise InputError(
                 "ASTRA-sim 1 has no messages that queue for links", key="--backend", allowed="analytical or packet"
             )
-        ways = Ways(topology, network)
+        ways = LinkPaths(topology, network)
         if compat == "astra-sim-2":
             super().__init__(topology, network, Stored(topology, network, ways), window=window, tick=tick)
             return
         model = Queued(network, ways, window)
-        windows = Counted(model.engine, topology.links)
+        windows = EngineCounts(model.engine, topology.links)
         super().__init__(topology, network, model, windows=windows, tick=tick)
 
     @classmethod
@@ -71,7 +71,7 @@ class _OnLinks:
 
     engine: CutThrough | StoreAndForward
 
-    def __init__(self, ways: Ways) -> None:
+    def __init__(self, ways: LinkPaths) -> None:
         self.ways = ways
         self.rates, self.latencies = ways.rates[: ways.links], ways.latencies[: ways.links]
         self.widest = ways.widest
@@ -93,7 +93,7 @@ class Queued(_OnLinks):
 
     links_work = False  # the engine counts its windows itself
 
-    def __init__(self, network: Network, ways: Ways, window: int) -> None:
+    def __init__(self, network: Network, ways: LinkPaths, window: int) -> None:
         super().__init__(ways)
         try:
             ticks = Ticks(ways.rates, ways.latencies)
@@ -112,7 +112,7 @@ class Stored(_OnLinks):
 
     links_work = True
 
-    def __init__(self, topology: Topology, network: Network, ways: Ways) -> None:
+    def __init__(self, topology: Topology, network: Network, ways: LinkPaths) -> None:
         if len(topology.shape) > 1:
             raise InputError(
                 f"in ASTRA-sim 2 messages queue in networks of one dimension only; this one has {len(topology.shape)}",

@@ -13,7 +13,7 @@ from typing import Protocol
 from pyxsim.arrays import IntArray
 from pyxsim.errors import SimulationError
 from pyxsim.network.delay.pairs import Pairs
-from pyxsim.network.delay.windowed_counts import Ledger, Recorder
+from pyxsim.network.delay.windowed_counts import Recorder, WindowedCounts
 from pyxsim.network.protocol import Backend, DelayTerms
 from pyxsim.network.windows import Windows
 from pyxsim.settings import Network
@@ -105,7 +105,7 @@ class DelayedNetwork(Backend):
         self.engine = model.engine
         self._pairs = Pairs(topology.npus)
         rows = max(1, min(MOST_WINDOWS, MOST_CELLS // topology.npus))
-        self.windows = windows or Ledger(window, rows, topology.links, self._on_links)
+        self.windows = windows or WindowedCounts(window, rows, topology.links, self._on_links)
 
     @property
     def now(self) -> int:

@@ -24,7 +24,7 @@ from pyxsim.network.delay.arithmetic import Arithmetic, check_compat
 from pyxsim.network.delay.delay_network import Model
 from pyxsim.network.delay.free_flight import FreeFlight
 from pyxsim.network.delay.hops import hop_table
-from pyxsim.network.link_paths import Ways, in_cycles, routes, widest, wires_of
+from pyxsim.network.link_paths import LinkPaths, in_cycles, link_rates_of, routes, widest
 from pyxsim.routing.loads import expected_loads, oblivious
 from pyxsim.routing.relation import Relation
 from pyxsim.settings import Network
@@ -53,7 +53,7 @@ class _Free:
 
     def __init__(self, topology: Topology, network: Network) -> None:
         self.topology = topology
-        self.rates, self.latencies = wires_of(topology, network)
+        self.rates, self.latencies = link_rates_of(topology, network)
         self.widest = widest(topology, network, self.rates)
 
     @property
@@ -154,7 +154,7 @@ class Routed(_Free):
 
     def __init__(self, topology: Topology, network: Network, compat: str | None) -> None:
         super().__init__(topology, network)
-        self._ways = Ways(topology, network)
+        self._ways = LinkPaths(topology, network)
         some, which = unique_by_identity(self._ways.rates)
         rates = sorted(set(some))
         arithmetic = Arithmetic(network, compat, rates, self._ways.latencies)

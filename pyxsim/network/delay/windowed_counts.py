@@ -47,7 +47,7 @@ class Counter(Protocol):
         """Make the windows so long that those of the first `cycles` cycles are few enough."""
 
 
-class Counted:
+class EngineCounts:
     """The windows of an engine that counts them itself; the first `links` of what it has are links."""
 
     due = NEVER
@@ -75,7 +75,7 @@ class Counted:
         return Windows(np.arange(self._end, dtype=np.int64) * self.window, self.window, counts)
 
 
-class Ledger:
+class WindowedCounts:
     """Cuts what ways have carried into windows of time, at most `rows` of them: when there are more, windows double.
 
     `on_links(flits)`: what links have carried when ways have carried `flits`. It is asked at the end only, once for

@@ -13,7 +13,7 @@ from pyxsim.errors import InputError, SimulationError
 from pyxsim.network.delay.arithmetic import Arithmetic
 from pyxsim.network.delay.delay_network import DelayedNetwork
 from pyxsim.network.fluid.fluid import Fluid
-from pyxsim.network.link_paths import routes, widest, wires_of
+from pyxsim.network.link_paths import link_rates_of, routes, widest
 from pyxsim.plugins import backends
 from pyxsim.routing.spread import fixed, spread
 from pyxsim.settings import Experiment, Network
@@ -77,7 +77,7 @@ class Flows:
     links_work = True
 
     def __init__(self, topology: Topology, network: Network) -> None:
-        self.rates, self.latencies = wires_of(topology, network)
+        self.rates, self.latencies = link_rates_of(topology, network)
         self.widest = widest(topology, network, self.rates)
         self._relation, self._links, self._npus = topology.relation, topology.links, topology.npus
         self._fixed: dict[int, bool] = {}  # the planes that keep to one route

@@ -61,8 +61,8 @@ class OpenNetwork(PacketNetwork, OpenBackend):
             attribution=attribution,
             threads=threads,
         )
-        self._into, self._out = Turns(self.machine.inject), Turns(self.machine.eject)
-        for lanes in (self.machine.inject, self.machine.eject):
+        self._into, self._out = Turns(self.config.inject), Turns(self.config.eject)
+        for lanes in (self.config.inject, self.config.eject):
             lanes.check()
         self._sent = _Sent()
         self._arrived: list[dict[str, IntArray]] = []

@@ -15,12 +15,12 @@ from pyxsim.core.engine import Engine, Stop
 from pyxsim.core.options import MOST_TAGS
 from pyxsim.core.state.record_dtypes import COUNTERS
 from pyxsim.errors import InputError
-from pyxsim.network.engine_config import MessageClass, build_machine
+from pyxsim.network.engine_config import MessageClass, build_engine_config
 from pyxsim.network.lanes import LaneChoice
-from pyxsim.network.link_params import Wire
+from pyxsim.network.link_params import LinkParams
 from pyxsim.network.packet.independent_groups import independent_groups
-from pyxsim.network.packet.split_engine import NOTHING, Apart, Groups
-from pyxsim.network.packet.thread_count import Threads
+from pyxsim.network.packet.split_engine import NOTHING, Groups, SplitEngine
+from pyxsim.network.packet.thread_count import ThreadChoice
 from pyxsim.network.packet.watchdog import Entry, Watchdog, deadlock_error
 from pyxsim.network.protocol import AttributionRecords, Backend, Capabilities
 from pyxsim.network.windows import WindowRecorder, Windows
@@ -39,7 +39,7 @@ class PacketNetwork(Backend):
     """Packets and flits through routers with buffers, cycle by cycle (docs/router.md).
 
     `window`: cycles of the statistics' windows. `tick` is called at least every `SLICE` cycles: progress, Ctrl-C.
-    `seed`: of what routers draw. `classes`, `open_traffic`, `packet`: see `build_machine`. `recycle`: the engine
+    `seed`: of what routers draw. `classes`, `open_traffic`, `packet`: see `build_engine_config`. `recycle`: the engine
     forgets messages that have arrived (see OpenNetwork). `attribution`: what it tells of where the time went, see
     Engine: 0 nothing, 1 by link and cause, 2 also of each packet. `skip`: whole periods of regular traffic are passed
     over (docs/fast_forward.md). `threads`: None: as many as pay (docs/threads.md); more than one by name skip nothing.
@@ -67,18 +67,18 @@ class PacketNetwork(Backend):
         threads: int | None = 1,
     ) -> None:
         super().__init__(topology, network, window=window, tick=tick)
-        self.machine = build_machine(
+        self.config = build_engine_config(
             topology, network, classes=classes, open_traffic=open_traffic, packet=packet, seed=seed
         )
-        machine = self.machine
+        config = self.config
         self.attribution_level = attribution
         self.engine = self._make_engine(trace=trace, recycle=recycle, attribution=attribution)
-        self.parts: Apart | None = None
+        self.parts: SplitEngine | None = None
         self.windows = WindowRecorder(window, topology.links)
         router = network.router
         self.watchdog = Watchdog(
             self.engine,
-            machine.links,
+            config.links,
             router.watchdog,
             self._credits_needed,
             drained=router.vc_reuse == "drained",
@@ -88,9 +88,9 @@ class PacketNetwork(Backend):
         self._cuts = max(1, CUT_WORDS // max(1, len(COUNTERS) * topology.links))
         self._every_cycle = _why_every_cycle(skip, open_traffic, threads)
         self.skips = not self._every_cycle
-        self.threads = Threads(self.engine, topology.routers, machine.links, threads, skips=self.skips)
+        self.threads = ThreadChoice(self.engine, topology.routers, config.links, threads, skips=self.skips)
         self.bytes_delivered = self.skipped_visits = 0
-        self._lanes = LaneChoice(topology, network, machine.inject, machine.eject)
+        self._lanes = LaneChoice(topology, network, config.inject, config.eject)
         # Of each message, in few bytes: there may be many millions.
         self._bytes, self._src, self._dst = array("q"), array("i"), array("i")
         # With attribution: cycle and tag of each, and what has arrived when.
@@ -114,8 +114,8 @@ class PacketNetwork(Backend):
         )
 
     def _make_engine(self, **options: Any) -> Engine:
-        machine = self.machine
-        return Engine(self.topology.routers, machine.links, machine.routes, machine.options, **options)
+        config = self.config
+        return Engine(self.topology.routers, config.links, config.routes, config.options, **options)
 
     @property
     def now(self) -> int:
@@ -143,15 +143,15 @@ class PacketNetwork(Backend):
     def expect(self, traffic: IntArray) -> None:
         if not self.divisible:
             return
-        links, engine_bytes = self.machine.links, self.engine.nbytes
+        links, engine_bytes = self.config.links, self.engine.nbytes
         groups = independent_groups(self.topology, links, traffic, self.lanes_of, self.cut, engine_bytes)
         if groups is not None:
-            self.take_apart(groups)
+            self.split(groups)
 
-    def take_apart(self, groups: Groups) -> None:
+    def split(self, groups: Groups) -> None:
         """From now on there is an engine for each group. The routes are proved: no watchdog looks after them."""
         engines = [self.engine, *(self._make_engine() for _ in range(len(groups) - 1))]
-        self.parts = Apart(engines, self.windows, groups)
+        self.parts = SplitEngine(engines, self.windows, groups)
         # They have what is asked of one engine, and of its windows, where nothing is traced, watched or attributed.
         self.engine, self.windows = cast(Engine, self.parts), cast(WindowRecorder, self.parts.windows)
         self.watchdog.due = FOREVER
@@ -314,14 +314,14 @@ class PacketNetwork(Backend):
 
     @property
     def warnings(self) -> list[str]:
-        return self.machine.warnings
+        return self.config.warnings
 
     @property
-    def link_params(self) -> Sequence[Wire]:
-        return self.machine.link_wires
+    def link_params(self) -> Sequence[LinkParams]:
+        return self.config.link_params
 
     def injection_bandwidths(self) -> list[Fraction]:
-        topology, links = self.topology, self.machine.link_wires
+        topology, links = self.topology, self.config.link_params
         found = [Fraction(0)] * len(topology.dims)
         for link in np.flatnonzero(topology.link_src == topology.home[0]).tolist():
             found[topology.kind_dims[topology.link_dim[link]]] += 1 / links[link].s
@@ -396,17 +396,17 @@ class PacketNetwork(Backend):
 
     def link_name(self, link: int) -> str:
         """A network link by its name, a lane by its NPU, and its number there if it has several."""
-        machine = self.machine
-        links = machine.links
+        config = self.config
+        links = config.links
         if link < links.network:
             return self.topology.link_name[link]
         if link < links.network + links.injection:
-            return machine.inject.name(link - links.network, "injection")
-        return machine.eject.name(link - links.network - links.injection, "ejection")
+            return config.inject.name(link - links.network, "injection")
+        return config.eject.name(link - links.network - links.injection, "ejection")
 
     def link_names(self) -> list[str]:
         """The names of all network links, injection lanes and ejection lanes, in the numbers of the engine."""
-        links = self.machine.links
+        links = self.config.links
         return [self.link_name(link) for link in range(links.network + links.injection + links.ejection)]
 
     def _message_name(self, message: int) -> str:

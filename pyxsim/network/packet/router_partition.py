@@ -18,7 +18,7 @@ UNEVEN = 1.25  # how much larger than the mean a part may be
 
 
 @dataclass(frozen=True)
-class Parts:
+class RouterPartition:
     """`part_of`: of each router. `uneven`: the largest part over the mean, by links. `lookahead`: cycles for which they
     go on without each other, at most what was asked for."""
 
@@ -28,7 +28,7 @@ class Parts:
     lookahead: int
 
 
-def cut(routers: int, links: Links, count: int, most: int) -> Parts:
+def cut(routers: int, links: Links, count: int, most: int) -> RouterPartition:
     """At most `count` parts, with as long a way between them as leaves them even; more than `most` cycles are no gain.
 
     Neighbours in number stay together: in products of blocks a cut then goes through few links.
@@ -38,13 +38,13 @@ def cut(routers: int, links: Links, count: int, most: int) -> Parts:
     reach = np.minimum(links.credit_delay, -(-np.asarray(links.s_num) // links.s_den) + links.delay)
     reach = np.minimum(reach, most)
     weight = np.bincount(dst[dst >= 0], minlength=routers) + np.bincount(src[src >= 0], minlength=routers)
-    found = Parts(np.zeros(routers, np.int64), 1, 1.0, most)
+    found = RouterPartition(np.zeros(routers, np.int64), 1, 1.0, most)
     for least in np.unique(reach[inside])[::-1].tolist():
         short = inside & (reach < least)
         part_of, uneven = _share(_together(routers, src[short], dst[short]), weight, count)
         across = inside & (part_of[src] != part_of[dst])
         lookahead = int(reach[across].min(initial=most))
-        found = Parts(part_of, int(part_of.max(initial=0)) + 1, uneven, lookahead)
+        found = RouterPartition(part_of, int(part_of.max(initial=0)) + 1, uneven, lookahead)
         if found.count == count and uneven <= UNEVEN:
             break
     return found

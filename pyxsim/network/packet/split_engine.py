@@ -137,7 +137,7 @@ class Part:
         self.skipped_visits += engine.router_visits - before
 
 
-class Apart:
+class SplitEngine:
     """What `PacketNetwork` asks of an engine, by several: without attribution, traces and the like. It comes back for
     deliveries, at `until` or when nothing is left to do; windows are cut by its `windows`."""
 

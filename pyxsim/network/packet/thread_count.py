@@ -9,7 +9,7 @@ from typing import Any
 
 from pyxsim.core.engine import Engine
 from pyxsim.core.options import LONGEST_EPOCH, MOST_PARTS, Links
-from pyxsim.network.packet.router_partition import UNEVEN, Parts, cut
+from pyxsim.network.packet.router_partition import UNEVEN, RouterPartition, cut
 
 QUOTA = Path("/sys/fs/cgroup/cpu.max")  # as a container sees its own (cgroup v2)
 LOOK = 2000  # cycles between two looks at how much goes on
@@ -34,7 +34,7 @@ def idle_cores() -> int:
     return max(1, cores() - math.ceil(others - 0.5))
 
 
-class Threads:
+class ThreadChoice:
     """Decides before every call of the engine whether it runs in parts. The result is the same however.
 
     `wanted`: so many threads; None: as many as pay. `skips`: periods are looked for, which one thread does.
@@ -47,7 +47,7 @@ class Threads:
         self.used, self.apart = 1, False
         self.why = self.against = self._against(skips)
         self.horizon = FOREVER if self.against or wanted else LOOK
-        self._parts: dict[int, Parts] = {}
+        self._parts: dict[int, RouterPartition] = {}
         self._divided = 1
         self._calls = self._cycle = self._visits = 0
 
@@ -107,7 +107,7 @@ class Threads:
             return
         self._divide(count)
 
-    def _cut(self, count: int) -> Parts:
+    def _cut(self, count: int) -> RouterPartition:
         if count not in self._parts:
             self._parts[count] = cut(self.routers, self.links, count, LONGEST_EPOCH)
         return self._parts[count]

@@ -39,7 +39,7 @@ Place = tuple[int, int]  # (link, VC)
 
 
 @dataclass(frozen=True)
-class Room:
+class SlotState:
     """The slots of all VCs: `credit` and `occupancy` per VC, its flits counted at the sender and in the buffer.
 
     Per link: `first`, the place of its VC 0 among all VCs, `vcs`, `depth`, `pool_left`. A `credit` below 0 is slots of
@@ -76,14 +76,20 @@ class Room:
                 yield link, vc
 
 
-class Waits:
+class WaitGraph:
     """Who waits for whom among the front packets `stuck`, given their flits' needs and the room there is.
 
     `needs`: credits that the flit of each needs. `drained`, `ordered`: as in [network.router].
     """
 
     def __init__(
-        self, stuck: Sequence[Entry], needs: Sequence[int], room: Room, *, drained: bool = False, ordered: bool = False
+        self,
+        stuck: Sequence[Entry],
+        needs: Sequence[int],
+        room: SlotState,
+        *,
+        drained: bool = False,
+        ordered: bool = False,
     ) -> None:
         self.stuck, self.needs, self.room, self.drained = stuck, needs, room, drained
         self.at: dict[Place, int] = {(each["link"], each["vc"]): i for i, each in enumerate(stuck)}
@@ -217,7 +223,7 @@ class Watchdog:
     def waits(self, stuck: Sequence[Entry]) -> dict[int, list[int]]:
         """Which of these packets never move again, and for whom they wait."""
         state = self.engine.state(True)
-        room = Room(
+        room = SlotState(
             state["link.base"].tolist(),
             self._vcs,
             self._depth,
@@ -226,7 +232,7 @@ class Watchdog:
             state["link.pool_left"].tolist(),
         )
         needs = [self.needs(each) for each in stuck]
-        return Waits(stuck, needs, room, drained=self.drained, ordered=self.ordered).never_move()
+        return WaitGraph(stuck, needs, room, drained=self.drained, ordered=self.ordered).never_move()
 
     def passed(self, cycle: int) -> None:
         """The network has come to `cycle` in periods in which everything moves: looking would have found nothing."""

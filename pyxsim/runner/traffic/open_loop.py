@@ -122,8 +122,8 @@ class Study:
         """What theory says; None for traffic without a load."""
         if self.settings.offered is None:
             return None
-        topology, machine = self.prepared.topology, self.network.machine
-        return zero_load(topology, machine, self.settings.resolved, self.patterns)
+        topology, config = self.prepared.topology, self.network.config
+        return zero_load(topology, config, self.settings.resolved, self.patterns)
 
     @property
     def rules(self) -> Rules:
@@ -201,7 +201,7 @@ def traffic_bound(prepared: PreparedTraffic) -> float | None:
     """Flits per node and cycle that links and lanes can carry at most, of the traffic of an experiment."""
     study = Study(prepared)
     classes = study.settings.resolved
-    return bound(prepared.topology, prepared.network.machine, classes, study.patterns)
+    return bound(prepared.topology, prepared.network.config, classes, study.patterns)
 
 
 class TrafficRun:

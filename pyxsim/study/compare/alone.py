@@ -13,7 +13,7 @@ from pyxsim.analysis.packet_spacing import stream
 from pyxsim.arrays import IntArray
 from pyxsim.core.options import STORE_AND_FORWARD
 from pyxsim.network.delay.analytical import AnalyticalNetwork
-from pyxsim.network.engine_config import Machine
+from pyxsim.network.engine_config import EngineConfig
 from pyxsim.network.link_paths import routes
 from pyxsim.network.protocol import Backend
 from pyxsim.results.comparison import PacketEstimate
@@ -97,19 +97,19 @@ class _Alone:
 
     def cycles(self, src: int, dst: int, plane: int, size: int) -> float:
         """The way of the head, and behind it the packets over the link or lane that takes longest for them."""
-        machine, topology = self.network.machine, self.network.topology
-        lanes = [int(machine.inject.start[src]), int(machine.eject.start[dst])]  # those of an NPU are alike in length
-        inject, eject = (machine.links.network + machine.links.injection * end + lanes[end] for end in (0, 1))
+        config, topology = self.network.config, self.network.topology
+        lanes = [int(config.inject.start[src]), int(config.eject.start[dst])]  # those of an NPU are alike in length
+        inject, eject = (config.links.network + config.links.injection * end + lanes[end] for end in (0, 1))
         way = [inject, *(link for link, _ in topology.relation.route(src, dst, plane)), eject]
         packets, full, last = self.network.cut(size)
         streams = [self._stream(link, full) for link in way]
         self.covered = min(self.covered, *(each.certain for each in streams))
         paces = [each.pace for each in streams]
-        head = sum(ceil(pace) + int(machine.links.delay[link]) for link, pace in zip(way, paces, strict=True))
+        head = sum(ceil(pace) + int(config.links.delay[link]) for link, pace in zip(way, paces, strict=True))
         body = max((packets - 1) * each.cycles + (last - 1) * each.pace for each in streams)
-        if machine.options.flow == STORE_AND_FORWARD:  # each router waits for all of a packet: the last is behind all
+        if config.options.flow == STORE_AND_FORWARD:  # each router waits for all of a packet: the last is behind all
             body += (last - 1) * (sum(paces) - max(paces))
-        return float(head + (len(way) - 1) * machine.head_wait + body)
+        return float(head + (len(way) - 1) * config.head_wait + body)
 
 
 def _own_lanes(network: Backend, pairs: IntArray, steps: IntArray) -> bool:
@@ -119,7 +119,7 @@ def _own_lanes(network: Backend, pairs: IntArray, steps: IntArray) -> bool:
     shared, of_links = _shared(topology), network.settings.lanes in ("auto", "per-link") and not topology.lane_per_plane
     if not len(pairs) or (of_links and not shared.any()):
         return True
-    if (shared & (_counts(network.machine) > 1))[np.unique(pairs[:, :2])].any():
+    if (shared & (_counts(network.config) > 1))[np.unique(pairs[:, :2])].any():
         return False
     steps = np.column_stack([steps, np.full(len(pairs), -1)])
     last = np.take_along_axis(steps, np.maximum(0, (steps >= 0).sum(axis=1) - 1)[:, None], axis=1)[:, 0]
@@ -146,9 +146,9 @@ def _shared(topology: Topology) -> NDArray[np.bool_]:
     return found
 
 
-def _counts(machine: Machine) -> IntArray:
+def _counts(config: EngineConfig) -> IntArray:
     """How many lanes each NPU has, out or in."""
-    return np.maximum(machine.inject.count, machine.eject.count)
+    return np.maximum(config.inject.count, config.eject.count)
 
 
 def _through_lanes(network: Backend, rows: IntArray) -> int:
@@ -156,10 +156,10 @@ def _through_lanes(network: Backend, rows: IntArray) -> int:
     sizes, which = np.unique(rows[:, 3], return_inverse=True)
     cuts = [network.cut(size) for size in sizes.tolist()]
     flits = np.array([(packets - 1) * full + last for packets, full, last in cuts], np.int64)[which] * rows[:, 4]
-    links, most = network.machine.links, Fraction(0)
+    links, most = network.config.links, Fraction(0)
     for end, first, lanes in (
-        (0, links.network, network.machine.inject),
-        (1, links.network + links.injection, network.machine.eject),
+        (0, links.network, network.config.inject),
+        (1, links.network + links.injection, network.config.eject),
     ):
         carried = np.bincount(rows[:, end], flits, minlength=network.npus).astype(np.int64)
         for npu in np.flatnonzero(carried).tolist():

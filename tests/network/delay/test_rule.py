@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyxsim.arrays import FloatArray
 from pyxsim.errors import InputError
-from pyxsim.network.delay.rule import Exact, Summands
+from pyxsim.network.delay.rule import Doubles, Exact, Summands
 
 FRACTIONS = st.fractions(min_value=Fraction(1, 1000), max_value=10**6, max_denominator=10**6)
 SIZES = st.integers(1, 2**50)
@@ -28,14 +27,14 @@ def test_exact_is_exact(rate: Fraction, latency: int, per_cycle: int, size: int)
 
 @given(rate=st.floats(0.01, 1e6), latency=st.floats(0, 1e6), size=SIZES)
 def test_doubles_are_those_of_the_processor(rate: float, latency: float, size: int) -> None:
-    rule = FloatArray([rate])
+    rule = Doubles([rate])
     rule.extend(np.array([latency]), np.array([0]))
     assert rule.times([0], [size]).tolist() == [int(latency + size / rate)]
 
 
 def test_where_doubles_and_fractions_differ() -> None:
     # 3 bytes at 0.3 bytes per cycle are exactly 10 cycles; 0.3 is not exactly a double, nor is the sum with 0.7.
-    exact, doubles = Exact([Fraction(3, 10)], 10), FloatArray([0.3])
+    exact, doubles = Exact([Fraction(3, 10)], 10), Doubles([0.3])
     exact.extend(np.array([7]), np.array([0]))
     doubles.extend(np.array([0.7]), np.array([0]))
     sizes = np.arange(1, 200)

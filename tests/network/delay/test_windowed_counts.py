@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyxsim.arrays import IntArray
-from pyxsim.network.delay.windowed_counts import Ledger
+from pyxsim.network.delay.windowed_counts import WindowedCounts
 
 
 def same(flits: IntArray) -> IntArray:
@@ -22,7 +22,7 @@ def same(flits: IntArray) -> IntArray:
     more=st.integers(1, 50),
 )
 def test_every_flit_is_in_its_window(sent: list[tuple[int, int, int]], window: int, rows: int, more: int) -> None:
-    ledger = Ledger(window, rows, 5, same)
+    ledger = WindowedCounts(window, rows, 5, same)
     flits = np.zeros(5, np.int64)
     sent.sort()
     for at, way, count in sent:
@@ -43,7 +43,7 @@ def test_every_flit_is_in_its_window(sent: list[tuple[int, int, int]], window: i
 
 
 def test_ways_may_become_more() -> None:
-    ledger = Ledger(10, 4, 3, lambda flits: np.append(flits, np.zeros(3, np.int64))[:3])
+    ledger = WindowedCounts(10, 4, 3, lambda flits: np.append(flits, np.zeros(3, np.int64))[:3])
     ledger.close(10, np.array([5]))
     ledger.close(20, np.array([5, 2]))
     ledger.finish(25, np.array([6, 2, 1]))
@@ -52,6 +52,6 @@ def test_ways_may_become_more() -> None:
 
 @pytest.mark.parametrize("end", [0, 1, 10, 11])
 def test_nothing_is_carried(end: int) -> None:
-    ledger = Ledger(10, 4, 2, lambda flits: np.zeros(2, np.int64))
+    ledger = WindowedCounts(10, 4, 2, lambda flits: np.zeros(2, np.int64))
     ledger.finish(end, np.zeros(0, np.int64))
     assert ledger.table().counts["flits"].tolist() == [[0, 0]] * -(-end // 10)

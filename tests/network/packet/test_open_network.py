@@ -33,9 +33,9 @@ def open_network(topology: str = "mesh", shape: Any = (2,), **network: Any) -> O
 
 def test_an_npu_has_one_lane() -> None:
     network = open_network("torus", [3, 3])
-    assert (network.machine.links.injection, network.machine.links.ejection) == (9, 9)
+    assert (network.config.links.injection, network.config.links.ejection) == (9, 9)
     several = open_network("torus", [3, 3], lanes="per-link")
-    assert several.machine.links.injection == several.topology.links == 36
+    assert several.config.links.injection == several.topology.links == 36
 
 
 def test_the_latency_of_one_packet() -> None:
@@ -130,7 +130,7 @@ def test_lanes_take_turns(first: list[int], second: list[int]) -> None:
     for npus in (first, second):
         taken = network._into.take(np.array(npus, np.int64)).tolist()
         for npu, lane in zip(npus, taken, strict=True):
-            lanes[npu].append(list(network.machine.inject[npu].values()).index(lane))
+            lanes[npu].append(list(network.config.inject[npu].values()).index(lane))
     for mine in lanes:
         assert mine == [number % 3 for number in range(len(mine))]
 
@@ -140,12 +140,12 @@ def test_a_lane_in_turn_is_where_a_message_goes() -> None:
     network.inject(0, [0, 0, 0], [1, 1, 2], 1)
     network.run(100)
     trace = network.engine.trace()
-    links = network.machine.links
+    links = network.config.links
     lanes = {int(message): int(link) for _, link, _, message, _, _ in trace[::-1]}
-    assert lanes == {i: links.network + list(network.machine.inject[0].values())[i % 2] for i in range(3)}
+    assert lanes == {i: links.network + list(network.config.inject[0].values())[i % 2] for i in range(3)}
     last = {int(message): int(link) for _, link, _, message, _, _ in trace}
     out = links.network + links.injection
-    into = [list(network.machine.eject[npu].values()) for npu in (1, 2)]
+    into = [list(network.config.eject[npu].values()) for npu in (1, 2)]
     assert last == {0: out + into[0][0], 1: out + into[0][1], 2: out + into[1][0]}
 
 

@@ -42,9 +42,9 @@ def test_long_links_are_cut() -> None:
 @pytest.mark.parametrize("count", [2, 3])
 def test_products(shape: list[int], count: int) -> None:
     """Links of 2 cycles and `st = 1`: a flit is there after 4 cycles, its credit after 3."""
-    machine = packet_network("torus", shape, latency=2, router={"pipeline": "booksim"}).machine
+    config = packet_network("torus", shape, latency=2, router={"pipeline": "booksim"}).config
     routers = int(np.prod(shape))
-    found = cut(routers, machine.links, count, FAR)
+    found = cut(routers, config.links, count, FAR)
     assert found.lookahead == 3
     assert set(found.part_of.tolist()) == set(range(count))
     # Their numbers are neighbours: no part goes round another.

@@ -39,7 +39,7 @@ def ends(src: int, way: int) -> tuple[int, int]:
 
 def groups(network: PacketNetwork) -> Groups:
     """Dimension by dimension: of a mesh each has its own links, and each link its lanes."""
-    topology, links = network.topology, network.machine.links
+    topology, links = network.topology, network.config.links
     lane, eject = np.full(links.injection, -1), np.full(links.ejection, -1)
     for src in range(SIDE**2):
         for way in range(2 * (SIDE - 1)):
@@ -84,7 +84,7 @@ def carry_out(
 
 def as_one(sent: list[Sent], window: int, *, again: bool = False) -> None:
     one, several = mesh(window), mesh(window)
-    several.take_apart(groups(several))
+    several.split(groups(several))
     first, times = carry_out(one, sent)
     second, found = carry_out(several, sent, again=again)
     assert found == times
@@ -118,7 +118,7 @@ def test_a_network_in_parts_may_be_pickled_at_any_time() -> None:
 def test_with_slack_messages_arrive_when_they_do_without(sent: list[Sent], slack: int) -> None:
     """All are sent beforehand: then nothing hangs on when somebody hears of what has arrived."""
     networks = [mesh(), mesh()]
-    networks[1].take_apart(groups(networks[1]))
+    networks[1].split(groups(networks[1]))
     found = []
     for network in networks:
         at = 0
@@ -137,8 +137,6 @@ def test_with_slack_messages_arrive_when_they_do_without(sent: list[Sent], slack
 def test_a_message_of_no_group_is_refused() -> None:
     network = mesh()
     known = groups(network)
-    network.take_apart(
-        Groups(np.full_like(known.lane, -1), known.eject, known.links, known.pace, known.room, known.way)
-    )
+    network.split(Groups(np.full_like(known.lane, -1), known.eject, known.links, known.pace, known.room, known.way))
     with pytest.raises(RuntimeError, match="another way"):
         network.send(0, 1, 10, at=0)

@@ -10,7 +10,7 @@ import pytest
 
 from pyxsim.network.packet import thread_count as module
 from pyxsim.network.packet.packet_network import PacketNetwork
-from pyxsim.network.packet.thread_count import ENOUGH, ENOUGH_IN_A_CALL, LOOK, Threads, cores
+from pyxsim.network.packet.thread_count import ENOUGH, ENOUGH_IN_A_CALL, LOOK, ThreadChoice, cores
 from tests.network.machines import machine_of, packet_network
 
 
@@ -30,11 +30,11 @@ class Busy:
         self.router_visits += int(rate * cycles)
 
 
-def decider(wanted: int | None, *, skips: bool = False, shape: tuple[int, int] = (8, 8)) -> tuple[Threads, Busy]:
+def decider(wanted: int | None, *, skips: bool = False, shape: tuple[int, int] = (8, 8)) -> tuple[ThreadChoice, Busy]:
     engine = Busy()
     network = packet_network("torus", list(shape), latency=2, router={"pipeline": "booksim"})
     routers = network.topology.routers
-    return Threads(engine, routers, network.machine.links, wanted, skips=skips), engine  # type: ignore[arg-type]
+    return ThreadChoice(engine, routers, network.config.links, wanted, skips=skips), engine  # type: ignore[arg-type]
 
 
 @pytest.fixture

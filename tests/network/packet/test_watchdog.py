@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pyxsim.errors import DeadlockError
 from pyxsim.network.packet.packet_network import PacketNetwork
-from pyxsim.network.packet.watchdog import Room, Waits
+from pyxsim.network.packet.watchdog import SlotState, WaitGraph
 from pyxsim.routing import minimal_adaptive
 from pyxsim.routing.relation import Relation
 from tests.examples import part_of
@@ -38,14 +38,14 @@ def entry(
     return {"link": link, "vc": vc, "wants": wants, "holds": holds, "asks": list(asks), "own": own, "front": 0}
 
 
-def full(links: int, vcs: int = 1) -> Room:
+def full(links: int, vcs: int = 1) -> SlotState:
     """All buffers, of one flit, are full."""
     every = links * vcs
-    return Room(range(0, every, vcs), [vcs] * links, [1] * links, [0] * every, [1] * every, [0] * links)
+    return SlotState(range(0, every, vcs), [vcs] * links, [1] * links, [0] * every, [1] * every, [0] * links)
 
 
-def never(stuck: Sequence[Entry], room: Room, **options: Any) -> set[int]:
-    reasons = Waits(stuck, [1] * len(stuck), room, **options).never_move()
+def never(stuck: Sequence[Entry], room: SlotState, **options: Any) -> set[int]:
+    reasons = WaitGraph(stuck, [1] * len(stuck), room, **options).never_move()
     assert all(others and set(others) <= set(reasons) for others in reasons.values())
     return set(reasons)
 
@@ -75,7 +75,7 @@ def test_one_free_vc_is_enough() -> None:
 
 def test_a_vc_that_must_drain_first_is_kept_by_who_sits_in_it() -> None:
     stuck = [entry(0, wants=1, asks=[(1, 0, 1)]), entry(1, wants=0, holds=0)]
-    room = Room([0, 1], [1, 1], [1, 2], [0, 1], [1, 1], [0, 0])  # link 1: two slots, one of them free
+    room = SlotState([0, 1], [1, 1], [1, 2], [0, 1], [1, 1], [0, 0])  # link 1: two slots, one of them free
     assert never(stuck, room) == set()
     assert never(stuck, room, drained=True) == {0, 1}
 
@@ -83,7 +83,7 @@ def test_a_vc_that_must_drain_first_is_kept_by_who_sits_in_it() -> None:
 def test_slots_of_a_pool_come_back_from_other_vcs() -> None:
     """VC 0 of link 1 is full; VC 1 has a slot of the pool, and its packet moves, or it does not."""
     circle = [entry(0, wants=1, holds=0), entry(1, 0, wants=0, holds=0), entry(1, 1, wants=2, holds=0)]
-    room = Room([0, 1, 3], [1, 2, 1], [1, 1, 1], [0, 0, -1, 0], [1, 1, 2, 0], [0, 0, 0])
+    room = SlotState([0, 1, 3], [1, 2, 1], [1, 1, 1], [0, 0, -1, 0], [1, 1, 2, 0], [0, 0, 0])
     assert never(circle, room) == set()
     circle[2] = entry(1, 1, wants=0, holds=0)
     assert never(circle, room) == {0, 1, 2}
@@ -93,11 +93,11 @@ def test_slots_of_a_pool_are_no_room_for_heads_that_may_choose() -> None:
     """Two packets of two flits ask for the VC that the other one is in: one slot is left there, and two of the pool."""
     stuck = [entry(0, wants=1, asks=[(1, 0, 1)], own=own) for own in (True, False)]
     stuck[1] |= {"link": 1, "wants": 0, "asks": [(0, 0, 1)]}
-    room = Room([0, 1], [1, 1], [3, 3], [1, 1], [2, 2], [2, 2])
-    assert set(Waits(stuck, [2, 2], room).never_move()) == set()
+    room = SlotState([0, 1], [1, 1], [3, 3], [1, 1], [2, 2], [2, 2])
+    assert set(WaitGraph(stuck, [2, 2], room).never_move()) == set()
     stuck[1]["own"] = True
-    assert set(Waits(stuck, [2, 2], room).never_move()) == {0, 1}
-    assert set(Waits(stuck, [2, 2], replace(room, credit=[2, 1], occupancy=[1, 2])).never_move()) == set()
+    assert set(WaitGraph(stuck, [2, 2], room).never_move()) == {0, 1}
+    assert set(WaitGraph(stuck, [2, 2], replace(room, credit=[2, 1], occupancy=[1, 2])).never_move()) == set()
 
 
 def test_older_packets_of_a_port_go_first_if_ordered() -> None:
@@ -115,7 +115,7 @@ LINKS, VCS = 3, 2
 
 
 @st.composite
-def situations(draw: st.DrawFn) -> tuple[list[Entry], list[int], Room]:
+def situations(draw: st.DrawFn) -> tuple[list[Entry], list[int], SlotState]:
     """Any front packets at the ends of three links of two VCs, however they may have come about."""
     small = st.integers(0, 2)
     depth = [draw(st.integers(1, 2)) for _ in range(LINKS)]
@@ -140,11 +140,11 @@ def situations(draw: st.DrawFn) -> tuple[list[Entry], list[int], Room]:
                 stuck.append(entry(link, vc, wants=wants, asks=asks, own=draw(st.booleans())))
             stuck[-1]["front"] = draw(small)
     needs = [draw(st.integers(0, 2)) for _ in stuck]
-    return stuck, needs, Room(range(0, LINKS * VCS, VCS), [VCS] * LINKS, depth, credit, occupancy, pool_left)
+    return stuck, needs, SlotState(range(0, LINKS * VCS, VCS), [VCS] * LINKS, depth, credit, occupancy, pool_left)
 
 
 def stands_still(
-    stuck: Sequence[Entry], needs: Sequence[int], room: Room, still: Iterable[int], drained: bool, ordered: bool
+    stuck: Sequence[Entry], needs: Sequence[int], room: SlotState, still: Iterable[int], drained: bool, ordered: bool
 ) -> bool:
     """Whether none of a set of packets can be the first to move: the definition, in other words."""
     still = set(still)
@@ -186,10 +186,10 @@ def stands_still(
 @given(situations(), st.booleans(), st.booleans())
 @settings(max_examples=part_of(400))
 def test_it_is_the_largest_set_that_stands_still(
-    situation: tuple[list[Entry], list[int], Room], drained: bool, ordered: bool
+    situation: tuple[list[Entry], list[int], SlotState], drained: bool, ordered: bool
 ) -> None:
     stuck, needs, room = situation
-    found = Waits(stuck, needs, room, drained=drained, ordered=ordered).never_move()
+    found = WaitGraph(stuck, needs, room, drained=drained, ordered=ordered).never_move()
     everybody = range(len(stuck))
     largest: set[int] = set()
     for some in chain.from_iterable(combinations(everybody, size) for size in everybody[1:]):
