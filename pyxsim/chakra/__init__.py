@@ -1,4 +1,4 @@
-"""Chakra execution traces: each rank says what it computes, sends and receives, and what waits for what."""
+"""Chakra execution traces: what each rank computes, sends and receives, with dependencies."""
 
 from pyxsim.chakra.messages import ATTRIBUTE_TYPES, Attribute, CommType, IOInfo, Metadata, Node, NodeType
 from pyxsim.chakra.trace import Trace, form, read, write

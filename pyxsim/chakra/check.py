@@ -1,4 +1,4 @@
-"""What is wrong with traces: in one of them, and between them. Every fault is a line with file, node and reason."""
+"""Faults of traces, within one and between them. Every fault is one line with file, node and reason."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from pyxsim.chakra.messages import CommType, NodeType
 from pyxsim.chakra.order import levels
 from pyxsim.errors import InputError
 
-TOLD = 8  # nodes of a circle that are named
+TOLD = 8  # members of a circular wait that a fault names
 Groups = Mapping[str, Sequence[int]]
 
 
 def faults_of(graph: Graph) -> list[InputError]:
-    """What is wrong in a trace by itself."""
+    """Return the faults within a trace."""
     circle = _circle([graph], graph.ptr, graph.before, graph.levels[0])
     return [*graph.faults, *circle]
 
 
 def faults_between(graphs: Mapping[int, Graph], groups: Groups | None = None) -> list[InputError]:
-    """What is wrong between the traces of all ranks: messages, collectives, circles that go over several ranks."""
+    """Return the faults between the traces of all ranks: messages, collectives, circular waits over several ranks."""
     faults = [
         InputError("there is no trace for this rank", key=f"rank {rank}", allowed=f"0 to {max(graphs)}, one trace each")
         for rank in sorted(set(range(max(graphs) + 1)) - graphs.keys())[:TOLD]
@@ -38,16 +38,14 @@ def faults_between(graphs: Mapping[int, Graph], groups: Groups | None = None) ->
 
 
 def check(graphs: Mapping[int, Graph], groups: Groups | None = None, *, between: bool = True) -> list[InputError]:
-    """Everything that is wrong, rank by rank, then `between` them."""
+    """Return all faults, rank by rank, then `between` them."""
     own = [fault for graph in graphs.values() for fault in faults_of(graph)]
     return own + faults_between(graphs, groups) if between else own
 
 
 def _messages(graphs: Mapping[int, Graph]) -> tuple[list[tuple[int, int, int, int]], list[InputError]]:
-    """The pairs (rank, row, rank, row) of sends and receptions, the k-th with the k-th in the order of their numbers.
-
-    And what is wrong with them.
-    """
+    """Return the pairs (rank, row, rank, row) of sends and receives, matched in the order of their numbers, and
+    faults."""
     ends: defaultdict[tuple[int, int, int], tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     faults = []
     for rank, graph in graphs.items():
@@ -56,10 +54,10 @@ def _messages(graphs: Mapping[int, Graph]) -> tuple[list[tuple[int, int, int, in
             sends = graph.type[row] == NodeType.COMM_SEND
             peer, tag = int(graph.peer[row]), int(graph.tag[row])
             if peer == NONE or tag == NONE:
-                continue  # told already
+                continue  # already reported
             if peer == rank or peer not in graphs:
                 what = "goes to" if sends else "comes from"
-                problem = f"{what} rank {peer}" + (", which is its own" if peer == rank else "")
+                problem = f"{what} rank {peer}" + (", its own" if peer == rank else "")
                 faults.append(graph.fault(row, problem, "another rank that has a trace"))
                 continue
             ends[(rank, peer, tag) if sends else (peer, rank, tag)][0 if sends else 1].append(row)
@@ -70,21 +68,21 @@ def _messages(graphs: Mapping[int, Graph]) -> tuple[list[tuple[int, int, int, in
                 rank, row = (dst, reception) if send is None else (src, send)
                 counts = f"rank {src} sends {len(sends_)} with tag {tag} to rank {dst}"
                 problem = f"has no partner: {counts}, which receives {len(receptions)}"
-                faults.append(graphs[rank].fault(row, problem, "as many as are sent"))
+                faults.append(graphs[rank].fault(row, problem, "as many receives as sends"))
                 break  # one line for all of this tag
             here, there = int(graphs[dst].size[reception]), int(graphs[src].size[send])
             if NONE not in (here, there) and here != there:
-                problem = f"receives {here} bytes, and {graphs[src].label(send)} of rank {src} sends {there}"
+                problem = f"receives {here} bytes, but {graphs[src].label(send)} of rank {src} sends {there}"
                 faults.append(graphs[dst].fault(reception, problem, f"{there} bytes"))
             pairs.append((src, send, dst, reception))
     return pairs, faults
 
 
 def _collectives(graphs: Mapping[int, Graph], groups: Groups) -> list[InputError]:
-    """Collectives that not all members of a group call. The k-th call of one and of another is the same collective; or
-    those that say the same number.
+    """Return collectives that not all members of a group call.
 
-    What a trace tells of groups comes before what the file of groups says, and holds for its rank.
+    The k-th calls of all members are the same collective, or those with the same number. Groups in a trace override
+    those of the groups file, for its rank.
     """
     faults = []
     called: defaultdict[tuple[str, tuple[int, ...], int], dict[int, list[int]]] = defaultdict(dict)
@@ -103,7 +101,7 @@ def _collectives(graphs: Mapping[int, Graph], groups: Groups) -> list[InputError
                 strange.add(name)
                 faults.append(_stranger(graph, row, name, known))
     for (name, ranks, _), callers in called.items():
-        first = max(callers, key=lambda rank: len(callers[rank]))  # of those that call most the lowest
+        first = max(callers, key=lambda rank: len(callers[rank]))  # the lowest of those with most calls
         for rank in (each for each in ranks if each in graphs):
             fault = _different(graphs, name, (first, callers[first]), (rank, callers.get(rank, [])))
             faults += [fault] if fault is not None else []
@@ -113,26 +111,28 @@ def _collectives(graphs: Mapping[int, Graph], groups: Groups) -> list[InputError
 def _stranger(graph: Graph, row: int, name: str, groups: Groups) -> InputError:
     if name not in groups:
         allowed = f"0 (all ranks), {', '.join(groups)}" if groups else "0 (all ranks); a file of groups names others"
-        return graph.fault(row, f"is for group {name!r}, which there is not", allowed)
+        return graph.fault(row, f"is for group {name!r}, which does not exist", allowed)
     ranks = ", ".join(map(str, groups[name][:TOLD])) + (", ..." if len(groups[name]) > TOLD else "")
-    return graph.fault(row, f"is for group {name!r}, and rank {graph.rank} is no member", f"members {ranks}")
+    return graph.fault(row, f"is for group {name!r}, but rank {graph.rank} is not a member", f"members {ranks}")
 
 
 def _different(
     graphs: Mapping[int, Graph], name: str, one: tuple[int, list[int]], other: tuple[int, list[int]]
 ) -> InputError | None:
-    """The first collective that a rank calls and another does not, or not so. `one` calls as often or more often."""
+    """The first collective that a rank calls and another does not, or differently. `one` calls at least as often."""
     group = f" in group {name!r}" if name else ""
     (rank, rows), (rank_2, rows_2) = one, other
     for turn, row in enumerate(rows):
         what = _collective(graphs[rank], row)
         if turn >= len(rows_2):
-            problem = f"waits for ever: it is collective {turn} of rank {rank}{group}, {what},"
-            return graphs[rank].fault(row, f"{problem} and rank {rank_2} calls {len(rows_2)}", "as many at all members")
+            problem = f"waits forever: it is collective {turn} of rank {rank}{group}, {what},"
+            return graphs[rank].fault(
+                row, f"{problem} but rank {rank_2} calls {len(rows_2)}", "as many calls on all members"
+            )
         here = _collective(graphs[rank_2], rows_2[turn])
-        if here != what and NONE not in (graphs[rank].size[row], graphs[rank_2].size[rows_2[turn]]):  # told already
+        if here != what and NONE not in (graphs[rank].size[row], graphs[rank_2].size[rows_2[turn]]):  # already reported
             problem = f"is collective {turn} of rank {rank_2}{group}, {here}, where rank {rank} has {what}"
-            return graphs[rank_2].fault(rows_2[turn], problem, "the same at all members")
+            return graphs[rank_2].fault(rows_2[turn], problem, "the same on all members")
     return None
 
 
@@ -141,7 +141,7 @@ def _collective(graph: Graph, row: int) -> str:
 
 
 def _joint_circle(graphs: Mapping[int, Graph], pairs: list[tuple[int, int, int, int]]) -> list[InputError]:
-    """Receptions that wait for sends that wait for them, over several ranks."""
+    """Receives and sends that wait for each other, over several ranks."""
     if not pairs:
         return []
     order = list(graphs.values())
@@ -149,7 +149,7 @@ def _joint_circle(graphs: Mapping[int, Graph], pairs: list[tuple[int, int, int, 
     for graph in order:
         first[graph.rank] = at
         at += len(graph)
-    # An edge is (who waits, for whom); sorted by who waits they are rows of one large graph.
+    # Edges (waiting row, row it waits for), sorted by the first: rows of one large graph.
     waits = [np.repeat(np.arange(len(each)), np.diff(each.ptr)) + first[each.rank] for each in order]
     fors = [each.before + first[each.rank] for each in order]
     table = np.array(pairs, dtype=np.int64)
@@ -164,7 +164,7 @@ def _joint_circle(graphs: Mapping[int, Graph], pairs: list[tuple[int, int, int, 
 
 
 def _circle(graphs: Sequence[Graph], ptr: np.ndarray, before: np.ndarray, level: np.ndarray) -> list[InputError]:
-    """One circle, if nodes wait for one. The rows of the graphs follow each other."""
+    """One circular wait, if there is any, over the rows of all graphs."""
     stuck = np.flatnonzero(level < 0)
     if not len(stuck):
         return []

@@ -1,4 +1,4 @@
-"""The traces of all ranks: a file for each, its rank in its name."""
+"""The trace files of all ranks, with the rank in the name."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ ENDS = (".et", ".json", ".jsonl")
 
 
 def find(name: str) -> dict[int, Path]:
-    """The traces that a user means, by rank. Raises InputError.
+    """Return the traces that a name means, by rank. Raises InputError.
 
-    PREFIX.*.et: all of them. PREFIX, as ASTRA-sim takes it: those of PREFIX.*.et. One file: that alone; its rank is the
-    number in its name, or else 0.
+    PREFIX.*.et: all of them. PREFIX, as in ASTRA-sim: those of PREFIX.*.et. One file: that file; its rank is the number
+    in its name, or 0.
     """
     path = Path(name)
     if "*" in path.name:
@@ -32,16 +32,16 @@ def find(name: str) -> dict[int, Path]:
 
 
 def _of_prefix(name: str) -> dict[int, Path] | None:
-    """The traces of all ranks behind a prefix, in the first form in which there are any."""
+    """The traces of all ranks with a prefix, in the first format that exists."""
     try:
         ways = (rank_files(f"{name}.*{end}{packed}") for end in ENDS for packed in ("", ".gz"))
         return next((dict(sorted(found.items())) for found in ways if found), None)
-    except InputError:  # the folder cannot be read: there are none
+    except InputError:  # the folder cannot be read
         return None
 
 
 def are_traces(name: str) -> bool:
-    """Whether a name means traces, and not one file of another kind. What is not there is no trace."""
+    """Return whether a name means traces rather than a file of another kind. False for a file that does not exist."""
     path = Path(name)
     if "*" in path.name:
         return True
@@ -51,11 +51,11 @@ def are_traces(name: str) -> bool:
 
 
 def rank_files(pattern: str) -> dict[int, Path]:
-    """The files of `PREFIX.*.et` by the rank in the place of the star. Raises InputError unless there is one star."""
+    """Return the files of `PREFIX.*.et` by rank. Raises InputError unless the pattern has one star."""
     path = Path(pattern)
     before, star, after = path.name.partition("*")
     if not star or "*" in after:
-        raise InputError("is one trace", file=pattern, allowed="PREFIX.*.et: a trace for each rank, its number at '*'")
+        raise InputError("is one trace", file=pattern, allowed="PREFIX.*.et: a trace per rank, with its number at '*'")
     name = re.compile(rf"{re.escape(before)}(0|[1-9]\d{{0,8}}){re.escape(after)}", re.ASCII)
     try:
         matches = [(name.fullmatch(each.name), each) for each in path.parent.iterdir()]

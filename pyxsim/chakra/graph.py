@@ -1,6 +1,6 @@
-"""The graph of a trace as arrays: a row for each node, in the order of the file.
+"""The graph of a trace as arrays: one row per node, in the order of the file.
 
-It is what remains of a large trace: some hundred bytes for each node, however many attributes it has.
+It keeps a few hundred bytes per node of a large trace, whatever the number of attributes.
 """
 
 from __future__ import annotations
@@ -23,23 +23,35 @@ from pyxsim.errors import InputError, InputErrors
 
 I64 = npt.NDArray[np.int64]
 LONGEST = 1 << 40  # microseconds: 12 days
-MOST_ADDED = 1 << 62  # of an array, by numpy
-LARGEST = 1 << 53  # bytes, ranks, tags: whole numbers that every tool can tell apart
-MANY_FAULTS = 1000  # of a file: a small one that is compressed may have a thousand million empty nodes
+MOST_ADDED = 1 << 62  # limit of a sum in int64
+LARGEST = 1 << 53  # bytes, ranks, tags: whole numbers that are exact in doubles
+MANY_FAULTS = 1000  # per file: a small compressed file can hold 10^9 empty nodes
 COLUMNS = 7  # of a Graph: type to group
-NONE = -1  # of a peer, a kind of collective, a size that a node has not
+NONE = -1  # no peer, kind of collective or size
 COMMUNICATING = (NodeType.COMM_SEND, NodeType.COMM_RECV, NodeType.COMM_COLL)
-RUNNING = tuple(NodeType)[: NodeType.COMM_COLL + 1]  # what a simulation can do; STORAGE and others are only counted
+RUNNING = tuple(NodeType)[: NodeType.COMM_COLL + 1]  # simulated types; STORAGE and others are only counted
 
 
 @dataclass(eq=False)
 class Graph:
-    """`before[ptr[r]:ptr[r + 1]]`: the rows that row r waits for, without those that there are not.
+    """The nodes of a trace. `before[ptr[r]:ptr[r + 1]]`: the rows that row r depends on, without missing ones.
 
-    `nanos`: how long it takes. `size`: bytes of what is sent, received, loaded or stored. `tag`: of a message; of a
-    collective its number, where nodes say one. `comm`: kind of the collective. `group`: place of its name in `groups`.
-    `faults`: what is wrong with single nodes, in the order of the file. `own_groups`: the ranks of groups that its
-    metadata tells, none for all.
+    Attributes
+    ----------
+    nanos
+        Duration.
+    size
+        Bytes sent, received, loaded or stored.
+    tag
+        Tag of a message; number of a collective, where nodes have one.
+    comm
+        Kind of the collective.
+    group
+        Index of its group in `groups`.
+    faults
+        Faults of nodes, in the order of the file.
+    own_groups
+        Ranks of the groups that its metadata defines; empty for all ranks.
     """
 
     file: str
@@ -65,38 +77,38 @@ class Graph:
 
     @cached_property
     def levels(self) -> tuple[I64, I64]:
-        """Level of each row, -1 if it waits for a circle; and its end (ns), if each node takes its duration alone.
+        """Return the level of each row, -1 in a circular wait, and its end (ns) if each node takes only its duration.
 
-        The ends are in microseconds, times 1000, where nanoseconds could not be added any more.
+        The ends are in microseconds times 1000 where a sum of nanoseconds would overflow.
         """
         few = self.nanos.sum(dtype=np.float64) < MOST_ADDED
         level, end = levels(self.ptr, self.before, self.nanos if few else self.nanos // 1000)
         return level, end if few else np.minimum(end, MOST_ADDED // 1000) * 1000
 
     def label(self, row: int) -> str:
-        """A node as messages name it."""
+        """Return the text that names a node in messages."""
         return label(self.ids[row], self.names[row])
 
     def fault(self, row: int, problem: str, allowed: str | None = None) -> InputError:
-        """A fault of a node."""
+        """Return a fault of a node."""
         return InputError(f"{self.label(row)} {problem}", file=self.file, allowed=allowed)
 
 
 def label(number: int, name: str) -> str:
-    """A node as messages name it."""
+    """Return the text that names a node in messages."""
     return f"node {number}{f' ({name})' if name else ''}"
 
 
 def load(path: str | PathLike[str], rank: int = 0) -> Graph:
-    """The graph of the trace of a rank; `faults` has what is wrong in it.
+    """Return the graph of the trace of a rank, with its faults.
 
-    Raises InputError if it cannot be read, or if nearly all is wrong.
+    Raises InputError if it cannot be read, or has too many faults.
     """
     return _Loader(str(path), rank).graph()
 
 
 class _Loader:
-    """Takes nodes one by one. The number of a node becomes a row when all are there: it may wait for a later one."""
+    """Collects nodes one by one. Node numbers become rows at the end, because a node may depend on a later one."""
 
     def __init__(self, file: str, rank: int) -> None:
         self.file = file
@@ -108,7 +120,7 @@ class _Loader:
         self.deps = array("Q")
         self.counts = array("q")
         self.groups: dict[str, int] = {}
-        self.kept: dict[str, str] = {}  # a name that many nodes have is there once
+        self.kept: dict[str, str] = {}  # equal names share one string
         self.faults: list[InputError] = []
         self.alike: dict[str, tuple[InputError, int]] = {}
         self.own_groups: dict[str, list[int]] = {}
@@ -126,7 +138,7 @@ class _Loader:
                 if number in rows:
                     before.append(rows[number])
                 else:
-                    problem = f"depends on node {number}, which there is not"
+                    problem = f"depends on node {number}, which does not exist"
                     self.fault_alike("dependency", self.ids[row], self.names[row], problem)
             at += count
             ptr[row + 1] = len(before)
@@ -158,11 +170,11 @@ class _Loader:
     def _fault(self, number: int, name: str, problem: str, allowed: Any = None, given: str | None = None) -> None:
         self.faults.append(InputError(f"{label(number, name)} {problem}", file=self.file, allowed=allowed, given=given))
         if len(self.faults) == MANY_FAULTS:
-            last = InputError(f"has {MANY_FAULTS} faults up to here, and is read no further", file=self.file)
+            last = InputError(f"has {MANY_FAULTS} faults so far and is read no further", file=self.file)
             raise InputErrors([*self.faults, last])
 
     def fault_alike(self, kind: str, number: int, name: str, problem: str, allowed: str | None = None) -> None:
-        """A fault that traces of real systems have at many nodes: told once, with how many more there are."""
+        """A fault that real traces have at many nodes: reported once, with their number."""
         if kind in self.alike:
             first, more = self.alike[kind]
             self.alike[kind] = first, more + 1
@@ -192,21 +204,21 @@ class _Loader:
             if node.type not in RUNNING:
                 kinds = [each.name for each in RUNNING]
                 self._fault(node.id, node.name, f"is of type {type_name(node.type)}, which is not simulated", kinds)
-            # Types beyond those that are known are one to the arrays.
+            # Arrays hold one value for all unknown types.
             return min(node.type, LARGEST), nanos, NONE, NONE, 0, NONE, NONE
-        asked = _Asked(self, node, given)
-        if node.type in COMMUNICATING and _flag(asked):
-            problem = "communicates, and is said to run on the CPU"
+        attributes = _Asked(self, node, given)
+        if node.type in COMMUNICATING and _flag(attributes):
+            problem = "communicates, but has is_cpu_op"
             allowed = "nodes of the accelerator; a trace that is replayed"
             self.fault_alike("CPU", node.id, node.name, problem, allowed)
             if "comm_type" not in given and node.type == NodeType.COMM_COLL:
-                # The host's call of a collective, whose own node is another one.
+                # The host's call of a collective, which has a node of its own.
                 return node.type, nanos, NONE, NONE, 0, NONE, NONE
-        values = reader(asked)
+        values = reader(attributes)
         return node.type, nanos, *values
 
     def _nanos(self, node: Node, given: dict[str, Any]) -> int:
-        """How long a node takes, rounded up; as it is told to the picosecond, if it is."""
+        """The duration of a node in ns, rounded up; exact if given in picoseconds."""
         micros, exact = node.duration_micros, given.get("duration_ps")
         if micros > LONGEST:
             self._fault(node.id, node.name, f"takes {micros} us", f"at most {LONGEST}")
@@ -220,7 +232,7 @@ class _Loader:
         return -(-exact // 1000)
 
     def _told_groups(self, node: Node) -> None:
-        """The groups that a node of metadata tells."""
+        """Add the groups that a metadata node defines."""
         for name, ranks in process_groups(node.inputs.values if node.inputs is not None else "").items():
             fault = wrong_members(ranks, None) if ranks != [] else None
             if fault is None:
@@ -233,12 +245,12 @@ class _Loader:
 
 
 def type_name(number: int) -> str:
-    """COMP, or the number of a type that has no name."""
+    """COMP, or the number of an unknown type."""
     return NodeType(number).name if number in NodeType._value2member_map_ else str(number)
 
 
 class _Asked:
-    """The attributes of a node, as they are asked for."""
+    """The attributes of a node, checked when they are read."""
 
     def __init__(self, loader: _Loader, node: Node, given: dict[str, Any]) -> None:
         self.loader, self.node, self.given = loader, node, given
@@ -247,7 +259,7 @@ class _Asked:
         self.loader._fault(self.node.id, self.node.name, problem, allowed, given)
 
     def whole(self, name: str, default: int | None = None, least: int = 0) -> int:
-        """A whole number; without `default` it must be there."""
+        """Return a whole number; without `default` it is required."""
         value = self.given.get(name, default)
         if value is None:
             self.fault(f"has no {name}", f"a {type_name(self.node.type)} node has one")
@@ -258,61 +270,67 @@ class _Asked:
         return NONE
 
     def number(self, name: str) -> None:
-        """A number from 0, if it is there."""
+        """Return a number from 0, or the default."""
         value = self.given.get(name, 0)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
             self.fault(f"has {name} {short(value)}", "a number from 0")
 
 
 def short(value: Any) -> str:
-    """A value in a message; it may be long."""
+    """A value in a message, shortened."""
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:40]} ..."
 
 
-def _compute(asked: _Asked) -> tuple[int, ...]:
+def _compute(attributes: _Asked) -> tuple[int, ...]:
     for name in ("num_ops", "tensor_size"):
-        asked.number(name)
-    _flag(asked)
+        attributes.number(name)
+    _flag(attributes)
     return NONE, NONE, 0, NONE, NONE
 
 
-def _memory(asked: _Asked) -> tuple[int, ...]:
-    return asked.whole("tensor_size", 0), NONE, 0, NONE, NONE
+def _memory(attributes: _Asked) -> tuple[int, ...]:
+    return attributes.whole("tensor_size", 0), NONE, 0, NONE, NONE
 
 
 def _message(own: str, other: str) -> Callable[[_Asked], tuple[int, ...]]:
-    def read_message(asked: _Asked) -> tuple[int, ...]:
-        me = asked.loader.rank
-        if (there := asked.whole(own, me)) not in (me, NONE):
-            asked.fault(f"has {own} {there}, and is in the trace of rank {me}", str(me))
-        return asked.whole("comm_size", least=1), asked.whole(other), asked.whole("comm_tag", 0), NONE, NONE
+    def read_message(attributes: _Asked) -> tuple[int, ...]:
+        me = attributes.loader.rank
+        if (there := attributes.whole(own, me)) not in (me, NONE):
+            attributes.fault(f"has {own} {there}, but is in the trace of rank {me}", str(me))
+        return (
+            attributes.whole("comm_size", least=1),
+            attributes.whole(other),
+            attributes.whole("comm_tag", 0),
+            NONE,
+            NONE,
+        )
 
     return read_message
 
 
-def _collective(asked: _Asked) -> tuple[int, ...]:
-    comm = asked.whole("comm_type")
+def _collective(attributes: _Asked) -> tuple[int, ...]:
+    comm = attributes.whole("comm_type")
     if comm != NONE and comm not in CommType._value2member_map_:
-        asked.fault(f"has comm_type {comm}", [f"{each.value} ({each.name})" for each in CommType])
+        attributes.fault(f"has comm_type {comm}", [f"{each.value} ({each.name})" for each in CommType])
         comm = NONE
-    size = asked.whole("comm_size", 0) if comm == CommType.BARRIER else asked.whole("comm_size", least=1)
-    name = asked.given.get("pg_name", "")
+    size = attributes.whole("comm_size", 0) if comm == CommType.BARRIER else attributes.whole("comm_size", least=1)
+    name = attributes.given.get("pg_name", "")
     if not isinstance(name, str):
-        asked.fault(f"has pg_name {short(name)}", "a text")
+        attributes.fault(f"has pg_name {short(name)}", "a string")
         name = ""
-    involved = asked.given.get("involved_dim", [True])
+    involved = attributes.given.get("involved_dim", [True])
     if not (isinstance(involved, list) and all(isinstance(each, bool) for each in involved) and any(involved)):
-        asked.fault(f"has involved_dim {short(involved)}", "a list of true and false, with one true at least")
-    asked.whole("comm_priority", 0, -LARGEST)
-    said = asked.whole("collective", NONE, NONE)
-    return size, NONE, said, comm, asked.loader.group("" if name in ALL else name)
+        attributes.fault(f"has involved_dim {short(involved)}", "a list of booleans, at least one of them true")
+    attributes.whole("comm_priority", 0, -LARGEST)
+    said = attributes.whole("collective", NONE, NONE)
+    return size, NONE, said, comm, attributes.loader.group("" if name in ALL else name)
 
 
-def _flag(asked: _Asked) -> bool:
-    value = asked.given.get("is_cpu_op", False)
+def _flag(attributes: _Asked) -> bool:
+    value = attributes.given.get("is_cpu_op", False)
     if not isinstance(value, bool | int) or value not in (0, 1):
-        asked.fault(f"has is_cpu_op {short(value)}", "true or false")
+        attributes.fault(f"has is_cpu_op {short(value)}", "true or false")
         return False
     return bool(value)
 

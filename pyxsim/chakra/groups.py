@@ -1,4 +1,4 @@
-"""Groups of ranks that communicate, in a JSON file of their own: {"1": [0, 1], "2": [2, 3]}; or in the trace itself.
+"""Groups of ranks that communicate, from a JSON file, {"1": [0, 1], "2": [2, 3]}, or from a trace.
 
 A node names its group in its attribute `pg_name`; "" and "0" mean all ranks.
 """
@@ -13,12 +13,12 @@ from typing import Any
 from pyxsim.errors import InputError, raise_all
 from pyxsim.textfile import read_text
 
-ALL = ("", "0")  # the names of the group of all ranks
+ALL = ("", "0")  # names of the group of all ranks
 _ALLOWED = '{"1": [ranks], "2": [ranks], ...}'
 
 
 def read_groups(path: str | PathLike[str], ranks: int | None = None) -> dict[str, tuple[int, ...]]:
-    """The ranks of each group, in the order of the file; `ranks`: how many there are at all. Raises InputError."""
+    """Return the ranks of each group, in the order of the file. `ranks`: number of ranks. Raises InputError."""
     file = str(path)
     try:
         pairs = json.loads(read_text(path, "the groups"), object_pairs_hook=_Pairs)
@@ -26,16 +26,16 @@ def read_groups(path: str | PathLike[str], ranks: int | None = None) -> dict[str
         if isinstance(error, InputError):
             raise
         problem = str(error) if isinstance(error, json.JSONDecodeError) else "a number is too long, or it is too deep"
-        raise InputError(f"is no JSON: {problem}", file=file, allowed=_ALLOWED) from error
+        raise InputError(f"not valid JSON: {problem}", file=file, allowed=_ALLOWED) from error
     if not isinstance(pairs, _Pairs):
         raise InputError("has no object", file=file, allowed=_ALLOWED)
     groups: dict[str, tuple[int, ...]] = {}
     faults = []
     for name, members in pairs:
         if name in groups:
-            faults.append(InputError("is there twice", file=file, key=name))
+            faults.append(InputError("occurs twice", file=file, key=name))
         elif not re.fullmatch(r"[1-9]\d{0,17}", name, re.ASCII):
-            faults.append(InputError("is no number of a group", file=file, key=name, allowed="1, 2, 3, ..."))
+            faults.append(InputError("is not a group number", file=file, key=name, allowed="1, 2, 3, ..."))
         elif (fault := wrong_members(members, ranks)) is not None:
             faults.append(fault.at(file=file, key=name))
         else:
@@ -45,14 +45,14 @@ def read_groups(path: str | PathLike[str], ranks: int | None = None) -> dict[str
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """An object of JSON, in which a name may stand twice."""
+    """An object of JSON, in which a name may occur twice."""
 
 
 def wrong_members(members: Any, ranks: int | None) -> InputError | None:
-    """What is wrong with a list of ranks, if anything."""
+    """The fault of a list of ranks; None for a valid one."""
     most = "a number from 0" if ranks is None else f"0 to {ranks - 1}"
     if not isinstance(members, list) or isinstance(members, _Pairs) or not members:
-        return InputError("is no list of ranks", allowed=f"a list of different ranks, each {most}")
+        return InputError("is not a list of ranks", allowed=f"a list of different ranks, each {most}")
     seen = set()
     for rank in members:
         if not isinstance(rank, int) or isinstance(rank, bool) or rank < 0 or (ranks is not None and rank >= ranks):
@@ -64,10 +64,10 @@ def wrong_members(members: Any, ranks: int | None) -> InputError | None:
 
 
 def process_groups(values: str) -> dict[str, Any]:
-    """PyTorch's process groups, which the converter of its traces puts into the inputs of a node of metadata.
+    """Return the process groups of PyTorch that its trace converter puts into the inputs of a metadata node.
 
-    `values` is a text in brackets and quotes: [{"pg_name": "1", "ranks": [0, 1]}, ...]. The ranks are as they stand
-    there, and may be wrong; none means all. What is metadata of something else has no groups.
+    `values` is a string such as [{"pg_name": "1", "ranks": [0, 1]}, ...]. The ranks are not checked; an empty list
+    means all ranks. Other metadata have no groups.
     """
     try:
         return {str(int(each["pg_name"])): each["ranks"] for each in json.loads(values[2:-2])}

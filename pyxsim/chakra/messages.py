@@ -1,7 +1,7 @@
-"""What stands in a trace: its metadata, its nodes, their attributes, as Chakra's et_def.proto has them.
+"""The messages of a trace: metadata, nodes, attributes, as in Chakra's et_def.proto.
 
-Fields that are not known here (storage operations, later versions) are kept as they are and written again, so a file
-that is read and written is the same to the byte.
+Unknown fields (storage operations, later versions) are kept and written back, so a file that is read and written is
+identical to the byte.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-MAX_ATTRIBUTES = 1 << 16  # of a node; a small file that is compressed could claim very many
+MAX_ATTRIBUTES = 1 << 16  # per node: a small compressed file could claim many
 
 
 class NodeType(IntEnum):
-    """What a node does."""
+    """The type of a node."""
 
     INVALID = 0
     METADATA = 1
@@ -30,7 +30,7 @@ class NodeType(IntEnum):
 
 
 class CommType(IntEnum):
-    """The collective of a node of type COMM_COLL, which is its attribute comm_type."""
+    """The collective of a COMM_COLL node: its attribute comm_type."""
 
     ALL_REDUCE = 0
     REDUCE = 1
@@ -44,7 +44,7 @@ class CommType(IntEnum):
     BARRIER = 9
 
 
-# The types of values, in the order in which Chakra counts them, and whether of whole numbers: bits, and a sign.
+# The types of values in Chakra's order, and for whole numbers: bits and sign.
 WHOLE = {
     "int32": (32, True),
     "int64": (64, True),
@@ -63,7 +63,7 @@ ATTRIBUTE_TYPES = tuple(f"{name}_{form}" for name in VALUE_TYPES for form in ("v
 
 @dataclass(slots=True)
 class Attribute:
-    """A name and a value; `type` is the field that holds it: "int64_val", "bool_list", or "" where there is none."""
+    """A name and a value; `type` is the field that holds it: "int64_val", "bool_list", or "" for none."""
 
     name: str = ""
     type: str = ""
@@ -74,7 +74,7 @@ class Attribute:
 
 @dataclass(slots=True)
 class IOInfo:
-    """The inputs or the outputs of a node, as texts."""
+    """The inputs or outputs of a node, as strings."""
 
     values: str = ""
     shapes: str = ""
@@ -93,7 +93,7 @@ class Metadata:
 
 @dataclass(slots=True)
 class Node:
-    """One node of a trace. It may start when the nodes `ctrl_deps` and `data_deps` are done."""
+    """One node of a trace. It may start when the nodes `ctrl_deps` and `data_deps` have ended."""
 
     id: int = 0
     name: str = ""
@@ -108,7 +108,7 @@ class Node:
     unknown: bytes = b""
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The value of an attribute by its name."""
+        """Return the value of an attribute by name."""
         for each in self.attr:
             if each.name == name:
                 return each.value

@@ -1,4 +1,4 @@
-"""A trace in numbers: what its nodes are, what they carry, and how its graph is shaped."""
+"""A trace in numbers: types of nodes, bytes, and the shape of its graph."""
 
 from __future__ import annotations
 
@@ -21,11 +21,22 @@ _OF_TYPE = {
 
 @dataclass
 class Statistics:
-    """`nodes`: how many of each type. `bytes`: of each kind: all-reduce, send, load, ...
+    """Statistics of a trace, or of all ranks.
 
-    `compute_ns`: durations of all COMP nodes. `depth`: nodes one behind the other. `width`: most nodes of one
-    level, which is how far a node is from the beginning. `critical_ns`: the longest way by durations; of several
-    ranks the longest of them.
+    Attributes
+    ----------
+    nodes
+        Number of nodes per type.
+    bytes
+        Bytes per kind: all-reduce, send, load, ...
+    compute_ns
+        Duration of all COMP nodes.
+    depth
+        Length of the longest chain of nodes.
+    width
+        Nodes of the largest level, which is the distance from the beginning.
+    critical_ns
+        The longest path by durations; of several ranks the longest.
     """
 
     nodes: dict[str, int] = field(default_factory=dict)
@@ -38,12 +49,12 @@ class Statistics:
 
     @property
     def total(self) -> int:
-        """All nodes."""
+        """Number of nodes."""
         return sum(self.nodes.values())
 
 
 def statistics(graph: Graph) -> Statistics:
-    """Of one trace."""
+    """Return the statistics of one trace."""
     kinds, counts = np.unique(graph.type, return_counts=True)
     level, end = graph.levels
     reached = level[level >= 0]
@@ -66,7 +77,7 @@ def statistics(graph: Graph) -> Statistics:
 
 
 def together(parts: Iterable[Statistics]) -> Statistics:
-    """Of all ranks: sums; of depth, width and critical length the largest of a rank."""
+    """Return the statistics of all ranks: sums; maxima of depth, width and critical path."""
     return reduce(_both, parts, Statistics())
 
 
@@ -86,5 +97,5 @@ def _both(a: Statistics, b: Statistics) -> Statistics:
 
 
 def _sum(values: np.ndarray) -> int:
-    """The sum as Python counts, which does not end at 64 bits; sizes that are not known count as 0."""
+    """The sum as a Python number, which does not overflow; unknown sizes count as 0."""
     return sum(values[values > 0].tolist())

@@ -1,4 +1,4 @@
-"""A file as bytes, whether gzip has compressed it or not; and every way in which reading it can go wrong."""
+"""Files as bytes, compressed by gzip or not, with every read error as an InputError."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import BinaryIO, cast
 from pyxsim.errors import InputError
 from pyxsim.paths import missing, need_folder
 
-MAX_MESSAGE = 1 << 24  # bytes of one node: what is larger is none, and would cost many times its size in memory
+MAX_MESSAGE = 1 << 24  # bytes of one node; more would be damage, and cost many times its size in memory
 _GZIP = b"\x1f\x8b"
 
 
 @contextmanager
 def opened(path: str) -> Iterator[BinaryIO]:
-    """The file, to be read. Raises InputError, also for what goes wrong while it is read."""
+    """Open a file for reading. Raises InputError, also while it is read."""
     try:
         with Path(path).open("rb") as plain:
             packed = plain.peek(2)[:2] == _GZIP
@@ -30,7 +30,7 @@ def opened(path: str) -> Iterator[BinaryIO]:
     except IsADirectoryError as error:
         raise InputError("is a folder", file=path, allowed="a Chakra trace") from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"is damaged, as gzip has compressed it: {error}", file=path) from error
+        raise InputError(f"is damaged gzip data: {error}", file=path) from error
     except InputError:
         raise
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
@@ -39,7 +39,8 @@ def opened(path: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def created(path: str) -> Iterator[BinaryIO]:
-    """The file, to be written; compressed if its name ends with .gz. It appears under its name when it is whole.
+    """Open a file for writing; compressed if its name ends with .gz. It appears under its name when it is complete.
+
     Raises InputError if it cannot be written.
     """
     unfinished = None
@@ -48,13 +49,13 @@ def created(path: str) -> Iterator[BinaryIO]:
         if target.is_dir():
             raise InputError("is a folder", file=path, allowed="the name of a file")
         place = target
-        if target.is_file() or not target.exists():  # what is no file, such as a pipe, is written as it is
+        if target.is_file() or not target.exists():  # pipes and devices are written directly
             need_folder(path)
             need_folder(target)
             place = unfinished = target.with_name(f".unfinished-{os.getpid()}-{target.name}")
         with place.open("wb") as plain:
             if path.endswith(".gz"):
-                # Without a name and a date in it the same trace is the same file.
+                # Without a name and a date in it, equal traces are equal files.
                 with gzip.GzipFile("", "wb", fileobj=plain, mtime=0) as packed:
                     yield cast(BinaryIO, packed)
             else:

@@ -1,9 +1,9 @@
-"""Traces as JSON, in the form in which Chakra's jsonizer prints them: protocol buffers' own mapping to JSON.
+"""Traces as JSON, as Chakra's jsonizer prints them: the JSON mapping of protocol buffers.
 
-One object behind the other, the metadata first, then the nodes; in a `.jsonl` each on a line of its own. Names of
-fields are those of the schema in lowerCamelCase (`ctrlDeps`, `int64Val`); `ctrl_deps` is understood, too. Numbers of
-64 bits are texts, bytes are base64, types of nodes are names such as COMP_NODE. What Chakra's schema does not know,
-and so its JSON cannot tell, stands as base64 under `unknownFields`, which is ours.
+A sequence of objects, the metadata first, then the nodes; in `.jsonl` one per line. Field names are those of the schema
+in lowerCamelCase (`ctrlDeps`, `int64Val`); `ctrl_deps` is accepted, too. 64-bit numbers are strings, bytes are base64,
+types of nodes are names such as COMP_NODE. Fields unknown to Chakra's schema are base64 under `unknownFields`, an
+extension of pyxsim.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pyxsim.chakra.messages import (
 from pyxsim.chakra.stream import MAX_MESSAGE, opened
 from pyxsim.errors import InputError
 
-PIECE = 1 << 20  # bytes that are read at once
+PIECE = 1 << 20  # bytes per read
 _BLANK = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder(object_pairs_hook=lambda pairs: _once(pairs))
 _FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
@@ -42,7 +42,7 @@ _Readers = Mapping[str, tuple[str, Callable[[Any], Any]]]
 
 
 class _Fault(ValueError):
-    """What is wrong in an object; `key`: where."""
+    """A fault of an object; `key`: its place."""
 
     def __init__(self, problem: str, key: str = "", allowed: str | list[str] | None = None, given: str = "") -> None:
         super().__init__(problem)
@@ -53,7 +53,7 @@ class _Fault(ValueError):
 
 
 def messages(path: str) -> Iterator[Any]:
-    """The metadata, then the nodes. Raises InputError."""
+    """Yield the metadata, then the nodes. Raises InputError."""
     for number, (at, given) in enumerate(_objects(path)):
         try:
             yield _node(given) if number else _metadata(given)
@@ -67,10 +67,10 @@ def messages(path: str) -> Iterator[Any]:
 
 
 def _objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a file, and the character at which each begins; read piece by piece."""
+    """The objects of a file, each with the character at which it begins; read piece by piece."""
     for at, found in _found(path):
         if not isinstance(found, dict):
-            raise InputError(f"has no object at character {at}", file=path, allowed="one object behind the other")
+            raise InputError(f"has no object at character {at}", file=path, allowed="a sequence of objects")
         yield at, found
 
 
@@ -79,7 +79,7 @@ def _found(path: str) -> Iterator[tuple[int, Any]]:
     with opened(path) as stream:
         pieces = _pieces(stream, path)
         while True:
-            at = _BLANK.match(text, at).end()  # type: ignore[union-attr]  # it matches nothing, too
+            at = _BLANK.match(text, at).end()  # type: ignore[union-attr]  # always matches
             problem = ""
             if at < len(text):
                 try:
@@ -90,18 +90,18 @@ def _found(path: str) -> Iterator[tuple[int, Any]]:
                 except _Fault as fault:
                     raise InputError(f"{fault} (character {begin + at})", file=path) from fault
                 except RecursionError:
-                    problem = "it is nested too deeply"
+                    problem = "nested too deeply"
                 except ValueError as error:
                     where = error.pos if isinstance(error, json.JSONDecodeError) else at
                     what = error.msg if isinstance(error, json.JSONDecodeError) else "a number is too long"
                     problem = f"{what[:1].lower()}{what[1:]} at character {begin + where}"
             elif ended:
                 return
-            # It may only be cut off: all that is wrong is told when it does not get better with more of the text.
+            # It may only be cut off: an error is reported when more text does not remove it.
             piece = None if len(text) - at > MAX_MESSAGE else next(pieces, None)
             if piece is None:
                 if problem:
-                    raise InputError(f"is no JSON of a Chakra trace: {problem}", file=path)
+                    raise InputError(f"not valid JSON of a Chakra trace: {problem}", file=path)
                 ended = True
                 continue
             begin += at
@@ -116,13 +116,13 @@ def _pieces(stream: BinaryIO, path: str) -> Iterator[str]:
         try:
             text = decoder.decode(data)
         except UnicodeDecodeError as error:
-            raise InputError(f"is no text: it is not UTF-8 after byte {at}", file=path) from error
+            raise InputError(f"not a text file: not UTF-8 after byte {at}", file=path) from error
         at += len(data)
         yield text
     try:
         decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
-        raise InputError("is no text: it ends in the middle of a character", file=path) from error
+        raise InputError("not a text file: it ends in the middle of a character", file=path) from error
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -135,9 +135,9 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _read(given: Any, readers: _Readers) -> dict[str, Any]:
-    """The arguments of a message. `readers`: name in JSON -> argument and how it is read."""
+    """The arguments of a message. `readers`: name in JSON -> argument and reader."""
     if not isinstance(given, dict):
-        raise _Fault(f"has {_told(given)} where an object belongs")
+        raise _Fault(f"has {_shown(given)} instead of an object")
     out = {}
     for name, value in given.items():
         known = readers.get(name) or readers.get(_camel(name))
@@ -145,7 +145,7 @@ def _read(given: Any, readers: _Readers) -> dict[str, Any]:
             raise _Fault(f"has an unknown field '{name}'", allowed=list(readers), given=name)
         if known[0] in out:
             raise _Fault(f"has '{name}' twice")
-        if value is None:  # as if it were not there
+        if value is None:  # same as missing
             continue
         try:
             out[known[0]] = known[1](value)
@@ -154,18 +154,18 @@ def _read(given: Any, readers: _Readers) -> dict[str, Any]:
     return out
 
 
-def _told(value: Any) -> str:
+def _shown(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 40 else f"{text[:40]} ..."
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise _Fault(f"has {_told(value)} where a text belongs")
+        raise _Fault(f"has {_shown(value)} instead of a string")
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
-        raise _Fault("has a text that is not Unicode") from None
+        raise _Fault("has a string that is not Unicode") from None
     return value
 
 
@@ -178,7 +178,7 @@ def _whole(bits: int, signed: bool) -> Callable[[Any], int]:
         if digits or (isinstance(value, float) and value.is_integer()):
             number = int(value)
         if not isinstance(number, int) or isinstance(number, bool) or not low <= number <= high:
-            raise _Fault(f"has {_told(value)}", allowed=f"a whole number from {low} to {high}")
+            raise _Fault(f"has {_shown(value)}", allowed=f"a whole number from {low} to {high}")
         return number
 
     return read
@@ -197,7 +197,7 @@ def _float(value: Any) -> float:
             return float(value)
         except OverflowError:
             pass
-    raise _Fault(f"has {_told(value)}", allowed="a number")
+    raise _Fault(f"has {_shown(value)}", allowed="a number")
 
 
 def _narrow(value: Any) -> float:
@@ -205,12 +205,12 @@ def _narrow(value: Any) -> float:
     try:
         return float(struct.unpack("<f", struct.pack("<f", wide))[0])
     except OverflowError:
-        raise _Fault(f"has {_told(value)}", allowed="a number of 32 bits") from None
+        raise _Fault(f"has {_shown(value)}", allowed="a number of 32 bits") from None
 
 
 def _bool(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise _Fault(f"has {_told(value)}", allowed="true or false")
+        raise _Fault(f"has {_shown(value)}", allowed="true or false")
     return value
 
 
@@ -218,13 +218,13 @@ def _bytes(value: Any) -> bytes:
     try:
         return base64.b64decode(_text(value), validate=True)
     except (binascii.Error, ValueError):
-        raise _Fault(f"has {_told(value)}", allowed="base64") from None
+        raise _Fault(f"has {_shown(value)}", allowed="base64") from None
 
 
 def _list(read: Callable[[Any], Any], most: int = MAX_MESSAGE) -> Callable[[Any], list[Any]]:
     def reader(value: Any) -> list[Any]:
         if not isinstance(value, list):
-            raise _Fault(f"has {_told(value)} where a list belongs")
+            raise _Fault(f"has {_shown(value)} instead of a list")
         if len(value) > most:
             raise _Fault(f"has {len(value)} of them", allowed=f"at most {most}")
         return [read(each) for each in value]
@@ -242,7 +242,7 @@ def _type(value: Any) -> int:
 
 
 def _camel(name: str) -> str:
-    """A name of the schema as JSON has it: int64_val -> int64Val."""
+    """A name of the schema in JSON: int64_val -> int64Val."""
     first, *rest = name.split("_")
     return first + "".join(part[:1].upper() + part[1:] for part in rest)
 
@@ -258,7 +258,7 @@ _VALUES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 
 
 def _shortest(value: float) -> str:
-    """A number of 32 bits, as protocol buffers print it: with 6 digits, or so many more as it needs; 9 always do."""
+    """A 32-bit number as protocol buffers print it: 6 digits, or as many as it needs, at most 9."""
     return next(text for digits in (6, 7, 8, 9) if _narrow(text := f"{value:.{digits}g}") == value or digits == 9)
 
 
@@ -269,7 +269,7 @@ def _plain(value: float, text: str) -> float | str:
 
 
 def _values(read: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
-    """The message that is the value of a list attribute: {"values": [...]}."""
+    """The value of a list attribute as a message: {"values": [...]}."""
     return lambda given: _read(given, {"values": ("values", _list(read))}).get("values", [])
 
 
@@ -327,9 +327,9 @@ def _node(given: dict[str, Any]) -> Node:
 
 
 def write(stream: BinaryIO, metadata: Metadata, nodes: Iterable[Node], *, lines: bool) -> None:
-    """Write a trace as JSON; `lines`: each object on a line of its own. Raises ValueError for a wrong value."""
+    """Write a trace as JSON; `lines`: one object per line. Raises ValueError for a wrong value."""
     encoder = json.JSONEncoder(indent=None if lines else 2, separators=(",", ":") if lines else None)
-    metadata_bytes(metadata)  # as with nodes below
+    metadata_bytes(metadata)  # checks it, as below
     for each in chain([_metadata_json(metadata)], map(_node_json, nodes)):
         stream.write((encoder.encode(each) + "\n").encode("ascii"))
 
@@ -340,7 +340,7 @@ def _metadata_json(metadata: Metadata) -> dict[str, Any]:
 
 
 def _node_json(node: Node) -> dict[str, Any]:
-    node_bytes(node)  # what the schema cannot hold is told, and the same way
+    node_bytes(node)  # checks that the schema can hold it, with the same errors
     known = node.type in NodeType._value2member_map_
     out = _given(
         id=_number(node.id),

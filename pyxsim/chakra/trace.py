@@ -1,7 +1,7 @@
-"""Files of traces, read node by node, so that one may be larger than the memory.
+"""Files of traces, read node by node, so that a trace may be larger than the memory.
 
-`.et`: messages, each behind its length; the metadata first, then the nodes. `.json`, `.jsonl`: the same messages as
-`pyxsim.chakra.text` tells. Either may be compressed with gzip.
+`.et`: length-prefixed messages, the metadata first, then the nodes. `.json`, `.jsonl`: the same messages as JSON
+(`pyxsim.chakra.text`). All may be compressed by gzip.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ TEXT = (".json", ".jsonl")
 
 
 class Trace(NamedTuple):
-    """What is in a file, its nodes in the order in which they stand."""
+    """The content of a file, with nodes in file order."""
 
     metadata: Metadata
     nodes: Iterator[Node]
 
 
 def read(path: str | PathLike[str]) -> Trace:
-    """The trace in a file; nodes are read as they are asked for. Raises InputError, also while they are read."""
+    """Open a trace; nodes are read on demand. Raises InputError, also while nodes are read."""
     file = str(path)
     messages = text.messages(file) if form(file) in TEXT else _messages(file)
     first = next(messages, None)
@@ -48,7 +48,7 @@ def read(path: str | PathLike[str]) -> Trace:
 
 
 def write(path: str | PathLike[str], nodes: Iterable[Node], metadata: Metadata | None = None) -> None:
-    """Write a trace; without `metadata`, one that only says its version.
+    """Write a trace; without `metadata`, with its version only.
 
     Raises InputError if the file cannot be written, ValueError for a node that its format cannot hold.
     """
@@ -63,13 +63,13 @@ def write(path: str | PathLike[str], nodes: Iterable[Node], metadata: Metadata |
 
 
 def form(path: str | PathLike[str]) -> str:
-    """How a file is written, by the end of its name: .et, .json, .jsonl, whether or not .gz follows."""
+    """Return the format of a file by its name: .et, .json, .jsonl, each also with .gz."""
     name = str(path)
     return Path(name.removesuffix(".gz")).suffix.lower()
 
 
 def _messages(path: str) -> Iterator[Any]:
-    """The metadata, then the nodes."""
+    """Yield the metadata, then the nodes."""
     at = number = 0
     with opened(path) as stream:
         try:
@@ -85,12 +85,12 @@ def _messages(path: str) -> Iterator[Any]:
                 number += 1
         except WireError as error:
             what = f"node {number} of the file" if number else "its metadata"
-            problem = f"is no Chakra trace, or is damaged: {what} {error} (byte {at + error.at})"
+            problem = f"not a Chakra trace, or damaged: {what} {error} (byte {at + error.at})"
             raise InputError(problem, file=path) from error
 
 
 def _head(stream: BinaryIO) -> bytes:
-    """The varint in front of a message; nothing at the end of the file."""
+    """Read the length of a message; None at the end of the file."""
     head = stream.read(1)
     while head and head[-1] >= 0x80 and len(head) < 10 and (byte := stream.read(1)):
         head += byte
@@ -99,8 +99,8 @@ def _head(stream: BinaryIO) -> bytes:
 
 def _exactly(stream: BinaryIO, length: int) -> bytes:
     if length > MAX_MESSAGE:
-        raise WireError(f"has {length} bytes, more than the {MAX_MESSAGE} that are allowed", 0)
+        raise WireError(f"has {length} bytes, more than the limit of {MAX_MESSAGE}", 0)
     data = stream.read(length)
     if len(data) < length:
-        raise WireError(f"has {length} bytes, and {len(data)} are left", 0)
+        raise WireError(f"has {length} bytes, but {len(data)} are left", 0)
     return data

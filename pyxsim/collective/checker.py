@@ -260,7 +260,7 @@ class _Journey:
         other = self._name(self.messages[j])
         number, rank = divmod(cell, self.s.n)
         what = f"block {block}" if number == block else f"cell {number}"
-        self._refuse(i, f"and {other} both touch {what} at rank {rank}, and nothing puts them in order", cell)
+        self._refuse(i, f"and {other} both touch {what} at rank {rank}, and nothing orders them", cell)
 
     def _name(self, m: int) -> str:
         src, dst, written = self.lists.src[m], self.lists.dst[m], self._written(m)

@@ -72,7 +72,7 @@ def node(number: int, kind: int, **attributes: object) -> Node:
             [comp(1), comp(1, name="b")],
             "node 1 (b) has the number of an earlier one, node 1; allowed: each number once",
         ),
-        ([comp(1, 7, name="a")], "node 1 (a) depends on node 7, which there is not"),
+        ([comp(1, 7, name="a")], "node 1 (a) depends on node 7, which does not exist"),
         ([comp(1, 1)], "node 1 waits for itself; allowed: nodes that do not wait in a circle"),
         (
             [comp(0, 3), comp(1, 2), comp(2, ctrl=[3]), comp(3, 1)],
@@ -95,9 +95,9 @@ def node(number: int, kind: int, **attributes: object) -> Node:
         ([node(1, 7, comm_size=5, comm_type=10)], "node 1 (x) has comm_type 10; allowed: 0 (ALL_REDUCE), 1 (REDUCE), "),
         ([node(1, 7, comm_size=0, comm_type=0)], "node 1 (x) has comm_size 0; allowed: a whole number from 1 to 9"),
         ([node(1, 7, comm_size=1.5, comm_type=0)], "node 1 (x) has comm_size 1.5; allowed: a whole number from 1"),
-        ([node(1, 7, comm_size=1, comm_type=0, pg_name=3)], "node 1 (x) has pg_name 3; allowed: a text"),
+        ([node(1, 7, comm_size=1, comm_type=0, pg_name=3)], "node 1 (x) has pg_name 3; allowed: a string"),
         ([node(1, 7, comm_size=1, comm_type=0, involved_dim=[False])], "node 1 (x) has involved_dim [False]; "),
-        ([node(1, 5, comm_size=1, comm_dst=1, comm_src=4)], "node 1 (x) has comm_src 4, and is in the trace of rank 0"),
+        ([node(1, 5, comm_size=1, comm_dst=1, comm_src=4)], "node 1 (x) has comm_src 4, but is in the trace of rank 0"),
     ],
 )
 def test_faults_of_one_trace(tmp_path: Path, nodes: list[Node], told: str) -> None:
@@ -112,31 +112,31 @@ def test_faults_of_one_trace(tmp_path: Path, nodes: list[Node], told: str) -> No
         (
             [[send(1, 1), send(2, 1)], [recv(5, 0)]],
             "t.0.et: node 2 has no partner: rank 0 sends 2 with tag 0 to rank 1, which receives 1; "
-            "allowed: as many as are sent",
+            "allowed: as many receives as sends",
         ),
         (
             [[send(1, 1, tag=4)], [recv(5, 0, tag=3)]],
             "t.1.et: node 5 has no partner: rank 0 sends 0 with tag 3 to rank 1, which receives 1; "
-            "allowed: as many as are sent",
+            "allowed: as many receives as sends",
         ),
         (
             [[send(1, 1, size=8)], [recv(5, 0, size=9)]],
-            "t.1.et: node 5 receives 9 bytes, and node 1 of rank 0 sends 8; allowed: 8 bytes",
+            "t.1.et: node 5 receives 9 bytes, but node 1 of rank 0 sends 8; allowed: 8 bytes",
         ),
         ([[send(1, 2)], []], "t.0.et: node 1 goes to rank 2; allowed: another rank that has a trace"),
         (
             [[recv(1, 0)], []],
-            "t.0.et: node 1 comes from rank 0, which is its own; allowed: another rank that has a trace",
+            "t.0.et: node 1 comes from rank 0, its own; allowed: another rank that has a trace",
         ),
         (
             [[coll(1), coll(2)], [coll(1)]],
-            "t.0.et: node 2 waits for ever: it is collective 1 of rank 0, ALL_REDUCE of 64 bytes, and rank 1 calls 1; "
-            "allowed: as many at all members",
+            "t.0.et: node 2 waits forever: it is collective 1 of rank 0, ALL_REDUCE of 64 bytes, but rank 1 calls 1; "
+            "allowed: as many calls on all members",
         ),
         (
             [[coll(1), coll(2, kind=CommType.BARRIER)], [coll(9, size=65), coll(10, kind=CommType.BARRIER)]],
             "t.1.et: node 9 is collective 0 of rank 1, ALL_REDUCE of 65 bytes, where rank 0 has ALL_REDUCE of 64 "
-            "bytes; allowed: the same at all members",
+            "bytes; allowed: the same on all members",
         ),
         (
             [[recv(1, 1), send(2, 1, 1)], [recv(1, 0), send(2, 0, 1)]],
@@ -154,12 +154,12 @@ def test_groups(tmp_path: Path) -> None:
     ranks = [[coll(1, group="1")], [coll(1, group="1")], [coll(1, group="2")], [coll(1, group="0")]]
     told = faults(tmp_path, *ranks, groups={"1": [0, 1, 3], "2": [0, 2]})
     assert [line.partition(";")[0] for line in told] == [
-        "t.0.et: node 1 waits for ever: it is collective 0 of rank 0 in group '1', ALL_REDUCE of 64 bytes, "
+        "t.0.et: node 1 waits forever: it is collective 0 of rank 0 in group '1', ALL_REDUCE of 64 bytes, "
         "and rank 3 calls 0",
-        "t.2.et: node 1 waits for ever: it is collective 0 of rank 2 in group '2', ALL_REDUCE of 64 bytes, "
+        "t.2.et: node 1 waits forever: it is collective 0 of rank 2 in group '2', ALL_REDUCE of 64 bytes, "
         "and rank 0 calls 0",
         *(
-            "t.3.et: node 1 waits for ever: it is collective 0 of rank 3, ALL_REDUCE of 64 bytes, "
+            "t.3.et: node 1 waits forever: it is collective 0 of rank 3, ALL_REDUCE of 64 bytes, "
             f"and rank {rank} calls 0"
             for rank in range(3)
         ),
@@ -178,7 +178,7 @@ def test_a_file_full_of_faults_is_read_no_further(tmp_path: Path) -> None:
     assert time.process_time() - began < 2
     assert len(caught.value.faults) == 1001
     assert "node 0 has the number of an earlier one" in str(caught.value.faults[0])
-    assert str(caught.value.faults[-1]).endswith("t.0.et: has 1000 faults up to here, and is read no further")
+    assert str(caught.value.faults[-1]).endswith("t.0.et: has 1000 faults so far and is read no further")
 
 
 def test_faults_that_many_nodes_have_are_told_once(tmp_path: Path) -> None:
@@ -187,9 +187,9 @@ def test_faults_that_many_nodes_have_are_told_once(tmp_path: Path) -> None:
     late = [comp(number, 10_000 + number) for number in range(9, 3000)]
     other = node(3000, NodeType.COMM_COLL, is_cpu_op=False, comm_type=0, comm_size=64)
     assert faults(tmp_path, [*calls, *late, other]) == [
-        "t.0.et: node 1 (x) communicates, and is said to run on the CPU; 7 more like it; "
+        "t.0.et: node 1 (x) communicates, but has is_cpu_op; 7 more like it; "
         "allowed: nodes of the accelerator; a trace that is replayed",
-        "t.0.et: node 9 depends on node 10009, which there is not; 2990 more like it",
+        "t.0.et: node 9 depends on node 10009, which does not exist; 2990 more like it",
     ]
     found = statistics(load(tmp_path / "t.0.et"))
     assert (found.nodes, found.bytes) == ({"COMP": 2991, "COMM_COLL": 9}, {"all-reduce": 64})
@@ -206,16 +206,16 @@ def test_a_rank_without_a_trace(tmp_path: Path) -> None:
     ("text", "told"),
     [
         ("[]", "has no object"),
-        ("{", "is no JSON"),
-        ('{"0": [0]}', "0: is no number of a group; allowed: 1, 2, 3, ..."),
-        ('{"1": [0], "1": [1]}', "1: is there twice"),
-        ('{"1": {}}', "1: is no list of ranks"),
-        ('{"1": []}', "1: is no list of ranks"),
+        ("{", "not valid JSON"),
+        ('{"0": [0]}', "0: is not a group number; allowed: 1, 2, 3, ..."),
+        ('{"1": [0], "1": [1]}', "1: occurs twice"),
+        ('{"1": {}}', "1: is not a list of ranks"),
+        ('{"1": []}', "1: is not a list of ranks"),
         ('{"1": [0, 0]}', "1: has rank 0 twice"),
         ('{"1": [4]}', "1: has rank 4; allowed: 0 to 3"),
         ('{"1": ["a"]}', '1: has rank "a"'),
-        ("[" * 100_000, "is no JSON"),
-        ('{"1": [' + "1" * 5000 + "]}", "is no JSON: a number is too long"),
+        ("[" * 100_000, "not valid JSON"),
+        ('{"1": [' + "1" * 5000 + "]}", "not valid JSON: a number is too long"),
     ],
 )
 def test_files_of_groups(tmp_path: Path, text: str, told: str) -> None:
@@ -281,7 +281,7 @@ def test_groups_that_traces_tell(tmp_path: Path) -> None:
     assert faults(tmp_path, *ranks, groups={"1": [0]}) == []
     ranks[3].append(coll(2, group="1"))
     (one,) = faults(tmp_path, *ranks)
-    assert one.startswith("t.3.et: node 2 waits for ever: it is collective 1 of rank 3 in group '1'")
+    assert one.startswith("t.3.et: node 2 waits forever: it is collective 1 of rank 3 in group '1'")
     ranks = [[told(), coll(1, group="1")], [told(0, 0), coll(1, group="1")]]
     assert faults(tmp_path, *ranks)[0] == (
         "t.1.et: node 0 (groups) has the process group '1', which has rank 0 twice; allowed: each rank once"

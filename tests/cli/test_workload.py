@@ -97,7 +97,7 @@ def test_check_tells_all_faults(pyxsim: Command, ring: Path) -> None:
     assert (ended.code, ended.out) == (2, "")
     assert [line.partition("; allowed")[0] for line in ended.lines] == [
         "pyxsim: ring.1.et: node 6 (n6) has no comm_size",
-        "pyxsim: ring.1.et: node 5 (n5) depends on node 9, which there is not",
+        "pyxsim: ring.1.et: node 5 (n5) depends on node 9, which does not exist",
         "pyxsim: ring.0.et: node 1 (n1) has no partner: rank 0 sends 1 with tag 0 to rank 1, which receives 0",
         "pyxsim: ring.2.et: node 2 (n2) has no partner: rank 1 sends 0 with tag 0 to rank 2, which receives 1",
     ]
@@ -139,7 +139,7 @@ def test_convert(pyxsim: Command, ring: Path) -> None:
         ("ring", "x.*.xml", "x.*.xml: the name does not tell the form of a trace; allowed: .et, .json, .jsonl"),
         ("ring.0.et", "ring.0.et", "ring.0.et: is what is read, too; allowed: another name"),
         ("rung", "x.*.et", "rung: there are no such traces"),
-        ("bad.et", "x.et", "bad.et: is no Chakra trace, or is damaged"),
+        ("bad.et", "x.et", "bad.et: not a Chakra trace, or damaged"),
     ],
 )
 def test_what_cannot_be_converted(pyxsim: Command, ring: Path, source: str, target: str, told: str) -> None:

@@ -133,7 +133,7 @@ def test_a_wait_that_is_lost() -> None:
     gate[3] = -1  # rank 0 passes on block 2, which has just come with message 2
     refused(
         replace(c, gate=gate),
-        r"step 1 of rank 0 \(-> 1\) and step 0 of rank 2 \(-> 0\) both touch block 2 at rank 0, and nothing puts",
+        r"step 1 of rank 0 \(-> 1\) and step 0 of rank 2 \(-> 0\) both touch block 2 at rank 0, and nothing orders",
         rank=0,
         step=1,
         block=2,
@@ -143,7 +143,7 @@ def test_a_wait_that_is_lost() -> None:
 def test_a_read_beside_an_addition() -> None:
     s = Schedule("all-reduce", 2, blocks=1)
     s.step([0, 1], [1, 0], 0, reduce=True)  # each sends its block while the other's contribution may be coming in
-    refused(s, r"both touch block 0 at rank 1, and nothing puts them in order", block=0)
+    refused(s, r"both touch block 0 at rank 1, and nothing orders them", block=0)
 
 
 def test_a_store_that_may_come_before_the_old_value_is_read() -> None:

@@ -146,7 +146,7 @@ def test_a_join_holds_back_all_that_it_brings() -> None:
     s = Schedule("all-reduce", 3, blocks=1)
     s.reduce_in_network([0, 1, 2], 0)
     s.send(2, 0, 0)
-    refused(s, "both touch block 0 at rank 0, and nothing puts them in order")  # the sum at rank 0 may come later
+    refused(s, "both touch block 0 at rank 0, and nothing orders them")  # the sum at rank 0 may come later
     alone = Schedule("all-reduce", 3, blocks=1, cells=2)
     for rank in range(3):
         alone.local(rank, 0, 1)

@@ -177,12 +177,12 @@ def test_what_a_file_registers_is_its_own_affair(tmp_path: Path) -> None:
     ("text", "part", "problem"),
     [
         (None, "", r"my.py: no such file; did you mean 'me.py'"),
-        ("", "", r"my.py: has no functions, and none is named; allowed: a function\(kind, n\)"),
-        (STAR + "def other(kind, n): ...", "", r"has 2 functions, and none is named; .* one of star, other"),
+        ("", "", r"my.py: has no functions, but none is named; allowed: a function\(kind, n\)"),
+        (STAR + "def other(kind, n): ...", "", r"has 2 functions, but none is named; .* one of star, other"),
         (STAR, ":sta", r"has no function 'sta'; allowed: star; did you mean 'star'"),
         ("def f(kind, n): ...", ":f:4", r"f takes no number"),
         ("import nothing_there", "", r"my.py:1: cannot be loaded: ModuleNotFoundError"),
-        ("a = 1\nb = (", "", r"my.py:2: is no valid Python"),
+        ("a = 1\nb = (", "", r"my.py:2: not valid Python"),
         (REGISTERED + "\ndef ring(kind, n): ...", "", r"my.py:3: .* 'ring' .* is already registered"),
     ],
 )
@@ -196,7 +196,7 @@ def test_wrong_files(tmp_path: Path, text: str | None, part: str, problem: str) 
 
 def test_the_key_and_the_line_of_the_file_are_told(tmp_path: Path) -> None:
     path = put(tmp_path, "my.py", "a = 1\nb = (")
-    with pytest.raises(InputError, match=r"^system.all_reduce: /.*my.py:2: is no valid Python"):
+    with pytest.raises(InputError, match=r"^system.all_reduce: /.*my.py:2: not valid Python"):
         get_algorithm(path, key="system.all_reduce")
 
 

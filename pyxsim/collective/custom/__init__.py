@@ -1,6 +1,6 @@
-"""Collectives of one's own, from files: Python, MSCCL XML, Chakra traces. docs/custom_collectives.md tells how.
+"""Custom collectives from files: Python, MSCCL XML, Chakra traces (docs/custom_collectives.md).
 
-What a program for one rank yields:
+A program for one rank yields:
 
     from pyxsim.collective.custom import Receive, Send
 

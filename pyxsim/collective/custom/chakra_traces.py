@@ -1,10 +1,10 @@
-"""Collectives as Chakra traces, one file per rank: which sizes are sent and what waits for what, but not which data.
+"""Collectives as Chakra traces, one file per rank: sizes of messages and their dependencies, without data.
 
-Nodes of three types are used: COMM_SEND (comm_dst, comm_size, comm_tag), COMM_RECV (comm_src, comm_size, comm_tag) and
-COMP, which takes its duration; without one no time, or 1 ns with ASTRA-sim 2's semantics. A node begins when all nodes
-that it depends on are done: a send when it has left, a reception when its message is there, a computation after its
-duration. Ranks are positions in the group. The k-th reception with a tag from a rank, in the order of the numbers of
-the nodes, gets the k-th message that was sent so.
+Three types of nodes are used: COMM_SEND (comm_dst, comm_size, comm_tag), COMM_RECV (comm_src, comm_size, comm_tag) and
+COMP, which takes its duration (default: none, or 1 ns with the semantics of ASTRA-sim 2). A node begins when all nodes
+that it depends on have ended: a send when it has left, a receive when its message has arrived, a computation after its
+duration. Ranks are positions in the group. The k-th receive with a tag from a rank, in the order of node numbers,
+matches the k-th such send.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from pyxsim.collective.custom.program import MANY, TOLD, Link, shorter
 from pyxsim.collective.explicit_messages import Message, compile_messages
 from pyxsim.errors import InputError, closest
 
-UNPROVED = "Chakra traces say how many bytes are sent, and not which data they are"
+UNPROVED = "Chakra traces have the bytes of messages, but not their data"
 
 
 def read_traces(pattern: str) -> Callable[[str, int], CompiledSchedule]:
-    """A function(kind, n) that gives the schedule of the traces, of whatever kind it is. Raises InputError."""
+    """Return a function(kind, n) that returns the schedule of the traces, for any kind. Raises InputError."""
     files = rank_files(pattern)
     if not files:
         here = {re.sub(r"\d+(?=\.et$)", "*", each.name) for each in Path(pattern).parent.glob("*.et")}
@@ -38,7 +38,7 @@ def read_traces(pattern: str) -> Callable[[str, int], CompiledSchedule]:
         if len(files) != n or missing:
             lacks = f"; there is none for rank {missing[0]}" if missing else ""
             allowed = f"a trace for each of ranks 0 to {n - 1}; 'one-' before the path takes all NPUs as one group"
-            raise InputError(f"is for {len(files)} ranks, and the group has {n}{lacks}", file=pattern, allowed=allowed)
+            raise InputError(f"is for {len(files)} ranks, but the group has {n}{lacks}", file=pattern, allowed=allowed)
         nodes = [_nodes(files[rank]) for rank in range(n)]
         messages = _Weaver(nodes, [str(files[rank]) for rank in range(n)]).messages()
         return compile_messages(kind, n, messages, algorithm=Path(pattern).name, unproved=UNPROVED)
@@ -47,24 +47,24 @@ def read_traces(pattern: str) -> Callable[[str, int], CompiledSchedule]:
 
 
 def _nodes(path: Path) -> dict[int, Node]:
-    """The nodes of a file by their number, in the order of their numbers."""
+    """The nodes of a file by number, ascending."""
     nodes: dict[int, Node] = {}
     for node in chakra.read(path).nodes:
         if node.id in nodes:
-            raise InputError(f"node {node.id} is there twice", file=str(path))
+            raise InputError(f"node {node.id} occurs twice", file=str(path))
         nodes[node.id] = node
     return dict(sorted(nodes.items()))
 
 
 class _Key(NamedTuple):
-    """A node: its rank, and its number there."""
+    """A node: its rank and its number in that rank's file."""
 
     rank: int
     number: int
 
 
 class _Weaver:
-    """Executes the nodes in an order in which they can be."""
+    """Executes the nodes in a possible order."""
 
     def __init__(self, nodes: Sequence[dict[int, Node]], files: Sequence[str]) -> None:
         self.files = files
@@ -72,15 +72,15 @@ class _Weaver:
         self.links = {key: self._link(key, node) for key, node in self.nodes.items() if node.type in _ENDS}
         self.partner = self._matched()
         self.before = {key: self._before(key) for key in self.nodes}
-        self.done: dict[_Key, tuple[int, ...]] = {}  # events at its rank after which a node is done
+        self.done: dict[_Key, tuple[int, ...]] = {}  # events at its rank after which a node has ended
         self.sent: dict[_Key, int] = {}
         self.events: list[Message] = []
 
     def _link(self, key: _Key, node: Node) -> Link:
-        """From, to and tag of a node that sends or receives."""
+        """Source, destination and tag of a node that sends or receives."""
         own, other = ("comm_src", "comm_dst") if node.type == NodeType.COMM_SEND else ("comm_dst", "comm_src")
         if (me := self._whole(key, own, key.rank)) != key.rank:
-            self._refuse(key, f"has {own} {me}, and is in the trace of rank {key.rank}")
+            self._refuse(key, f"has {own} {me}, but is in the trace of rank {key.rank}")
         peer = self._whole(key, other, None)
         if peer == key.rank or peer >= len(self.files):
             self._refuse(key, f"has {other} {peer}", allowed=f"another rank of 0 to {len(self.files) - 1}")
@@ -88,7 +88,7 @@ class _Weaver:
         return (key.rank, peer, tag) if node.type == NodeType.COMM_SEND else (peer, key.rank, tag)
 
     def _matched(self) -> dict[_Key, _Key]:
-        """The send of every reception."""
+        """The send of every receive."""
         ends: defaultdict[Link, tuple[list[_Key], list[_Key]]] = defaultdict(lambda: ([], []))
         for key, link in self.links.items():
             ends[link][self.nodes[key].type == NodeType.COMM_RECV].append(key)
@@ -100,7 +100,7 @@ class _Weaver:
             for send, reception in zip(sends, receptions, strict=True):
                 there, here = (self._whole(key, "comm_size", None) for key in (send, reception))
                 if there != here:
-                    self._refuse(reception, f"receives {here} bytes, and {self._name(send)} sends {there}")
+                    self._refuse(reception, f"receives {here} bytes, but {self._name(send)} sends {there}")
         return {r: s for sends, receptions in ends.values() for s, r in zip(sends, receptions, strict=True)}
 
     def _before(self, key: _Key) -> list[_Key]:
@@ -112,11 +112,11 @@ class _Weaver:
         before = [_Key(key.rank, number) for number in dict.fromkeys((*node.ctrl_deps, *node.data_deps))]
         for each in before:
             if each not in self.nodes:
-                self._refuse(key, f"depends on node {each.number}, which there is not")
+                self._refuse(key, f"depends on node {each.number}, which does not exist")
         return before + ([self.partner[key]] if key in self.partner else [])
 
     def messages(self) -> list[Message]:
-        """All messages and local steps. Raises InputError for nodes that wait for each other."""
+        """Return all messages and local steps. Raises InputError for nodes that wait for each other."""
         left = {key: len(before) for key, before in self.before.items()}
         behind = defaultdict(list)
         for key, before in self.before.items():
@@ -158,7 +158,7 @@ class _Weaver:
         return len(self.events) - 1
 
     def _circle(self, key: _Key) -> NoReturn:
-        """Name the nodes that wait for each other."""
+        """Report the nodes that wait for each other."""
         seen = list[_Key]()
         while key not in seen:
             seen.append(key)

@@ -1,9 +1,9 @@
-"""In which order formats that know no windows, and threads that execute one step after the other, keep to a schedule.
+"""Channels: the order in which formats without windows, and threads that execute steps in order, keep to a schedule.
 
-A *channel* is a sequence of messages from one rank to another, or of local steps of one rank, that are executed in
-their order: each of them waits for whatever those before it wait for. That changes nothing where a message waits for
-all of that anyway. So a message joins a channel only if everything that the channel has waited for is known to have
-happened when the message may leave. Two messages of a channel arrive in their order.
+A *channel* is a sequence of messages between two ranks, or of local steps of one rank, that are executed in order: each
+of them also waits for what the earlier ones wait for. That changes nothing if a message waits for all of that anyway,
+so a message joins a channel only if everything that the channel has waited for must have happened when the message may
+leave. Messages of a channel arrive in order.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from pyxsim.collective.compiled import CompiledSchedule
 
 
 def awaited(s: CompiledSchedule) -> list[tuple[int, ...]]:
-    """The messages that each message waits for. A window becomes one of them.
+    """Return the messages that each message waits for, with windows turned into such waits.
 
-    A window has a send wait until so many messages have come, whichever they are. Here it is the last of so many in the
-    order of the schedule: its rank still has no more messages on their way unanswered than the window allows.
+    A window makes a send wait for a number of messages, whichever. Here it waits for the last of that many in the order
+    of the schedule: its rank still has no more unanswered messages than the window allows.
     """
     found = [tuple(s.waits_for(m).tolist()) for m in range(len(s))]
     ptr, ids = s.receives
@@ -35,9 +35,9 @@ def awaited(s: CompiledSchedule) -> list[tuple[int, ...]]:
 
 @dataclass
 class _Channel:
-    """The channel of a pair of ranks with this number. Sets of messages are bits, for those that others wait for.
+    """One channel of a pair of ranks. Sets of messages are bit masks over the messages that others wait for.
 
-    `waited`: the messages that have arrived for certain when its last one leaves; `over`: when that one arrives.
+    `waited`: the messages that must have arrived when its last one leaves; `over`: when that one arrives.
     """
 
     number: int
@@ -46,9 +46,9 @@ class _Channel:
 
 
 def channels(s: CompiledSchedule, waits: list[tuple[int, ...]], most: int) -> tuple[list[int], list[int]]:
-    """The channel of each message, counted for each pair of ranks, and the messages that wait for too much.
+    """Return the channel of each message, numbered per pair of ranks, and the messages that wait for too much.
 
-    There are none of these, unless a pair of ranks would need more channels than `most`.
+    The latter exist only where a pair of ranks would need more channels than `most`.
     """
     chosen, late = list[int](), list[int]()
     pairs: defaultdict[tuple[int, int], list[_Channel]] = defaultdict(list)

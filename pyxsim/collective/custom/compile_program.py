@@ -1,13 +1,12 @@
-"""From a program to the messages of a schedule, and what these wait for.
+"""From a program to the messages of a schedule and their waits.
 
-The threads are executed here without time, step by step in turns, as far as they can go on. That order is the order of
-the schedule: messages that may leave at the same time do so as if the threads ran side by side. Each message and each
-local step waits for what its thread has waited for so far.
+The threads are executed without time, one step at a time in turns, as far as they can proceed. That is the order of the
+schedule: messages that may leave at the same time do so as if the threads ran in parallel. Each message and each local
+step waits for everything that its thread has waited for so far.
 
-A message is taken in when it arrives, whatever its receiver is doing. So that it never meets data in use, every value
-gets a cell of its own: a reception writes a fresh cell, and from then on that cell is what the program calls by the
-name of its place; a reduction adds the old value to the fresh one. At the end `place_final_blocks` moves the
-blocks to their cells.
+A message is taken in when it arrives, whatever its receiver is doing. To keep it from overwriting data in use, every
+value gets a cell of its own: a receive writes a fresh cell, which then stands for the place in the program; a reduction
+adds the old value to the fresh one. At the end `place_final_blocks` moves the blocks to their cells.
 """
 
 from __future__ import annotations
@@ -28,21 +27,21 @@ Waits = tuple[int, ...]
 
 
 class _Value(NamedTuple):
-    """Data: the cell in which they are, and the block that they belong to."""
+    """Data: their cell, and the block that they belong to."""
 
     cell: int
     block: int
 
 
 class _Past(NamedTuple):
-    """What one knows who has waited for something: its event, or events, and its clock."""
+    """What is known after a wait: events and clock."""
 
     waits: Waits
     clock: I32 | None
 
 
 class _Sent(NamedTuple):
-    """A message that nobody has received yet: its number, its data at the receiver, and the step that sent it."""
+    """A message not yet received: its number, its data at the receiver, and the step that sent it."""
 
     event: int
     values: list[_Value]
@@ -51,14 +50,14 @@ class _Sent(NamedTuple):
 
 
 def compile_program(program: Program, algorithm: str) -> CompiledSchedule:
-    """The schedule of a program. Raises ScheduleError when it locks up, reads what is not there, or depends on luck."""
+    """Return the schedule of a program. Raises ScheduleError if it deadlocks, reads empty places, or has a race."""
     run = _Run(program, algorithm)
     run.run()
     return run.finish()
 
 
 class _Run:
-    """The program while it is executed."""
+    """Executes a program."""
 
     def __init__(self, program: Program, algorithm: str) -> None:
         self.program = program
@@ -66,7 +65,7 @@ class _Run:
         self.title = f"{algorithm} {program.kind.name} on {program.n} ranks"
         self.threads = program.threads
         self.at = [0] * len(self.threads)  # the next step of each thread
-        self.waits: list[Waits] = [()] * len(self.threads)  # what has happened at its rank before that step
+        self.waits: list[Waits] = [()] * len(self.threads)  # events at its rank before that step
         self.held = [
             {place: _Value(block, block) for place, block in layout.starts.items()} for layout in program.layouts
         ]
@@ -81,12 +80,12 @@ class _Run:
             for instruction in thread.steps
             for each, step in instruction.after
         }
-        self.past: dict[tuple[int, int], _Past] = {}  # what is known after the steps that others wait for
+        self.past: dict[tuple[int, int], _Past] = {}  # known after steps that others wait for
         several = len({thread.rank for thread in self.threads}) < len(self.threads)
         self.clocks = VectorClocks(len(self.threads)) if several else None
 
     def run(self) -> None:
-        """Execute every step. Raises ScheduleError where that is not possible."""
+        """Execute every step. Raises ScheduleError where that is impossible."""
         ready = deque(range(len(self.threads)))
         while ready:
             thread = ready.popleft()
@@ -114,11 +113,11 @@ class _Run:
         return self.threads[thread].steps[self.at[thread]]
 
     def _other(self, thread: int, number: int) -> int:
-        """A thread of the same rank, by its number there."""
+        """A thread of the same rank, by its number in the rank."""
         return self.program.first[self.threads[thread].rank] + number
 
     def _missing(self, thread: int) -> Link | int | None:
-        """What the next step of a thread has to wait for: a message on a link, another thread, or nothing."""
+        """What the next step of a thread waits for: a message on a link, another thread, or nothing."""
         for number, needed in self._step(thread).after:
             if self.at[other := self._other(thread, number)] <= needed:
                 return other
@@ -131,7 +130,7 @@ class _Run:
         return None if receive is None else (receive[0], self.threads[thread].rank, receive[1])
 
     def _execute(self, thread: int, step: Instruction) -> Link | None:
-        """The next step of a thread, which can go on; returns the link on which it has sent."""
+        """Execute the next step of a thread; return the link on which it sent."""
         rank, use = self.threads[thread].rank, Use(thread, self.at[thread])
         for number, needed in step.after:
             self._learn(thread, self.past[self._other(thread, number), needed])
@@ -162,18 +161,18 @@ class _Run:
         return _Past(self.waits[thread], None if self.clocks is None else self.clocks.now(thread))
 
     def _learn(self, thread: int, past: _Past) -> None:
-        """The thread has waited for something."""
+        """Add what a wait has revealed to the thread."""
         self.waits[thread] = tuple(dict.fromkeys(self.waits[thread] + past.waits))
         if self.clocks is not None and past.clock is not None:
             self.clocks.learn(thread, past.clock)
 
     def _receive(self, use: Use, link: Link, step: Instruction) -> list[_Value]:
-        """Take a message from a link, and add to it what the step reads."""
+        """Take a message from a link and add what the step reads."""
         sent = self.links[link].popleft()
         self.taken[link] += 1
         self._learn(use.thread, sent.past)
         if len(sent.values) != step.width:
-            problem = f"receives {step.width} of the blocks of rank {link[0]}, and {len(sent.values)} come"
+            problem = f"receives {step.width} blocks of rank {link[0]}, but {len(sent.values)} arrive"
             self._refuse(use, f"{problem}, from {self._name(sent.by)}")
         if step.reads:
             self.events[sent.event] = self.events[sent.event]._replace(summed=True)
@@ -191,7 +190,7 @@ class _Run:
         return link
 
     def _apart(self, use: Use, rank: int, values: list[_Value]) -> list[_Value]:
-        """The values in cells that are all different: places that were copied share their cell."""
+        """The values, each in a cell of its own: copied places share their cell."""
         seen = set[int]()
         for number, value in enumerate(values):
             if value.cell in seen:
@@ -202,13 +201,13 @@ class _Run:
         return values
 
     def _fresh(self, rank: int, values: Sequence[_Value]) -> list[_Value]:
-        """Cells of the rank that nothing has used yet, for data of the same blocks."""
+        """Unused cells of the rank, for data of the same blocks."""
         first = self.cells[rank]
         self.cells[rank] += len(values)
         return [_Value(first + number, value.block) for number, value in enumerate(values)]
 
     def _local(self, use: Use, rank: int, values: list[_Value], to: list[_Value], *, reduce: bool = False) -> None:
-        """A local step, after all that its thread has waited for; what comes next in the thread is after it."""
+        """Add a local step after everything that its thread has waited for; the rest of the thread comes after it."""
         for value, other in zip(values, to, strict=True):
             if value.block != other.block:
                 self._refuse(use, f"adds block {value.block} to block {other.block}")
@@ -229,17 +228,17 @@ class _Run:
         if place not in self.held[rank]:
             self._refuse(use, f"reads {name}, which is empty")
         if self.clocks is not None and (other := self.clocks.read(use, rank, place)):
-            self._refuse(use, f"reads {name}, which {self._name(other)} writes, and nothing puts them in order")
+            self._refuse(use, f"reads {name}, which {self._name(other)} writes, and nothing orders them")
         return self.held[rank][place]
 
     def _write(self, use: Use, rank: int, place: int, value: _Value) -> None:
         if self.clocks is not None and (other := self.clocks.write(use, rank, place)):
             name = self.program.layouts[rank].name(place)
-            self._refuse(use, f"writes {name}, which {self._name(other)} uses, and nothing puts them in order")
+            self._refuse(use, f"writes {name}, which {self._name(other)} uses, and nothing orders them")
         self.held[rank][place] = value
 
     def _why(self, thread: int) -> str:
-        """What a thread waits for, and who should do it, and what that one waits for, up to a circle or a dead end."""
+        """What a thread waits for, what that one waits for, and so on, up to a cycle or a dead end."""
         missing, seen = self._missing(thread), [thread]
         text = f"waits for {self._wanted(missing)}"
         while (thread := self._sender(missing)) >= 0:
@@ -262,7 +261,7 @@ class _Run:
         return f"message {self.taken[missing]}{tag} from rank {missing[0]}"
 
     def _sender(self, missing: Link | int | None) -> int:
-        """The thread that a thread waits for: the other one, or the one that would send the message; -1: none does."""
+        """The thread that a thread waits for: another one, or the one that would send the message; -1 for none."""
         if isinstance(missing, int):
             return missing
         assert missing is not None
@@ -285,7 +284,7 @@ class _Run:
         )
 
     def finish(self) -> CompiledSchedule:
-        """The schedule, with every block where it must be at the end."""
+        """Return the schedule, with every block in its place at the end."""
         wanted: list[dict[int, int]] = []
         for rank, layout in enumerate(self.program.layouts):
             ends = {block: self.held[rank][place] for block, place in layout.ends.items() if place in self.held[rank]}

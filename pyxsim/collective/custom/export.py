@@ -1,6 +1,6 @@
-"""Schedules as files that other programs read: MSCCL XML, and Chakra traces.
+"""Schedules as files for other programs: MSCCL XML and Chakra traces.
 
-Neither has windows: what a send waits for there is written as if the schedule had said which messages (`awaited`).
+Neither has windows: the waits of a window are written as waits for certain messages (`awaited`).
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from pyxsim.errors import InputError
 _COLL = {kind: coll for coll, kind in COLLECTIVES.items()}
 
 Chunk = tuple[str, int]  # buffer, offset
-Role = tuple[str, int, int]  # what a threadblock does, with which GPU, and on which channel: ("send", 3, 0)
-Run = tuple[list[int], list[int]]  # cells of the sender, and of the receiver, that follow each other in their buffers
+Role = tuple[str, int, int]  # action of a threadblock, GPU, channel: ("send", 3, 0)
+Run = tuple[list[int], list[int]]  # cells of sender and receiver, contiguous in their buffers
 
 
 def to_msccl(schedule: CompiledSchedule) -> str:
-    """The schedule as an <algo> of MSCCL. A message whose chunks do not follow each other becomes several steps.
+    """Return the schedule as an <algo> of MSCCL. A message whose chunks are not contiguous becomes several steps.
 
-    Each GPU has a threadblock for each channel to a GPU that it sends to, and for each from one that it receives from;
-    several for local steps where these do not wait for each other. A step waits for the steps of other threadblocks
-    that last used its chunks, and for those that the schedule has it wait for. Raises InputError for what MSCCL cannot
-    say, and warns if there are too few channels to have nothing wait for more than in the schedule.
+    Each GPU has one threadblock per channel to each GPU that it sends to, and per channel from each that it receives
+    from; several for local steps that do not wait for each other. A step waits for the steps of other threadblocks that
+    last used its chunks, and for the waits of the schedule. Raises InputError for what MSCCL cannot express, and warns
+    if it has too few channels to avoid additional waits.
     """
     s = schedule
     if s.kind.name not in _COLL:
-        raise InputError(f"MSCCL knows no {s.kind.name}", allowed=", ".join(_COLL))
+        raise InputError(f"MSCCL has no {s.kind.name}", allowed=", ".join(_COLL))
     if s.given_bytes is not None or (s.join >= 0).any():
         what = "messages without data" if s.given_bytes is not None else "reduction in the network"
-        raise InputError(f"{s}: MSCCL knows no {what}")
+        raise InputError(f"{s}: MSCCL has no {what}")
     waits = awaited(s)
     channel, late = channels(s, waits, CHANNELS)
     if late:
@@ -89,7 +89,7 @@ def _side_by_side(s: CompiledSchedule) -> Iterator[list[int]]:
 
 
 def _runs(s: CompiledSchedule, gpus: list[_Gpu], m: int) -> Iterator[Run]:
-    """A message cut where its chunks do not follow each other in the buffers."""
+    """A message, split where its chunks are not contiguous in the buffers."""
     src, dst = gpus[s.src[m]].chunks, gpus[s.dst[m]].chunks
     run: Run = ([], [])
     part = slice(s.block_ptr[m], s.block_ptr[m + 1])
@@ -110,7 +110,7 @@ def _next(chunk: Chunk) -> Chunk:
 class _Step:
     """A <step>; `after`: the step of another threadblock that it waits for.
 
-    `number`: which step of its GPU it is; `over`: those that are over when it is, as bits.
+    `number`: index among the steps of its GPU; `over`: bit mask of the steps that have ended when it has.
     """
 
     type: str
@@ -125,19 +125,19 @@ class _Step:
 
 @dataclass
 class _Uses:
-    """Who wrote a cell last, and who has read it since."""
+    """The last writer of a cell, and the readers since."""
 
     write: list[tuple[Role, int]] = field(default_factory=list)
     reads: list[tuple[Role, int]] = field(default_factory=list)
 
 
 class _Gpu:
-    """A <gpu> while its steps are written."""
+    """Writes a <gpu>."""
 
     def __init__(self, s: CompiledSchedule, rank: int) -> None:
         self.rank = rank
         starts, ends = held(s.kind, s.n, s.blocks, rank)
-        # In place where one of input and output is a part of the other. All other cells are scratch.
+        # In place if one of input and output is a part of the other. All other cells are scratch.
         self.inplace = set(starts) <= set(ends) or set(ends) <= set(starts)
         inputs, outputs = starts, ends
         if self.inplace:
@@ -150,7 +150,7 @@ class _Gpu:
         self.threads: dict[Role, list[_Step]] = {}
         self.uses: defaultdict[int, _Uses] = defaultdict(_Uses)
         self.count = 0  # of steps so far
-        self.taken: dict[int, tuple[Role, int]] = {}  # the step that has taken in a message
+        self.taken: dict[int, tuple[Role, int]] = {}  # the step that received a message
         for block in inputs if not self.inplace else ():
             if block in ends:
                 self.step(("local", -1, 0), "cpy", self.chunks[block], ("o", ends.index(block)), [block], [])
@@ -165,7 +165,7 @@ class _Gpu:
         writes: list[int],
         waits: Iterable[int] = (),
     ) -> None:
-        """Write a step that uses these cells, after those that it has to wait for and those that took in `waits`."""
+        """Write a step on these cells, after the steps that it must wait for and those that received `waits`."""
         steps = self.threads.setdefault(role, [])
         earlier = [self.taken[m] for m in waits]
         earlier += [use for cell in reads for use in self.uses[cell].write]
@@ -174,11 +174,11 @@ class _Gpu:
         needed = list[tuple[Role, int]]()
         for use in sorted(set(earlier), key=lambda use: self._at(use).number, reverse=True):
             step = self._at(use)
-            if not over >> step.number & 1:  # not known to be over from those that it waits for anyway
+            if not over >> step.number & 1:  # not implied by its other waits
                 needed.append(use)
                 over |= step.over
                 step.told = True
-        # A step waits for one other; further ones are waited for by steps that do nothing else.
+        # A step waits for one other; nops wait for the rest.
         *more, after = needed or (None,)
         steps += [_Step("nop", ("i", 0), ("o", 0), 0, each, self.count) for each in more]
         steps.append(_Step(kind, src, dst, max(len(reads), len(writes)), after, self.count, over | 1 << self.count))
@@ -219,15 +219,15 @@ def to_chakra(
     *,
     reduction_micros: int = 0,
 ) -> None:
-    """Write the schedule as Chakra traces `PREFIX.R.et`, one for each rank R, for blocks of these sizes.
+    """Write the schedule as Chakra traces `PREFIX.R.et`, one per rank R, for blocks of these sizes.
 
-    A message is a send and a reception with a tag of its own; an addition is a computation that takes so many
-    microseconds. A node depends on those that have brought what it needs. Traces that are there already are written
-    anew; InputError where there are some for ranks that the schedule has not: all together would be no collective.
+    A message is a send and a receive with a tag of its own; an addition is a computation of `reduce_us` microseconds,
+    if any. A node depends on the nodes that produce its data. Existing traces are overwritten; InputError if there are
+    traces of ranks beyond the schedule's, because they would be read as part of the collective.
     """
     s = schedule
     if (s.join >= 0).any():
-        raise InputError(f"{s}: Chakra traces know no reduction in the network")
+        raise InputError(f"{s}: Chakra traces have no reduction in the network")
     if left := sorted(rank for rank in rank_files(f"{prefix}.*.et") if rank >= s.n):
         problem = f"is of a larger group than this one of {s.n} ranks, and would be taken for a part of it"
         raise InputError(problem, file=f"{prefix}.{left[0]}.et", allowed="another prefix, or remove it first")

@@ -1,4 +1,4 @@
-"""Files that are algorithms: which reader reads which, and remembering what was read until the file changes."""
+"""Files as algorithms: selects the reader, and caches what was read until the file changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pyxsim.errors import InputError
 
 @dataclass(frozen=True)
 class Found:
-    """What a file offers: `function(kind, n)` gives the schedule; the kinds of collective that it can be asked for."""
+    """What a file provides: `function(kind, n)` returns the schedule; the kinds of collective that it supports."""
 
     function: Callable[..., Any]
     kinds: tuple[str, ...]
@@ -40,17 +40,18 @@ def _traces(path: str, part: str | None) -> Found:
 
 def _refuse_part(path: str, part: str | None) -> None:
     if part is not None:
-        raise InputError(f"'{part}' behind it has no meaning: it is one algorithm", file=path, allowed="the path alone")
+        raise InputError(f"':{part}' has no meaning: the file is one algorithm", file=path, allowed="the path alone")
 
 
-# By suffix: path and the part after ":" (None where there is none) -> what the file offers.
+# By suffix: path and the part after ":" (None without one) -> what the file provides.
 READERS: dict[str, Callable[[str, str | None], Found]] = {"py": _python, "xml": _msccl, "et": _traces}
 
 
 def find(path: str, part: str | None) -> Found:
-    """What a file offers, read once as long as it does not change. Raises InputError: no such file, or a broken one.
+    """Return what a file provides, read once while it does not change. Raises InputError: no such file, or a broken
+    one.
 
-    The same file gives the same object, so what is built from it can be remembered by it.
+    The same file yields the same object, which can serve as a cache key.
     """
     files = rank_files(path).values() if path.endswith(".et") else [Path(path)]
     return _read(path, part, tuple(_age(file) for file in files))
@@ -62,9 +63,9 @@ def _read(path: str, part: str | None, age: object) -> Found:
 
 
 def _age(path: Path) -> object:
-    """Something that is different when the file has been written anew."""
+    """A value that changes when the file is rewritten."""
     try:
         state = path.stat()
     except OSError:
-        return None  # the reader says what is wrong
+        return None  # the reader reports the error
     return str(path), state.st_mtime_ns, state.st_size

@@ -1,4 +1,4 @@
-"""Algorithms as MSCCL writes them in XML: the threadblocks of every GPU, and the steps of these.
+"""Algorithms in MSCCL's XML: the threadblocks of every GPU and their steps.
 
     <algo name= ngpus= nchunksperloop= coll= inplace= proto=>
       <gpu id= i_chunks= o_chunks= s_chunks=>
@@ -6,12 +6,12 @@
           <step s= type= srcbuf= srcoff= dstbuf= dstoff= cnt= depid= deps= hasdep=/>
 
 A threadblock sends to one GPU and receives from one, on one channel, and executes its steps in order; a step may wait
-for a step `deps` of threadblock `depid` of its GPU. A step is about `cnt` chunks: it reads them from its source and
-writes them to its destination, each an offset in the input, the output or the scratch buffer of its own GPU. Types: s
-sends what it reads; r writes what it receives; in the others that begin with r, r is receive, a second r adds what it
-reads, c writes (the copy), s sends. cpy and re copy and add within the GPU, nop only waits.
+for step `deps` of threadblock `depid` of its GPU. A step reads `cnt` chunks from its source and writes them to its
+destination, each an offset in the input, output or scratch buffer of its own GPU. Types: s sends what it reads; r
+writes what it receives; in other types that begin with r, r is receive, a second r adds what it reads, c writes (the
+copy), s sends. cpy and re copy and add within the GPU, nop only waits.
 
-docs/custom_collectives.md says what of the attributes matters here.
+docs/custom_collectives.md lists the attributes that are used.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ COLLECTIVES = {
     "gather": "gather",
     "scatter": "scatter",
 }
-CHANNELS = 32  # as many as the runtime of MSCCL has
+CHANNELS = 32  # of the MSCCL runtime
 PROTOCOLS = ["Simple", "LL", "LL128"]
 BUFFERS = ["i", "o", "s"]
 
@@ -67,14 +67,15 @@ TYPES = {
 
 
 def read_msccl(path: str) -> tuple[Callable[[str, int], CompiledSchedule], tuple[str, ...]]:
-    """A function(kind, n) that gives the schedule of a file, and the one kind that it can do. Raises InputError."""
+    """Return a function(kind, n) that returns the schedule of a file, and the one kind that it supports. Raises
+    InputError."""
     program = _Reader(read_xml(path, "an XML file of MSCCL")).program()
     name = Path(path).name
 
     def build(kind: str, n: int) -> CompiledSchedule:
         if n != program.n:
             raise InputError(
-                f"is for {program.n} GPUs, and the group has {n}",
+                f"is for {program.n} GPUs, but the group has {n}",
                 file=path,
                 allowed=f"a group of {program.n}; 'one-' before the path takes all NPUs of all dimensions as one group",
             )
@@ -88,11 +89,11 @@ class _Reader:
 
     def __init__(self, algo: Element) -> None:
         if algo.tag != "algo":
-            algo.refuse("is no algorithm of MSCCL", allowed="<algo>")
+            algo.refuse("is not an MSCCL algorithm", allowed="<algo>")
         algo.text("name", "")
         coll = algo.text("coll")
         if coll == "custom":
-            algo.refuse("coll is 'custom', which does not say what must be achieved", allowed=list(COLLECTIVES))
+            algo.refuse("coll is 'custom', which does not define the result", allowed=list(COLLECTIVES))
         self.kind: Kind = KINDS[COLLECTIVES[algo.word("coll", list(COLLECTIVES))]]
         self.n = algo.number("ngpus", 2)
         chunks = algo.number("nchunksperloop", 1)
@@ -103,7 +104,7 @@ class _Reader:
         self.inplace = algo.number("inplace", 0, 0) == 1
         self.channels = algo.number("nchannels", 1, CHANNELS)
         algo.word("proto", PROTOCOLS, "Simple")
-        # What the runtime chooses among files by, how much room it needs, and how it adds: no matter here.
+        # The runtime selects files by these attributes; they have no effect here.
         for name in ("outofplace", "redop", "minBytes", "maxBytes", "maxcount", "nthreadblocks"):
             algo.text(name, "")
         algo.done("gpu")
@@ -135,7 +136,7 @@ class _Reader:
             for step, instruction in zip(block.steps, steps, strict=True):
                 for other, needed in instruction.after:
                     if other >= len(blocks) or needed >= lengths[other]:
-                        step.refuse(f"waits for step {needed} of threadblock {other}, which there is not")
+                        step.refuse(f"waits for step {needed} of threadblock {other}, which does not exist")
                     if (other, needed) not in told:
                         step.refuse(f'waits for step {needed} of threadblock {other}, which has no hasdep="1"')
             threads.append(Thread(rank, f"threadblock {number} of rank {rank}", steps))
@@ -143,7 +144,7 @@ class _Reader:
 
 
 class _Threadblock:
-    """A <tb>: where it sends and receives, and its steps."""
+    """A <tb>: the GPUs that it sends to and receives from, and its steps."""
 
     def __init__(self, tb: Element, n: int, rank: int, channels: int) -> None:
         self.element = tb
@@ -169,7 +170,7 @@ class _Threadblock:
         )
         for used, peer, word in ((does.receives, self.recv, "recv"), (does.sends, self.send, "send")):
             if used and peer < 0:
-                step.refuse(f"type is '{name}', and its threadblock has no {word}")
+                step.refuse(f"type is '{name}', but its threadblock has no {word}")
         other, needed = step.number("depid", -1, -1), step.number("deps", -1, -1)
         step.done()
         return Instruction(
@@ -187,8 +188,8 @@ class _Threadblock:
 class _Buffers:
     """The three buffers of a GPU as places: chunk k of the input, the output, the scratch buffer.
 
-    The input is the blocks that the rank has at the start, in order; the output those that it must have at the end. In
-    place, the smaller one is a part of the larger one: where its blocks are there, or at the same offset.
+    The input has the blocks of the rank at the start, in order; the output those at the end. In place, the smaller one
+    is a part of the larger one: where its blocks are, or at the same offset.
     """
 
     def __init__(self, gpu: Element, starts: list[int], ends: list[int], inplace: bool) -> None:
@@ -196,7 +197,7 @@ class _Buffers:
         self.sizes = {name: gpu.number(f"{name}_chunks", 0) for name in BUFFERS}
         gpu.done("tb")
         self.names: dict[int, str] = {}
-        self.inside: dict[str, dict[int, int]] = {}  # of a buffer that lies in the other: where its chunks lie
+        self.inside: dict[str, dict[int, int]] = {}  # of a buffer inside another: places of its chunks
         if inplace:
             small, part, whole = ("i", starts, ends) if len(starts) < len(ends) else ("o", ends, starts)
             self.inside[small] = {k: whole.index(block) for k, block in enumerate(part) if block in whole}
@@ -210,12 +211,12 @@ class _Buffers:
         return place
 
     def places(self, step: Element, buffer: str, offset: int, count: int) -> Places:
-        """The places of `count` chunks."""
+        """Return the places of `count` chunks."""
         if buffer not in BUFFERS:
-            step.refuse(f"'{buffer}' is no buffer", allowed=BUFFERS)
+            step.refuse(f"'{buffer}' is not a buffer", allowed=BUFFERS)
         if offset < 0 or offset + count > self.sizes[buffer]:
             there = f"{buffer}_chunks is {self.sizes[buffer]}"
-            step.refuse(f"chunks {offset} to {offset + count - 1} of buffer {buffer} are used, and {there}")
+            step.refuse(f"chunks {offset} to {offset + count - 1} of buffer {buffer} are used, but {there}")
         return tuple(self.place(buffer, offset + k) for k in range(count))
 
     def layout(self) -> Layout:
@@ -225,12 +226,12 @@ class _Buffers:
 
 
 def _numbered(parent: Element, key: str, count: int | None = None) -> list[Element]:
-    """The elements in another one, in the order of their numbers, which must be 0, 1, 2, ..."""
+    """The child elements in the order of their numbers, which must be 0, 1, 2, ..."""
     found: dict[int, Element] = {}
     for element in parent.elements:
         number = element.number(key, 0)
         if number in found:
-            element.refuse(f"{key} {number} is there twice, first in {found[number].place}")
+            element.refuse(f"{key} {number} occurs twice, first in {found[number].place}")
         found[number] = element
     if count is not None and len(found) != count:
         parent.refuse(f"{len(found)} elements <gpu>", allowed=f"{count} (ngpus is {count})")

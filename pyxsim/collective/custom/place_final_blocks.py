@@ -1,9 +1,8 @@
-"""The end of a schedule in which every value has a cell of its own: each block gets to the cell of its number.
+"""The end of a schedule in which every value has a cell of its own: moves each block to the cell of its number.
 
-Where no value in cell b was read, whatever is to end as block b is written there in the first place. Otherwise it is
-copied there at the end, by one local step for all blocks of the rank. If a message carries the first value of block b,
-that value is put aside at the start and the message is sent from there: nothing else would make sure that it has left
-before the copy comes.
+If no value in cell b was read, the value that ends as block b is written there in the first place. Otherwise one local
+step per rank copies its blocks at the end. If a message carries the first value of block b, a copy of that value is
+made at the start and sent instead: nothing else ensures that the message leaves before the final copy.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from pyxsim.collective.explicit_messages import Message
 
 
 class _Home:
-    """What becomes of the cells of one rank."""
+    """The cells of one rank: renamed, copied at the end, or copied at the start."""
 
     def __init__(self, wanted: dict[int, int], read: set[int], sent: set[int], cells: int) -> None:
         moving = {block: cell for block, cell in wanted.items() if cell != block}
@@ -26,10 +25,10 @@ class _Home:
 def place_final_blocks(
     events: Sequence[Message], wanted: Sequence[dict[int, int]], last: Sequence[Iterable[int]], cells: Sequence[int]
 ) -> tuple[list[Message], int]:
-    """The messages, and how many cells they need.
+    """Return the messages and the number of cells that they need.
 
-    For each rank: `wanted`, the cells of its blocks at the end, by block; `last`, the events after which all is done;
-    `cells`, how many cells its events use.
+    For each rank: `wanted`, the cells of its blocks at the end, by block; `last`, its last events; `cells`, the number
+    of cells of its events.
     """
     read, sent = ([set[int]() for _ in wanted] for _ in range(2))
     for event in events:

@@ -1,7 +1,7 @@
-"""Programs: what the readers of Python and of MSCCL XML make of a file, and what `compile_program` makes a schedule of.
+"""Programs: what the readers of Python and MSCCL XML return, and `compile_program` turns into a schedule.
 
-A rank has one thread or several side by side. A thread executes its steps one after the other; a send does not wait, a
-reception waits for its message: the k-th reception on a link (from, to, tag) gets the k-th message sent there.
+A rank has one or more threads. A thread executes its steps in order; a send does not wait, a receive waits for its
+message: the k-th receive on a link (source, destination, tag) gets the k-th message sent there.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from pyxsim.collective.kinds import Kind
 
-# What waits for more than this gathers it in one local step. Any number is right; this keeps gates small.
+# More waits than this are gathered in one local step. Any number is correct; this one keeps gates small.
 MANY = 8
-# How many of those that wait for each other an error names.
+# How many members of a circular wait an error names.
 TOLD = 4
 
 Places = tuple[int, ...]
@@ -23,9 +23,9 @@ Link = tuple[int, int, int]  # from, to, tag
 
 
 class Instruction(NamedTuple):
-    """One step of a thread: receive, add what is read, send, write; each of them may be left out.
+    """One step of a thread: receive, add what is read, send, write; each part is optional.
 
-    Without a reception, what is read is sent and written; with `adds` it is added to what is in the places `writes`.
+    Without a receive, what is read is sent and written; with `adds` it is added to the places `writes`.
     """
 
     receive: tuple[int, int] | None = None  # peer, tag
@@ -39,7 +39,7 @@ class Instruction(NamedTuple):
 
 
 class Thread(NamedTuple):
-    """The steps of one thread; `name` as errors call it: "rank 3"."""
+    """The steps of one thread; `name` is for errors: "rank 3"."""
 
     rank: int
     name: str
@@ -47,7 +47,7 @@ class Thread(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Where a rank has its data: the block in each place at the start, and the place of each block at the end."""
+    """The data of a rank: the block in each place at the start, and the place of each block at the end."""
 
     starts: Mapping[int, int]
     ends: Mapping[int, int]
@@ -59,7 +59,7 @@ class Layout(NamedTuple):
 
 @dataclass(frozen=True)
 class Program:
-    """All threads of all ranks, rank by rank, those of a rank in the order of their numbers."""
+    """All threads of all ranks, rank by rank, in the order of their numbers."""
 
     kind: Kind
     n: int
@@ -77,12 +77,12 @@ class Program:
 
 
 def shorter(src: int, dst: int, n: int) -> int:
-    """The way of a message of a file, which says nothing of ways: the shorter one round a ring of the ranks."""
+    """Return the direction of a message of a file, which has none: the shorter one on a ring of the ranks."""
     return +1 if (dst - src) % n <= n // 2 else -1
 
 
 def held(kind: Kind, n: int, blocks: int, rank: int) -> tuple[list[int], list[int]]:
-    """The blocks that a rank has at the start, and those that it must have at the end, in order. The root is rank 0."""
+    """Return the blocks of a rank at the start, and those at the end, in order. The root is rank 0."""
     per_unit = blocks // kind.units(n)
     starts, ends = (
         [block for block in range(blocks) if rank in ranks(n, block // per_unit)] for ranks in (kind.start, kind.goal)

@@ -1,7 +1,7 @@
-"""An algorithm in a Python file of one's own.
+"""Algorithms in Python files.
 
-Either the same as on the shelf, a function(kind, n) that gives a Schedule; or a program, a function(kind, n, rank) that
-yields the steps of one rank (`steps`).
+Either a function(kind, n) that returns a Schedule, as on the shelf, or a function(kind, n, rank) that yields the steps
+of one rank (`steps`).
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ _numbers = count()
 
 
 def read_python(path: str, part: str | None) -> tuple[Callable[..., Any], tuple[str, ...]]:
-    """A function(kind, n) that gives the schedule of a file, and the kinds it can do. Raises InputError.
+    """Return a function(kind, n) that returns the schedule of a file, and the kinds that it supports. Raises
+    InputError.
 
-    `part` names the function of the file. It may be left out where it registers one, or has one that is public.
+    `part`: the function of the file; optional if it registers one or has one public function.
     """
     function, kinds = _chosen(path, part)
     if is_rank_generator(function):
@@ -47,21 +48,21 @@ def _chosen(path: str, part: str | None) -> tuple[Callable[..., Any], tuple[str,
         return next(iter(offered.values()))
     if part is None:
         allowed = f"FILE:NAME with one of {', '.join(offered)}" if offered else "a function(kind, n)"
-        raise InputError(f"has {len(offered) or 'no'} functions, and none is named", file=path, allowed=allowed)
+        raise InputError(f"has {len(offered) or 'no'} functions, but none is named", file=path, allowed=allowed)
     if part not in offered:
         raise InputError(f"has no function '{part}'", file=path, allowed=list(offered), given=part)
     return offered[part]
 
 
 def _load(path: Path, source: str) -> tuple[ModuleType, dict[str, tuple[Callable[..., Any], tuple[str, ...]]]]:
-    """The module of a file, new every time it is read, and what it registers.
+    """The module of a file, new each time it is read, and what it registers.
 
-    What it registers is taken back at once: the name of such an algorithm is its path, so two files, or two states of
+    The registrations are undone at once: the name of such an algorithm is its path, so two files, or two versions of
     one, may use the same name.
     """
     module = ModuleType(f"pyxsim_custom.{path.stem}_{next(_numbers)}")
     module.__file__ = str(path)
-    sys.modules[module.__name__] = module  # dataclasses in the file look themselves up there
+    sys.modules[module.__name__] = module  # needed by dataclasses in the file
     try:
         exec(compile(source, str(path), "exec"), vars(module))
     except (Exception, SystemExit) as error:
@@ -74,9 +75,9 @@ def _load(path: Path, source: str) -> tuple[ModuleType, dict[str, tuple[Callable
 
 
 def _fault(path: Path, error: BaseException) -> InputError:
-    """What is wrong with a file, and in which line of it."""
+    """The error of a file, with its line."""
     if isinstance(error, SyntaxError):
-        return InputError(f"is no valid Python: {error.msg}", file=f"{error.filename or path}:{error.lineno or 1}")
+        return InputError(f"not valid Python: {error.msg}", file=f"{error.filename or path}:{error.lineno or 1}")
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     place = f"{path}:{lines[-1]}" if lines else str(path)
     if isinstance(error, InputError):

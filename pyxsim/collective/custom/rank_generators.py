@@ -1,4 +1,4 @@
-"""Programs in Python: what a function(kind, n, rank) yields for every rank, made one program for all."""
+"""Programs in Python: the steps that function(kind, n, rank) yields for every rank, combined into one program."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pyxsim.collective.custom.steps import Blocks, Copy, Receive, Reduce, Send
 from pyxsim.collective.kinds import Kind, get_kind
 from pyxsim.collective.schedule import ScheduleError
 
-MAX_STEPS = 1_000_000  # of all ranks together; a program that yields more never ends
+MAX_STEPS = 1_000_000  # of all ranks; stops endless programs
 
 
 def is_rank_generator(function: Callable[..., Any]) -> bool:
-    """Whether a function is a program for one rank: its third parameter is called `rank`."""
+    """Return whether a function is a program for one rank: its third parameter is called `rank`."""
     return list(inspect.signature(function).parameters)[2:3] == ["rank"]
 
 
 def schedule_builder(function: Callable[..., Iterable[Any]], name: str) -> Callable[[str, int], CompiledSchedule]:
-    """The function(kind, n) that gives the schedule of a program."""
+    """Return the function(kind, n) that returns the schedule of a program."""
 
     def build(kind: str, n: int) -> CompiledSchedule:
         return compile_program(_Reader(function, get_kind(kind), n, name).program(), name)
@@ -32,7 +32,7 @@ def schedule_builder(function: Callable[..., Iterable[Any]], name: str) -> Calla
 
 
 class _Reader:
-    """Calls a program for every rank and translates what it yields."""
+    """Calls a program for every rank and translates its steps."""
 
     def __init__(self, function: Callable[..., Iterable[Any]], kind: Kind, n: int, name: str) -> None:
         self.function = function
@@ -66,7 +66,7 @@ class _Reader:
             self.step = len(steps)
             if isinstance(item, Blocks):
                 if number:
-                    self._refuse("cuts the data in blocks, and is not the first")
+                    self._refuse("cuts the data in blocks, but is not the first")
                 blocks = self._whole(item.count, "a number of blocks", 1)
                 if blocks % self.kind.units(self.n):
                     allowed = f"a multiple of {self.kind.units(self.n)}"
@@ -74,7 +74,7 @@ class _Reader:
                 continue
             self.left -= 1
             if self.left < 0:
-                self._refuse(f"is one too many: a program may have {MAX_STEPS} steps")
+                self._refuse(f"exceeds the limit: a program may have {MAX_STEPS} steps")
             steps.append(self._instruction(item))
         return blocks, steps
 
@@ -84,10 +84,12 @@ class _Reader:
         return "" if code is None else f"{code.co_filename}:{code.co_firstlineno}"
 
     def _yielded(self) -> Iterator[Any]:
-        """What the program yields; the line that it has got to goes to `origin`."""
+        """Yield the steps of the program and record the current line in `origin`."""
         found = self.function(self.kind.name, self.n, self.rank)
         if not isinstance(found, Iterable):
-            self._refuse(f"is nothing: the program gave {type(found).__name__}", allowed="a function that yields steps")
+            self._refuse(
+                f"does not exist: the program returned {type(found).__name__}", allowed="a function that yields steps"
+            )
         for item in found:
             if inspect.isgenerator(found) and found.gi_frame is not None:
                 self.origin = f"{found.gi_code.co_filename}:{found.gi_frame.f_lineno}"
@@ -115,8 +117,8 @@ class _Reader:
     def _peer(self, peer: object, tag: object) -> tuple[int, int]:
         rank = self._whole(peer, "a rank", 0)
         if rank >= self.n or rank == self.rank:
-            what = "itself" if rank == self.rank else f"rank {rank}, which there is not"
-            self._refuse(f"has to do with {what}", allowed=f"another rank of 0 to {self.n - 1}")
+            what = "itself" if rank == self.rank else f"rank {rank}, which does not exist"
+            self._refuse(f"names {what}", allowed=f"another rank of 0 to {self.n - 1}")
         return rank, self._whole(tag, "a tag", 0)
 
     def _places(self, blocks: object) -> Places:

@@ -1,7 +1,7 @@
-"""The steps that a program for one rank yields. A rank executes its steps one after the other.
+"""The steps that a program for one rank yields. A rank executes its steps in order.
 
-`blocks` are numbers of blocks, as in `Schedule`; numbers from the count of the blocks on are scratch places, as many as
-one likes. A rank has at the start, and must have at the end, what the kind of collective says.
+`blocks` are block numbers as in `Schedule`; numbers beyond the blocks are scratch places, without limit. The kind of
+collective defines what a rank has at the start and must have at the end.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Send:
-    """Send the blocks to rank `peer`, and go on at once.
+    """Send the blocks to rank `peer` without waiting.
 
-    The k-th send of a rank to another is what the other's k-th reception from it gets; with tags, counted by tag.
+    The k-th send of a rank to another matches the other's k-th receive from it; tags are counted separately.
     """
 
     peer: int
@@ -24,7 +24,7 @@ class Send:
 
 @dataclass(frozen=True)
 class Receive:
-    """Wait for the next message of rank `peer`; store it in the blocks, or add it to what is there (`reduce`)."""
+    """Wait for the next message of rank `peer`; store it in the blocks, or add it to them (`reduce`)."""
 
     peer: int
     blocks: int | Iterable[int]
@@ -42,7 +42,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class Reduce:
-    """Add the blocks `source` to what is in the places `target` of the same rank."""
+    """Add the blocks `source` to the places `target` of the same rank."""
 
     source: int | Iterable[int]
     target: int | Iterable[int]
@@ -50,7 +50,7 @@ class Reduce:
 
 @dataclass(frozen=True)
 class Blocks:
-    """First step of all: in how many blocks the data are cut, where it is not what `Schedule` does; see `Kind`."""
+    """First step: the number of blocks of the data, if it is not the default of `Schedule`; see `Kind`."""
 
     count: int
 

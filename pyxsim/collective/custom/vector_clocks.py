@@ -1,8 +1,8 @@
-"""Whether the threads of a rank use the same place in an order that the program enforces.
+"""Whether the program orders all uses of a place by the threads of a rank.
 
 Each thread has a clock: how many steps of every thread are certainly over (Mattern, "Virtual time and global states of
-distributed systems", 1988). Clocks travel with messages and along the waits between threads. A use of a place is
-ordered if all earlier uses that matter are in the past of its thread.
+distributed systems", 1988). Clocks travel with messages and along waits between threads. A use of a place is ordered if
+all earlier conflicting uses are in the past of its thread.
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ class _Uses:
 
 
 class VectorClocks:
-    """The clocks of all threads, and who used which place last."""
+    """The clocks of all threads, and the last uses of each place."""
 
     def __init__(self, threads: int) -> None:
         self._now = np.zeros((threads, threads), dtype=np.int32)
         self._uses: dict[tuple[int, int], _Uses] = {}
 
     def now(self, thread: int) -> I32:
-        """The clock of a thread, to be given to `learn`."""
+        """Return the clock of a thread, for `learn`."""
         clock: I32 = self._now[thread].copy()
         return clock
 
     def learn(self, thread: int, clock: I32) -> None:
-        """The thread has waited for something that happened at that clock."""
+        """Advance a thread's clock to that of something that it has waited for."""
         np.maximum(self._now[thread], clock, out=self._now[thread])
 
     def over(self, thread: int, step: int) -> None:
-        """The step of a thread is done as far as others can see."""
+        """Record that a step of the thread has ended."""
         self._now[thread, thread] = step + 1
 
     def read(self, use: Use, rank: int, place: int) -> Use | None:
-        """The step reads a place. Returns the write that it may or may not meet, if there is one."""
+        """Record a read. Return a write that it races with, if any."""
         uses = self._uses.setdefault((rank, place), _Uses())
         uses.reads.append(use)
         return self._loose(use, [uses.write])
 
     def write(self, use: Use, rank: int, place: int) -> Use | None:
-        """The step writes a place. Returns the use that may come before it or after it, if there is one."""
+        """Record a write. Return a use that it races with, if any."""
         uses = self._uses.setdefault((rank, place), _Uses())
         loose = self._loose(use, [uses.write, *uses.reads])
         self._uses[rank, place] = _Uses(use)

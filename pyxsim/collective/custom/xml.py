@@ -1,4 +1,4 @@
-"""XML elements that know their line, and attributes that are read once and must all be known."""
+"""XML elements with their line, whose attributes must all be known."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyxsim.textfile import read_text
 
 
 class Element:
-    """One element; `elements` are those in it. An attribute that nobody has asked for at the end is unknown."""
+    """One element; `elements` are its children. Attributes that were never read are unknown."""
 
     def __init__(self, file: str, line: int, tag: str, attributes: dict[str, str]) -> None:
         self.tag = tag
@@ -22,14 +22,14 @@ class Element:
 
     @property
     def place(self) -> str:
-        """file:line of its first line."""
+        """File and line of its start tag."""
         return self._place
 
     def refuse(self, problem: str, *, allowed: str | list[str] | None = None, given: str | None = None) -> NoReturn:
         raise InputError(problem, file=self._place, key=self.tag, allowed=allowed, given=given)
 
     def text(self, name: str, default: str | None = None) -> str:
-        """An attribute; it must be there if there is no default."""
+        """Return an attribute; without a default it is required."""
         self._asked.append(name)
         value = self._attributes.get(name, default)
         if value is None:
@@ -38,31 +38,31 @@ class Element:
         return value
 
     def word(self, name: str, words: list[str], default: str | None = None) -> str:
-        """An attribute that is one of some words."""
+        """Return an attribute that is one of some words."""
         value = self.text(name, default)
         if value not in words:
             self.refuse(f"{name} is '{value}'", allowed=words, given=value)
         return value
 
     def number(self, name: str, least: int, default: int | None = None) -> int:
-        """An attribute that is a whole number."""
+        """Return an attribute that is a whole number."""
         value = self.text(name, None if default is None else str(default))
         if not re.fullmatch(r"-?\d{1,9}", value, re.ASCII) or int(value) < least:
             self.refuse(f"{name} is '{value}'", allowed=f"a whole number from {least}")
         return int(value)
 
     def done(self, *tags: str) -> None:
-        """All attributes have been asked for, and these are the elements that may be in it."""
+        """Raise InputError for unread attributes and for children with other tags than `tags`."""
         for name in self._attributes:
             if name not in self._asked:
-                self.refuse(f"{name} is not known here", allowed=sorted({*self._asked}), given=name)
+                self.refuse(f"{name} is unknown", allowed=sorted({*self._asked}), given=name)
         for element in self.elements:
             if element.tag not in tags:
                 element.refuse(f"no such element in <{self.tag}>", allowed=list(tags) or "nothing", given=element.tag)
 
 
 def read_xml(path: str, what: str) -> Element:
-    """The root of an XML file. `what` it should be, for errors. Raises InputError."""
+    """Return the root of an XML file. `what` it should be, for errors. Raises InputError."""
     root = Element(path, 1, "", {})
     inside = [root]
     parser = expat.ParserCreate()
@@ -79,5 +79,5 @@ def read_xml(path: str, what: str) -> Element:
     try:
         parser.Parse(read_text(path, what), True)
     except expat.ExpatError as error:
-        raise InputError(f"is no valid XML: {expat.ErrorString(error.code)}", file=f"{path}:{error.lineno}") from error
+        raise InputError(f"not valid XML: {expat.ErrorString(error.code)}", file=f"{path}:{error.lineno}") from error
     return root.elements[0]

@@ -62,7 +62,7 @@ def test_sizes_waits_and_durations(write: Write) -> None:
         s = get_schedule(kind, path, 2)
         prove(s)
         assert str(s) == f"x.*.et {kind} on 2 ranks"
-        assert s.unproved.startswith("Chakra traces say how many bytes are sent, and not which data")
+        assert s.unproved.startswith("Chakra traces have the bytes of messages, but not their data")
         assert s.src.tolist() == [0, 1, 1]
         assert s.dst.tolist() == [1, 1, 0]
         assert s.message_bytes(np.zeros(s.blocks, dtype=np.int64)).tolist() == [1000, 0, 10]
@@ -128,11 +128,11 @@ def test_nodes_that_say_no_time(write: Write) -> None:
         (
             [send(0, 1)],
             [recv(3, 0, size=50)],
-            r"node 3 \(n3\) of rank 1 receives 50 bytes, and node 0 .* of rank 0 sends 100",
+            r"node 3 \(n3\) of rank 1 receives 50 bytes, but node 0 .* of rank 0 sends 100",
         ),
         ([send(0, 0)], [], r"node 0 \(n0\) of rank 0 has comm_dst 0; allowed: another rank of 0 to 1"),
         ([send(0, 2)], [], r"has comm_dst 2; allowed: another rank of 0 to 1"),
-        ([send(0, 1, src=1)], [], r"has comm_src 1, and is in the trace of rank 0"),
+        ([send(0, 1, src=1)], [], r"has comm_src 1, but is in the trace of rank 0"),
         ([send(0, 1, size=0)], [recv(0, 0)], r"has comm_size 0; allowed: a whole number from 1"),
         ([Node(0, "", NodeType.COMM_SEND)], [], r"node 0 of rank 0 has no comm_dst"),
         (
@@ -141,8 +141,8 @@ def test_nodes_that_say_no_time(write: Write) -> None:
             r"node 3 \(q\) of rank 0 is of type COMM_COLL; allowed: COMM_SEND, COMM_R",
         ),
         ([Node(3, "q", 77)], [], r"node 3 \(q\) of rank 0 is of type 77"),
-        ([comp(0, 1, 8)], [], r"node 0 \(n0\) of rank 0 depends on node 8, which there is not"),
-        ([comp(0, 1), comp(0, 1)], [], r"x.0.et: node 0 is there twice"),
+        ([comp(0, 1, 8)], [], r"node 0 \(n0\) of rank 0 depends on node 8, which does not exist"),
+        ([comp(0, 1), comp(0, 1)], [], r"x.0.et: node 0 occurs twice"),
         ([comp(0, 1, 0)], [], r"node 0 \(n0\) of rank 0 waits for itself"),
         (
             [recv(0, 1), send(1, 1, 0)],
@@ -166,15 +166,15 @@ def test_which_files_there_are(tmp_path: Path, write: Write) -> None:
     path = write([send(0, 1)], [recv(0, 0)], [], [])
     assert "broadcast" in get_algorithm(path).kinds
     with pytest.raises(
-        InputError, match=r"x.\*.et: is for 4 ranks, and the group has 8; there is none for rank 4; allowed"
+        InputError, match=r"x.\*.et: is for 4 ranks, but the group has 8; there is none for rank 4; allowed"
     ):
         get_schedule("all-reduce", path, 8)
     with pytest.raises(
-        InputError, match=r"is for 4 ranks, and the group has 2; allowed: a trace for each of ranks 0 to 1"
+        InputError, match=r"is for 4 ranks, but the group has 2; allowed: a trace for each of ranks 0 to 1"
     ):
         get_schedule("all-reduce", path, 2)
     (tmp_path / "x.1.et").unlink()
-    with pytest.raises(InputError, match=r"is for 3 ranks, and the group has 4; there is none for rank 1"):
+    with pytest.raises(InputError, match=r"is for 3 ranks, but the group has 4; there is none for rank 1"):
         get_schedule("all-reduce", path, 4)
     with pytest.raises(InputError, match=r"y.\*.et: there are no such files"):
         get_algorithm(str(tmp_path / "y.*.et"))

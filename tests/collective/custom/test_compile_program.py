@@ -110,7 +110,7 @@ def test_what_is_woven_does_what_the_program_does(program: Program, draw: random
     try:
         s = compile_program(program, "mine")
     except ScheduleError as error:
-        if "nothing puts them in order" not in str(error):
+        if "nothing orders them" not in str(error):
             raise
         event("refused")
         return

@@ -43,7 +43,7 @@ def test_from_msccl_and_back(tmp_path: Path, kind: str, name: str, n: int) -> No
         pytest.skip(f"{name} has no {kind}")
     s = get_schedule(kind, name, n)
     if kind == "barrier":
-        with pytest.raises(InputError, match="MSCCL knows no barrier; allowed: all-reduce"):
+        with pytest.raises(InputError, match="MSCCL has no barrier; allowed: all-reduce"):
             to_msccl(s)
         return
     path = tmp_path / "a.xml"
@@ -88,10 +88,10 @@ def test_scratch_places_and_local_steps(tmp_path: Path) -> None:
 def test_what_cannot_be_written(tmp_path: Path) -> None:
     s = Schedule("all-reduce", 3)
     s.reduce_in_network(range(3), range(3))
-    with pytest.raises(InputError, match="MSCCL knows no reduction in the network"):
+    with pytest.raises(InputError, match="MSCCL has no reduction in the network"):
         to_msccl(compiled(s))
-    with pytest.raises(InputError, match="Chakra traces know no reduction in the network"):
+    with pytest.raises(InputError, match="Chakra traces have no reduction in the network"):
         to_chakra(compiled(s), np.ones(3, dtype=np.int64), tmp_path / "a")
     to_chakra(get_schedule("all-reduce", "ring", 3), np.ones(3, dtype=np.int64), tmp_path / "a")
-    with pytest.raises(InputError, match="MSCCL knows no messages without data"):
+    with pytest.raises(InputError, match="MSCCL has no messages without data"):
         to_msccl(get_schedule("all-reduce", str(tmp_path / "a.*.et"), 3))
