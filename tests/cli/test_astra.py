@@ -145,14 +145,14 @@ def test_options_of_later_versions(pyxsim: Command, newer: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--injection-scale=x",), "pyxsim: --injection-scale: 'x' is no scale; allowed: a number from 0 to 1e9"),
+        (("--injection-scale=x",), "pyxsim: --injection-scale: 'x' is not a scale; allowed: a number from 0 to 1e9"),
         (("--num-queues-per-dim=x",), "pyxsim: --num-queues-per-dim: 'x' is no number; allowed: a whole number from 1"),
         (
             ("--num-queues-per-dim=0",),
             "pyxsim: --num-queues-per-dim: 0 is out of range; allowed: a whole number",
         ),
         (("--rendezvous-protocol=yes",), "pyxsim: --rendezvous-protocol: 'yes' is neither of two"),
-        (("--backend=garnet",), "pyxsim: --backend: unknown backend 'garnet'; allowed: packet, analytical"),
+        (("--backend=garnet",), "pyxsim: --backend: unknown backend 'garnet'; allowed: analytical"),
         # What these commands tell at their end is in no checkpoint.
         (("--set=run.checkpoint=5 s",), "pyxsim: run.checkpoint: this command has no checkpoints; allowed: with"),
     ],

@@ -357,7 +357,7 @@ FILES: dict[str, tuple[str, str | bytes, str]] = {
     "network: uneven": (
         "network.txt",
         instead("network.txt", "num-npus: 8", "num-npus: 9"),
-        "network.txt:3: num-packages: 4 packages do not share 9 NPUs evenly",
+        "network.txt:3: num-packages: 9 NPUs cannot be divided evenly among 4 packages",
     ),
     "network: topology": (
         "network.txt",

@@ -1,8 +1,7 @@
 """backend_end_to_end.csv and backend_dim_info.csv, which the analytical backend of ASTRA-sim 1 writes.
 
-A row for each run: times in microseconds, bytes that NPU 0 sent in MiB, in all and by dimension, and what the links,
-switches and network cards cost in dollars, by the original's list of prices; then the mean time of a chunk in each
-dimension.
+A row per run: times in microseconds, MiB that NPU 0 sent, in total and by dimension, and the cost of links, switches
+and network cards in dollars; then the mean time of a chunk in each dimension.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ Grid = list[list[str]]
 
 
 def files(folder: PathLike) -> tuple[str, str]:
-    """The names of both."""
+    """Return the names of both files."""
     return str(Path(folder, END_TO_END)), str(Path(folder, DIMENSIONS))
 
 
 def write(folder: PathLike, name: str, rows: int, row: int, prepared: Any, result: Result, cost: float) -> None:
-    """Write both, or fill row number `row` of `rows` of those that are there. Raises InputError."""
+    """Write both files, or fill row `row` of `rows` in existing ones. Raises InputError."""
     first, second = files(folder)
     shape = prepared.system.shape
     grid = _grid(first, rows + 1, len(_HEAD) + MOST_DIMENSIONS, row)
@@ -49,14 +48,14 @@ def write(folder: PathLike, name: str, rows: int, row: int, prepared: Any, resul
     grid[row + 1] = [*line, *["-1"] * (len(grid[0]) - len(line))][: len(grid[0])]
     chunk_time = result.chunk_delays.chunk_time if result.chunk_delays is not None else []
     for dim, cycles in enumerate(chunk_time[:_ROWS]):
-        told = "-nan" if np.isnan(cycles) else f"{cycles * 10**6 / float(result.clock_hz):.6f}"
-        grid_2[row * _ROWS + 1 + dim] = [name, str(dim), told]
+        cell = "-nan" if np.isnan(cycles) else f"{cycles * 10**6 / float(result.clock_hz):.6f}"
+        grid_2[row * _ROWS + 1 + dim] = [name, str(dim), cell]
     _put(grid, first)
     _put(grid_2, second)
 
 
 def _sent(prepared: Any, shape: tuple[int, ...]) -> list[int]:
-    """Bytes that NPU 0 sent, by the highest dimension in which its partner differs: that is where they go there."""
+    """Bytes that NPU 0 sent, by the highest dimension in which the receiver differs, as in ASTRA-sim."""
     sent = [0] * len(shape)
     for src, dst, _, size, count in prepared.system.traffic().tolist():
         if src == 0:
@@ -70,7 +69,7 @@ def _strides(shape: tuple[int, ...]) -> list[int]:
 
 
 def _times(result: Result) -> tuple[float, float]:
-    """When the workload was finished, and how long NPU 0 computed: the totals of EndToEnd.csv."""
+    """End of the workload and compute time of NPU 0: the totals of EndToEnd.csv."""
     unit = 10**6 / float(result.clock_hz)
     computed = sum(float(result.layers[f"{part}_compute"].sum()) for part in ("fwd", "wg", "ig"))
     return float(result.layers["finished"].max()) * unit, computed * unit

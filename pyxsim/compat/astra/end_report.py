@@ -1,4 +1,4 @@
-"""What ASTRA-sim tells at the end of a run, line by line, as its users' scripts look for it."""
+"""ASTRA-sim's report at the end of a run, line by line, as users' scripts parse it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from pyxsim.workload.graph import Kind, TaskGraph
 from pyxsim.workload.job import TaskRun, TaskTimes
 from pyxsim.workload.spans import merged
 
-_UNSIGNED = 2**64  # where several things at once were replayed, less than nothing is exposed, and told so there
+_UNSIGNED = 2**64  # ASTRA-sim prints a negative exposed time, possible in replays, as an unsigned number
 _TREE = "double-binary-tree"
 
 
 class Line(NamedTuple):
-    """Who tells something, and what; `level`: how important it is."""
+    """A line of the log with its logger and level."""
 
     who: str
     text: str
@@ -33,26 +33,28 @@ class Line(NamedTuple):
 def finished(
     job: Job, result: Result, system: System, shape: Sequence[int], roofline: Roofline | None = None
 ) -> list[Line]:
-    """Of a complete run. Version 2 tells of the rings of NPU 0, and of each NPU when it has finished, with a roofline
-    also how well it was used; version 1 tells of each pass of a loop, and of all together.
+    """Return the report of a complete run.
+
+    Version 2 reports the rings of NPU 0 and each NPU at its end, with a roofline also its utilization; version 1
+    reports each pass of a training loop, and all together.
     """
     run = job.tasks()
     if run is None or not job.per_npu:
         each = [f"pass: {number} finished at time: {_ns(end, result)}" for number, end in enumerate(job.pass_ends())]
         return [Line("workload", line) for line in (*each, f"all passes finished at time: {result.time_ns}")]
     lines = [Line(*line) for line in _of_npus(run, result, roofline)]
-    if not job.sequential:  # in semantics of our own
+    if not job.sequential:  # pyxsim's own semantics
         return lines
     rings = [Line("system::topology::RingTopology", line) for line in _rings(system, shape)]
     return [*rings, *lines, Line("system", "Exiting", "warning")]
 
 
 def _rings(system: System, shape: Sequence[int]) -> Iterator[str]:
-    """The groups in which NPU 0 is first, by the algorithms that the system names; trees are none."""
+    """The rings that start at NPU 0, by the algorithms of the system; trees have none."""
     for kind in ASTRA_KINDS:
-        said = system.algorithms(kind) or ()
-        names = (said,) * len(shape) if isinstance(said, str) else said
-        if any(name.endswith(".et") for name in names):  # messages of its own
+        setting = system.algorithms(kind) or ()
+        names = (setting,) * len(shape) if isinstance(setting, str) else setting
+        if any(name.endswith(".et") for name in names):  # a custom collective
             continue
         one = any(name.startswith("one-") for name in names)
         sizes = [prod(shape)] if one else shape
@@ -65,12 +67,12 @@ def _rings(system: System, shape: Sequence[int]) -> Iterator[str]:
 
 
 def _of_npus(run: TaskRun, result: Result, roofline: Roofline | None) -> Iterator[tuple[str, str]]:
-    """In nanoseconds: when each NPU was through, and how long something of each type was under way."""
+    """Yield the lines of each NPU in nanoseconds: its end, and the busy time of each type of task."""
     graph, times = run.graph, run.times
     npus, kind = graph.npus, graph.kind
     names = [name for name, _ in graph.resources]
     cpu = np.array([name == "cpu" for name in names] + [False])[graph.resource]
-    # What is replayed is a computation, whatever it was: where it communicated its resource says so, or it has none.
+    # A replayed task is a computation; its resource says whether it was communication.
     replayed = np.array([name == "communication" for name in names] + [True])[graph.resource]
     computing = kind == Kind.COMPUTE
     types = {
@@ -89,7 +91,7 @@ def _of_npus(run: TaskRun, result: Result, roofline: Roofline | None) -> Iterato
     working = computing & ~cpu
     np.add.at(computed, graph.npu[working], (times.end - times.start)[working])
     wall, gpu = ns(end), ns(computed)
-    there = {name: np.bincount(graph.npu[of], minlength=npus) > 0 for name, of in types.items()}
+    present = {name: np.bincount(graph.npu[of], minlength=npus) > 0 for name, of in types.items()}
     used = () if roofline is None else _used(graph, times, roofline, result)
     spent = {name: ns(_covered(graph, times, of)) for name, of in types.items()}
     for npu in np.lexsort((np.arange(npus), end)).tolist():
@@ -99,7 +101,7 @@ def _of_npus(run: TaskRun, result: Result, roofline: Roofline | None) -> Iterato
         yield "statistics", f"sys[{npu}]. Post statistics processing end."
         yield "statistics", f"sys[{npu}], Wall time: {wall[npu]}"
         for name in types:
-            if there[name][npu]:
+            if present[name][npu]:
                 yield "statistics", f"sys[{npu}], {name} time: {spent[name][npu]}"
         overlap = spent["GPU"][npu] + spent["Comm"][npu] - wall[npu]
         if overlap > 0:
@@ -113,21 +115,21 @@ def _ns(cycles: int, result: Result) -> int:
 
 
 def _used(graph: TaskGraph, times: TaskTimes, roofline: Roofline, result: Result) -> list[tuple[str, str, FloatArray]]:
-    """What was reached of the roofline: averages over the time of the computations of each NPU, and 1 ns."""
+    """Utilization of the roofline: averages over the time of the computations of each NPU plus 1 ns."""
     tasks = np.flatnonzero((graph.kind == Kind.COMPUTE) & (times.end >= 0))
     took = (times.end - times.start)[tasks] * float(10**9 / result.clock_hz)
-    told = (graph.match[tasks] > 0) & (graph.size[tasks] > 0)
+    known = (graph.match[tasks] > 0) & (graph.size[tasks] > 0)
     peak, bandwidth = float(roofline.peak), float(roofline.bandwidth)
-    intensity = np.where(told, graph.match[tasks] / np.maximum(graph.size[tasks], 1), 0)
+    intensity = np.where(known, graph.match[tasks] / np.maximum(graph.size[tasks], 1), 0)
     reached = np.minimum(bandwidth * intensity, peak)
-    busy = reached / np.where(told, intensity, 1) / bandwidth
+    busy = reached / np.where(known, intensity, 1) / bandwidth
     every = np.bincount(graph.npu[tasks], weights=took, minlength=graph.npus) + 1
 
     def mean(values: FloatArray) -> FloatArray:
         return np.bincount(graph.npu[tasks], weights=values * took, minlength=graph.npus) / every
 
     return [
-        ("Compute bound percentage", "%", 100 * mean((told & (reached >= peak)).astype(np.float64))),
+        ("Compute bound percentage", "%", 100 * mean((known & (reached >= peak)).astype(np.float64))),
         ("Average compute utilization", "%", 100 * mean(reached / peak)),
         ("Average memory utilization", "%", 100 * mean(busy)),
         ("Average operation intensity", "", mean(intensity)),
@@ -135,7 +137,7 @@ def _used(graph: TaskGraph, times: TaskTimes, roofline: Roofline, result: Result
 
 
 def _covered(graph: TaskGraph, times: TaskTimes, which: np.ndarray) -> IntArray:
-    """Cycles in which one or more of some tasks are under way, for each NPU."""
+    """Cycles per NPU in which at least one of some tasks runs."""
     tasks = np.flatnonzero(which & (times.end >= 0))
     tasks = tasks[np.lexsort((times.start[tasks], graph.npu[tasks]))]
     first, begin, end = merged(graph.npu[tasks].astype(np.int64), times.start[tasks], times.end[tasks], graph.npus)

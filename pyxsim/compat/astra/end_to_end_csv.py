@@ -1,7 +1,7 @@
-"""EndToEnd.csv of ASTRA-sim 1: a row for each layer of the workload, in microseconds. docs/output.md tells the columns.
+"""EndToEnd.csv of ASTRA-sim 1: a row per layer of the workload, in microseconds (docs/output.md has the columns).
 
-Several runs can share a file, as there: of so many rows of each layer (`rows`) a run fills one (`row`); the first run
-makes the file.
+Several runs can share a file: each layer has `rows` rows, of which a run fills row `row`; the first run creates the
+file.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ COLUMNS = {
     "finished": "workload finished at",
 }
 _TOTALS = ("total comp", "total exposed comm")
-_SPARE, _WIDTH = 20, 50  # lines and columns that the original's file has beside what is in it
+_SPARE, _WIDTH = 20, 50  # additional lines and columns of ASTRA-sim's file
 
 Grid = list[list[str]]
 
 
 def write_end_to_end(result: Result, path: str | Path, name: str = "run", rows: int = 1, row: int = 0) -> None:
-    """Write the file of a result that has layers, or fill a row of one that is there. Raises InputError."""
+    """Write the file of a result with layers, or fill a row of an existing one. Raises InputError."""
     grid = grid_of(path, len(result.layers["name"]), rows, row)
     fill(grid, result, name, rows, row)
     put_grid(grid, path)
 
 
 def fill(grid: Grid, result: Result, name: str, rows: int, row: int) -> None:
-    """Put a result into a grid of cells."""
+    """Fill in the cells of a result."""
     if not row:
         grid[0][2 : 2 + len(COLUMNS) + len(_TOTALS)] = [*COLUMNS.values(), *_TOTALS]
     layers, computed = result.layers, 0.0
     finished = _us(result, layers["finished"].max())
-    # What a loop computes, in the original's order: the last digit depends on it.
+    # Compute times, added in ASTRA-sim's order, on which the last digit depends.
     parts: tuple[str, ...] = ("fwd_compute", "wg_compute", "ig_compute")
     share = np.ones(len(layers["name"]))
     if "npus" in layers:
-        # Of NPUs that differ: the mean over all of them, whatever part of a layer it is.
+        # With different NPUs: the mean over all of them, for any part of a layer.
         parts = tuple(key for key in layers if key.endswith("_compute"))
         share = layers["npus"] / max(1, len(result.npus.get("idle", ())))
     for number, layer in enumerate(layers["name"]):
@@ -70,7 +70,7 @@ def fill(grid: Grid, result: Result, name: str, rows: int, row: int) -> None:
 
 
 def grid_of(path: str | Path, layers: int, rows: int, row: int) -> Grid:
-    """An empty grid; for a row that is not the first, what is in the file. Raises InputError."""
+    """Return an empty grid, or after the first row the contents of the file. Raises InputError."""
     lines = layers * rows + _SPARE
     return _blank(lines) if not row else _read(path, lines)
 
@@ -93,13 +93,13 @@ def _blank(lines: int) -> Grid:
 
 
 def _read(path: str | Path, lines: int) -> Grid:
-    """A file that a run before has made for as many layers and rows. Raises InputError."""
+    """Read the file of an earlier run with the same layers and rows. Raises InputError."""
     try:
         with open(path, encoding="utf-8", newline="") as file:
             grid = [list(line) for line in csv.reader(file)]
     except (OSError, UnicodeDecodeError, csv.Error):
         grid = []
     if len(grid) != lines or any(len(line) != _WIDTH for line in grid):
-        problem = "is no such file of a run with row 0, of as many layers and rows"
+        problem = "is not a file of an earlier run with the same layers and rows"
         raise InputError(problem, file=str(path), allowed="--stat-row 0 first")
     return grid

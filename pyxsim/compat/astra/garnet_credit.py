@@ -1,10 +1,10 @@
-"""How much too early Garnet's serialiser brings back the credit that frees a VC.
+"""By how many cycles Garnet's serialiser returns the credit that frees a VC too early.
 
-It cuts a credit into as many pieces as a flit has, of which the last one frees the VC. All pieces have the same
-time, and the queues on the way are binary heaps ordered by time: equal keys come out in an order that is the
-heap's own, and the last one in is not the last one out. Two pieces of the credit before it are still in the heap
-unless the packet has a single flit. This is the order of the C++ standard library's push_heap and pop_heap;
-measured (packet period with one VC): 2 cycles for flits of 8 pieces, 3 for single-flit packets, 1 for 2 pieces.
+It divides a credit into as many pieces as a flit has, of which the last one frees the VC. All pieces have the same
+time, and the queues are binary heaps ordered by time: equal keys leave in an order that depends on the heap, so the
+last piece is not the last to leave. Two pieces of the previous credit are still in the heap unless the packet has a
+single flit. The order is that of push_heap and pop_heap of the C++ standard library; measured (packet period with one
+VC): 2 cycles for flits of 8 pieces, 3 for single-flit packets, 1 for 2 pieces.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Piece = tuple[int, int]  # (time, number)
 
 
 def credit_lead(pieces: int, flits: int) -> int:
-    """Cycles by which the freeing piece of `pieces` overtakes the others, for packets of `flits` flits."""
+    """Return the cycles by which the freeing piece overtakes the others, for packets of `flits` flits."""
     if pieces < 2:
         return 0
     before = 2 if flits > 1 else 0
@@ -39,7 +39,7 @@ def _sift_up(heap: list[Piece], hole: int, piece: Piece) -> None:
 
 
 def _pop(heap: list[Piece]) -> Piece:
-    """The top; the hole goes down to a leaf first, and the last piece comes up from there."""
+    """Remove the top: the hole moves down to a leaf, then the last piece moves up from there."""
     top, last = heap[0], heap.pop()
     if not heap:
         return top

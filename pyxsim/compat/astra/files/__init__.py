@@ -1,7 +1,7 @@
-"""ASTRA-sim's input files as an experiment: networks, systems and workloads in the forms of its versions 1 and 2.
+"""ASTRA-sim's input files as an experiment: networks, systems and workloads of versions 1 and 2.
 
-The result is an ordinary experiment with that version's `compat`; `resolved_toml` shows it. Every key of a file is
-honoured, or refused with a reason, or is one that the original reads and never uses. docs/formats_astra.md lists them.
+The result is an ordinary experiment with the `compat` of that version; `resolved_toml` shows it. Every key of a file
+has an effect, or is refused with a reason, or is one that ASTRA-sim reads and never uses (docs/formats_astra.md).
 """
 
 from pyxsim.compat.astra.files.experiment import AstraRun, astra_experiment, form_of, read_astra

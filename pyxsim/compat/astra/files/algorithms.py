@@ -1,4 +1,4 @@
-"""The algorithms of an ASTRA-sim system file: one for each dimension, in its spelling."""
+"""The algorithms of an ASTRA-sim system file: one per dimension, in ASTRA-sim's spelling."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pyxsim.errors import InputError
 from pyxsim.file_entries import Entries
 from pyxsim.settings import canonical_algorithm
 
-# What ASTRA-sim has, as its files spell it.
+# ASTRA-sim's algorithms, as its files spell them.
 SPELLED = ("ring", "direct", "halvingDoubling", "doubleBinaryTree", "oneRing", "oneDirect", "oneHalvingDoubling")
 
 
 def algorithms(file: Entries, key: str, spelled: Sequence[str], dims: int | None, kind: str | None) -> list[str] | None:
-    """Their names in our spelling; None where something is wrong.
+    """Return their names in pyxsim's spelling, or None after adding a fault to `file`.
 
-    `dims`: how many dimensions there are, if that is known. `kind`: what the algorithms must be able to do, if any.
+    `dims`: number of dimensions, if known. `kind`: a kind of collective that the algorithms must support.
     """
     names = []
     for word in spelled:
@@ -25,11 +25,11 @@ def algorithms(file: Entries, key: str, spelled: Sequence[str], dims: int | None
             if kind is not None:
                 get_algorithm(names[-1]).check(kind)
         except InputError as error:
-            # In the words of the file, whose spelling is not ours.
+            # With the spelling of the file.
             problem = error.problem if f"'{word}'" in error.problem else f"'{word}': {error.problem}"
             unknown = isinstance(error.allowed, tuple)
-            told = InputError(problem, allowed=SPELLED if unknown else error.allowed, given=word)
-            file.faults.append(told.at(file=file.place(key), key=key))
+            fault = InputError(problem, allowed=SPELLED if unknown else error.allowed, given=word)
+            file.faults.append(fault.at(file=file.place(key), key=key))
             return None
     if dims is not None and len(names) not in (1, dims):
         file.fault(key, f"{len(names)} algorithms for {dims} dimensions", f"one name, or {dims} names")

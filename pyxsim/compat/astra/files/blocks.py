@@ -1,4 +1,4 @@
-"""ASTRA-sim's dimensions in our words: Ring, FullyConnected, Switch; GB/s of 2^30 bytes, ns."""
+"""ASTRA-sim's dimensions (Ring, FullyConnected, Switch) as settings. Units: GB/s of 2^30 bytes, ns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BLOCKS = {"Ring": "ring", "FullyConnected": "fully-connected", "Switch": "switch
 
 
 def dimension(block: str, npus: int, gib_per_second: Fraction, nanoseconds: Fraction) -> dict[str, Any]:
-    """A table [[network.dims]]."""
+    """Return a table [[network.dims]]."""
     return {
         "block": block,
         "npus": npus,
@@ -21,5 +21,5 @@ def dimension(block: str, npus: int, gib_per_second: Fraction, nanoseconds: Frac
 
 
 def time(nanoseconds: Fraction) -> str:
-    """A time as a setting."""
+    """Return a time as a setting."""
     return format_time(nanoseconds / 10**9)

@@ -9,14 +9,14 @@ from pyxsim.compat.astra.files.blocks import BLOCKS, dimension
 from pyxsim.file_entries import PathLike
 from pyxsim.flat_yaml import Yaml
 
-_NO_TIME = Fraction(1, 10**20)  # ns: a link takes some time, and this is less than any double of the original tells
+_NO_TIME = Fraction(1, 10**20)  # ns: a link needs a latency; below the resolution of ASTRA-sim's doubles
 
 
 def yaml_tables(path: PathLike) -> tuple[dict[str, Any], int]:
-    """The table [network] for such a file, and the number of dimensions. Raises InputError."""
+    """Return the table [network] of a file, and the number of dimensions. Raises InputError."""
     file = Yaml(path)
     if isinstance(file.raw("topology", ""), str) and file.given("topology"):
-        blocks = [file.choice("topology", BLOCKS)]  # of one dimension, as version 1 over this network has it
+        blocks = [file.choice("topology", BLOCKS)]  # one dimension, as in version 1 over this network
     else:
         blocks = file.words("topology", BLOCKS)
     dims = len(blocks) or None

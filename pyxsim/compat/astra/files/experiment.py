@@ -1,4 +1,4 @@
-"""The experiment of ASTRA-sim's files: a network, a system, a workload, in the forms of either version."""
+"""An experiment from ASTRA-sim's files: a network, a system and a workload of either version."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pyxsim.workload import read_text_workload
 
 NETWORKS = "network_inputs"  # the folder in which gem5 looks for networks
 NO_GROUPS = "empty"  # the name that version 2 has for no file of groups
-MEMORY = "500000 GB/s"  # of ASTRA-sim 1 over its analytical backend: reductions cost next to nothing
+MEMORY = "500000 GB/s"  # of ASTRA-sim 1 over its analytical backend: reductions are almost free
 
 
 _NOTHING: Mapping[str, str] = {}
@@ -35,9 +35,9 @@ _NOTHING: Mapping[str, str] = {}
 
 @dataclass(frozen=True)
 class _Form:
-    """A form of network files: how it is read, what it is for, and whose semantics come with it.
+    """A format of network files: its reader, its backend and its version.
 
-    `given`: whether options of the command line can stand in for its keys.
+    `given`: whether command-line options can replace its keys.
     """
 
     read: Callable[..., tuple[dict[str, Any], int]]
@@ -55,21 +55,21 @@ _FORMS = {
 
 
 def form_of(network: PathLike) -> _Form:
-    """By the end of its name; a file with another one is a text of the Garnet backend."""
+    """Return the format of a network file by its suffix; any other suffix is a text of the Garnet backend."""
     name = str(network).lower()
     return next((form for end, form in _FORMS.items() if name.endswith(end)), _GARNET)
 
 
 def read_network(path: PathLike) -> dict[str, Any]:
-    """The table [network] of a network file. Raises InputError."""
+    """Return the table [network] of a network file. Raises InputError."""
     tables, _ = form_of(path).read(path)
     return tables
 
 
 @dataclass(frozen=True)
 class AstraRun:
-    """An experiment, the backend that its network file is for, and warnings of the readers. `cost`: of the network, in
-    dollars, where the original tells one."""
+    """An experiment, the backend of its network file, and warnings of the readers. `cost`: of the network in dollars,
+    where ASTRA-sim computes it."""
 
     experiment: Experiment
     backend: str
@@ -94,12 +94,22 @@ def read_astra(
     rendezvous: bool = False,
     dimensions: Mapping[str, str] = _NOTHING,
 ) -> AstraRun:
-    """What the files of ASTRA-sim say. Raises InputError.
+    """Read ASTRA-sim's files as an experiment. Raises InputError.
 
-    `injection_scale`: factor of the endpoint delay; `queues`: of every dimension (default: one, but over Garnet one for
-    each ring); `backend`: another one than the network file is for. `groups`, `memory`: the files of groups of NPUs and
-    of the remote memory. `rendezvous`: messages are asked for first. `dimensions`: lists of numbers in place of those
-    of the network JSON of version 1.
+    Parameters
+    ----------
+    injection_scale
+        Factor of the endpoint delay.
+    queues
+        Of every dimension; by default one, over Garnet one per ring.
+    backend
+        Replaces the backend of the network file.
+    groups, memory
+        Files of the groups of NPUs and of the remote memory.
+    rendezvous
+        Receivers request messages.
+    dimensions
+        Lists of numbers that replace those of the network JSON of version 1.
     """
     library.load_all()
     form = form_of(network)
@@ -111,7 +121,7 @@ def read_astra(
     table, warnings = read_system(located(system), dims, kinds)
     table["compat"] = form.compat
     if not traces and table.pop("npu", None) is not None:
-        warnings.append(f"{system}: roofline-enabled: the nodes of traces compute so; a text has its own times")
+        warnings.append(f"{system}: roofline-enabled: for the nodes of traces only; a text has its own times")
     if memory is not None and (remote := memory_table(memory, _npus(tables))) is not None:
         table["remote_memory"] = remote
     warnings += _costs(table, form, injection_scale)
@@ -138,13 +148,14 @@ def read_astra(
 
 
 def located(name: PathLike, folder: str = ".") -> PathLike:
-    """The file that a name means: scripts of version 1 leave the end .txt out, and gem5 has a folder for networks."""
+    """Return the file that a name refers to: version 1 allows names without .txt, and gem5 has a folder for
+    networks."""
     places = (Path(name), Path(f"{name}.txt"), Path(folder, f"{name}.txt"))
     return next((place for place in places if place.is_file()), name)
 
 
 def _npus(tables: Mapping[str, Any]) -> int:
-    """The NPUs of a table [network]."""
+    """Number of NPUs of a table [network]."""
     dims = tables.get("dims")
     return prod(dim["npus"] for dim in dims) if dims is not None else prod(tables["shape"])
 
@@ -154,17 +165,17 @@ def _network(form: _Form, file: PathLike, dimensions: Mapping[str, str]) -> tupl
         return form.read(file)
     if not form.given:
         option = f"--{next(iter(dimensions))}"
-        raise InputError("stands in for a key of a network JSON of version 1", key=option, allowed="with such a file")
+        raise InputError("replaces a key of a network JSON of version 1", key=option, allowed="with such a file")
     return form.read(file, dimensions)
 
 
 def astra_experiment(network: PathLike, system: PathLike, workload: PathLike, **options: Any) -> Experiment:
-    """The experiment alone; `options` as those of `read_astra`."""
+    """Return the experiment alone; `options` as those of `read_astra`."""
     return read_astra(network, system, workload, **options).experiment
 
 
 def _costs(table: dict[str, Any], form: _Form, injection_scale: str | float) -> list[str]:
-    """What reductions and endpoints take: partly a matter of the backend, and of the command line. Warnings."""
+    """Set the times of reductions and endpoints, which depend on the backend and the command line. Returns warnings."""
     if form.compat == "astra-sim-2" or form.backend != "packet":
         table.pop("reduction_delay", None)
     if form.compat == "astra-sim-1" and not table.keys() & {"shared_bus", "local_memory_bandwidth"}:
@@ -175,11 +186,13 @@ def _costs(table: dict[str, Any], form: _Form, injection_scale: str | float) -> 
     scale = exact(injection_scale)
     if scale is None or not 0 <= scale <= 10**9:
         raise InputError(
-            f"'{injection_scale}' is no scale", key="--injection-scale", allowed="a number from 0 to 1e9, such as 0.5"
+            f"'{injection_scale}' is not a scale",
+            key="--injection-scale",
+            allowed="a number from 0 to 1e9, such as 0.5",
         )
     if "endpoint_delay" in table:
-        # Cut off to whole ns, as there.
+        # Truncated to whole ns, as in ASTRA-sim.
         table["endpoint_delay"] = f"{int(Fraction(table['endpoint_delay'].removesuffix(' ns')) * scale)} ns"
     elif scale != 1:
-        return ["--injection-scale: there is no endpoint delay to scale, as a shared bus stands for it"]
+        return ["--injection-scale: no effect, as a shared bus replaces the endpoint delay"]
     return []

@@ -1,7 +1,7 @@
 """The network text of ASTRA-sim 1's Garnet backend as a table [network].
 
-Every key is honoured, or refused with a reason, or is one that the original reads and never uses:
-docs/formats_astra.md. Units: widths in bits per cycle, latencies in cycles of 1 ns, sizes in bytes.
+Every key has an effect, or is refused with a reason, or is one that ASTRA-sim reads and never uses
+(docs/formats_astra.md). Units: widths in bits per cycle, latencies in cycles of 1 ns, sizes in bytes.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from pyxsim.compat.astra.files.text import Text
 from pyxsim.compat.astra.garnet_credit import credit_lead
 from pyxsim.file_entries import PathLike
 
-SERDES = 4  # cycles that Garnet's two serialisers cost a hop: 1 + 1 on each side
+SERDES = 4  # cycles per hop of Garnet's two serialisers: 1 + 1 on each side
 
 
 def network_tables(path: PathLike) -> tuple[dict[str, Any], int]:
-    """The table [network] for a Garnet network text, and the number of dimensions. Raises InputError."""
+    """Return the table [network] of a Garnet network text, and the number of dimensions. Raises InputError."""
     text = Text(path)
     npus, packages = text.count("num-npus"), text.count("num-packages")
     if text.sound("num-npus", "num-packages") and npus % packages:
-        text.fault("num-packages", f"{packages} packages do not share {npus} NPUs evenly", "a divisor of num-npus")
+        text.fault(
+            "num-packages", f"{npus} NPUs cannot be divided evenly among {packages} packages", "a divisor of num-npus"
+        )
     build = text.choice("topology", {"Torus3D": _torus, "NV_Switch": _switch})
     text.unused("local-packet-size", "local-link-efficiency", "package-link-efficiency")
     if build is None:
@@ -34,19 +36,19 @@ def network_tables(path: PathLike) -> tuple[dict[str, Any], int]:
         shape, options = build(text, npus // packages or 1, packages)
     flit = text.count("flit-width", 128, least=8)
     if flit % 8:
-        text.fault("flit-width", f"{flit} bits are no whole bytes", "a multiple of 8")
+        text.fault("flit-width", f"{flit} bits are not whole bytes", "a multiple of 8")
     local = _phits(text, "tile-link-width", flit)
     package = _phits(text, "package-link-width", flit)
     packet = text.count("package-packet-size", 64)
     latency = text.count("local-link-latency", 1), text.count("package-link-latency", 1)
     stages = text.count("router-latency", 1)
-    # 16 is what the original gives all of its virtual networks but the third.
+    # ASTRA-sim has 16 in all virtual networks but the third.
     vcs, depth = text.count("vcs-per-vnet", 4), text.count("buffers-per-vc", 16)
     text.finish()
     others = len(shape) - 1
     flits = -(-packet * 8 // flit)
     phits = [local] + [package] * others
-    # A packet smaller than a flit still is one flit.
+    # A packet smaller than a flit is one flit.
     flit_bytes = flit // 8
     return {
         "topology": "garnet-torus" if build is _torus else "garnet-switch",
@@ -97,7 +99,7 @@ def _switch(text: Text, local: int, packages: int) -> tuple[list[int], dict[str,
 
 
 def _phits(text: Text, key: str, flit: int) -> int:
-    """Cycles that a flit takes on a link of the width under `key`."""
+    """Cycles of a flit on a link of width `key`."""
     width = text.count(key, 128)
     if text.sound("flit-width", key) and width > flit:
         text.fault(key, f"a link of {width} bits is wider than the flit of {flit} bits", "at most flit-width")
@@ -105,5 +107,5 @@ def _phits(text: Text, key: str, flit: int) -> int:
 
 
 def _rate(bytes_per_ns: Fraction) -> str:
-    """Bytes per cycle of 1 GHz as a bandwidth."""
+    """Format bytes per cycle of 1 GHz as a bandwidth."""
     return f"{bytes_per_ns.numerator * 10**9}/{bytes_per_ns.denominator} B/s"

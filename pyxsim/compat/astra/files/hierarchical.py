@@ -1,8 +1,8 @@
 """The network JSON of ASTRA-sim 1's analytical backend ("Hierarchical") as a table [network].
 
-Units: GB/s of 2^30 bytes, ns; the bandwidth of the memory in bytes per ns. A message has all links of its NPU that lead
-its way at once: those of both directions of a ring, those that a pair of NPUs has, those to the switch. They count as
-one link here, as wide as all of them.
+Units: GB/s of 2^30 bytes, ns; memory bandwidth in bytes per ns. A message uses all links of its NPU to the destination
+at once: both directions of a ring, all links of a pair of NPUs, all links to the switch. They become one link with
+their total bandwidth.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from pyxsim.compat.astra.files.json_file import Json
 from pyxsim.file_entries import PathLike
 
 _MEMORY = {"latency": 0, "bandwidth": 1, "scale": 0}
-_PLACES = {name: name for name in ("T", "N", "P", "PP")}  # tile, node, package, pod: what links cost in $
+_PLACES = {name: name for name in ("T", "N", "P", "PP")}  # tile, node, package, pod: decides the cost of links
 
 
 class Hierarchy(NamedTuple):
-    """What such a file says of its dimensions, a value for each."""
+    """The contents of such a file: a value per dimension."""
 
     blocks: list[str]
     units: list[int]
@@ -33,11 +33,11 @@ class Hierarchy(NamedTuple):
 
 
 def hierarchy(path: PathLike, given: Mapping[str, str] | None = None) -> Hierarchy:
-    """What is in such a file. Raises InputError. `given`: see hierarchical_tables."""
+    """Read such a file. Raises InputError. `given`: see hierarchical_tables."""
     file = Json(path)
     for key, words in (given or {}).items():
         file.replace(key, words.split(","), f"--{key}")
-    # What may be left out is so since the tutorial of 2023.
+    # Optional keys are those of the tutorial of 2023.
     file.choice("topology-name", {"Hierarchical": True}, "Hierarchical")
     dims = file.count("dimensions-count", 1)
     blocks = file.words("topologies-per-dim", BLOCKS, dims)
@@ -50,28 +50,30 @@ def hierarchy(path: PathLike, given: Mapping[str, str] | None = None) -> Hierarc
     places = file.words("dimension-type", _PLACES, dims) if file.given("dimension-type") else ["N"] * dims
     for block, place in zip(blocks, places, strict=False):
         if place == "PP" and block not in (None, "switch"):
-            file.fault("dimension-type", "pods are joined by switches only, as there", "T, N or P where no Switch is")
+            file.fault(
+                "dimension-type", "pods are connected by switches only, as in ASTRA-sim", "T, N or P where no Switch is"
+            )
     scale = memory["scale"]
     if any(scale) and not all(width for width, factor in zip(memory["bandwidth"], scale, strict=False) if factor):
         file.fault("hbm-bandwidth", "is 0 where hbm-scale is not", "a number above 0")
     if file.sound("topologies-per-dim", "units-count", "links-count", "dimensions-count"):
         for dim, (block, npus, count) in enumerate(zip(blocks, units, links, strict=True)):
-            if not _together(block, npus, count):
-                file.fault("links-count", f"{count} are too few for dimension {dim}", _NEEDED[block])
+            if not _links_of_message(block, npus, count):
+                file.fault("links-count", f"{count} links are too few for dimension {dim}", _NEEDED[block])
     file.finish()
     return Hierarchy(blocks, units, links, latency, bandwidth, places, extra, memory)
 
 
 def hierarchical_tables(path: PathLike, given: Mapping[str, str] | None = None) -> tuple[dict[str, Any], int]:
-    """The table [network] for such a file, and the number of dimensions. Raises InputError.
+    """Return the table [network] of a file, and the number of dimensions. Raises InputError.
 
-    `given`: lists of numbers of the command line, with commas, in place of those of the file.
+    `given`: lists of numbers of the command line, separated by commas, that replace those of the file.
     """
     of = hierarchy(path, given)
     rows = zip(of.blocks, of.units, of.links, of.bandwidth, of.latency, strict=True)
     table: dict[str, Any] = {
         "dims": [
-            dimension(block, npus, width * _together(block, npus, count), late)
+            dimension(block, npus, width * _links_of_message(block, npus, count), late)
             for block, npus, count, width, late in rows
         ],
         "clock": "1 GHz",
@@ -95,8 +97,8 @@ _NEEDED = {
 }
 
 
-def _together(block: str, npus: int, links: int) -> int:
-    """How many of an NPU's links one message has."""
+def _links_of_message(block: str, npus: int, links: int) -> int:
+    """Number of an NPU's links that one message uses."""
     if block == "ring":
         return links // 2 * 2
     return links // max(1, npus - 1) if block == "fully-connected" else links

@@ -1,4 +1,4 @@
-"""JSON files of ASTRA-sim: one object. Numbers are taken exactly as they are written."""
+"""JSON files of ASTRA-sim: one object. Numbers are read exactly."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pyxsim.textfile import read_text
 
 _KEY = re.compile(r'("(?:[^"\\]|\\.)*")\s*:')
 _WHAT = 'a JSON object such as { "key": 1 }'
-_MOST_DIGITS = 40  # a longer number is none that anybody means; keeps exact arithmetic on hostile input cheap
+_MOST_DIGITS = 40  # limits the cost of exact arithmetic on hostile input
 
 
 class Json(Entries):
-    """A file with one JSON object. Raises InputError when it is none."""
+    """A file with one JSON object. Raises InputError if it is not."""
 
     def __init__(self, path: PathLike) -> None:
         super().__init__(path)
@@ -38,11 +38,11 @@ class Json(Entries):
 
 
 class _Object(list[tuple[str, Any]]):
-    """The pairs of an object, those that are given twice included."""
+    """The pairs of an object, with duplicates."""
 
 
 class _Null:
-    """A null, which is no value that any key takes; None would look as if the key were not there."""
+    """A null, which no key accepts; None would mean that the key is missing."""
 
     def __str__(self) -> str:
         return "null"
@@ -69,9 +69,9 @@ def _no_number(text: str) -> Fraction:
 
 
 def _lines(text: str) -> dict[str, list[int]]:
-    """The lines in which each key stands, those inside of values included."""
-    found: dict[str, list[int]] = {}
+    """Line numbers of each key, including those inside values."""
+    numbers: dict[str, list[int]] = {}
     for number, line in enumerate(text.split("\n"), 1):
         for match in _KEY.finditer(line):
-            found.setdefault(json.loads(match[1], strict=False), []).append(number)
-    return found
+            numbers.setdefault(json.loads(match[1], strict=False), []).append(number)
+    return numbers

@@ -18,14 +18,14 @@ _KINDS = {
 
 
 def memory_table(path: PathLike, npus: int | None = None) -> dict[str, Any] | None:
-    """The table for a file; None where it says that there is no such memory. Raises InputError.
+    """Return the table of a file, or None for no remote memory. Raises InputError.
 
-    `npus`: of the network, if they are known; the nodes must be as many as the file says.
+    `npus`: of the network, if known; they must match the nodes of the file.
     """
     file = Json(path)
     kind = file.choice("memory-type", _KINDS)
     if kind == _NONE:
-        # The original reads nothing more then; samples have the other keys all the same.
+        # ASTRA-sim reads nothing more; its samples contain the other keys.
         file.unused("remote-mem-latency", "remote-mem-bw", "num-nodes", "num-npus-per-node")
         file.finish()
         return None
@@ -38,7 +38,7 @@ def memory_table(path: PathLike, npus: int | None = None) -> dict[str, Any] | No
         nodes, each = file.count("num-nodes", most=MANY), file.count("num-npus-per-node", most=MANY)
         table["npus_per_node"] = each
         if npus is not None and file.sound("num-nodes", "num-npus-per-node") and nodes * each != npus:
-            problem = f"{nodes} nodes of {each} NPUs are not the {npus} of the network"
+            problem = f"{nodes} nodes of {each} NPUs do not match the {npus} NPUs of the network"
             file.fault("num-nodes", problem, f"{npus // each if npus % each == 0 else 'whole nodes'}")
     else:
         file.unused("num-nodes", "num-npus-per-node")

@@ -1,4 +1,4 @@
-"""What a network of ASTRA-sim 1's analytical backend costs, by its list of prices."""
+"""The cost of a network of ASTRA-sim 1's analytical backend, by its list of prices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _RATE, _PORTS = 50.0, 40
 
 
 def network_cost(path: PathLike, given: Mapping[str, str]) -> float:
-    """What a network costs by the original's rules. Raises InputError."""
+    """Return the cost of a network in dollars. Raises InputError."""
     of = hierarchy(path, given)
     npus, links, tiles, switches, cards = prod(of.units), 0.0, 0.0, 0, 0
     upto = 1
@@ -22,7 +22,7 @@ def network_cost(path: PathLike, given: Mapping[str, str]) -> float:
         upto *= units
         rate, place = float(of.bandwidth[dim]), of.places[dim]
         if block == "switch" and place == "PP":
-            # A card for each 50 GB/s of a package, which is the first dimension, and a link of that rate for each.
+            # A card and a link per 50 GB/s of a package, which is the first dimension.
             each = ceil(of.units[0] * rate * count / _RATE)
             here = each * (upto // of.units[0])
             links, cards, switches = links + _LINK * here, cards + here, switches + ceil(here / _PORTS)
@@ -36,6 +36,6 @@ def network_cost(path: PathLike, given: Mapping[str, str]) -> float:
             many = npus // units * (units * (units - 1) // 2) * (count // (units - 1))
         if place != "T":
             links += rate / _RATE * _LINK * many
-        else:  # of other blocks than rings the original has no rate there, and takes -1 for it
+        else:  # for other blocks than rings ASTRA-sim uses a rate of -1
             tiles += (rate if block == "ring" else -1.0) / _RATE * _TILE_LINK * many
     return tiles + links + switches * _SWITCH + cards * _CARD

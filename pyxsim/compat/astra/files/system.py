@@ -1,4 +1,4 @@
-"""A system file of ASTRA-sim, of either version, as a table [system]."""
+"""A system file of either version of ASTRA-sim as a table [system]."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pyxsim.file_entries import PathLike
 
 
 def read_system(
-    path: PathLike, dims: int | None = None, wanted: Collection[str] = ()
+    path: PathLike, dims: int | None = None, kinds: Collection[str] = ()
 ) -> tuple[dict[str, Any], list[str]]:
-    """The table, and warnings. A name that ends in .json is JSON of version 2, any other text of version 1.
+    """Return the table and warnings. A file *.json is of version 2, any other a text of version 1. Raises InputError.
 
-    `dims`, `wanted`: see `text_system`. Raises InputError.
+    `dims`, `kinds`: see `text_system`.
     """
     if str(path).lower().endswith(".json"):
-        return json_system(path, dims, wanted)
-    return text_system(path, dims, wanted), []
+        return json_system(path, dims, kinds)
+    return text_system(path, dims, kinds), []
 
 
-def system_tables(path: PathLike, dims: int | None = None, wanted: Collection[str] = ()) -> dict[str, Any]:
-    """The table alone."""
-    return read_system(path, dims, wanted)[0]
+def system_tables(path: PathLike, dims: int | None = None, kinds: Collection[str] = ()) -> dict[str, Any]:
+    """Return the table alone."""
+    return read_system(path, dims, kinds)[0]

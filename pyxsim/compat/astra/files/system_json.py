@@ -14,16 +14,16 @@ from pyxsim.settings.algorithms import ASTRA_KINDS
 _POLICIES = {"LIFO": "LIFO", "FIFO": "FIFO", "EXPLICIT": "explicit"}
 _OPTIMIZATIONS = {name: name for name in ("baseline", "localBWAware")}
 _NODES = "per-node-custom-implementation"
-_READ_BY_NOBODY = ("intra-dimension-scheduling", "inter-dimension-scheduling")
+_UNUSED = ("intra-dimension-scheduling", "inter-dimension-scheduling")
 
 
 def json_system(
-    path: PathLike, dims: int | None = None, wanted: Collection[str] = ()
+    path: PathLike, dims: int | None = None, kinds: Collection[str] = ()
 ) -> tuple[dict[str, Any], list[str]]:
-    """The table [system] for a system JSON, and warnings. Raises InputError.
+    """Return the table [system] of a system JSON, and warnings. Raises InputError.
 
-    `dims`: of the network, if it is known; `wanted`: the kinds of collectives that will be run, whose algorithms
-    have to exist. What it says of traces: see `of_workload`.
+    `dims`: of the network, if known; `kinds`: kinds of collectives that the algorithms must support. Its keys for
+    traces: see `of_workload`.
     """
     file = Json(path)
     table: dict[str, Any] = {
@@ -35,24 +35,24 @@ def json_system(
         "optimization": file.choice("collective-optimization", _OPTIMIZATIONS, "baseline"),
     }
     if not file.given("collective-optimization"):
-        file.warn("collective-optimization", "is missing, and the original leaves it to chance; here it is baseline")
+        file.warn("collective-optimization", "is missing, which is undefined in ASTRA-sim; baseline is used")
     memory = file.number("local-mem-bw", 0)
     peak = file.number("peak-perf", 0)
     if file.flag("roofline-enabled", False):
         for key, value in (("peak-perf", peak), ("local-mem-bw", memory)):
             if not value:
-                file.fault(key, "is 0, and roofline-enabled wants it", "a number above 0")
+                file.fault(key, "is 0, but roofline-enabled needs it", "a number above 0")
         table["npu"] = {"peak": f"{peak} TFLOP/s", "memory_bandwidth": f"{memory} GB/s", "roofline": True}
     if memory:
         table["local_memory_bandwidth"] = f"{memory} GB/s"
     for kind in ASTRA_KINDS:
-        names = _algorithms(file, kind, dims, wanted)
+        names = _algorithms(file, kind, dims, kinds)
         if names:
             table[kind.replace("-", "_")] = names
     bus = {name: f"{file.number(name, 0)} ns" for name in ("L", "o", "g", "G")}
     bus["reduction_delay"] = f"{file.number('local-reduction-delay', 1)} ns"
     if file.flag("model-shared-bus", False):
-        # It stands for the delays of the endpoint.
+        # It replaces the endpoint delays.
         del table["endpoint_delay"]
         table["shared_bus"] = bus
     _off(file)
@@ -61,24 +61,24 @@ def json_system(
 
 
 def of_workload(path: PathLike) -> dict[str, Any]:
-    """What the file says of the workload, as keys of [workload]: traces that are replayed, algorithms of nodes."""
+    """Return the keys of [workload] in the file: replay of traces, algorithms of nodes."""
     file = Json(path)
-    found: dict[str, Any] = {"replay": True} if file.flag("replay-only", False) else {}
+    table: dict[str, Any] = {"replay": True} if file.flag("replay-only", False) else {}
     if file.given(_NODES):
         name = file.raw(_NODES)
         if not isinstance(name, str) or not name:
-            file.fault(_NODES, "is no name of a file", "a YAML file with lines 'node: PREFIX'")
-        found["algorithms"] = name
+            file.fault(_NODES, "is not a file name", "a YAML file with lines 'node: PREFIX'")
+        table["algorithms"] = name
     if file.faults:
         raise_all(file.faults)
-    return found
+    return table
 
 
-def _algorithms(file: Json, kind: str, dims: int | None, wanted: Collection[str]) -> list[str] | str | None:
-    """A list with one for each dimension, as the file has it; an algorithm over all dimensions is no list."""
+def _algorithms(file: Json, kind: str, dims: int | None, kinds: Collection[str]) -> list[str] | str | None:
+    """A list with one algorithm per dimension; a name for an algorithm over all dimensions."""
     key, custom = f"{kind}-implementation", f"{kind}-implementation-custom"
     native = file.given(key)
-    if file.given(custom):  # counts before the native one
+    if file.given(custom):  # takes precedence
         prefixes = file.listed(custom)
         if len(prefixes) > 1:
             file.fault(custom, f"{len(prefixes)} prefixes", "a list with one, of the files PREFIX.RANK.et")
@@ -87,11 +87,11 @@ def _algorithms(file: Json, kind: str, dims: int | None, wanted: Collection[str]
         return None
     spelled = file.listed(key)
     if not spelled:
-        return None  # which is told already
+        return None  # a fault already
     if not all(isinstance(word, str) for word in spelled):
-        file.fault(key, "is no list of names", "a list with an algorithm for each dimension")
+        file.fault(key, "is not a list of names", "a list with an algorithm for each dimension")
         return None
-    names = algorithms(file, key, spelled, dims, kind if kind in wanted else None)
+    names = algorithms(file, key, spelled, dims, kind if kind in kinds else None)
     if names and dims and len(names) < dims and not names[0].startswith("one-"):
         file.fault(
             key,
@@ -102,18 +102,18 @@ def _algorithms(file: Json, kind: str, dims: int | None, wanted: Collection[str]
 
 
 def _off(file: Json) -> None:
-    """Keys that are nothing for the system layer."""
+    """Warn of keys that do not concern the system layer."""
     if file.flag("replay-only", False):
         file.warn("replay-only", "belongs to the workload: `pyxsim astra` sets [workload] replay = true")
     if file.flag("track-local-mem", False):
-        file.warn("track-local-mem", "which tensors are in memory is not followed, and no file of it is written")
+        file.warn("track-local-mem", "tensors in memory are not tracked, and no file of them is written")
     file.unused("local-mem-trace-filename")  # for track-local-mem only
     if file.flag("trace-enabled", False):
-        file.warn("trace-enabled", "its lines of debugging are not written; /chunks of the result has the times")
+        file.warn("trace-enabled", "no debug lines are written; /chunks of the result has the times")
     if file.given(_NODES):
         file.warn(_NODES, "belongs to the workload: `pyxsim astra` sets [workload] algorithms")
     if file.flag("boost-mode", False):
         file.warn("boost-mode", "version 2 does not read it; all NPUs are simulated")
-    for key in _READ_BY_NOBODY:
+    for key in _UNUSED:
         if file.given(key):
-            file.warn(key, "version 2 does not read it since January 2023; its queues are FIFO, its order ascending")
+            file.warn(key, "version 2 has not read it since January 2023; its queues are FIFO, its order ascending")

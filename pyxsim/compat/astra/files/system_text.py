@@ -13,20 +13,19 @@ from pyxsim.settings.spelling import DIMENSION_ORDERS, QUEUE_ORDERS
 
 REDUCTION = 30  # cycles: a write and two reads of 10 each where no memory model is attached (Sys.cc of version 1)
 _OPTIMIZATIONS = {name: name for name in ("baseline", "localBWAware")}
-# Keys of the version of 2020, whose system layer works otherwise.
+# Keys of the version of 2020, which has a different system layer.
 _OF_2020 = {
     "collective-implementation": "all-reduce-implementation and the like",
     "direct-collective-window": "a window in the name of the algorithm, such as direct4",
-    "packet-routing": "nothing here: messages go the way of the algorithm",
-    "injection-policy": "nothing here: an algorithm says how many messages are under way",
+    "packet-routing": "to leave it out: the algorithm decides the route of messages",
+    "injection-policy": "to leave it out: the algorithm decides how many messages are in flight",
 }
 
 
-def text_system(path: PathLike, dims: int | None = None, wanted: Collection[str] = ()) -> dict[str, Any]:
-    """The table [system] for a system text. Raises InputError.
+def text_system(path: PathLike, dims: int | None = None, kinds: Collection[str] = ()) -> dict[str, Any]:
+    """Return the table [system] of a system text. Raises InputError.
 
-    `dims`: of the network, if it is known; `wanted`: the kinds of collectives that will be run, whose algorithms
-    have to exist.
+    `dims`: of the network, if known; `kinds`: kinds of collectives that the algorithms must support.
     """
     text = Text(path)
     table: dict[str, Any] = {
@@ -41,7 +40,7 @@ def text_system(path: PathLike, dims: int | None = None, wanted: Collection[str]
         "inter_dimension": text.choice("inter-dimension-scheduling", DIMENSION_ORDERS, "ascending"),
     }
     for kind in ASTRA_KINDS:
-        names = _algorithms(text, f"{kind}-implementation", dims, kind if kind in wanted else None)
+        names = _algorithms(text, f"{kind}-implementation", dims, kind if kind in kinds else None)
         if names:
             table[kind.replace("-", "_")] = names[0] if len(names) == 1 else names
     if text.flag("boost-mode", False):
@@ -49,12 +48,12 @@ def text_system(path: PathLike, dims: int | None = None, wanted: Collection[str]
     bus = {name: f"{text.number(name, 0)} ns" for name in ("L", "o", "g", "G")}
     bus["reduction_delay"] = f"{text.number('local-reduction-delay', 1)} ns"
     if text.flag("model-shared-bus", False):
-        # It stands for the delays of the endpoint.
+        # It replaces the endpoint delays.
         del table["endpoint_delay"], table["reduction_delay"]
         table["shared_bus"] = bus
-    text.flag("seprate-log", True)  # results are in one file anyway
+    text.flag("seprate-log", True)  # results are in one file
     for key, instead in _OF_2020.items():
-        text.refuse(key, "belongs to the version of 2020, whose system layer works otherwise", instead)
+        text.refuse(key, "belongs to the version of 2020, which has a different system layer", instead)
     text.finish()
     return table
 

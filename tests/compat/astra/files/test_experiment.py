@@ -166,8 +166,8 @@ def test_systems_go_with_any_network(tmp_path: Path, write_object: WriteJson) ->
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"injection_scale": "fast"}, "--injection-scale: 'fast' is no scale"),
-        ({"injection_scale": -1}, "--injection-scale: '-1' is no scale"),
+        ({"injection_scale": "fast"}, "--injection-scale: 'fast' is not a scale"),
+        ({"injection_scale": -1}, "--injection-scale: '-1' is not a scale"),
         ({"queues": 0}, "system.queues: 0 is too small"),
     ],
 )
@@ -216,7 +216,7 @@ def test_lists_of_the_command_line(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=told):
             read_astra(*files, dimensions={key: words})
-    with pytest.raises(InputError, match="--units-count: stands in for a key of a network JSON of version 1"):
+    with pytest.raises(InputError, match="--units-count: replaces a key of a network JSON of version 1"):
         read_astra(FILES / "torus_network.txt", *files[1:], dimensions=given)
 
 
@@ -245,7 +245,7 @@ def test_everything_in_a_trace_on_every_backend(tmp_path: Path, backend: str) ->
         "broadcast",
         "all-reduce",
     ]
-    assert len(again.messages) == 8
+    assert len(again.point_to_point) == 8
 
 
 # -- the page ----------------------------------------------------------------------------------------------------------

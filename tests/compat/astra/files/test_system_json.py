@@ -91,10 +91,10 @@ def test_what_is_taken(write_object: WriteJson, key: str, value: Any) -> None:
     [
         ("boost-mode", 1, "version 2 does not read it; all NPUs are simulated"),
         ("replay-only", 1, "belongs to the workload"),
-        ("track-local-mem", 1, "which tensors are in memory is not followed"),
-        ("trace-enabled", 1, "its lines of debugging are not written"),
-        ("intra-dimension-scheduling", "SCF", "version 2 does not read it since January 2023"),
-        ("inter-dimension-scheduling", "themis", "version 2 does not read it since January 2023"),
+        ("track-local-mem", 1, "tensors in memory are not tracked"),
+        ("trace-enabled", 1, "no debug lines are written"),
+        ("intra-dimension-scheduling", "SCF", "version 2 has not read it since January 2023"),
+        ("inter-dimension-scheduling", "themis", "version 2 has not read it since January 2023"),
     ],
 )
 def test_what_is_taken_with_a_warning(write_object: WriteJson, key: str, value: Any, told: str) -> None:
@@ -127,7 +127,7 @@ def test_what_is_taken_with_a_warning(write_object: WriteJson, key: str, value: 
         ({"local-mem-bw": [1, 2]}, r"local-mem-bw: '\[1, 2\]' is none of what is allowed"),
         ({"all-reduce-implementation": "ring"}, "all-reduce-implementation: 'ring' is no list"),
         ({"all-reduce-implementation": []}, "all-reduce-implementation: the list has 0 entries; allowed: an entry for"),
-        ({"all-reduce-implementation": ["ring", 1, "ring"]}, "all-reduce-implementation: is no list of names"),
+        ({"all-reduce-implementation": ["ring", 1, "ring"]}, "all-reduce-implementation: is not a list of names"),
         (
             {"all-reduce-implementation": ["ring", "ring"]},
             "2 algorithms for 3 dimensions; allowed: one name, or 3 names",
@@ -140,7 +140,7 @@ def test_what_is_taken_with_a_warning(write_object: WriteJson, key: str, value: 
             {"all-reduce-implementation": ["ring", "direct0", "ring"]},
             "all-reduce-implementation: the window of 'direct0'",
         ),
-        ({"roofline-enabled": 1}, "peak-perf: is 0, and roofline-enabled wants it; allowed: a number above 0"),
+        ({"roofline-enabled": 1}, "peak-perf: is 0, but roofline-enabled needs it; allowed: a number above 0"),
         ({"roofline-enabled": 2}, "roofline-enabled: '2' is none of what is allowed; allowed: 0, 1"),
         ({"peak-perf": "900"}, "peak-perf: '900' is none of what is allowed"),
         ({"all-reduce-implementation-custom": ["a", "b"]}, "2 prefixes; allowed: a list with one"),
