@@ -1,9 +1,9 @@
-"""Quantities as people write them, as exact numbers: "4 KiB", "100 GB/s", "500 ns", "1 GHz", "312 TFLOP/s".
+"""Parse and format quantities with units as exact numbers: "4 KiB", "100 GB/s", "500 ns", "1 GHz", "312 TFLOP/s".
 
-Everything is int or fractions.Fraction in base units (bytes, bytes per second, seconds, hertz, operations per second);
-no float appears, so what is written is what is simulated. kB, MB, GB, TB are powers of 1000 and KiB, MiB, GiB, TiB
-powers of 1024 (IEC 80000-13). In a rate a small b is a bit ("800 Gb/s"); in a size, where it is most often a slip
-of the keyboard, bits are spelled out ("128 bit"). Wrong texts raise InputError (a ValueError).
+Values are int or fractions.Fraction in base units (bytes, bytes per second, seconds, hertz, operations per second),
+never float, so the simulated value is exactly the written one. kB, MB, GB, TB are powers of 1000 and KiB, MiB, GiB, TiB
+powers of 1024 (IEC 80000-13). In a rate, b is a bit ("800 Gb/s"); in a size, where it is usually a typing error, bits
+are spelled out ("128 bit"). Invalid texts raise InputError (a ValueError).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fractions import Fraction
 from pyxsim.errors import InputError, nearest
 
 MAX_BYTES = 2**62  # sizes and their sums stay inside a signed 64-bit integer
-MAX_CYCLES = 2**40  # about 18 minutes at 1 GHz: no delay of hardware is longer
+MAX_CYCLES = 2**40  # about 18 minutes at 1 GHz, longer than any hardware delay
 _MAX_RATE = Fraction(MAX_BYTES)
 _MAX_HERTZ = Fraction(10**15)
 _MAX_SECONDS = Fraction(10**9)
@@ -25,7 +25,7 @@ _MAX_FLOPS = Fraction(10**24)
 
 @dataclass(frozen=True, order=True)
 class Cycles:
-    """A duration told in clock cycles instead of seconds."""
+    """A duration in clock cycles instead of seconds."""
 
     count: int
 
@@ -55,16 +55,16 @@ _FREQUENCIES: dict[str, Fraction] = {f"{p}Hz": Fraction(f) for p, f in _DECIMAL.
 _FLOPS = {f"{p}{unit}": Fraction(f) for p, f in _DECIMAL.items() for unit in ("FLOP/s", "FLOPS")}
 _CYCLE_WORDS = ("cycle", "cycles")
 
-# Digits, perhaps with a fraction and a power of ten; or a ratio of integers, which alone can say 1/3 exactly.
+# Digits with optional decimals and power of ten; or a ratio of integers, which can express 1/3 exactly.
 _QUANTITY = re.compile(
     r"\s*(?P<sign>[+-]?)(?P<digits>\d(?:_?\d)*)"
     r"(?:(?:\.(?P<decimals>\d(?:_?\d)*))?(?:[eE](?P<power>[+-]?\d{1,3}))?|/(?P<below>\d(?:_?\d)*))"
     r"\s*(?P<unit>[^\d\s+\-._/].*?)?\s*",
     re.ASCII,
 )
-_MAX_TEXT = 200  # a longer text is no quantity; keeps exact arithmetic on hostile input cheap
+_MAX_TEXT = 200  # limits the cost of exact arithmetic on hostile input
 _MAX_POWER = 60
-_MAX_PLACES = 15  # more decimals than that are shown as a power of ten
+_MAX_PLACES = 15  # more decimals are written as a power of ten
 
 
 def _shown(text: object) -> str:
@@ -73,18 +73,18 @@ def _shown(text: object) -> str:
 
 
 def _split(text: object, what: str, example: str) -> tuple[Fraction, str]:
-    """The number and the unit (perhaps "") of a text. Raises InputError when it is no such text, or negative."""
+    """Split a text into number and unit (may be ""). Raises InputError for other or negative texts."""
     allowed = f"a number with a unit such as '{example}'"
     if not isinstance(text, str):
         if isinstance(text, int | float) and not isinstance(text, bool):
             raise InputError(f"{_shown(text)} has no unit", allowed=allowed)
-        raise InputError(f"{_shown(text)} is no {what}", allowed=allowed)
+        raise InputError(f"{_shown(text)} is not a {what}", allowed=allowed)
     match = _QUANTITY.fullmatch(text) if len(text) <= _MAX_TEXT else None
     if match is None:
-        raise InputError(f"{_shown(text)} is no {what}", allowed=allowed)
+        raise InputError(f"{_shown(text)} is not a {what}", allowed=allowed)
     power = int(match["power"] or 0)
     if abs(power) > _MAX_POWER:
-        raise InputError(f"{_shown(text)} is no sensible {what}: the power of ten is out of range", allowed=allowed)
+        raise InputError(f"the power of ten of {_shown(text)} is out of range", allowed=allowed)
     if match["below"] is not None and int(match["below"]) == 0:
         raise InputError(f"{_shown(text)} divides by zero", allowed=allowed)
     number = Fraction(int(match["digits"]), int(match["below"] or 1))
@@ -109,12 +109,12 @@ def _scale(unit: str, text: object, units: Mapping[str, Fraction], what: str, ex
         meant = f"; did you mean '{str(text).strip().removesuffix(unit)}{byte}'?" if len(str(text)) <= 60 else ""
         raise InputError(f"the unit '{unit}' in {_shown(text)} stands for bits", allowed=either + meant)
     if unit[0] == "K" and "k" + unit[1:] in units:
-        # KB is 1000 in some programs and 1024 in others: guessing would be wrong by 2 % in half of the cases.
+        # KB is 1000 in some programs and 1024 in others.
         either = f"'k{unit[1:]}' (1000) or 'Ki{unit[1:]}' (1024)"
-        raise InputError(f"the unit '{unit}' in {_shown(text)} has no clear base", allowed=either)
+        raise InputError(f"the unit '{unit}' in {_shown(text)} is ambiguous", allowed=either)
     near = nearest(unit, [u for u in units if len(u) > 1 and not u.endswith(("Bps", "bps", "bit", "bitps", "bit/s"))])
     hint = f"; did you mean '{near}'?" if near is not None else ""
-    raise InputError(f"'{unit}' in {_shown(text)} is no unit of {what}", allowed=allowed + hint)
+    raise InputError(f"'{unit}' in {_shown(text)} is not a unit of {what}", allowed=allowed + hint)
 
 
 def _parse(text: object, units: Mapping[str, Fraction], what: str, example: str, most: Fraction) -> Fraction:
@@ -126,7 +126,7 @@ def _parse(text: object, units: Mapping[str, Fraction], what: str, example: str,
 
 
 def parse_bytes(text: object) -> int:
-    """A size in bytes: parse_bytes("1.5 KiB") == 1536. Also bits where they fill whole bytes ("64 bit" is 8)."""
+    """Return a size in bytes: parse_bytes("1.5 KiB") == 1536. Bits must fill whole bytes ("64 bit" is 8)."""
     value = _parse(text, _SIZES, "size", "4 KiB", Fraction(MAX_BYTES))
     if value.denominator != 1:
         raise InputError(f"{_shown(text)} is not a whole number of bytes", allowed="a size such as '4 KiB'")
@@ -134,17 +134,17 @@ def parse_bytes(text: object) -> int:
 
 
 def parse_bandwidth(text: object) -> Fraction:
-    """Bytes per second: parse_bandwidth("800 Gb/s") == parse_bandwidth("100 GB/s") == 10**11."""
+    """Return bytes per second: parse_bandwidth("800 Gb/s") == parse_bandwidth("100 GB/s") == 10**11."""
     return _parse(text, _RATES, "bandwidth", "100 GB/s", _MAX_RATE)
 
 
 def parse_time(text: object) -> Fraction:
-    """Seconds: parse_time("500 ns") == Fraction(1, 2_000_000)."""
+    """Return seconds: parse_time("500 ns") == Fraction(1, 2_000_000)."""
     return _parse(text, _TIMES, "time", "500 ns", _MAX_SECONDS)
 
 
 def parse_duration(text: object) -> Duration:
-    """Seconds as parse_time, or Cycles for a text such as "1 cycle"."""
+    """Return seconds as `parse_time`, or Cycles for a text such as "1 cycle"."""
     if isinstance(text, str) and text.rstrip().endswith(_CYCLE_WORDS):
         number, unit = _split(text, "time", "500 ns' or '1 cycle")
         if unit in _CYCLE_WORDS:
@@ -157,12 +157,12 @@ def parse_duration(text: object) -> Duration:
 
 
 def parse_frequency(text: object) -> Fraction:
-    """Hertz: parse_frequency("1 GHz") == 10**9."""
+    """Return hertz: parse_frequency("1 GHz") == 10**9."""
     return _parse(text, _FREQUENCIES, "frequency", "1 GHz", _MAX_HERTZ)
 
 
 def parse_flops(text: object) -> Fraction:
-    """Operations (additions, multiplications) per second: parse_flops("312 TFLOP/s") == 312 * 10**12."""
+    """Return operations (additions, multiplications) per second: parse_flops("312 TFLOP/s") == 312 * 10**12."""
     return _parse(text, _FLOPS, "computing speed", "312 TFLOP/s", _MAX_FLOPS)
 
 
@@ -173,20 +173,20 @@ _KINDS: tuple[Mapping[str, Fraction], ...] = (
 
 
 def in_one_unit(first: str, *others: object) -> tuple[str, list[Fraction]]:
-    """Quantities of one kind as numbers of the unit of the first: ("4 KiB", "1 MiB") is ("KiB", [4, 1024])."""
+    """Convert quantities of one kind to the unit of the first: ("4 KiB", "1 MiB") is ("KiB", [4, 1024])."""
     _, unit = _split(first, "quantity", "4 KiB")
     kind = next((kind for kind in _KINDS if unit in kind), None)
     if kind is None:
-        raise InputError(f"{_shown(first)} has no unit that is known", allowed="a number with a unit such as '4 KiB'")
+        raise InputError(f"{_shown(first)} has no known unit", allowed="a number with a unit such as '4 KiB'")
     numbers = []
     for text in (first, *others):
         number, own = _split(text, "quantity like " + _shown(first), first)
-        numbers.append(number * _scale(own, text, kind, f"what {_shown(first)} is", first) / kind[unit])
+        numbers.append(number * _scale(own, text, kind, f"the kind of {_shown(first)}", first) / kind[unit])
     return unit, numbers
 
 
 def _decimal(number: Fraction) -> str:
-    """An exact text: "1.5", or "1/3" where no decimal fraction is exact."""
+    """Return an exact text: "1.5", or "1/3" where no decimal fraction is exact."""
     rest, twos, fives = number.denominator, 0, 0
     while rest % 2 == 0:
         rest, twos = rest // 2, twos + 1
@@ -202,7 +202,7 @@ def _decimal(number: Fraction) -> str:
 
 
 def _format(value: Fraction, units: Mapping[str, Fraction]) -> str:
-    """The shortest exact text with a number of at least 1, the larger unit among equals; read back it is `value`."""
+    """The shortest exact text with a number of at least 1; among equals that with the larger unit."""
     fitting = [u for u in units if value >= units[u]] or [min(units, key=lambda u: units[u])]
     numbers = {u: _decimal(value / units[u]) for u in fitting}
     best = min(fitting, key=lambda u: (len(numbers[u].replace(".", "")), -units[u]))
@@ -210,7 +210,7 @@ def _format(value: Fraction, units: Mapping[str, Fraction]) -> str:
 
 
 def quantity(number: Fraction, unit: str) -> str:
-    """A short exact text of a number of some unit: (1024, "KiB") is "1 MiB". In that unit where it is no usual one."""
+    """Return a short exact text: (1024, "KiB") is "1 MiB". Uncommon units are kept."""
     shown = next((each for each in (_BYTES, _SHOWN_RATES, _SHOWN_TIMES) if unit in each), None)
     return f"{_decimal(number)} {unit}" if shown is None or not number else _format(number * shown[unit], shown)
 
@@ -253,12 +253,12 @@ def format_flops(flops: Fraction) -> str:
 
 
 def format_time_ns(nanoseconds: int | Fraction) -> str:
-    """A simulated time for people, to four digits: 1234567 -> "1.235 ms". Not exact: for tables and reports."""
+    """Return a time to four digits for tables and reports: 1234567 -> "1.235 ms"."""
     value = Fraction(nanoseconds) / 10**9
     if not value:
         return "0 ns"
     smallest_first = sorted(_SHOWN_TIMES, key=lambda u: _SHOWN_TIMES[u])
-    # What would be rounded to 1000 is told in the next larger unit.
+    # Values that would round to 1000 use the next larger unit.
     unit = next((u for u in smallest_first if value < Fraction("999.95") * _SHOWN_TIMES[u]), "s")
     number = value / _SHOWN_TIMES[unit]
     places = max(0, 4 - len(str(int(number)))) if number.denominator != 1 else 0
@@ -267,7 +267,7 @@ def format_time_ns(nanoseconds: int | Fraction) -> str:
 
 
 def to_cycles(duration: Duration, clock: Fraction) -> tuple[int, bool]:
-    """Whole cycles of a clock (Hz) that cover a duration, and whether rounding up made it longer by more than 1 %."""
+    """Return a duration in cycles of a clock (Hz), rounded up, and whether rounding increased it by more than 1 %."""
     if isinstance(duration, Cycles):
         return duration.count, False
     exact = duration * clock
@@ -276,7 +276,7 @@ def to_cycles(duration: Duration, clock: Fraction) -> tuple[int, bool]:
 
 
 def rounding_warnings(times: Iterable[tuple[str, Duration]], clock: Fraction) -> list[str]:
-    """One line for each named time that to_cycles makes longer by more than 1 %."""
+    """Return one line per (name, time) that `to_cycles` increases by more than 1 %."""
     lines = []
     for name, time in times:
         cycles, changed = to_cycles(time, clock)
@@ -289,7 +289,7 @@ def rounding_warnings(times: Iterable[tuple[str, Duration]], clock: Fraction) ->
 
 
 def to_seconds(duration: Duration, clock: Fraction) -> Fraction:
-    """A duration in seconds; Cycles are told by the clock (Hz)."""
+    """Return a duration in seconds; Cycles are converted by the clock (Hz)."""
     return duration.count / clock if isinstance(duration, Cycles) else duration
 
 

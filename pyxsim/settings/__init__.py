@@ -1,7 +1,7 @@
-"""Settings: typed tables with units, their defaults and help in one place; reading, overriding, writing them.
+"""Settings: typed tables with units, defaults and help texts; reading, overriding and writing them.
 
-`load_experiment` reads a TOML file or a dict and raises InputError for whatever is wrong with it;
-`resolved_toml` writes every setting back as text that reads to an equal experiment.
+`load_experiment` reads a TOML file or a dict and raises InputError with all problems that it finds;
+`resolved_toml` writes every setting as TOML, which reads back to an equal experiment.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names of collective algorithms in settings, ours and ASTRA-sim's; one key for each kind of collective."""
+"""Names of collective algorithms, in pyxsim's and in ASTRA-sim's spelling; one key per kind of collective."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ASTRA_KINDS = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all")  # of
 KINDS = (*ASTRA_KINDS, "broadcast", "reduce", "gather", "scatter", "barrier")
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
 
-# ASTRA-sim's spellings of the algorithms, besides those that are the same (ring, direct).
+# ASTRA-sim's spellings, except those that are the same (ring, direct).
 _ASTRA = {
     "oneRing": "one-ring",
     "oneDirect": "one-direct",
@@ -22,14 +22,19 @@ _ASTRA = {
     "oneHalvingDoubling": "one-halving-doubling",
     "doubleBinaryTree": "double-binary-tree",
 }
-FILES = (".py", ".xml", ".et")  # what an algorithm of one's own may be written in
+FILES = (".py", ".xml", ".et")  # formats of the user's own algorithms
 
 
 def canonical_algorithm(name: str) -> str:
-    """The name of an algorithm in our spelling, from ours or ASTRA-sim's; other names stay as they are.
+    """Convert the name of an algorithm to pyxsim's spelling; unknown names are returned as they are.
 
-    oneRing -> one-ring, halvingDoubling -> halving-doubling, direct4 -> direct:4. A window is a whole number from 1;
-    anything else raises InputError. Whether the algorithm exists is not asked here: the shelf knows.
+    oneRing -> one-ring, halvingDoubling -> halving-doubling, direct4 -> direct:4. Whether the algorithm exists is not
+    checked.
+
+    Raises
+    ------
+    InputError
+        If the window of a direct algorithm is not a whole number from 1.
     """
     known = re.fullmatch(r"(direct|oneDirect|one-direct)(?:(\d+)|:(.*))", name, re.ASCII)
     if known is None:
@@ -37,19 +42,19 @@ def canonical_algorithm(name: str) -> str:
     word = _ASTRA.get(known[1], known[1])
     window = known[2] or known[3] or ""
     if not re.fullmatch(r"0*[1-9]\d{0,8}", window, re.ASCII):
-        raise InputError(f"the window of '{name}' is no count", allowed=f"a whole number from 1, such as '{word}:4'")
+        raise InputError(f"invalid window in '{name}'", allowed=f"a whole number from 1, such as '{word}:4'")
     return f"{word}:{int(window)}"
 
 
 def is_file(name: str) -> bool:
-    """Whether the name of an algorithm is the path of a file: `FILE.py:FUNCTION`, `FILE.xml`, `PREFIX.*.et`."""
+    """Whether the name of an algorithm is a file: `FILE.py:FUNCTION`, `FILE.xml`, `PREFIX.*.et`."""
     return re.fullmatch(rf".*({'|'.join(map(re.escape, FILES))})(:\w+)?", name) is not None
 
 
 Algorithm = Annotated[Word, AfterValidator(canonical_algorithm)]
 AlgorithmNames = PerDimension[Algorithm] | None
 _BY_DIMENSION = (
-    "by name or file: one for all dimensions, or a list with one for each. Left out: what suits the dimension's block."
+    "by name or file: one for all dimensions, or a list with one per dimension. Default: the best for each block."
 )
 
 
@@ -71,13 +76,13 @@ class Algorithms(Table):
     barrier: AlgorithmNames = _key("Barrier")
 
     def algorithms(self, kind: str) -> str | tuple[str, ...] | None:
-        """The algorithms that the user wants for a kind of collective ("all-reduce"), None for the natural ones."""
-        wanted: str | tuple[str, ...] | None = getattr(self, algorithm_key(kind))
-        return wanted
+        """Return the algorithms for a kind of collective ("all-reduce"); None for the default of each block."""
+        names: str | tuple[str, ...] | None = getattr(self, algorithm_key(kind))
+        return names
 
 
 def algorithm_key(kind: str) -> str:
-    """The key of a kind's algorithms: all-reduce -> all_reduce."""
+    """Return the setting of a kind's algorithms: all-reduce -> all_reduce."""
     return kind.replace("-", "_")
 
 

@@ -1,4 +1,4 @@
-"""What a key of the settings may be, in words, from the types in its model."""
+"""Describe the allowed values of settings in words, from the types of their models."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from pyxsim.settings.types import MANY
 
 
 def models_in(annotation: object) -> Iterator[type[BaseModel]]:
-    """The table models inside a type such as `tuple[Dimension, ...] | None`."""
+    """Yield the table models inside a type such as `tuple[Dimension, ...] | None`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):
         yield from models_in(inner)
 
 
-def heads(path: str, annotation: object) -> list[str]:
-    """How the header of a table is written: [path] once, [[path]] as often as one likes, or either."""
+def table_headers(path: str, annotation: object) -> list[str]:
+    """Return the forms of a table's header: [path] for one, [[path]] for several, or both."""
     several = "tuple[" in str(annotation)
     return [*([f"[{path}]"] if not several or MANY in str(annotation) else []), *([f"[[{path}]]"] if several else [])]
 
 
 @cache
 def _schema(model: type[BaseModel]) -> dict[str, Any]:
-    """What pydantic tells of a model. It takes 60 ms for an experiment, and is asked for with every override."""
+    """The JSON schema of a model: 60 ms for an experiment, and every override needs it."""
     return model.model_json_schema()
 
 
 def words_of(model: type[BaseModel], key: str) -> str:
-    """What a key may be, in words: "a size such as '4 KiB'"."""
+    """Describe the allowed values of a key: "a size such as '4 KiB'"."""
     schema = _schema(model)
     return _words(schema["properties"][key], schema.get("$defs", {}))
 
 
 def list_words(model: type[BaseModel], key: str, path: str) -> str:
-    """What a key may be that only a list can be, with an example. `path`: of the key in the file."""
+    """Describe a key whose value is a list, with an example; `path` is its key path in the file."""
     schema = _schema(model)["properties"][key]
     items = next(option for option in schema.get("anyOf", [schema]) if option.get("type") == "array")["items"]
     if "$ref" in items:
@@ -51,8 +51,8 @@ def _words(schema: dict[str, Any], defs: dict[str, Any]) -> str:
     options = schema.get("anyOf") or schema.get("oneOf")
     if options:
         words = [_words(option, defs) for option in options if option.get("type") != "null"]
-        # "one value, or one per dimension" repeats itself; what a list holds need not be said twice
-        return " or ".join("a list of such" if word == f"a list, each {words[0]}" else word for word in words)
+        # "one value, or one per dimension" would describe its element twice.
+        return " or ".join("a list of them" if word == f"a list, each {words[0]}" else word for word in words)
     if "$ref" in schema or schema.get("type") == "object":
         return "a table"
     if "enum" in schema or "const" in schema:

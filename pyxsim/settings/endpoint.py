@@ -1,4 +1,4 @@
-"""[system.endpoint]: what an NPU's memory and its offload engine can take, shared by computing and communicating."""
+"""[system.endpoint]: limits of an NPU's memory and offload engine, shared by computation and communication."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from pyxsim.settings.types import Bandwidth, PositiveBytes, Table, number
 
 
 class Endpoint(Table):
-    """The endpoint's memory, shared by computing and communicating, and an engine that takes collectives off it."""
+    """The memory of an NPU, shared by computation and communication, and an optional offload engine."""
 
     memory_bandwidth: Bandwidth | None = Field(
         default=None,
-        description="Of the memory of each NPU, for all that reads and writes it at a time: computations that say how "
-        "many bytes they move, and communication. Left out: never short.",
+        description="Bandwidth of the memory of each NPU, shared by communication and computations whose memory "
+        "traffic is known. Default: unlimited.",
     )
     communication_bandwidth: Bandwidth | None = Field(
-        default=None, description="The most of it that communication takes. Left out: whatever is its share."
+        default=None, description="Limit on the part of it that communication uses. Default: its fair share."
     )
     compute_share: Annotated[Fraction, *number(0, 1)] = Field(
         default=Fraction(0),
-        description="Part of an NPU's cores that carry out collectives: while it is at one, it computes so much more "
-        "slowly. Only without an engine.",
+        description="Part of an NPU's cores that execute collectives; computation slows down by this part during a "
+        "collective. Only without an engine.",
     )
     offload: Literal["none", "engine"] = Field(
         default="none",
-        description="Who carries out collectives: the NPU's cores, with all data in its memory; or an engine, which "
-        "reads a chunk once, keeps it, and writes what it has become.",
+        description="What executes collectives: the NPU's cores, with all data in its memory; or an engine, which "
+        "reads each chunk once, keeps it, and writes the result.",
     )
     engine_memory: PositiveBytes | None = Field(
-        default=None, description="Room for chunks in each engine; others wait. Left out: enough for all."
+        default=None, description="Memory for chunks in each engine; other chunks wait. Default: unlimited."
     )
     engine_rate: Bandwidth | None = Field(
         default=None,
-        description="Bytes of messages that come in and go out of each engine in a time. Left out: any number.",
+        description="Bandwidth of the messages into and out of each engine. Default: unlimited.",
     )
 
     @model_validator(mode="after")
@@ -51,16 +51,18 @@ def _faults(endpoint: Endpoint) -> Iterator[InputError]:
     if endpoint.offload == "none":
         for key in ("engine_memory", "engine_rate"):
             if getattr(endpoint, key) is not None:
-                yield InputError("there is no engine", key=key, allowed='to leave it out, or offload = "engine"')
+                yield InputError("there is no engine", key=key, allowed='no value, or offload = "engine"')
     elif endpoint.compute_share:
-        problem = "an engine carries out the collectives, and no cores do"
+        problem = "an engine executes the collectives, not the cores"
         yield InputError(problem, key="compute_share", allowed='0, or offload = "none"')
     if endpoint.compute_share == 1:
-        problem = "nothing would be computed beside a collective"
+        problem = "no cores are left for computation during a collective"
         yield InputError(problem, key="compute_share", allowed="less than 1, such as 0.0625")
     memory, communication = endpoint.memory_bandwidth, endpoint.communication_bandwidth
     if communication is not None and (memory is None or communication > memory):
         problem = "it is a part of memory_bandwidth"
-        yield InputError(problem, key="communication_bandwidth", allowed="at most memory_bandwidth, beside it")
+        yield InputError(
+            problem, key="communication_bandwidth", allowed="at most memory_bandwidth, which is also required"
+        )
     if not (memory or endpoint.compute_share or endpoint.engine_memory or endpoint.engine_rate):
-        yield InputError("nothing is limited here", key="memory_bandwidth", allowed="a bandwidth such as '900 GB/s'")
+        yield InputError("the table sets no limit", key="memory_bandwidth", allowed="a bandwidth such as '900 GB/s'")

@@ -1,4 +1,4 @@
-"""The experiment: all tables of a file, and what must agree between them."""
+"""The experiment: all tables of a file, and the checks between tables."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from pyxsim.units import rounding_warnings
 
 
 class Experiment(Table):
-    """Everything that a run depends on."""
+    """An experiment: all settings of a run."""
 
     network: Network = Field(description="The network.")
     system: System = Field(default_factory=System, description="Chunks, queues, schedules, algorithms.")
     collective: OneOrMany[Collective] | None = Field(
-        default=None, description="A collective, or several, each a table [[collective]]; or traffic, or a workload."
+        default=None, description="A collective, or several tables [[collective]]. Instead: traffic or a workload."
     )
     message: tuple[Message, ...] = Field(
         default=(),
-        description="Messages from one NPU to another, a table [[message]] each; beside collectives or alone.",
+        description="Messages between NPUs, one table [[message]] each; with collectives or alone.",
     )
-    traffic: Traffic | None = Field(default=None, description="Open traffic; or a collective, or a workload.")
-    workload: Workload | None = Field(default=None, description="A workload; or a collective, or traffic.")
-    output: Output = Field(default_factory=Output, description="What is recorded; the seed.")
-    run: Run = Field(default_factory=Run, description="How it is computed; the result is the same however.")
+    traffic: Traffic | None = Field(default=None, description="Open traffic. Instead: collectives or a workload.")
+    workload: Workload | None = Field(default=None, description="A workload. Instead: collectives or traffic.")
+    output: Output = Field(default_factory=Output, description="What is recorded, and the seed.")
+    run: Run = Field(default_factory=Run, description="How the result is computed.")
 
     @field_validator("system")
     @classmethod
     def _one_per_dimension(cls, system: System, info: ValidationInfo) -> System:
         network = info.data.get("network")
-        wanted = network.dimensions if network is not None else None
-        raise_all([] if wanted is None else list(list_faults(_lists(system), wanted, f"{wanted} dimensions")))
+        count = network.dimensions if network is not None else None
+        raise_all([] if count is None else list(list_faults(_lists(system), count, f"{count} dimensions")))
         return system
 
     @field_validator("collective")
@@ -53,7 +53,7 @@ class Experiment(Table):
         system = info.data.get("system")
         faults: list[InputError] = []
         if system is not None:
-            faults = [fault for key, each in _numbered(collective) for fault in _beside(each, system, key)]
+            faults = [fault for key, each in _numbered(collective) for fault in _conflicts(each, system, key)]
         raise_all(faults)
         return collective
 
@@ -63,21 +63,21 @@ class Experiment(Table):
         network = info.data.get("network")
         if traffic is None or network is None:
             return traffic
-        there = len(getattr(network.router, "virtual_networks", None) or (0,))
-        wanted = [(each.virtual_network or 0, each.key_of("virtual_network")) for each in traffic.resolved]
-        wanted += [
+        count = len(getattr(network.router, "virtual_networks", None) or (0,))
+        used = [(each.virtual_network or 0, each.key_of("virtual_network")) for each in traffic.resolved]
+        used += [
             (each.replies.virtual_network, each.key_of("replies.virtual_network"))
             for each in traffic.resolved
             if each.replies
         ]
         faults = [
             InputError(
-                f"there is no virtual network {number}, they count from 0; the network has {there}",
+                f"no virtual network {number}; the network has {count}, which count from 0",
                 key=key,
-                allowed="an entry of network.router.virtual_networks, which may be [2, 2]",
+                allowed="an entry of network.router.virtual_networks, such as [2, 2]",
             )
-            for number, key in dict.fromkeys(wanted)
-            if number >= there
+            for number, key in dict.fromkeys(used)
+            if number >= count
         ]
         raise_all(faults)
         return traffic
@@ -88,24 +88,24 @@ class Experiment(Table):
         if npu is not None and (workload is None or (workload.model is None and not npu.roofline)):
             traces = workload is not None and workload.file is not None
             allowed = "with [workload] model" + (", or with system.npu.roofline = true and traces" if traces else "")
-            raise InputError("nothing is computed with it", key="system.npu", allowed=allowed)
+            raise InputError("has no effect", key="system.npu", allowed=allowed)
         if npu is not None and npu.roofline and workload is not None and workload.model is not None:
-            problem = "the layers of a model are always computed by a roofline, or as `compute` says"
+            problem = "has no effect on a model; `compute` selects how its layers are computed"
             raise InputError(problem, key="system.npu.roofline", allowed="true with traces")
         offloaded = workload is not None and workload.offloaded
         if self.system.remote_memory is None and offloaded:
-            allowed = '"none", or a table [system.remote_memory]'
-            raise InputError("there is no remote memory", key="workload.offload", allowed=allowed)
+            allowed = '"none", or with [system.remote_memory]'
+            raise InputError("requires remote memory", key="workload.offload", allowed=allowed)
         if self.system.remote_memory is not None and not offloaded and (workload is None or workload.file is None):
             allowed = 'with [workload] offload = "optimizer" or "parameters", or traces as [workload] file'
-            raise InputError("nothing accesses it", key="system.remote_memory", allowed=allowed)
+            raise InputError("has no effect", key="system.remote_memory", allowed=allowed)
         endpoint = self.system.endpoint
         if endpoint is not None and self.traffic is not None:
             allowed = "with collectives, messages or [workload]"
-            raise InputError("open traffic goes through no memory", key="system.endpoint", allowed=allowed)
+            raise InputError("has no effect on open traffic", key="system.endpoint", allowed=allowed)
         if endpoint is not None and endpoint.compute_share and workload is None:
             key = "system.endpoint.compute_share"
-            raise InputError("nothing computes beside collectives", key=key, allowed="0, or with [workload]")
+            raise InputError("has no effect without computation", key=key, allowed="0, or with [workload]")
         return self
 
     @field_validator("message")
@@ -120,12 +120,12 @@ class Experiment(Table):
     def _can_be_carried(cls, output: Output, info: ValidationInfo) -> Output:
         system = info.data.get("system")
         if output.carry and system is not None and system.compat is not None:
-            problem = f"{system.compat} sends other bytes than the data have: there is nothing to carry"
+            problem = f"{system.compat} does not model data"
             raise InputError(problem, key="carry", allowed="false, or no system.compat")
         if output.carry and info.data.get("traffic") is not None:
             raise InputError("open traffic has no data", key="carry", allowed="false")
         if output.carry and not (info.data.get("collective") or info.data.get("workload")):
-            raise InputError("there is no collective whose result could be compared", key="carry", allowed="false")
+            raise InputError("requires a collective", key="carry", allowed="false")
         return output
 
     codec: ClassVar[tuple[Callable[[Experiment], str], Callable[[str], Experiment]]]  # of load.py: write, read
@@ -145,7 +145,7 @@ class Experiment(Table):
         return tuple((join("collective", key), each) for key, each in _numbered(self.collective))
 
     def warnings(self) -> list[str]:
-        """One line for each time that rounding up to whole cycles makes longer by more than 1 %."""
+        """Return one line per time that rounding up to whole cycles increases by more than 1 %."""
         memory = self.system.remote_memory
         times = [
             ("system.endpoint_delay", self.system.endpoint_delay),
@@ -161,7 +161,7 @@ class Experiment(Table):
 
 
 def _numbered(collective: Collective | tuple[Collective, ...] | None) -> Iterator[tuple[str, Collective]]:
-    """The collectives, each with its place below the key: "" where it is alone, else its index."""
+    """Yield the collectives with their index below the key: "" for a single one."""
     if isinstance(collective, tuple):
         yield from ((f"[{number}]", each) for number, each in enumerate(collective))
     elif collective is not None:
@@ -169,23 +169,23 @@ def _numbered(collective: Collective | tuple[Collective, ...] | None) -> Iterato
 
 
 def _lists(system: System) -> Iterator[tuple[str, Any]]:
-    """What [system] says per dimension."""
+    """Yield the settings of [system] that have one value per dimension."""
     yield "queues", system.queues
     yield from ((key, getattr(system, key)) for key in ALGORITHM_KEYS)
     for number, group in enumerate(system.groups):
         yield from ((f"groups[{number}].{key}", getattr(group, key)) for key in ALGORITHM_KEYS)
 
 
-def list_faults(values: Iterable[tuple[str, Any]], wanted: int, there: str) -> Iterator[InputError]:
-    """The lists that have another number of entries than the network has (`there`: in words)."""
+def list_faults(values: Iterable[tuple[str, Any]], count: int, network_has: str) -> Iterator[InputError]:
+    """Yield an error for each (key, value) that is a list without `count` entries; `network_has` says why."""
     for key, value in values:
-        if isinstance(value, tuple) and len(value) != wanted:
-            problem = f"the list has {len(value)} entries, the network {there}"
-            yield InputError(problem, key=key, allowed=f"one value for all, or a list of {wanted}")
+        if isinstance(value, tuple) and len(value) != count:
+            problem = f"the list has {len(value)} entries, the network {network_has}"
+            yield InputError(problem, key=key, allowed=f"one value for all, or a list of {count}")
 
 
-def _beside(collective: Collective, system: System, key: str) -> Iterator[InputError]:
-    """What a collective asks for that [system] does not have. What a system file brings is not known yet."""
+def _conflicts(collective: Collective, system: System, key: str) -> Iterator[InputError]:
+    """Yield the conflicts of a collective with [system]. Keys of a system file are not known yet."""
     for fault in [
         *refuse(collective, system.compat),
         *refuse_files([("algorithm", collective.algorithm)], system.compat),
@@ -194,9 +194,9 @@ def _beside(collective: Collective, system: System, key: str) -> Iterator[InputE
         yield InputError(fault.problem, key=place, allowed=fault.allowed)
     if collective.group is not None and system.group(collective.group) is None:
         names = [group.name for group in system.groups]
-        problem = f"there is no group '{collective.group}'"
-        allowed: Any = names or "a name of [[system.groups]]; there is none"
+        problem = f"unknown group '{collective.group}'"
+        allowed: Any = names or "a name of [[system.groups]]; none is defined"
         yield InputError(problem, key=join(key, "group"), allowed=allowed, given=collective.group)
     if collective.priority is not None and system.scheduling != "explicit" and system.file is None:
-        problem = f"priorities count with system.scheduling = 'explicit' only, which is '{system.scheduling}'"
-        yield InputError(problem, key=join(key, "priority"), allowed="no priority, or that")
+        problem = f"has no effect with system.scheduling = '{system.scheduling}'"
+        yield InputError(problem, key=join(key, "priority"), allowed="no priority, or system.scheduling = 'explicit'")

@@ -1,4 +1,4 @@
-"""pydantic's list of errors in plain words: one InputError for each, with the key path that the user wrote."""
+"""Translate pydantic's errors into one InputError each, with the key path as the user wrote it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from pyxsim.errors import InputError, InputErrors
-from pyxsim.settings.describe import heads, list_words, models_in, words_of
+from pyxsim.settings.describe import list_words, models_in, table_headers, words_of
 from pyxsim.settings.types import MANY, ONE, TABLE, WORD, shown
 
 Loc = Sequence[str | int]
@@ -17,7 +17,7 @@ _BRANCHES = {ONE, MANY, WORD, TABLE}
 
 
 def key_path(loc: Loc) -> str:
-    """("network", "dims", 1, "block") -> "network.dims[1].block"; marks of a union's branch are left out."""
+    """Convert ("network", "dims", 1, "block") to "network.dims[1].block"; marks of union branches are dropped."""
     path = ""
     for part in loc:
         if isinstance(part, int):
@@ -29,14 +29,14 @@ def key_path(loc: Loc) -> str:
 
 
 def join(outer: str, inner: str | None) -> str:
-    """Two key paths as one; the inner one may start with an index."""
+    """Join two key paths; the inner one may start with an index."""
     if not inner or not outer:
         return outer or inner or ""
     return f"{outer}{inner}" if inner.startswith("[") else f"{outer}.{inner}"
 
 
 def model_at(root: type[BaseModel], loc: Loc) -> type[BaseModel] | None:
-    """The model of the table at a place, or None where there is no table with known keys."""
+    """Return the model of the table at a location, or None if no table with known keys is there."""
     model: type[BaseModel] | None = root
     for part in loc:
         if isinstance(part, int) or part in _BRANCHES:
@@ -47,22 +47,22 @@ def model_at(root: type[BaseModel], loc: Loc) -> type[BaseModel] | None:
     return model
 
 
-def places(model: type[BaseModel], name: str, path: str = "", head: str = "the top of the file") -> Iterator[str]:
-    """The headers of the tables that have a key of that name."""
+def tables_with(model: type[BaseModel], name: str, path: str = "", head: str = "the top of the file") -> Iterator[str]:
+    """Yield the headers of the tables that have a key `name`."""
     if name in model.model_fields:
         yield head
     for key, info in model.model_fields.items():
         inside = join(path, key)
         for inner in dict.fromkeys(models_in(info.annotation)):
-            yield from places(inner, name, inside, heads(inside, info.annotation)[0])
+            yield from tables_with(inner, name, inside, table_headers(inside, info.annotation)[0])
 
 
 def unknown_key(root: type[BaseModel], loc: Loc) -> InputError:
-    """The fault of a key that its table does not have: the closest one there, or the table where it belongs."""
+    """Return the error for an unknown key, with the closest known key or the tables that have it."""
     name, model = str(loc[-1]), model_at(root, loc[:-1])
     words = list(model.model_fields) if model is not None else []
-    elsewhere = list(places(root, name))
-    problem = f"unknown key here; it belongs to {' or '.join(elsewhere)}" if elsewhere else "unknown key"
+    tables = list(tables_with(root, name))
+    problem = f"unknown key here; it belongs to {' or '.join(tables)}" if tables else "unknown key"
     return InputError(problem, key=key_path(loc), allowed=words, given=name)
 
 
@@ -72,7 +72,7 @@ def _missing(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:
     info = model.model_fields[str(loc[-1])] if model is not None else None
     table = info is not None and next(models_in(info.annotation), None) is not None
     if info is not None and table:
-        return InputError(f"the table {heads(key_path(loc), info.annotation)[0]} is missing", key=key_path(loc))
+        return InputError(f"the table {table_headers(key_path(loc), info.annotation)[0]} is missing", key=key_path(loc))
     allowed = words_of(model, str(loc[-1])) if model is not None else None
     return InputError("is missing", key=key_path(loc), allowed=allowed)
 
@@ -81,7 +81,7 @@ def _literal(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:
     words = re.findall(r"'([^']*)'", error["ctx"]["expected"])
     given = error["input"]
     return InputError(
-        f"{shown(given)} is none of what is allowed",
+        f"unknown value {shown(given)}",
         key=key_path(error["loc"]),
         allowed=words,
         given=given if isinstance(given, str) else None,
@@ -95,14 +95,14 @@ def _no_table(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:
     if model is not None:
         head = f"[[{key_path(loc[:-1])}]]" if isinstance(loc[-1], int) else f"[{path}]"
         allowed = f"a table {head} with the keys {', '.join(model.model_fields)}"
-    return InputError(f"{shown(error['input'])} is no table", key=path, allowed=allowed)
+    return InputError(f"{shown(error['input'])} is not a table", key=path, allowed=allowed)
 
 
 def _no_list(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:
     loc = error["loc"]
     model, path = model_at(root, loc[:-1]), key_path(loc)
     allowed = list_words(model, str(loc[-1]), path) if model is not None else None
-    return InputError(f"{shown(error['input'])} is no list", key=path, allowed=allowed)
+    return InputError(f"{shown(error['input'])} is not a list", key=path, allowed=allowed)
 
 
 def _empty(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:
@@ -114,12 +114,12 @@ def _unknown(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:
 
 
 def _no_text(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:
-    return InputError(f"the key {shown(error['input'])} is no text", key=key_path(error["loc"][:-1]))
+    return InputError(f"the key {shown(error['input'])} is not a text", key=key_path(error["loc"][:-1]))
 
 
 def _no_unicode(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:
-    # Half of a character, which no file can hold: only from Python.
-    return InputError("a text is no Unicode", key=key_path(error["loc"]))
+    # An unpaired surrogate; it can come from Python only.
+    return InputError("the text is not valid Unicode", key=key_path(error["loc"]))
 
 
 _TRANSLATIONS: dict[str, Callable[[type[BaseModel], Mapping[str, Any]], InputError]] = {
@@ -139,11 +139,11 @@ _TRANSLATIONS: dict[str, Callable[[type[BaseModel], Mapping[str, Any]], InputErr
 
 
 def translate(error: ValidationError, root: type[BaseModel]) -> list[InputError]:
-    """All faults in the order in which pydantic found them. `root`: the model that was read."""
+    """Return all errors in pydantic's order; `root` is the model that was validated."""
     faults: list[InputError] = []
     for each in error.errors(include_url=False):
         if each["type"] == "too_short" and each["input"]:
-            continue  # pydantic leaves faulty entries out before it counts; they are told of already
+            continue  # pydantic drops faulty entries before it counts; their errors are in the list already
         cause = each.get("ctx", {}).get("error")
         if isinstance(cause, InputError):
             key = key_path(each["loc"])
@@ -153,6 +153,6 @@ def translate(error: ValidationError, root: type[BaseModel]) -> list[InputError]
                 faults.append(moved)
         elif each["type"] in _TRANSLATIONS:
             faults.append(_TRANSLATIONS[each["type"]](root, each))
-        else:  # a type that no setting has today: pydantic's own words, which are one line too
+        else:  # an error type that no setting can cause today: pydantic's own message, also one line
             faults.append(InputError(each["msg"], key=key_path(each["loc"])))
     return faults

@@ -1,4 +1,4 @@
-"""From a file, a dict and `--set` overrides to an Experiment, or to the list of all that is wrong with them."""
+"""Load an experiment from a file or a dict and `--set` overrides, or report all problems."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from pyxsim.settings.toml import parse_toml, read_toml, to_toml
 from pyxsim.settings.types import TableType, fresh, listed
 
 _OVERRIDE = "--set"
-LOADS = ("collective", "traffic", "workload")  # what a network has to do: one of them
+LOADS = ("collective", "traffic", "workload")  # exactly one of these tables
 STUDY = ("sweep", "variant")  # tables of a file that holds several experiments: points.py
-BESIDE = "message"  # stands beside collectives, or alone
+BESIDE = "message"  # with collectives or alone
 _ALL = (*LOADS, BESIDE)
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _TABLES = "one of [collective], [[message]], [traffic] and [workload]"
@@ -33,24 +33,34 @@ Source = str | PathLike[str] | Mapping[str, Any] | Experiment
 def load_experiment(
     source: Source, overrides: Iterable[str] = (), libraries: Iterable[str | PathLike[str]] = ()
 ) -> Experiment:
-    """The experiment of a TOML file (its path) or of a dict, after overrides such as "network.router.vcs=8".
+    """Load an experiment.
 
-    `libraries`: folders whose systems it may name, besides those that ship.
+    Parameters
+    ----------
+    source
+        Path of a TOML file, or a dict of the same tables, or an Experiment.
+    overrides
+        Texts such as "network.router.vcs=8", applied in order.
+    libraries
+        Folders with further named systems.
 
-    Raises InputError, or InputErrors with every fault that was found, each with its file and key path.
+    Raises
+    ------
+    InputError
+        With the file and key path of the problem; InputErrors if there are several.
     """
     file, data = read_source(source)
     for table in STUDY:
         if table in data:
-            what = "the file holds several experiments" if file else "these are several experiments"
-            allowed = "with `pyxsim sweep` or `pyxsim compare`, which run each"
-            raise InputError(f"{what}, not one", file=file, key=table, allowed=allowed)
+            what = "the file contains several experiments" if file else "these are several experiments"
+            allowed = "`pyxsim sweep` or `pyxsim compare`, which run each of them"
+            raise InputError(what, file=file, key=table, allowed=allowed)
     return assemble(data, read_overrides(overrides), file, Systems(libraries))
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A value that takes the place of one in the file, and where the user wrote it: `file`, and `key` there."""
+    """A value that overrides one in the file, and where the user wrote it: `file`, and `key` there."""
 
     steps: Steps
     value: Any
@@ -58,13 +68,13 @@ class Setting:
     file: str | None
 
     def written(self, path: str) -> str | None:
-        """A key path at or below this one as the user wrote it; None for another one."""
+        """Return a key path at or below this setting's as the user wrote it; None for other paths."""
         own = key_path(self.steps)
         return self.key + path.removeprefix(own) if path == own or path.startswith((f"{own}.", f"{own}[")) else None
 
 
 def read_overrides(overrides: Iterable[str]) -> list[Setting | InputError]:
-    """What `--set` sets; a fault for what it cannot set."""
+    """Parse the values of `--set`; errors take the place of settings that cannot be parsed."""
     found: list[Setting | InputError] = []
     for text in listed(overrides):
         try:
@@ -78,12 +88,12 @@ def read_overrides(overrides: Iterable[str]) -> list[Setting | InputError]:
 def assemble(
     data: dict[str, Any], settings: Iterable[Setting | InputError], file: str | None, systems: Systems
 ) -> Experiment:
-    """The experiment of tables, which change on the way, with some values replaced. Raises all faults together."""
+    """Make an experiment of tables (modified in place) and settings that override them. Raises all errors together."""
     if not data:
         allowed = f"an experiment with the table [network] and {_TABLES}"
-        raise InputError("is empty" if file else "the experiment is empty", file=file, allowed=allowed)
+        raise InputError("empty file" if file else "empty experiment", file=file, allowed=allowed)
     if {"network", "source"} <= data.keys():
-        problem = "describes a system, not an experiment"
+        problem = "this file describes a system, not an experiment"
         raise InputError(problem, file=file, allowed='in an experiment: [network] topology = "its name", and --library')
     renamed: dict[str, str] = {}
     faults = [fault.at(file=file) for fault in respell(data, renamed)]
@@ -102,14 +112,14 @@ def assemble(
     under: Underlay | None = None
 
     def place(fault: InputError) -> InputError:
-        fault = fault if under is None else under.told(fault)
+        fault = fault if under is None else under.located(fault)
         return fault if fault.file is not None else placed(fault, file, replaced, renamed)
 
     try:
         under = systems.laid_under(data)
     except InputError as error:
-        told = error.faults if isinstance(error, InputErrors) else [error]
-        raise bundle([*faults, *map(place, told)]) from None
+        problems = error.faults if isinstance(error, InputErrors) else [error]
+        raise bundle([*faults, *map(place, problems)]) from None
     faults += [place(fault) for fault in _load_faults(data)]
     try:
         experiment = Experiment.model_validate(data)
@@ -122,27 +132,29 @@ def assemble(
 
 
 def _load_faults(data: Mapping[str, Any]) -> list[InputError]:
-    """Exactly one of the tables that say what the network has to do; messages alone, or beside collectives.
+    """Errors unless exactly one of the tables LOADS is present; messages may stand alone or with collectives.
 
-    A table whose name is misspelt is not missing, too.
+    A misspelt table is not reported as missing as well.
     """
     given = [table for table in LOADS if data.get(table) is not None]
     if data.get(BESIDE) and given[:1] != ["collective"]:
         given.insert(0, BESIDE)
     if not given and not any(nearest(key, Experiment.model_fields) in _ALL for key in _unknown(data)):
         return [InputError("the table [collective] is missing", key="collective", allowed=_TABLES)]
-    return [InputError(f"[{given[0]}] is given, too", key=table, allowed="one of them") for table in given[1:]]
+    return [
+        InputError(f"cannot be combined with [{given[0]}]", key=table, allowed="one of them") for table in given[1:]
+    ]
 
 
 def _unknown(data: Mapping[str, Any]) -> list[str]:
-    """The tables that there are not, misspelt ones mostly."""
+    """Unknown tables, mostly misspelt ones."""
     return [str(key) for key in data if key not in Experiment.model_fields]
 
 
 def placed(
     fault: InputError, file: str | None, settings: Sequence[Setting], renamed: Mapping[str, str] = _NOTHING
 ) -> InputError:
-    """The fault with the file of its key, or with the place of the last of some settings that brought the value."""
+    """Return an error with its file, or with the place of the last setting that overrode its key."""
     key = fault.key or ""
     for setting in reversed(settings):
         if (written := setting.written(key)) is not None:
@@ -151,29 +163,29 @@ def placed(
 
 
 def replaced_key(fault: InputError, key: str) -> InputError:
-    """The same fault at another key path."""
+    """Return an error with another key path."""
     return InputError(fault.problem, file=fault.file, key=key, allowed=fault.allowed, given=fault.given)
 
 
 def resolved_toml(experiment: Experiment) -> str:
-    """Every setting with its value, defaults included, as TOML: load_experiment reads an equal experiment from it."""
+    """Write every setting with its value as TOML; load_experiment reads an equal experiment from it."""
     return to_toml(_plain(experiment))
 
 
 def read_source(source: object) -> tuple[str | None, dict[str, Any]]:
-    """(file name for error texts, fresh tables) of whatever the user has."""
+    """Return (file name for error messages or None, a copy of the tables) of a source."""
     if isinstance(source, Experiment):
         return None, _plain(source)
     if isinstance(source, Mapping):
         return None, fresh(source)
     if isinstance(source, str | PathLike):
         return str(source), read_toml(source)
-    raise InputError(f"a {type(source).__name__} is no experiment", allowed="the path of a TOML file, or a dict")
+    raise InputError(f"a {type(source).__name__} is not an experiment", allowed="the path of a TOML file, or a dict")
 
 
 def _plain(experiment: Experiment) -> dict[str, Any]:
     data = experiment.model_dump(mode="python")
-    if experiment.system.file is not None:  # what is left out there is still to be read from the file
+    if experiment.system.file is not None:  # unset keys come from that file
         data["system"] = experiment.system.model_dump(mode="python", exclude_unset=True)
     for table, key in (
         (data["network"], "options"),

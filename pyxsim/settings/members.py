@@ -1,4 +1,4 @@
-"""Lists of NPUs in settings: who takes part in a group, whom a delay concerns."""
+"""Lists of NPUs in settings: members of a group, stragglers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _distinct(npus: tuple[int, ...]) -> tuple[int, ...]:
 
 def _several(npus: tuple[int, ...]) -> tuple[int, ...]:
     if len(npus) == 1:
-        raise InputError(f"{shown(npus)} is one NPU alone", allowed="a list of at least two NPUs")
+        raise InputError(f"{shown(npus)} is a single NPU", allowed="a list of at least two NPUs")
     return npus
 
 

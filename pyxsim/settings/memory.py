@@ -1,4 +1,4 @@
-"""[system.remote_memory]: memory that NPUs load from and store to over something else than the network."""
+"""[system.remote_memory]: memory outside the NPUs, reached by other links than the network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyxsim.settings.types import Bandwidth, Flag, PositiveBytes, Table, Time, w
 Count = Annotated[int, *whole(1, 2**20)]
 
 BANDWIDTHS = ("bandwidth", "node_bandwidth", "memory_link", "node_link", "npu_link")
-# The keys of each kind, besides `kind`, `latency` and `bandwidth`: those that it must have, and those that it may have.
+# Required and optional keys of each kind, in addition to `kind`, `latency` and `bandwidth`.
 KINDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "per-npu": ((), ()),
     "per-node": (("npus_per_node",), ("sharing",)),
@@ -26,67 +26,72 @@ KINDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 class RemoteMemory(Table):
-    """Where remote memory is, and how NPUs come to it: docs/memory.md has the rules."""
+    """Remote memory and how NPUs access it; rules in docs/memory.md."""
 
     kind: Literal["per-npu", "per-node", "pool", "zero-infinity", "hierarchical"] = Field(
-        description="per-npu, per-node and pool are those of ASTRA-sim 2: one for each NPU, without contention, one "
-        "for each node, one for all. zero-infinity: a slow memory for each NPU, whose accesses share its bandwidth. "
-        "hierarchical: groups of memory behind switches between the nodes, and a switch in each node."
+        description="per-npu, per-node and pool as in ASTRA-sim 2: one memory per NPU, without contention, one per "
+        "node, one for all. zero-infinity: a slow memory per NPU, whose accesses share its bandwidth. "
+        "hierarchical: memory groups behind switches that connect the nodes, and a switch in each node."
     )
-    latency: Time = Field(default=written("0 ns"), description="What every access takes besides its bytes.")
+    latency: Time = Field(default=written("0 ns"), description="Latency of each access.")
     bandwidth: Bandwidth = Field(
-        description="Of an access (per-npu), of a node's memory, of the pool, of an NPU's memory (zero-infinity), of a "
-        "group of memory (hierarchical)."
+        description="Bandwidth of an access (per-npu), a node's memory (per-node), the pool, an NPU's memory "
+        "(zero-infinity) or a memory group (hierarchical)."
     )
     npus_per_node: Count | None = Field(
         default=None,
-        description="NPUs 0, 1, ... are the first node, and so on (per-node, zero-infinity, hierarchical).",
+        description="NPUs per node, in order of their numbers (per-node, zero-infinity, hierarchical).",
     )
     sharing: Literal["fifo", "fair"] | None = Field(
         default=None,
-        description="Of a node's memory or the pool: one access after the other, as in ASTRA-sim 2, or all at once, "
-        "each with the same share of the bandwidth. Left out: fifo.",
+        description="How accesses share a node's memory or the pool: one after the other, as in ASTRA-sim 2, or all at "
+        "once with equal shares of the bandwidth. Default: fifo.",
     )
     node_bandwidth: Bandwidth | None = Field(
         default=None,
-        description="What the slow memories of a node have together (zero-infinity). Left out: no limit.",
+        description="Total bandwidth of the slow memories of a node (zero-infinity). Default: unlimited.",
     )
-    groups: Count | None = Field(default=None, description="Groups of memory (hierarchical).")
-    switches: Count | None = Field(default=None, description="Switches between groups and nodes (hierarchical).")
+    groups: Count | None = Field(default=None, description="Memory groups (hierarchical).")
+    switches: Count | None = Field(default=None, description="Switches between memory groups and nodes (hierarchical).")
     memory_link: Bandwidth | None = Field(
-        default=None, description="Of the link between a group and a switch, each way (hierarchical)."
+        default=None,
+        description="Bandwidth of the link between a memory group and a switch, per direction (hierarchical).",
     )
     node_link: Bandwidth | None = Field(
-        default=None, description="Of the link between a switch and a node, each way (hierarchical)."
+        default=None, description="Bandwidth of the link between a switch and a node, per direction (hierarchical)."
     )
     npu_link: Bandwidth | None = Field(
-        default=None, description="Of the link between a node's switch and an NPU, each way (hierarchical)."
+        default=None,
+        description="Bandwidth of the link between a node's switch and an NPU, per direction (hierarchical).",
     )
     chunk: PositiveBytes | None = Field(
-        default=None, description="What an access is cut into to go through the stages in turns (hierarchical)."
+        default=None,
+        description="Size of the chunks in which an access is pipelined through the stages (hierarchical).",
     )
     in_switch: Flag | None = Field(
         default=None,
-        description="The switches copy what all NPUs load, and add up what all store (hierarchical). Left out: false.",
+        description="Whether switches multicast loads and reduce stores of all NPUs (hierarchical). Default: false.",
     )
 
     @model_validator(mode="after")
     def _sound(self) -> RemoteMemory:
-        wanted, allowed = KINDS[self.kind]
+        required, optional = KINDS[self.kind]
         faults = [
-            InputError(f"{self.kind} needs it", key=key, allowed="a value")
-            for key in wanted
+            InputError(f"missing; {self.kind} requires it", key=key, allowed="a value")
+            for key in required
             if getattr(self, key) is None
         ]
         given = [key for key in type(self).model_fields if key not in ("kind", "latency", "bandwidth")]
         for key in given:
-            if getattr(self, key) is not None and key not in (*wanted, *allowed):
+            if getattr(self, key) is not None and key not in (*required, *optional):
                 users = [kind for kind, keys in KINDS.items() if key in (*keys[0], *keys[1])]
-                faults.append(InputError(f"{self.kind} has none", key=key, allowed=f"it with {' or '.join(users)}"))
+                faults.append(
+                    InputError(f"not a setting of {self.kind}", key=key, allowed=f"with {' or '.join(users)}")
+                )
         if self.kind == "zero-infinity" and (self.npus_per_node is None) != (self.node_bandwidth is None):
             keys = ("npus_per_node", "node_bandwidth")
             missing, given_alone = keys if self.npus_per_node is None else keys[::-1]
-            problem = f"is missing, and {given_alone} is given"
-            faults.append(InputError(problem, key=missing, allowed="both of them, or neither"))
+            problem = f"missing; {given_alone} is given"
+            faults.append(InputError(problem, key=missing, allowed="both or neither"))
         raise_all(faults)
         return self

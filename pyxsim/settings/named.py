@@ -1,8 +1,8 @@
-"""Systems of the shelf: a network with its name, its settings and where these come from, as data.
+"""Named systems: networks with their settings and the sources of their figures, as TOML files on the shelf.
 
-A file `topologies/NAME.toml` has the tables [network] and [system] of an experiment, and says what it is, who published
-which number, and what is assumed. An experiment asks for it by `[network] topology = "NAME"`. What it says itself goes
-first, key by key; the settings that it ends with say all, so they need no shelf any more.
+A file `topologies/NAME.toml` has the tables [network] and [system] of an experiment, a description, the source of each
+figure, and assumptions. An experiment selects it by `[network] topology = "NAME"`; its own keys override those of the
+system. The resolved settings contain everything and no longer depend on the shelf.
 """
 
 from __future__ import annotations
@@ -27,51 +27,48 @@ from pyxsim.settings.toml import read_toml
 from pyxsim.settings.types import Bandwidth, Line, Table, Word, fresh, listed, number, whole
 
 _STEP = re.compile(r'"([^"]+)"|\[(\d+)\]|([\w-]+)')
-_EACH = ("bandwidth", "latency")  # told for the network, or in each of its dimensions
-_BELONGS = {"routing": "routing_options", "pipeline": "latency"}  # in a router, which means nothing without the first
+_EACH = ("bandwidth", "latency")  # keys of the network or of each of its dimensions
+_BELONGS = {"routing": "routing_options", "pipeline": "latency"}  # in a router; the second depends on the first
 
 
 class Source(Table):
-    """Where numbers come from."""
+    """The source of figures."""
 
-    title: Line = Field(description="What it is called.")
-    url: Line = Field(description="Where it is.")
-    year: Annotated[int, *whole(1950, 2100)] = Field(description="When it appeared, or was read if it has no date.")
-    says: Line | None = Field(default=None, description="What is taken from it, in short.")
+    title: Line = Field(description="Title.")
+    url: Line = Field(description="Address.")
+    year: Annotated[int, *whole(1950, 2100)] = Field(description="Year of publication, or of access if undated.")
+    says: Line | None = Field(default=None, description="Which figures come from it.")
 
 
 class Assumption(Table):
-    """A number that nobody published."""
+    """A figure without a published source."""
 
-    key: Word = Field(description="Which setting it is, a key path of this file such as `network.latency`.")
-    why: Line = Field(description="Why this one.")
+    key: Word = Field(description="Key path in this file, such as `network.latency`.")
+    why: Line = Field(description="Reason for the value.")
 
 
 class Published(Table):
-    """What the sources say of the whole, both directions of a link counted together, as vendors do. A test of what
-    ships holds the links against it."""
+    """Published totals, with both directions of a link added, as vendors do; a test compares the links with them."""
 
     payload: Annotated[Fraction, *number(0, 1)] = Field(
         default=Fraction(1),
-        description="The part of these rates that is payload, which is what the bandwidths of the network are.",
+        description="Payload share of these rates; bandwidths of the network are payload.",
     )
-    npu: Bandwidth | None = Field(default=None, description="All links of an NPU.")
-    all: Bandwidth | None = Field(default=None, description="That of all NPUs together.")
-    bisection: Bandwidth | None = Field(default=None, description="The links between two halves.")
+    npu: Bandwidth | None = Field(default=None, description="Bandwidth of all links of an NPU.")
+    all: Bandwidth | None = Field(default=None, description="Bandwidth of all NPUs.")
+    bisection: Bandwidth | None = Field(default=None, description="Bandwidth between two halves.")
 
 
 class NamedSystem(Table):
-    """A file `topologies/NAME.toml`: a system that experiments ask for by `[network] topology = "NAME"`."""
+    """A file `topologies/NAME.toml`: a system that experiments select by `[network] topology = "NAME"`."""
 
-    help: Line = Field(description="What it is, in a line.")
-    npus: Annotated[int, *whole(1, MAX_NPUS)] = Field(description="NPUs that it has as it stands here.")
+    help: Line = Field(description="Description in one line.")
+    npus: Annotated[int, *whole(1, MAX_NPUS)] = Field(description="Number of NPUs.")
     network: Network = Field(description="As in an experiment.")
-    system: System | None = Field(default=None, description="As in an experiment: what suits its NPUs.")
-    published: Published = Field(
-        default_factory=Published, description="What is said of the whole, for comparison with what the links give."
-    )
-    source: Annotated[tuple[Source, ...], Field(min_length=1)] = Field(description="Where the numbers come from.")
-    assumed: tuple[Assumption, ...] = Field(default=(), description="Numbers that no source has.")
+    system: System | None = Field(default=None, description="As in an experiment.")
+    published: Published = Field(default_factory=Published, description="Published totals, to compare with the links.")
+    source: Annotated[tuple[Source, ...], Field(min_length=1)] = Field(description="Sources of the figures.")
+    assumed: tuple[Assumption, ...] = Field(default=(), description="Figures without a source.")
 
     @model_validator(mode="after")
     def _assumes_what_is_there(self) -> NamedSystem:
@@ -87,7 +84,7 @@ class NamedSystem(Table):
 
 
 def read_system(path: str | PathLike[str]) -> NamedSystem:
-    """The system of a file. Raises InputError with all that is wrong with it."""
+    """Read a system file. Raises InputError with all problems."""
     return _read(path)[0]
 
 
@@ -100,40 +97,45 @@ def _read(path: str | PathLike[str]) -> tuple[NamedSystem, dict[str, Any]]:
 
 
 class Systems:
-    """The systems of the shelves, looked for when first asked. `libraries`: folders besides what ships."""
+    """The named systems of the shelves and of some libraries; files are read on first use."""
 
     def __init__(self, libraries: Iterable[str | PathLike[str]] = ()) -> None:
         self._libraries = [Path(folder) for folder in listed(libraries)]
-        self._tables: dict[str, dict[str, Any]] = {}  # of those that were asked for: a sweep asks thousands of times
+        self._tables: dict[str, dict[str, Any]] = {}  # cache: a sweep reads a system thousands of times
 
     @cached_property
     def files(self) -> dict[str, Path]:
-        """Their files by name."""
+        """The system files by name."""
         return library.data_files(extra_dirs=self._libraries)
 
     def laid_under(self, data: dict[str, Any]) -> Underlay | None:
-        """Put the system that an experiment names under its tables, which change; None if it names none.
+        """Merge the named system of an experiment into its tables `data`, in place; None if it names none.
 
-        Raises InputError for what cannot go together.
+        Raises InputError where experiment and system contradict each other.
         """
         network = data.get("network")
         name = network.get("topology") if isinstance(network, dict) else None
         if not isinstance(network, dict) or not isinstance(name, str):
             return None
-        if name in registry.topologies or name not in self.files:  # to look through the shelves takes much longer
+        if name in registry.topologies or name not in self.files:  # the cheap test first: the shelves are slow to scan
             return None
         path = self.files[name]
         if name not in self._tables:
             self._tables[name] = _read(path)[1]
         tables = self._tables[name]
         if tables["network"].get("topology") in self.files:
-            raise InputError("is a system, too", file=str(path), key="network.topology", allowed="a topology, or dims")
+            raise InputError(
+                "a system cannot name another system",
+                file=str(path),
+                key="network.topology",
+                allowed="a topology, or dims",
+            )
         if network.get("dims") is not None:
-            raise InputError("both 'topology' and 'dims' are given", key="network.dims", allowed="exactly one of them")
+            raise InputError("cannot be combined with 'topology'", key="network.dims", allowed="one of them")
         under = Underlay(str(path), tables, {"network": network, "system": data.get("system")})
         data["network"] = {"name": name, **_network(name, tables["network"], network, path.parent)}
         own = data.get("system")
-        # A system file of ASTRA-sim says all, and should not find its keys taken.
+        # A system file of ASTRA-sim sets all keys; values of the named system must not take precedence.
         if own is None or (isinstance(own, dict) and "file" not in own):
             data["system"] = _over(tables.get("system", {}), own or {})
         return under
@@ -141,14 +143,14 @@ class Systems:
 
 @dataclass(frozen=True)
 class Underlay:
-    """What lies under an experiment. `file`: of the system; `tables`: its own, `above`: those of the experiment."""
+    """A named system below an experiment: its file, its `tables`, and the tables of the experiment `above` it."""
 
     file: str
     tables: Mapping[str, Any]
     above: Mapping[str, Any]
 
-    def told(self, fault: InputError) -> InputError:
-        """A fault with the system's file, if only that has its key; else with the key as the experiment has it."""
+    def located(self, fault: InputError) -> InputError:
+        """Return an error with the system's file if only that sets the key; else with the key as in the experiment."""
         key = fault.key or ""
         if isinstance(self.above.get("network"), Mapping) and self.above["network"].get("shape") is not None:
             key = re.sub(r"^network\.dims(\[\d+\])\.npus$", r"network.shape\1", key)
@@ -157,7 +159,7 @@ class Underlay:
 
 
 def _network(name: str, base: Mapping[str, Any], own: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """The table [network] of a system with what the experiment says itself."""
+    """The table [network] of a system, overridden by that of the experiment."""
     base, own = fresh(base), {key: value for key, value in own.items() if key != "topology"}
     dims = base.get("dims") or []
     shape, sizes = own.get("shape"), base.get("shape") or dims
@@ -166,7 +168,7 @@ def _network(name: str, base: Mapping[str, Any], own: Mapping[str, Any], folder:
         raise InputError(problem, key="network.shape", allowed=f"a list of {len(sizes)} numbers")
     if shape is not None and not sizes:
         allowed = f"network.options: {', '.join(base.get('options', {}))}"
-        raise InputError(f"{name} has no shape of its own", key="network.shape", allowed=allowed)
+        raise InputError(f"{name} has no shape", key="network.shape", allowed=allowed)
     if dims and isinstance(shape, list):
         del own["shape"]
         for dim, size in zip(dims, shape, strict=True):
@@ -180,13 +182,13 @@ def _network(name: str, base: Mapping[str, Any], own: Mapping[str, Any], folder:
         for key, other in _BELONGS.items():
             if key in router:
                 base.get("router", {}).pop(other, None)
-    if isinstance(options.get("file"), str):  # a graph beside the system
+    if isinstance(options.get("file"), str):  # a graph next to the system's file
         options["file"] = str(folder / options["file"])
     return _over(base, own)
 
 
 def _over(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables in each other: what is in both is taken from the second."""
+    """Merge nested tables; the second takes precedence."""
     merged = {**base, **own}
     for key, value in base.items():
         if isinstance(value, Mapping) and isinstance(own.get(key), Mapping):
@@ -199,13 +201,13 @@ def _steps(key: str) -> list[str | int]:
 
 
 def _reach(tables: Any, key: str) -> int:
-    """How many steps of a key path lead somewhere in some tables."""
+    """The number of leading steps of a key path that exist in `tables`."""
     for count, step in enumerate(_steps(key)):
         if isinstance(step, int):
-            there = isinstance(tables, list | tuple) and step < len(tables)
+            exists = isinstance(tables, list | tuple) and step < len(tables)
         else:
-            there = isinstance(tables, Mapping) and step in tables
-        if not there:
+            exists = isinstance(tables, Mapping) and step in tables
+        if not exists:
             return count
         tables = tables[step]
     return len(_steps(key))

@@ -1,4 +1,4 @@
-"""[network] and [network.router]: the machine that is simulated. docs/router.md tells what each setting does."""
+"""[network]: the simulated network. docs/router.md describes the effect of each setting."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ class Dimension(Table):
     """One dimension of a product network."""
 
     block: Word = Field(
-        description='What the dimension is: "ring", "mesh", "switch", "fully-connected", or another block.'
+        description='The topology of the dimension: "ring", "mesh", "switch", "fully-connected", or another block.'
     )
     npus: _Npus = Field(description="NPUs along the dimension.")
-    bandwidth: Bandwidth | None = Field(default=None, description="Of its links; else that of the network.")
-    latency: PositiveTime | None = Field(default=None, description="Of its links; else that of the network.")
+    bandwidth: Bandwidth | None = Field(default=None, description="Bandwidth of its links. Default: the network's.")
+    latency: PositiveTime | None = Field(default=None, description="Latency of its links. Default: the network's.")
     bidirectional: Flag | None = Field(
-        default=None, description="For blocks that can be either; else what the block does by itself."
+        default=None, description="Whether links go both ways, for blocks that support either. Default: the block's."
     )
 
 
 class Network(Table):
-    """The network: either `topology` (with `shape`) or `dims`, and what its links are like."""
+    """The network: either `topology` (with `shape`) or `dims`, and its links and routers."""
 
     topology: Word | None = Field(
-        default=None, description="A name on the shelf `topologies`; or leave it out and give `dims`."
+        default=None, description="A topology or named system on the shelf (`pyxsim list`). Instead: `dims`."
     )
     dims: Annotated[tuple[Dimension, ...], Field(min_length=1)] | None = Field(
         default=None, description="A product of blocks, one table `[[network.dims]]` per dimension."
@@ -64,58 +64,60 @@ class Network(Table):
         default=None, description="NPUs per dimension, the first dimension counts fastest. Only with `topology`."
     )
     options: Options = Field(
-        default_factory=dict, description="What else the topology wants to know, by name. Only with `topology`."
+        default_factory=dict, description="Further parameters of the topology, by name. Only with `topology`."
     )
     name: Line | None = Field(
         default=None,
-        description="What the network is called where it is told of. Left out: as its topology; of a system of the "
-        "shelf, which `topology` may name as well ([systems.md](systems.md)): its name.",
+        description="Name of the network in summaries and results. Default: the name of its topology or of its named "
+        "system ([systems.md](systems.md)).",
     )
     clock: Frequency = Field(
-        default=written("1 GHz"), description="The one clock of the network; simulated time is counted in its cycles."
+        default=written("1 GHz"), description="Clock of the network; simulated time counts its cycles."
     )
-    flit: PositiveBytes = Field(default=written("256 B"), description="The unit of flow control.")
+    flit: PositiveBytes = Field(default=written("256 B"), description="Size of a flit, the unit of flow control.")
     packet: PositiveBytes = Field(
-        default=written("4 KiB"), description="The most payload of one packet; the last one of a message is shorter."
+        default=written("4 KiB"),
+        description="Maximum payload of a packet; the last packet of a message may be shorter.",
     )
-    header: Bytes = Field(default=written("0 B"), description="What the head flit of a packet carries besides payload.")
+    header: Bytes = Field(default=written("0 B"), description="Header bytes in the head flit of each packet.")
     bandwidth: PerDimension[Bandwidth] = Field(
         default=written("100 GB/s"),
-        description="Of a link, in its one direction. One for all, or a list with one per dimension (kind of links).",
+        description="Bandwidth of a link, per direction. One value, or one per dimension (kind of links).",
     )
     latency: PerDimension[PositiveTime] = Field(
         default=written("500 ns"),
-        description="Of a link, rounded up to cycles. One for all, or a list with one per dimension (kind of links).",
+        description="Latency of a link, rounded up to cycles. One value, or one per dimension (kind of links).",
     )
     lanes: Annotated[
         int | Literal["per-link", "per-dimension", "auto"], *whole(1, 1024, "per-link", "per-dimension", "auto")
     ] = Field(
         default="auto",
         description="Injection and ejection lanes of an NPU: one per link of its router, one per dimension, or a "
-        'number. "auto": one per link; but one in all where NPUs share a router, and for [traffic].',
+        'number. "auto": one per link; a single one where NPUs share a router, and for [traffic].',
     )
     lane_latency: PositiveTime = Field(
-        default=written("1 cycle"), description="Between an NPU's interface and its router."
+        default=written("1 cycle"), description="Latency between an NPU's interface and its router."
     )
     lane_bandwidth: Bandwidth | None = Field(
-        default=None, description="Of a lane. Left out: that of the links which it serves (of the widest one)."
+        default=None, description="Bandwidth of a lane. Default: that of the widest link that it serves."
     )
     pad_packets: Flag = Field(
-        default=False, description="Every packet has the full size, the last one of a message too, as in Garnet."
+        default=False,
+        description="Whether every packet has the full size, including the last one of a message, as in Garnet.",
     )
     router: RouterSettings = Field(default_factory=RouterSettings, description="The routers.")
-    analytical: Analytical = Field(default_factory=Analytical, description="What the analytical backend models.")
+    analytical: Analytical = Field(default_factory=Analytical, description="The analytical and flow backends.")
 
     @field_validator("dims")
     @classmethod
     def _topology_or_dims(
         cls, dims: tuple[Dimension, ...] | None, info: ValidationInfo
     ) -> tuple[Dimension, ...] | None:
-        if "topology" not in info.data:  # present, but faulty: told already
+        if "topology" not in info.data:  # present but invalid: already reported
             return dims
         if (dims is None) == (info.data["topology"] is None):
-            which = "neither 'topology' nor 'dims' is" if dims is None else "both 'topology' and 'dims' are"
-            raise InputError(f"{which} given", allowed="exactly one of them")
+            which = "neither 'topology' nor 'dims' is given" if dims is None else "cannot be combined with 'topology'"
+            raise InputError(which, allowed="exactly one of them")
         _check_npus([dim.npus for dim in dims or ()])
         return dims
 
@@ -123,7 +125,7 @@ class Network(Table):
     @classmethod
     def _belongs_to_a_topology(cls, value: Any, info: ValidationInfo) -> Any:
         if value and info.data.get("dims"):
-            raise InputError("goes with 'topology', not with 'dims'")
+            raise InputError("requires 'topology'; cannot be combined with 'dims'")
         if info.field_name == "shape":
             _check_npus(value or ())
         return value
@@ -132,7 +134,7 @@ class Network(Table):
     @classmethod
     def _packet_holds_a_flit(cls, packet: int, info: ValidationInfo) -> int:
         if packet < info.data.get("flit", 0):
-            raise InputError("the packet is smaller than the flit", allowed="at least one flit")
+            raise InputError("the packet is smaller than a flit", allowed="at least one flit")
         return packet
 
     @field_validator("header")
@@ -158,7 +160,7 @@ class Network(Table):
         faults = []
         for key, latency in self._latencies_by_key():
             if to_cycles(latency, self.clock)[0] > MAX_CYCLES:
-                faults.append(InputError(f"{format_duration(latency)} takes too many cycles", key=key, allowed=_MOST))
+                faults.append(InputError(f"{format_duration(latency)} is too many cycles", key=key, allowed=_MOST))
         for key, bandwidth in self._bandwidths_by_key():
             if self.cycles_per_flit(bandwidth) > MAX_CYCLES:
                 problem = f"one flit at {format_bandwidth(bandwidth)} takes too many cycles"
@@ -177,27 +179,27 @@ class Network(Table):
 
     @property
     def dimensions(self) -> int | None:
-        """The number of dimensions as far as the settings tell it: from `dims` or `shape`, else None."""
+        """The number of dimensions from `dims` or `shape`; None if neither is given."""
         return len(self.dims or self.shape or ()) or None
 
     def cycles_per_flit(self, bandwidth: Fraction) -> Fraction:
-        """Exact serialisation time `s` of a flit on a link. Less than 1 is more than a router can switch."""
+        """Return the exact serialisation time of a flit on a link in cycles; below 1, the router is the bottleneck."""
         return self.flit * self.clock / bandwidth
 
     def bandwidths(self, dimensions: int) -> list[Fraction]:
-        """Bytes per second of the links of each dimension; a dimension's own value counts before the network's."""
+        """Return the bytes per second of the links of each dimension; a dimension's own value takes precedence."""
         values: tuple[Fraction, ...] = per_dimension(self.bandwidth, dimensions)
         own = [dim.bandwidth for dim in self.dims or ()] or [None] * dimensions
         return [value if mine is None else mine for value, mine in zip(values, own, strict=True)]
 
     def latencies(self, dimensions: int) -> list[Duration]:
-        """Latency of the links of each dimension (see units.to_cycles); a dimension's own value counts first."""
+        """Return the latency of the links of each dimension; a dimension's own value takes precedence."""
         values: tuple[Duration, ...] = per_dimension(self.latency, dimensions)
         own = [dim.latency for dim in self.dims or ()] or [None] * dimensions
         return [value if mine is None else mine for value, mine in zip(values, own, strict=True)]
 
     def warnings(self) -> list[str]:
-        """One line for each latency that rounding up to whole cycles makes longer by more than 1 %."""
+        """Return one line per latency that rounding up to whole cycles increases by more than 1 %."""
         return rounding_warnings([(f"network.{key}", time) for key, time in self._latencies_by_key()], self.clock)
 
 

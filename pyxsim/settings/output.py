@@ -1,4 +1,4 @@
-"""[output]: what is recorded, and the seed of everything random."""
+"""[output]: what is recorded, and the random seed."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ ATTRIBUTION = ("off", "links", "messages")  # in the order of the engine's level
 
 
 class Output(Table):
-    """What the result file holds besides the totals."""
+    """What is recorded besides totals, and the seed."""
 
     window: PositiveTime = Field(
         default=written("1 us"),
-        description="Length of the time windows of the link statistics; doubled when the table gets long.",
+        description="Length of the time windows of link statistics; it doubles when there are many windows.",
     )
     seed: Annotated[int, *whole(0, 2**63 - 1)] = Field(
-        default=1, description="Seed of everything random; same seed, same result."
+        default=1, description="Seed of all random numbers; the same seed gives the same result."
     )
     carry: Flag = Field(
         default=False,
-        description="Move real data with the messages and compare what every NPU holds at the end with the result "
-        "computed directly (`--carry`).",
+        description="Whether messages carry real data, so that the final data of every NPU are compared with the "
+        "directly computed result (`--carry`).",
     )
     attribution: Literal["off", "links", "messages"] = Field(
         default="off",
-        description="Tell where the time of every message went, and who made whom wait "
-        "([attribution.md](attribution.md)): `links` by link and cause, `messages` also of each packet at each link. "
-        "Packet backend; the others have nothing to tell.",
+        description="Attribute the time of messages to causes, and delays to the traffic that caused them "
+        "([attribution.md](attribution.md)): `links` by link and cause, `messages` also per packet and link. "
+        "Packet backend only.",
     )
     tasks: Flag = Field(
         default=False,
-        description="Keep each task of the workload in the result, when it was ready, started and ended, and why "
-        "([output.md](output.md)): at most 2^20 of them.",
+        description="Whether to record when each task of the workload was ready, started and ended, and why "
+        "([output.md](output.md)); at most 2^20 tasks.",
     )
 
     @property
     def level(self) -> int:
-        """The attribution as a number: 0, 1 or 2."""
+        """The attribution as the engine's level: 0, 1 or 2."""
         return ATTRIBUTION.index(self.attribution)

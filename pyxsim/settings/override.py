@@ -1,4 +1,4 @@
-"""Overrides of single settings: the text of `--set network.router.vcs=8`, and putting its value into the tables."""
+"""Overrides of single settings: parse `--set network.router.vcs=8`, and put its value into the tables."""
 
 from __future__ import annotations
 
@@ -19,9 +19,14 @@ Steps = tuple[str | int, ...]
 
 
 def parse_override(text: str) -> tuple[Steps, Any]:
-    """ "network.dims[1].npus=4" -> (("network", "dims", 1, "npus"), 4). The value is TOML, or a bare word or quantity.
+    """Parse an override: "network.dims[1].npus=4" -> (("network", "dims", 1, "npus"), 4).
 
-    Raises InputError for a text that is no such thing, or a key path that no experiment has.
+    The value is TOML, or a bare word or quantity.
+
+    Raises
+    ------
+    InputError
+        If the text is not KEY=VALUE, or no experiment has the key path.
     """
     path, equals, value = text.partition("=")
     path = path.strip()
@@ -29,16 +34,21 @@ def parse_override(text: str) -> tuple[Steps, Any]:
         raise InputError(f"'{text}' has no '='", allowed=_EXAMPLE)
     steps = _parse_path(path)
     given = _override_value(value.strip(), path)
-    steps, read = _our_spelling(steps)
+    steps, read = _canonical(steps)
     return steps, read(given)
 
 
 def read_path(path: str) -> tuple[Steps, Reader]:
-    """ "network.dims[1].npus" -> (("network", "dims", 1, "npus"), what makes its value ours, which may be ASTRA-sim's).
+    """Parse a key path: "network.dims[1].npus" -> (("network", "dims", 1, "npus"), a function).
 
-    Raises InputError for a text that is no key path, or none that an experiment has.
+    The function converts a value from ASTRA-sim's form where the path has ASTRA-sim's name.
+
+    Raises
+    ------
+    InputError
+        If the text is not a key path, or no experiment has it.
     """
-    return _our_spelling(_parse_path(path))
+    return _canonical(_parse_path(path))
 
 
 def _parse_path(path: str) -> Steps:
@@ -46,12 +56,14 @@ def _parse_path(path: str) -> Steps:
     for segment in path.split("."):
         match = _SEGMENT.fullmatch(segment)
         if match is None:
-            raise InputError(f"'{path}' is no key path", allowed="such as network.router.vcs or network.dims[0].npus")
+            raise InputError(
+                f"'{path}' is not a key path", allowed="such as network.router.vcs or network.dims[0].npus"
+            )
         steps += [match[1], *(int(index) for index in re.findall(r"\d+", match[2]))]
     return tuple(steps)
 
 
-def _our_spelling(steps: Steps) -> tuple[Steps, Reader]:
+def _canonical(steps: Steps) -> tuple[Steps, Reader]:
     read: Reader = _as_it_is
     if steps[0] == TABLE and len(steps) == 2 and steps[1] in SPELLINGS:
         key, read = SPELLINGS[str(steps[1])]
@@ -65,7 +77,7 @@ def _as_it_is(value: Any) -> Any:
 
 
 def _check_path(steps: Steps) -> None:
-    """Raise InputError where a step leads to no setting; inside the free table of options every key is one."""
+    """Raise InputError unless every step is a setting; tables of options accept any key."""
     for end, step in enumerate(steps, start=1):
         table = model_at(Experiment, steps[: end - 1])
         if not isinstance(step, str) or table is None:
@@ -74,11 +86,11 @@ def _check_path(steps: Steps) -> None:
             raise unknown_key(Experiment, steps[:end])
         inside = steps[end:]
         if inside and isinstance(inside[0], str) and "a table" not in words_of(table, step):
-            raise InputError("is no table", key=key_path(steps[:end]), allowed=words_of(table, step))
+            raise InputError("is not a table", key=key_path(steps[:end]), allowed=words_of(table, step))
 
 
 def put(data: dict[str, Any], steps: Steps, value: Any) -> None:
-    """Set one value inside nested tables and lists; tables on the way are made where there are none."""
+    """Set a value in nested tables and lists in place; missing tables are created."""
     place: Any = data
     for end, step in enumerate(steps, start=1):
         _check_place(place, step, steps[: end - 1])
@@ -93,25 +105,25 @@ def put(data: dict[str, Any], steps: Steps, value: Any) -> None:
 def _check_place(place: object, step: str | int, path: Steps) -> None:
     key = key_path((*path, step))
     if isinstance(step, str) and not isinstance(place, dict):
-        raise InputError(f"there is no table at '{key_path(path)}'", key=key)
+        raise InputError(f"no table at '{key_path(path)}'", key=key)
     if isinstance(step, int):
         if not isinstance(place, list):
-            raise InputError(f"there is no list at '{key_path(path)}'", key=key)
+            raise InputError(f"no list at '{key_path(path)}'", key=key)
         if step >= len(place):
             raise InputError(
-                f"the list at '{key_path(path)}' has {len(place)} entries", key=key, allowed="an index that there is"
+                f"the list at '{key_path(path)}' has {len(place)} entries", key=key, allowed="an existing index"
             )
 
 
 def _override_value(text: str, path: str) -> Any:
     if not text:
-        raise InputError("has no value", key=path, allowed=_EXAMPLE)
+        raise InputError("missing value", key=path, allowed=_EXAMPLE)
     try:
         read = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError) as error:
         if text[0] in "[{\"'":
             raise InputError(
-                f"'{text}' is no TOML value", key=path, allowed="such as 8, true, [4, 4] or a word"
+                f"'{text}' is not a TOML value", key=path, allowed="such as 8, true, [4, 4] or a word"
             ) from error
-        return text  # bare words and quantities need no quotes: the shell has taken them already
+        return text  # bare words and quantities: the shell has removed their quotes
     return read["value"] if len(read) == 1 else text

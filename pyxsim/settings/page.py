@@ -1,6 +1,6 @@
-"""The reference of all keys as Markdown, from the models: it cannot say anything else than what is read.
+"""Generate the reference of all settings from their models.
 
-docs/settings.md holds it; `python -m pyxsim.settings.page docs/settings.md` brings the page up to date.
+`python -m pyxsim.settings.page docs/settings.md` updates the page.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from pyxsim.settings.describe import heads, models_in, words_of
+from pyxsim.settings.describe import models_in, table_headers, words_of
 from pyxsim.settings.experiment import Experiment
 from pyxsim.settings.points import Study
 
@@ -23,12 +23,12 @@ PAGE = re.compile(r"docs/(\w+\.md)")
 
 
 def reference(model: type[BaseModel]) -> str:
-    """All keys of an experiment as Markdown, one section for each table: what each may be, its default, what it is."""
+    """Return all keys of a model as Markdown, one section per table: allowed values, default and meaning."""
     return "\n".join(_section("", model)).strip() + "\n"
 
 
 def every_key() -> str:
-    """The keys of an experiment, and those by which a file holds several."""
+    """Return the keys of an experiment, and those of files with several experiments."""
     return linked(f"{reference(Experiment)}\n## Several experiments in a file\n\n{reference(Study)}")
 
 
@@ -36,14 +36,14 @@ def _section(path: str, model: type[BaseModel], header: Sequence[str] = ()) -> I
     if header:
         yield from ("", f"## {' or '.join(f'`{head}`' for head in header)}")
     yield from ("", " ".join((model.__doc__ or "").split()), "")
-    yield from ("| key | may be | default | |", "|---|---|---|---|")
+    yield from ("| key | allowed | default | |", "|---|---|---|---|")
     for key, info in model.model_fields.items():
-        may_be = words_of(model, key)
-        yield f"| `{key}` | {may_be} | {_default(info)} | {info.description} |".replace("  ", " ")
+        allowed = words_of(model, key)
+        yield f"| `{key}` | {allowed} | {_default(info)} | {info.description} |".replace("  ", " ")
     for key, info in model.model_fields.items():
         for inner in dict.fromkeys(models_in(info.annotation)):
             inside = f"{path}.{key}" if path else key
-            yield from _section(inside, inner, heads(inside, info.annotation))
+            yield from _section(inside, inner, table_headers(inside, info.annotation))
 
 
 def _default(info: FieldInfo) -> str:
@@ -56,18 +56,18 @@ def _default(info: FieldInfo) -> str:
 
 
 def linked(text: str) -> str:
-    """Where a text names a page of the docs, a link to it, as pages have it."""
+    """Turn names of pages of the docs into links."""
     return PAGE.sub(r"[\1](\1)", text)
 
 
 def write_below(path: Path, mark: str, text: str) -> None:
-    """Write the part of a page anew that stands below a mark."""
+    """Replace the part of a page below a mark."""
     prose = path.read_text(encoding="utf-8").partition(mark)[0]
     path.write_text(f"{prose}{mark}\n{text}", encoding="utf-8")
 
 
 def main(path: Path) -> None:
-    """Write the reference anew below the mark of a Markdown page."""
+    """Update the reference on a Markdown page."""
     write_below(path, MARK, every_key())
 
 

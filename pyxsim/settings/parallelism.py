@@ -1,4 +1,4 @@
-"""[workload] of a model: how it is trained, and [workload.parallelism]: how the NPUs divide it among themselves."""
+"""[workload] of a model: training settings, and [workload.parallelism]: how the NPUs divide the model."""
 
 from __future__ import annotations
 
@@ -16,39 +16,37 @@ _Count = Annotated[int, *whole(1, 2**20)]
 
 
 class Parallelism(Table):
-    """How the NPUs divide a model: tensor x data x pipeline of them, all NPUs of the network."""
+    """How the NPUs divide a model: tensor x data x pipeline is the number of NPUs."""
 
     tensor: _Count = Field(
-        default=1, description="NPUs that divide each layer: its matrices by columns and rows, as in Megatron-LM."
+        default=1, description="NPUs that divide the matrices of each layer by columns and rows, as in Megatron-LM."
     )
-    pipeline: _Count = Field(default=1, description="Stages of consecutive layers, with about the same work each.")
+    pipeline: _Count = Field(default=1, description="Stages of consecutive layers, with about equal work.")
     data: _Count | None = Field(
         default=None,
-        description="Replicas, each with a part of the batch. Left out: what tensor and pipeline leave of the NPUs.",
+        description="Replicas, each with a part of the batch. Default: the number of NPUs over tensor x pipeline.",
     )
-    expert: _Count = Field(
-        default=1, description="Of the replicas, so many divide the experts of a layer among themselves."
-    )
+    expert: _Count = Field(default=1, description="Replicas that divide the experts of a layer.")
     zero: Annotated[int, *whole(0, 3)] = Field(
         default=0,
-        description="ZeRO: what the replicas divide among themselves: nothing, the state of the optimizer (1), "
-        "gradients, too (2), parameters, too (3).",
+        description="ZeRO stage: replicas divide nothing (0), the optimizer state (1), also gradients (2), also "
+        "parameters (3).",
     )
     sequence: Flag = Field(
         default=False,
-        description="Megatron's sequence parallelism: what tensor parallelism leaves whole is divided by tokens; "
-        "reduce-scatter and all-gather in the place of all-reduce.",
+        description="Megatron-LM's sequence parallelism: what tensor parallelism does not divide is divided by tokens; "
+        "reduce-scatter and all-gather replace all-reduce.",
     )
     schedule: Literal["1f1b", "gpipe", "interleaved"] = Field(
         default="1f1b",
-        description="The order of micro-batches in a pipeline: one forward, one backward; all forward first; or 1f1b "
-        "with several stages on each NPU.",
+        description="Pipeline schedule: one forward, one backward; all forward first; or 1f1b with several stages per "
+        "NPU.",
     )
     chunks: Annotated[int, *whole(2, 2**10)] | None = Field(
-        default=None, description="Stages on each NPU of an interleaved pipeline. Left out: 2."
+        default=None, description="Stages per NPU of an interleaved pipeline. Default: 2."
     )
     order: tuple[Axis, ...] = Field(
-        default=AXES, description="Whose NPUs are the nearest: those of the first have consecutive numbers."
+        default=AXES, description="Order of the axes in NPU numbers: NPUs of the first axis have consecutive numbers."
     )
 
     @model_validator(mode="after")
@@ -59,65 +57,65 @@ class Parallelism(Table):
     def _faults(self) -> Iterator[InputError]:
         if sorted(self.order) != sorted(AXES):
             allowed = f"each of {', '.join(AXES)} once"
-            yield InputError(f"{', '.join(self.order)} is no order", key="order", allowed=allowed)
+            yield InputError(f"invalid order {', '.join(self.order)}", key="order", allowed=allowed)
         if self.data is not None and self.data % self.expert:
             problem = f"{self.expert} does not divide the {self.data} replicas"
             yield InputError(problem, key="expert", allowed="a divisor of data")
         if self.data == 1 and self.zero:
-            yield InputError("with one replica nothing is divided", key="zero", allowed="0, or more replicas")
+            yield InputError("has no effect with a single replica", key="zero", allowed="0, or more replicas")
         if self.sequence and self.tensor == 1:
-            problem = "it divides what tensor parallelism leaves whole, and there is none"
+            problem = "has no effect without tensor parallelism"
             yield InputError(problem, key="sequence", allowed="false, or tensor above 1")
         if self.schedule == "interleaved" and self.pipeline == 1:
-            yield InputError("there is no pipeline", key="schedule", allowed="pipeline above 1")
+            yield InputError("requires a pipeline", key="schedule", allowed="pipeline above 1")
         if self.chunks is not None and self.schedule != "interleaved":
-            problem = f"{self.schedule} has one stage on each NPU"
+            problem = f"{self.schedule} has one stage per NPU"
             yield InputError(problem, key="chunks", allowed='with schedule = "interleaved"')
 
     @property
     def virtual(self) -> int:
-        """Stages on each NPU."""
+        """Stages per NPU."""
         return (self.chunks or 2) if self.schedule == "interleaved" else 1
 
 
 class Training(Table):
-    """What is trained of a model. Everything here is for a `model`, and refused beside a `file`."""
+    """Training settings; they require a `model` and are rejected with a `file`."""
 
     batch: _Count | None = Field(
         default=None,
-        description="Samples of a step, over all replicas. Left out: for each what the table of the model says.",
+        description="Samples per step, over all replicas. Default: per replica, that of the model's table.",
     )
     micro_batch: _Count | None = Field(
         default=None,
-        description="Samples that a replica takes at a time; gradients are added up over them. Left out: 1 in a "
-        "pipeline, else its whole part of the batch.",
+        description="Samples per micro-batch; gradients accumulate over micro-batches. Default: 1 in a pipeline, else "
+        "the replica's whole part of the batch.",
     )
     sequence: _Count | None = Field(
-        default=None, description="Tokens of a sample. Left out: what the model was trained with."
+        default=None, description="Tokens per sample. Default: those that the model was trained with."
     )
     element: PositiveBytes | None = Field(
-        default=None, description="Of activations, parameters and gradients that are communicated. Left out: 2 B."
+        default=None,
+        description="Size of an element of communicated activations, parameters and gradients. Default: 2 B.",
     )
     gradient: PositiveBytes | None = Field(
-        default=None, description="Of the gradients of parameters, if these differ (4 B: they are added up in FP32)."
+        default=None, description="Size of a gradient of a parameter, if different (4 B: accumulation in FP32)."
     )
     recompute: Literal["none", "full"] | None = Field(
         default=None,
-        description="What the backward pass computes forward once more, as its activations are not kept: nothing (if "
-        "left out), or each block.",
+        description="Activation recomputation: the backward pass computes nothing (default) or each block forward "
+        "again.",
     )
     offload: Literal["none", "optimizer", "parameters"] | None = Field(
         default=None,
-        description="What is kept in [system.remote_memory] (ZeRO-Offload, ZeRO-Infinity): nothing (if left out), "
-        "gradients and the state of the optimizer, or parameters, too. What is loaded and stored when: "
-        "[memory.md](memory.md).",
+        description="What is kept in [system.remote_memory] (ZeRO-Offload, ZeRO-Infinity): nothing (default), "
+        "gradients and optimizer state, or also parameters. Order of loads and stores: [memory.md](memory.md).",
     )
     parallelism: Parallelism | None = Field(
-        default=None, description="How the NPUs divide the model. Left out: each has a replica."
+        default=None, description="How the NPUs divide the model. Default: one replica per NPU."
     )
 
     def given(self) -> list[str]:
-        """The keys that are given."""
+        """Return the keys that are set."""
         return [key for key in Training.model_fields if getattr(self, key) is not None]
 
     @property
@@ -127,10 +125,10 @@ class Training(Table):
 
     @property
     def element_bytes(self) -> int:
-        """Of an activation or a parameter."""
+        """Bytes of an activation or a parameter."""
         return self.element or 2
 
     @property
     def gradient_bytes(self) -> int:
-        """Of a gradient of a parameter."""
+        """Bytes of a gradient of a parameter."""
         return self.gradient or self.element_bytes

@@ -1,4 +1,4 @@
-"""A file that holds several experiments: its tables [sweep] and [[variant]], and the experiment of each point.
+"""Files with several experiments: the tables [sweep] and [[variant]], and the experiment of each point.
 
     [sweep]
     "collective.size" = ["1 MiB", "16 MiB"]
@@ -7,9 +7,9 @@
     name = "ring"
     set = { "network.topology" = "ring", "network.shape" = [16] }
 
-Each variant with each combination of the swept values is a point; values that go in step ([sweep.zip]) and a list of
-points ([[sweep.points]]) count as one value each. A value takes the place of what the file has at its key path, be it a
-number or a table. `--set` comes last: a key that it sets is no longer swept.
+Each variant with each combination of the swept values is a point; zipped values ([sweep.zip]) and listed points
+([[sweep.points]]) form one axis each. A value replaces the value or table at its key path in the file. `--set` is
+applied last; a key that it sets is not swept.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from pyxsim.settings.override import read_path
 from pyxsim.settings.sweep import MOST, Goal, Swept
 from pyxsim.settings.types import Line, Options, Table, fresh, shown
 
-VARIANT = "variant"  # what the names of variants are called, beside key paths
+VARIANT = "variant"  # axis of the variants, among key paths
 
 
 class Variant(Table):
-    """One of several experiments in a file: what is different in it."""
+    """One of several experiments in a file, as differences to the rest of the file."""
 
-    name: Line = Field(description="What the point is called.")
+    name: Line = Field(description="Name of the point.")
     set: Options = Field(
         description='Key paths in quotes with their values, such as `{ "network.topology" = "ring" }`; '
         "a value may be a whole table."
@@ -57,22 +57,32 @@ class Variant(Table):
 
 
 class Study(Table):
-    """With these tables a file holds several experiments: `pyxsim sweep` and `pyxsim compare` run each; `run` takes
-    single ones."""
+    """Tables of files with several experiments, for `pyxsim sweep` and `pyxsim compare`; `run` takes single ones."""
 
     sweep: Swept = Field(
-        default_factory=lambda: Swept.model_validate({}), description="Values of which every combination is a point."
+        default_factory=lambda: Swept.model_validate({}), description="Swept values; every combination is a point."
     )
     variant: tuple[Variant, ...] = Field(
-        default=(), description="Experiments that differ in more than a value; each with every combination of a sweep."
+        default=(), description="Experiments with several differences; each is combined with every point of the sweep."
     )
 
 
 @dataclass(frozen=True)
 class Point:
-    """One experiment of a file. `values`: what is different in it, key path to value. `label`: that in short, unique.
+    """One experiment of a file.
 
-    `variant`: its name, where there are variants. `swept`: of the values those of [sweep], and the name of the variant.
+    Attributes
+    ----------
+    label
+        Short unique name.
+    experiment
+        The complete experiment.
+    values
+        Key paths and values that differ from the file.
+    variant
+        Name of the variant, if any.
+    swept
+        The values of [sweep], and the name of the variant.
     """
 
     label: str
@@ -84,7 +94,7 @@ class Point:
     _settings: tuple[Setting, ...] = ()
 
     def placed(self, error: InputError) -> InputError:
-        """A fault that turned up later, with its file and the key as the user wrote it there."""
+        """Return an error of a later stage with the file and the key as the user wrote it."""
         each = error.faults if isinstance(error, InputErrors) else [error]
         return bundle([one if one.file or _is_option(one) else self._placed(one) for one in each])
 
@@ -98,8 +108,7 @@ def _is_option(fault: InputError) -> bool:
 
 @dataclass(frozen=True)
 class Plan:
-    """The experiments of a file. `axes`: the swept keys with their values, in order; the last one is that of the goal,
-    where there is one."""
+    """The experiments of a file; `axes` are the swept keys with their values, that of the goal last."""
 
     points: list[Point]
     axes: dict[str, list[Any]]
@@ -107,21 +116,20 @@ class Plan:
 
 
 def points(source: Source, overrides: Iterable[str] = (), libraries: Iterable[str | PathLike[str]] = ()) -> list[Point]:
-    """The experiments of a TOML file (its path) or of a dict, after overrides such as "network.router.vcs=8".
+    """Return the experiments of a file; a single one without [sweep] and [[variant]].
 
-    One where there is neither [sweep] nor [[variant]]. `libraries`: folders whose systems they may name. Raises
-    InputError, or InputErrors with the faults of all points, each with its file and key path.
+    Parameters and errors are those of `load_experiment`.
     """
     plan = plan_of(source, overrides, libraries)
     if plan.goal is not None:
         file = None if isinstance(source, Mapping | Experiment) else str(source)
         allowed = "with `pyxsim sweep`, which searches"
-        raise InputError("tells what is searched", file=file, key="sweep.goal", allowed=allowed)
+        raise InputError("searches are not supported here", file=file, key="sweep.goal", allowed=allowed)
     return plan.points
 
 
 def plan_of(source: Source, overrides: Iterable[str] = (), libraries: Iterable[str | PathLike[str]] = ()) -> Plan:
-    """The same with the axes of the sweep, and with its goal: then the points are those that it may try."""
+    """Return the experiments of a file with axes and goal; with a goal, the points are its candidates."""
     file, data = read_source(source)
     study = _study({table: data.pop(table) for table in STUDY if table in data}, file)
     by_hand = read_overrides(overrides)
@@ -130,7 +138,7 @@ def plan_of(source: Source, overrides: Iterable[str] = (), libraries: Iterable[s
     if count > MOST:
         raise InputError(f"{count} points are too many", file=file, key=STUDY[0], allowed=f"at most {MOST}")
     alone = Path(file).stem if file else "experiment"
-    found: list[Point] = []
+    made: list[Point] = []
     faults, systems = _Faults(), Systems(libraries)
     for choices in itertools.product(*axes):
         label = ", ".join(choice.label for choice in choices) or alone
@@ -149,24 +157,24 @@ def plan_of(source: Source, overrides: Iterable[str] = (), libraries: Iterable[s
             experiment.run.without_checkpoints()
         except InputError as error:
             faults.add(label, point.placed(error))
-        found.append(point)
-    faults.tell(count)
-    return Plan(found, _swept_values(axes), study.sweep.goal)
+        made.append(point)
+    faults.raise_all(count)
+    return Plan(made, _swept_values(axes), study.sweep.goal)
 
 
 def _swept_values(axes: list[list[_Choice]]) -> dict[str, list[Any]]:
-    """Each swept key with its values, each once."""
-    found: dict[str, list[Any]] = {}
+    """Each swept key with its distinct values."""
+    swept: dict[str, list[Any]] = {}
     for name, value in (item for axis in axes for choice in axis for item in choice.swept.items()):
-        values = found.setdefault(name, [])
+        values = swept.setdefault(name, [])
         if value not in values:
             values.append(value)
-    return found
+    return swept
 
 
 @dataclass(frozen=True)
 class _Choice:
-    """A value of an axis: what it is called, and what it sets."""
+    """A value of an axis: its label and its settings."""
 
     label: str
     settings: tuple[Setting, ...]
@@ -174,7 +182,7 @@ class _Choice:
 
     @property
     def swept(self) -> dict[str, Any]:
-        """What tells it from the others: the name of a variant, or the values themselves."""
+        """The name of the variant, or the values."""
         if self.variant is not None:
             return {VARIANT: self.variant}
         return {key_path(setting.steps): setting.value for setting in self.settings}
@@ -185,9 +193,9 @@ def _study(tables: dict[str, Any], file: str | None) -> Study:
     if isinstance(sweep, Mapping):
         keys = [key for key in sweep if key not in Swept.model_fields and _is_unquoted(key, sweep[key])]
         raise_all([_unquoted((key,), sweep[key], file) for key in keys])
-    elif sweep is not None:  # keys are free: pydantic's list of them would tell less
+    elif sweep is not None:  # keys are free: pydantic's message would be less clear
         allowed = "a table such as { key = value }"
-        raise InputError(f"{shown(sweep)} is no table", file=file, key="sweep", allowed=allowed)
+        raise InputError(f"{shown(sweep)} is not a table", file=file, key="sweep", allowed=allowed)
     try:
         return Study.model_validate(tables)
     except ValidationError as error:
@@ -195,25 +203,25 @@ def _study(tables: dict[str, Any], file: str | None) -> Study:
 
 
 def _is_unquoted(key: str, value: Any) -> bool:
-    """Whether a table is no range: its keys are settings."""
+    """Whether a table is not a range, so that its keys are settings."""
     return isinstance(value, Mapping) and "." not in key and not {"from", "to"} & set(value)
 
 
 def _unquoted(steps: tuple[str, ...], value: Any, file: str | None) -> InputError:
-    """TOML takes `collective.size = [..]` for a table `collective`, in which there is a `size`."""
+    """The error for an unquoted key path: TOML reads `collective.size = [..]` as a table `collective`."""
     while isinstance(value, Mapping) and value:
         key, value = next(iter(value.items()))
         steps = (*steps, str(key))
     path = ".".join(steps)
     allowed = f'the key path in quotes: "{path}" = [..]'
-    return InputError("is a table, not a list of values", file=file, key=f"sweep.{path}", allowed=allowed)
+    return InputError("a table, not a list of values", file=file, key=f"sweep.{path}", allowed=allowed)
 
 
 Row = tuple[Setting, ...]
 
 
 def _axes(study: Study, by_hand: list[Setting], file: str | None) -> list[list[_Choice]]:
-    """The variants, and the values of each swept key. Raises all faults of key paths together."""
+    """The axes: variants, and the values of each swept key. Raises all errors of key paths together."""
     faults: list[InputError] = []
     variants = [
         _Choice(
@@ -226,8 +234,8 @@ def _axes(study: Study, by_hand: list[Setting], file: str | None) -> list[list[_
     seen: dict[str, int] = {}
     for number, each in enumerate(study.variant):
         if each.name in seen:
-            problem, key = f"variant[{seen[each.name]}] is called '{each.name}', too", f"variant[{number}].name"
-            faults.append(InputError(problem, file=file, key=key, allowed="a name of its own"))
+            problem, key = f"same name as variant[{seen[each.name]}]", f"variant[{number}].name"
+            faults.append(InputError(problem, file=file, key=key, allowed="unique names"))
         seen.setdefault(each.name, number)
     rows = [_left(axis, by_hand) for axis in _rows(study.sweep, file, faults)]
     rows = [axis for axis in rows if any(axis)]
@@ -235,7 +243,7 @@ def _axes(study: Study, by_hand: list[Setting], file: str | None) -> list[list[_
     if (goal := study.sweep.goal) is not None and not faults:
         searched = list(_goal(goal, file, faults))
         if searched and len(_left(searched, by_hand)) < len(searched):
-            faults.append(InputError("is what is searched", file="--set", key=_path(searched[0][0])))
+            faults.append(InputError("cannot be set: the sweep searches it", file="--set", key=_path(searched[0][0])))
         faults += _twice([setting for variant in variants for setting in variant.settings], [*rows, searched])
         rows.append(searched)
     raise_all(faults)
@@ -243,18 +251,18 @@ def _axes(study: Study, by_hand: list[Setting], file: str | None) -> list[list[_
 
 
 def _rows(sweep: Swept, file: str | None, faults: list[InputError]) -> Iterator[list[Row]]:
-    """The axes of a sweep: of each value what it sets."""
+    """The axes of a sweep, with the settings of each value."""
     if sweep.points:
         yield [tuple(_set(each, f"sweep.points[{n}]", file, faults)) for n, each in enumerate(sweep.points)]
     if sweep.zip:
         columns = [list(_swept(path, values, "sweep.zip", file, faults)) for path, values in sweep.zip.items()]
-        yield list(zip(*columns, strict=False))  # a column with a fault is empty, and all of it is refused
+        yield list(zip(*columns, strict=False))  # a column with an error is empty; the error is raised later
     for path, values in sweep.product.items():
         yield [(setting,) for setting in _swept(path, values, "sweep", file, faults)]
 
 
 def _goal(goal: Goal, file: str | None, faults: list[InputError]) -> Iterator[Row]:
-    """The values that a search may try."""
+    """The candidates of a search."""
     written = "sweep.goal.values" if goal.values is not None else "sweep.goal"
     try:
         steps, read = read_path(goal.path)
@@ -266,26 +274,26 @@ def _goal(goal: Goal, file: str | None, faults: list[InputError]) -> Iterator[Ro
 
 
 def _left(axis: list[Row], by_hand: list[Setting]) -> list[Row]:
-    """What an axis still sets where some is set by hand, each once."""
+    """The distinct rows of an axis without the keys that --set sets."""
     left = [
         tuple(each for each in row if not any(hand.written(_path(each)) is not None for hand in by_hand))
         for row in axis
     ]
     if left == axis:
         return axis
-    told = [[(_path(each), each.value) for each in row] for row in left]
-    return [row for number, row in enumerate(left) if told[number] not in told[:number]]
+    keys = [[(_path(each), each.value) for each in row] for row in left]
+    return [row for number, row in enumerate(left) if keys[number] not in keys[:number]]
 
 
 def _named(axes: list[list[Row]]) -> Iterator[list[_Choice]]:
-    """The axes with a short name for each value, no two alike."""
+    """The axes with a short unique label for each value."""
     paths = dict.fromkeys(_path(setting) for axis in axes for row in axis for setting in row)
     last = {path: path.rpartition(".")[2] for path in paths}
     ends = list(last.values())
     names = {path: path if ends.count(end) > 1 else end for path, end in last.items()}
     for axis in axes:
         labels = [", ".join(f"{names[_path(each)]}={_short(each.value)}" for each in row) or "as it is" for row in axis]
-        alike = len(set(labels)) < len(labels)  # long values, cut off
+        alike = len(set(labels)) < len(labels)  # long values are cut off
         yield [
             _Choice(f"{label} ({number})" if alike else label, row)
             for number, (label, row) in enumerate(zip(labels, axis, strict=True))
@@ -305,7 +313,7 @@ def _swept(
 
 
 def _set(values: Mapping[str, Any], table: str, file: str | None, faults: list[InputError]) -> Iterator[Setting]:
-    """What a table of key paths sets; `table`: where it is in the file."""
+    """The settings of a table of key paths; `table` is its place in the file."""
     for path, value in values.items():
         key = f"{table}.{key_path((path,))}"
         try:
@@ -321,12 +329,12 @@ def _path(setting: Setting) -> str:
 
 
 def _place(setting: Setting) -> str:
-    """The key in the file where a path stands, without the number of the value."""
+    """The key of a setting in the file, without the index of the value."""
     return re.sub(r"\[\d+\]$", "", setting.key)
 
 
 def _columns(axis: list[Row]) -> dict[str, Setting]:
-    """The paths that an axis sets, each with one of those who do."""
+    """The paths that an axis sets, each with one of its settings."""
     found: dict[str, Setting] = {}
     for setting in (each for row in axis for each in row):
         found.setdefault(_path(setting), setting)
@@ -334,20 +342,20 @@ def _columns(axis: list[Row]) -> dict[str, Setting]:
 
 
 def _twice(of_variants: list[Setting], axes: list[list[Row]]) -> Iterator[InputError]:
-    """Keys that two axes set, or a variant and a sweep, too: one of them would have no effect."""
+    """Errors for keys that two axes, or a variant and the sweep, set: one would have no effect."""
     every = [(number, setting) for number, axis in enumerate(axes) for setting in _columns(axis).values()]
     for (number, one), (other_number, other) in itertools.combinations(every, 2):
-        listed = one.key.startswith("sweep.points")  # a point may set a part of what it set before
+        listed = one.key.startswith("sweep.points")  # a point may set a part of a table that it set before
         if number == other_number and listed:
             continue
         if one.written(_path(other)) is not None or other.written(_path(one)) is not None:
-            part = ", and one is part of the other" if _path(one) != _path(other) else ""
-            problem = f"sweep sets {_path(one)}, too{part}"
+            part = ", which overlaps" if _path(one) != _path(other) else ""
+            problem = f"sweep also sets {_path(one)}{part}"
             yield InputError(problem, file=other.file, key=_place(other), allowed="one of them")
     for _, swept in every:
         for setting in of_variants:
             if swept.written(_path(setting)) is not None:
-                problem = f"[sweep] sets {_path(swept)}, too"
+                problem = f"[sweep] also sets {_path(swept)}"
                 yield InputError(problem, file=setting.file, key=setting.key, allowed="one of them")
 
 
@@ -361,7 +369,7 @@ def _short(value: Any) -> str:
 
 
 class _Faults:
-    """The faults of the points: each once, with the points that have it where these are not all."""
+    """The distinct errors of the points, with the points that have them unless all do."""
 
     def __init__(self) -> None:
         self._points: dict[tuple[Any, ...], list[str]] = {}
@@ -373,11 +381,11 @@ class _Faults:
             self._faults.setdefault(key, fault)
             self._points.setdefault(key, []).append(label)
 
-    def tell(self, count: int) -> None:
-        """Raise them. `count`: of all points."""
-        raise_all([self._told(fault, self._points[key], count) for key, fault in self._faults.items()])
+    def raise_all(self, count: int) -> None:
+        """Raise the errors; `count` is the number of points."""
+        raise_all([self._located(fault, self._points[key], count) for key, fault in self._faults.items()])
 
-    def _told(self, fault: InputError, labels: list[str], count: int) -> InputError:
+    def _located(self, fault: InputError, labels: list[str], count: int) -> InputError:
         own = (fault.key or "").startswith(tuple(f"{table}{mark}" for table in STUDY for mark in ".["))
         if own or len(labels) == count:
             return fault

@@ -1,4 +1,4 @@
-"""[network.router]: the routers. docs/router.md tells what each setting does."""
+"""[network.router]: the routers. docs/router.md describes the effect of each setting."""
 
 from __future__ import annotations
 
@@ -31,23 +31,22 @@ class Stages(NamedTuple):
 
 
 class PipelineTable(Table):
-    """A pipeline told stage by stage; a stage that is left out is as in `booksim`."""
+    """A pipeline, stage by stage; the default of each stage is that of `booksim`."""
 
-    bw: _Delay = Field(default=0, description="Buffer write: cycles before an arrived flit can be seen.")
-    rc: _Delay = Field(default=1, description="Route computation, heads only.")
+    bw: _Delay = Field(default=0, description="Buffer write: cycles until an arrived flit is visible.")
+    rc: _Delay = Field(default=1, description="Route computation, head flits only.")
     va: _Delay = Field(
-        default=1, description="VC allocation, heads only; 0: no stage, a head takes its VC when it wins the switch."
+        default=1, description="VC allocation, head flits only; 0: a head gets its VC when it wins the switch."
     )
-    sa: _AtLeastOne = Field(
-        default=1, description="Switch allocation; what is above 1 delays every flit at its arrival."
-    )
+    sa: _AtLeastOne = Field(default=1, description="Switch allocation; cycles above 1 delay every flit at its arrival.")
     st: _Delay = Field(default=1, description="Switch traversal.")
 
     def stages(self) -> Stages:
+        """Return the stage delays."""
         return Stages(self.bw, self.rc, self.va, self.sa, self.st)
 
 
-# Each preset takes the router latency r. Garnet does RC, VA and SA in the last of its r cycles.
+# Functions of the router latency r. Garnet does RC, VA and SA in the last of its r cycles.
 PIPELINES: dict[str, Callable[[int], Stages]] = {
     "booksim": lambda r: Stages(bw=0, rc=1, va=1, sa=1, st=1),
     "garnet": lambda r: Stages(bw=r - 1, rc=0, va=0, sa=1, st=0),
@@ -57,7 +56,7 @@ MATRIX_ALLOCATORS = ("separable-input-first", "separable-output-first", "islip",
 
 
 def _allocator(*more: str) -> tuple[PlainValidator, WithJsonSchema]:
-    """The name of an allocator: one of `more`, or of those that match a request matrix."""
+    """The type of an allocator's name: one of `more`, or of the matrix allocators."""
     words = (*more, *MATRIX_ALLOCATORS)
 
     def read(value: object) -> str:
@@ -66,97 +65,95 @@ def _allocator(*more: str) -> tuple[PlainValidator, WithJsonSchema]:
             return value
         allowed = [*words, f"islip:1 to islip:{MAX_ITERATIONS}"]
         given = value if isinstance(value, str) else None
-        raise InputError(f"{shown(value)} is none of what is allowed", allowed=allowed, given=given)
+        raise InputError(f"unknown value {shown(value)}", allowed=allowed, given=given)
 
     return PlainValidator(read), WithJsonSchema({"enum": [*words, "islip:N"]})
 
 
 class RouterSettings(Table):
-    """Input-queued virtual-channel router with credits; docs/router.md is its contract."""
+    """The input-queued virtual-channel routers with credit-based flow control; docs/router.md specifies them."""
 
     pipeline: WordOrTable[Literal["booksim", "garnet"], PipelineTable] = Field(
         default="booksim", description="Stage delays: a preset, or a table of cycles `{ bw, rc, va, sa, st }`."
     )
-    latency: _AtLeastOne = Field(default=1, description='Router latency in cycles, for `pipeline = "garnet"` only.')
+    latency: _AtLeastOne = Field(default=1, description='Router latency in cycles; only with `pipeline = "garnet"`.')
     lookahead: Flag = Field(
-        default=False, description="Routes are computed one router ahead: the stage RC costs no cycle."
+        default=False, description="Lookahead routing: routes are computed one router ahead, so that RC takes no cycle."
     )
     speculation: Flag = Field(
         default=False,
-        description="A head bids for the switch in the same cycle as for a VC; wasted where it gets none.",
+        description="Speculative switch allocation: a head requests the switch in the same cycle as a VC; the grant is "
+        "wasted if it gets none.",
     )
     vcs: Annotated[int, *whole(1, MAX_VCS)] = Field(default=4, description="Virtual channels per link.")
     virtual_networks: Annotated[tuple[Annotated[int, *whole(1, MAX_VCS)], ...], Field(min_length=1)] | None = Field(
         default=None,
-        description="VCs of each virtual network, such as `[2, 2]`: messages of different networks share no VC. "
-        "Left out: one network that has them all.",
+        description="VCs of each virtual network, such as `[2, 2]`; messages of different virtual networks share no "
+        "VC. Default: one virtual network with all VCs.",
     )
     buffer: Annotated[int | Literal["auto"], *whole(1, MAX_FLITS, "auto")] = Field(
         default="auto",
-        description='Flits that the buffer of one VC holds; "auto": as many as cover the credit loop (in cut-through '
-        "and store-and-forward, with room for whole packets besides).",
+        description='Flits per VC buffer; "auto": enough to cover the credit loop (plus whole packets for cut-through '
+        "and store-and-forward).",
     )
     shared_buffer: Annotated[int, *whole(0, MAX_FLITS)] = Field(
-        default=0, description="Flits that the VCs of a link hold together, in a pool besides the buffer of each."
+        default=0, description="Flits in a buffer pool that the VCs of a link share, in addition to their own buffers."
     )
     flow_control: Literal["wormhole", "virtual-cut-through", "store-and-forward"] = Field(
         default="wormhole",
-        description="A flit goes with room for itself; or a head with room for its whole packet; or that, and once the "
-        "whole packet is there.",
+        description="When a flit may advance: with space for the flit; a head only with space for its whole packet; or "
+        "also only once the whole packet has arrived.",
     )
     vc_reuse: Literal["tail", "drained"] = Field(
         default="tail",
-        description="An output VC is free again once the tail has left, or once all its credits are back.",
+        description="When an output VC is released: after the tail has left, or after all its credits have returned.",
     )
-    credit_delay: _Delay = Field(
-        default=0, description="Cycles that a router takes more to count a credit that has come back."
-    )
+    credit_delay: _Delay = Field(default=0, description="Additional cycles until a router uses a returned credit.")
     va_allocator: Annotated[str, *_allocator("rotating")] = Field(
         default="rotating",
-        description="Who is granted which output VC; `islip:N` makes N iterations. "
-        "Other allocators than the first may hand out the VC that has just been freed, behind the packet before.",
+        description="VC allocator; `islip:N` makes N iterations. "
+        "All except `rotating` may assign a VC that was released in the same cycle.",
     )
     sa_allocator: Annotated[str, *_allocator()] = Field(
-        default="separable-input-first", description="Who may cross the switch; `islip:N` makes N iterations."
+        default="separable-input-first", description="Switch allocator; `islip:N` makes N iterations."
     )
     input_speedup: Annotated[int, *whole(1, MAX_VCS)] = Field(
-        default=1, description="Connections of an input port to the switch; the VCs share them by number."
+        default=1, description="Switch connections per input port; VCs share them by number."
     )
     internal_speedup: Annotated[int, *whole(1, 16)] = Field(
         default=1,
-        description="How often the router works in every cycle of the network. RC, VA and ST count such steps then, "
-        "and links have an output queue.",
+        description="Router steps per network cycle. With more than one, RC, VA and ST count steps, and links have an "
+        "output queue.",
     )
     arbiter: Literal["round-robin", "step"] = Field(
-        default="round-robin", description="How arbiters move on: after the winner, or (Garnet) one further per grant."
+        default="round-robin", description="Pointer update of arbiters: past the winner, or by one per grant (Garnet)."
     )
     injection: Literal["packet", "interleaved"] = Field(
-        default="packet", description="A lane has one open packet, or (Garnet) one for each VC."
+        default="packet", description="Whether a lane injects one packet at a time, or one per VC (Garnet)."
     )
     ordered: Flag = Field(
         default=False,
-        description="Packets do not overtake each other between a port and an output, as in Garnet's ordered networks.",
+        description="Whether packets between an input port and an output stay in order, as in Garnet's ordered "
+        "networks.",
     )
     output_queue: Flag = Field(
-        default=False, description="An unbounded queue in front of each link, as in Garnet's serialiser."
+        default=False, description="Whether each link has an unbounded output queue, as Garnet's serialiser."
     )
-    serdes: _Delay = Field(
-        default=0, description="Cycles that a hop costs more where a flit takes longer than one cycle."
-    )
+    serdes: _Delay = Field(default=0, description="Additional cycles per hop where a flit takes more than one cycle.")
     serdes_credit: PerDimension[Annotated[int, *whole(0, MAX_CYCLES)]] | None = Field(
         default=None,
-        description="The same for the credits of such a hop, a number or a list with one per dimension. Left out: "
-        "serdes, and the flit time that a credit waits.",
+        description="Additional cycles for the credits of such a hop, one value or one per dimension. Default: "
+        "serdes plus the flit time.",
     )
     routing: Word | None = Field(
-        default=None, description='The routing relation by name. Left out: that of the topology ("dimension-order").'
+        default=None, description='Routing algorithm by name. Default: that of the topology ("dimension-order").'
     )
     routing_options: Options = Field(
-        default_factory=dict, description="What else the routing wants to know, by name (docs/routing.md)."
+        default_factory=dict, description="Further parameters of the routing, by name (docs/routing.md)."
     )
     watchdog: Annotated[int, *whole(1, MAX_CYCLES)] = Field(
         default=10_000,
-        description="Cycles between two looks for packets that can never move again while others still do.",
+        description="Cycles between two checks for packets that can never move again while others still move.",
     )
 
     @field_validator("latency")
@@ -172,19 +169,19 @@ class RouterSettings(Table):
         return self
 
     def _misfits(self) -> Iterator[InputError]:
-        """Settings that do not go with others, or would have no effect."""
+        """Settings that conflict with others or have no effect."""
         stages = self._pipeline_stages()
         if self.lookahead and not stages.rc:
             yield InputError("has no effect: RC takes no cycle in this pipeline", key="lookahead", allowed="false")
         if self.speculation and not stages.va:
-            problem = "there is no VC allocation to run ahead of (va = 0)"
+            problem = "requires VC allocation as a stage; the pipeline has va = 0"
             yield InputError(problem, key="speculation", allowed="a pipeline with va of at least 1")
         if self.va_allocator != "rotating" and not stages.va:
             problem = f"'{self.va_allocator}' has no effect: the pipeline has no VC allocation (va = 0)"
             yield InputError(problem, key="va_allocator", allowed=["rotating"])
         networks = self.virtual_networks
         if networks is not None and sum(networks) != self.vcs:
-            problem = f"they have {sum(networks)} VCs together, a link has {self.vcs}"
+            problem = f"the virtual networks have {sum(networks)} VCs in total; a link has {self.vcs}"
             yield InputError(problem, key="virtual_networks", allowed="numbers that add up to vcs")
         if self.input_speedup > self.vcs:
             problem = f"{self.input_speedup} is more than the VCs of a port"
@@ -194,7 +191,7 @@ class RouterSettings(Table):
             yield from self._no_garnet(key, stages)
 
     def _no_garnet(self, key: str, stages: Stages) -> Iterator[InputError]:
-        """What does not go with Garnet's arbiters and its order."""
+        """Settings that Garnet's arbiters and ordering do not support."""
         others = {
             "va_allocator": (self.va_allocator, stages.va and self.va_allocator != "rotating"),
             "sa_allocator": (self.sa_allocator, self.sa_allocator != "separable-input-first"),
@@ -204,7 +201,7 @@ class RouterSettings(Table):
         }
         for other, (value, given) in others.items():
             if given:
-                problem = f"does not go with {other} = {shown(value)}"
+                problem = f"cannot be combined with {other} = {shown(value)}"
                 yield InputError(problem, key=key, allowed=f"{key} with the default of {other} only")
 
     def _pipeline_stages(self) -> Stages:
@@ -213,10 +210,10 @@ class RouterSettings(Table):
         return PIPELINES[self.pipeline](self.latency)
 
     def stages(self) -> Stages:
-        """The stage delays in cycles (ticks, with an internal speed-up), whichever way the pipeline was told."""
+        """Return the stage delays in cycles; in router steps with an internal speedup."""
         stages = self._pipeline_stages()
         return stages._replace(rc=0) if self.lookahead else stages
 
     def networks(self) -> tuple[int, ...]:
-        """The VCs of each virtual network."""
+        """Return the number of VCs of each virtual network."""
         return self.virtual_networks or (self.vcs,)

@@ -1,4 +1,4 @@
-"""What the semantics of other simulators do not know: refused with the reason, as nothing may be read and ignored."""
+"""Settings that the semantics of other simulators (`compat`) do not support: each is an error with the reason."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ if TYPE_CHECKING:
     from pyxsim.settings.collective import Collective
     from pyxsim.settings.system import System
 
-# Settings that a semantics has nothing for: key -> reason. A key counts as given when it differs from its default.
+# Unsupported settings: key -> reason. A key counts as set when it differs from its default.
 _UNKNOWN: dict[str, dict[str, str]] = {
     "astra-sim-1": {
         "start_skew": "all NPUs begin together",
-        "stragglers": "all NPUs are alike",
-        "groups": "collectives concern all NPUs, or dimensions",
-        "rendezvous": "its messages are not asked for; version 2's are",
+        "stragglers": "all NPUs are equal",
+        "groups": "collectives include all NPUs, or dimensions",
+        "rendezvous": "only version 2 has this protocol",
         "endpoint": "its endpoints have delays",
-        "remote_memory": "its workloads only say how long memory takes",
+        "remote_memory": "its workloads contain only memory times",
     },
     "astra-sim-2": {
-        "reduction_delay": "a reduction takes what local_memory_bandwidth says",
-        "boost": "it reads the key and never uses it",
+        "reduction_delay": "the time of a reduction follows from local_memory_bandwidth",
+        "boost": "it reads the key but does not use it",
         "endpoint": "its endpoints have delays",
         "start_skew": "all NPUs begin together",
-        "stragglers": "all NPUs are alike",
+        "stragglers": "all NPUs are equal",
     },
 }
-# Words of a key that a semantics has, that it does not know: (key, words) -> reason.
+# Unsupported values of supported settings: key -> (values, reason).
 _WORDS: dict[str, dict[str, tuple[tuple[str, ...], str]]] = {
-    "astra-sim-1": {"scheduling": (("explicit",), "it knows LIFO and FIFO only")},
+    "astra-sim-1": {"scheduling": (("explicit",), "it supports LIFO and FIFO only")},
     "astra-sim-2": {
         "inter_dimension": (("round-robin", "themis", "themis-flex"), "it always takes the dimensions in order"),
         "intra_dimension": (("RG", "smallest-first", "fewest-phases-first"), "its queues are FIFO"),
     },
 }
-# Kinds that version 1 does not have.
+# Kinds of collectives that version 1 does not have.
 ONLY_OURS = tuple(kind for kind in KINDS if kind not in ASTRA_KINDS)
 
 
 def faults_of(system: System) -> list[InputError]:
-    """What [system] asks for that its `compat` does not know."""
+    """Return an error for each setting in [system] that its `compat` does not support."""
     compat = system.compat
     if compat is None:
         return []
@@ -61,47 +61,47 @@ def faults_of(system: System) -> list[InputError]:
 
 
 def _memory_faults(system: System, compat: str) -> Iterator[InputError]:
-    """Remote memory that only we have."""
+    """Errors for kinds of remote memory that ASTRA-sim does not have."""
     memory = system.remote_memory
     if compat == "astra-sim-2" and memory is not None:
         if memory.kind in ("zero-infinity", "hierarchical"):
-            reason = "its code has per-npu, per-node and pool"
+            reason = "it supports per-npu, per-node and pool"
             yield _fault("remote_memory.kind", compat, reason, f"'{memory.kind}'")
         elif memory.sharing == "fair":
-            yield _fault("remote_memory.sharing", compat, "it serves one access after the other", "'fair'")
+            yield _fault("remote_memory.sharing", compat, "it serves one access at a time", "'fair'")
 
 
 def _default(system: System, key: str) -> Any:
     info = type(system).model_fields[key]
     default = info.get_default(call_default_factory=True)
-    # Quantities have their default as a text.
+    # Defaults of quantities are texts.
     return getattr(type(system)(), key) if isinstance(default, str) else default
 
 
 def _fault(key: str, compat: str, reason: str, what: str = "it") -> InputError:
-    return InputError(f"{compat} does not know {what}: {reason}", key=key, allowed="to leave it out, or no compat")
+    return InputError(f"{compat} does not support {what}: {reason}", key=key, allowed="no value, or no compat")
 
 
 def refuse(collective: Collective, compat: str | None) -> Iterator[InputError]:
-    """What a collective asks for that a semantics does not have; keys within its table."""
+    """Yield an error for each setting of a collective that a semantics does not support; keys within its table."""
     if compat is None:
         return
     if collective.kind in ONLY_OURS and compat == "astra-sim-1":
         yield InputError(f"{compat} has no {collective.kind}", key="kind", allowed="another kind, or no compat")
     for key in ("npus", "group") if compat == "astra-sim-1" else ():
         if getattr(collective, key) is not None:
-            yield _fault(key, compat, "collectives concern all NPUs, or dimensions: `dims`")
+            yield _fault(key, compat, "collectives include all NPUs, or dimensions (`dims`)")
 
 
 def refuse_messages(compat: str | None) -> Iterator[InputError]:
-    """The fault of messages from NPU to NPU beside collectives."""
+    """Yield an error if a semantics does not support messages between NPUs."""
     if compat == "astra-sim-1":
-        yield _fault("", compat, "there are only collectives")
+        yield _fault("", compat, "it has only collectives", "messages")
 
 
 def refuse_files(names: Iterable[tuple[str, object]], compat: str | None) -> Iterator[InputError]:
-    """The faults of algorithms of one's own, which stand in files. `names`: of algorithms, with their keys."""
+    """Yield an error per algorithm from a file that a semantics does not support; `names`: (key, algorithms)."""
     for key, value in names if compat == "astra-sim-1" else ():
         for name in (value,) if isinstance(value, str) else value if isinstance(value, tuple) else ():
             if is_file(name):
-                yield _fault(key, str(compat), "they run without compat only", "algorithms of one's own")
+                yield _fault(key, str(compat), "they require no compat", "algorithms from files")

@@ -1,10 +1,10 @@
-"""ASTRA-sim's spellings of keys of [system], each with the form that its value has in ASTRA-sim's system files.
+"""ASTRA-sim's names of keys in [system], and the conversion of their values from ASTRA-sim's system files.
 
     preferred-dataset-splits = 4        chunks = 4
     endpoint-delay = 10                 endpoint_delay = "10 ns"
     all-reduce-implementation = "ring_direct4"      all_reduce = ["ring", "direct:4"]
 
-Values in our own form are taken as they are.
+Values in pyxsim's form are accepted as they are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from pyxsim.errors import InputError
 from pyxsim.settings.algorithms import KINDS, algorithm_key
 
-# ASTRA-sim's words for the orders of dimensions and within queues; some have two.
+# ASTRA-sim's names for orders of dimensions and of queues; some have two.
 DIMENSION_ORDERS = {
     "ascending": "ascending",
     "baseline": "ascending",
@@ -50,7 +50,7 @@ def _nanoseconds(value: Any) -> Any:
 
 
 def _memory(value: Any) -> Any:
-    """GB/s; there 0 means that memory takes no time."""
+    """GB/s; 0 means no memory time."""
     if value == 0 and _is_number(value):
         return None
     return f"{value} GB/s" if _is_number(value) else value
@@ -61,12 +61,12 @@ def _flag(value: Any) -> Any:
 
 
 def _joined(value: Any) -> Any:
-    """Names of algorithms: a list, or a text in which they are joined by "_"."""
+    """Names of algorithms: a list, or a text joined by "_"."""
     return value.split("_") if isinstance(value, str) and "_" in value else value
 
 
 def _traces(value: Any) -> Any:
-    """The one prefix of Chakra traces, a file per rank."""
+    """The prefix of Chakra traces, one file per rank."""
     if isinstance(value, list | tuple) and len(value) == 1:
         (value,) = value
     return f"{value}.*.et" if isinstance(value, str) else value
@@ -89,9 +89,19 @@ SPELLINGS: dict[str, tuple[str, Reader]] = {
 
 
 def respell(data: dict[str, Any], renamed: dict[str, str]) -> list[InputError]:
-    """Give the keys of [system] our spelling, in place; what was renamed goes into `renamed`, key path to key path.
+    """Rename the keys of [system] to pyxsim's names, in place.
 
-    Returns the faults: keys that are given in two spellings.
+    Parameters
+    ----------
+    data
+        Tables of an experiment.
+    renamed
+        Gets the new key path of each renamed key, with the original one.
+
+    Returns
+    -------
+    list of InputError
+        One for each key that is given under two names.
     """
     table = data.get(TABLE)
     if not isinstance(table, dict):
@@ -102,7 +112,9 @@ def respell(data: dict[str, Any], renamed: dict[str, str]) -> list[InputError]:
         value = read(table.pop(spelled))
         if key in table:
             faults.append(
-                InputError(f"`{_written(key, renamed)}` is given, too", key=f"{TABLE}.{spelled}", allowed="one of them")
+                InputError(
+                    f"same setting as `{_written(key, renamed)}`", key=f"{TABLE}.{spelled}", allowed="one of them"
+                )
             )
             continue
         table[key] = value
@@ -111,7 +123,7 @@ def respell(data: dict[str, Any], renamed: dict[str, str]) -> list[InputError]:
 
 
 def of_system_file(path: str) -> str:
-    """The key of a system file for the path of one of [system]: all_reduce[1] -> all-reduce-implementation[1]."""
+    """Convert a key path of [system] to the key of a system file: all_reduce[1] -> all-reduce-implementation[1]."""
     match = re.fullmatch(rf"{TABLE}\.(\w+)(.*)", path)
     if match is None:
         return path
@@ -124,7 +136,7 @@ def _written(key: str, renamed: dict[str, str]) -> str:
 
 
 def as_written(path: str, renamed: Mapping[str, str]) -> str:
-    """A key path as the user wrote it."""
+    """Return a key path as the user wrote it."""
     for own, spelled in renamed.items():
         if path == own or path.startswith((f"{own}.", f"{own}[")):
             return spelled + path.removeprefix(own)

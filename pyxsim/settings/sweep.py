@@ -1,4 +1,4 @@
-"""[sweep]: which values the points of a file have, as lists or ranges; what is searched among them."""
+"""[sweep]: the values of the points, as lists or ranges, and the goal of a search."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from pyxsim.settings.faults import key_path, translate
 from pyxsim.settings.types import Options, Table, Word, exact, plain_list, shown, whole, written
 from pyxsim.units import in_one_unit, quantity
 
-MOST = 10_000  # points: what a study can hold, and somebody may want to see
+MOST = 10_000  # points of a sweep
 _RANGE = "{ from = 0.1, to = 0.9, step = 0.1 }"
-_DIGITS = 6  # of a value that was multiplied: people read it, and it becomes part of the settings
+_DIGITS = 6  # significant digits of geometric values, which become part of the settings
 
 
 def _number(value: object) -> Any:
-    """A number, or a quantity with its unit; what it may be exactly is known to the setting."""
+    """A number, or a quantity with its unit; the swept setting validates it."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise InputError(f"{shown(value)} is no number", allowed="a number, or a quantity such as '4 KiB'")
+        raise InputError(f"{shown(value)} is not a number", allowed="a number, or a quantity such as '4 KiB'")
     return value
 
 
 def _share(value: object) -> Fraction:
-    """A share as it is written: "1 %" or 0.01."""
+    """A share: "1 %" or 0.01."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", value, re.ASCII) if isinstance(value, str) else None
     share = Fraction(match[1]) / 100 if match else None if isinstance(value, str) else exact(value)
     if share is None or not 0 <= share < 1:
-        raise InputError(f"{shown(value)} is no share", allowed="from 0 to less than 1, such as '1 %' or 0.01")
+        raise InputError(f"{shown(value)} is not a share", allowed="from 0 to less than 1, such as '1 %' or 0.01")
     return share
 
 
@@ -50,17 +50,19 @@ Share = Annotated[
 
 
 class Range(Table):
-    """Values from one to another, in place of a list: `{ from = "1 KiB", to = "1 GiB", factor = 2 }`."""
+    """A range of values instead of a list: `{ from = "1 KiB", to = "1 GiB", factor = 2 }`."""
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
     begin: Number = Field(alias="from", description="The first value.")
-    to: Number = Field(description="The last value, if a step ends there; no value is beyond it.")
-    step: Number | None = Field(default=None, description="What each is more than the one before.")
-    factor: Number | None = Field(default=None, description="How many times the one before each is.")
-    count: Annotated[int, *whole(2, MOST)] | None = Field(default=None, description="How many, both ends included.")
+    to: Number = Field(description="Upper limit; the last value if a step ends there.")
+    step: Number | None = Field(default=None, description="Difference between consecutive values.")
+    factor: Number | None = Field(default=None, description="Ratio of consecutive values.")
+    count: Annotated[int, *whole(2, MOST)] | None = Field(
+        default=None, description="Number of values, including both ends."
+    )
     spacing: Literal["even", "geometric"] | None = Field(
-        default=None, description='With `count`: "even" if left out, or each the same multiple of the one before.'
+        default=None, description='With `count`: "even" (default) differences or "geometric" ratios.'
     )
 
     @model_validator(mode="after")
@@ -70,11 +72,11 @@ class Range(Table):
             which = f"{' and '.join(given)} are given" if given else "neither step, factor nor count is given"
             raise InputError(which, allowed=f"one of them, such as {_RANGE}")
         if self.spacing is not None and self.count is None:
-            raise InputError("says how `count` values lie", key="spacing", allowed="with count")
+            raise InputError("has no effect without `count`", key="spacing", allowed="with count")
         return self
 
     def values(self) -> tuple[Any, ...]:
-        """The values, of the kind of the first. Raises InputError."""
+        """Return the values, of the type of the first. Raises InputError."""
         (begin, to, *step), write = self._read()
         found = list(self._numbers(begin, to, *step))
         if len(found) > MOST:
@@ -82,31 +84,29 @@ class Range(Table):
         return tuple(dict.fromkeys(write(number) for number in found))
 
     def _read(self) -> tuple[list[Fraction], Callable[[Fraction], Any]]:
-        """Both ends, and the step if there is one, as numbers; and what makes values of numbers."""
+        """Both ends and the optional step as numbers, and a function that converts numbers to values."""
         given = [self.begin, self.to, *([self.step] if self.step is not None else [])]
         if isinstance(self.begin, str):
             unit, numbers = in_one_unit(*given)
             return numbers, lambda number: quantity(number, unit)
-        wholes = all(isinstance(value, int) for value in (*given, self.factor or 2))
-        nearest = wholes and self.spacing == "geometric"
-        return [_exact(value) for value in given], lambda number: _plain_number(number, wholes, nearest)
+        integers = all(isinstance(value, int) for value in (*given, self.factor or 2))
+        nearest = integers and self.spacing == "geometric"
+        return [_exact(value) for value in given], lambda number: _plain_number(number, integers, nearest)
 
     def _numbers(self, begin: Fraction, to: Fraction, step: Fraction | None = None) -> Iterator[Fraction]:
         if to < begin:
             raise InputError(f"ends before it begins: {shown(self.to)} is less than {shown(self.begin)}", key="to")
         if step is not None:
             if step <= 0:
-                raise InputError(f"{shown(self.step)} is no step", key="step", allowed="a number above zero")
+                raise InputError(f"{shown(self.step)} is not a step", key="step", allowed="a number above zero")
             yield from (begin + step * k for k in range(min(MOST + 1, int((to - begin) / step) + 1)))
             return
         if begin <= 0 and (self.factor is not None or self.spacing == "geometric"):
-            raise InputError(
-                f"{shown(self.begin)} is never multiplied up to anything", key="from", allowed="above zero"
-            )
+            raise InputError(f"{shown(self.begin)} cannot be multiplied", key="from", allowed="above zero")
         if self.factor is not None:
             factor = _exact(self.factor)
             if factor <= 1:
-                raise InputError(f"{shown(self.factor)} is no factor", key="factor", allowed="a number above one")
+                raise InputError(f"{shown(self.factor)} is not a factor", key="factor", allowed="a number above one")
             count = 0
             while begin <= to and count <= MOST:
                 yield begin
@@ -123,18 +123,18 @@ class Range(Table):
 def _exact(value: object) -> Fraction:
     number = None if isinstance(value, str) else exact(value)
     if number is None:
-        raise InputError(f"{shown(value)} is no number", allowed="a number, as the first value is")
+        raise InputError(f"{shown(value)} is not a number", allowed="a number, like the first value")
     return number
 
 
-def _plain_number(number: Fraction, wholes: bool, nearest: bool) -> int | float:
-    if nearest or (wholes and number.denominator == 1):
+def _plain_number(number: Fraction, integers: bool, nearest: bool) -> int | float:
+    if nearest or (integers and number.denominator == 1):
         return round(number)
     return float(f"{float(number):.12g}")
 
 
 def _values(value: object) -> tuple[Any, ...]:
-    """A list, or a range in its place."""
+    """A list, or a range instead."""
     if not isinstance(value, Mapping):
         try:
             return plain_list(value)
@@ -155,39 +155,44 @@ LOADS = tuple(round(0.01 * k, 2) for k in range(1, 101))
 
 
 class Goal(Table):
-    """What is searched for each combination of the other values, by bisection: not every value is tried."""
+    """A search by bisection for each combination of the other values; it does not run every value."""
 
     kind: Literal["saturation", "smallest"] = Field(
-        description='"saturation": the highest load that the network takes. "smallest": the first value with which a '
-        "number is nearly as good as with the last."
+        description='"saturation": the highest load below saturation. "smallest": the first value whose metric is '
+        "nearly as good as for the last."
     )
     key: Word | None = Field(
-        default=None, description='The key path whose values are tried, "traffic.load" for a saturation.'
+        default=None, description='Key path of the searched values; "traffic.load" for a saturation.'
     )
     values: Values | None = Field(
-        default=None, description="Its values, smallest first; for a saturation 0.01, 0.02, .. 1 if left out."
+        default=None, description="The values, smallest first. Default for a saturation: 0.01, 0.02, .. 1."
     )
-    metric: Word | None = Field(default=None, description="Which number of the summary is to be good: `time_ns`.")
-    within: Share = Field(default=written("1 %"), description='How nearly as good as the best, such as `"1 %"`.')
-    best: Literal["lowest", "highest"] = Field(default="lowest", description="Which of the numbers are good.")
+    metric: Word | None = Field(default=None, description="Metric of the summary, such as `time_ns`.")
+    within: Share = Field(default=written("1 %"), description='Tolerance relative to the best value, such as `"1 %"`.')
+    best: Literal["lowest", "highest"] = Field(
+        default="lowest", description="Whether low or high values of the metric are good."
+    )
 
     @field_validator("values")
     @classmethod
     def _differ(cls, values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
         if values is not None and any(value in values[:number] for number, value in enumerate(values)):
-            raise InputError("a value stands there twice", allowed="each once, smallest first")
+            raise InputError("duplicate value", allowed="each once, smallest first")
         return values
 
     @model_validator(mode="after")
     def _has_what_its_kind_needs(self) -> Goal:
-        wanted = ("key", "values", "metric")
+        required = ("key", "values", "metric")
         faults = []
         if self.kind == SMALLEST:
-            missing = [name for name in wanted if getattr(self, name) is None]
+            missing = [name for name in required if getattr(self, name) is None]
             faults = [InputError("is missing", key=name, allowed=f"with kind = '{SMALLEST}'") for name in missing]
         else:
             given = [name for name in ("metric", "within", "best") if name in self.model_fields_set]
-            faults = [InputError("is known", key=name, allowed=f"with kind = '{SMALLEST}'") for name in given]
+            faults = [
+                InputError("has no effect on a saturation", key=name, allowed=f"with kind = '{SMALLEST}'")
+                for name in given
+            ]
             values = self.values or LOADS
             if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values):
                 faults.append(InputError("a load is a number", key="values", allowed="such as [0.1, 0.2]"))
@@ -199,31 +204,31 @@ class Goal(Table):
 
     @property
     def path(self) -> str:
-        """The key path whose values are tried."""
+        """The key path of the searched values."""
         return self.key or "traffic.load"
 
     @property
     def candidates(self) -> tuple[Any, ...]:
-        """Its values, smallest first."""
+        """The searched values, smallest first."""
         return self.values or LOADS
 
 
 class Swept(Table):
-    """Key paths in quotes, each with a list of values, such as `"collective.size" = ["1 MiB", "2 MiB"]`, or with a
-    range: every combination is a point."""
+    """Key paths in quotes with a list of values, such as `"collective.size" = ["1 MiB", "2 MiB"]`, or a range; every
+    combination is a point."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Values]
 
     zip: dict[str, Values] = Field(
         default_factory=dict,
-        description="Key paths with lists of one length, which go in step: the first values together, the second ones.",
+        description="Key paths with lists of equal length, which are combined element by element.",
     )
     points: tuple[Options, ...] = Field(
-        default=(), description="A table for each point, key paths with a value each, where neither fits."
+        default=(), description="Single points, one table of key paths and values each."
     )
     goal: Goal | None = Field(
-        default=None, description="With it `pyxsim sweep` searches, and tries no more than needed."
+        default=None, description="Goal of a search: `pyxsim sweep` runs only the points that it needs."
     )
 
     @field_validator("zip")
@@ -231,11 +236,11 @@ class Swept(Table):
     def _in_step(cls, lists: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
         lengths = {path: len(values) for path, values in lists.items()}
         if len(set(lengths.values())) > 1:
-            told = ", ".join(f"{key_path((path,))} has {count}" for path, count in lengths.items())
-            raise InputError(f"the lists have different lengths: {told}", allowed="lists of one length")
+            counts = ", ".join(f"{key_path((path,))} has {count}" for path, count in lengths.items())
+            raise InputError(f"the lists have different lengths: {counts}", allowed="lists of equal length")
         return lists
 
     @property
     def product(self) -> dict[str, tuple[Any, ...]]:
-        """The swept keys of which every combination is a point."""
+        """The swept keys, whose values are combined."""
         return dict(self.__pydantic_extra__ or {})

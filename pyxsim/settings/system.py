@@ -1,4 +1,4 @@
-"""[system]: how collectives are cut into chunks, queued and scheduled over the dimensions, as in ASTRA-sim."""
+"""[system]: how collectives are divided into chunks, queued and scheduled over the dimensions, as in ASTRA-sim."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _Count = Annotated[int, *whole(1, 2**20)]
 
 
 def _astra(words: Mapping[str, str]) -> BeforeValidator:
-    """ASTRA-sim's words for those of a key."""
+    """Convert ASTRA-sim's names of values."""
     return BeforeValidator(lambda value: words.get(value, value) if isinstance(value, str) else value)
 
 
@@ -53,34 +53,34 @@ InterDimension = Annotated[
 
 
 class SharedBus(Table):
-    """The bus between an NPU and its network interface, which its messages share: the LogGP model of ASTRA-sim."""
+    """The bus between an NPU and its network interface, shared by its messages: the LogGP model of ASTRA-sim."""
 
-    L: Time = Field(default=written("0 ns"), description="Latency: of the way over the bus.")
-    o: Time = Field(default=written("0 ns"), description="Overhead: the NPU is busy with a message at either end.")
-    g: Time = Field(default=written("0 ns"), description="Gap: the least time between two messages.")
-    G: Time = Field(default=written("0 ns"), description="Gap per byte: what a byte of a long message takes.")
+    L: Time = Field(default=written("0 ns"), description="Latency of the bus.")
+    o: Time = Field(
+        default=written("0 ns"), description="Overhead: time for which an NPU is busy per message, at either end."
+    )
+    g: Time = Field(default=written("0 ns"), description="Gap: minimum time between two messages.")
+    G: Time = Field(default=written("0 ns"), description="Gap per byte: time per byte of a long message.")
     reduction_delay: Time = Field(
         default=written("0 ns"),
-        description="What reducing 100 bytes takes; each reduction costs 50 ns on top (local-reduction-delay).",
+        description="Time to reduce 100 bytes; each reduction adds 50 ns (local-reduction-delay).",
     )
 
     @field_validator("G")
     @classmethod
     def _exact(cls, gap: Fraction | Cycles) -> Fraction | Cycles:
         if isinstance(gap, Cycles):
-            raise InputError("cycles per byte would be whole ones", allowed="a time such as '0.01 ns'")
+            raise InputError("a number of cycles per byte would be an integer", allowed="a time such as '0.01 ns'")
         return gap
 
 
 class Straggler(Table):
-    """NPUs that are late or slow."""
+    """NPUs that start late or are slow."""
 
-    npus: Npus = Field(description="Which NPUs.")
-    start: Time = Field(
-        default=written("0 ns"), description="So much later they begin with each collective and message."
-    )
+    npus: Npus = Field(description="The NPUs.")
+    start: Time = Field(default=written("0 ns"), description="Delay with which they start each collective and message.")
     slow: Annotated[Fraction, *number(1, 10**6)] = Field(
-        default=Fraction(1), description="So many times longer their endpoint and reduction delays are."
+        default=Fraction(1), description="Factor for their endpoint and reduction delays."
     )
 
     @model_validator(mode="after")
@@ -91,102 +91,103 @@ class Straggler(Table):
 
 
 class _Named(Table):
-    name: Word = Field(description="What collectives call it: `[collective] group`.")
+    name: Word = Field(description="Name, for `[collective] group`.")
     npus: Members = Field(description="Its NPUs, in the order of their ranks.")
 
 
 class Group(Algorithms, _Named):
-    """A communicator: some NPUs that run collectives among themselves. Algorithms count before those of [system]."""
+    """A communicator: NPUs that run collectives among themselves; its algorithms override those of [system]."""
 
 
 class _Scheduling(Table):
     file: Word | None = Field(
         default=None,
-        description="A system file of ASTRA-sim: text of version 1 or JSON of version 2. Keys given here override it. "
-        "A relative path counts from the folder of the experiment.",
+        description="A system file of ASTRA-sim: text of version 1 or JSON of version 2. Keys in this table override "
+        "it. Relative to the folder of the experiment.",
     )
     compat: Annotated[Literal["astra-sim-1", "astra-sim-2", "none"] | None, AfterValidator(_or_none)] = Field(
         default=None,
-        description='Reproduce another simulator where it differs: docs/compat.md. "none" says that none is, though a '
-        "system file brings one.",
+        description='Reproduce the semantics of another simulator: docs/compat.md. "none" overrides that of a system '
+        "file.",
     )
-    chunks: _Count = Field(
-        default=1, description="Chunks that a collective is cut into (ASTRA-sim: preferred-dataset-splits)."
-    )
-    active_chunks: _Count = Field(default=1, description="Chunks that are worked on at a time in each dimension.")
+    chunks: _Count = Field(default=1, description="Chunks per collective (ASTRA-sim: preferred-dataset-splits).")
+    active_chunks: _Count = Field(default=1, description="Chunks that are active in each dimension at a time.")
     scheduling: Scheduling = Field(
         default="LIFO",
-        description="Which collective goes first: the last issued, the first, or the one of the highest `priority`.",
+        description="Order of collectives: last issued first, first issued first, or by `priority`.",
     )
     intra_dimension: IntraDimension = Field(
         default="FIFO",
-        description="Which chunk goes first in a queue, among equals of `scheduling`: the first to come, "
-        "reduce-scatters and all-gathers in turns (RG), the smallest, or the one with the fewest phases left.",
+        description="Order of chunks in a queue, after `scheduling`: first come first served, "
+        "alternating reduce-scatter and all-gather (RG), smallest first, or fewest remaining phases first.",
     )
     inter_dimension: InterDimension = Field(
         default="ascending",
-        description="In which order a chunk goes through the dimensions: always ascending, rotated chunk by chunk, the "
-        "least loaded first (Themis), or that with chunks cut to even out the loads (Themis flex).",
+        description="Order in which a chunk traverses the dimensions: ascending, rotated per chunk, least loaded first "
+        "(Themis), or least loaded first with chunk sizes that balance the loads (Themis flex).",
     )
     optimization: Literal["baseline", "localBWAware"] = Field(
         default="localBWAware",
-        description="All-reduce over dimensions: one in each, or reduce-scatters there and all-gathers back.",
+        description="All-reduce over several dimensions: an all-reduce in each, or reduce-scatters followed by "
+        "all-gathers in reverse order.",
     )
     endpoint_delay: Time = Field(
-        default=written("0 ns"), description="What an NPU needs to take in a message before it can go on."
+        default=written("0 ns"), description="Time of an NPU to receive a message before dependent messages can start."
     )
     reduction_delay: Time = Field(
-        default=written("0 ns"), description="What an NPU needs to reduce a message into its buffer, whatever its size."
+        default=written("0 ns"),
+        description="Time of an NPU to reduce a message into its buffer, independent of its size.",
     )
     local_memory_bandwidth: Bandwidth | None = Field(
         default=None,
-        description="Of an NPU's memory. A reduction writes once and reads twice: three times the message over this. "
-        "Left out: no time.",
+        description="Memory bandwidth of an NPU for reductions: two reads and one write, three times the message size. "
+        "Default: no memory time.",
     )
     shared_bus: SharedBus | None = Field(
         default=None,
-        description="The bus of each NPU instead of its endpoint and reduction delays. Left out: none. With "
-        'compat = "astra-sim-2" reductions take what local_memory_bandwidth says, too.',
+        description="The bus of each NPU, which replaces endpoint and reduction delays. Default: none. With "
+        'compat = "astra-sim-2" local_memory_bandwidth applies as well.',
     )
     endpoint: Endpoint | None = Field(
         default=None,
-        description="What computing and communicating share at an NPU: its memory; and an engine that takes "
-        "collectives off it ([endpoint.md](endpoint.md)). Left out: they do not hold each other up.",
+        description="Memory of an NPU, shared by computation and communication, and an offload engine "
+        "([endpoint.md](endpoint.md)). Default: computation and communication do not interfere.",
     )
     boost: Flag = Field(
         default=False,
-        description="Simulate only the NPUs that share a dimension's group with NPU 0, and take the others for alike.",
+        description="Whether to simulate only NPUs that share a dimension's group with NPU 0, assuming that the others "
+        "behave alike.",
     )
     rendezvous: Flag = Field(
         default=False,
-        description="Each message is asked for first, by a message of 8 KiB from whoever receives it (ASTRA-sim: "
-        '--rendezvous-protocol). With compat = "astra-sim-2" only.',
+        description="Rendezvous protocol: the receiver requests each message by a message of 8 KiB (ASTRA-sim: "
+        '--rendezvous-protocol). Only with compat = "astra-sim-2".',
     )
     queues: PerDimension[_Count] | None = Field(
         default=None,
-        description="Queues per dimension, a number or a list. Left out: one for each direction of the block; with "
-        "`compat` one for each dimension, or ring of Garnet's networks.",
+        description="Queues per dimension, one value or one per dimension. Default: one per direction of the block; "
+        "with `compat` one per dimension, or per ring of Garnet's networks.",
     )
     start_skew: Time = Field(
         default=written("0 ns"),
-        description="Every NPU begins up to so much later with each collective, drawn evenly from `output.seed`.",
+        description="Maximum start delay of an NPU, drawn uniformly for each NPU and collective (`output.seed`).",
     )
     stragglers: tuple[Straggler, ...] = Field(
-        default=(), description="NPUs that are late or slow, a table [[system.stragglers]] each time."
+        default=(), description="NPUs that start late or are slow, one table [[system.stragglers]] each."
     )
     npu: Npu | None = Field(
         default=None,
-        description="How fast NPUs compute, for models and for traces that tell operations "
-        "([models.md](models.md)). Left out: unknown.",
+        description="Computing speed of NPUs, for models and for traces with operation counts "
+        "([models.md](models.md)).",
     )
     remote_memory: RemoteMemory | None = Field(
-        default=None, description="Memory beside that of the NPUs, for workloads that access it. Left out: none."
+        default=None, description="Memory outside the NPUs, for workloads that access it. Default: none."
     )
-    groups: tuple[Group, ...] = Field(default=(), description="Communicators, a table [[system.groups]] for each.")
+    groups: tuple[Group, ...] = Field(default=(), description="Communicators, one table [[system.groups]] each.")
 
 
 class System(Algorithms, _Scheduling):
-    """The layer between a collective and the network."""
+    """The system layer, between collectives and the network."""
 
     @model_validator(mode="after")
     def _sound(self) -> System:
@@ -194,59 +195,59 @@ class System(Algorithms, _Scheduling):
         return self
 
     def group(self, name: str) -> Group | None:
-        """The group of that name."""
+        """Return the group `name`, or None."""
         return next((group for group in self.groups if group.name == name), None)
 
 
 def _names(system: System) -> list[InputError]:
-    """Groups must be told apart by their names."""
+    """Errors for groups with the same name."""
     names = [group.name for group in system.groups]
     return [
-        InputError(f"there are two groups '{name}'", key=f"groups[{number}].name", allowed="a name for each")
+        InputError(f"duplicate group '{name}'", key=f"groups[{number}].name", allowed="unique names")
         for number, name in enumerate(names)
         if name in names[:number]
     ]
 
 
 def _without_effect(system: System) -> list[InputError]:
-    """Settings that cannot matter beside others. What stands in a system file is not known yet."""
+    """Errors for settings without effect. Keys of a system file are not known yet."""
     if system.file is not None:
         return []
     if system.rendezvous and system.compat is None:
-        problem = "a protocol of ASTRA-sim 2"
+        problem = "only ASTRA-sim 2 has this protocol"
         return [InputError(problem, key="rendezvous", allowed='false, or compat = "astra-sim-2"')]
     delays = [key for key in ("endpoint_delay", "reduction_delay", "local_memory_bandwidth") if not _zero(system, key)]
     if system.shared_bus is not None:
-        # ASTRA-sim 2 adds what the memory takes.
+        # ASTRA-sim 2 adds the memory time.
         both = ("local_memory_bandwidth",) if system.compat == "astra-sim-2" else ()
         return [
-            InputError("the shared bus stands for it", key=key, allowed="one of them")
+            InputError("cannot be combined with shared_bus", key=key, allowed="one of them")
             for key in delays
             if key not in both
         ]
     if delays:
         return []
     return [
-        InputError("nothing takes an NPU any time here", key=f"stragglers[{number}].slow", allowed=_DELAYS)
+        InputError("has no effect: NPUs have no delays", key=f"stragglers[{number}].slow", allowed=_DELAYS)
         for number, straggler in enumerate(system.stragglers)
         if straggler.slow != 1
     ]
 
 
 def _beside_endpoint(system: System) -> list[InputError]:
-    """Settings that say the same in another way, or take NPUs for alike."""
+    """Errors for settings that [system.endpoint] replaces, or that assume that NPUs behave alike."""
     if system.endpoint is None:
         return []
-    why = {
-        "local_memory_bandwidth": "system.endpoint says what reductions read and write",
-        "shared_bus": "system.endpoint says how messages come from and to the memory",
-        "boost": "memories are shared by all groups of an NPU, and it simulates some",
+    reasons = {
+        "local_memory_bandwidth": "system.endpoint models the memory traffic of reductions",
+        "shared_bus": "system.endpoint models the path between memory and network",
+        "boost": "it simulates only some groups of an NPU, but all share its memory",
     }
-    given = [key for key in why if getattr(system, key)]
-    return [InputError(why[key], key=key, allowed="one of them") for key in given]
+    given = [key for key in reasons if getattr(system, key)]
+    return [InputError(reasons[key], key=key, allowed="one of them") for key in given]
 
 
-_DELAYS = "beside endpoint_delay, reduction_delay, local_memory_bandwidth or a shared_bus"
+_DELAYS = "with endpoint_delay, reduction_delay, local_memory_bandwidth or shared_bus"
 
 
 def _zero(table: Table, key: str) -> bool:

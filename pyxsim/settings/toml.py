@@ -1,7 +1,7 @@
-"""TOML: reading a file, with its faults in plain words, and a small writer whose texts are read back as they were.
+"""Read TOML files with clear error messages, and write TOML that reads back to the same values.
 
-tomllib only reads. The values are those of a settings table: texts, integers, finite numbers, true and false, lists,
-tables; a None is left out, because TOML has no word for it.
+tomllib only reads. The writer supports the values of settings: texts, integers, finite numbers, booleans, lists and
+tables. It omits None, which TOML cannot express.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ _SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n
 
 
 def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
-    """The tables of a TOML file. Raises InputError, with the line where there is one."""
+    """Read the tables of a TOML file. Raises InputError, with the line if known."""
     return parse_toml(read_text(path, "a TOML file"), str(path))
 
 
 def parse_toml(text: str, file: str = "TOML") -> dict[str, Any]:
-    """The tables of a text. Raises InputError, with the line where there is one."""
+    """Return the tables of a TOML text. Raises InputError, with the line if known."""
     try:
         return tomllib.loads(text)
     except RecursionError as error:
-        raise InputError("is nested too deeply", file=file) from error
-    except ValueError as error:  # TOMLDecodeError, and what Python says of a number with thousands of digits
+        raise InputError("nested too deeply", file=file) from error
+    except ValueError as error:  # TOMLDecodeError, or Python's error for a number with thousands of digits
         raise _syntax(str(error), file, text.rstrip().count("\n") + 1) from error
 
 
 def _syntax(message: str, file: str, lines: int) -> InputError:
     match = re.fullmatch(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", message, re.DOTALL)
     if match is None:
-        return InputError(f"is no valid TOML: {message}", file=file)
+        return InputError(f"not valid TOML: {message}", file=file)
     column = f" (column {match[3]})" if match[3] else " (at the end of the file)"
-    return InputError(f"is no valid TOML: {match[1]}{column}", file=f"{file}:{match[2] or lines}")
+    return InputError(f"not valid TOML: {match[1]}{column}", file=f"{file}:{match[2] or lines}")
 
 
 def to_toml(data: Mapping[str, Any]) -> str:
-    """The tables as TOML text. Raises TypeError for a value that TOML cannot say."""
+    """Return tables as TOML text. Raises TypeError for a value that TOML does not support."""
     lines = _table(data, ())
     return "\n".join(lines).strip("\n") + "\n"
 
 
 def _table(table: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
     present = {key: value for key, value in table.items() if value is not None}
-    # TOML wants the plain values of a table before the first header of a table inside it.
+    # In TOML, plain values of a table come before the headers of its inner tables.
     lines = [f"{_key(key)} = {_value(value)}" for key, value in present.items() if not _has_header(value)]
     for key, value in present.items():
         inner = (*path, key)

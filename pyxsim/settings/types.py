@@ -1,7 +1,7 @@
-"""What a setting can be: the model of a table, quantities with units, counts, one value or one per dimension.
+"""Types of settings: tables, quantities with units, integers, one value or one per dimension.
 
-Each type is `Annotated`: how it is read (a text becomes an exact number), how it is written back, and its JSON schema,
-whose `format` is the word for it in the documentation.
+Each type is `Annotated` with its validator (a text becomes an exact number), its serializer, and its JSON schema, whose
+`format` names it in the documentation.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from pyxsim.errors import InputError, closest
 
 T = TypeVar("T")
 
-ONE, MANY, WORD, TABLE = "<one>", "<many>", "<word>", "<table>"  # marks of a union's branch; no setting is spelled so
+ONE, MANY, WORD, TABLE = "<one>", "<many>", "<word>", "<table>"  # tags of union branches; no setting has such a name
 
 
 class TableType(type(BaseModel)):  # type: ignore[misc]
-    """The class of tables: a call `Network(shape=[4], ...)` raises InputError, as reading a file does."""
+    """The metaclass of tables: a call `Network(shape=[4], ...)` raises InputError, as reading a file does."""
 
-    on_invalid: ClassVar[Callable[[ValidationError, Any], Exception]]  # of load.py, which knows how to translate
+    on_invalid: ClassVar[Callable[[ValidationError, Any], Exception]]  # set by load.py, which translates errors
 
     def __call__(cls, *values: Any, **settings: Any) -> Any:
         try:
@@ -46,22 +46,21 @@ class TableType(type(BaseModel)):  # type: ignore[misc]
 
 
 class Table(BaseModel, metaclass=TableType):
-    """One table of an experiment file. Unknown keys are refused, defaults are checked too, nothing changes later."""
+    """A table of an experiment file: unknown keys are errors, defaults are validated, and instances are immutable."""
 
-    # Only what is asked gets a validator of its own, and then: tables in others are part of theirs. To build one for
-    # each as it is imported was a seventh of the start of a process.
+    # Validators are built on first use: building all of them at import took a seventh of the start-up time.
     model_config = ConfigDict(
         extra="forbid", frozen=True, validate_default=True, arbitrary_types_allowed=True, defer_build=True
     )
 
 
 def listed(words: Any) -> list[Any]:
-    """What may be given as a list: a word or a path alone is the only one, and not its letters."""
+    """Return a list; a single text or path becomes a list of one."""
     return [words] if isinstance(words, str | PathLike) else list(words)
 
 
 def fresh(value: Any) -> Any:
-    """Tables and lists afresh: overrides must not change what the caller holds."""
+    """Return a copy of tables and lists, so that overrides do not change the caller's."""
     if isinstance(value, Mapping):
         return {key: fresh(each) for key, each in value.items()}
     if isinstance(value, BaseModel):
@@ -72,12 +71,12 @@ def fresh(value: Any) -> Any:
 
 
 def written(text: str) -> Any:
-    """A default as a user would write it: the field reads it as it reads a file (validate_default)."""
+    """Mark a default in the form of a file; the field validates it (validate_default)."""
     return text
 
 
 def shown(value: object) -> str:
-    """A value as the user wrote it, more or less, and not too long: texts in quotes, true for True."""
+    """Format a value for messages, at most 60 characters: texts in quotes, true for True."""
     text = _as_toml(value)
     return text if len(text) <= 60 else f"{text[:56]}..."
 
@@ -95,10 +94,10 @@ def _as_toml(value: object) -> str:
 def _quantity(
     parse: Callable[[object], Any], write: Callable[[Any], str], what: str, example: str, *, positive: bool = True
 ) -> tuple[PlainValidator, PlainSerializer, WithJsonSchema]:
-    """A text with a unit; from Python also the exact number in base units (Fraction, Cycles) that such a text means."""
+    """The type of a text with a unit; from Python also an exact number in base units (Fraction, Cycles)."""
 
     def read(value: object) -> Any:
-        # An exact number goes through its own text, so that the same limits hold for it.
+        # An exact number is read through its text, so that the same limits apply.
         number = parse(write(value) if isinstance(value, Fraction | units.Cycles) else value)
         if positive and number in (0, units.Cycles(0)):
             raise InputError(f"{shown(value)} is zero", allowed=f"a {what} above zero, such as '{example}'")
@@ -127,7 +126,7 @@ PositiveTime = Annotated[units.Duration, *_POSITIVE_TIME]
 
 
 def _integer(value: object) -> int | None:
-    """The value as int where it is one (also a NumPy integer), else None; true is no number."""
+    """The value as int if it is an integer (also of NumPy), else None; booleans are not."""
     if isinstance(value, bool):
         return None
     try:
@@ -137,7 +136,7 @@ def _integer(value: object) -> int | None:
 
 
 def whole(least: int, most: int, *words: str) -> tuple[PlainValidator, WithJsonSchema]:
-    """A whole number from `least` to `most`, or one of some words."""
+    """The type of an integer from `least` to `most`, or one of some words."""
     either = "".join(f"{shown(word)} or " for word in words)
     allowed = f"{either}a whole number from {least} to {most}"
 
@@ -146,9 +145,9 @@ def whole(least: int, most: int, *words: str) -> tuple[PlainValidator, WithJsonS
             return value
         number = _integer(value)
         if number is None:
-            is_no = "is none of what is allowed" if words else "is no whole number"
+            problem = f"unknown value {shown(value)}" if words else f"{shown(value)} is not a whole number"
             hint = closest(value, words) if isinstance(value, str) else ""
-            raise InputError(f"{shown(value)} {is_no}", allowed=allowed + hint)
+            raise InputError(problem, allowed=allowed + hint)
         if not least <= number <= most:
             raise InputError(f"{shown(number)} is too {'small' if number < least else 'large'}", allowed=allowed)
         return number
@@ -158,7 +157,7 @@ def whole(least: int, most: int, *words: str) -> tuple[PlainValidator, WithJsonS
 
 
 def exact(value: object) -> Fraction | None:
-    """A number exactly as it is written (0.1 is a tenth, not the nearest binary fraction); None if it is none."""
+    """Convert a number exactly as written (0.1 is one tenth, not the nearest binary fraction); None for others."""
     try:
         return None if isinstance(value, bool) else Fraction(str(value))
     except (ValueError, ZeroDivisionError, OverflowError):
@@ -166,16 +165,16 @@ def exact(value: object) -> Fraction | None:
 
 
 def number(least: int, most: int) -> tuple[PlainValidator, PlainSerializer, WithJsonSchema]:
-    """A number from `least` to `most`, read exactly; written as a text where no decimals can say it."""
+    """The type of an exact number from `least` to `most`; written as a text."""
     allowed = f"a number from {least} to {most}, such as {least}.5"
 
     def read(value: object) -> Fraction:
-        found = exact(value)
-        if found is None:
-            raise InputError(f"{shown(value)} is no number", allowed=allowed)
-        if not least <= found <= most:
-            raise InputError(f"{shown(value)} is too {'small' if found < least else 'large'}", allowed=allowed)
-        return found
+        number = exact(value)
+        if number is None:
+            raise InputError(f"{shown(value)} is not a number", allowed=allowed)
+        if not least <= number <= most:
+            raise InputError(f"{shown(value)} is too {'small' if number < least else 'large'}", allowed=allowed)
+        return number
 
     schema = {"type": "number", "minimum": least, "maximum": most}
     return PlainValidator(read), PlainSerializer(str, return_type=str), WithJsonSchema(schema)
@@ -192,7 +191,7 @@ Flag = Annotated[bool, PlainValidator(_flag), WithJsonSchema({"type": "boolean"}
 
 def _word(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise InputError(f"{shown(value)} is no name", allowed="a text in quotes")
+        raise InputError(f"{shown(value)} is not a name", allowed="a text in quotes")
     return value
 
 
@@ -201,8 +200,8 @@ Word = Annotated[str, PlainValidator(_word), WithJsonSchema({"type": "string"})]
 
 def _line(value: object) -> str:
     word = _word(value)
-    if not word.isprintable():  # it stands in rows of tables
-        raise InputError(f"{shown(word)} has characters that cannot be shown", allowed="one line of plain text")
+    if not word.isprintable():  # it appears in rows of tables
+        raise InputError(f"{shown(word)} contains unprintable characters", allowed="one line of plain text")
     return word
 
 
@@ -210,12 +209,12 @@ Line = Annotated[str, PlainValidator(_line), WithJsonSchema({"type": "string"})]
 
 
 def _plain(value: object) -> Any:
-    """A value that TOML can say, of which a topology's own options are made. Copies lists and tables."""
+    """A value that TOML supports, for free options; copies lists and tables."""
     if isinstance(value, str | bool):
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise InputError(f"{shown(value)} is no finite number", allowed="a number")
+            raise InputError(f"{shown(value)} is not a finite number", allowed="a number")
         return value
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
@@ -229,14 +228,14 @@ def _plain(value: object) -> Any:
 
 def _plain_table(value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise InputError(f"{shown(value)} is no table", allowed="a table such as { key = value }")
+        raise InputError(f"{shown(value)} is not a table", allowed="a table such as { key = value }")
     return {key: _plain(each) for key, each in value.items()}
 
 
 def plain_list(value: object) -> tuple[Any, ...]:
-    """A list of values that TOML can say, at least one."""
+    """Validate a non-empty list of values that TOML supports."""
     if not isinstance(value, list | tuple) or not value:
-        raise InputError(f"{shown(value)} is no list of values", allowed="a list such as [1, 2, 4]")
+        raise InputError(f"{shown(value)} is not a list of values", allowed="a list such as [1, 2, 4]")
     return tuple(_plain(each) for each in value)
 
 
@@ -254,7 +253,7 @@ def _word_or_table(value: object) -> str:
 PerDimension = Annotated[
     Annotated[T, Tag(ONE)] | Annotated[tuple[T, ...], Field(min_length=1), Tag(MANY)], Discriminator(_one_or_many)
 ]
-# The same for tables: [key], or [[key]] as often as one likes.
+# The same for tables: [key] once, or [[key]] several times.
 OneOrMany = Annotated[
     Annotated[T, Tag(ONE)] | Annotated[tuple[T, ...], Field(min_length=1), Tag(MANY)], Discriminator(_one_or_many)
 ]
@@ -263,5 +262,5 @@ WordOrTable = Annotated[Annotated[W, Tag(WORD)] | Annotated[T, Tag(TABLE)], Disc
 
 
 def per_dimension(value: T | tuple[T, ...], dimensions: int) -> tuple[T, ...]:
-    """One value for each dimension from a setting that gives one for all, or the list itself."""
+    """Return one value per dimension of a setting that has one for all, or one per dimension."""
     return value if isinstance(value, tuple) else (value,) * dimensions

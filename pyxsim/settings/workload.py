@@ -1,4 +1,4 @@
-"""[workload]: what the NPUs compute and communicate, from files that say it, or from a model."""
+"""[workload]: what the NPUs compute and communicate, from files or from a model."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pyxsim.settings.types import Flag, Word, exact, shown, whole
 
 
 def _scale(value: object) -> Fraction:
-    """A positive number, exactly as it is written (0.1 is a tenth, not the nearest binary fraction)."""
+    """A positive number, exactly as written (0.1 is one tenth, not the nearest binary fraction)."""
     scale = exact(value)
     if scale is None:
-        raise InputError(f"{shown(value)} is no number", allowed="a number above zero, such as 0.5")
+        raise InputError(f"{shown(value)} is not a number", allowed="a number above zero, such as 0.5")
     if not 0 < scale <= 10**9:
-        raise InputError(f"{shown(value)} is no scale", allowed="a number above zero, at most 1e9")
+        raise InputError(f"{shown(value)} is not a scale", allowed="a number above zero, at most 1e9")
     return scale
 
 
@@ -31,36 +31,37 @@ Scale = Annotated[
 
 
 class Workload(Training):
-    """What the NPUs do: a text of ASTRA-sim 1, Chakra traces, or a model; how often, and at which scale."""
+    """A workload: a text of ASTRA-sim 1, Chakra traces, or a model; its passes and scales."""
 
     file: Word | None = Field(
         default=None,
-        description="A text of ASTRA-sim 1; or Chakra traces, one for each NPU: PREFIX.*.et, or PREFIX alone (also "
-        ".json and .jsonl, compressed by gzip or not). A relative path counts from the folder of the experiment.",
+        description="A text of ASTRA-sim 1; or Chakra traces, one per NPU: PREFIX.*.et, or PREFIX alone (also "
+        ".json and .jsonl, optionally compressed by gzip). Relative to the folder of the experiment.",
     )
     model: Word | None = Field(
-        default=None, description="A model on the shelf (`pyxsim list models`), from which the workload is made."
+        default=None,
+        description="A model on the shelf (`pyxsim list models`), from which pyxsim generates the workload.",
     )
     groups: Word | None = Field(
         default=None,
-        description='The NPUs of the groups that traces name (pg_name), a JSON file: {"1": [0, 1], "2": [2, 3]}.',
+        description='A JSON file with the NPUs of each group of the traces (pg_name): {"1": [0, 1], "2": [2, 3]}.',
     )
     algorithms: Word | None = Field(
         default=None,
-        description="Algorithms of single collectives of traces, a YAML file: lines `number of the node: PREFIX`, of "
+        description="A YAML file with algorithms of single collectives of traces: lines `node number: PREFIX`, with "
         "Chakra traces as in [custom_collectives.md](custom_collectives.md) "
         "(per-node-custom-implementation of ASTRA-sim 2).",
     )
     replay: Flag = Field(
         default=False,
-        description="Each node of a trace takes its recorded duration, whatever it does (replay-only of ASTRA-sim 2).",
+        description="Whether every node of a trace takes its recorded duration (replay-only of ASTRA-sim 2).",
     )
     passes: Annotated[int, *whole(1, 2**20)] = Field(
         default=1,
-        description="How many times (num-passes). Of traces, an NPU begins a pass when it has ended the one before.",
+        description="Number of passes (num-passes). With traces, an NPU starts a pass when its previous one ends.",
     )
     comm_scale: Scale = Field(
-        default=Fraction(1), description="Factor for the bytes of every collective, and message, cut off to whole ones."
+        default=Fraction(1), description="Factor for the bytes of every collective and message, rounded down."
     )
     compute_scale: Scale = Field(default=Fraction(1), description="Factor for every compute time.")
 
@@ -68,18 +69,18 @@ class Workload(Training):
     def _sound(self) -> Workload:
         faults = []
         if self.file is None and self.model is None:
-            allowed = "a workload text, or traces PREFIX.*.et; or `model` in its place"
+            allowed = "a workload text or traces PREFIX.*.et; or `model` instead"
             faults.append(InputError("is missing", key="file", allowed=allowed))
         if self.file is not None and self.model is not None:
-            faults.append(InputError("`file` is given, too", key="model", allowed="one of them"))
+            faults.append(InputError("cannot be combined with `file`", key="model", allowed="one of them"))
         if self.groups is not None and self.file is None:
-            faults.append(InputError("only traces name groups", key="groups", allowed="beside `file`"))
+            faults.append(InputError("requires traces", key="groups", allowed="with `file`"))
         if self.algorithms is not None and self.file is None:
-            faults.append(InputError("only traces have nodes", key="algorithms", allowed="beside `file`"))
+            faults.append(InputError("requires traces", key="algorithms", allowed="with `file`"))
         if self.replay and self.file is None:
-            faults.append(InputError("only traces are recorded", key="replay", allowed="beside `file`"))
+            faults.append(InputError("requires traces", key="replay", allowed="with `file`"))
         if self.model is None:
-            wrong = "there is no model to train"
-            faults += [InputError(wrong, key=key, allowed="beside `model`") for key in self.given()]
+            problem = "requires a model"
+            faults += [InputError(problem, key=key, allowed="with `model`") for key in self.given()]
         raise_all(faults)
         return self

@@ -154,7 +154,7 @@ def test_options_of_later_versions(pyxsim: Command, newer: Path) -> None:
         (("--rendezvous-protocol=yes",), "pyxsim: --rendezvous-protocol: 'yes' is neither of two"),
         (("--backend=garnet",), "pyxsim: --backend: unknown backend 'garnet'; allowed: analytical"),
         # What these commands tell at their end is in no checkpoint.
-        (("--set=run.checkpoint=5 s",), "pyxsim: run.checkpoint: this command has no checkpoints; allowed: with"),
+        (("--set=run.checkpoint=5 s",), "pyxsim: run.checkpoint: this command writes no checkpoints; allowed: with"),
     ],
 )
 def test_faults_of_these_options(pyxsim: Command, newer: Path, words: tuple[str, ...], told: str) -> None:

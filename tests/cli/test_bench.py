@@ -132,4 +132,4 @@ def test_no_runs(pyxsim: Command) -> None:
     assert (ended.code, len(ended.lines)) == (2, 1)
     assert "--repeat: 0 is out of range; allowed: a whole number from 1 to 1000" in ended.lines[0]
     (line,) = pyxsim("bench", "--repeat", "x").lines
-    assert line.startswith("pyxsim: --repeat: 'x' is no number; allowed: a whole number from 1 to 1000")
+    assert line.startswith("pyxsim: --repeat: 'x' is not a number; allowed: a whole number from 1 to 1000")

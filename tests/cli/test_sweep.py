@@ -127,7 +127,7 @@ def test_how_far_it_is_in_words() -> None:
 def test_workers_are_a_number(pyxsim: Command, ring: Path, command: str) -> None:
     words = () if command == "validate" else ("ring.toml",)
     more = ("-o", "out") if command == "sweep" else ()
-    for given, what in (("x", "'x' is no number"), ("0", "0 is out of range"), ("-1", "'-1' is no number")):
+    for given, what in (("x", "'x' is not a number"), ("0", "0 is out of range"), ("-1", "'-1' is not a number")):
         ended = pyxsim(command, *words, *more, "--workers", given)
         assert (ended.code, ended.out) == (2, "")
         assert ended.lines == [f"pyxsim: --workers: {what}; allowed: a whole number from 1 to 999999999"]
@@ -135,4 +135,4 @@ def test_workers_are_a_number(pyxsim: Command, ring: Path, command: str) -> None
 
 def test_a_sweep_tries_again_a_number_of_times(pyxsim: Command, ring: Path) -> None:
     (line,) = pyxsim("sweep", "ring.toml", "-o", "out", "--retry", "often").lines
-    assert line == "pyxsim: --retry: 'often' is no number; allowed: a whole number from 0 to 999999999"
+    assert line == "pyxsim: --retry: 'often' is not a number; allowed: a whole number from 0 to 999999999"

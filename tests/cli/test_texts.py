@@ -112,7 +112,7 @@ def test_policies(pyxsim: Command, text: Path) -> None:
         (("convert", "model.txt", "x", "--network", "no.toml"), "no.toml: no such file"),
         (("convert", "model.txt", "x.et", "--npus", "8"), "x.et: is one file, but each NPU has a trace"),
         (("convert", "model.txt", "x", "--npus", "8", "--passes", "0"), "--passes: 0 is too small"),
-        (("convert", "model.txt", "x", "--npus", "8", "--comm-scale", "0"), "--comm-scale: '0' is no scale"),
+        (("convert", "model.txt", "x", "--npus", "8", "--comm-scale", "0"), "--comm-scale: '0' is not a scale"),
         (("convert", "model.txt", "x", "--npus", "8", "--scheduling", "LIVO"), "--scheduling: unknown policy 'LIVO'"),
         (("show", "model.txt", "--plot", "x.png"), "model.txt: --plot: is a text, which has no graph"),
         (("show", "model.txt", "--rank", "1"), "--rank: says which rank is drawn, and nothing is"),

@@ -45,7 +45,7 @@ def test_it_is_written_back() -> None:
     [
         ({"forwarding": "wormhole"}, "network.analytical.forwarding: .*'wormhole'.*"),
         ({"hbm_scale": -1}, "network.analytical.hbm_scale: -1 is too small"),
-        ({"hbm_scale": "fast"}, "network.analytical.hbm_scale: 'fast' is no number"),
+        ({"hbm_scale": "fast"}, "network.analytical.hbm_scale: 'fast' is not a number"),
         ({"nic_latency": 5}, "network.analytical.nic_latency: 5 has no unit"),
         ({"hbm_bandwidth": "0 GB/s"}, "network.analytical.hbm_bandwidth: '0 GB/s' is zero"),
         ({"nic_delay": "5 ns"}, "network.analytical.nic_delay: unknown key; .*did you mean 'nic_latency'"),

@@ -39,7 +39,7 @@ def test_messages_alone_and_beside_a_collective() -> None:
     both = load_experiment({"network": NETWORK, "message": [message], "collective": ALL})
     assert load_experiment(tomllib.loads(resolved_toml(both))) == both
     assert told(message=[message], traffic={"load": 0.1}) == [
-        "traffic: [message] is given, too; allowed: one of them",
+        "traffic: cannot be combined with [message]; allowed: one of them",
     ]
 
 
@@ -63,25 +63,25 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"collective": {**ALL, "root": 1}}, "collective.root: all-reduce has no root; allowed: with broadcast, "),
     (
         {"collective": {"kind": "reduce", "size": "1 B", "root": 1, "dims": [0]}},
-        "collective.root: every group along `dims` has a root of its own",
+        "collective.root: each group along `dims` has its own root",
     ),
     ({"collective": {**ALL, "dims": [0, 0]}}, "collective.dims: a dimension is listed twice"),
     ({"collective": {**ALL, "dims": []}}, "collective.dims: the list is empty"),
-    ({"collective": {**ALL, "npus": [0, 1], "dims": [0]}}, "collective.dims: `npus` is given, too"),
+    ({"collective": {**ALL, "npus": [0, 1], "dims": [0]}}, "collective.dims: cannot be combined with `npus`"),
     ({"collective": {**ALL, "npus": [0, 1, 0]}}, "collective.npus: NPU 0 is listed 2 times; allowed: every NPU once"),
-    ({"collective": {**ALL, "npus": [3]}}, "collective.npus: [3] is one NPU alone; allowed: a list of at least two"),
+    ({"collective": {**ALL, "npus": [3]}}, "collective.npus: [3] is a single NPU; allowed: a list of at least two"),
     ({"collective": {**ALL, "npus": [-1, 3]}}, "collective.npus[0]: -1 is too small"),
     ({"collective": {**ALL, "at": "-1 ns"}}, "collective.at: '-1 ns' is negative"),
-    ({"collective": {**ALL, "group": "x"}}, "collective.group: there is no group 'x'; allowed: a name of [[system."),
+    ({"collective": {**ALL, "group": "x"}}, "collective.group: unknown group 'x'; allowed: a name of [[system."),
     (
         {"collective": {**ALL, "group": "lift"}, "system": {"groups": [GROUP]}},
-        "collective.group: there is no group 'lift'; allowed: left; did you mean 'left'?",
+        "collective.group: unknown group 'lift'; allowed: left; did you mean 'left'?",
     ),
-    ({"collective": {**ALL, "priority": 3}}, "collective.priority: priorities count with system.scheduling = 'exp"),
+    ({"collective": {**ALL, "priority": 3}}, "collective.priority: has no effect with system.scheduling = 'LIFO'"),
     ({"message": [{"src": 1, "dst": 1, "size": "1 B"}]}, "message[0].dst: NPU 1 sends to itself"),
     ({"message": [{"src": 1, "dst": 2, "size": "0 B"}]}, "message[0].size: '0 B' is zero"),
     ({"message": [{"src": 1, "dst": 2, "size": "1 B", "at": "-2 ns"}]}, "message[0].at: '-2 ns' is negative"),
-    ({"collective": ALL, "system": {"groups": [GROUP, GROUP]}}, "system.groups[1].name: there are two groups 'left'"),
+    ({"collective": ALL, "system": {"groups": [GROUP, GROUP]}}, "system.groups[1].name: duplicate group 'left'"),
     (
         {"collective": ALL, "system": {"groups": [{"name": "a", "npus": [1, 1]}]}},
         "system.groups[0].npus: NPU 1 is listed 2 times",
@@ -93,7 +93,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"collective": ALL, "system": {"stragglers": [{"npus": [1]}]}}, "system.stragglers[0]: neither late nor slow"),
     (
         {"collective": ALL, "system": {"stragglers": [{"npus": [1], "slow": 2}]}},
-        "system.stragglers[0].slow: nothing takes an NPU any time here",
+        "system.stragglers[0].slow: has no effect: NPUs have no delays",
     ),
     (
         {"collective": ALL, "system": {"endpoint_delay": "1 ns", "stragglers": [{"npus": [1], "slow": 0.5}]}},
@@ -101,19 +101,19 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"collective": ALL, "system": {"endpoint_delay": "1 ns", "shared_bus": {"L": "1 ns"}}},
-        "system.endpoint_delay: the shared bus stands for it",
+        "system.endpoint_delay: cannot be combined with shared_bus",
     ),
     (
         {"collective": ALL, "system": {"shared_bus": {"G": "1 cycle"}}},
-        "system.shared_bus.G: cycles per byte would be whole ones; allowed: a time such as '0.01 ns'",
+        "system.shared_bus.G: a number of cycles per byte would be an integer; allowed: a time such as '0.01 ns'",
     ),
     (
         {"collective": ALL, "system": {"compat": "astra-sim-2", "inter_dimension": "offlineGreedy"}},
-        "system.inter_dimension: astra-sim-2 does not know 'themis': it always takes the dimensions in order",
+        "system.inter_dimension: astra-sim-2 does not support 'themis': it always takes the dimensions in order",
     ),
     (
         {"collective": ALL, "system": {"compat": "astra-sim-1", "scheduling": "explicit"}},
-        "system.scheduling: astra-sim-1 does not know 'explicit'",
+        "system.scheduling: astra-sim-1 does not support 'explicit'",
     ),
     (
         {"collective": {"kind": "barrier"}, "system": {"compat": "astra-sim-1"}},
@@ -121,11 +121,11 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"collective": ALL, "system": {"compat": "astra-sim-1", "broadcast": "ring"}},
-        "system.broadcast: astra-sim-1 does not know it: it has no such collective",
+        "system.broadcast: astra-sim-1 does not support it: it has no such collective",
     ),
     (
         {"collective": ALL, "system": {"compat": "astra-sim-2"}, "output": {"carry": True}},
-        "output.carry: astra-sim-2 sends other bytes than the data have",
+        "output.carry: astra-sim-2 does not model data",
     ),
 ]
 

@@ -104,7 +104,7 @@ def test_an_empty_file(tmp_path: Path, content: str) -> None:
     path = tmp_path / "exp.toml"
     path.write_text(content)
     tables = "one of [collective], [[message]], [traffic] and [workload]"
-    told = f"is empty; allowed: an experiment with the table [network] and {tables}"
+    told = f"empty file; allowed: an experiment with the table [network] and {tables}"
     assert lines(path) == [f"{path}: {told}"]
 
 
@@ -131,16 +131,16 @@ def test_a_syntax_error_is_told_with_its_line(tmp_path: Path, content: str, line
     path = tmp_path / "exp.toml"
     path.write_text(content)
     (told,) = lines(path)
-    assert told.startswith(f"{path}:{line}: is no valid TOML: ")
+    assert told.startswith(f"{path}:{line}: not valid TOML: ")
     assert place in told
 
 
 def test_a_hostile_file_is_refused_and_not_believed(tmp_path: Path) -> None:
     path = tmp_path / "exp.toml"
     path.write_text("a = " + "[" * 100_000)
-    assert lines(path) == [f"{path}: is nested too deeply"]
+    assert lines(path) == [f"{path}: nested too deeply"]
     path.write_text("a = " + "9" * 10_000)
-    assert lines(path)[0].startswith(f"{path}: is no valid TOML: Exceeds the limit")
+    assert lines(path)[0].startswith(f"{path}: not valid TOML: Exceeds the limit")
     path.write_text("#" * (MAX_FILE + 1))
     assert lines(path) == [f"{path}: is too large for a TOML file; allowed: at most {MAX_FILE} bytes"]
 
@@ -168,7 +168,7 @@ def test_other_troubles_of_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("source", [3, None, [GOOD], b"x"])
 def test_other_things_are_no_experiment(source: object) -> None:
-    assert "is no experiment; allowed: the path of a TOML file, or a dict" in lines(source)[0]
+    assert "is not an experiment; allowed: the path of a TOML file, or a dict" in lines(source)[0]
 
 
 # What the tables hold
@@ -186,50 +186,50 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         "network.router.pipeline.rcc: unknown key; allowed: bw, rc,",
     ),
     # wrong types
-    ({**GOOD, "network": 3}, "network: 3 is no table; allowed: a table [network] with the keys topology, dims, "),
-    ({**GOOD, "collective": [1]}, "collective[0]: 1 is no table"),
-    ({**GOOD, "sweep": {}}, "sweep: these are several experiments, not one; allowed: with `pyxsim sweep`"),
-    ({**GOOD, "variant": 3}, "variant: these are several experiments, not one"),
-    ({**GOOD, NUMBER_AS_KEY: 4}, "the key 3 is no text"),
+    ({**GOOD, "network": 3}, "network: 3 is not a table; allowed: a table [network] with the keys topology, dims, "),
+    ({**GOOD, "collective": [1]}, "collective[0]: 1 is not a table"),
+    ({**GOOD, "sweep": {}}, "sweep: these are several experiments; allowed: `pyxsim sweep`"),
+    ({**GOOD, "variant": 3}, "variant: these are several experiments"),
+    ({**GOOD, NUMBER_AS_KEY: 4}, "the key 3 is not a text"),
     (
         changed(network={"shape": 4}),
-        "network.shape: 4 is no list; allowed: a list such as [4, 4], each a whole number from 1 to 1048576",
+        "network.shape: 4 is not a list; allowed: a list such as [4, 4], each a whole number from 1 to 1048576",
     ),
-    (changed(network={"shape": "444"}), "network.shape: '444' is no list"),
+    (changed(network={"shape": "444"}), "network.shape: '444' is not a list"),
     (changed(network={"shape": []}), "network.shape: the list is empty; allowed: at least one entry"),
     (
         changed(network={"shape": [4, "4"]}),
-        "network.shape[1]: '4' is no whole number; allowed: a whole number from 1 to",
+        "network.shape[1]: '4' is not a whole number; allowed: a whole number from 1 to",
     ),
-    (changed(network={"shape": [True]}), "network.shape[0]: true is no whole number"),
-    (changed(network={"shape": [4.0]}), "network.shape[0]: 4.0 is no whole number"),
-    (changed(network={"topology": 3}), "network.topology: 3 is no name"),
-    (changed(network={"topology": " "}), "network.topology: ' ' is no name"),
-    (changed(network={"options": [1]}), "network.options: [1] is no table; allowed: a table such as { key = value }"),
-    (changed(network={"options": {"p": float("nan")}}), "network.options: nan is no finite number"),
+    (changed(network={"shape": [True]}), "network.shape[0]: true is not a whole number"),
+    (changed(network={"shape": [4.0]}), "network.shape[0]: 4.0 is not a whole number"),
+    (changed(network={"topology": 3}), "network.topology: 3 is not a name"),
+    (changed(network={"topology": " "}), "network.topology: ' ' is not a name"),
+    (changed(network={"options": [1]}), "network.options: [1] is not a table; allowed: a table such as { key = value }"),
+    (changed(network={"options": {"p": float("nan")}}), "network.options: nan is not a finite number"),
     (changed(network={"options": {"p": {1}}}), "network.options: {1} cannot be a setting"),
     (changed(network={"options": {"p": 2**63}}), "cannot be a setting"),
     (
         changed(network={"router": {"output_queue": 1}}),
         "output_queue: 1 is neither true nor false; allowed: true or false",
     ),
-    (changed(system={"chunks": float("inf")}), "system.chunks: inf is no whole number"),
-    (changed(system={"all_reduce": ["ring", "ring", 3]}), "system.all_reduce[2]: 3 is no name"),
+    (changed(system={"chunks": float("inf")}), "system.chunks: inf is not a whole number"),
+    (changed(system={"all_reduce": ["ring", "ring", 3]}), "system.all_reduce[2]: 3 is not a name"),
     # units
     (
         changed(network={"bandwidth": 100}),
         "network.bandwidth: 100 has no unit; allowed: a number with a unit such as '100 GB/s'",
     ),
-    (changed(network={"bandwidth": "fast"}), "network.bandwidth: 'fast' is no bandwidth"),
-    (changed(network={"bandwidth": "inf GB/s"}), "network.bandwidth: 'inf GB/s' is no bandwidth"),
+    (changed(network={"bandwidth": "fast"}), "network.bandwidth: 'fast' is not a bandwidth"),
+    (changed(network={"bandwidth": "inf GB/s"}), "network.bandwidth: 'inf GB/s' is not a bandwidth"),
     (changed(network={"bandwidth": float("nan")}), "network.bandwidth: nan has no unit"),
     (
         changed(network={"bandwidth": ["1 GB/s", "1 GB", "1 B/s"]}),
-        "network.bandwidth[1]: 'GB' in '1 GB' is no unit of bandwidth",
+        "network.bandwidth[1]: 'GB' in '1 GB' is not a unit of bandwidth",
     ),
     (changed(network={"latency": "500"}), "network.latency: '500' has no unit"),
-    (changed(network={"flit": "1 KB"}), "network.flit: the unit 'KB' in '1 KB' has no clear base"),
-    (changed(collective={"size": True}), "collective.size: true is no size"),
+    (changed(network={"flit": "1 KB"}), "network.flit: the unit 'KB' in '1 KB' is ambiguous"),
+    (changed(collective={"size": True}), "collective.size: true is not a size"),
     # zero, negative, absurd
     (
         changed(network={"clock": "0 GHz"}),
@@ -259,19 +259,19 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (changed(network={"router": {"pipeline": {"sa": 0}}}), "network.router.pipeline.sa: 0 is too small"),
     (
         changed(network={"lanes": "per-lnk"}),
-        "network.lanes: 'per-lnk' is none of what is allowed; allowed: 'per-link' or 'per",
+        "network.lanes: unknown value 'per-lnk'; allowed: 'per-link' or 'per",
     ),
     (changed(output={"seed": -1}), "output.seed: -1 is too small"),
     (changed(output={"window": "0 us"}), "output.window: '0 us' is zero"),
     (
         changed(network={"flit": "8 KiB"}),
-        "network.packet: the packet is smaller than the flit; allowed: at least one flit",
+        "network.packet: the packet is smaller than a flit; allowed: at least one flit",
     ),
-    (changed(network={"packet": "255 B"}), "network.packet: the packet is smaller than the flit"),
+    (changed(network={"packet": "255 B"}), "network.packet: the packet is smaller than a flit"),
     (changed(network={"header": "257 B"}), "network.header: the header is larger than the head flit"),
     (
         changed(network={"latency": "1000000 s"}),
-        "network.latency: 1000000 s takes too many cycles; allowed: at most 1099511627776 cycles of the clock",
+        "network.latency: 1000000 s is too many cycles; allowed: at most 1099511627776 cycles of the clock",
     ),
     (
         changed(network={"bandwidth": "1e-30 GB/s"}),
@@ -280,28 +280,28 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     # words
     (
         changed(collective={"kind": "all-redduce"}),
-        "collective.kind: 'all-redduce' is none of what is allowed; allowed: all-red",
+        "collective.kind: unknown value 'all-redduce'; allowed: all-red",
     ),
     (changed(collective={"kind": "all_reduce"}), "did you mean 'all-reduce'?"),
     (changed(system={"scheduling": "fifo"}), "allowed: LIFO, FIFO, explicit; did you mean 'FIFO'?"),
-    (changed(system={"compat": 1}), "system.compat: 1 is none of what is allowed; allowed: astra-sim-1"),
-    (changed(network={"router": {"pipeline": "garnt"}}), "network.router.pipeline: 'garnt' is none of what is allowed"),
-    (changed(network={"router": {"pipeline": 3}}), "network.router.pipeline: 3 is none of what is allowed"),
+    (changed(system={"compat": 1}), "system.compat: unknown value 1; allowed: astra-sim-1"),
+    (changed(network={"router": {"pipeline": "garnt"}}), "network.router.pipeline: unknown value 'garnt'"),
+    (changed(network={"router": {"pipeline": 3}}), "network.router.pipeline: unknown value 3"),
     (changed(network={"router": {"latency": 2}}), "network.router.latency: 2 has no effect with this pipeline"),
-    (changed(system={"all_gather": "direct:0"}), "system.all_gather: the window of 'direct:0' is no count"),
+    (changed(system={"all_gather": "direct:0"}), "system.all_gather: invalid window in 'direct:0'"),
     # what is missing, what excludes each other
     (changed(network={"topology": None, "shape": None}), "network.dims: neither 'topology' nor 'dims' is given"),
     (
         changed(network={"shape": None, "dims": [{"block": "ring", "npus": 4}]}),
-        "network.dims: both 'topology' and 'dims' are",
+        "network.dims: cannot be combined with 'topology'",
     ),
     (
         changed(network={"topology": None, "dims": [{"block": "ring", "npus": 4}]}),
-        "network.shape: goes with 'topology', not with 'dims'",
+        "network.shape: requires 'topology'; cannot be combined with 'dims'",
     ),
     (
         changed(network={"topology": None, "shape": None, "options": {"a": 1}, "dims": [{"block": "ring", "npus": 4}]}),
-        "network.options: goes with 'topology', not with 'dims'",
+        "network.options: requires 'topology'; cannot be combined with 'dims'",
     ),
     ({"network": GOOD["network"]}, "the table [collective] is missing; allowed: one of [collective], [[message]], ["),
     ({"collective": GOOD["collective"]}, "network: the table [network] is missing"),
@@ -309,14 +309,14 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (changed(network={"dims": [{"npus": 4}]}), "network.dims[0].block: is missing; allowed: a text"),
     (
         changed(network={"dims": [3]}),
-        "network.dims[0]: 3 is no table; allowed: a table [[network.dims]] with the keys block",
+        "network.dims[0]: 3 is not a table; allowed: a table [[network.dims]] with the keys block",
     ),
     (
         {"network": GOOD["network"], "traffic": {"classes": {"load": 0.1, "on": True}}},
-        "traffic.classes: { load = 0.1, on = true } is no list; allowed: a table [[traffic.classes]] for each entry",
+        "traffic.classes: { load = 0.1, on = true } is not a list; allowed: a table [[traffic.classes]] for each entry",
     ),
-    (changed(network={"router": {"\ud800": 1}}), "network.router: a text is no Unicode"),
-    (changed(network={"dims": {}}), "network.dims: {} is no list; allowed: a table [[network.dims]] for each entry"),
+    (changed(network={"router": {"\ud800": 1}}), "network.router: the text is not valid Unicode"),
+    (changed(network={"dims": {}}), "network.dims: {} is not a list; allowed: a table [[network.dims]] for each entry"),
     # one per dimension
     (changed(network={"bandwidth": ["1 GB/s"]}), "network.bandwidth: the list has 1 entries, the network 3 dimensions"),
     (changed(network={"latency": []}), "network.latency: the list is empty"),
@@ -328,13 +328,13 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         changed(system={"all_to_all": ["ring"] * 4}),
         "system.all_to_all: the list has 4 entries, the network 3 dimensions",
     ),
-    ({**GOOD, "traffic": {"load": 0.3}}, "traffic: [collective] is given, too; allowed: one of them"),
-    ({"network": GOOD["network"], "workload": {}}, "workload.file: is missing; allowed: a workload text, or traces"),
-    ({**GOOD, "workload": {"file": "x.txt"}}, "workload: [collective] is given, too; allowed: one of them"),
-    ({"network": GOOD["network"], "workload": {"file": "x", "comm_scale": 0}}, "workload.comm_scale: 0 is no scale"),
+    ({**GOOD, "traffic": {"load": 0.3}}, "traffic: cannot be combined with [collective]; allowed: one of them"),
+    ({"network": GOOD["network"], "workload": {}}, "workload.file: is missing; allowed: a workload text or traces"),
+    ({**GOOD, "workload": {"file": "x.txt"}}, "workload: cannot be combined with [collective]; allowed: one of them"),
+    ({"network": GOOD["network"], "workload": {"file": "x", "comm_scale": 0}}, "workload.comm_scale: 0 is not a scale"),
     (
         {"network": GOOD["network"], "workload": {"file": "x", "comm_scale": "y"}},
-        "workload.comm_scale: 'y' is no number",
+        "workload.comm_scale: 'y' is not a number",
     ),
 ]
 

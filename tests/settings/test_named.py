@@ -149,7 +149,7 @@ def test_a_graph_is_looked_for_beside_its_system(mine: Path) -> None:
         (
             {"dims": [{"block": "ring", "npus": 2}]},
             (),
-            ["network.dims: both 'topology' and 'dims' are given; allowed: exactly one of them"],
+            ["network.dims: cannot be combined with 'topology'; allowed: one of them"],
         ),
         (
             {},
@@ -186,7 +186,7 @@ def test_faults_of_an_experiment(
         ),
         ("chunks = 8", "chunk = 8", "pod.toml: system.chunk: unknown key"),
         ("npus = 32", "npus = 0", "pod.toml: npus: 0 is too small; allowed: a whole number from 1 to 1048576"),
-        ("[network]", "[network", "pod.toml:5: is no valid TOML: Expected ']' at the end of a table declaration"),
+        ("[network]", "[network", "pod.toml:5: not valid TOML: Expected ']' at the end of a table declaration"),
         (
             'all_reduce = ["ring", "direct"]',
             'all_reduce = ["ring"]',
@@ -209,7 +209,7 @@ def test_a_system_that_says_nothing_of_its_sources_is_none(mine: Path) -> None:
 
 
 def test_a_system_is_no_experiment(mine: Path) -> None:
-    with pytest.raises(InputError, match=r"pod\.toml: describes a system, not an experiment; allowed: in an "):
+    with pytest.raises(InputError, match=r"pod\.toml: this file describes a system, not an experiment; allowed: in an "):
         load_experiment(mine / "topologies" / "pod.toml")
 
 
@@ -217,7 +217,7 @@ def test_a_system_of_another_kind_has_no_shape(mine: Path) -> None:
     path = mine / "topologies" / "pod.toml"
     text = POD.replace("dims = [", 'topology = "dragonfly"\noptions = { p = 2, a = 4, h = 2 }\n#')
     path.write_text(text.replace('all_reduce = ["ring", "direct"]', ""), encoding="utf-8")
-    told = "network.shape: pod has no shape of its own; allowed: network.options: p, a, h"
+    told = "network.shape: pod has no shape; allowed: network.options: p, a, h"
     assert faults(mine, shape=[8]) == [told]
 
 
@@ -225,4 +225,4 @@ def test_a_system_stands_on_a_topology_not_on_a_system(mine: Path) -> None:
     path = mine / "topologies" / "pod.toml"
     text = POD.replace("dims = [", 'topology = "pod"\n#').replace('all_reduce = ["ring", "direct"]', "")
     path.write_text(text, encoding="utf-8")
-    assert faults(mine) == ["pod.toml: network.topology: is a system, too; allowed: a topology, or dims"]
+    assert faults(mine) == ["pod.toml: network.topology: a system cannot name another system; allowed: a topology, or dims"]

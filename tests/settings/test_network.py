@@ -138,19 +138,19 @@ def test_allocators_by_name(key: str, name: str) -> None:
 
 GARNET = {"pipeline": "garnet"}
 MISFITS: list[tuple[dict[str, Any], list[str]]] = [
-    ({"va_allocator": "islip:0"}, ["va_allocator: 'islip:0' is none of what is allowed"]),
-    ({"va_allocator": "islip:65"}, ["va_allocator: 'islip:65' is none of what is allowed"]),
-    ({"va_allocator": 3}, ["va_allocator: 3 is none of what is allowed; allowed: rotating, separable-"]),
+    ({"va_allocator": "islip:0"}, ["va_allocator: unknown value 'islip:0'"]),
+    ({"va_allocator": "islip:65"}, ["va_allocator: unknown value 'islip:65'"]),
+    ({"va_allocator": 3}, ["va_allocator: unknown value 3; allowed: rotating, separable-"]),
     (
         {"sa_allocator": "rotating"},
-        ["sa_allocator: 'rotating' is none of what is allowed; allowed: sep"],
+        ["sa_allocator: unknown value 'rotating'; allowed: sep"],
     ),
     ({"sa_allocator": "wavefrnt"}, ["did you mean 'wavefront'?"]),
     ({"flow_control": "cut-through"}, ["did you mean 'virtual-cut-through'?"]),
     ({**GARNET, "lookahead": True}, ["lookahead: has no effect: RC takes no cycle in this pipeline"]),
     (
         {**GARNET, "speculation": True},
-        ["speculation: there is no VC allocation to run ahead of (va = 0)"],
+        ["speculation: requires VC allocation as a stage; the pipeline has va = 0"],
     ),
     (
         {**GARNET, "va_allocator": "age"},
@@ -158,7 +158,7 @@ MISFITS: list[tuple[dict[str, Any], list[str]]] = [
     ),
     (
         {"virtual_networks": [2, 1]},
-        ["virtual_networks: they have 3 VCs together, a link has 4; allowed: "],
+        ["virtual_networks: the virtual networks have 3 VCs in total; a link has 4; allowed: "],
     ),
     (
         {"virtual_networks": [4, 0]},
@@ -175,18 +175,18 @@ MISFITS: list[tuple[dict[str, Any], list[str]]] = [
     ),
     ({"shared_buffer": -1}, ["shared_buffer: -1 is too small"]),
     ({"watchdog": 0}, ["watchdog: 0 is too small"]),
-    ({"routing_options": [1]}, ["routing_options: [1] is no table"]),
-    ({"arbiter": "step", "va_allocator": "islip"}, ["arbiter: does not go with va_allocator = 'islip'"]),
-    ({"ordered": True, "sa_allocator": "age"}, ["ordered: does not go with sa_allocator = 'age'"]),
+    ({"routing_options": [1]}, ["routing_options: [1] is not a table"]),
+    ({"arbiter": "step", "va_allocator": "islip"}, ["arbiter: cannot be combined with va_allocator = 'islip'"]),
+    ({"ordered": True, "sa_allocator": "age"}, ["ordered: cannot be combined with sa_allocator = 'age'"]),
     (
         {"ordered": True, "input_speedup": 2},
-        ["ordered: does not go with input_speedup = 2; allowed: ord"],
+        ["ordered: cannot be combined with input_speedup = 2; allowed: ord"],
     ),
     (
         {"arbiter": "step", "internal_speedup": 2, "speculation": True},
         [
-            "arbiter: does not go with internal_speedup = 2",
-            "arbiter: does not go with speculation = true",
+            "arbiter: cannot be combined with internal_speedup = 2",
+            "arbiter: cannot be combined with speculation = true",
         ],
     ),
 ]

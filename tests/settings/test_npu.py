@@ -41,12 +41,12 @@ def test_it_is_written_as_it_was_read(npu: dict[str, Any]) -> None:
 def test_it_is_refused_where_nothing_computes(npu: dict[str, Any], load: dict[str, Any], text: str) -> None:
     with pytest.raises(InputError) as caught:
         load_experiment(experiment(npu, **load))
-    assert str(caught.value).startswith("system.npu: nothing is computed with it")
+    assert str(caught.value).startswith("system.npu: has no effect")
     assert text in str(caught.value)
 
 
 def test_a_roofline_of_traces_beside_a_model_is_refused() -> None:
-    with pytest.raises(InputError, match=r"^system\.npu\.roofline: the layers of a .*; allowed: true with traces"):
+    with pytest.raises(InputError, match=r"^system\.npu\.roofline: has no effect on a model.*; allowed: true with traces"):
         load_experiment(experiment({"device": "h100", "roofline": True}, workload={"model": "resnet50"}))
 
 

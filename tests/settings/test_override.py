@@ -74,34 +74,34 @@ def test_free_tables_take_any_key() -> None:
     ("override", "line"),
     [
         ("vcs", "--set: 'vcs' has no '='; allowed: KEY=VALUE such as network.router.vcs=8"),
-        ("=3", "--set: '' is no key path; allowed: such as network.router.vcs or network.dims[0].npus"),
-        ("a b=3", "--set: 'a b' is no key path"),
-        ("network..clock=3", "--set: 'network..clock' is no key path"),
-        ("network.dims[x].npus=3", "is no key path"),
+        ("=3", "--set: '' is not a key path; allowed: such as network.router.vcs or network.dims[0].npus"),
+        ("a b=3", "--set: 'a b' is not a key path"),
+        ("network..clock=3", "--set: 'network..clock' is not a key path"),
+        ("network.dims[x].npus=3", "is not a key path"),
         ("network.router.vcz=3", "--set: network.router.vcz: unknown key; allowed: pipeline, "),
         ("network.router.vcz=3", "did you mean 'vcs'?"),
         ("router.vcs=3", "--set: router: unknown key here; it belongs to [network]"),
         ("network.dims[0].clock=3", "--set: network.dims[0].clock: unknown key here; it belongs to [network]"),
         ("network.router.pipeline.x=3", "--set: network.router.pipeline.x: unknown key"),
-        ("network.clock=", "--set: network.clock: has no value"),
+        ("network.clock=", "--set: network.clock: missing value"),
         (
             "network.bandwidth=[1",
-            "--set: network.bandwidth: '[1' is no TOML value; allowed: such as 8, true, [4, 4] or a",
+            "--set: network.bandwidth: '[1' is not a TOML value; allowed: such as 8, true, [4, 4] or a",
         ),
-        ("network.clock='x", "is no TOML value"),
-        ("network.clock.x=3", "--set: network.clock: is no table; allowed: a frequency such as '1 GHz'"),
+        ("network.clock='x", "is not a TOML value"),
+        ("network.clock.x=3", "--set: network.clock: is not a table; allowed: a frequency such as '1 GHz'"),
         ("network.dims[2].npus=3", "--set: network.dims[2].npus: the list at 'network.dims' has 2 entries"),
-        ("network.shape[0]=3", "--set: network.shape[0]: there is no list at 'network.shape'"),
-        ("network.dims.npus=3", "--set: network.dims.npus: there is no table at 'network.dims'"),
-        ("network[0]=3", "--set: network[0]: there is no list at 'network'"),
+        ("network.shape[0]=3", "--set: network.shape[0]: no list at 'network.shape'"),
+        ("network.dims.npus=3", "--set: network.dims.npus: no table at 'network.dims'"),
+        ("network[0]=3", "--set: network[0]: no list at 'network'"),
         ("network.router.vcs=0", "--set: network.router.vcs: 0 is too small"),
-        ("network.router.vcs=many", "--set: network.router.vcs: 'many' is no whole number"),
-        ("network.router.vcs=08", "--set: network.router.vcs: '08' is no whole number"),
+        ("network.router.vcs=many", "--set: network.router.vcs: 'many' is not a whole number"),
+        ("network.router.vcs=08", "--set: network.router.vcs: '08' is not a whole number"),
         ("network.dims[0]={ blok = 'ring', npus = 2, block = 'x' }", "--set: network.dims[0].blok: unknown key"),
-        ("network.clock=1 GHz\nflit = 3", "--set: network.clock: '1 GHz\\nflit = 3' is no frequency"),
-        ("network.clock=1\nflit = 3", "is no unit of frequency"),
+        ("network.clock=1 GHz\nflit = 3", "--set: network.clock: '1 GHz\\nflit = 3' is not a frequency"),
+        ("network.clock=1\nflit = 3", "is not a unit of frequency"),
         ("traffic.laod=1", "--set: traffic.laod: unknown key"),
-        ("network.clock=" + "[" * 100_000, "is no TOML value"),
+        ("network.clock=" + "[" * 100_000, "is not a TOML value"),
     ],
 )
 def test_refusals_name_the_override(override: str, line: str) -> None:
@@ -124,7 +124,7 @@ def test_faults_of_overrides_and_of_the_file_come_together() -> None:
 
 def test_a_switch_from_dims_to_a_topology_is_told_as_it_is() -> None:
     assert told("network.topology=torus") == (
-        "network.dims: both 'topology' and 'dims' are given; allowed: exactly one of them"
+        "network.dims: cannot be combined with 'topology'; allowed: exactly one of them"
     )
 
 

@@ -141,42 +141,42 @@ def test_spellings_of_astra_sim_are_taken() -> None:
 
 
 FAULTS: list[tuple[dict[str, Any], str]] = [
-    ({**RING, "sweep": 3}, "sweep: 3 is no table; allowed: a table such as { key = value }"),
-    ({**RING, "sweep": {"a.b": 3}}, 'sweep."a.b": 3 is no list of values; allowed: a list such as [1, 2, 4]'),
-    ({**RING, "sweep": {"a": []}}, "sweep.a: [] is no list of values"),
+    ({**RING, "sweep": 3}, "sweep: 3 is not a table; allowed: a table such as { key = value }"),
+    ({**RING, "sweep": {"a.b": 3}}, 'sweep."a.b": 3 is not a list of values; allowed: a list such as [1, 2, 4]'),
+    ({**RING, "sweep": {"a": []}}, "sweep.a: [] is not a list of values"),
     ({**RING, "sweep": {"network.latncy": ["1 ns"]}}, 'sweep."network.latncy": unknown key; allowed: topology'),
     ({**RING, "sweep": {"network.latncy": ["1 ns"]}}, "did you mean 'latency'?"),
-    ({**RING, "sweep": {"network..x": [1]}}, "sweep.\"network..x\": 'network..x' is no key path; allowed: such as"),
+    ({**RING, "sweep": {"network..x": [1]}}, "sweep.\"network..x\": 'network..x' is not a key path; allowed: such as"),
     ({**RING, "sweep": {"sweep.x": [1]}}, 'sweep."sweep.x": unknown key'),
     ({**RING, "sweep": {"system.chunks": [1, 0]}}, 'sweep."system.chunks"[1]: 0 is too small; allowed: a whole'),
     ({**RING, "sweep": {"network.shape[4]": [1]}}, 'sweep."network.shape[4]"[0]: the list at'),
     (
         {**variants({"name": "a", "set": {"system.chunks": 2}}), "sweep": {"system": [{"chunks": 1}]}},
-        'variant[0].set."system.chunks": [sweep] sets system, too; allowed: one of them',
+        'variant[0].set."system.chunks": [sweep] also sets system; allowed: one of them',
     ),
     (
         {**RING, "sweep": {"network.shape[0]": [4, 5], "network.shape": [[3]]}},
-        'sweep."network.shape": sweep sets network.shape[0], too, and one is part of the other; allowed: one of them',
+        'sweep."network.shape": sweep also sets network.shape[0], which overlaps; allowed: one of them',
     ),
     (
         {**RING, "sweep": {"system": [{"chunks": 1}], "system.chunks": [1]}},
-        'sweep."system.chunks": sweep sets system, too, and one is part of the other',
+        'sweep."system.chunks": sweep also sets system, which overlaps',
     ),
     (
         {**RING, "sweep": {"collective": {"size": ["1 KiB"]}}},
-        "sweep.collective.size: is a table, not a list of values; allowed: the key path in quotes: "
+        "sweep.collective.size: a table, not a list of values; allowed: the key path in quotes: "
         '"collective.size" = [..]',
     ),
-    (variants({"name": "a\nb", "set": {}}), r"variant[0].name: 'a\nb' has characters that cannot be shown; allowed"),
+    (variants({"name": "a\nb", "set": {}}), r"variant[0].name: 'a\nb' contains unprintable characters; allowed"),
     (variants({"name": "a"}), "variant[0].set: is missing"),
     (variants({"set": {}}), "variant[0].name: is missing"),
-    (variants({"name": "", "set": {}}), "variant[0].name: '' is no name"),
+    (variants({"name": "", "set": {}}), "variant[0].name: '' is not a name"),
     (variants({"name": "a", "set": {}, "sett": {}}), "variant[0].sett: unknown key; allowed: name, set; did you mean"),
     (variants({"name": "a", "set": {"network.topolgy": "x"}}), 'variant[0].set."network.topolgy": unknown key'),
-    (variants({"name": "a", "set": {}}, {"name": "a", "set": {}}), "variant[1].name: variant[0] is called 'a', too"),
+    (variants({"name": "a", "set": {}}, {"name": "a", "set": {}}), "variant[1].name: same name as variant[0]"),
     (
         variants({"name": "a", "set": {}}, {"name": "b", "set": {"collective.size": "1 MB/s"}}),
-        "variant[1].set.\"collective.size\": 'MB/s' in '1 MB/s' is no unit of size",
+        "variant[1].set.\"collective.size\": 'MB/s' in '1 MB/s' is not a unit of size",
     ),
     (
         variants({"name": "a", "set": {"collective": {"kind": "all-reduce", "size": "0 B"}}}),
@@ -223,7 +223,7 @@ def test_faults_of_all_points_come_at_once_and_each_once(tmp_path: Path) -> None
     found = [line.removeprefix(f"{path}: ") for line in told(path, "collective.size=2", "network.latncy=3")]
     assert [line.split(";")[0] for line in found] == [
         "--set: network.latncy: unknown key",
-        "network.bandwidth: 'fast' is no bandwidth (in ring, chunks=0 and 1 more)",
+        "network.bandwidth: 'fast' is not a bandwidth (in ring, chunks=0 and 1 more)",
         'sweep."system.chunks"[0]: 0 is too small',
         "--set: collective.size: 2 has no unit",
         "system.all_reduce: the list has 1 entries, the network 2 dimensions (in two rings, chunks=1)",

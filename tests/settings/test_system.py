@@ -41,7 +41,7 @@ def test_both_spellings_have_one_name(given_name: str, name: str) -> None:
     "name", ["direct0", "direct:0", "direct:", "direct:x", "direct:-1", "direct:1.5", "one-direct:"]
 )
 def test_a_window_is_a_count(name: str) -> None:
-    with pytest.raises(InputError, match=re.escape(f"the window of '{name}' is no count")):
+    with pytest.raises(InputError, match=re.escape(f"invalid window in '{name}'")):
         canonical_algorithm(name)
 
 
@@ -66,22 +66,22 @@ def test_algorithms_are_kept_in_our_spelling_for_each_kind() -> None:
 @pytest.mark.parametrize(
     ("system", "problem"),
     [
-        ({"endpoint": {}}, "nothing is limited here"),
+        ({"endpoint": {}}, "the table sets no limit"),
         ({"endpoint": {"memory_bandwidth": "1 GB/s", "engine_memory": "1 MiB"}}, "there is no engine"),
         ({"endpoint": {"memory_bandwidth": "1 GB/s", "engine_rate": "1 GB/s"}}, "there is no engine"),
-        ({"endpoint": {"compute_share": 0.1, "offload": "engine"}}, "no cores do"),
-        ({"endpoint": {"compute_share": 1}}, "nothing would be computed"),
-        ({"endpoint": {"compute_share": 0.1}}, "nothing computes beside collectives"),
+        ({"endpoint": {"compute_share": 0.1, "offload": "engine"}}, "not the cores"),
+        ({"endpoint": {"compute_share": 1}}, "no cores are left"),
+        ({"endpoint": {"compute_share": 0.1}}, "has no effect without computation"),
         ({"endpoint": {"compute_share": 0.1, "communication_bandwidth": "1 GB/s"}}, "a part of memory_bandwidth"),
         (
             {"endpoint": {"memory_bandwidth": "1 GB/s", "communication_bandwidth": "2 GB/s"}},
             "a part of memory_bandwidth",
         ),
-        ({"endpoint": {"memory_bandwidth": "1 GB/s"}, "boost": True}, "shared by all groups"),
-        ({"endpoint": {"memory_bandwidth": "1 GB/s"}, "shared_bus": {"L": "1 ns"}}, "from and to the memory"),
-        ({"endpoint": {"memory_bandwidth": "1 GB/s"}, "local_memory_bandwidth": "1 GB/s"}, "what reductions read"),
-        ({"endpoint": {"memory_bandwidth": "1 GB/s"}, "compat": "astra-sim-1"}, "does not know"),
-        ({"endpoint": {"memory_bandwidth": "1 GB/s"}, "compat": "astra-sim-2"}, "does not know"),
+        ({"endpoint": {"memory_bandwidth": "1 GB/s"}, "boost": True}, "all share its memory"),
+        ({"endpoint": {"memory_bandwidth": "1 GB/s"}, "shared_bus": {"L": "1 ns"}}, "path between memory and network"),
+        ({"endpoint": {"memory_bandwidth": "1 GB/s"}, "local_memory_bandwidth": "1 GB/s"}, "memory traffic of reductions"),
+        ({"endpoint": {"memory_bandwidth": "1 GB/s"}, "compat": "astra-sim-1"}, "does not support"),
+        ({"endpoint": {"memory_bandwidth": "1 GB/s"}, "compat": "astra-sim-2"}, "does not support"),
     ],
 )
 def test_an_endpoint_says_what_it_is(system: dict[str, object], problem: str) -> None:
@@ -93,5 +93,5 @@ def test_an_endpoint_says_what_it_is(system: dict[str, object], problem: str) ->
 def test_open_traffic_has_no_memory() -> None:
     network = {"topology": "ring", "shape": [4], "bandwidth": "1 GB/s", "latency": "1 ns"}
     system = {"endpoint": {"memory_bandwidth": "1 GB/s"}}
-    with pytest.raises(InputError, match="goes through no memory"):
+    with pytest.raises(InputError, match="has no effect on open traffic"):
         load_experiment({"network": network, "system": system, "traffic": {"pattern": "uniform", "load": 0.1}})

@@ -81,7 +81,7 @@ def test_another_load() -> None:
     assert [each.load for each in traffic(load=0.1, classes=[{}, {}]).at(0.6).resolved] == [0.3, 0.3]
     scaled = traffic(load=0.1, classes=[{}, {"load": 0.3}]).at(0.8)
     assert [each.load for each in scaled.resolved] == pytest.approx([0.2, 0.6])
-    with pytest.raises(InputError, match="no load that could be changed"):
+    with pytest.raises(InputError, match="this traffic has no load"):
         traffic(batch={"size": 4}).at(0.1)
 
 
@@ -110,45 +110,45 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({}, "traffic.load: is missing; allowed: flits per node and cycle, such as 0.3"),
     ({"classes": [{"load": 0.1}, {}]}, "traffic.classes[1].load: is missing"),
     ({"classes": [{}, {}]}, "traffic.load: is missing"),
-    ({"load": 0.1, "classes": [{"name": "a"}, {"name": "a"}]}, "traffic.classes[1].name: two classes are called 'a'"),
-    ({"load": 0.1, "classes": [{}, {"virtual_network": 2}]}, "traffic.classes[1].virtual_network: there is no"),
-    ({"load": 0.1, "virtual_network": 2, "classes": [{}]}, "traffic.virtual_network: there is no"),
+    ({"load": 0.1, "classes": [{"name": "a"}, {"name": "a"}]}, "traffic.classes[1].name: duplicate class name 'a'"),
+    ({"load": 0.1, "classes": [{}, {"virtual_network": 2}]}, "traffic.classes[1].virtual_network: no virtual network"),
+    ({"load": 0.1, "virtual_network": 2, "classes": [{}]}, "traffic.virtual_network: no virtual network"),
     ({"load": 0.1, "classes": [{"replies": {"virtual_network": 3}}]}, "traffic.classes[0].replies.virtual_network: "),
     ({"load": 0}, "traffic.load: 0 is out of range; allowed: a number above 0, at most 1e+06"),
-    ({"load": "much"}, "traffic.load: 'much' is no number"),
+    ({"load": "much"}, "traffic.load: 'much' is not a number"),
     ({"load": float("nan")}, "traffic.load: nan is out of range"),
     ({"load": 0.1, "packet_flits": 0}, "traffic.packet_flits: 0 is too small"),
-    ({"load": 0.1, "packet_flits": [1, 5], "packet_weights": [1]}, "traffic.packet_weights: 1 weights for 2 sizes"),
+    ({"load": 0.1, "packet_flits": [1, 5], "packet_weights": [1]}, "traffic.packet_weights: 1 weights for 2 packet sizes"),
     ({"load": 0.1, "packet_flits": [1, 5], "packet_weights": [0, 0]}, "traffic.packet_weights: all weights are zero"),
-    ({"load": 0.1, "injection": "poisson"}, "traffic.injection: 'poisson' is none of what is allowed; allowed: 'bern"),
+    ({"load": 0.1, "injection": "poisson"}, "traffic.injection: unknown value 'poisson'; allowed: 'bern"),
     (
         {"load": 0.1, "injection": "on-off"},
-        "traffic.injection: 'on-off' needs its probabilities; allowed: 'bern",
+        "traffic.injection: 'on-off' requires its probabilities; allowed: 'bern",
     ),
     (
         {"load": 0.1, "injection": {"process": "on-off", "alpha": 1}},
         "traffic.injection: 1 of alpha, beta and r1 are",
     ),
     ({"load": 0.1, "injection": {"process": "on-off", "alpha": 2}}, "traffic.injection.alpha: 2 is out of range"),
-    ({"load": 0.1, "batch": {"size": 1}}, "traffic.load: a batch has no load; allowed: leave it out"),
-    ({"trace": "t.csv", "load": 1}, "traffic.load: a trace has no load; allowed: leave it out"),
-    ({"trace": "t.csv", "batch": {"size": 1}}, "traffic.trace: [traffic.batch] is given, too; allowed: one of them"),
-    ({"trace": "t.csv", "replies": {}}, "traffic.replies: messages of a trace are not answered"),
+    ({"load": 0.1, "batch": {"size": 1}}, "traffic.load: a batch has no load; allowed: no value"),
+    ({"trace": "t.csv", "load": 1}, "traffic.load: a trace has no load; allowed: no value"),
+    ({"trace": "t.csv", "batch": {"size": 1}}, "traffic.trace: cannot be combined with [traffic.batch]; allowed: one of them"),
+    ({"trace": "t.csv", "replies": {}}, "traffic.replies: a trace has no replies"),
     (
         {"batch": {"size": 1}, "classes": [{}]},
-        "traffic.classes: a batch has one class of packets; allowed:",
+        "traffic.classes: a batch has a single class; allowed:",
     ),
     (
         {"load": 0.1, "replies": {"virtual_network": 2}},
-        "traffic.replies.virtual_network: there is no virtual network",
+        "traffic.replies.virtual_network: no virtual network",
     ),
-    ({"load": 0.1, "virtual_network": 2}, "traffic.virtual_network: there is no virtual network 2, they count from 0"),
+    ({"load": 0.1, "virtual_network": 2}, "traffic.virtual_network: no virtual network 2; the network has 2"),
     (
         {"trace": "t.csv", "pattern": "uniform"},
-        "traffic.pattern: has no effect with a trace, whose messages it tells; allowed: leave it out",
+        "traffic.pattern: has no effect with a trace, which sets it; allowed: no value",
     ),
     ({"trace": "t.csv", "packet_flits": 4}, "traffic.packet_flits: has no effect with a trace"),
-    ({"trace": "t.csv", "warmup": 0}, "traffic.warmup: has no effect with a trace, that is measured to its end"),
+    ({"trace": "t.csv", "warmup": 0}, "traffic.warmup: has no effect with a trace, which is measured to its end"),
     ({"load": 0.1, "replies": {}, "packet_flits": 4}, "traffic.packet_flits: has no effect with replies, which have"),
     (
         {"load": 0.1, "replies": {}, "classes": [{"packet_flits": 4}]},
@@ -158,13 +158,13 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"batch": {"size": 1}, "precision": 0.1}, "traffic.precision: has no effect with a batch"),
     (
         {"load": 0.1, "warmup": 5000, "max_cycles": 2000},
-        "traffic.max_cycles: 2000 cycles are over before warmup; allowed: at least 5001",
+        "traffic.max_cycles: 2000 cycles are fewer than warmup; allowed: at least 5001",
     ),
     (
         {"load": 0.1, "warmup": 1000, "measure": 3000, "max_cycles": 3999},
-        "traffic.max_cycles: 3999 cycles are over before warmup and measure; allowed: at least 4000",
+        "traffic.max_cycles: 3999 cycles are fewer than warmup and measure; allowed: at least 4000",
     ),
-    ({"load": 0.1, "warmup": "long"}, "traffic.warmup: 'long' is none of what is allowed; allowed: 'auto' or a whole"),
+    ({"load": 0.1, "warmup": "long"}, "traffic.warmup: unknown value 'long'; allowed: 'auto' or a whole"),
     ({"load": 0.1, "precision": 0}, "traffic.precision: 0 is out of range; allowed: a number above 0"),
     ({"load": 0.1, "patern": "x"}, "traffic.patern: unknown key"),
 ]

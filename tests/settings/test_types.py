@@ -19,7 +19,7 @@ def test_numpy_integers_are_whole_numbers() -> None:
     router = RouterSettings.model_validate({"vcs": np.int64(8)})
     assert router.vcs == 8
     assert type(router.vcs) is int
-    with pytest.raises(ValueError, match="no whole number"):
+    with pytest.raises(ValueError, match="not a whole number"):
         RouterSettings.model_validate({"vcs": np.bool_(True)})
 
 
