@@ -35,7 +35,8 @@ def every_key() -> str:
 def _section(path: str, model: type[BaseModel], header: Sequence[str] = ()) -> Iterator[str]:
     if header:
         yield from ("", f"## {' or '.join(f'`{head}`' for head in header)}")
-    yield from ("", " ".join((model.__doc__ or "").split()), "")
+    text = (model.__doc__ or "").partition("\nParameters\n")[0].partition("\n    Parameters\n")[0]
+    yield from ("", " ".join(text.split()), "")
     yield from ("| key | allowed | default | |", "|---|---|---|---|")
     for key, info in model.model_fields.items():
         allowed = words_of(model, key)

@@ -234,7 +234,7 @@ FAULTS = [
     (("saturation", "traffic.toml", "--resolution", "-1"), "pyxsim: --resolution: -1 is no resolution"),
     (("saturation", "traffic.toml", "--threads", "0"), "pyxsim: --threads: '0' is no number of threads"),
     (("run", "traffic.toml", "--threads", "many"), "pyxsim: --threads: 'many' is no number of threads"),
-    (("run", "traffic.toml", "--checkpoint", "0 s"), "pyxsim: --checkpoint: '0 s' is not a time; allowed: a time above"),
+    (("run", "traffic.toml", "--checkpoint", "0 s"), "pyxsim: --checkpoint: '0 s' is not a time; allowed: a time"),
     (("saturation", "traffic.toml", "-o", "x.png"), "pyxsim: x.png: '.png' is no kind of file for a curve"),
     (
         ("curve", "traffic.toml", "--loads", "0.1", "--set", "traffic.pattern=shufle"),

@@ -209,7 +209,7 @@ def test_a_system_that_says_nothing_of_its_sources_is_none(mine: Path) -> None:
 
 
 def test_a_system_is_no_experiment(mine: Path) -> None:
-    with pytest.raises(InputError, match=r"pod\.toml: this file describes a system, not an experiment; allowed: in an "):
+    with pytest.raises(InputError, match=r"pod\.toml: this file describes a system, not an experiment; allowed: in "):
         load_experiment(mine / "topologies" / "pod.toml")
 
 
@@ -225,4 +225,5 @@ def test_a_system_stands_on_a_topology_not_on_a_system(mine: Path) -> None:
     path = mine / "topologies" / "pod.toml"
     text = POD.replace("dims = [", 'topology = "pod"\n#').replace('all_reduce = ["ring", "direct"]', "")
     path.write_text(text, encoding="utf-8")
-    assert faults(mine) == ["pod.toml: network.topology: a system cannot name another system; allowed: a topology, or dims"]
+    problem = "a system cannot name another system; allowed: a topology, or dims"
+    assert faults(mine) == [f"pod.toml: network.topology: {problem}"]

@@ -79,7 +79,7 @@ def test_algorithms_are_kept_in_our_spelling_for_each_kind() -> None:
         ),
         ({"endpoint": {"memory_bandwidth": "1 GB/s"}, "boost": True}, "all share its memory"),
         ({"endpoint": {"memory_bandwidth": "1 GB/s"}, "shared_bus": {"L": "1 ns"}}, "path between memory and network"),
-        ({"endpoint": {"memory_bandwidth": "1 GB/s"}, "local_memory_bandwidth": "1 GB/s"}, "memory traffic of reductions"),
+        ({"endpoint": {"memory_bandwidth": "1 GB/s"}, "local_memory_bandwidth": "1 GB/s"}, "traffic of reductions"),
         ({"endpoint": {"memory_bandwidth": "1 GB/s"}, "compat": "astra-sim-1"}, "does not support"),
         ({"endpoint": {"memory_bandwidth": "1 GB/s"}, "compat": "astra-sim-2"}, "does not support"),
     ],

@@ -118,7 +118,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"load": "much"}, "traffic.load: 'much' is not a number"),
     ({"load": float("nan")}, "traffic.load: nan is out of range"),
     ({"load": 0.1, "packet_flits": 0}, "traffic.packet_flits: 0 is too small"),
-    ({"load": 0.1, "packet_flits": [1, 5], "packet_weights": [1]}, "traffic.packet_weights: 1 weights for 2 packet sizes"),
+    ({"load": 0.1, "packet_flits": [1, 5], "packet_weights": [1]}, "traffic.packet_weights: 1 weights for 2"),
     ({"load": 0.1, "packet_flits": [1, 5], "packet_weights": [0, 0]}, "traffic.packet_weights: all weights are zero"),
     ({"load": 0.1, "injection": "poisson"}, "traffic.injection: unknown value 'poisson'; allowed: 'bern"),
     (
@@ -132,7 +132,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"load": 0.1, "injection": {"process": "on-off", "alpha": 2}}, "traffic.injection.alpha: 2 is out of range"),
     ({"load": 0.1, "batch": {"size": 1}}, "traffic.load: a batch has no load; allowed: no value"),
     ({"trace": "t.csv", "load": 1}, "traffic.load: a trace has no load; allowed: no value"),
-    ({"trace": "t.csv", "batch": {"size": 1}}, "traffic.trace: cannot be combined with [traffic.batch]; allowed: one of them"),
+    ({"trace": "t.csv", "batch": {"size": 1}}, "traffic.trace: cannot be combined with [traffic.batch]; allowed: one"),
     ({"trace": "t.csv", "replies": {}}, "traffic.replies: a trace has no replies"),
     (
         {"batch": {"size": 1}, "classes": [{}]},

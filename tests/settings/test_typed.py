@@ -86,7 +86,7 @@ def test_a_function_writes_what_a_file_has() -> None:
         (lambda: pyxsim.Torus([4, 0]), r"shape\[1\]: 0 is too small"),
         (lambda: pyxsim.Torus([4], bandwith="1 GB/s"), "bandwith: unknown key; .* did you mean 'bandwidth'"),
         (lambda: pyxsim.Collective(kind="all-reduce", size="1 parsec"), "size: .*parsec"),
-        (lambda: pyxsim.Experiment.from_toml("[network"), "TOML:1: is no valid TOML"),
+        (lambda: pyxsim.Experiment.from_toml("[network"), "TOML:1: not valid TOML"),
         (lambda: pyxsim.Experiment.from_toml("[network]\ntopology = 'ring'"), r"collective: .* missing"),
     ],
 )
