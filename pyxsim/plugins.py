@@ -19,32 +19,37 @@ from pyxsim.registry import Registry
 
 T = TypeVar("T")
 _ROOT = Path(__file__).parent
-_PACKAGES = ("compat/*", "network/*", "reference")
+WINGS = ("compat/*",)
+BACKENDS = (*WINGS, "network/*", "reference")
 
 
 @functools.cache
-def load() -> None:
-    """Import the `__init__.py` of every wing and of every backend, in alphabetical order."""
-    for folder in sorted(each for pattern in _PACKAGES for each in _ROOT.glob(pattern)):
+def load(packages: tuple[str, ...]) -> None:
+    """Import the `__init__.py` of every wing or backend in these folders, in alphabetical order."""
+    for folder in sorted(each for pattern in packages for each in _ROOT.glob(pattern)):
         if (folder / "__init__.py").is_file():
             importlib.import_module(".".join(("pyxsim", *folder.relative_to(_ROOT).parts)))
 
 
 class WingRegistry(Registry[T]):
-    """A registry that loads the wings before the first lookup."""
+    """A registry that imports the packages that fill it before the first lookup."""
+
+    def __init__(self, kind: str, packages: tuple[str, ...] = WINGS) -> None:
+        super().__init__(kind)
+        self._packages = packages
 
     def names(self) -> list[str]:
         """All names in alphabetical order."""
-        load()
+        load(self._packages)
         return super().names()
 
     def canonical(self, name: str) -> str:
         """The name for a name or alias. Raises InputError with the closest match for an unknown one."""
-        load()
+        load(self._packages)
         return super().canonical(name)
 
     def __contains__(self, name: object) -> bool:
-        load()
+        load(self._packages)
         return super().__contains__(name)
 
     def reader(self, path: str | Path) -> T:
@@ -79,7 +84,7 @@ network_files: WingRegistry[Callable[..., Any]] = WingRegistry("network file")
 """Readers of other simulators' network files: path -> keys of [network]."""
 commands: WingRegistry[Callable[..., Any]] = WingRegistry("command")
 """Functions that add a command to the typer application."""
-backends: WingRegistry[Any] = WingRegistry("backend")
+backends: WingRegistry[Any] = WingRegistry("backend", BACKENDS)
 """Classes of backends (pyxsim/network/protocol.py).
 
 `cost`: order in `pyxsim compare`, cheapest first. `compared`: False leaves it out of `compare` unless named.

@@ -13,9 +13,9 @@ _UNSEEN = 50_000
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Carry out a command line (`sys.argv` by default) and return its exit code.
+    """Run a command line (`sys.argv` by default) and return its exit code.
 
-    Nothing heavy is imported outside of the `try`: Ctrl-C may come while Python still reads files.
+    Nothing heavy is imported outside the `try`: Ctrl-C may arrive while Python still imports.
     """
     if words is None:  # the process is for this command alone
         gc.set_threshold(_UNSEEN, *gc.get_threshold()[1:])

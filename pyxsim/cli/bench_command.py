@@ -12,9 +12,12 @@ from pyxsim.cli.options import Json, NoSkip, Quiet
 
 
 def bench(
-    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Cases; else a few, and a table.")] = None,
-    repeat: Annotated[str, typer.Option(metavar="N", help="Runs of each; the median counts.")] = "3",
-    list_only: Annotated[bool, typer.Option("--list", help="Tell what can be run.")] = False,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME", help="Cases; by default a few, with a table of expected times."),
+    ] = None,
+    repeat: Annotated[str, typer.Option(metavar="N", help="Runs of each case; the median counts.")] = "3",
+    list_only: Annotated[bool, typer.Option("--list", help="List the cases.")] = False,
     show: Annotated[
         bool, typer.Option("--show", help="Print the experiment (TOML) of a case and do not run it.")
     ] = False,

@@ -53,17 +53,17 @@ class CommandOutput:
         number = self.signals.number or signal.SIGINT
         code = tell(error, number)
         if not self._has_put:
-            with contextlib.suppress(BrokenPipeError, PyxsimError):  # there is one error to tell, not two
+            with contextlib.suppress(BrokenPipeError, PyxsimError):  # report one error, not two
                 self.put({"exit_code": code, "errors": lines(error)})
         raise typer.Exit(code) from None
 
     @property
     def console(self) -> Console:
-        """stderr for rich."""
+        """The console of rich on stderr."""
         return self._console(())
 
     def _console(self, parts: Iterable[RenderableType]) -> Console:
-        """The same, as wide as these parts need. A file has no width: rich would cut at 80 columns."""
+        """The console, as wide as these parts need: in a file rich would cut them at 80 columns."""
         from rich.console import Console
 
         from pyxsim.reports.text.text_width import room
@@ -74,23 +74,23 @@ class CommandOutput:
 
     @property
     def live(self) -> bool:
-        """Whether somebody sees lines change."""
+        """Whether lines can change: text goes to a terminal."""
         return not self.silent and sys.stderr.isatty()
 
     def say(self, *parts: RenderableType) -> None:
-        """People's text, or rich's tables."""
+        """Print text, or tables of rich."""
         if not self.silent:
             for part in parts:
                 self._console([part]).print(part, markup=False, highlight=False, soft_wrap=isinstance(part, str))
 
     def put(self, data: dict[str, Any]) -> None:
-        """The JSON object of the command, if it is wanted."""
+        """Print the JSON object of the command, with --json."""
         self._has_put = True
         if self.json:
             self.write(json.dumps(data, indent=1) + "\n")
 
     def write(self, text: str) -> None:
-        """Text for stdout. Raises PyxsimError when it cannot be written, BrokenPipeError when nobody reads it."""
+        """Write text to stdout. Raises PyxsimError if that fails, BrokenPipeError without a reader."""
         try:
             sys.stdout.write(text)
             sys.stdout.flush()

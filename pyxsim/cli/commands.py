@@ -1,4 +1,4 @@
-"""What can be typed: the commands of pyxsim and their options. What they do is in the module of each."""
+"""The commands of pyxsim and their options; each command calls a function of its own module."""
 
 from __future__ import annotations
 
@@ -76,11 +76,9 @@ def run(
     no_skip: NoSkip = False,
     threads: Threads = None,
     checkpoint: Checkpoint = None,
-    watch: Annotated[
-        str | None, typer.Option(metavar="PACKET", help="Tell what happens to a packet: message 17, or 17.2.")
-    ] = None,
+    watch: Annotated[str | None, typer.Option(metavar="PACKET", help="Log one packet: message 17, or 17.2.")] = None,
     carry: Annotated[
-        bool, typer.Option("--carry", help="Move real data with the messages, and compare what every NPU ends with.")
+        bool, typer.Option("--carry", help="Send real data with the messages and check the result on every NPU.")
     ] = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -113,13 +111,13 @@ def report(
     ],
     file: Annotated[
         str | None,
-        typer.Option("-o", metavar="PAGE.html", callback=_name, help="The page; else it stands beside the only file."),
+        typer.Option("-o", metavar="PAGE.html", callback=_name, help="The page; by default beside the only file."),
     ] = None,
     library: Libraries = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Make one page in HTML of results: pictures first.
+    """Write one HTML page of results, plots first.
 
     The network with a time slider, links, queues, chunks, latencies, settings. Several results are compared. The page
     holds all that it needs, and opens without a network.
@@ -133,16 +131,17 @@ def report(
 @app.command()
 def resume(
     checkpoint: Annotated[
-        str, typer.Argument(metavar="FILE", callback=_name, help="What --checkpoint has written: OUT.h5.checkpoint.")
+        str, typer.Argument(metavar="FILE", callback=_name, help="A file of --checkpoint: OUT.h5.checkpoint.")
     ],
     file: Annotated[
-        str | None, typer.Option("-o", metavar="OUT.h5", callback=_name, help="Write the result here, not as planned.")
+        str | None,
+        typer.Option("-o", metavar="OUT.h5", callback=_name, help="Write the result to another file than planned."),
     ] = None,
-    keep: Annotated[bool, typer.Option("--keep", help="Do not remove the checkpoint at the end.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the checkpoint at the end.")] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Go on with a run from its checkpoint.
+    """Continue a run from its checkpoint.
 
     The result is that of a run that was not left. A checkpoint is code: resume your own ones only.
     """
@@ -152,9 +151,7 @@ def resume(
         go_on(out, checkpoint, file, keep=keep)
 
 
-_Workers = Annotated[
-    str | None, typer.Option(metavar="N", help="Processes; as many as there are processors if left out.")
-]
+_Workers = Annotated[str | None, typer.Option(metavar="N", help="Worker processes; by default one per processor.")]
 
 
 @app.command()
@@ -162,18 +159,19 @@ def compare(
     experiment: Experiment,
     files: Annotated[
         list[str] | None,
-        typer.Option("-o", metavar="OUT.h5", help="Write all of it: .h5, .json or .md. Repeatable."),
+        typer.Option("-o", metavar="OUT.h5", help="Write the comparison: .h5, .json or .md. Repeatable."),
     ] = None,
     plot: Plot = None,
     backends: Annotated[
         list[str] | None,
-        typer.Option("--backend", metavar="NAME", help="A network model; all of them if left out. Repeatable."),
+        typer.Option("--backend", metavar="NAME", help="A network model; by default all. Repeatable."),
     ] = None,
     within: Annotated[
-        str | None, typer.Option(metavar="10%", help="By how much an answer may be off and still be good.")
+        str | None, typer.Option(metavar="10%", help="Largest difference from the packet backend that counts as good.")
     ] = None,
     point: Annotated[
-        str | None, typer.Option(metavar="LABEL", help="The point to show; else where the models differ most.")
+        str | None,
+        typer.Option(metavar="LABEL", help="The point to show; by default that with the largest difference."),
     ] = None,
     settings: Settings = None,
     library: Libraries = None,
@@ -208,11 +206,11 @@ def compare(
 @app.command()
 def diff(
     first: Annotated[str, typer.Argument(metavar="A.h5", callback=_name, help="A file of run, compare or curve.")],
-    second: Annotated[str, typer.Argument(metavar="B.h5", callback=_name, help="Another one.")],
+    second: Annotated[str, typer.Argument(metavar="B.h5", callback=_name, help="Another such file.")],
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Whether two results are equal to the bit.
+    """Compare two results to the bit.
 
     Every dataset and attribute; what only tells how and where it ran is told apart. Exit code 3 if something differs.
     """
@@ -226,11 +224,11 @@ def diff(
 def sweep(
     experiment: Experiment,
     folder: Annotated[
-        str, typer.Option("-o", metavar="DIR", callback=_name, help="The folder of the sweep, new or begun before.")
+        str, typer.Option("-o", metavar="DIR", callback=_name, help="The folder of the sweep, new or to be continued.")
     ],
     plot: Annotated[
         tuple[str, str, str] | None,
-        typer.Option(metavar="X Y HUE", help="Draw the number Y over the swept key X, a line per HUE, or -."),
+        typer.Option(metavar="X Y HUE", help="Plot number Y over swept key X, one line per HUE (- for none)."),
     ] = None,
     settings: Settings = None,
     backend: Backend = "packet",
@@ -239,9 +237,7 @@ def sweep(
         str | None,
         typer.Option(metavar="ADDRESS", callback=_name, help="Run on a Dask cluster: tcp://node:8786, or local."),
     ] = None,
-    retry: Annotated[
-        str, typer.Option(metavar="N", help="How often a point is tried again whose process has died.")
-    ] = "1",
+    retry: Annotated[str, typer.Option(metavar="N", help="Retries of a point whose process has died.")] = "1",
     library: Libraries = None,
     allow_deadlock: AllowDeadlock = False,
     no_skip: NoSkip = False,
@@ -277,10 +273,10 @@ def curve(
     loads: Annotated[
         str | None, typer.Option(metavar="0.1,0.2,..", help="Flits per node and cycle; also from:to:step.")
     ] = None,
-    auto: Annotated[bool, typer.Option("--auto", help="Loads that show the curve, closer where it turns up.")] = False,
+    auto: Annotated[bool, typer.Option("--auto", help="Choose the loads, more densely near saturation.")] = False,
     file: Annotated[
         str | None,
-        typer.Option("-o", metavar="FILE", callback=_name, help="Write it: .h5, .json, .csv, or a picture."),
+        typer.Option("-o", metavar="FILE", callback=_name, help="Write the curve: .h5, .json, .csv, or a picture."),
     ] = None,
     plot: Plot = None,
     settings: Settings = None,
@@ -316,7 +312,7 @@ def curve(
 def saturation(
     experiment: Experiment,
     resolution: Annotated[
-        float | None, typer.Option(metavar="X", help="Flits per node and cycle; a hundredth of the bound if left out.")
+        float | None, typer.Option(metavar="X", help="Flits per node and cycle; by default 1 % of the bound.")
     ] = None,
     file: Annotated[
         str | None, typer.Option("-o", metavar="FILE", callback=_name, help="Write the points: .h5, .json or .csv.")
@@ -329,7 +325,7 @@ def saturation(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Search the load at which a network saturates, by bisection.
+    """Find the load at which a network saturates, by bisection.
 
     The experiment has a table [traffic]; its load is replaced.
     """
@@ -357,7 +353,7 @@ def check(
     allow_deadlock: AllowDeadlock = False,
     json: Json = False,
 ) -> None:
-    """Prove an experiment and tell what it will cost.
+    """Prove an experiment and estimate its cost.
 
     Settings, routes, the proof that they cannot deadlock, the proof of every collective schedule, buffers.
     """
@@ -381,12 +377,13 @@ def list_(
         typer.Argument(metavar="[WHAT]", callback=_name, help="A shelf, such as models; or a model, a system."),
     ] = None,
     device: Annotated[
-        str | None, typer.Option(metavar="NAME", callback=_name, help="With a model: how long its layers take there.")
+        str | None,
+        typer.Option(metavar="NAME", callback=_name, help="With a model: the device whose layer times to show."),
     ] = None,
     library: Libraries = None,
     json: Json = False,
 ) -> None:
-    """What is on the shelves; a model layer by layer, a system."""
+    """List the shelves; show a model layer by layer, or a system."""
     with CommandOutput(json=json) as out:
         from pyxsim.cli.shelves import list_shelves
 
@@ -397,21 +394,26 @@ def list_(
 def collective(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", callback=_name, help="An algorithm: ring, direct:4, FILE.py. Left out: all."),
+        typer.Argument(
+            metavar="[NAME]", callback=_name, help="An algorithm: ring, direct:4, FILE.py; by default list all."
+        ),
     ] = None,
     npus: Annotated[str, typer.Option(metavar="N", help="NPUs in the group.")] = "8",
     kind: Annotated[
-        str | None, typer.Option(metavar="KIND", help="The collective; all-reduce, or the first it can do.")
+        str | None,
+        typer.Option(
+            metavar="KIND", help="The collective; by default all-reduce, or the first that the algorithm supports."
+        ),
     ] = None,
     size: Annotated[str, typer.Option(metavar="SIZE", help="Size of the collective.")] = "1 MiB",
     plot: Annotated[
         str | None,
-        typer.Option(metavar="OUT.png", callback=_name, help="Draw who sends to whom in which step; .png, .pdf, .svg."),
+        typer.Option(metavar="OUT.png", callback=_name, help="Plot the messages of every step; .png, .pdf, .svg."),
     ] = None,
     library: Libraries = None,
     json: Json = False,
 ) -> None:
-    """What a collective algorithm does, step by step.
+    """Show a collective algorithm, step by step.
 
     Proves it, counts steps and bytes, and tells who sends what to whom.
     """
@@ -438,11 +440,11 @@ def topology(
     export: Annotated[str | None, typer.Option(metavar="FORMAT", help="Write the graph: graphml.")] = None,
     file: Annotated[
         str | None,
-        typer.Option("-o", metavar="FILE", callback=_name, help="Where to: .graphml, or a picture .png, .pdf, .svg."),
+        typer.Option("-o", metavar="FILE", callback=_name, help="Output: .graphml, or a picture .png, .pdf, .svg."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """What theory says of a network.
+    """Show what theory says about a network.
 
     Size, degree, bisection, hops, channel load, deadlock freedom; its picture, and its graph.
     """
@@ -462,7 +464,7 @@ def topology(
 
 @app.command()
 def doctor(json: Json = False) -> None:
-    """Whether this installation works.
+    """Check this installation.
 
     Versions, build of the engine, shelves, and a run whose result is known.
     """
@@ -474,28 +476,32 @@ def doctor(json: Json = False) -> None:
 
 @app.command()
 def timeline(
-    result: Annotated[str, typer.Argument(metavar="OUT.h5", callback=_name, help="What a run has written.")],
+    result: Annotated[str, typer.Argument(metavar="OUT.h5", callback=_name, help="The result of a run.")],
     file: Annotated[
         str | None,
-        typer.Option("-o", metavar="TRACE", callback=_name, help="Where to: .json, .json.gz; beside it if left out."),
+        typer.Option(
+            "-o", metavar="TRACE", callback=_name, help="Output: .json, .json.gz; by default beside the result."
+        ),
     ] = None,
-    begin: Annotated[str | None, typer.Option("--from", metavar="TIME", help="Leave out what ends before it.")] = None,
-    end: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Leave out what begins after it.")] = None,
-    npus: Annotated[str | None, typer.Option(metavar="0-7,12", help="The NPUs to show; all if left out.")] = None,
+    begin: Annotated[str | None, typer.Option("--from", metavar="TIME", help="Omit what ends before.")] = None,
+    end: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Omit what begins after.")] = None,
+    npus: Annotated[str | None, typer.Option(metavar="0-7,12", help="The NPUs to show; by default all.")] = None,
     links: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="N|NAME|all", help="Counters of the N busiest links; of a link, or 'd0+:*'. Repeatable; else 32."
+            metavar="N|NAME|all",
+            help="Links with counters: the N busiest, a name, or 'd0+:*'. Repeatable; by default 32.",
         ),
     ] = None,
     counters: Annotated[
         list[str] | None,
         typer.Option(
-            "--counter", metavar="NAME", help="What is counted on links: utilization, flits, stall_credit. Repeatable."
+            "--counter", metavar="NAME", help="Counter of links: utilization, flits, stall_credit. Repeatable."
         ),
     ] = None,
     most: Annotated[
-        str | None, typer.Option("--max-events", metavar="N", help="What is more is left out, and told; 150000.")
+        str | None,
+        typer.Option("--max-events", metavar="N", help="Omit further events, with a note; by default 150000."),
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -522,13 +528,13 @@ def validate(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="NAME", help="Cases, families, or patterns such as 'ring/*'.")
     ] = None,
-    list_only: Annotated[bool, typer.Option("--list", help="Tell what would be run.")] = False,
+    list_only: Annotated[bool, typer.Option("--list", help="List the cases and do not run them.")] = False,
     workers: Annotated[str | None, typer.Option(metavar="N", help="Processes; else one per processor.")] = None,
     folder: Annotated[
         str | None, typer.Option("-o", metavar="DIR", callback=_name, help="Pictures, results.json.")
     ] = None,
     write: Annotated[
-        str | None, typer.Option(metavar="PAGE.md", callback=_name, help="Bring docs/validation.md up to date.")
+        str | None, typer.Option(metavar="PAGE.md", callback=_name, help="Update docs/validation.md.")
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -550,7 +556,7 @@ app.add_typer(workload, name="workload")
 
 
 def command_line(words: Sequence[str] | None = None) -> int:
-    """Carry out a command line and return its exit code. Raises InputError for a command line that makes no sense."""
+    """Run a command line and return its exit code. Raises InputError for an invalid one."""
     command = commands_for(app, words)
     try:
         code = command.main(args=words, prog_name="pyxsim", standalone_mode=False)

@@ -1,4 +1,4 @@
-"""How a command can end: exit codes, and the lines that tell the reason. No traceback for anything that is no bug."""
+"""Exit codes of commands, and the lines that explain them. Only a bug has a traceback."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import traceback
 from pyxsim.errors import InputError, PyxsimError, StuckError
 
 BUG = 1
-SIGNAL = 128  # a command that ends by signal n exits with 128 + n, as shells tell it
+SIGNAL = 128  # a command that signal n ends exits with 128 + n, as in shells
 TRACEBACK = "PYXSIM_TRACEBACK"
 
 
 def exit_code(error: BaseException, signal_number: int = signal.SIGINT) -> int:
-    """The exit code of an error; of an interruption by the signal that caused it."""
+    """Return the exit code of an error; `signal_number` caused a KeyboardInterrupt."""
     if isinstance(error, PyxsimError):
         return error.exit_code
     if isinstance(error, KeyboardInterrupt):
@@ -27,7 +27,7 @@ def exit_code(error: BaseException, signal_number: int = signal.SIGINT) -> int:
 
 
 def lines(error: BaseException) -> list[str]:
-    """What people are told of an error: a line for each fault of the input, one line for anything else."""
+    """Return the lines for an error: one for each fault of the input, one for anything else."""
     if isinstance(error, InputError):
         return str(error).splitlines()
     if isinstance(error, StuckError):
@@ -37,7 +37,7 @@ def lines(error: BaseException) -> list[str]:
     if isinstance(error, KeyboardInterrupt):
         return [f"interrupted; {error}" if error.args else "interrupted"]
     if isinstance(error, BrokenPipeError):
-        return []  # whoever read the output has gone: nobody is left to be told
+        return []  # the reader of the output has gone
     if isinstance(error, MemoryError):
         what = str(error)  # ours: "for ..."; numpy's: a sentence
         return [_one_line(f"not enough memory{' ' if what.startswith('for ') or not what else ': '}{what}")]
@@ -46,7 +46,7 @@ def lines(error: BaseException) -> list[str]:
 
 
 def tell(error: BaseException, signal_number: int = signal.SIGINT) -> int:
-    """Tell an error on stderr and return its exit code."""
+    """Print an error on stderr and return its exit code."""
     if isinstance(error, BrokenPipeError):
         silence()
     bug = isinstance(error, Exception) and not isinstance(error, PyxsimError | BrokenPipeError)
@@ -58,7 +58,7 @@ def tell(error: BaseException, signal_number: int = signal.SIGINT) -> int:
 
 
 def complain(line: str) -> None:
-    """One line on stderr, wherever the cursor of a progress bar stands."""
+    """Print one line on stderr, also beside a progress bar."""
     try:
         print(f"pyxsim: {line}", file=sys.stderr, flush=True)
     except BrokenPipeError:
@@ -66,7 +66,7 @@ def complain(line: str) -> None:
 
 
 def silence() -> None:
-    """Send what is still to be written nowhere: Python flushes its streams once more when it ends."""
+    """Discard pending output: Python flushes its streams again when it exits."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -77,7 +77,7 @@ def silence() -> None:
 
 
 def without_terminal() -> None:
-    """Send stdout and stderr nowhere if they were a terminal that is gone: to write there is an error."""
+    """Discard stdout and stderr if they were a terminal that is gone: writing to it is an error."""
     for number in (1, 2):
         try:
             os.write(number, b"")

@@ -1,4 +1,4 @@
-"""Faults of several inputs together, and the file that each belongs to."""
+"""The files that faults of an input belong to."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pyxsim.settings.override import parse_override
 
 
 def by_hand(key: str, overrides: Iterable[str]) -> bool:
-    """Whether an override such as "system.queues=1" brought the value of a key."""
+    """Return whether an override such as "system.queues=1" set the value of a key."""
     paths = [key_path(parse_override(text)[0]) for text in overrides]
     return any(key == path or key.startswith((f"{path}.", f"{path}[")) for path in paths)
 
 
 def placed(error: InputError, file: str, overrides: Iterable[str] = ()) -> InputError:
-    """The same faults with their file; `--set` for a key that was overridden. Faults of options keep their place."""
+    """Return the faults with their file; `--set` for an overridden key. Faults of options keep their place."""
     overrides = tuple(overrides)
 
     def place(fault: InputError) -> InputError:

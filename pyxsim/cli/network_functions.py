@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from pyxsim import library
 from pyxsim.registry import Entry, topologies
@@ -46,9 +47,8 @@ def source() -> str:
     )
 
 
-def _function(entry: Entry[object]) -> Iterator[str]:
+def _function(entry: Entry[Callable[..., Any]]) -> Iterator[str]:
     function = entry.value
-    assert callable(function)
     parameters = list(inspect.signature(function).parameters.values())
     required = [each for each in parameters if each.default is each.empty]
     options = [each for each in parameters if each.default is not each.empty]

@@ -1,4 +1,4 @@
-"""The options that several commands have."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyxsim.errors import InputError
 def overriding(
     settings: list[str] | None, no_skip: bool, threads: str | None, checkpoint: str | None = None
 ) -> list[str]:
-    """What is given with --set, and what --no-skip, --threads and --checkpoint stand for. Raises InputError."""
+    """Return the overrides of --set, --no-skip, --threads and --checkpoint. Raises InputError."""
     if threads is not None and threads != "auto":
         from pyxsim.settings.run import MOST_THREADS
 
@@ -26,13 +26,13 @@ def overriding(
             interval(checkpoint)
         except InputError as error:
             raise error.at(key="--checkpoint") from None
-    given = ["run.skip=false"] if no_skip else []
-    told = {"run.threads": threads, "run.checkpoint": checkpoint}
-    return [*(settings or ()), *given, *(f"{key}={value}" for key, value in told.items() if value is not None)]
+    skip = ["run.skip=false"] if no_skip else []
+    options = {"run.threads": threads, "run.checkpoint": checkpoint}
+    return [*(settings or ()), *skip, *(f"{key}={value}" for key, value in options.items() if value is not None)]
 
 
 def name(value: str | None) -> str | None:
-    """A file name as it is given; an empty one is what an unset variable of a shell leaves."""
+    """Return a file name; refuse an empty one, which an unset shell variable leaves."""
     if value == "":
         raise typer.BadParameter("the name is empty")
     return value
@@ -49,7 +49,7 @@ Settings = Annotated[
 ]
 Libraries = Annotated[
     list[str] | None,
-    typer.Option("--library", metavar="DIR", help="A folder with shelves of one's own. Repeatable."),
+    typer.Option("--library", metavar="DIR", help="A folder with shelves of your own. Repeatable."),
 ]
 File = Annotated[
     str | None, typer.Option("-o", metavar="OUT.h5", callback=name, help="Write everything into this HDF5 file.")
@@ -64,7 +64,7 @@ Backend = Annotated[
     ),
 ]
 NoSkip = Annotated[
-    bool, typer.Option("--no-skip", help="Simulate every cycle, also of traffic that repeats itself: the same result.")
+    bool, typer.Option("--no-skip", help="Simulate every cycle, also of periodic traffic: the same result.")
 ]
 Threads = Annotated[
     str | None,
@@ -73,9 +73,7 @@ Threads = Annotated[
 Checkpoint = Annotated[
     str | None,
     typer.Option(
-        metavar="TIME", help='Write OUT.h5.checkpoint every so often, "60 s", from which `pyxsim resume` goes on.'
+        metavar="TIME", help='Write OUT.h5.checkpoint at this interval, "60 s"; `pyxsim resume` continues from it.'
     ),
 ]
-AllowDeadlock = Annotated[
-    bool, typer.Option("--allow-deadlock", help="Run routes that can deadlock, up to the deadlock if it comes.")
-]
+AllowDeadlock = Annotated[bool, typer.Option("--allow-deadlock", help="Run routes that can deadlock, until they do.")]

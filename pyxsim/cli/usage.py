@@ -1,5 +1,4 @@
-"""Mistakes in the command line itself, told like every other fault of an input: one line, what is allowed, with the
-closest match. Not in the words of the library that reads it, which knows neither of our files nor of our commands."""
+"""Faults of the command line, reported like any other: one line, what is allowed, the closest match."""
 
 from __future__ import annotations
 
@@ -17,12 +16,12 @@ from pyxsim.errors import InputError, closest
 
 # Not exported under one name by all versions of typer; the base of BadParameter in each of them.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-NUMBER = re.compile("number|float|integer")  # of what versions of typer say of a number that is none
+NUMBER = re.compile("number|float|integer")  # in messages of typer about numbers
 RESULTS = "results: `pyxsim diff A.h5 B.h5`, to the bit, or `pyxsim report A.h5 B.h5`, side by side"
 
 
 class Commands(TyperGroup):
-    """The group of all commands; an unknown one is our own kind of fault."""
+    """The group of all commands; an unknown one raises InputError."""
 
     def resolve_command(self, ctx: Any, args: Sequence[str]) -> Any:
         name = args[0]
@@ -32,8 +31,8 @@ class Commands(TyperGroup):
 
 
 def commands_for(app: typer.Typer, words: Sequence[str] | None) -> Any:
-    """The commands of `app`, ready to be given these words (`sys.argv` by default): only the one that they name, where
-    they begin with one. To make all of them takes typer 50 ms."""
+    """Return the commands of `app` for these words (`sys.argv` by default): only the one that they name, if they begin
+    with one. Building all of them takes typer 50 ms."""
     first = next(iter(sys.argv[1:] if words is None else words), "")
     return _made(app, first if first in map(_name_of, app.registered_commands) else None)
 
@@ -53,7 +52,7 @@ def _name_of(info: Any) -> str:
 
 
 def usage_fault(error: Any, command: Any, words: Sequence[str]) -> InputError:
-    """A usage error of typer as an InputError that names the command. `command`: that of all `words`."""
+    """Return a usage error of typer as an InputError that names the command of these words."""
     place, command = _meant(command, words)
     key, kind = place or None, type(error).__name__
     option = getattr(error, "option_name", None)
@@ -74,7 +73,7 @@ def usage_fault(error: Any, command: Any, words: Sequence[str]) -> InputError:
 
 
 def synopsis(place: str, command: Any) -> str:
-    """How a command is written: what it must have, and what else it may have: "pyxsim sweep X.toml -o DIR [...]"."""
+    """Return the synopsis of a command: "pyxsim sweep X.toml -o DIR [...]"."""
     parts = ["pyxsim", *([place] if place else [])]
     for parameter in sorted(command.params, key=lambda each: not _is_argument(each)):
         text = _written(parameter)
@@ -87,7 +86,7 @@ def synopsis(place: str, command: Any) -> str:
 
 
 def _meant(command: Any, words: Sequence[str]) -> tuple[str, Any]:
-    """The command that the words lead to, as deep as they do."""
+    """The innermost command that the words name."""
     place = []
     for word in words:
         inner = getattr(command, "commands", {})
@@ -108,7 +107,7 @@ def _written(parameter: Any) -> str:
 
 
 def _option_fault(error: Any, key: str | None, command: Any, option: str) -> InputError:
-    """Too few values behind an option, or one where there is none."""
+    """An option with too few values, or with one that it does not take."""
     known = next((each for each in command.params if option in (*each.opts, *each.secondary_opts)), None)
     written = option if known is None else _written(known)
     if "take a value" in str(error.message):
@@ -118,16 +117,16 @@ def _option_fault(error: Any, key: str | None, command: Any, option: str) -> Inp
 
 
 def _value_fault(error: Any, key: str | None) -> InputError:
-    """A value that does not do. Our own checks say why; of a number only that it is none is known."""
+    """Invalid option value: the message of our own check, or that it is not a number."""
     said = " ".join(str(error.message).split()).rstrip(".")
     number = NUMBER.search(said) is not None
     name = error.param.metavar if _is_argument(error.param) else error.param.opts[0]
     place = " ".join(filter(None, (key, name)))
-    return InputError("is no number", key=place, allowed="a number") if number else InputError(said, key=place)
+    return InputError("is not a number", key=place, allowed="a number") if number else InputError(said, key=place)
 
 
 def _extra_fault(word: str, place: str, command: Any) -> InputError:
-    """A word for which there is no place: perhaps an option without its dashes, or a setting."""
+    """A superfluous argument: perhaps an option without its dashes, or a setting."""
     options = [name for parameter in command.params for name in parameter.opts if name.startswith("--")]
     allowed = synopsis(place, command)
     if "=" in word and "--set" in options:
@@ -136,4 +135,4 @@ def _extra_fault(word: str, place: str, command: Any) -> InputError:
         allowed += f"; {RESULTS}"
     else:
         allowed += closest(word, options)
-    return InputError(f"'{word}' is one argument too many", key=place or None, allowed=allowed)
+    return InputError(f"unexpected argument '{word}'", key=place or None, allowed=allowed)

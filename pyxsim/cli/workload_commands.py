@@ -35,11 +35,11 @@ OfNetwork = Annotated[
         "--network", metavar="FILE", callback=_name, help="Of a text: an experiment, or a network of ASTRA-sim."
     ),
 ]
-Passes = Annotated[str, typer.Option(metavar="N", help="Of a text: how often.")]
+Passes = Annotated[str, typer.Option(metavar="N", help="Of a text: repetitions.")]
 CommScale = Annotated[str, typer.Option(metavar="X", help="Of a text: factor for all bytes.")]
 ComputeScale = Annotated[str, typer.Option(metavar="X", help="Of a text: factor for all compute times.")]
 First = Annotated[
-    str, typer.Option("--scheduling", metavar="LIFO|FIFO", help="Of a text: which of its collectives go first.")
+    str, typer.Option("--scheduling", metavar="LIFO|FIFO", help="Of a text: the order of its collectives.")
 ]
 
 
@@ -55,7 +55,9 @@ def workloads(context: typer.Context) -> None:
 def show_workloads(
     workload: Source,
     plot: Plot = None,
-    rank: Annotated[str | None, typer.Option(metavar="N", help="Whose graph is drawn; else that of the first.")] = None,
+    rank: Annotated[
+        str | None, typer.Option(metavar="N", help="The rank whose graph to draw; by default the first.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Count nodes, bytes and times; draw a graph. Of a text, the table of its layers."""
@@ -133,7 +135,7 @@ def generate_workloads(
         str | None, typer.Option(metavar="NAME", callback=_name, help="Without an experiment: the model.")
     ] = None,
     device: Annotated[
-        str | None, typer.Option(metavar="NAME", callback=_name, help="Without an experiment: what computes.")
+        str | None, typer.Option(metavar="NAME", callback=_name, help="Without an experiment: the device.")
     ] = None,
     shape: Annotated[
         str | None, typer.Option(metavar="4,4,4", help="Without an experiment: NPUs per dimension.")

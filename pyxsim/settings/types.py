@@ -24,6 +24,7 @@ from pydantic import (
     ValidationError,
     WithJsonSchema,
 )
+from pydantic._internal._model_construction import ModelMetaclass  # there is no public name
 
 from pyxsim import units
 from pyxsim.errors import InputError, closest
@@ -33,16 +34,16 @@ T = TypeVar("T")
 ONE, MANY, WORD, TABLE = "<one>", "<many>", "<word>", "<table>"  # tags of union branches; no setting has such a name
 
 
-class TableType(type(BaseModel)):  # type: ignore[misc]
-    """The metaclass of tables: a call `Network(shape=[4], ...)` raises InputError, as reading a file does."""
+class TableType(ModelMetaclass):
+    """The class of tables: a call `Network(shape=[4], ...)` raises InputError, as reading a file does."""
 
     on_invalid: ClassVar[Callable[[ValidationError, Any], Exception]]  # set by load.py, which translates errors
 
-    def __call__(cls, *values: Any, **settings: Any) -> Any:
+    def __call__(self, *values: Any, **settings: Any) -> Any:
         try:
             return super().__call__(*values, **settings)
         except ValidationError as error:
-            raise TableType.on_invalid(error, cls) from None
+            raise TableType.on_invalid(error, self) from None
 
 
 class Table(BaseModel, metaclass=TableType):

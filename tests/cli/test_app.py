@@ -76,7 +76,7 @@ def test_a_bug_is_one_line(pyxsim: Command, monkeypatch: pytest.MonkeyPatch) -> 
     def bug(*_: object, **__: object) -> None:
         raise ZeroDivisionError("division\nby zero")
 
-    monkeypatch.setattr("pyxsim.cli.simulate.simulate", bug)
+    monkeypatch.setattr("pyxsim.cli.simulate.run_experiment", bug)
     monkeypatch.delenv("PYXSIM_TRACEBACK", raising=False)
     ended = pyxsim("run", "small.toml")
     assert ended.code == 1
@@ -94,7 +94,7 @@ def test_too_little_memory_is_no_bug(pyxsim: Command, monkeypatch: pytest.Monkey
     def fail(*_: object, **__: object) -> None:
         raise MemoryError("for the state of the network")
 
-    monkeypatch.setattr("pyxsim.cli.simulate.simulate", fail)
+    monkeypatch.setattr("pyxsim.cli.simulate.run_experiment", fail)
     ended = pyxsim("run", "small.toml")
     assert (ended.code, ended.lines) == (1, ["pyxsim: not enough memory for the state of the network"])
 

@@ -146,7 +146,7 @@ def test_options_of_later_versions(pyxsim: Command, newer: Path) -> None:
     ("words", "told"),
     [
         (("--injection-scale=x",), "pyxsim: --injection-scale: 'x' is not a scale; allowed: a number from 0 to 1e9"),
-        (("--num-queues-per-dim=x",), "pyxsim: --num-queues-per-dim: 'x' is no number; allowed: a whole number from 1"),
+        (("--num-queues-per-dim=x",), "pyxsim: --num-queues-per-dim: 'x' is not a number; allowed: a whole"),
         (
             ("--num-queues-per-dim=0",),
             "pyxsim: --num-queues-per-dim: 0 is out of range; allowed: a whole number",

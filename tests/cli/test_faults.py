@@ -252,20 +252,20 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "value of a flag": (["run", "small.toml", "--no-skip=3"], "run --no-skip: takes no value; allowed: --no-skip"),
     "no number behind an option": (
         ["saturation", "small.toml", "--resolution", "x"],
-        "saturation --resolution: is no number; allowed: a number",
+        "saturation --resolution: is not a number; allowed: a number",
     ),
     "one argument too many": (
         ["run", "small.toml", "b.toml"],
-        "run: 'b.toml' is one argument too many; allowed: `pyxsim run EXPERIMENT.toml [OPTIONS]`; ",
+        "run: unexpected argument 'b.toml'; allowed: `pyxsim run EXPERIMENT.toml [OPTIONS]`; ",
     ),
-    "an option without dashes": (["run", "small.toml", "thread"], "run: 'thread' is one...did you mean '--threads'?"),
+    "an option without dashes": (["run", "small.toml", "thread"], "run: unexpected argument 'thread'...did you mean '--threads'?"),
     "a setting without --set": (
         ["run", "small.toml", "system.chunks=4"],
-        "run: 'system.chunks=4' is one argument too many...did you mean '--set system.chunks=4'?",
+        "run: unexpected argument 'system.chunks=4'...did you mean '--set system.chunks=4'?",
     ),
     "results for compare": (
         ["compare", "a.h5", "b.h5"],
-        "compare: 'b.h5' is one...`pyxsim diff A.h5 B.h5`",
+        "compare: unexpected argument 'b.h5'...`pyxsim diff A.h5 B.h5`",
     ),
     "an experiment as a workload": (
         ["workload", "show", "small.toml"],
@@ -276,7 +276,7 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
         "smal.toml: no such file; did you mean 'small.toml'?",
     ),
     "a missing text": (["workload", "show", "worklod.txt"], "worklod.txt: no such file; did you mean 'workload.txt'?"),
-    "no number": ([*ASTRA_WORDS, "--num-passes", "x"], "--num-passes: 'x' is no number"),
+    "no number": ([*ASTRA_WORDS, "--num-passes", "x"], "--num-passes: 'x' is not a number"),
     "topology and a shape": (["topology", "torus", "4x4"], "topology: '4x4' is no option; allowed: ... or --shape 4,4"),
     "library is a file": (["list", "--library", "small.toml"], "small.toml: --library: not a folder"),
     "topology unknown": (["topology", "trus"], "unknown topology 'trus'...did you mean 'torus'?"),
