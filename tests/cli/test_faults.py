@@ -258,7 +258,10 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
         ["run", "small.toml", "b.toml"],
         "run: unexpected argument 'b.toml'; allowed: `pyxsim run EXPERIMENT.toml [OPTIONS]`; ",
     ),
-    "an option without dashes": (["run", "small.toml", "thread"], "run: unexpected argument 'thread'...did you mean '--threads'?"),
+    "an option without dashes": (
+        ["run", "small.toml", "thread"],
+        "run: unexpected argument...did you mean '--threads'?",
+    ),
     "a setting without --set": (
         ["run", "small.toml", "system.chunks=4"],
         "run: unexpected argument 'system.chunks=4'...did you mean '--set system.chunks=4'?",
