@@ -10,7 +10,7 @@ from math import ceil
 import numpy as np
 
 from pyxsim.arrays import IntArray
-from pyxsim.core.options import STORE_AND_FORWARD, WORMHOLE
+from pyxsim.core.engine_options import STORE_AND_FORWARD, WORMHOLE
 from pyxsim.network.protocol import Backend
 
 COVERED = 0.995  # of the time: what is missing then is less than anything else

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pyxsim.arrays import FloatArray
-from pyxsim.core.options import STORE_AND_FORWARD
+from pyxsim.core.engine_options import STORE_AND_FORWARD
 from pyxsim.network.engine_config import EngineConfig
 from pyxsim.routing.loads import expected_loads, oblivious
 from pyxsim.settings.traffic import TrafficClass

@@ -28,7 +28,7 @@ from pyxsim.core.state.records cimport NONE, Message
 from pyxsim.core.state.state_io cimport load_state, save_state
 
 from pyxsim.core.state.engine_arrays import LONGEST_DELAY
-from pyxsim.core.options import Links, RouterOptions, Routes, Stop
+from pyxsim.core.engine_options import Links, RouterOptions, Routes, Stop
 from pyxsim.core.state.record_dtypes import COUNTERS, COUNTING, DERIVED
 
 __all__ = ["Engine", "Links", "RouterOptions", "Routes", "Stop", "build_info", "LONGEST_DELAY"]
@@ -72,9 +72,10 @@ cdef class Engine(EngineArrays):
         cdef Message* m
         cdef int32_t index
         if not (0 <= inject < s.links.injection and 0 <= eject < s.links.count - s.links.network - s.links.injection):
-            raise IndexError(f"no lane {inject} -> {eject}")
+            raise IndexError(f"no lanes {inject} -> {eject}")
         if not 0 <= dst < s.routes.nodes or packets < 1 or flits < 1 or last_flits < 1:
-            raise ValueError(f"no message of {packets} packets of {flits} ({last_flits}) flits to node {dst}")
+            raise ValueError(
+                f"invalid message: {packets} packets of {flits} flits (the last of {last_flits}) to node {dst}")
         if plane < -1 or (plane < 0 and not s.routes.ways) or (
             (<int64_t> plane + 1) * s.routers.count * s.routes.dims > len(self.arrays["own"])
         ):
@@ -82,9 +83,9 @@ cdef class Engine(EngineArrays):
         if not 0 <= klass < s.config.classes:
             raise IndexError(f"no message class {klass}")
         if s.config.attribution and not 0 <= tag < MOST_TAGS:
-            raise IndexError(f"no traffic {tag} of {MOST_TAGS}")
+            raise IndexError(f"tag {tag} is not below {MOST_TAGS}")
         if at < s.now:
-            raise ValueError(f"cycle {at} is past: it is {s.now}")
+            raise ValueError(f"cycle {at} is in the past: the current cycle is {s.now}")
         index = new_message(s)
         if s.failed:
             raise MemoryError
@@ -128,9 +129,10 @@ cdef class Engine(EngineArrays):
         cdef int32_t parts = int(np.max(part_of, initial=0)) + 1
         cdef int16_t[::1] numbers = np.append(part_of, 0).astype(np.int16)   # never empty
         if len(part_of) != self.s.routers.count or np.min(part_of, initial=0) < 0 or parts > MOST_PARTS:
-            raise ValueError(f"each router is in a part, numbered from 0 to at most {MOST_PARTS - 1}")
+            raise ValueError(
+                f"expected the partition of each of {self.s.routers.count} routers, from 0 to {MOST_PARTS - 1}")
         if not self.divisible:
-            raise ValueError("attribution and a watched packet need all in one place")
+            raise ValueError("a network with attribution or a watched packet cannot be partitioned")
         self._whole()
         stop_workers(team)
         destroy_team(team)
@@ -177,7 +179,7 @@ cdef class Engine(EngineArrays):
         cdef State* s = &self.s
         cdef Reason reason
         if apart and (not self.team.parts or not self.divisible or repeats_until):
-            raise ValueError("who runs in parts has some, watches no packet and looks for no periods")
+            raise ValueError("a partitioned run needs partitions, and excludes a watched packet and repeats_until")
         look_for_periods(s, self.arrays, self.records, repeats_until, window)
         if DEBUG:   # check the invariants after every cycle
             while True:
@@ -254,16 +256,16 @@ cdef class Engine(EngineArrays):
         return m.at, m.first, m.last
 
     def packets_left(self, messages):
-        cdef int64_t[::1] wanted = np.ascontiguousarray(messages, dtype=np.int64)
-        cdef int64_t[:, ::1] left = np.empty((2, wanted.shape[0]), dtype=np.int64)
+        cdef int64_t[::1] numbers = np.ascontiguousarray(messages, dtype=np.int64)
+        cdef int64_t[:, ::1] left = np.empty((2, numbers.shape[0]), dtype=np.int64)
         cdef Message* m
         cdef Py_ssize_t i
         if self.s.config.recycling:
-            raise IndexError("messages that have arrived are forgotten")
-        for i in range(wanted.shape[0]):
-            if not 0 <= wanted[i] < self.s.stats.messages_sent:
-                raise IndexError(f"no message {wanted[i]}")
-            m = &self.s.pools.messages[wanted[i]]
+            raise IndexError("records of delivered messages are recycled")
+        for i in range(numbers.shape[0]):
+            if not 0 <= numbers[i] < self.s.stats.messages_sent:
+                raise IndexError(f"no message {numbers[i]}")
+            m = &self.s.pools.messages[numbers[i]]
             left[0, i], left[1, i] = m.packets - m.opened, m.packets - m.delivered
         return np.asarray(left)
 
@@ -283,7 +285,7 @@ cdef class Engine(EngineArrays):
 
     def splits(self):
         if self.s.config.recycling or not self.s.config.attribution:
-            raise ValueError("the split of each message is kept with attribution, and without recycling")
+            raise ValueError("splits need attribution, and records that are not recycled")
         return splits(&self.s)
 
     def stays(self):
@@ -307,19 +309,19 @@ cdef class Engine(EngineArrays):
         cdef State* s = &self.s
         self._whole()
         names = [name for name in self.arrays if deciding is None or self.deciding[name] == deciding]
-        found = {name: self.arrays[name].copy() for name in names}
+        copies = {name: self.arrays[name].copy() for name in names}
         for kind, records in self.records.items():
             for name in records.dtype.names:
                 decides = name not in COUNTING[kind] and name not in DERIVED.get(kind, ())
                 if deciding is None or decides == deciding:
-                    found[f"{kind}.{name}"] = records[name].copy()
+                    copies[f"{kind}.{name}"] = records[name].copy()
         if deciding is None or deciding:
-            found["calendar"] = np.array(calendar_entries(s), dtype=np.int64).reshape(-1, 3)
-            found["fifo"] = np.array(
+            copies["calendar"] = np.array(calendar_entries(s), dtype=np.int64).reshape(-1, 3)
+            copies["fifo"] = np.array(
                 [(vc, packet) for vc in range(s.vcs.count)
                  for packet in packets_of(s, vc)], dtype=np.int64).reshape(-1, 2)
-            found["pending"] = np.array(pending_messages(s), dtype=np.int64)
-        return found
+            copies["pending"] = np.array(pending_messages(s), dtype=np.int64)
+        return copies
 
     def snapshot(self):
         self._whole()
@@ -362,11 +364,11 @@ cdef class Engine(EngineArrays):
             if not np.all(same):
                 raise AssertionError(f"{kind}.{name} is wrong in cycle {s.now}")
         if (wants != self.arrays["requests"]).any():
-            raise AssertionError(f"masks of wanted outputs are wrong in cycle {s.now}")
+            raise AssertionError(f"output requests are wrong in cycle {s.now}")
         # a link that is available from this cycle on may not have been unblocked yet
         for name, values in masks.items():
             if (self.arrays[name] & ~values).any() or s.arrived and (self.arrays[name] != values).any():
-                raise AssertionError(f"{name}: who waits for a link is wrong in cycle {s.now}")
+                raise AssertionError(f"{name} is wrong in cycle {s.now}")
             self.arrays[name][:] = values
 
     def waiting(self):

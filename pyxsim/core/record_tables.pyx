@@ -9,7 +9,7 @@ from pyxsim.core.state.network_state cimport State
 from pyxsim.core.state.records cimport Arrival, Launch
 from pyxsim.core.state.sorting cimport sort_numbers
 
-from pyxsim.core.options import EVENTS
+from pyxsim.core.engine_options import EVENTS
 
 ARRIVAL_COLUMNS = ("serial", "klass", "at", "first", "last", "hops", "packets", "flits")
 WAIT_COLUMNS = ("link", "victim", "culprit", "cause", "cycles", "packets")

@@ -29,7 +29,7 @@ class Facts:
     bitmask_allowed : bool
         False if the caller asks for the full-option router (tests compare the two).
     rc, va, input_speedup, ticks, ordered, speculative, drained, step_arbiter
-        As in RouterOptions (pyxsim/core/options.py); `ticks` is the internal speed-up.
+        As in RouterOptions (pyxsim/core/engine_options.py); `ticks` is the internal speed-up.
     separable_input_first, rotating_va, wormhole : bool
         Switch allocator, VC allocator and flow control are the defaults.
     priorities : bool

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.arrays import BoolArray, Int32Array, unique_by_identity
-from pyxsim.core import options as core
-from pyxsim.core.options import Links, RouterOptions, Routes
+from pyxsim.core import engine_options as core
+from pyxsim.core.engine_options import Links, RouterOptions, Routes
 from pyxsim.errors import InputError
 from pyxsim.network.lanes import Lanes, make_lanes
 from pyxsim.network.link_params import Keys, LinkParams, LinkParamsFactory

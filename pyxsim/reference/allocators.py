@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from pyxsim.core.options import AGE, INPUT_FIRST, ISLIP, WAVEFRONT
+from pyxsim.core.engine_options import AGE, INPUT_FIRST, ISLIP, WAVEFRONT
 
 Rank = tuple[int, ...]  # less is better
 Pair = tuple[int, int]  # (input, output)

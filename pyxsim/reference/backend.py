@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pyxsim.arrays import Int32Array, IntArray
 from pyxsim.core.engine import Engine
-from pyxsim.core.options import Stop
+from pyxsim.core.engine_options import Stop
 from pyxsim.errors import InputError
 from pyxsim.network.packet.packet_network import PacketNetwork
 from pyxsim.network.protocol import Capabilities

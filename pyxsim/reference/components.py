@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from pyxsim.core.options import WORMHOLE
+from pyxsim.core.engine_options import WORMHOLE
 from pyxsim.reference import draws
 
 CAUSES = ("vc", "credit", "serial", "arbitration")

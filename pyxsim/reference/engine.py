@@ -10,7 +10,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from pyxsim.core.options import STORE_AND_FORWARD, Links, RouterOptions, Routes
+from pyxsim.core.engine_options import STORE_AND_FORWARD, Links, RouterOptions, Routes
 from pyxsim.reference.components import (
     CAUSES,
     Event,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from pyxsim.core.options import AGE, INPUT_FIRST, ROTATING, RouterOptions
+from pyxsim.core.engine_options import AGE, INPUT_FIRST, ROTATING, RouterOptions
 from pyxsim.reference.allocators import Matrix, Rank, best, rotate
 from pyxsim.reference.components import MOVING, PIPELINE, Candidate, Flit, InputVC, Link, Packet, State
 from pyxsim.reference.draws import TIE

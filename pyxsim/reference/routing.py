@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyxsim.core.options import EACH, LEAST, RANDOM, VIA_ANY, VIA_NONE, WORMHOLE, Routes
+from pyxsim.core.engine_options import EACH, LEAST, RANDOM, VIA_ANY, VIA_NONE, WORMHOLE, Routes
 from pyxsim.reference.components import Candidate, Link, Packet
 from pyxsim.reference.draws import OTHER, SELECT, VIA, WAY
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.core.options import CAUSES
+from pyxsim.core.engine_options import CAUSES
 
 
 PARTS = CAUSES

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from pyxsim.arrays import IntArray
-from pyxsim.core.options import MOST_TAGS
+from pyxsim.core.engine_options import MOST_TAGS
 from pyxsim.network.protocol import AttributionRecords, Backend
 from pyxsim.results.attribution import BLAME, LATENCY, MOST_ROWS, STAYS, Attribution
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pyxsim.core.options import CAUSES
+from pyxsim.core.engine_options import CAUSES
 from pyxsim.errors import InputError
 from pyxsim.network.protocol import Backend
 from pyxsim.settings import Experiment

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyxsim.core.engine import Engine
-from pyxsim.core.options import CAUSES, CUT_THROUGH, MOST_TAGS, STORE_AND_FORWARD, WORMHOLE
+from pyxsim.core.engine_options import CAUSES, CUT_THROUGH, MOST_TAGS, STORE_AND_FORWARD, WORMHOLE
 from tests.examples import part_of
 from tests.reference.cases import Case, adaptive_nets, cases, risky_nets
 from tests.reference.networks import BOOKSIM, Net, Stages, garnet, hub, line, options, style

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyxsim.core.engine import Engine
-from pyxsim.core.options import RouterOptions
+from pyxsim.core.engine_options import RouterOptions
 from pyxsim.reference.engine import ReferenceEngine
 from tests.core.test_invariants import engine_of, run
 from tests.core.test_oracle import counts

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyxsim.core import options as core
-from pyxsim.core.options import RouterOptions
+from pyxsim.core import engine_options as core
+from pyxsim.core.engine_options import RouterOptions
 from pyxsim.errors import InputError
 from pyxsim.network.engine_config import EngineConfig, MessageClass, build_engine_config
 from pyxsim.network.link_params import LinkParams

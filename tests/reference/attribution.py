@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, field
 
-from pyxsim.core.options import CAUSES, STORE_AND_FORWARD
+from pyxsim.core.engine_options import CAUSES, STORE_AND_FORWARD
 from pyxsim.reference.components import Event, InputVC, Message, Packet, State, Visit
 from pyxsim.reference.engine import ReferenceEngine
 from pyxsim.reference.lane import Lane

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
-from pyxsim.core.options import (
+from pyxsim.core.engine_options import (
     AGE,
     CUT_THROUGH,
     EACH,

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pyxsim.core.options import RANDOM, VIA_NONE, Links, RouterOptions, Routes
+from pyxsim.core.engine_options import RANDOM, VIA_NONE, Links, RouterOptions, Routes
 
 SKIP = -2  # own digit of a router that has no say in a dimension
 ALWAYS = -1  # own digit of a router that always decides in a dimension

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 
-from pyxsim.core.options import EACH, RANDOM, VIA_ANY, VIA_BOX, VIA_NONE
+from pyxsim.core.engine_options import EACH, RANDOM, VIA_ANY, VIA_BOX, VIA_NONE
 from tests.reference.networks import ALWAYS, SKIP, Entry, Net, Plane, Row, Turn, Way, Wire, crowd
 
 Coordinates = list[tuple[int, ...]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyxsim.core.options import AGE, INPUT_FIRST, ISLIP, WAVEFRONT
+from pyxsim.core.engine_options import AGE, INPUT_FIRST, ISLIP, WAVEFRONT
 from pyxsim.reference import draws
 from pyxsim.reference.allocators import Matrix, Pair, best, rotate
 

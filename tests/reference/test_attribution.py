@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyxsim.core.engine import Engine
-from pyxsim.core.options import (
+from pyxsim.core.engine_options import (
     AGE,
     CAUSES,
     CUT_THROUGH,

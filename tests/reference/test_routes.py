@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from pyxsim.core.options import EACH, LEAST, RANDOM, TWO, VIA_ANY, VIA_BOX
+from pyxsim.core.engine_options import EACH, LEAST, RANDOM, TWO, VIA_ANY, VIA_BOX
 from pyxsim.reference.draws import SELECT, VIA, WAY, draw, key
 from pyxsim.reference.engine import ReferenceEngine
 from tests.reference.helpers import cycles, finish, oracle, path

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from pyxsim.core.options import CAUSES
+from pyxsim.core.engine_options import CAUSES
 from tests.cli.inputs import Command
 
 NUMBER = r"([\d,]+)"

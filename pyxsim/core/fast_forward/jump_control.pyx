@@ -44,7 +44,7 @@ cdef object totals_ahead(State* s, object cycles, int links):
     if not len(requested) or not links:
         return totals[:, :, :links]
     if not s.now <= requested.min() <= requested.max() <= end_of_jump(s) or s.detector.plan.bits == NULL:
-        raise ValueError("no jump leads through these cycles, or nobody asked for what is counted on the way")
+        raise ValueError("no jump covers these cycles, or the run had no window")
     cdef int64_t[::1] when = np.ascontiguousarray(requested)
     offsets = (s.detector.plan.offset + requested - s.now) % s.detector.plan.period
     cdef int64_t[::1] order = np.argsort(offsets).astype(np.int64)
@@ -57,7 +57,7 @@ cdef object totals_ahead(State* s, object cycles, int links):
 
 cdef int skip_ahead(State* s) except -1:
     if end_of_jump(s) == s.now:
-        raise ValueError("nothing can be skipped now")
+        raise ValueError("no cycles can be skipped now")
     perform_jump(s)
     if s.failed:
         raise MemoryError("the network's state does not fit into memory")

@@ -1,4 +1,4 @@
-"""Round-robin arbiters of all input ports of a router at once, on bit masks: each port has 2^port_shift bits of a word."""
+"""Round-robin arbiters of all input ports of a router at once, on bit masks with 2^port_shift bits per port."""
 
 from libc.stdint cimport int32_t, uint64_t
 

@@ -13,7 +13,7 @@ from pyxsim.core.state.records cimport Outbox
 
 
 cdef enum:
-    # As in pyxsim/core/options.py.
+    # As in pyxsim/core/engine_options.py.
     MOST_PARTS = 64
     LONGEST_EPOCH = 64   # longer ones gain nothing, and each partition reserves packet records for a whole one
 

@@ -68,9 +68,9 @@ cdef void wait_for_round(Team* team, Part* part, int before) noexcept nogil:
         PyThread_acquire_lock(part.lock, WAIT_LOCK)
 
 
-cdef void worker_main(void* told) noexcept nogil:
+cdef void worker_main(void* argument) noexcept nogil:
     """Main loop of a worker thread."""
-    cdef WorkerStart* place = <WorkerStart*> told
+    cdef WorkerStart* place = <WorkerStart*> argument
     cdef Team* team = place.team
     cdef int32_t number = place.number
     free(place)

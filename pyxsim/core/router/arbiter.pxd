@@ -16,8 +16,8 @@ cdef inline int32_t after(int32_t place, int32_t count) noexcept nogil:
 
 cdef inline int32_t first_from(uint64_t* mask, int32_t pointer, int32_t low, int32_t high) noexcept nogil:
     """Return the first set bit of [low, high) at or after the pointer, cyclically; or -1."""
-    cdef int32_t found
+    cdef int32_t bit
     if pointer < low or pointer >= high:
         pointer = low
-    found = next_bit(mask, pointer, high)
-    return found if found >= 0 else next_bit(mask, low, pointer)
+    bit = next_bit(mask, pointer, high)
+    return bit if bit >= 0 else next_bit(mask, low, pointer)

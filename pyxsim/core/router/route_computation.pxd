@@ -123,6 +123,6 @@ cdef inline void route_new_heads(State* s, int32_t* vcs, int32_t count, int64_t 
 
 cdef void compute_route(State* s, int32_t vc, int32_t packet, int64_t u) noexcept nogil
 cdef int32_t first_table_entry(State* s, int32_t plane, int32_t router, int32_t goal, int64_t* entry) noexcept nogil
-cdef int32_t output_candidates(State* s, int32_t vc, int32_t plane, bint turned, int32_t found) noexcept nogil
+cdef int32_t output_candidates(State* s, int32_t vc, int32_t plane, bint turned, int32_t total) noexcept nogil
 cdef int32_t all_candidates(State* s, int32_t vc, int32_t* count) noexcept nogil
 cdef void compute_pending_routes(State* s, int32_t router, int64_t u) noexcept nogil

@@ -170,11 +170,11 @@ cdef class EngineArrays:
         vnet = np.asarray(options.class_vnet, dtype=np.int32)
         if min(s.config.input_speedup, s.config.ticks, s.config.vnets, s.config.classes, s.config.va_iterations,
                 s.config.sa_iterations) < 1:
-            raise ValueError("speed-ups, iterations, virtual networks and message classes are at least 1")
+            raise ValueError("speed-ups, iterations, virtual networks and message classes must be at least 1")
         if len(priority) != s.config.classes or (priority < 0).any() or (priority > MAX_PRIORITY).any():
-            raise ValueError(f"each message class has a priority of 0 to {MAX_PRIORITY}")
+            raise ValueError(f"each message class needs a priority from 0 to {MAX_PRIORITY}")
         if (vnet < 0).any() or (vnet >= s.config.vnets).any():
-            raise ValueError("a message class names no virtual network")
+            raise ValueError("a message class has an unknown virtual network")
         if s.config.classes > MAX_NUMBER:
             raise ValueError(f"more than {MAX_NUMBER} message classes")
         if s.config.speculative and not s.config.va:
@@ -195,10 +195,10 @@ cdef class EngineArrays:
         if count and ((den < 1).any() or (num < den).any()):
             raise ValueError("a link carries at most one flit per cycle: s_num / s_den must be at least 1")
         if count and ((delay < 1).any() or (credit < 1).any()):
-            raise ValueError("delays and credit delays are at least one cycle")
+            raise ValueError("delays and credit delays must be at least one cycle")
         longest = max(delay.max(initial=0), credit.max(initial=0))
         if longest > LONGEST_DELAY:
-            raise ValueError(f"a delay of {longest} cycles is more than the engine's {LONGEST_DELAY}")
+            raise ValueError(f"a delay of {longest} cycles exceeds the limit of {LONGEST_DELAY}")
         depth = np.asarray(links.depth)
         if count and ((vcs < 1) | (depth < 1) | (classes < 1) | (classes > vcs)).any():
             raise ValueError("a link needs at least one VC per class, and a slot per VC")
@@ -243,7 +243,7 @@ cdef class EngineArrays:
         planes = own.size // max(1, s.routes.dims * s.routers.count)
         home = np.asarray(routes.home, dtype=np.int32)
         if len(home) != s.routes.nodes or (s.routes.nodes and not 0 <= home.min() <= home.max() < s.routers.count):
-            raise ValueError("routes.home names a router for each node")
+            raise ValueError("routes.home must be a router for each node")
         resident = np.full(s.routers.count, NONE, np.int32)
         resident[home[::-1]] = np.arange(s.routes.nodes)[::-1]
         s.routes.home = self._ints("home", home)
@@ -282,7 +282,7 @@ cdef class EngineArrays:
         adaptive = (plain["plane_select"] != SELECT_RANDOM) & (plain["plane_select"] != SELECT_EACH)
         s.routes.credit_dependent = (s.routes.ways and s.routes.choose) or bool(adaptive.any())
         if not s.config.va and (plain["plane_select"] == SELECT_EACH).any():
-            raise ValueError("a plane that asks for each candidate needs a VA stage")
+            raise ValueError("select = each needs a VA stage")
         sizes = np.diff(np.asarray(routes.set_start, dtype=np.int64))
         self.most_found = 2 * max(1, s.routes.dims) * int(max(1, sizes.max(initial=1)))
 
@@ -567,7 +567,7 @@ cdef class EngineArrays:
             longest = 1
         longest += s.config.rc + s.config.va + 4
         if longest > LONGEST_DELAY:
-            raise ValueError(f"a delay of {longest} cycles is more than the engine's {LONGEST_DELAY}")
+            raise ValueError(f"a delay of {longest} cycles exceeds the limit of {LONGEST_DELAY}")
         size = 64
         while size < longest:
             size *= 2

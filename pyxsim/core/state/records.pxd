@@ -48,7 +48,7 @@ cdef enum MultiRequest:
 
 
 cdef enum:
-    # As in pyxsim/core/options.py.
+    # As in pyxsim/core/engine_options.py.
     ROTATING = 0
     INPUT_FIRST = 1
     ISLIP = 2
@@ -66,7 +66,7 @@ cdef enum:
 
 
 cdef enum PacketEvent:
-    # Events of the watched packet, in the order of EVENTS in pyxsim/core/options.py.
+    # Events of the watched packet, in the order of EVENTS in pyxsim/core/engine_options.py.
     OPENED = 0
     ROUTED = 1
     GRANTED = 2

@@ -70,11 +70,11 @@ cdef int load_state(State* s, dict kept) except -1:
     return 0
 
 
-cdef int64_t load_pool(void** place, bytes data, size_t each) except -1:
+cdef int64_t load_pool(void** place, bytes data, size_t size) except -1:
     """Replace the memory of a pool; return its number of records."""
     free(place[0])
     place[0] = loaded(data)
-    return len(data) // <int64_t> each
+    return len(data) // <int64_t> size
 
 
 # --- the calendar ---------------------------------------------------------------------------------------------------

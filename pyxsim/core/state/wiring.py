@@ -74,15 +74,15 @@ def classes_of_vcs(
     high: Int32Array,
 ) -> Int32Array:
     """Return the VC class of each VC, indexed as by `wire`, from the `base` of each link; 0 for a VC in no range."""
-    found = np.zeros(int(vcs.sum()), np.int32)
+    vc_class = np.zeros(int(vcs.sum()), np.int32)
     # Links with the same ranges are handled together.
     kinds, which = np.unique(np.stack([classes, ranges]), axis=1, return_inverse=True)
     for kind, (count, first) in enumerate(kinds.T.tolist()):
         bases = base[which == kind]
         for row in range(vnets * count):
             for vc in range(low[first + row], high[first + row]):
-                found[bases + vc] = row % count
-    return found
+                vc_class[bases + vc] = row % count
+    return vc_class
 
 
 def _by_router(routers: int, ends: Int32Array) -> tuple[Int32Array, Int32Array]:

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from pyxsim.arrays import IntArray
-from pyxsim.core.options import Links
+from pyxsim.core.engine_options import Links
 from pyxsim.network.link_paths import routes
 from pyxsim.network.packet.split_engine import Groups
 from pyxsim.routing.spread import fixed

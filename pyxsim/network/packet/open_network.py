@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pyxsim.arrays import IntArray
-from pyxsim.core.options import MOST_TAGS
+from pyxsim.core.engine_options import MOST_TAGS
 from pyxsim.network.engine_config import MessageClass
 from pyxsim.network.lanes import Turns
 from pyxsim.network.packet.packet_network import FOREVER, PacketNetwork

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pyxsim.arrays import IntArray
 from pyxsim.core.engine import Engine, Stop
-from pyxsim.core.options import MOST_TAGS
+from pyxsim.core.engine_options import MOST_TAGS
 from pyxsim.core.state.record_dtypes import COUNTERS
 from pyxsim.errors import InputError
 from pyxsim.network.engine_config import MessageClass, build_engine_config

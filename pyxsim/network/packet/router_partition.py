@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.arrays import IntArray
-from pyxsim.core.options import Links
+from pyxsim.core.engine_options import Links
 
 UNEVEN = 1.25  # how much larger than the mean a part may be
 

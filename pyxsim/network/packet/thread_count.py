@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pyxsim.core.engine import Engine
-from pyxsim.core.options import LONGEST_EPOCH, MOST_PARTS, Links
+from pyxsim.core.engine_options import LONGEST_EPOCH, MOST_PARTS, Links
 from pyxsim.network.packet.router_partition import UNEVEN, RouterPartition, cut
 
 QUOTA = Path("/sys/fs/cgroup/cpu.max")  # as a container sees its own (cgroup v2)

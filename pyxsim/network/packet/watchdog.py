@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyxsim.core.engine import Engine
-from pyxsim.core.options import Links
+from pyxsim.core.engine_options import Links
 from pyxsim.errors import DeadlockError
 
 _SHOWN = 12

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pyxsim.arrays import IntArray
-from pyxsim.core.options import CAUSES
+from pyxsim.core.engine_options import CAUSES
 
 LATENCY_BITS = 40
 BATCH_BITS = 16

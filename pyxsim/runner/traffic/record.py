@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pyxsim.analysis.statistics import Interval, percentile
-from pyxsim.core.options import CAUSES
+from pyxsim.core.engine_options import CAUSES
 from pyxsim.results.traffic import PERCENTILES, Traffic
 from pyxsim.runner.traffic.observe import Observer
 from pyxsim.runner.traffic.steady import Outcome, accepted, created, latency, network_latency

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pyxsim.analysis.packet_spacing import stream
 from pyxsim.arrays import IntArray
-from pyxsim.core.options import STORE_AND_FORWARD
+from pyxsim.core.engine_options import STORE_AND_FORWARD
 from pyxsim.network.delay.analytical import AnalyticalNetwork
 from pyxsim.network.engine_config import EngineConfig
 from pyxsim.network.link_paths import routes
