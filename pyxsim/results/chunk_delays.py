@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-
 @dataclass(eq=False, repr=False)
 class ChunkDelays:
     """Delays of the chunks of NPU 0, in cycles.

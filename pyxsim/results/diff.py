@@ -1,7 +1,7 @@
-"""Two files held against each other to the bit: every dataset, every attribute, and what stands inside of an attribute.
+"""Comparison of two files to the bit: every dataset, every attribute, and the values in JSON and TOML attributes.
 
-What tells how and where a run was made is bound to differ. It is told apart, by the names in APART and the table [run]
-of the experiment, and makes no difference.
+The names in APART and the table [run] of the experiment describe how and where a run was computed. They differ between
+runs, are listed separately, and are no differences.
 """
 
 from __future__ import annotations
@@ -28,18 +28,31 @@ from pyxsim.results.result_file import image
 from pyxsim.results.table import Framed, Table, Variable, plain
 
 APART = HOW_IT_RAN | set(PROVENANCE)
-"""Names of attributes, and of keys in them, that tell how and where a run was made: no part of what it found."""
+"""Names of attributes, and of keys in them, that describe how and where a run was computed."""
 OURS = {"record", "comparison", "axes"}  # attributes of a result, a comparison, the table of a sweep
-AT_ONCE = 2**22  # entries of a dataset that are read together
+AT_ONCE = 2**22  # entries of a dataset that are read at a time
 EXPERIMENT, RUN = "experiment", "run"  # the attribute with the settings, and their table that changes no result
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that differs. `name`: "/links/flits"; of an attribute "/links@window_cycles", of a number inside of a
-    JSON or TOML text "/@summary: cycles". `what`: values, type, shape, kind (a group here, a dataset there), or "only
-    in the first", "only in the second". `places`: how many entries differ; `at`: the first of them, and `first` and
-    `second` what stands there. `largest`: the largest difference of two numbers, where these are numbers."""
+    """One difference.
+
+    Attributes
+    ----------
+    name
+        "/links/flits"; for an attribute "/links@window_cycles"; for a value in a JSON or TOML text "/@summary: cycles".
+    what
+        "values", "type", "shape", "kind" (group or dataset), "only in the first" or "only in the second".
+    shape
+        Shape of the dataset.
+    places
+        Number of entries that differ.
+    at, first, second
+        Index of the first of them, and the two values.
+    largest
+        Largest difference of two numbers; None for other types.
+    """
 
     name: str
     what: str
@@ -51,14 +64,26 @@ class Difference:
     largest: float | int | None = None
 
     def json(self) -> dict[str, Any]:
-        """The same for JSON, which has no NaN."""
-        told = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
-        return {key: _for_json(value) for key, value in told.items()}
+        """Return the fields for JSON, which has no NaN."""
+        fields = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+        return {key: _for_json(value) for key, value in fields.items()}
 
 
 @dataclass(frozen=True, repr=False)
 class Diff(Framed):
-    """What `diff` found. `apart`: what differs and tells only how it ran, as name, first, second."""
+    """The result of `diff`.
+
+    Attributes
+    ----------
+    names
+        Names of the two files.
+    differences
+        All differences, by name.
+    apart
+        (name, first, second) of values that only describe how a run was computed.
+    datasets, attributes
+        How many were compared.
+    """
 
     names: tuple[str, str]
     differences: tuple[Difference, ...]
@@ -68,15 +93,15 @@ class Diff(Framed):
 
     @property
     def equal(self) -> bool:
-        """Whether nothing differs, but for what tells how it ran."""
+        """Whether there are no differences."""
         return not self.differences
 
     def __repr__(self) -> str:
-        says = "equal" if self.equal else f"{len(self.differences)} differences"
-        return f"Diff({' and '.join(self.names)}: {says} in {self.datasets} datasets, {self.attributes} attributes)"
+        verdict = "equal" if self.equal else f"{len(self.differences)} differences"
+        return f"Diff({' and '.join(self.names)}: {verdict} in {self.datasets} datasets, {self.attributes} attributes)"
 
     def table(self) -> Table:
-        """A row for each difference."""
+        """Return a row per difference."""
         rows = self.differences
         number = np.arange(len(rows), dtype=np.int32)
         texts = {
@@ -95,7 +120,7 @@ class Diff(Framed):
         return Table(variables, name="differences")
 
     def json(self) -> dict[str, Any]:
-        """What `pyxsim diff --json` prints."""
+        """Return the object that `pyxsim diff --json` prints."""
         return {
             "equal": self.equal,
             "files": list(self.names),
@@ -107,37 +132,37 @@ class Diff(Framed):
 
 
 def diff(first: Result | str | os.PathLike[str], second: Result | str | os.PathLike[str]) -> Diff:
-    """Hold two results, or two .h5 files of any command, against each other: every dataset and attribute, to the bit.
+    """Compare two results, or two .h5 files of any command: every dataset and attribute, to the bit.
 
-    NaN is equal to NaN. What tells how and where it ran (times, versions, threads, cycles skipped, the table [run]) is
-    no difference; `Diff.apart` has it. Raises InputError.
+    NaN equals NaN. What describes how and where a run was computed (times, versions, threads, skipped cycles, the table
+    [run]) is not a difference; `Diff.apart` lists it. Raises InputError.
     """
     with ExitStack() as stack:
         one, other = (stack.enter_context(_opened(each)) for each in (first, second))
-        named = (_name(first, "the first"), _name(second, "the second"))
-        return _Walk(one, other).found(named)
+        names = (_name(first, "the first"), _name(second, "the second"))
+        return _Comparison(one, other).diff(names)
 
 
-def _name(given: Result | str | os.PathLike[str], word: str) -> str:
-    return word if isinstance(given, Result) else os.fspath(given)
+def _name(source: Result | str | os.PathLike[str], word: str) -> str:
+    return word if isinstance(source, Result) else os.fspath(source)
 
 
-def _opened(given: Result | str | os.PathLike[str]) -> h5py.File:
-    if isinstance(given, Result):
-        return h5py.File(io.BytesIO(image(given)), "r")
+def _opened(source: Result | str | os.PathLike[str]) -> h5py.File:
+    if isinstance(source, Result):
+        return h5py.File(io.BytesIO(image(source)), "r")
     allowed = "an .h5 file, as -o writes it; of a sweep its table.h5"
     try:
-        file = h5py.File(given, "r")
+        file = h5py.File(source, "r")
     except OSError as error:
-        raise unreadable(given, error, allowed) from error
+        raise unreadable(source, error, allowed) from error
     if not (OURS & set(file.attrs) or "curve" in file):
         file.close()
-        raise InputError("is no file of pyxsim", file=os.fspath(given), allowed=allowed)
+        raise InputError("not a file of pyxsim", file=os.fspath(source), allowed=allowed)
     return file
 
 
-class _Walk:
-    """Goes through two files side by side."""
+class _Comparison:
+    """The comparison of two open files."""
 
     def __init__(self, one: h5py.File, other: h5py.File) -> None:
         self.files = one, other
@@ -145,51 +170,51 @@ class _Walk:
         self.apart: dict[str, tuple[str, Any, Any]] = {}
         self.datasets = self.attributes = 0
 
-    def found(self, names: tuple[str, str]) -> Diff:
-        """All that differs, in the order of the names."""
+    def diff(self, names: tuple[str, str]) -> Diff:
+        """Return all differences in the order of the names."""
         one, other = map(_things, self.files)
         for name in sorted({*one, *other}):
-            mine, theirs = one.get(name), other.get(name)
-            self.datasets += isinstance(theirs if mine is None else mine, h5py.Dataset)
-            if mine is None or theirs is None:
-                self._only(name, mine, theirs)
+            first, second = one.get(name), other.get(name)
+            self.datasets += isinstance(second if first is None else first, h5py.Dataset)
+            if first is None or second is None:
+                self._only(name, first, second)
                 continue
-            self._attributes(name, mine.attrs, theirs.attrs)
-            if _kind(mine) != _kind(theirs):
-                self.differences.append(Difference(name, "kind", first=_kind(mine), second=_kind(theirs)))
-            elif isinstance(mine, h5py.Dataset):
-                self.differences += _of_datasets(name, mine, theirs)
+            self._attributes(name, first.attrs, second.attrs)
+            if _kind(first) != _kind(second):
+                self.differences.append(Difference(name, "kind", first=_kind(first), second=_kind(second)))
+            elif isinstance(first, h5py.Dataset):
+                self.differences += _of_datasets(name, first, second)
         return Diff(names, tuple(self.differences), tuple(self.apart.values()), self.datasets, self.attributes)
 
-    def _only(self, name: str, mine: Any, theirs: Any) -> None:
-        thing = theirs if mine is None else mine
-        shape = tuple(getattr(thing, "shape", None) or ())
-        where = "only in the second" if mine is None else "only in the first"
+    def _only(self, name: str, first: Any, second: Any) -> None:
+        present = second if first is None else first
+        shape = tuple(getattr(present, "shape", None) or ())
+        where = "only in the second" if first is None else "only in the first"
         self.differences.append(Difference(name, where, shape, math.prod(shape)))
 
     def _attributes(self, place: str, one: Any, other: Any) -> None:
         for key in sorted({*one, *other}):
             self.attributes += 1
-            mine, theirs = (
+            first, second = (
                 _leaves(key, attrs[key], file) if key in attrs else {}
                 for attrs, file in zip((one, other), self.files, strict=True)
             )
-            for path in dict.fromkeys([*mine, *theirs]):
-                if path not in mine or path not in theirs or not _same(mine[path], theirs[path]):
-                    self._differs(place, key, path, mine, theirs)
+            for path in dict.fromkeys([*first, *second]):
+                if path not in first or path not in second or not _same(first[path], second[path]):
+                    self._differs(place, key, path, first, second)
 
-    def _differs(self, place: str, key: str, path: tuple[str, ...], mine: _Leaves, theirs: _Leaves) -> None:
-        first, second = mine.get(path), theirs.get(path)
+    def _differs(self, place: str, key: str, path: tuple[str, ...], one: _Leaves, other: _Leaves) -> None:
+        first, second = one.get(path), other.get(path)
         word = path[-1] if path else key
         if word in APART or (key == EXPERIMENT and path[:1] == (RUN,)):
             short = ".".join(path) if key == EXPERIMENT else word
-            own = (
+            name = (
                 short if self.apart.get(short, (0, first, second))[1:] == (first, second) else f"{place}@{key}: {word}"
             )
-            self.apart[own] = own, first, second  # a summary and a record tell the same twice
+            self.apart[name] = name, first, second  # summary and record repeat some values
             return
         name = f"{place}@{key}" + (f": {'.'.join(path)}" if path else "")
-        what = "values" if path in mine and path in theirs else f"only in the {'first' if path in mine else 'second'}"
+        what = "values" if path in one and path in other else f"only in the {'first' if path in one else 'second'}"
         numbers = [each for each in (first, second) if isinstance(each, int | float) and not isinstance(each, bool)]
         largest = abs(numbers[0] - numbers[1]) if len(numbers) == 2 else None
         if largest is not None and math.isnan(largest):
@@ -201,10 +226,10 @@ _Leaves = dict[tuple[str, ...], Any]
 
 
 def _things(file: h5py.File) -> dict[str, Any]:
-    """The file itself and all that is in it, by name."""
-    found: dict[str, Any] = {"/": file}
-    file.visititems(lambda name, thing: found.__setitem__(f"/{name}", thing))
-    return found
+    """The file and everything in it, by name."""
+    things: dict[str, Any] = {"/": file}
+    file.visititems(lambda name, thing: things.__setitem__(f"/{name}", thing))
+    return things
 
 
 def _kind(thing: Any) -> str:
@@ -212,19 +237,19 @@ def _kind(thing: Any) -> str:
 
 
 def _leaves(key: str, value: Any, file: h5py.File) -> _Leaves:
-    """What an attribute holds, by its way inside: one value, or those in a text of JSON or TOML."""
+    """The values of an attribute by path: a single one, or those in a JSON or TOML text."""
     if isinstance(value, str):
         try:
             if key == EXPERIMENT:
                 return dict(_within((), tomllib.loads(value)))
             if value.startswith(("{", "[")):
                 return dict(_within((), json.loads(value)))
-        except ValueError:  # a text like any other
+        except ValueError:  # plain text
             return {(): value}
-    found: _Leaves = {(): _plain(value, file)}
+    leaves: _Leaves = {(): _plain(value, file)}
     if isinstance(value, np.ndarray | np.generic):
-        found[("type",)] = str(value.dtype)
-    return found
+        leaves[("type",)] = str(value.dtype)
+    return leaves
 
 
 def _within(path: tuple[str, ...], value: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -236,11 +261,11 @@ def _within(path: tuple[str, ...], value: Any) -> Iterator[tuple[tuple[str, ...]
 
 
 def _plain(value: Any, file: h5py.File) -> Any:
-    """As Python has it; a reference is the name of what it leads to."""
+    """Convert to a Python object; a reference becomes the name of its target."""
     if isinstance(value, h5py.Reference):
         try:
             return file[value].name if value else None
-        except KeyError:  # what it led to is gone
+        except KeyError:  # its target was deleted
             return "nothing"
     if isinstance(value, np.ndarray | np.void):
         value = value.tolist()
@@ -261,67 +286,67 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _of_datasets(name: str, one: h5py.Dataset, other: h5py.Dataset) -> Iterator[Difference]:
-    """At most one difference."""
+    """Yield at most one difference."""
     shape = one.shape or ()
-    for what, mine, theirs in (("shape", one.shape, other.shape), ("type", one.dtype, other.dtype)):
-        if mine != theirs:
-            yield Difference(name, what, shape, first=str(mine), second=str(theirs))
+    for what, left, right in (("shape", one.shape, other.shape), ("type", one.dtype, other.dtype)):
+        if left != right:
+            yield Difference(name, what, shape, first=str(left), second=str(right))
             return
     places = 0
     at: tuple[int, ...] = ()
     first = second = largest = None
-    for begin, mine, theirs in _together(one, other):
-        differs = _different(mine, theirs)
+    for begin, left, right in _blocks(one, other):
+        differs = _different(left, right)
         if not differs.any():
             continue
         if not places:
-            inside = np.unravel_index(int(np.argmax(differs)), mine.shape)
+            inside = np.unravel_index(int(np.argmax(differs)), left.shape)
             at = tuple(int(i) + (0 if axis else begin) for axis, i in enumerate(inside))[: len(shape)]
-            first, second = _plain(mine[inside], one.file), _plain(theirs[inside], other.file)
+            first, second = _plain(left[inside], one.file), _plain(right[inside], other.file)
         places += int(np.count_nonzero(differs))
-        most = _most(mine[differs], theirs[differs])
+        most = _largest(left[differs], right[differs])
         largest = most if largest is None or most is None else max(largest, most)
     if places:
         yield Difference(name, "values", shape, places, at, first, second, largest)
 
 
-def _together(one: h5py.Dataset, other: h5py.Dataset) -> Iterator[tuple[int, NDArray[Any], NDArray[Any]]]:
-    """Both, some rows at a time, with the number of the first row. A single value is a row."""
+def _blocks(one: h5py.Dataset, other: h5py.Dataset) -> Iterator[tuple[int, NDArray[Any], NDArray[Any]]]:
+    """Yield blocks of rows of both, with the number of the first row. A scalar is one row."""
     if not one.shape:
         if one.shape is not None:  # else both are empty
             yield 0, _read(one, ()), _read(other, ())
         return
-    chunk = one.chunks[0] if one.chunks else 1  # what is packed together is unpacked once
+    chunk = one.chunks[0] if one.chunks else 1  # decompress each chunk once
     rows = max(AT_ONCE // max(math.prod(one.shape[1:]), 1) // chunk, 1) * chunk
     for begin in range(0, one.shape[0], rows):
-        some = slice(begin, begin + rows)
-        yield begin, _read(one, some), _read(other, some)
+        block = slice(begin, begin + rows)
+        yield begin, _read(one, block), _read(other, block)
 
 
 def _read(dataset: h5py.Dataset, place: Any) -> NDArray[Any]:
     values = np.atleast_1d(np.asarray(dataset[place]))
     if values.dtype != object:
         return values
-    plain_, file = np.empty(values.size, dtype=object), dataset.file  # h5py makes it anew each time
+    plain_, file = np.empty(values.size, dtype=object), dataset.file  # h5py creates a new object on each access
     plain_[:] = [_plain(each, file) for each in values.ravel()]
     return plain_.reshape(values.shape)
 
 
 def _different(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where the bits differ, NaN aside."""
+    """Where the bits differ, except NaN."""
     if one.dtype == object:
         pairs = zip(one.ravel(), other.ravel(), strict=True)
-        return np.array([not _same(mine, theirs) for mine, theirs in pairs], dtype=bool).reshape(one.shape)
+        return np.array([not _same(left, right) for left, right in pairs], dtype=bool).reshape(one.shape)
     if one.dtype.kind != "f" or one.dtype.itemsize > 8:
         return np.asarray(one != other)
     bits = np.dtype(f"u{one.dtype.itemsize}").newbyteorder(one.dtype.byteorder)
     return np.asarray((one.view(bits) != other.view(bits)) & ~(np.isnan(one) & np.isnan(other)))
 
 
-def _most(one: NDArray[Any], other: NDArray[Any]) -> float | int | None:
-    """The largest difference of two numbers; None where there is none, or something is no number."""
+def _largest(one: NDArray[Any], other: NDArray[Any]) -> float | int | None:
+    """The largest difference of two numbers; None for other types and for NaN only."""
     if one.dtype.kind in "iu":
-        # Modulo 2^64 the difference is right also where it leaves the range of the type.
+        # Differences modulo 2^64 are right even if they exceed the range of the type.
         high, low = (each.astype(np.uint64) for each in (np.maximum(one, other), np.minimum(one, other)))
         return int((high - low).max())
     if one.dtype.kind != "f":

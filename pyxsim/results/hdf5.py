@@ -1,10 +1,10 @@
 """Tables in HDF5 files that open in xarray, h5py and everything that reads netCDF4.
 
-Choices that were measured: chunks of (1024, 64) make one link and one window both quick to read; gzip with shuffle is
-the one good compression that every reader has, and what is smaller than an index of chunks goes without; most of the
-time for a small file goes into h5py's ways to find things by name, so what was just made is held; dimension scales are
-what xarray calls coordinates; a NumPy bool would come back differently in each of xarray's engines, so there is none;
-units are never "ns" or "seconds since", which xarray would turn into dates.
+Measured choices: chunks of (1024, 64) make both one link and one window quick to read; gzip with shuffle is the best
+compression that every reader supports; datasets below the size of a chunk index are neither chunked nor compressed;
+h5py spends most of the time for a small file on lookups by name, so objects are kept. Dimension scales are coordinates
+in xarray. There is no NumPy bool, which xarray's engines read differently, and no unit "ns" or "seconds since", which
+xarray decodes as dates.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from pyxsim.errors import InputError
 from pyxsim.results.table import Table, Variable
 from pyxsim.paths import ending, missing, need_folder
 
-ENDS = (".h5", ".hdf5", ".nc")  # of names of files in HDF5; .nc as those who read it as netCDF4 have it
-PLAIN = 1024  # bytes up to which data are neither cut into chunks nor compressed
+ENDS = (".h5", ".hdf5", ".nc")  # extensions of HDF5 files; .nc is that of netCDF4
+PLAIN = 1024  # bytes up to which data are neither chunked nor compressed
 CHUNKS = {1: (16384,), 2: (1024, 64), 3: (1024, 8, 8)}
 FILTERS = {"compression": "gzip", "compression_opts": 4, "shuffle": True}
-# The oldest format that both netCDF4 and h5netcdf are happy with and that keeps attributes of any length.
+# The oldest format that netCDF4 and h5netcdf accept and that stores attributes of any length.
 VERSIONS = ("v110", "v110")
 TEXT = h5py.string_dtype("utf-8")
-# A text in the file, in memory, and that there is one.
+# Types of a text in the file and in memory, and the space of a scalar.
 _IN_FILE, _IN_MEMORY = h5py.h5t.py_create(TEXT, logical=True), h5py.h5t.py_create(TEXT)
 _ONE = h5py.h5s.create(h5py.h5s.SCALAR)
 
@@ -39,9 +39,9 @@ Path_ = str | os.PathLike[str]
 
 
 def check_writable(path: Path_) -> Path:
-    """Make sure that a result can be written to `path`, before the time of a long simulation is spent on it.
+    """Check that a file can be written to `path`, before a long simulation.
 
-    Returns the path with links followed. Raises InputError, also where its folder is missing: none is made.
+    Returns the path with links resolved. Raises InputError, also for a missing folder, which is not created.
     """
     need_folder(path)
     target = Path(os.path.realpath(path))
@@ -62,14 +62,14 @@ def check_writable(path: Path_) -> Path:
 
 
 def check_hdf5(path: Path_, hint: str = "") -> Path:
-    """As `check_writable`, for a file in HDF5, whose name must say so. `hint`: what else is allowed."""
+    """Check as `check_writable`, and the extension of the name. `hint`: alternatives for the error message."""
     target = check_writable(path)
     ending(path, ENDS, "a result, which is HDF5", hint)
     return target
 
 
 def put_file(path: Path_, data: bytes | memoryview) -> None:
-    """Write another file beside `path` and rename it: a reader sees the old file or the new one, never half of it.
+    """Write a temporary file beside `path` and rename it: a reader sees the old file or the new one, never a part.
 
     Raises InputError.
     """
@@ -88,20 +88,20 @@ def put_file(path: Path_, data: bytes | memoryview) -> None:
 
 
 def unreadable(path: Path_, error: OSError, allowed: str) -> InputError:
-    """The fault of a file that h5py cannot open, or not read to its end. `allowed`: what was wanted."""
+    """Return the InputError for a file that h5py cannot read. `allowed`: the expected kind of file."""
     file = os.fspath(path)
     if isinstance(error, FileNotFoundError):
         return missing(path)
     if isinstance(error, PermissionError):
         return InputError(_reason(error), file=file)
-    problem = _reason(error) if isinstance(error, IsADirectoryError) else "is no readable HDF5 file"
+    problem = _reason(error) if isinstance(error, IsADirectoryError) else "not a readable HDF5 file"
     if file.endswith(".toml"):
-        problem = "is an experiment by its name, not the result of one"
+        problem = "an experiment by its name, not a result"
     return InputError(problem, file=file, allowed=allowed)
 
 
 def _reason(error: OSError) -> str:
-    """The system's words for an error. h5py sets the number only, and its own text is a page."""
+    """The message of the operating system; h5py sets only the number, and its own text is a page long."""
     return os.strerror(error.errno) if error.errno else str(error)
 
 
@@ -110,12 +110,12 @@ def _fault(path: Path_, why: str, allowed: str | None = None) -> InputError:
 
 
 def _beside(target: Path) -> Path:
-    """A name in the folder of `target` that nobody else uses: only there is a rename one step."""
+    """A unique name in the folder of `target`, where a rename is atomic."""
     return target.with_name(f".pyxsim-{os.getpid()}-{secrets.token_hex(4)}.part")
 
 
 def describe(thing: h5py.Group | h5py.Dataset, attrs: Mapping[str, Any]) -> None:
-    """Attributes of something new. Most are texts, for which h5py's own way takes four times as long."""
+    """Add attributes to a new object. Texts bypass h5py's own method, which takes four times as long."""
     for name, value in attrs.items():
         if isinstance(value, str):
             attribute = h5py.h5a.create(thing.id, name.encode(), _IN_FILE, _ONE)

@@ -55,14 +55,14 @@ OLD_NAMES = {"messages": "point_to_point"}
 
 
 def write(result: Result, path: Path_) -> None:
-    """Write a result. Raises InputError when the file cannot be written, or the disk is full."""
+    """Write a result. Raises InputError if the file cannot be written, also on a full disk."""
     check_hdf5(path)
-    # HDF5 itself must not meet a full disk: it would crash the process when it closes the file.
+    # In memory first: on a full disk HDF5 crashes the process when it closes the file.
     put_file(path, image(result))
 
 
 def image(result: Result) -> memoryview:
-    """The file of a result, byte by byte."""
+    """Return the bytes of the file of a result."""
     data = io.BytesIO()
     with h5py.File(data, "w", libver=VERSIONS) as file:
         write_result(file, result)
@@ -70,25 +70,25 @@ def image(result: Result) -> memoryview:
 
 
 def write_result(group: h5py.Group, result: Result) -> None:
-    """Write the attributes and tables of a result into a group: all of a file, or a part of one."""
+    """Write the attributes and tables of a result into a group of a file."""
     _write_root(group, result)
     for name in dataset.present(result):
         write_table(group.create_group(name), dataset.table_of(result, name))
 
 
 def read(path: Path_) -> Result:
-    """The result in a file of `write`, without its topology object. InputError when the file is none of ours."""
+    """Read a file of `write`; the result has no topology object. Raises InputError if it is no result."""
     try:
         with h5py.File(path, "r") as file:
             if other := "comparison" if "comparison" in file.attrs else "curve" if "curve" in file else "":
-                raise InputError(f"is a {other}, not the result of a run", file=os.fspath(path), allowed=RESULTS)
+                raise InputError(f"a {other}, not the result of a run", file=os.fspath(path), allowed=RESULTS)
             return read_result(file)
     except OSError as error:
         raise unreadable(path, error, RESULTS) from error
     except (KeyError, ValueError, TypeError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError("is no result of pyxsim, or of another version", file=os.fspath(path)) from error
+        raise InputError("not a result of this version of pyxsim", file=os.fspath(path)) from error
 
 
 def _write_root(file: h5py.Group, result: Result) -> None:
@@ -99,7 +99,7 @@ def _write_root(file: h5py.Group, result: Result) -> None:
         **result.provenance,
         "experiment": result.experiment_toml,
         "sha256": settings_sha256(result.experiment_toml),
-        # HDF5 knows no integer of more than 64 bits; a seed may be one.
+        # HDF5 has no integers of more than 64 bits; a seed may be larger.
         "seed": result.seed if abs(result.seed) < 2**63 else str(result.seed),
         "clock_hz": clock.numerator if clock.denominator == 1 else float(clock),
         "complete": np.uint8(result.complete),
@@ -120,7 +120,7 @@ def _write_root(file: h5py.Group, result: Result) -> None:
 
 
 def read_result(file: h5py.Group) -> Result:
-    """Read the result in a group of `write_result`. Raises KeyError, ValueError or TypeError where there is none."""
+    """Read the result in a group of `write_result`. Raises KeyError, ValueError or TypeError if it contains none."""
     record = json.loads(file.attrs["record"])
     clock = Fraction(record["clock_hz"])
     tables = StoredTables({OLD_NAMES.get(name, name): StoredTable(group) for name, group in file.items()}, clock)

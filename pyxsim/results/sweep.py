@@ -1,12 +1,12 @@
-"""A sweep: many points of one experiment, and the folder that holds them.
+"""A sweep: many points of one experiment, and its folder.
 
-    DIR/sweep.json          what is wanted: the axes, and the points in order, each with the key of its settings
-    DIR/points/KEY.h5       a point that was run: a result as any other
-    DIR/points/KEY.json     a point that failed: why
-    DIR/journal.jsonl       what was begun and ended when, a line each
-    DIR/table.csv, .h5, ..  one row per point: table.py
+    DIR/sweep.json          the manifest: the axes, and the points in order, each with the key of its settings
+    DIR/points/KEY.h5       a completed point: a result
+    DIR/points/KEY.json     a failed point: the reason
+    DIR/journal.jsonl       when points began and ended, one line each
+    DIR/table.csv, .h5, ..  one row per point: sweep_table.py
 
-What is there is told by the points alone: a folder can be read at any time, also while a sweep is running.
+The files of the points are the only state: a folder can be read at any time, also while the sweep is running.
 """
 
 from __future__ import annotations
@@ -33,16 +33,30 @@ if TYPE_CHECKING:
 
 MANIFEST, POINTS, JOURNAL = "sweep.json", "points", "journal.jsonl"
 FORMAT = 1  # of the manifest
-VARIANT = "variant"  # the column of the names of variants, beside the swept keys
+VARIANT = "variant"  # the column with the names of variants, beside the swept keys
 State = Literal["done", "failed", "missing"]
 Number = int | float | bool
 
 
 @dataclass(frozen=True)
 class Point:
-    """One experiment of a sweep. `key`: sha256 of its settings. `changed`: what is different in it, key path to value;
-    "variant" for the name of one. `values`: the numbers of its summary, the same wherever and however often it is run;
-    `cost`: those that tell how it was run. `file`: its result, or why it failed; None where it is missing."""
+    """One experiment of a sweep.
+
+    Attributes
+    ----------
+    key
+        sha256 of its settings.
+    changed
+        Its settings by key path; "variant" is the name of a variant.
+    values
+        Numbers of its summary that depend on the experiment only.
+    cost
+        Numbers of its summary that depend on how it was run.
+    file
+        Its result, or the reason of a failure; None if it is missing.
+    label, reason
+        Its name, and the reason of a failure.
+    """
 
     key: str
     changed: Mapping[str, Any]
@@ -54,7 +68,7 @@ class Point:
     cost: Mapping[str, Number] = field(default_factory=dict)
 
     def result(self) -> Result:
-        """The whole result. Raises InputError unless the point is done."""
+        """Read the result. Raises InputError unless the point is done."""
         if self.state != "done" or self.file is None:
             raise InputError(f"has no result: it is {self.state}", key=self.label or self.key)
         return read_result_file(self.file)
@@ -62,10 +76,27 @@ class Point:
 
 @dataclass(eq=False, repr=False)
 class Sweep(Framed, Viewed):
-    """`axes`: the swept keys with their values, in order. `points`: in the order of the experiment. `goal`: what was
-    searched along the last axis, empty where all combinations were wanted; then `points` are those that were tried, and
-    `answers` has a row for each combination of the other axes. `experiment`: the name of its file; `settings`: the
-    first point as TOML, every default included."""
+    """The points of a sweep.
+
+    Attributes
+    ----------
+    folder
+        The folder of its files.
+    title, backend, provenance
+        As of a Result.
+    axes
+        The swept keys with their values, in order.
+    points
+        Points in the order of the experiment; with a goal, those that the search tried.
+    experiment
+        Name of the experiment file.
+    goal
+        The search along the last axis; empty without one.
+    answers
+        With a goal, a row per combination of the other axes.
+    settings
+        The first point as TOML, defaults included.
+    """
 
     folder: Path
     title: str
@@ -87,38 +118,40 @@ class Sweep(Framed, Viewed):
 
     @property
     def counts(self) -> dict[State, int]:
-        """How many points are in each state."""
-        found: dict[State, int] = {"done": 0, "failed": 0, "missing": 0}
+        """Number of points in each state."""
+        counts: dict[State, int] = {"done": 0, "failed": 0, "missing": 0}
         for point in self.points:
-            found[point.state] += 1
-        return found
+            counts[point.state] += 1
+        return counts
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is missing: every point was run, every search has come to its end."""
+        """Whether every point is done and every search has ended."""
         return all(row["state"] in ("found", "none") for row in self.answers) and all(
             point.state == "done" for point in self.points
         )
 
     @property
     def numbers(self) -> list[str]:
-        """The names of the numbers that any point has, in order."""
+        """Names of the numbers that any point has, in order."""
         return list(dict.fromkeys(name for point in self.points for name in point.values))
 
     def column(self, name: str) -> list[Any]:
-        """A swept key, "variant", "state", "key", "label", "file", or a number of the summary; None where a point has
-        none. Raises InputError for a name that there is not."""
+        """Return one entry per point: a swept key, "variant", "state", "key", "label", "file", or a number of the summary.
+
+        A point without it has None. Raises InputError for an unknown name.
+        """
         return self.columns([name])[name]
 
     def columns(self, names: Iterable[str] | None = None) -> dict[str, list[Any]]:
-        """The table: one entry per point. Without names: the axes, the state, every number, the key and the file."""
+        """Return columns, one entry per point; by default the axes, the state, every number, the key and the file."""
         every = [*self.axes, "state", *self.numbers, "key", "file"]
-        found = {}
+        columns = {}
         for name in every if names is None else names:
             if name not in every and name != "label":
                 raise InputError(f"no point has a column '{name}'", key="column", allowed=[*every, "label"], given=name)
-            found[name] = [self._cell(point, name) for point in self.points]
-        return found
+            columns[name] = [self._cell(point, name) for point in self.points]
+        return columns
 
     def _cell(self, point: Point, name: str) -> Any:
         if name in self.axes:
@@ -130,15 +163,15 @@ class Sweep(Framed, Viewed):
         return point.values.get(name)
 
     def table(self) -> Table:
-        """A row for each point: the swept keys, the state, the numbers."""
+        """Return a row per point: the swept keys, the state, the numbers."""
         return sweep_table(self)
 
     def to_xarray(self) -> xr.Dataset:
-        """The numbers over the swept keys as dimensions where all their combinations are points; else over points."""
+        """Return the numbers with the swept keys as dimensions if all combinations are points; else over points."""
         return (sweep_grid(self) or self.table()).to_xarray()
 
     def name_of(self, text: str) -> str:
-        """The column that a text means: its name, or the end of a swept key as in "load". Raises InputError."""
+        """Return the column for a name or the last part of a swept key, such as "load". Raises InputError."""
         every = [*self.axes, *self.numbers]
         ends = [name for name in self.axes if name.endswith(f".{text}")]
         if text in every or len(ends) != 1:
@@ -149,7 +182,7 @@ class Sweep(Framed, Viewed):
         raise InputError(f"no point has a column '{text}'", key="column", allowed=every, given=text)
 
     def plot(self, x: str, y: str, hue: str | None = None, ax: Any = None) -> Any:
-        """A number over a swept key, a line for each value of another one; takes and returns matplotlib Axes."""
+        """Plot a number over a swept key, a line per value of another key; takes and returns matplotlib Axes."""
         return self.view("plot", x, y, hue, ax)
 
 
@@ -178,10 +211,10 @@ def read(path: str | os.PathLike[str]) -> Sweep:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a sweep. Raises InputError."""
+    """Read the manifest of a sweep. Raises InputError."""
     file = folder / MANIFEST
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        manifest = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         problem = "holds no sweep" if folder.is_dir() else "is no folder of a sweep"
         raise InputError(problem, file=os.fspath(folder), allowed="a folder that `pyxsim sweep` has written") from error
@@ -189,17 +222,17 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise InputError(os.strerror(error.errno or 0), file=os.fspath(file)) from error
     except ValueError as error:
         raise _no_manifest(file) from error
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise _no_manifest(file)
-    return found
+    return manifest
 
 
 def _no_manifest(file: Path) -> InputError:
-    return InputError("is no manifest of a sweep, or of another version", file=os.fspath(file))
+    return InputError("not a manifest of a sweep of this version", file=os.fspath(file))
 
 
 def read_point(folder: Path, key: str, changed: Mapping[str, Any], label: str = "") -> Point:
-    """What there is of a point. Raises InputError where its file is damaged."""
+    """Read a point, whatever its state. Raises InputError if its file is damaged."""
     done, failed = folder / POINTS / f"{key}.h5", folder / POINTS / f"{key}.json"
     state = state_of(folder, key)
     if state == "done":
@@ -211,49 +244,49 @@ def read_point(folder: Path, key: str, changed: Mapping[str, Any], label: str = 
 
 
 def state_of(folder: Path, key: str) -> State:
-    """What became of a point, by its files alone."""
+    """Return the state of a point from its files."""
     if (folder / POINTS / f"{key}.h5").exists():
         return "done"
     return "failed" if (folder / POINTS / f"{key}.json").exists() else "missing"
 
 
 def is_number(value: Any) -> bool:
-    """Whether an entry of a summary is a column of the table; a truth value is."""
+    """Whether an entry of a summary is a column of the table: a number or a truth value."""
     return isinstance(value, int | float)
 
 
 def split(summary: Mapping[str, Any]) -> tuple[dict[str, Number], dict[str, Number]]:
-    """The numbers of a summary: those that are the same whenever it is run, and those that are not."""
+    """Split the numbers of a summary: those that depend on the experiment only, and the others."""
     numbers = {name: value for name, value in summary.items() if is_number(value)}
     values = {name: value for name, value in numbers.items() if name not in HOW_IT_RAN}
     return values, {name: value for name, value in numbers.items() if name in HOW_IT_RAN}
 
 
 def read_summary(file: Path) -> dict[str, Any]:
-    """The summary of a result, without the rest. Raises InputError."""
+    """Read only the summary of a result. Raises InputError."""
     try:
         with h5py.File(file, "r") as result:
-            found: dict[str, Any] = json.loads(result.attrs["summary"])
-            return found
+            summary: dict[str, Any] = json.loads(result.attrs["summary"])
+            return summary
     except (OSError, KeyError, ValueError) as error:
         raise InputError(
-            "is no readable result of pyxsim", file=os.fspath(file), allowed="remove it to run the point again"
+            "not a readable result of pyxsim", file=os.fspath(file), allowed="remove it to run the point again"
         ) from error
 
 
 def read_failure(file: Path) -> dict[str, Any]:
-    """Why a point failed: `reason`, `kind`, `tries`. Raises InputError where the file is damaged."""
+    """Read why a point failed: `reason`, `kind`, `tries`. Raises InputError if the file is damaged."""
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-        return {"reason": str(found["reason"]), "kind": str(found["kind"]), "tries": int(found["tries"])}
+        failure = json.loads(file.read_text(encoding="utf-8"))
+        return {"reason": str(failure["reason"]), "kind": str(failure["kind"]), "tries": int(failure["tries"])}
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise InputError(
-            "tells no failure of a point", file=os.fspath(file), allowed="remove it to run the point again"
+            "not a record of a failed point", file=os.fspath(file), allowed="remove it to run the point again"
         ) from error
 
 
 def sweep_table(sweep: Sweep) -> Table:
-    """A row for each point of a sweep."""
+    """Make the table of a sweep: a row per point."""
     columns = {name: column(values) for name, values in sweep.columns().items()}
     dims = ("point",)
     number = Variable(dims, np.arange(len(sweep), dtype=np.int64), {"units": "1", "long_name": "number of the point"})
@@ -262,7 +295,7 @@ def sweep_table(sweep: Sweep) -> Table:
 
 
 def sweep_grid(sweep: Sweep) -> Table | None:
-    """The numbers of a sweep over its axes as dimensions; None where its points are not all their combinations."""
+    """Make a table with the axes as dimensions; None unless the points are all combinations of their values."""
     axes = {key: list(dict.fromkeys(map(_hashable, values))) for key, values in sweep.axes.items()}
     shape = tuple(map(len, axes.values()))
     places = []
@@ -276,18 +309,18 @@ def sweep_grid(sweep: Sweep) -> Table | None:
     dims = tuple(axes)
     variables = {key: Variable((key,), column(values), {}) for key, values in axes.items()}
     for name in (*sweep.numbers, "state"):
-        found = column(sweep.column(name))
-        grid = np.empty(shape, found.dtype)
-        grid[tuple(np.array(places).T)] = found
+        values = column(sweep.column(name))
+        grid = np.empty(shape, values.dtype)
+        grid[tuple(np.array(places).T)] = values
         variables[name] = Variable(dims, grid, _known(name))
     return Table(variables, attrs={"title": sweep.title}, name="sweep")
 
 
 def _hashable(value: Any) -> Any:
-    """A value of an axis; a list, such as a shape, by its text."""
+    """A hashable value of an axis: text for a list, such as a shape."""
     return str(value) if isinstance(value, list | dict) else value
 
 
 def _known(name: str) -> dict[str, str]:
-    """What is known of a number of the summary."""
+    """Unit and description of a number of the summary, if it has any."""
     return {"units": unit_of(name), "long_name": TRAFFIC_KEYS[name]} if name in TRAFFIC_KEYS else {}

@@ -1,8 +1,8 @@
 """The table of a sweep as files: one row per point.
 
-`table.csv`, `table.h5` and `table.parquet` hold what depends on the experiment alone: the same bytes of CSV from one
-process or many, at once or in pieces. What depends on the machine, such as processor time, is in `timing.csv`; what a
-search has found, in `answers.csv`.
+`table.csv`, `table.h5` and `table.parquet` depend on the experiment only: the CSV has the same bytes for any number of
+processes and interruptions. What depends on the computer, such as CPU time, is in `timing.csv`; the answers of a search
+are in `answers.csv`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Columns = Mapping[str, list[Any]]
 
 
 def write_tables(sweep: Sweep) -> None:
-    """Write all of them into the folder of the sweep."""
+    """Write all tables into the folder of the sweep."""
     for name in names_of(sweep):
         path = sweep.folder / name
         other = _csv(_timing(sweep)) if name == TIMING else _csv(columns_of(sweep.answers)) if name == ANSWERS else None
@@ -39,13 +39,13 @@ def write_tables(sweep: Sweep) -> None:
 
 
 def names_of(sweep: Sweep) -> list[str]:
-    """The names of all tables; Parquet only where pyarrow is installed."""
+    """Return the names of all tables; Parquet only if pyarrow is installed."""
     kinds = [kind for kind in KINDS if kind != ".parquet" or find_spec("pyarrow") is not None]
     return [*(f"{TABLE}{kind}" for kind in kinds), TIMING, *([ANSWERS] if sweep.answers else [])]
 
 
 def save(sweep: Sweep, path: str | os.PathLike[str]) -> None:
-    """Write the table to a file whose name says which kind. Raises InputError."""
+    """Write the table in the format of the file extension. Raises InputError."""
     suffix = ending(path, (*ENDS, *(kind for kind in KINDS if kind not in ENDS)), "a table")
     put_file(path, KINDS.get(suffix, _hdf5)(sweep))
 
@@ -73,7 +73,7 @@ def _csv(columns: Columns) -> bytes:
 
 
 def _cell(value: Any) -> Any:
-    """A value in a cell: a number as Python writes it, exactly; nothing for None; JSON for lists and tables."""
+    """A CSV cell: an exact number; empty for None; JSON for lists and dicts."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value)
@@ -95,7 +95,7 @@ def _hdf5(sweep: Sweep) -> bytes:
 
 
 def _answers(sweep: Sweep) -> Table:
-    """A row for each combination of the other axes."""
+    """A row per combination of the other axes."""
     variables = {"row": Variable(("row",), np.arange(len(sweep.answers)), {"long_name": "number of the row, from 0"})}
     for name, values in columns_of(sweep.answers).items():
         variables[name] = Variable(("row",), column(values), {})
@@ -103,7 +103,7 @@ def _answers(sweep: Sweep) -> Table:
 
 
 def _put(group: h5py.Group, table: Table) -> None:
-    """A table as HDF5 has it: truth values as 1 and 0, no name that means a folder."""
+    """Write a table with truth values as 1 and 0, and without slashes, which separate groups, in names."""
     variables = {}
     for name, each in table.variables.items():
         data = each.data.astype(np.uint8) if each.data.dtype == bool else each.data
@@ -127,13 +127,13 @@ def _parquet(sweep: Sweep) -> bytes:
 
 
 def _uniform(values: list[Any]) -> list[Any]:
-    """A column of one kind: numbers, or truth values; anything else as text."""
-    there = [value for value in values if value is not None]
-    if all(isinstance(value, bool) for value in there):
+    """A column of one type: numbers or truth values; anything else as text."""
+    known = [value for value in values if value is not None]
+    if all(isinstance(value, bool) for value in known):
         return values
-    if any(not isinstance(value, int | float) or isinstance(value, bool) for value in there):
+    if any(not isinstance(value, int | float) or isinstance(value, bool) for value in known):
         return [None if value is None else str(_cell(value)) for value in values]
-    if any(isinstance(value, float) or abs(value) >= 2**63 for value in there):
+    if any(isinstance(value, float) or abs(value) >= 2**63 for value in known):
         return [None if value is None else float(value) for value in values]
     return values
 

@@ -1,7 +1,7 @@
-"""A table: variables with dimensions, units and a description; as xarray, pandas, polars, and in a notebook.
+"""A table: variables with dimensions, units and descriptions; conversion to xarray, pandas, polars and HTML.
 
-Variables may have several dimensions (the counters of links: time and link). As xarray a table is what it is; as a data
-frame it has a row for each place in its dimensions.
+Variables may have several dimensions (the counters of links: time and link). A data frame has a row for each position
+in the dimensions.
 """
 
 from __future__ import annotations
@@ -45,21 +45,24 @@ class Variable:
 
 @dataclass(frozen=True)
 class Texts:
-    """Numbers that stand for texts: -1 for none."""
+    """Codes and their texts; code -1 is none."""
 
     codes: NDArray[Any]
     texts: list[str]
 
     def decoded(self) -> list[str | None]:
-        """The text of each; None where there is none."""
-        found: list[str | None] = [*self.texts, None]
-        return [found[code] for code in np.where(self.codes < 0, len(self.texts), self.codes).tolist()]
+        """Return the text of each code; None for none."""
+        texts: list[str | None] = [*self.texts, None]
+        return [texts[code] for code in np.where(self.codes < 0, len(self.texts), self.codes).tolist()]
 
 
 @dataclass(frozen=True)
 class Table:
-    """Variables by name. One with the name of its only dimension holds the coordinates of that dimension; every
-    dimension has one. `coordinates`: further variables that describe entries rather than measure them."""
+    """Variables by name.
+
+    A variable named like its only dimension holds the coordinates of that dimension; every dimension has one.
+    `coordinates` are further variables that describe entries rather than measure them.
+    """
 
     variables: dict[str, Variable]
     coordinates: tuple[str, ...] = ()
@@ -67,7 +70,7 @@ class Table:
     name: str = ""
 
     def to_xarray(self) -> xr.Dataset:
-        """The table as it is. InputError where xarray is not installed."""
+        """Return the table as an xarray.Dataset. Raises InputError without xarray."""
         library = needed("xarray")
         variables = {
             name: (v.dims, v.data.astype(str) if v.data.dtype == object else v.data, v.attrs)
@@ -77,8 +80,18 @@ class Table:
         return dataset.set_coords([name for name in self.coordinates if name in dataset])
 
     def to_pandas(self, rows: str | Sequence[str] | None = None) -> pd.DataFrame:
-        """A row for each place; units and descriptions are in `attrs`. `rows`: the dimensions of the rows, where the
-        table has rows of several kinds. InputError where pandas is not installed."""
+        """Return a data frame with units and descriptions in `attrs`; codes become categories.
+
+        Parameters
+        ----------
+        rows
+            Dimensions of the rows; required if the table has rows of several kinds.
+
+        Raises
+        ------
+        InputError
+            If `rows` is missing or wrong, or pandas is not installed.
+        """
         library = needed("pandas")
         columns = {
             name: library.Categorical.from_codes(values.codes, _distinct(values.texts))
@@ -87,12 +100,12 @@ class Table:
             for name, values in self.columns(rows).items()
         }
         frame: pd.DataFrame = library.DataFrame(columns)
-        told = {name: self.variables[name].attrs for name in columns}
-        frame.attrs = {**self.attrs, **{key: _of(told, key) for key in ("units", "long_name")}}
+        attrs = {name: self.variables[name].attrs for name in columns}
+        frame.attrs = {**self.attrs, **{key: _by_column(attrs, key) for key in ("units", "long_name")}}
         return frame
 
     def to_polars(self, rows: str | Sequence[str] | None = None) -> pl.DataFrame:
-        """The same of polars, which has no attributes. InputError where polars is not installed."""
+        """Return a polars.DataFrame, which has no attributes. Raises InputError as `to_pandas`."""
         library = needed("polars")
         columns: list[Any] = []
         for name, values in self.columns(rows).items():
@@ -106,11 +119,10 @@ class Table:
         return frame
 
     def columns(self, rows: str | Sequence[str] | None = None) -> dict[str, NDArray[Any] | Texts]:
-        """The variables as columns of equal length, one entry for each place in the dimensions of the rows. Numbers
-        that stand for texts come with them."""
+        """Return columns of equal length, one entry for each position in the dimensions of the rows; codes as Texts."""
         dims = self.kind_of_rows(rows)
         shape = tuple(len(self.variables[dim].data) for dim in dims)
-        found: dict[str, NDArray[Any] | Texts] = {}
+        columns: dict[str, NDArray[Any] | Texts] = {}
         for name in (*dims, *(name for name in self.variables if name not in dims)):
             variable = self.variables[name]
             along = set(variable.dims) <= set(dims)
@@ -119,11 +131,11 @@ class Table:
             place = tuple(slice(None) if dim in variable.dims else None for dim in dims)
             values = np.broadcast_to(variable.data[place], shape).ravel()
             labels = self.variables.get(variable.labels)
-            found[name] = values if labels is None else Texts(values, [str(text) for text in labels.data])
-        return found
+            columns[name] = values if labels is None else Texts(values, [str(text) for text in labels.data])
+        return columns
 
     def kind_of_rows(self, rows: str | Sequence[str] | None = None) -> Dims:
-        """The dimensions of the rows. InputError where these are no dimensions of any variable, or it is to be said."""
+        """Return the dimensions of the rows. Raises InputError if they are ambiguous or those of no variable."""
         known = (v.dims for name, v in self.variables.items() if v.dims != (name,) or name not in self._labels)
         every = list(dict.fromkeys(known))
         kinds = [dims for dims in every if not any(set(dims) < set(other) for other in every)]
@@ -132,16 +144,15 @@ class Table:
                 return kinds[0]
             problem = f"{self.name or 'the table'} has rows of several kinds"
             raise InputError(problem, key="rows", allowed=[" x ".join(dims) for dims in kinds])
-        wanted = (rows,) if isinstance(rows, str) else tuple(rows)
+        requested = (rows,) if isinstance(rows, str) else tuple(rows)
         for dims in every:
-            if set(dims) == set(wanted):
+            if set(dims) == set(requested):
                 return dims
-        given = wanted[0] if len(wanted) == 1 else None
         raise InputError(
-            f"no row of {self.name or 'the table'} is a {' x '.join(wanted)}",
+            f"no row of {self.name or 'the table'} is a {' x '.join(requested)}",
             key="rows",
             allowed=[" x ".join(dims) for dims in every],
-            given=given,
+            given=requested[0] if len(requested) == 1 else None,
         )
 
     @property
@@ -158,7 +169,7 @@ class Table:
 
     @property
     def shape(self) -> dict[str, int]:
-        """How many places each dimension has."""
+        """Length of each dimension."""
         return {dim: len(v.data) for dim, v in self.variables.items() if v.dims == (dim,) and dim not in self._labels}
 
     def __repr__(self) -> str:
@@ -168,7 +179,7 @@ class Table:
     def _repr_html_(self) -> str:
         try:
             dims = self.kind_of_rows()
-        except InputError:  # several kinds of rows: what there is of each
+        except InputError:  # several kinds of rows: list the variables
             dims = ()
         sizes = " \u00d7 ".join(f"{size:,} {escape(dim)}" for dim, size in self.shape.items())
         title = f"<b>{escape(self.name)}</b> {sizes}" if self.name else sizes
@@ -186,22 +197,22 @@ class Table:
 
 
 class Framed:
-    """What has a table, and so can be had as xarray, pandas or polars."""
+    """Base of objects with a table, which convert to xarray, pandas and polars."""
 
     def table(self) -> Table:
-        """The table, with units and descriptions."""
+        """Return the table with units and descriptions."""
         raise NotImplementedError
 
     def to_xarray(self) -> xr.Dataset:
-        """As an xarray.Dataset with units and descriptions: the group of the HDF5 file, without a file."""
+        """Return an xarray.Dataset with units and descriptions, as in the HDF5 file."""
         return self.table().to_xarray()
 
     def to_pandas(self, rows: str | Sequence[str] | None = None) -> pd.DataFrame:
-        """As a pandas.DataFrame, with units and descriptions in its `attrs`. See Table.to_pandas."""
+        """Return a pandas.DataFrame; see Table.to_pandas."""
         return self.table().to_pandas(rows)
 
     def to_polars(self, rows: str | Sequence[str] | None = None) -> pl.DataFrame:
-        """As a polars.DataFrame. See Table.to_pandas for `rows`."""
+        """Return a polars.DataFrame; see Table.to_pandas."""
         return self.table().to_polars(rows)
 
     def _repr_html_(self) -> str:
@@ -209,32 +220,39 @@ class Framed:
 
 
 class Columns(dict[str, NDArray[Any]], Framed):
-    """Columns of equal length by name, and as a table. `make` tells that."""
+    """A dict of columns with a table, which `make` returns."""
 
     def __init__(self, columns: dict[str, NDArray[Any]], make: Callable[[], Table]) -> None:
         super().__init__(columns)
         self._make = make
 
+    def __repr__(self) -> str:
+        rows = len(next(iter(self.values()), ()))
+        return f"Columns({rows:,} rows: {', '.join(self)})"
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return dict, (dict(self),)  # whoever it belongs to makes it anew
+        return dict, (dict(self),)  # its owner wraps it again
 
     def table(self) -> Table:
-        """The table, with units and descriptions."""
+        """Return the table with units and descriptions."""
         return self._make()
 
 
 class Rows(list[dict[str, Any]], Framed):
-    """Rows, and the same as a table. `make` tells that."""
+    """A list of rows with a table, which `make` returns."""
 
     def __init__(self, rows: Sequence[dict[str, Any]], make: Callable[[], Table]) -> None:
         super().__init__(rows)
         self._make = make
 
+    def __repr__(self) -> str:
+        return f"Rows({len(self):,} rows: {', '.join(dict.fromkeys(name for row in self for name in row))})"
+
     def __reduce__(self) -> tuple[Any, ...]:
         return list, (list(self),)
 
     def table(self) -> Table:
-        """The table, with units and descriptions."""
+        """Return the table with units and descriptions."""
         return self._make()
 
 
@@ -279,7 +297,7 @@ def plain(value: Any) -> Any:
 
 
 def needed(module: str) -> Any:
-    """A library that need not be there. Raises InputError, which says how to get it."""
+    """Import an optional library. Raises InputError with how to install it."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -289,7 +307,7 @@ def needed(module: str) -> Any:
 def html_table(
     head: Sequence[str], rows: Sequence[Sequence[str]], units: Sequence[str] = (), texts: Collection[int] = ()
 ) -> str:
-    """A table for a notebook, in the colours of the page, light or dark. `texts`: columns that are no numbers."""
+    """Make an HTML table in the colours of the page. `texts`: columns to align left."""
 
     def cells(tag: str, values: Sequence[str]) -> Iterator[str]:
         for place, value in enumerate(values):
@@ -310,7 +328,7 @@ def _about(variable: Variable) -> tuple[str, str]:
 
 
 def _first(values: NDArray[Any] | Texts) -> list[str]:
-    """The first of a column, as people read them."""
+    """The first entries of a column as text."""
     if isinstance(values, Texts):
         return [_short(text or "") for text in Texts(values.codes[:SHOWN], values.texts).decoded()]
     return [f"{value:.6g}" if isinstance(value, float) else _short(str(value)) for value in values[:SHOWN].tolist()]
@@ -320,15 +338,15 @@ def _short(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}\u2026"
 
 
-def _of(told: dict[str, dict[str, Any]], key: str) -> dict[str, Any]:
-    return {name: attrs[key] for name, attrs in told.items() if key in attrs}
+def _by_column(attrs: dict[str, dict[str, Any]], key: str) -> dict[str, Any]:
+    return {name: each[key] for name, each in attrs.items() if key in each}
 
 
 def _distinct(texts: list[str]) -> list[str]:
-    """Texts as categories, which must differ: one that comes twice gets its number."""
+    """Make texts distinct, as categories must be: a duplicate gets its number."""
     seen: set[str] = set()
-    found = []
+    distinct = []
     for number, text in enumerate(texts):
-        found.append(f"{text} ({number})" if text in seen else text)
+        distinct.append(f"{text} ({number})" if text in seen else text)
         seen.add(text)
-    return found
+    return distinct

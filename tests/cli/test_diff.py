@@ -47,7 +47,7 @@ def test_faults(pyxsim: Command, two: tuple[str, str]) -> None:
         (("diff", "a.h5", "none.h5"), "none.h5: no such file"),
         (
             ("diff", "a.h5", "small.toml"),
-            "small.toml: is an experiment by its name, not the result of one; allowed: an",
+            "small.toml: an experiment by its name, not a result; allowed: an",
         ),
         (
             ("compare", "a.h5"),

@@ -117,7 +117,7 @@ def test_what_cannot_be_read_back_says_what_can(one: Comparison, tmp_path: Path,
 
 def test_it_is_not_the_result_of_a_run(one: Comparison, tmp_path: Path) -> None:
     one.save(tmp_path / "all.h5")
-    problem = r"all\.h5: is a comparison, not the result of a run; allowed: a file that `pyxsim run -o` has written$"
+    problem = r"all\.h5: a comparison, not the result of a run; allowed: a file that `pyxsim run -o` has written$"
     with pytest.raises(InputError, match=problem):
         Result.load(tmp_path / "all.h5")
     with pytest.raises(InputError, match=r"Is a directory; allowed: a file that `pyxsim run -o` has written$"):

@@ -211,7 +211,7 @@ def test_integers_at_the_ends_of_their_range(tmp_path: Path) -> None:
 
 def test_what_is_no_file(tmp_path: Path, saved: Path) -> None:
     (tmp_path / "text").write_text("text")
-    for path, says in (("missing.h5", "no such file"), ("text", "is no readable HDF5 file"), (".", "directory")):
+    for path, says in (("missing.h5", "no such file"), ("text", "not a readable HDF5 file"), (".", "directory")):
         with pytest.raises(InputError, match=says):
             diff(saved, tmp_path / path)
 
@@ -222,7 +222,7 @@ def test_files_of_others_are_refused(tmp_path: Path, saved: Path) -> None:
         file["x"] = [1, 2]
         file.attrs["title"] = "of another program"
     for pair in ((saved, tmp_path / "foreign.h5"), (tmp_path / "foreign.h5", saved)):
-        with pytest.raises(InputError, match=r"foreign\.h5: is no file of pyxsim; allowed: an \.h5 file, as -o"):
+        with pytest.raises(InputError, match=r"foreign\.h5: not a file of pyxsim; allowed: an \.h5 file, as -o"):
             diff(*pair)
     curve = Curve("a network", [{"offered_load": 0.1, "saturated": False}])
     comparison = Comparison("two", ["packet"], [], 0.1, 1)

@@ -311,13 +311,13 @@ def test_load_refuses_other_files(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.h5: no such file"):
         Result.load(tmp_path / "none.h5")
     (tmp_path / "text.h5").write_text("hello")
-    with pytest.raises(InputError, match="no readable HDF5"):
+    with pytest.raises(InputError, match="not a readable HDF5"):
         Result.load(tmp_path / "text.h5")
     with pytest.raises(InputError):
         Result.load(tmp_path)
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file["x"] = 1
-    with pytest.raises(InputError, match="no result of pyxsim"):
+    with pytest.raises(InputError, match="not a result of this version of pyxsim"):
         Result.load(tmp_path / "other.h5")
 
 

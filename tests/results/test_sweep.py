@@ -79,16 +79,16 @@ def test_what_is_no_sweep_is_refused_in_one_line(folder: Path, tmp_path: Path) -
     with pytest.raises(InputError, match="holds no sweep"):
         read(folder / POINTS)
     (folder / POINTS / f"{KEYS[0]}.h5").write_bytes(b"none")
-    with pytest.raises(InputError, match="is no readable result"):
+    with pytest.raises(InputError, match="not a readable result"):
         read(folder)
     (folder / POINTS / f"{KEYS[1]}.json").write_text("[]")
     (folder / POINTS / f"{KEYS[0]}.h5").unlink()
-    with pytest.raises(InputError, match="tells no failure"):
+    with pytest.raises(InputError, match="not a record of a failed point"):
         read(folder)
     for changes in ({"format": 0}, {"points": [{}]}, {"points": 3}):
         write_manifest(folder, **changes)
-        with pytest.raises(InputError, match="is no manifest of a sweep"):
+        with pytest.raises(InputError, match="not a manifest of a sweep"):
             read(folder)
     (folder / MANIFEST).write_text("{")
-    with pytest.raises(InputError, match="is no manifest of a sweep"):
+    with pytest.raises(InputError, match="not a manifest of a sweep"):
         read(folder)

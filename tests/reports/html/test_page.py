@@ -188,7 +188,7 @@ def test_files_that_are_no_results(tmp_path: Path) -> None:
     text.write_text("not HDF5")
     with pytest.raises(InputError) as caught:
         chapters([str(text), str(missing)])
-    assert "is no readable HDF5 file" in str(caught.value)
+    assert "not a readable HDF5 file" in str(caught.value)
     assert "no such file" in str(caught.value)
 
 
@@ -201,7 +201,7 @@ def test_a_truncated_file(torus: Result, tmp_path: Path) -> None:
     torus.save(tmp_path / "whole.h5")
     data = (tmp_path / "whole.h5").read_bytes()
     (tmp_path / "half.h5").write_bytes(data[: len(data) // 2])
-    with pytest.raises(InputError, match="is no readable HDF5 file"):
+    with pytest.raises(InputError, match="not a readable HDF5 file"):
         chapters([str(tmp_path / "half.h5")])
 
 

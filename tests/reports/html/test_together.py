@@ -143,7 +143,7 @@ def test_no_curve(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"missing\.h5: no such file$"):
         Curve.load(tmp_path / "missing.h5")
     (tmp_path / "text.h5").write_text("no curve")
-    with pytest.raises(InputError, match="is no readable HDF5 file; allowed: a file that `pyxsim curve -o` has"):
+    with pytest.raises(InputError, match="not a readable HDF5 file; allowed: a file that `pyxsim curve -o` has"):
         Curve.load(tmp_path / "text.h5")
     h5py.File(tmp_path / "other.h5", "w").close()
     with pytest.raises(InputError, match="not a readable load-latency curve"):
