@@ -151,7 +151,7 @@ def test_options_of_later_versions(pyxsim: Command, newer: Path) -> None:
             ("--num-queues-per-dim=0",),
             "pyxsim: --num-queues-per-dim: 0 is out of range; allowed: a whole number",
         ),
-        (("--rendezvous-protocol=yes",), "pyxsim: --rendezvous-protocol: 'yes' is neither of two"),
+        (("--rendezvous-protocol=yes",), "pyxsim: --rendezvous-protocol: 'yes' is not a Boolean"),
         (("--backend=garnet",), "pyxsim: --backend: unknown backend 'garnet'; allowed: analytical"),
         # What these commands tell at their end is in no checkpoint.
         (("--set=run.checkpoint=5 s",), "pyxsim: run.checkpoint: this command writes no checkpoints; allowed: with"),
@@ -323,8 +323,8 @@ def test_replay_side_by_side(pyxsim: Command, newer: Path) -> None:
     [
         ((), "pyxsim: chakra/w.0.et: NPU 0, node 1 'sum': it has pg_name '1'; allowed: no group"),
         (("--comm-group-configuration=none",), "pyxsim: none: no such file"),
-        (("--logging-configuration=log.toml",), "pyxsim: --logging-configuration: the lines of the log have no levels"),
-        (("--synthetic=uniform_random",), "pyxsim: --synthetic: 'uniform_random' is other traffic than that of a work"),
+        (("--logging-configuration=log.toml",), "pyxsim: --logging-configuration: levels and patterns of the log"),
+        (("--synthetic=uniform_random",), "pyxsim: --synthetic: 'uniform_random' is not the traffic of a work"),
         (("--remote-memory-configuration=ring.yml",), "pyxsim: ring.yml"),
         (("--units-cont", "2"), "pyxsim: astra: unknown option '--units-cont'; allowed: --network-configuration"),
     ],

@@ -1,4 +1,4 @@
-"""`pyxsim astra`: what can be typed. It is the command line of ASTRA-sim, as its run scripts write it."""
+"""`pyxsim astra`: its options, those of ASTRA-sim's command line as used in run scripts."""
 
 from __future__ import annotations
 
@@ -12,25 +12,24 @@ from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.counts import count
 from pyxsim.cli.options import File, Json, NoSkip, Plot, Quiet, Settings, Threads, overriding
 
-SCRIPT = "garnet_synth_traffic.py"  # what gem5 is told to run; here that is the command itself
+SCRIPT = "garnet_synth_traffic.py"  # the script that gem5 runs; ignored here
 LISTS = ("--units-count", "--links-count", "--link-bandwidth", "--link-latency")
 RENDEZVOUS = "--rendezvous-protocol"
 
 
 class AstraCommand(TyperCommand):
-    """`pyxsim astra`: values of a list stand behind its option, one after the other; a flag may have no value."""
+    """Accepts lists as several words after an option, and a flag without a value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, in_order(args))
 
 
 def in_order(words: Sequence[str]) -> list[str]:
-    """`--units-count 2 8 4` as `--units-count=2,8,4`, and a flag with its value.
+    """Rewrite `--units-count 2 8 4` as `--units-count=2,8,4`, and give a flag its value.
 
-    Without empty words, which an unset variable of a script leaves, and without gem5's script, which is what follows
-    the binary there.
+    Drops empty words, which unset variables of scripts leave, and gem5's script.
     """
-    found: list[str] = []
+    rewritten: list[str] = []
     rest = [word for word in words if word and not word.endswith(SCRIPT)]
     while rest:
         word = rest.pop(0)
@@ -39,13 +38,13 @@ def in_order(words: Sequence[str]) -> list[str]:
             values = [value] if given else []
             while rest and not rest[0].startswith("-"):
                 values.append(rest.pop(0))
-            found.append(f"{name}={','.join(values)}")
+            rewritten.append(f"{name}={','.join(values)}")
         elif word == RENDEZVOUS:
             takes = bool(rest) and not rest[0].startswith("-")
-            found.append(f"{word}={rest.pop(0) if takes else 'true'}")
+            rewritten.append(f"{word}={rest.pop(0) if takes else 'true'}")
         else:
-            found.append(word)
-    return found
+            rewritten.append(word)
+    return rewritten
 
 
 def astra(

@@ -40,7 +40,7 @@ _HINT = "; --allow-deadlock"  # what `prepare` says for `pyxsim run`
 
 @dataclass(frozen=True)
 class AstraFiles:
-    """The input files. `queues`: whether an option tells their number."""
+    """The input files. `queues`: whether an option gives their number."""
 
     network: str
     system: str
@@ -52,11 +52,11 @@ class AstraFiles:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All that are given."""
+        """The names of all given files."""
         return tuple(name for name in (self.network, self.system, self.workload, self.groups, self.memory) if name)
 
     def place(self, error: InputError) -> InputError:
-        """The same faults with the file, or the option, that the key of the experiment came from."""
+        """Return the faults with the file or option behind each key of the experiment."""
 
         def place(fault: InputError) -> InputError:
             key = fault.key or ""
@@ -67,7 +67,7 @@ class AstraFiles:
             if by_hand(key, self.overrides):
                 return fault.at(file="--set")
             file, written = self._file_of(key), of_system_file(key)
-            if key in ("workload.file", "workload.groups"):  # no keys of those files, which the problem may name, too
+            if key in ("workload.file", "workload.groups"):  # not keys of those files; the problem may name the file
                 named = file is not None and fault.problem.startswith(file)
                 return InputError(fault.problem, file=None if named else file, allowed=fault.allowed, given=fault.given)
             return InputError(fault.problem, file=file, key=written, allowed=fault.allowed, given=fault.given)
@@ -75,7 +75,7 @@ class AstraFiles:
         return bundle([place(fault) for fault in single_faults(error)])
 
     def _file_of(self, key: str) -> str | None:
-        """The file that a key came from."""
+        """The file behind a key."""
         if key.startswith("workload.groups"):
             return self.groups
         if key.startswith("system.remote_memory"):
@@ -85,7 +85,7 @@ class AstraFiles:
 
 @dataclass(frozen=True)
 class Words:
-    """What else the command line says; options that are not given are None or what the original has.
+    """The other options of the command line, with ASTRA-sim's defaults.
 
     `dimensions`: of the network JSON of version 1. `row` of `rows`: of EndToEnd.csv. `log`: the folder of log.log.
     """
@@ -109,26 +109,28 @@ class Words:
     strict: bool = False
 
     def check(self) -> None:
-        """Raise InputError for what cannot be honoured."""
+        """Raise InputError for unsupported values."""
         if not 0 <= self.row < self.rows:
             allowed = f"0 to {max(self.rows, 1) - 1}"
             raise InputError(f"there is no row {self.row} of {self.rows}", key="--stat-row", allowed=allowed)
         if self.rendezvous is not None and self.rendezvous.lower() not in _FLAGS:
-            problem = f"'{self.rendezvous}' is neither of two"
+            problem = f"'{self.rendezvous}' is not a Boolean"
             raise InputError(problem, key="--rendezvous-protocol", allowed=["true", "false"])
         if self.log_settings not in (None, "empty"):
-            problem = "the lines of the log have no levels and patterns that could be set"
+            problem = "levels and patterns of the log cannot be set"
             raise InputError(problem, key="--logging-configuration", allowed="empty, or to leave it out")
         if self.synthetic not in (None, "training"):
-            problem = f"'{self.synthetic}' is other traffic than that of a workload"
+            problem = f"'{self.synthetic}' is not the traffic of a workload"
             raise InputError(problem, key="--synthetic", allowed="training; `pyxsim curve` has other traffic")
 
 
 def run_astra(
     out: CommandOutput, files: AstraFiles, outputs: Outputs, words: Words, *, show_only: bool = False
 ) -> None:
-    """`pyxsim astra`. The result goes to PATH/RUN-NAME.h5, unless `-o` says otherwise, and to the tables of
-    ASTRA-sim 1 in PATH, where it is one row of each layer. `show_only`: print the experiment and do not run it.
+    """Run `pyxsim astra`.
+
+    The result goes to PATH/RUN-NAME.h5 unless `-o` names another file, and to the tables of ASTRA-sim 1 in PATH, as one
+    row per layer. `show_only`: print the experiment without running it.
     """
     words.check()
     warnings: list[str] = []
@@ -142,7 +144,7 @@ def run_astra(
         outputs = replace(outputs, file=outputs.file or str(folder / f"{name}.h5"), tables=tables)
         for each in backend_tables.files(folder) if form_of(files.network).given and not show_only else ():
             check_writable(each)
-    costs: list[float] = []  # of the network, where its file is one of version 1's analytical backend
+    costs: list[float] = []  # of the network, for files of version 1's analytical backend
     log = None if words.log is None else Path(words.log) / LOG
     if log is not None and not show_only:
         make_folder(log.parent)
@@ -176,7 +178,7 @@ def run_astra(
         show_experiment(out, load(), warnings)
         return
 
-    def last_words(prepared: Prepared, result: Result) -> None:
+    def report_end(prepared: Prepared, result: Result) -> None:
         system, shape = prepared.experiment.system, prepared.topology.shape
         npu = system.npu
         used = roofline(npu) if npu is not None and npu.roofline else None
@@ -199,7 +201,7 @@ def run_astra(
         warnings=warnings,
     )
     try:
-        run_request(out, request, outputs, last_words)
+        run_request(out, request, outputs, report_end)
     except DeadlockError as error:
         text = str(error)
         if _HINT in text:
@@ -208,7 +210,7 @@ def run_astra(
 
 
 def _as_printed(prepared: Prepared, lines: list[Line]) -> Iterator[str]:
-    """The lines as they are written: those of version 2 have a head, which scripts count on."""
+    """Yield the lines as printed: those of version 2 have a prefix, which scripts parse."""
     if not (prepared.job.per_npu and prepared.job.sequential):
         yield from (line.text for line in lines)
         return
@@ -218,7 +220,7 @@ def _as_printed(prepared: Prepared, lines: list[Line]) -> Iterator[str]:
 
 
 def _write(log: Path, text: str) -> None:
-    """The log of version 2, which has what stdout has."""
+    """Write the log of version 2, a copy of stdout."""
     try:
         log.write_text(text, encoding="utf-8")
     except OSError as error:

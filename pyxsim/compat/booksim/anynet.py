@@ -1,9 +1,9 @@
-"""The files of BookSim2's anynet: a line for each router or node and what it is joined to, with latencies in cycles.
+"""The files of BookSim2's anynet: a line per router or node with its links and their latencies in cycles.
 
     router 0 node 0 node 1 router 1 10 router 2
 
-A link to a router leads there with the latency behind it (1 without), and back with 1 unless the other line says more.
-The network becomes a GraphML file, which the topology `graph` reads.
+A link to a router has the latency behind it (1 without) in this direction, and 1 in the other unless given there. The
+network becomes a GraphML file, which the topology `graph` reads.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class AnyNet:
     node_latency: dict[int, int] = field(default_factory=dict)
 
     def join(self, head: tuple[str, int], other: tuple[str, int], latency: int | None) -> None:
-        """Raises InputError."""
+        """Add a link between two ends. Raises InputError."""
         if head[0] == other[0] == "node":
             raise InputError(f"nodes {head[1]} and {other[1]} cannot be joined", allowed="a node has one router")
         if head[0] == other[0]:
@@ -46,7 +46,7 @@ class AnyNet:
 
 
 def parse(text: str, file: str) -> AnyNet:
-    """The network of a file. Raises InputError with the line."""
+    """Parse a file. Raises InputError with the line."""
     net = AnyNet()
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split()
@@ -78,18 +78,18 @@ def _line(net: AnyNet, words: list[str]) -> None:
 def _end(words: list[str], at: int) -> tuple[tuple[str, int], int]:
     if words[at] not in KINDS or at + 1 == len(words):
         allowed = "'router N' or 'node N', then what it is joined to"
-        raise InputError(f"'{' '.join(words[at : at + 2])}' is no end of a link", allowed=allowed)
+        raise InputError(f"'{' '.join(words[at : at + 2])}' is not an end of a link", allowed=allowed)
     return (words[at], _number(words[at + 1])), at + 2
 
 
 def _number(word: str) -> int:
     if not word.isascii() or not word.isdigit() or not int(word[:9]) <= MOST:
-        raise InputError(f"'{word}' is no number", allowed=f"a whole number up to {MOST}")
+        raise InputError(f"'{word}' is not a number", allowed=f"a whole number up to {MOST}")
     return int(word)
 
 
 def write_graphml(net: AnyNet) -> Path:
-    """The network as a GraphML file among the temporary ones, under a name that says what it is."""
+    """Write the network as a GraphML file into the temporary folder, named by its hash; return the path."""
     import networkx as nx
 
     graph = nx.MultiDiGraph()

@@ -15,7 +15,7 @@ from pyxsim.results.result import Result
 from pyxsim.settings import Experiment
 
 STDIN = "-"
-# Where a key of our own experiment comes from, when the network finds fault with it.
+# The BookSim2 key behind a key of the experiment, for faults.
 _KEYS = {
     "network.shape": "k, n",
     "network.options": "k, n",
@@ -39,54 +39,57 @@ def run_booksim(
     show_only: bool = False,
     strict: bool = False,
 ) -> None:
-    """`pyxsim booksim`. `show_only`: print the experiment and do not run it; `strict`: what differs is a fault.
+    """Run `pyxsim booksim`.
 
-    BookSim2 runs routes that can deadlock, and so does this, with a warning, unless it is strict.
+    `show_only`: print the experiment without running it; `strict`: differences from BookSim2 are faults.
+
+    Routes that can deadlock run with a warning, as in BookSim2, unless `strict`.
     """
     text = sys.stdin.read() if path == STDIN else None
     words, overrides = tuple(words), tuple(overrides)
-    told: list[str] = []
+    seen: list[str] = []
 
     def load() -> Experiment:
         experiment, notes = booksim_experiment(path, words, overrides, text)
         if strict and notes:
             raise bundle([InputError(note) for note in notes])
-        told.extend(note for note in notes if note not in told)
+        seen.extend(note for note in notes if note not in seen)
         return experiment
 
     if show_only:
-        show_experiment(out, load(), told)
+        show_experiment(out, load(), seen)
         return
     inputs = () if path == STDIN else (path,)
     folder = Path() if path == STDIN else Path(path).parent
     request = Request(load, inputs, _place, folder=folder, allow_deadlock=not strict)
-    run_request(out, request, outputs, lambda _, result: out.say(*told, *last_words(result)))
+    run_request(out, request, outputs, lambda _, result: out.say(*seen, *final_report(result)))
 
 
 def _place(error: InputError) -> InputError:
-    """The same faults with the key of the configuration that ours came from."""
+    """Return the faults with the keys of the configuration."""
 
     def place(fault: InputError) -> InputError:
         key = fault.key or ""
-        found = next((theirs for ours, theirs in _KEYS.items() if key == ours or key.startswith(f"{ours}.")), None)
-        if found is None:
+        keys = (theirs for ours, theirs in _KEYS.items() if key == ours or key.startswith(f"{ours}."))
+        booksim_key = next(keys, None)
+        if booksim_key is None:
             return fault
-        return InputError(fault.problem, file=fault.file, key=found, allowed=fault.allowed, given=fault.given)
+        return InputError(fault.problem, file=fault.file, key=booksim_key, allowed=fault.allowed, given=fault.given)
 
     return bundle([place(fault) for fault in single_faults(error)])
 
 
-def last_words(result: Result) -> list[str]:
-    """What BookSim2 prints at the end, in the same units: cycles, routers visited, flits per node and cycle."""
-    told = result.json()
-    if "packet_latency" not in told:
+def final_report(result: Result) -> list[str]:
+    """Return BookSim2's figures in its units: cycles, routers visited, flits per node and cycle."""
+    figures = result.json()
+    if "packet_latency" not in figures:
         return []
-    state = "saturated" if told.get("saturated") else "stable"
+    state = "saturated" if figures.get("saturated") else "stable"
     rows = [
-        ("packet latency, with queueing at the source", told["packet_latency"], "cycles"),
-        ("network latency", told["network_latency"], "cycles"),
-        ("hops, counted as routers visited", told["hops"], ""),
-        ("accepted", told["accepted_load"], "flits per node and cycle"),
-        ("offered", told["offered_load"], f"flits per node and cycle: {state}"),
+        ("packet latency, with queueing at the source", figures["packet_latency"], "cycles"),
+        ("network latency", figures["network_latency"], "cycles"),
+        ("hops, counted as routers visited", figures["hops"], ""),
+        ("accepted", figures["accepted_load"], "flits per node and cycle"),
+        ("offered", figures["offered_load"], f"flits per node and cycle: {state}"),
     ]
     return [f"{what} {value:.6g} {unit}".rstrip() for what, value, unit in rows if value is not None]

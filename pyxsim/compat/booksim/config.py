@@ -1,4 +1,4 @@
-"""A configuration of BookSim2 as typed values, and what is wrong with it: faults are collected and raised together."""
+"""A configuration of BookSim2 as typed values; faults are collected and raised together."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _OWN = Entry("", "BookSim2's default")
 
 
 class Config:
-    """What the files and the command line say; defaults are those of BookSim2. `notes`: what people should know.
+    """The assignments of files and the command line, with BookSim2's defaults.
 
-    `file`: the one that is at fault where a key is not given at all.
+    `notes`: lines for the user. `file`: named in faults of keys that are not given.
     """
 
     def __init__(self, entries: Mapping[str, Entry], file: str | None = None) -> None:
@@ -47,7 +47,7 @@ class Config:
         numbers = [f"{float(word):g}" if word.replace(".", "").lstrip("-").isdigit() else word for word in words]
         return shown in numbers
 
-    # --- what is wrong, what is worth knowing ---
+    # --- faults and notes ---
 
     def fault(self, key: str, problem: str, *, allowed: str | Iterable[str] | None = None, given: str = "") -> None:
         """Collect a fault of a key."""
@@ -57,7 +57,7 @@ class Config:
         self.faults.append(InputError(problem, file=file, key=key, allowed=words, given=given or None))
 
     def note(self, key: str, text: str) -> None:
-        """Collect a line for people."""
+        """Collect a line for the user."""
         entry = self.entries.get(key, _OWN)
         place = f"{_file(key, entry)}: " if _file(key, entry) else ""
         line = f"{place}{key}: {text}"
@@ -65,20 +65,21 @@ class Config:
             self.notes.append(line)
 
     def given(self, key: str) -> bool:
+        """Whether a key is assigned."""
         return key in self.entries
 
     def sound(self, *keys: str) -> bool:
-        """Whether nothing is wrong with these keys so far."""
+        """Whether these keys have no faults so far."""
         return not any(fault.key in keys for fault in self.faults)
 
     def finish(self) -> None:
-        """Raise all faults."""
+        """Raise all faults together."""
         raise_all(self.faults)
 
     # --- values ---
 
     def value(self, key: str) -> Value | None:
-        """The value of a key, None for an empty text."""
+        """Return the value of a key, None for an empty text."""
         if key not in self._values:
             entry = self.entries.get(key)
             text = DEFAULTS[key] if entry is None else entry.text
@@ -86,27 +87,28 @@ class Config:
             try:
                 value = parse_value(text) if text else None
             except ValueError:
-                self.fault(key, f"'{text[:60]}' is no value", allowed="a number, a name, name(..) or a list {..}")
+                self.fault(key, f"'{text[:60]}' is not a value", allowed="a number, a name, name(..) or a list {..}")
             self._values[key] = value
         return self._values[key]
 
     def count(self, key: str, least: int = 0, most: int = _MOST) -> int:
-        """A whole number."""
+        """Return an integer."""
         return self._read(key, self.value(key), lambda value: _count(value, least, most), _whole(least, most), least)
 
     def number(self, key: str) -> float:
-        """A number; whole ones are taken, too (BookSim2 refuses them for its float fields)."""
+        """Return a number; integers are accepted (BookSim2 refuses them for its float fields)."""
         return self._read(key, self.value(key), _float, "a number", 0.0)
 
     def flag(self, key: str) -> bool:
+        """Return whether an integer is positive."""
         return self.count(key) > 0
 
     def named(self, key: str) -> Named:
-        """A word, perhaps with arguments."""
+        """Return a name, possibly with arguments."""
         return self._read(key, self.value(key), _named, "a name", Named(""))
 
     def word(self, key: str, words: Mapping[str, T], what: str = "") -> T | None:
-        """What a word stands for."""
+        """Return the entry of `words` for a name, or None after adding a fault."""
         name = self.named(key).name
         if name in words:
             return words[name]
@@ -116,18 +118,18 @@ class Config:
         return None
 
     def text(self, key: str) -> str:
-        """The text as it stands there."""
+        """Return the text of a value."""
         entry = self.entries.get(key)
         return DEFAULTS[key] if entry is None else entry.text
 
     def per_class(self, key: str, classes: int, read: Callable[[Value], T], what: str, default: T) -> list[T]:
-        """One value for each class; a list that is too short goes on with its last one, as in BookSim2."""
+        """Return one value per class; a short list is extended by its last value, as in BookSim2."""
         value = self.value(key)
         items = list(value) if isinstance(value, tuple) else [] if value is None else [value]
         if not items:
             self.fault(key, "is empty", allowed=what)
-        found = [self._read(key, item, read, what, default) for item in items[:classes]] or [default]
-        return found + [found[-1]] * (classes - len(found))
+        values = [self._read(key, item, read, what, default) for item in items[:classes]] or [default]
+        return values + [values[-1]] * (classes - len(values))
 
     def counts(self, key: str, classes: int, least: int = 0, most: int = _MOST) -> list[int]:
         return self.per_class(key, classes, lambda v: _count(v, least, most), _whole(least, most), least)
@@ -154,7 +156,7 @@ def _near(key: str) -> str:
 
 
 def _file(key: str, entry: Entry) -> str | None:
-    """The place of a value, unless it is the command line, which names the key only."""
+    """Place of a value; None for the command line, which names the key only."""
     return entry.place if entry.place and entry is not _OWN and entry.place != key else None
 
 

@@ -1,12 +1,12 @@
-"""Every key of BookSim2's configuration files: its default there, and what becomes of it here.
+"""Every key of BookSim2's configuration files, with its default and its treatment.
 
-What is not in ONLY or UNUSED is honoured by network.py, router.py or traffic.py of this package. docs/booksim.md tells
-the same to people; a test keeps the two together.
+Keys that are not in ONLY or UNUSED are used by network.py, router.py or traffic.py of this package. docs/booksim.md
+lists the same; a test compares the two.
 """
 
 from __future__ import annotations
 
-# The defaults of the original, commit 28f43299. A list may hold one value for each class.
+# BookSim2's defaults, commit 28f43299. A list may hold one value per class.
 DEFAULTS: dict[str, str] = {
     # network
     "topology": "torus", "k": "8", "n": "2", "c": "1", "x": "8", "y": "8", "xr": "1", "yr": "1",
@@ -57,7 +57,7 @@ _CONVERGENCE = (
 )
 _POLICY = "only of other buffer policies"
 
-# Keys that change nothing here, and why: a value other than the default is told, and the run goes on.
+# Keys without effect, and why: a value other than the default gives a note.
 UNUSED: dict[str, str] = {
     "channel_file": "BookSim2 never reads it",
     "fail_seed": "link_failures is 0",
@@ -88,7 +88,7 @@ UNUSED: dict[str, str] = {
     **dict.fromkeys(("power_output_file", "tech_file", "channel_sweep"), _POWER),
 }  # fmt: skip
 
-# Keys of which only some values mean something here, and why the others are refused.
+# Keys of which only some values are supported, and why the others are refused.
 ONLY: dict[str, tuple[tuple[str, ...], str]] = {
     "router": (("iq",), "the event and chaos routers do not work in BookSim2, either"),
     "subnets": (("1",), "there is one network; several would need an experiment each"),

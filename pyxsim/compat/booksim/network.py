@@ -18,7 +18,7 @@ _SIMPLE = "islip", "pim", "loa", "max_size"
 
 @dataclass(frozen=True)
 class Routing:
-    """What a routing function is here. `note`: how it differs."""
+    """The routing of a routing function. `note`: how it differs."""
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -27,7 +27,7 @@ class Routing:
 
 @dataclass(frozen=True)
 class Net:
-    """A network as found in a configuration."""
+    """The network of a configuration."""
 
     table: dict[str, Any]
     routings: Mapping[str, Routing]
@@ -42,7 +42,7 @@ _BIASED = "the cost of a way is flits in use times hops, with a random node to t
 
 
 def network_table(config: Config) -> tuple[dict[str, Any], dict[str, Any], Nodes]:
-    """([network] without the router, routing and its options, what patterns need to know)."""
+    """Return ([network] without the router, the routing with its options, the nodes for patterns)."""
     build = config.word("topology", _BUILD, "" if config.named("topology").name not in _REFUSED else _why(config))
     net = NOTHING if build is None else build(config)
     routing = _routing(config, net)
@@ -74,7 +74,7 @@ def _why(config: Config) -> str:
 
 
 def _routing(config: Config, net: Net) -> dict[str, Any]:
-    """routing and routing_options of [network.router]."""
+    """Return routing and routing_options of [network.router]."""
     name = config.named("routing_function").name
     if not net.routings:
         return {}
@@ -102,7 +102,7 @@ def _torus(config: Config) -> Net:
     vcs = config.count("num_vcs", least=1)
     if vcs % 2 and config.named("routing_function").name in ("dim_order", "dim_order_bal") and vcs > 1:
         config.note("num_vcs", f"of {vcs} VCs the middle one belongs to both halves of a ring in BookSim2, to one here")
-    # Adaptive packets have VC 3 in BookSim2, whatever num_vcs says.
+    # Adaptive packets use VC 3 in BookSim2, independent of num_vcs.
     adaptive = {"adaptive_vcs": 1, "ties": "-", **_adaptive(config)}
     return Net(
         {"topology": "torus", "shape": [k] * n, "latency": "2 cycles" if _noc(config) else "1 cycle"},
@@ -134,10 +134,9 @@ def _mesh(config: Config) -> Net:
 
 
 def _adaptive(config: Config) -> dict[str, Any]:
-    """BookSim2 asks for escape VCs with a worse priority, of which some of its allocators take no notice.
-
-    Of the outputs with one priority it keeps the first only, so packets never choose between dimensions.
-    """
+    """Options of minimal-adaptive routing: BookSim2 requests escape VCs at a lower priority, which some of its
+    allocators
+    ignore, and keeps only the first of equal outputs, so packets never choose between dimensions."""
     return {"sticky": True, "equal": config.named("vc_allocator").name in _SIMPLE, "dimensions": "first"}
 
 
@@ -168,7 +167,7 @@ def _flattened_butterfly(config: Config) -> Net:
     k, n = _cube(config)
     c, side = config.count("c", least=1), config.count("xr", least=1)
     if c != side * config.count("yr", least=1) or side != config.count("yr"):
-        config.fault("c", "the nodes of a router are no square of xr by yr", allowed="c = xr * yr, xr = yr")
+        config.fault("c", "the nodes of a router do not form a square of xr by yr", allowed="c = xr * yr, xr = yr")
     laid_out = n == 2 and config.count("x") == config.count("y") == k
     if not laid_out and (_noc(config) or c > 1):
         allowed = "n = 2 and x = y = k; without them use_noc_latency = 0 and c = 1"
@@ -219,7 +218,7 @@ def _quad_tree(config: Config) -> Net:
     )
 
 
-LOCAL, GLOBAL = 10, 100  # cycles; the original has them in its source
+LOCAL, GLOBAL = 10, 100  # cycles, constants in BookSim2
 
 
 def _dragonfly(config: Config) -> Net:
@@ -244,7 +243,7 @@ def _dragonfly(config: Config) -> Net:
 
 
 def _any_network(config: Config) -> Net:
-    """The file is looked for where BookSim2 looks, in the current folder."""
+    """The network of a file, relative to the current folder as in BookSim2."""
     file = config.text("network_file").strip('"')
     if not file:
         config.fault("network_file", "is missing", allowed="the file of the anynet")
@@ -258,10 +257,10 @@ def _any_network(config: Config) -> Net:
         config.note("network_file", "all nodes are 1 cycle from their router here")
     path = write_graphml(net)
     config.note("network_file", f"the network is read from {path}, which was written for it")
-    ways = "" if set(net.links.values()) == {1} else "the fewest links decide here, in BookSim2 the least latency"
+    note = "" if set(net.links.values()) == {1} else "the fewest links decide here, in BookSim2 the least latency"
     return Net(
         {"topology": "graph", "options": {"file": str(path)}, "latency": "1 cycle"},
-        {"min": Routing("table", {}, ways)},
+        {"min": Routing("table", {}, note)},
         Nodes(len(net.home), (len(net.home),)),
     )
 

@@ -8,26 +8,26 @@ from pyxsim.compat.booksim.config import Config
 from pyxsim.compat.booksim.syntax import Named
 
 SHARED = ("private", "shared")
-_FIRST = "the original's matching differs: {} is used instead"
-# Allocators that take no notice of priorities in BookSim2.
+_FIRST = "BookSim2's matching differs: {} is used instead"
+# Allocators that ignore priorities in BookSim2.
 _BLIND = ("islip", "pim", "loa", "max_size")
 _ALLOCATORS = {
     "islip": "islip",
     "separable_input_first": "separable-input-first",
     "separable_output_first": "separable-output-first",
     "wavefront": "wavefront",
-    "select": "islip",  # iSLIP that honours priorities, which ours does
+    "select": "islip",  # iSLIP with priorities, as in pyxsim
     "rr_wavefront": "wavefront",
     "pim": "islip",
     "loa": "islip",
     "max_size": "wavefront",
 }
-_APART = ("rr_wavefront", "pim", "loa", "max_size")  # those that match by another rule
+_APART = ("rr_wavefront", "pim", "loa", "max_size")  # other matching rules
 _MOST_ITERATIONS = 64
 
 
 def router_table(config: Config) -> dict[str, Any]:
-    """[network.router] without the routing."""
+    """Return [network.router] without the routing."""
     vcs = config.count("num_vcs", least=1, most=1024)
     table: dict[str, Any] = {
         "vcs": vcs,
@@ -48,7 +48,7 @@ def router_table(config: Config) -> dict[str, Any]:
 def _allocator(config: Config, key: str) -> str:
     named = config.named(key)
     if named.name == "piggyback":
-        config.fault(key, "VCs are not given out by the switch", allowed=[n for n in _ALLOCATORS if n not in _APART])
+        config.fault(key, "the switch does not assign VCs", allowed=[n for n in _ALLOCATORS if n not in _APART])
         return "islip:1"
     found = config.word(key, _ALLOCATORS)
     if found is None:
@@ -92,7 +92,7 @@ def _pipeline(config: Config) -> dict[str, Any]:
         key = "st_final_delay" if config.given("st_final_delay") else "st_prepare_delay"
         config.note(key, f"{st} cycles are pipelined here; in BookSim2 they hold up the next flit")
     return {
-        # With look-ahead the route is known when a head arrives, whatever rc says.
+        # With look-ahead the route is known when a head arrives, independent of rc.
         "pipeline": {"bw": 0, "rc": max(rc, 1), "va": va, "sa": sa, "st": st},
         "lookahead": rc == 0,
         "speculation": config.flag("speculative"),
@@ -100,7 +100,7 @@ def _pipeline(config: Config) -> dict[str, Any]:
 
 
 def _buffers(config: Config, vcs: int) -> dict[str, int]:
-    """Slots of each VC, and those that the VCs of a link share."""
+    """Return the slots of each VC, and those that the VCs of a link share."""
     policy = config.text("buffer_policy")
     own = config.count("vc_buf_size", least=1, most=2**20)
     total = config.count("buf_size", least=-1, most=2**24)
@@ -133,30 +133,30 @@ def _buffers(config: Config, vcs: int) -> dict[str, int]:
 
 
 def _priority(config: Config, table: dict[str, Any]) -> None:
-    """Message priorities: classes have theirs in [traffic]; age is an allocator here."""
+    """Set message priorities: those of classes are in [traffic]; age is an allocator."""
     kind = config.named("priority").name
     known = ("none", "class", "age")
     if kind not in known:
         config.fault("priority", f"'{kind}' is not in this version", allowed=known, given=kind)
     blind = [key for key in ("vc_allocator", "sw_allocator") if config.named(key).name in _BLIND]
     if kind == "class" and blind:
-        config.note("priority", f"acts here; the {blind[0]} of this configuration takes no notice of it in BookSim2")
+        config.note("priority", f"has an effect here; the {blind[0]} of this configuration ignores it in BookSim2")
     if kind == "age":
         for key, ours in (("vc_allocator", "va_allocator"), ("sw_allocator", "sa_allocator")):
             if key in blind:
-                config.note("priority", f"the {key} takes no notice of age in BookSim2, and does not here")
+                config.note("priority", f"the {key} ignores age, as in BookSim2")
             else:
                 table[ours] = "age"
                 config.note("priority", f"the {key} is matched in order of age here, in BookSim2 input by input")
 
 
 def _small_differences(config: Config, table: dict[str, Any]) -> None:
-    """Keys that are honoured in part, or that matter in some configurations only."""
+    """Note keys with a partial effect, or an effect in some configurations only."""
     if config.flag("hold_switch_for_packet"):
         config.note("hold_switch_for_packet", "the switch is allocated flit by flit here; near saturation that differs")
     if config.flag("vc_prioritize_empty"):
         blind = config.named("vc_allocator").name in _BLIND
-        why = "the vc_allocator takes no notice of it in BookSim2, either" if blind else "VCs of a range go in turn"
+        why = "the vc_allocator ignores it in BookSim2, too" if blind else "VCs of a range go in turn"
         config.note("vc_prioritize_empty", f"changes nothing here: {why}")
     size = config.count("output_buffer_size", least=-1)
     if size >= 0 and (table["internal_speedup"] > 1 or size == 0):

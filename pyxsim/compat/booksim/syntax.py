@@ -1,7 +1,7 @@
 """The syntax of BookSim2's configuration files: `key = value;`, comments after //, lists {a,b}, names with arguments.
 
 A value is a number, a word, a list of values, or a name with arguments: `hotspot({{0,9},{1,2}})`. Blanks are allowed
-everywhere; the original takes none inside of braces.
+everywhere; BookSim2 accepts none within braces.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pyxsim.errors import InputError
 
 MOST_DIGITS = 18
-DEEPEST = 8  # lists inside of lists; the original knows no use of more than three
+DEEPEST = 8  # nesting of lists; BookSim2 uses at most three levels
 
 _NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _WORD = re.compile(r"[A-Za-z_/.\-][\w/.+\-]*")
@@ -24,7 +24,7 @@ _KEY = re.compile(r"[A-Za-z_]\w*")
 
 @dataclass(frozen=True)
 class Named:
-    """A name with arguments; a bare word is a name without any (`braced`: they stood in braces of their own)."""
+    """A name with arguments; a bare word has none. `braced`: whether they were in braces."""
 
     name: str
     arguments: tuple[Value, ...] = ()
@@ -39,34 +39,34 @@ Value = int | float | Named | tuple["Value", ...]
 
 
 def text_of(value: Value) -> str:
-    """A value as it is written."""
+    """Return a value as it is written."""
     if isinstance(value, tuple):
         return "{" + ",".join(map(text_of, value)) + "}"
     return str(value)
 
 
 class Entry(NamedTuple):
-    """What a key was given, as text, and where."""
+    """The text of a value and its place."""
 
     text: str
     place: str
 
 
 def read_entries(text: str, file: str) -> dict[str, Entry]:
-    """The assignments of a file; of a key that is given twice, the last one. Raises InputError."""
-    found: dict[str, Entry] = {}
+    """Return the assignments of a file, the last one of each key. Raises InputError."""
+    entries: dict[str, Entry] = {}
     line = 1
     for piece in _pieces(_without_comments(text), file):
         blank = piece[: len(piece) - len(piece.lstrip())]
         if piece.strip():
             key, entry = _assignment(piece, f"{file}:{line + blank.count(chr(10))}")
-            found[key] = entry
+            entries[key] = entry
         line += piece.count("\n")
-    return found
+    return entries
 
 
 def read_overrides(words: Iterable[str]) -> dict[str, Entry]:
-    """The assignments of a command line, `key=value` each. Raises InputError."""
+    """Return the assignments `key=value` of a command line. Raises InputError."""
     return dict(_assignment(word.rstrip(";"), word.partition("=")[0].strip() or word) for word in words)
 
 
@@ -85,7 +85,7 @@ def _pieces(text: str, file: str) -> list[str]:
 def _assignment(text: str, place: str) -> tuple[str, Entry]:
     key, sign, value = (part.strip() for part in text.partition("="))
     if not sign or not _KEY.fullmatch(key) or not value:
-        raise InputError(f"'{' '.join(text.split())[:60]}' is no assignment", file=place, allowed="'key = value;'")
+        raise InputError(f"'{' '.join(text.split())[:60]}' is not an assignment", file=place, allowed="'key = value;'")
     return key, Entry(" ".join(value.split()), place)
 
 
@@ -131,13 +131,13 @@ class _Reader:
         return Named(match[0], arguments, braced=len(arguments) < 2)
 
     def items(self, end: str, depth: int) -> tuple[Value, ...]:
-        found: list[Value] = []
+        items: list[Value] = []
         if self.take(end):
             return ()
         while True:
-            found.append(self.value(depth + 1))
+            items.append(self.value(depth + 1))
             if self.take(end):
-                return tuple(found)
+                return tuple(items)
             if not self.take(","):
                 raise ValueError
 
@@ -153,7 +153,7 @@ def _number(text: str) -> int | float:
 
 
 def parse_value(text: str) -> Value:
-    """The value that a text means. Raises ValueError for what is none."""
+    """Parse a value. Raises ValueError."""
     reader = _Reader(text)
     value = reader.value()
     reader.skip()

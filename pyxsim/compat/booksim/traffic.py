@@ -1,7 +1,7 @@
-"""The traffic and the method of a BookSim2 configuration, as the table [traffic].
+"""The traffic and the measurement of a BookSim2 configuration, as the table [traffic].
 
-Loads are flits per node and cycle here. BookSim2 draws a packet per node and cycle with a probability: its
-`injection_rate`, or that over the mean size with `injection_rate_uses_flits`.
+Loads are flits per node and cycle. In BookSim2 each node creates a packet per cycle with the probability
+`injection_rate`, divided by the mean size with `injection_rate_uses_flits`.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from pyxsim.compat.booksim.config import Config
 from pyxsim.compat.booksim.syntax import Named, Value
 
 MAX_CLASSES = 64
-SAMPLES = 3  # BookSim2 ends after three samples that agree within 5 %, which the first three practically always do
+SAMPLES = 3  # BookSim2 ends after three samples within 5 %, in practice after the first three
 ENDLESS = 2**40
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """What patterns depend on: the number of nodes, and the digits that their numbers have in the network."""
+    """The number of nodes, and the shape of the network that gives their digits, for patterns."""
 
     npus: int
     shape: tuple[int, ...]
 
 
 def traffic_table(config: Config, nodes: Nodes) -> tuple[dict[str, Any], list[int] | None]:
-    """[traffic], and the sizes of the virtual networks where requests and replies have VCs of their own."""
+    """Return [traffic], and the VCs of the virtual networks where requests and replies are separate."""
     classes = config.count("classes", least=1, most=MAX_CLASSES)
     answered = [value > 0 for value in config.counts("use_read_write", classes)]
     tables = [_class_table(config, c, classes, nodes, answered[c]) for c in range(classes)]
@@ -47,16 +47,16 @@ def _class_table(config: Config, c: int, classes: int, nodes: Nodes, answered: b
     rate = config.numbers("injection_rate", classes)[c]
     table: dict[str, Any] = {**_pattern(config, c, classes, nodes)}
     if answered:
-        replies, mean, told = _replies(config, c, classes)
+        replies, mean, given_flits = _replies(config, c, classes)
         table["replies"] = replies
     else:
-        mean = told = sum(s * w for s, w in zip(sizes, weights, strict=True)) / max(1, sum(weights))
+        mean = given_flits = sum(s * w for s, w in zip(sizes, weights, strict=True)) / max(1, sum(weights))
         table["packet_flits"] = sizes if len(sizes) > 1 else sizes[0]
         if len(set(weights)) > 1:
             table["packet_weights"] = [float(w) for w in weights]
-    packets = rate / told if config.flag("injection_rate_uses_flits") else rate
+    packets = rate / given_flits if config.flag("injection_rate_uses_flits") else rate
     if not 0 < packets <= 1:
-        allowed = f"above 0, at most {told if config.flag('injection_rate_uses_flits') else 1:g}"
+        allowed = f"above 0, at most {given_flits if config.flag('injection_rate_uses_flits') else 1:g}"
         config.fault("injection_rate", f"{rate:g} is {packets:g} packets per node and cycle", allowed=allowed)
         packets = 0.1
     table["load"] = float(f"{packets * mean:.12g}")
@@ -72,7 +72,7 @@ def _class_table(config: Config, c: int, classes: int, nodes: Nodes, answered: b
 
 
 def packet_sizes(config: Config, c: int, classes: int) -> tuple[list[int], list[int]]:
-    """Flits of the packets of a class, and how often each is drawn."""
+    """Return the packet sizes of a class in flits, and their weights."""
     sizes = _mix(config, "packet_size", c, classes, least=1)
     value = config.value("packet_size_rate")
     if not isinstance(value, tuple):
@@ -87,7 +87,7 @@ def packet_sizes(config: Config, c: int, classes: int) -> tuple[list[int], list[
 
 
 def _mix(config: Config, key: str, c: int, classes: int, least: int) -> list[int]:
-    """{{1,5}}: a mix for all classes; {1,5}: one size for each class."""
+    """Return the sizes of a class: {{1,5}} is a mix for all classes, {1,5} one size per class."""
     value = config.value(key)
     items = value if isinstance(value, tuple) else (value,)
     if not items:
@@ -100,7 +100,7 @@ def _mix(config: Config, key: str, c: int, classes: int, least: int) -> list[int
     good = [n for n in found if isinstance(n, int) and least <= n <= 2**20]
     if len(good) != len(found) or not good:
         if config.sound(key):
-            config.fault(key, "is no list of sizes", allowed="{{1,5}} for a mix, {1,5} for one size per class")
+            config.fault(key, "is not a list of sizes", allowed="{{1,5}} for a mix, {1,5} for one size per class")
         return [1]
     return good
 
@@ -128,7 +128,7 @@ def _pattern(config: Config, c: int, classes: int, nodes: Nodes) -> dict[str, An
     items: tuple[Value | None, ...] = value if isinstance(value, tuple) else (value,)
     named = items[min(c, len(items) - 1)] if items else None
     if not isinstance(named, Named):
-        config.fault("traffic", "is no name of a pattern", allowed=[*_PLAIN, *_OTHER])
+        config.fault("traffic", "is not the name of a pattern", allowed=[*_PLAIN, *_OTHER])
         return {}
     if named.name in _PLAIN:
         return {"pattern": _PLAIN[named.name]}
@@ -182,7 +182,7 @@ def _spots(spots: list[int], rates: list[int]) -> dict[str, Any]:
 
 
 def _background(config: Config, named: Named, nodes: Nodes) -> dict[str, Any]:
-    """Uniform to all nodes but some: hot spots everywhere else."""
+    """Uniform to all nodes except some, as hot spots."""
     (left_out,) = _lists(config, named, 1)
     others = [node for node in range(nodes.npus) if node not in left_out]
     if not left_out or not others:
@@ -196,12 +196,12 @@ def _randperm(config: Config, named: Named, nodes: Nodes) -> dict[str, Any]:
     if not isinstance(seed, int) or seed < 0:
         config.fault("traffic", f"{named} has no seed", allowed="a whole number")
         return {}
-    config.note("traffic", "the permutation is another one than BookSim2 draws from the same seed")
+    config.note("traffic", "the permutation differs from BookSim2's of the same seed")
     return {"pattern": "random-permutation", "pattern_options": {"seed": seed}}
 
 
 def _bad_dragon(config: Config, named: Named, nodes: Nodes) -> dict[str, Any]:
-    """From each group to a random node of the next one."""
+    """From each group to a random node of the next group."""
     k = config.count("k", least=1)
     given = named.arguments[0] if named.arguments else k
     group = 2 * int(given) ** 2 if isinstance(given, int) else 0
@@ -222,12 +222,12 @@ _BUILD: dict[str, Callable[[Config, Named, Nodes], dict[str, Any]]] = {
 
 
 def _lists(config: Config, named: Named, most: int) -> list[list[int]]:
-    """The arguments as lists of numbers: name({{a,b},{c,d}}), or name({a}) with a single one."""
-    found: list[list[int]] = []
+    """Return the arguments as lists of integers: name({{a,b},{c,d}}), or name({a}) with a single one."""
+    lists: list[list[int]] = []
     for each in named.arguments[:most]:
         items = each if isinstance(each, tuple) else (each,)
-        found.append([n for n in items if isinstance(n, int)])
-    return found + [[] for _ in range(most - len(found))]
+        lists.append([n for n in items if isinstance(n, int)])
+    return lists + [[] for _ in range(most - len(lists))]
 
 
 # --- injection ---
@@ -250,10 +250,10 @@ def _injection(config: Config, c: int, classes: int, packets: float) -> dict[str
         config.note("injection_process", "BookSim2 takes only the first argument of on_off without inner braces")
         arguments = arguments[:1]
     if len(arguments) > 3:
-        config.note("injection_process", "the states at the beginning are drawn here")
+        config.note("injection_process", "the initial states are drawn at random")
     keys = ("burst_alpha", "burst_beta", "burst_r1")
-    told = [a if isinstance(a, int | float) else -1.0 for a in arguments[:3]]
-    alpha, beta, r1 = told + [config.number(key) for key in keys[len(told) :]]
+    values = [a if isinstance(a, int | float) else -1.0 for a in arguments[:3]]
+    alpha, beta, r1 = values + [config.number(key) for key in keys[len(values) :]]
     known = {name: float(v) for name, v in (("alpha", alpha), ("beta", beta), ("r1", r1)) if v >= 0}
     if len(known) != 2 or any(v > 1 for v in known.values()):
         given = ", ".join(f"{name} = {v:g}" for name, v in known.items())
@@ -267,7 +267,7 @@ def _injection(config: Config, c: int, classes: int, packets: float) -> dict[str
 
 
 def on_off_fault(packets: float, known: dict[str, float]) -> str:
-    """Why no process with these two numbers has that rate, or nothing."""
+    """Return why no process with these two parameters has that rate, or an empty text."""
     if "r1" in known:
         return "" if packets < known["r1"] else f"r1 = {known['r1']:g} is below {packets:g} packets per cycle"
     alpha, beta = known["alpha"], known["beta"]
@@ -279,7 +279,7 @@ def on_off_fault(packets: float, known: dict[str, float]) -> str:
 
 
 def _replies(config: Config, c: int, classes: int) -> tuple[dict[str, Any], float, float]:
-    """(the table, flits per request that we count, those that BookSim2 counts)."""
+    """Return (table, flits per request in pyxsim, flits per request in BookSim2)."""
     sizes = {
         f"{kind}_{what}": config.counts(f"{kind}_{what}_size", classes, least=1, most=2**20)[c]
         for kind in ("read", "write")
@@ -287,16 +287,16 @@ def _replies(config: Config, c: int, classes: int) -> tuple[dict[str, Any], floa
     }
     share = config.numbers("write_fraction", classes)[c]
     if not 0 <= share <= 1:
-        config.fault("write_fraction", f"{share:g} is no share", allowed="from 0 to 1")
+        config.fault("write_fraction", f"{share:g} is not a share", allowed="from 0 to 1")
         share = 0.5
     reads = sizes["read_request"] + sizes["read_reply"]
     writes = sizes["write_request"] + sizes["write_reply"]
-    # The original takes reads and writes for equally many when it turns flits into packets, in whole flits.
+    # BookSim2 assumes as many reads as writes when it converts flits to packets, in whole flits.
     return {**sizes, "write_share": share}, (1 - share) * reads + share * writes, (reads + writes) // 2
 
 
 def _virtual_networks(config: Config, tables: list[dict[str, Any]], answered: list[bool]) -> list[int] | None:
-    """VCs of the requests and of the replies; the ranges of reads and writes become one range each."""
+    """Return the VCs of requests and of replies; the ranges of reads and writes are merged."""
     vcs = config.count("num_vcs", least=1)
     if not all(answered):
         config.fault("use_read_write", "either all classes are answered, or none", allowed="one value for all")

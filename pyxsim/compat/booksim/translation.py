@@ -1,4 +1,4 @@
-"""BookSim2's configuration files as experiments: what they say is read, honoured key by key, or refused with a reason.
+"""BookSim2's configuration files as experiments: every key has an effect, a note, or is refused with a reason.
 
 The result is an ordinary experiment (`resolved_toml` shows it). docs/booksim.md lists every key.
 """
@@ -26,7 +26,7 @@ __all__ = ["Translation", "booksim_experiment", "translate"]
 
 @dataclass(frozen=True)
 class Translation:
-    """The tables of an experiment, and what people should know of how they came about."""
+    """The tables of an experiment, and notes on the translation."""
 
     tables: dict[str, Any]
     notes: tuple[str, ...]
@@ -35,9 +35,9 @@ class Translation:
 def booksim_experiment(
     path: str | Path | None, words: Iterable[str] = (), overrides: Iterable[str] = (), text: str | None = None
 ) -> tuple[Experiment, tuple[str, ...]]:
-    """The experiment of a configuration file (or of its `text`), after assignments `key=value` and `--set` overrides.
+    """Return the experiment of a configuration file (or of its `text`) and notes. Raises InputError.
 
-    Returns the notes, too. Raises InputError.
+    `words`: assignments `key=value` of the command line; `overrides`: of `--set`.
     """
     if text is None:
         text = "" if path is None else read_text(path, "a configuration of BookSim2")
@@ -51,7 +51,7 @@ def booksim_experiment(
 
 
 def translate(entries: Mapping[str, Entry | str | int | float], file: str | None = None) -> Translation:
-    """The experiment of assignments, in a file or from elsewhere. Raises InputError with everything that is wrong."""
+    """Translate assignments into the tables of an experiment. Raises InputError with all faults."""
     config = Config({key: _entry(key, value) for key, value in entries.items()}, file)
     network, routing, nodes = network_table(config)
     router = router_table(config)
@@ -76,7 +76,7 @@ def _classes(traffic: Mapping[str, Any]) -> int:
 
 
 def _flits(config: Config, traffic: Mapping[str, Any], c: int) -> list[int]:
-    """The sizes of all packets of a class, replies included."""
+    """Sizes of all packets of a class, including replies."""
     table = traffic.get("classes", (traffic,))[c]
     if "replies" in table:
         return [flits for key, flits in table["replies"].items() if key.endswith(("request", "reply"))]
@@ -86,6 +86,6 @@ def _flits(config: Config, traffic: Mapping[str, Any], c: int) -> list[int]:
 def _seed(config: Config) -> int:
     if config.text("seed") == "time":
         seed = int(time.time())
-        config.note("seed", f"the clock says {seed}")
+        config.note("seed", f"{seed}, from the clock")
         return seed
     return config.count("seed")

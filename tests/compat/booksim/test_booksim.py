@@ -179,7 +179,7 @@ def test_latencies_of_links() -> None:
         ({"routing_function": "valiant_ni"}, "did you mean 'valiant'?"),
         ({"topology": "mesh", "routing_function": "planar_adapt"}, "'planar_adapt' is not in this version for 'mesh'"),
         ({"topology": "cmesh", "routing_function": "dor"}, "2x2 nodes"),
-        ({"topology": "flatfly", "routing_function": "ran_min", "c": 3}, "no square"),
+        ({"topology": "flatfly", "routing_function": "ran_min", "c": 3}, "do not form a square"),
         ({"topology": "dragonflynew", "routing_function": "min"}, "has one dimension"),
         ({"topology": "anynet", "routing_function": "min"}, "network_file: is missing"),
         ({"k": 100, "n": 4}, "are too many"),
@@ -210,8 +210,8 @@ def test_anynet(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("router 0 nod 1", "no end of a link"),
-        ("router 0 node x", "no number"),
+        ("router 0 nod 1", "not an end of a link"),
+        ("router 0 node x", "not a number"),
         ("node 0 node 1", "cannot be joined"),
         ("router 0 node 0\nrouter 1 node 0", "two routers"),
         ("router 0 node 1", "not numbered from 0"),
@@ -274,7 +274,7 @@ def test_priorities() -> None:
     assert table("network", **aged)["router"]["va_allocator"] == "age"
     found = translate({**TORUS, "priority": "age"})
     assert found.tables["network"]["router"]["va_allocator"] == "islip:1"
-    assert any("takes no notice of age" in note for note in found.notes)
+    assert any("ignores age" in note for note in found.notes)
     assert "'hop_count' is not in this version" in fault(priority="hop_count")
 
 

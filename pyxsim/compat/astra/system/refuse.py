@@ -1,4 +1,4 @@
-"""What ASTRA-sim cannot do, told before it is tried: each line says what the original does with it."""
+"""Refusals of what ASTRA-sim cannot do; each message says what ASTRA-sim does instead."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST = 2**31 - 1  # bytes of a chunk in version 1, which keeps them in an int
 
 
 def refuse_options(options: Options) -> None:
-    """Raise InputError for options that the original has not, or dies of."""
+    """Raise InputError for options that ASTRA-sim lacks or crashes with."""
     compat = str(options.compat)
     if options.compat != ASTRA_SIM_1 and options.endpoint_delay < 1 and options.shared_bus is None:
         raise InputError(
@@ -27,13 +27,13 @@ def refuse_options(options: Options) -> None:
         )
     for given, key in ((options.start_skew, "start_skew"), (options.slowdown, "stragglers")):
         if given:
-            raise InputError(f"{compat} knows no NPUs that differ", key=f"system.{key}", allowed="no compat")
+            raise InputError(f"{compat} has no differing NPUs", key=f"system.{key}", allowed="no compat")
     if options.carry:
         raise InputError(f"{compat} moves no data", key="output.carry", allowed="no compat")
 
 
 def refuse_collective(kind: str, size: int, group: Communicator, options: Options, key: str) -> None:
-    """Raise InputError for a collective that the original has not."""
+    """Raise InputError for a collective that ASTRA-sim does not have."""
     compat = str(options.compat)
     if kind not in ASTRA_KINDS and options.compat == ASTRA_SIM_1:
         raise InputError(f"{compat} has no {kind}", key=key, allowed=list(ASTRA_KINDS), given=kind)
@@ -48,27 +48,27 @@ def refuse_collective(kind: str, size: int, group: Communicator, options: Option
 
 
 def refuse_join(phase: Phase, key: str) -> None:
-    """Raise InputError for messages that are added up on their way."""
+    """Raise InputError for in-network reductions."""
     if (phase.schedule().join >= 0).any():
-        problem = f"ASTRA-sim has no switches that add up, as {phase.algorithm} wants"
+        problem = f"ASTRA-sim has no in-network reduction, which {phase.algorithm} needs"
         raise InputError(problem, key=key, allowed="another algorithm, or no compat")
 
 
 def refuse_rendezvous(options: Options, kind: str) -> None:
-    """Raise InputError for collectives that are carried out message by message where each message is asked for."""
+    """Raise InputError for custom collectives with rendezvous."""
     if options.rendezvous:
         raise InputError(
-            f"{kind} is carried out message by message here, and nothing says when its messages are asked for",
+            f"{kind} is carried out message by message, without requests for its messages",
             key="system.rendezvous",
             allowed="false, or an algorithm of ASTRA-sim's own",
         )
 
 
 def refuse_message(options: Options, *, asked: bool) -> None:
-    """Raise InputError where there are no messages from NPU to NPU. `asked`: somebody can ask for this one."""
+    """Raise InputError where point-to-point messages are not supported. `asked`: whether this one can be requested."""
     if options.rendezvous and not asked:
         raise InputError(
-            "with system.rendezvous whoever receives a message asks for it, and nobody receives this one",
+            "with system.rendezvous the receiver requests a message, and this one has no receiver task",
             key="message",
             allowed="traces, which have receives",
         )
@@ -77,7 +77,7 @@ def refuse_message(options: Options, *, asked: bool) -> None:
 
 
 def refuse_missing_groups(groups: Sequence[Sequence[int]], npus: int, key: str) -> None:
-    """Raise InputError unless these groups are all NPUs."""
+    """Raise InputError unless these groups cover all NPUs."""
     missing = sorted(set(range(npus)) - {npu for group in groups for npu in group})
     if missing:
         raise InputError(
@@ -89,7 +89,7 @@ def refuse_missing_groups(groups: Sequence[Sequence[int]], npus: int, key: str) 
 
 
 def refuse_other_queue() -> None:
-    """Raise InputError for NPUs of a group whose turns have come to different queues."""
+    """Raise InputError for NPUs of a group whose rotations are at different queues."""
     raise InputError(
         "the NPUs of a group have used their queues differently: in ASTRA-sim they would wait for each other "
         "in different queues",
@@ -99,7 +99,7 @@ def refuse_other_queue() -> None:
 
 
 def refuse_other_tree(kind: str) -> None:
-    """Raise InputError for NPUs of a group whose turns have come to different trees."""
+    """Raise InputError for NPUs of a group whose rotations are at different trees."""
     raise InputError(
         "the NPUs of a group have used its double-binary-tree differently often: in ASTRA-sim they would take "
         "different trees",
@@ -109,7 +109,7 @@ def refuse_other_tree(kind: str) -> None:
 
 
 def refuse_other_ways(npu: int, name: str, kind: str) -> None:
-    """Raise InputError for an NPU that Themis sends other ways than those before it."""
+    """Raise InputError for an NPU that Themis gives another order of dimensions."""
     raise InputError(
         f"NPU {npu} takes the chunks of '{name or kind}' through the dimensions in another order than the first did: "
         "in ASTRA-sim they would wait for each other in different dimensions",
@@ -119,7 +119,7 @@ def refuse_other_ways(npu: int, name: str, kind: str) -> None:
 
 
 def refuse_other_order(npu: int, name: str, kind: str) -> None:
-    """Raise InputError for an NPU that enters collectives in another order than the first did."""
+    """Raise InputError for an NPU that enters collectives in another order than the first."""
     raise InputError(
         f"NPU {npu} enters the {name} in another order than others do: ASTRA-sim matches the collectives of its NPUs "
         "by how many each has issued, and would take this one for another",
@@ -129,7 +129,7 @@ def refuse_other_order(npu: int, name: str, kind: str) -> None:
 
 
 def refuse_chunk(chunk: int, kind: str, options: Options, key: str) -> None:
-    """Raise InputError for chunks that cannot be cut off a buffer."""
+    """Raise InputError for chunks of 0 bytes."""
     if chunk < 1:
         raise InputError(
             f"{kind} of fewer bytes than chunks: ASTRA-sim cuts off chunks of 0 bytes for ever",
@@ -139,7 +139,7 @@ def refuse_chunk(chunk: int, kind: str, options: Options, key: str) -> None:
 
 
 def refuse_algorithm(algorithm: Algorithm, kind: str, n: int, key: str, *, group: bool) -> None:
-    """Raise InputError for an algorithm that the original has not, or that dies of what it gets."""
+    """Raise InputError for an algorithm that ASTRA-sim lacks, or that fails for this size."""
     name = plain(algorithm)
     if name not in ALGORITHMS or (algorithm.over_all and name == "double-binary-tree"):
         raise InputError(
@@ -157,27 +157,27 @@ def refuse_algorithm(algorithm: Algorithm, kind: str, n: int, key: str, *, group
 
 
 def refuse_over_all_in_part(algorithm: Algorithm, group: Communicator, npus: int, key: str) -> None:
-    """Raise InputError for one group over all dimensions where only some are asked for."""
+    """Raise InputError for an algorithm over all dimensions where only some are involved."""
     if len(group) < npus:
         raise InputError(
-            f"ASTRA-sim takes all NPUs for {algorithm.name}, whatever dimensions are involved",
+            f"ASTRA-sim uses all NPUs for {algorithm.name}, whatever dimensions are involved",
             key=key,
             allowed="an algorithm for each dimension",
         )
 
 
 def refuse_themis_over_all(algorithm: Algorithm, kind: str, shape: Sequence[int], options: Options, key: str) -> None:
-    """Raise InputError for one group over all dimensions where each chunk chooses their order."""
+    """Raise InputError for an algorithm over all dimensions where each chunk has its own order of dimensions."""
     if len(shape) > 1 and kind != "all-to-all" and options.inter_dimension.startswith("themis"):
         raise InputError(
-            f"ASTRA-sim stops: {options.inter_dimension} puts dimensions in order, and {algorithm.name} has but one",
+            f"ASTRA-sim stops: {options.inter_dimension} orders dimensions, and {algorithm.name} has only one",
             key=key,
             allowed="an algorithm for each dimension",
         )
 
 
 def refuse_program(program: Program, options: Options, key: str) -> None:
-    """Raise InputError for sizes that the original cannot hold."""
+    """Raise InputError for sizes that ASTRA-sim cannot represent."""
     if program.smallest < 1:
         first = options.compat == ASTRA_SIM_1
         there = "stops at an assertion" if not first else "1 counts the way of such over its analytical network alone"

@@ -81,7 +81,7 @@ def test_additions_take_what_memory_says() -> None:
 def test_what_it_has_not() -> None:
     switch = {"topology": "switch", "shape": [4], "clock": "1 GHz"}
     system = {"compat": "astra-sim-2", "endpoint_delay": "10 ns", "barrier": "in-switch"}
-    with pytest.raises(InputError, match="ASTRA-sim has no switches that add up, as in-switch wants"):
+    with pytest.raises(InputError, match="ASTRA-sim has no in-network reduction, which in-switch needs"):
         run(experiment(switch, system, {"kind": "barrier"}), backend="analytical")
     with pytest.raises(InputError, match="astra-sim-1 has no broadcast"):
         run(experiment(RING, {"compat": "astra-sim-1"}, {"kind": "broadcast", "size": "1 KiB"}), backend="analytical")
