@@ -1,8 +1,8 @@
-"""Bidirectional ring: both directions at once, every block by the shorter way.
+"""Bidirectional ring: both directions at once, every block by the shorter path.
 
-The bytes of a ring, half of them each way, and half its steps: what belongs to a rank comes to it, or goes out from it,
-on both sides. With an even N the rank opposite is equally far both ways: half of a block goes each way. Broadcast and
-reduce send half of the buffer all round one way and half of it the other; a barrier is a token on either side.
+The bytes of a ring, half of them in each direction, in half its steps: the data of a rank arrive, or leave, on both
+sides. With an even N the opposite rank is equally far in both directions: half of a block takes each. Broadcast and
+reduce send half of the buffer around in each direction; a barrier is a token on either side.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from pyxsim.collective.schedule import Schedule
 from pyxsim.registry import collectives
 
 WAYS = (1, -1)
-# A block is cut in two halves, 2*b and 2*b+1. Half h goes n//2 hops one way and the rest of the n-1 the other way, or
-# the other way about. Where n is odd that is the same for both, and they travel together all the way.
+# A block is cut in two halves, 2*b and 2*b+1. Half h travels n//2 hops in one direction and the rest of the n-1 in the
+# other, or vice versa. With an odd n both are equal, and the halves travel together.
 
 
 def far(n: int, way: int) -> I64:
-    """How many hops each half of a block goes this way."""
+    """How many hops each half of a block travels in this direction."""
     return np.array([n // 2, (n - 1) // 2])[::way]
 
 
 def pieces(blocks: I64, hops: I64, hop: int) -> I64:
-    """The halves of blocks that go at least hop + 1 hops: int64[blocks, halves]."""
+    """The halves of blocks that travel at least hop + 1 hops: int64[blocks, halves]."""
     return blocks[:, None] * 2 + np.flatnonzero(hops > hop)
 
 
@@ -63,7 +63,7 @@ def all_to_all(s: Schedule) -> None:
 
 
 def broadcast(s: Schedule) -> None:
-    # Place p is that of rank p one way, and of rank -p the other; block b leaves place p in step b + p.
+    # Place p is rank p in one direction and rank -p in the other; block b leaves place p in step b + p.
     half = s.blocks // 2
     for step in range(half + s.n - 2):
         place = np.arange(max(0, step - half + 1), min(step, s.n - 2) + 1)
@@ -72,7 +72,7 @@ def broadcast(s: Schedule) -> None:
 
 
 def reduce(s: Schedule) -> None:
-    # The same way, from the place behind the root and round to it.
+    # The same path, from the place after the root around to it.
     half = s.blocks // 2
     for step in range(half + s.n - 2):
         place = np.arange(max(0, step - half + 1), min(step, s.n - 2) + 1)
@@ -82,7 +82,7 @@ def reduce(s: Schedule) -> None:
 
 
 def scatter(s: Schedule) -> None:
-    # Place p sends on what is for place q, that for the farthest place first: it is the one that may be half a block.
+    # Place p forwards the blocks of place q, that of the farthest place first, which may be half a block.
     for step in range(s.n // 2):
         for way in WAYS:
             hops = far(s.n, way)
@@ -95,7 +95,7 @@ def scatter(s: Schedule) -> None:
 
 
 def gather(s: Schedule) -> None:
-    # Place p is that of rank -p one way: first its own block, then those from behind.
+    # Place p is rank -p in one direction: first its own block, then those from behind.
     for step in range(s.n // 2):
         for way in WAYS:
             hops = far(s.n, way)
@@ -107,7 +107,7 @@ def gather(s: Schedule) -> None:
 
 
 def barrier(s: Schedule) -> None:
-    # Everybody's arrival is told towards rank 0 on the shorter side, and then that all have come the same way back.
+    # Arrivals are reported to rank 0 on the shorter side; then its answer returns the same way.
     sides = list(zip(WAYS, (s.n // 2, (s.n - 1) // 2), strict=True))
     for hop in reversed(range(s.n // 2)):
         for way, hops in sides:
@@ -135,7 +135,7 @@ PARTS: dict[str, tuple[Callable[[Schedule], None], ...]] = {
 @collectives.register("bidirectional-ring", kinds=tuple(PARTS))
 def bidirectional_ring(kind: str, n: int) -> Schedule:
     whole = get_kind(kind)
-    # All-to-all has a token for each way, as a ring has one. In the others the data demand as much.
+    # All-to-all has a token per direction, like a ring. For the others the data impose the same order.
     window = len(WAYS) if kind == "all-to-all" else None
     s = Schedule(kind, n, blocks=1 if whole.idempotent else 2 * whole.default_blocks(n), window=window)
     for part in PARTS[kind]:

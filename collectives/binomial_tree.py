@@ -1,8 +1,8 @@
-"""Binomial tree: ceil(log2 N) steps, in each of which everybody who has the data tells one more.
+"""Binomial tree: ceil(log2 N) steps, in each of which every rank that has the data sends them to one more.
 
-The classic of MPI for small buffers. Rank r passes on to r + P/2, ..., r + 2, r + 1 as far as these are its children:
-its subtree of 2^k ranks is the next ones. Scatter sends every subtree its blocks together; gather and reduce go the
-other way. All-reduce and barrier are reduce and broadcast (for an all-reduce of few bytes see recursive-doubling).
+The classic of MPI for small buffers. Rank r sends to r + P/2, ..., r + 2, r + 1 as far as these are its children: its
+subtree of 2^k ranks are the next ones. Scatter sends every subtree its blocks together; gather and reduce are the
+reverse. All-reduce and barrier are reduce and broadcast (for an all-reduce of few bytes see recursive-doubling).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyxsim.registry import collectives
 
 
 def levels(n: int) -> Iterator[tuple[int, I64]]:
-    """From the root down: how far the children are from their parents, and the parents."""
+    """From the root down: the distance of children from their parents, and the parents."""
     offset = 1 << max(n - 1, 0).bit_length()
     while offset > 1:
         offset //= 2

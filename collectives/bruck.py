@@ -1,11 +1,11 @@
 """Bruck: ceil(log2 N) steps for any N, each with the ranks 1, 2, 4, ... away (Bruck et al., "Efficient algorithms for
 all-to-all communications in multiport message-passing systems", IEEE TPDS 1997).
 
-All-gather doubles what it has in every step, at the bytes of a ring. Reduce-scatter is the same backwards, and
-all-reduce is both (Traeff, "Optimal, non-pipelined reduce-scatter and allreduce algorithms", 2024): the bytes of a ring
-in the steps of a tree, for any N. All-to-all sends a block on in step k if bit k of the way that it has to go is 1:
-few messages, but each block travels log2 N / 2 times on average. A barrier is dissemination: everybody tells the ranks
-1, 2, 4, ... away what it has heard.
+All-gather doubles its data in every step, at the bytes of a ring. Reduce-scatter is the reverse, and all-reduce is both
+(Traeff, "Optimal, non-pipelined reduce-scatter and allreduce algorithms", 2024): the bytes of a ring in the steps of a
+tree, for any N. All-to-all forwards a block in step k if bit k of its distance is 1: few messages, but each block
+travels log2 N / 2 times on average. A barrier is dissemination: every rank tells the ranks 1, 2, 4, ... away what it
+knows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def all_gather(s: Schedule) -> None:
 
 
 def reduce_scatter(s: Schedule) -> None:
-    # The all-gather backwards: what rank r got there from rank r + offset it sends there now, to be added.
+    # The all-gather in reverse: what rank r received from rank r + offset it now sends there, to be added.
     rank = np.arange(s.n)
     for offset in reversed(offsets(s.n)):
         have = np.arange(min(offset, s.n - offset))
@@ -38,7 +38,7 @@ def reduce_scatter(s: Schedule) -> None:
 
 
 def all_to_all(s: Schedule) -> None:
-    # A block that goes `distance` ranks on has gone the low bits of it before.
+    # A block at `distance` from its source has already travelled the lower bits of it.
     rank, distance = np.arange(s.n), np.arange(s.n)
     for offset in offsets(s.n):
         going = distance[distance & offset > 0]
@@ -63,7 +63,7 @@ PARTS = {
 
 @collectives.register("bruck", kinds=tuple(PARTS))
 def bruck(kind: str, n: int) -> Schedule:
-    # A step is an exchange: one message for a message. The data alone would let the last, shorter step go earlier.
+    # A step is an exchange. The data alone would let the last, shorter step start earlier.
     s = Schedule(kind, n, window=1)
     for part in PARTS[kind]:
         part(s)

@@ -1,8 +1,8 @@
 """Direct: every rank sends to every other rank, to the next one first, then to the one after it, and so on.
 
-The fewest steps there are (one, two for all-reduce) and the same bytes per rank as a ring, but all at once: made for
-fully connected networks and switches. "direct:W" keeps at most W messages per rank unanswered. Where one rank has or
-gets all the data, it sends to, or hears from, everybody itself.
+The fewest possible steps (one, two for all-reduce) and the bytes per rank of a ring, but all at once: for fully
+connected networks and switches. "direct:W" keeps at most W messages per rank unanswered. A rank that has or gets all
+the data exchanges messages with every other rank.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyxsim.registry import collectives
 
 
 def reduce_scatter(s: Schedule) -> None:
-    # Rank r sends everybody its contribution to the block that is theirs.
+    # Rank r sends every rank its contribution to that rank's block.
     rank = np.arange(s.n)
     for distance in range(1, s.n):
         peer = (rank + distance) % s.n
@@ -23,7 +23,7 @@ def reduce_scatter(s: Schedule) -> None:
 
 
 def all_gather(s: Schedule) -> None:
-    # Rank r sends everybody its own block. After a reduce-scatter that is once all contributions have come.
+    # Rank r sends its own block to every rank. After a reduce-scatter it does so when all contributions are there.
     rank = np.arange(s.n)
     for distance in range(1, s.n):
         s.step(rank, (rank + distance) % s.n, rank)
@@ -55,7 +55,7 @@ def gather(s: Schedule) -> None:
 
 
 def barrier(s: Schedule) -> None:
-    # Everybody tells everybody that it has come, in one step: nobody waits for others before it tells.
+    # Every rank announces its arrival to every other in one step, before it waits for any.
     rank, distance = np.divmod(np.arange(s.n * (s.n - 1)), s.n - 1)
     s.step(rank, (rank + distance + 1) % s.n, 0, reduce=True)
 

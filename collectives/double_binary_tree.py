@@ -1,16 +1,16 @@
 """Double binary tree: two trees, each for half of the data, so that all ranks send while they receive.
 
-Who has children in one tree is a leaf of the other, so nobody sends or receives more than the buffer (Sanders, Speck
+A rank with children in one tree is a leaf of the other, so none sends or receives more than the buffer (Sanders, Speck
 and Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel Computing 2009; NCCL). The
-root, rank 0, is above both trees. All-reduce is a reduce, and then a broadcast.
-"double-binary-tree:K" cuts the half of each tree in K segments, which follow each other.
+root, rank 0, is above both trees. All-reduce is a reduce, followed by a broadcast.
+"double-binary-tree:K" cuts the half of each tree in K consecutive segments.
 
-The paper has rounds in which everybody sends and receives one segment. Nobody counts rounds here, but the same order
-comes about if nobody runs ahead. In a broadcast all get the trees in turns, as the root sends them. In a reduce a leaf
-would send all that it has at once, and what its rank passes on in the other tree would queue behind that. So a leaf
-waits for what comes to its rank in the other tree: some segments, `lead`, before it sends that one. With many
-segments the broadcast of an all-reduce begins when the root has everything, for a link that carries both keeps neither
-in turns. With few, waiting for all of them would cost more than that.
+In the paper's rounds every rank sends and receives one segment. There are no rounds here, but the order is the same if
+no rank runs ahead. In a broadcast all ranks get the trees in turns, as the root sends them. In a reduce a leaf would
+send everything at once, and what its rank forwards in the other tree would queue behind that. So a leaf waits for what
+reaches its rank in the other tree: `lead` segments, before it sends that one. With many segments the broadcast of an
+all-reduce begins when the root has everything, because a link that carries both does not keep them in turns. With few
+segments, waiting for all of them would cost more than that.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from pyxsim.collective.explicit_messages import Message, compile_messages
 from pyxsim.registry import collectives
 
 SEGMENTS = 8
-MANY = 32  # segments from which on the broadcast of an all-reduce waits for the reduce
-# Segments per level by which a leaf may be ahead, and those besides: that covers what a message is on its way.
+MANY = 32  # from so many segments the broadcast of an all-reduce waits for the reduce
+# Segments per level by which a leaf may be ahead, plus a constant: enough to cover messages in flight.
 PER_LEVEL, MORE = 2, 1
 
 # A step of a tree: children and their parents.
@@ -35,10 +35,10 @@ Level = tuple[I64, I64]
 
 
 def parent(label: int, n: int) -> int:
-    """The parent of a label from 1 to n-1 in the in-order tree of these: leaves are odd, 0 is above its root.
+    """The parent of a label from 1 to n-1 in their in-order tree: leaves are odd, 0 is above its root.
 
-    A label with k zeros behind its last one has children 2^(k-1) before and behind it, and a parent 2^k away. Where
-    that one does not exist, the next one above it does.
+    A label with k trailing zeros has children 2^(k-1) before and after it, and a parent 2^k away; where that does not
+    exist, the next one above it.
     """
     last = label & -label
     up = (label ^ last) | last << 1
@@ -50,10 +50,10 @@ def tree(n: int, second: bool) -> list[Level]:
     ups = np.array([0] + [parent(label, n) for label in range(1, n)])
     labels = np.arange(n)
     if n % 2:
-        # An even number of labels, read backwards: odd ones become even.
+        # An even number of labels, reversed: odd ones become even.
         rank = -labels % n
     else:
-        # An odd number, moved on by one: the last odd one becomes the first.
+        # An odd number, shifted by one: the last odd one becomes the first.
         rank = np.where(labels, labels % (n - 1) + 1, 0)
     names = rank if second else labels
     levels, above = [], np.array([0])
@@ -64,7 +64,7 @@ def tree(n: int, second: bool) -> list[Level]:
 
 
 class Edge(NamedTuple):
-    """A rank and the one above it. `depth`: edges up to the root."""
+    """A rank and its parent. `depth`: edges up to the root."""
 
     child: int
     above: int
@@ -73,7 +73,7 @@ class Edge(NamedTuple):
 
 
 class Pipeline:
-    """The messages of both trees, segment after segment, as they are written down."""
+    """The messages of both trees, segment by segment."""
 
     def __init__(self, n: int, segments: int) -> None:
         self.segments = segments
@@ -89,7 +89,7 @@ class Pipeline:
             upper, lower = (edge.above, edge.tree), (edge.child, edge.tree)
             self.children.setdefault(upper, []).append(edge.child)
             self.heights[upper] = max(self.heights.get(upper, 0), self.heights.get(lower, 0) + 1)
-        # Where in `messages` those of a reduce and of a broadcast are, by rank below, tree and segment.
+        # Index in `messages` of those of a reduce and of a broadcast, by lower rank, tree and segment.
         self.up: dict[tuple[int, int, int], int] = {}
         self.down: dict[tuple[int, int, int], int] = {}
 
@@ -113,7 +113,7 @@ class Pipeline:
             self.messages.append(Message(above, child, (2 * segment + number,), waits=waits))
 
     def in_turns(self, late: Callable[[Edge], int]) -> Iterator[tuple[int, Edge]]:
-        """Every segment over every edge, those first that have the fewest segments and levels before them."""
+        """Yield every segment over every edge, those with the fewest segments and levels before them first."""
         order = [(k + late(edge), edge.tree, i) for i, edge in enumerate(self.edges) for k in range(self.segments)]
         for time, _, i in sorted(order):
             yield time - late(self.edges[i]), self.edges[i]
@@ -124,7 +124,7 @@ class Pipeline:
         return [self.up[child, number, segment] for child in below]
 
     def lead(self, edge: Edge) -> int:
-        """How many segments a leaf may send before the first one has come to it in the other tree."""
+        """How many segments a leaf may send before the first one reaches it in the other tree."""
         return PER_LEVEL * self.heights.get((edge.child, 1 - edge.tree), 0) + MORE
 
 

@@ -3,8 +3,8 @@
 All-reduce is recursive halving (reduce-scatter) followed by recursive doubling (all-gather) (Thakur, Rabenseifner and
 Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 2005): 2 log2 N steps and the bytes of a
 ring. Broadcast is a halving from the root followed by the doubling (van de Geijn), reduce the halving followed by a
-gathering (Rabenseifner), both for large buffers. When N is no power of two, the ranks beyond the largest power of two P
-hand their data to rank - P before it, and get the result from there after it.
+gathering (Rabenseifner), both for large buffers. If N is not a power of two, the ranks beyond the largest power of two
+P hand their data to rank - P before it, and get the result from there after it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pyxsim.collective.kinds import get_kind
 from pyxsim.collective.schedule import Schedule
 from pyxsim.registry import collectives
 
-# In all that follows, p is the largest power of two <= n, and rank i < p stands for rank p + i, too, if there is one:
-# halving leaves it the blocks i, i + p (every block b with b % p == i).
+# p is the largest power of two <= n, and rank i < p also represents rank p + i, if it exists: halving leaves it the
+# blocks i, i + p (every block b with b % p == i).
 
 
 def fold(s: Schedule, p: int) -> None:
@@ -26,7 +26,7 @@ def halve(s: Schedule, p: int) -> None:
     offset = 1
     while offset < p:
         for rank in range(p):
-            # The partner goes on with the blocks that agree with it in this bit and in those already dealt with.
+            # The partner keeps the blocks that agree with it in this bit and in the earlier ones.
             partner = rank ^ offset
             s.send(rank, partner, range(partner % (2 * offset), s.blocks, 2 * offset), reduce=True)
         offset *= 2
@@ -61,7 +61,7 @@ def give_others(s: Schedule, p: int) -> None:
 
 
 def spread(s: Schedule, p: int) -> None:
-    # Only the ranks below `offset` have something yet: each keeps what agrees with it in one more bit.
+    # Only the ranks below `offset` have data so far: each keeps what agrees with it in one more bit.
     offset = 1
     while offset < p:
         for rank in range(offset):
@@ -89,7 +89,7 @@ PARTS = {
 @collectives.register("halving-doubling", aliases=("halvingDoubling",), kinds=tuple(PARTS))
 def halving_doubling(kind: str, n: int) -> Schedule:
     p = 1 << (n.bit_length() - 1)
-    # Where no block belongs to anybody, p equal blocks instead of n keep the halves equal.
+    # Where blocks belong to no rank, p equal blocks instead of n keep the halves equal.
     s = Schedule(kind, n, blocks=None if get_kind(kind).homes else p)
     for part in PARTS[kind]:
         part(s, p)

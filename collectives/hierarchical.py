@@ -1,10 +1,10 @@
 """Hierarchical: the ranks of one dimension as a grid, and one algorithm along each of its sides.
 
-Rank r of "hierarchical:G" is number r mod G in its group of G ranks, which are next to each other (a box, a rack).
-All-reduce is a reduce-scatter in every group, G all-reduces across the groups, each of the ranks with the same number,
-and an all-gather in every group: the bytes of a ring in 2(G-1) + 2(N/G-1) steps (Cho, Finkler and Kung, "BlueConnect",
-MLSys 2019; the 2-D rings of TPUs). Everything goes by rings, except all-to-all: there everybody sends to everybody of
-its group what is for those with that one's number, and then across what has been collected, N/G + G - 2 messages.
+Rank r of "hierarchical:G" is number r mod G in its group of G consecutive ranks (a box, a rack). All-reduce is a
+reduce-scatter in every group, G all-reduces across the groups, each of the ranks with the same number, and an
+all-gather in every group: the bytes of a ring in 2(G-1) + 2(N/G-1) steps (Cho, Finkler and Kung, "BlueConnect",
+MLSys 2019; the 2-D rings of TPUs). All use rings, except all-to-all: every rank sends to each rank of its group the
+data for the ranks with that number, and then across what was collected, N/G + G - 2 messages.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Shape = tuple[int, ...]
 
 
 class Grid:
-    """The ranks of a schedule as a grid, dimension 0 counting fastest; block b is at the place of rank b."""
+    """The ranks of a schedule as a grid, dimension 0 varying fastest; block b is at the place of rank b."""
 
     def __init__(self, s: Schedule, shape: Shape) -> None:
         self.s = s
@@ -33,14 +33,14 @@ class Grid:
         self.stride = [prod(shape[:dim]) for dim in self.dims]
 
     def offsets(self, dims: Iterable[int]) -> I64:
-        """From the corner to every place that differs from it along these dimensions only, in order."""
+        """From the corner to every place that differs from it only along these dimensions, in order."""
         at = np.zeros(1, dtype=np.int64)
         for dim in dims:
             at = (np.arange(self.shape[dim])[:, None] * self.stride[dim] + at).ravel()
         return at
 
     def along(self, dim: int, turns: Iterable[ring.Turn], *, lines: Iterable[int], cut: Iterable[int]) -> None:
-        """The same on many lines along `dim`: those that start at the corner, or differ from it along `lines`.
+        """Apply a pattern on many lines along `dim`: those that start at the corner, or differ from it along `lines`.
 
         The unit of a place on a line is all blocks of that place, as far as the data were cut before: along the
         dimensions `cut` they are where the line is.
@@ -55,10 +55,10 @@ class Grid:
             self.s.step(senders, receivers, blocks, reduce)
 
     def exchange(self, dim: int) -> None:
-        """Everybody sends everybody on its line along `dim` what has to go to that one's place there."""
+        """Every rank sends each rank on its line along `dim` the data for that rank's place."""
         rank, n, stride = np.arange(self.s.n), self.shape[dim], self.stride[dim]
         below = rank % stride
-        # What comes from all places that differ below `dim` only, and goes to all that differ above it only.
+        # Data from all places that differ only below `dim`, for all places that differ only above it.
         source = (rank - below)[:, None, None] + self.offsets(range(dim))[:, None]
         target = below[:, None, None] + self.offsets(range(dim + 1, len(self.shape)))
         place = rank // stride % n
@@ -81,7 +81,7 @@ def all_gather(grid: Grid, dims: Iterable[int]) -> None:
 
 
 def all_reduce(grid: Grid) -> None:
-    # Along the last dimension reduce-scatter and all-gather are an all-reduce of what is left.
+    # Along the last dimension reduce-scatter and all-gather are an all-reduce of the rest.
     reduce_scatter(grid, grid.dims)
     all_gather(grid, grid.dims)
 
@@ -134,15 +134,15 @@ PARTS = {
 
 
 def factor(n: int, most: int) -> int:
-    """The largest factor of n that is not larger than `most`."""
+    """The largest factor of n up to `most`."""
     return next(f for f in range(max(most, 1), 0, -1) if n % f == 0)
 
 
 def check_group(n: int, group: int) -> None:
-    """Raise InputError unless n ranks are groups of `group`."""
+    """Raise InputError unless n ranks can be divided into groups of `group`."""
     if n % group:
         allowed = [str(f) for f in range(1, n + 1) if n % f == 0]
-        raise InputError(f"{n} ranks cannot be cut in groups of {group}", allowed=allowed)
+        raise InputError(f"{n} ranks cannot be divided into groups of {group}", allowed=allowed)
 
 
 def on_grid(kind: str, shape: Shape) -> Schedule:

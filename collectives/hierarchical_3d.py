@@ -1,7 +1,7 @@
-"""Hierarchical in three levels: NPUs of a box, boxes of a rack, racks, say, as one dimension of the network.
+"""Hierarchical on three levels, such as NPUs of a box, boxes of a rack, and racks, in one dimension of the network.
 
-As "hierarchical", on a grid of three sides: 2(A-1) + 2(B-1) + 2(C-1) steps for an all-reduce of N = A*B*C ranks.
-"hierarchical-3d:A" has groups of A ranks, and cuts N/A as evenly as it can; without a number N is cut in three so.
+Like "hierarchical", on a grid of three sides: 2(A-1) + 2(B-1) + 2(C-1) steps for an all-reduce of N = A*B*C ranks.
+"hierarchical-3d:A" has groups of A ranks and divides N/A as evenly as possible; without a number N is divided in three.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyxsim.registry import collectives
 
 
 def cube_root(n: int) -> int:
-    """The largest whole number whose cube is not larger than n."""
+    """The largest whole number whose cube is at most n."""
     return max(root for root in range(1, n + 1) if root**3 <= n)
 
 

@@ -1,8 +1,8 @@
-"""In-switch: the switch adds the data up as they pass, and hands everybody the sum (SHARP, NVLink SHARP).
+"""In-switch: the switch adds up the data as they pass and sends every rank the sum (SHARP, NVLink SHARP).
 
-One message from every rank, and one to it: S bytes each way on the link of each rank to the switch, whatever N, and
-one step. Only for all-reduce and barrier, where everybody sends and gets the same; docs/collectives.md says what is
-modelled.
+One message from every rank, and one to it: S bytes in each direction on the link of each rank to the switch, for any N,
+in one step. Only for all-reduce and barrier, where all ranks send and receive the same; docs/collectives.md describes
+the model.
 """
 
 from __future__ import annotations

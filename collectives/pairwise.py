@@ -1,7 +1,7 @@
-"""Pairwise exchange: N-1 steps, in each of which every rank exchanges with one other, all of them in turn.
+"""Pairwise exchange: N-1 steps, in each of which every rank exchanges data with one other.
 
-If N is a power of two both ends of an exchange are the same pair, rank xor step; otherwise rank r sends to r + step and
-hears from r - step. Nobody ever hears from two at once: no incast, where "direct" has everything on its way together.
+If N is a power of two, the partner is rank xor step; otherwise rank r sends to r + step and receives from r - step. No
+rank receives from two at once: no incast, whereas "direct" has all messages in flight together.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Recursive doubling: log2 N exchanges with partners 1, 2, 4, ... ranks away, of all that each of them has.
+"""Recursive doubling: log2 N exchanges of all data with partners 1, 2, 4, ... ranks away.
 
-The fewest steps of an all-reduce in which a rank talks to one other at a time, for buffers so small that bytes do not
-count: each step sends the whole buffer (Thakur, Rabenseifner and Gropp, "Optimization of collective communication
+The fewest steps of an all-reduce in which a rank exchanges with one other at a time, for buffers so small that bytes do
+not matter: each step sends the whole buffer (Thakur, Rabenseifner and Gropp, "Optimization of collective communication
 operations in MPICH", IJHPCA 2005).
-An all-gather doubles what it has in every step. When N is no power of two, the ranks beyond the largest power of two P
+An all-gather doubles its data in every step. If N is not a power of two, the ranks beyond the largest power of two P
 hand their data to rank - P before it, and get the result from there after it.
 """
 
@@ -17,8 +17,9 @@ from pyxsim.registry import collectives
 
 
 def add_up(s: Schedule, p: int) -> None:
-    # What a rank sends must not change while it is under way, nor before it leaves: the sum of step k has a cell of its
-    # own. The partner's sum is put there, and one's own is added to it.
+    # What a rank sends must not change before it leaves or while it is in flight: the sum of step k has a cell of its
+    # own.
+    # The partner's sum is stored there, and the rank's own is added to it.
     ranks, last = range(p), s.cells - 1
     if p == 1:
         return
@@ -34,7 +35,7 @@ def add_up(s: Schedule, p: int) -> None:
 
 
 def meet(s: Schedule, p: int) -> None:
-    # Here it does no harm to hear of somebody twice, or too early.
+    # A barrier may count a rank twice, or early.
     rank, offset = np.arange(p), 1
     while offset < p:
         s.step(rank, rank ^ offset, 0, reduce=True)
@@ -42,8 +43,9 @@ def meet(s: Schedule, p: int) -> None:
 
 
 def double(s: Schedule, p: int) -> None:
-    # After the steps up to `offset` a rank has the blocks of all that differ from it in the bits below only, and of
-    # those that these stand for.
+    # After the steps up to `offset` a rank has the blocks of all ranks that differ from it only in the lower bits, and
+    # of
+    # those that they represent.
     offset = 1
     while offset < p:
         for rank in range(p):

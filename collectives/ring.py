@@ -1,9 +1,9 @@
-"""Ring: every rank talks to the next one only, and passes on what it got.
+"""Ring: every rank sends to the next one only, and forwards what it received.
 
 All-reduce is reduce-scatter followed by all-gather: 2(N-1) steps of S/N bytes, 2(N-1)/N*S bytes per rank, the least
 possible (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009).
-All-to-all forwards every block hop by hop, the near ones first, as ASTRA-sim does: N(N-1)/2 messages per rank.
-Broadcast and reduce send the buffer round in N blocks, one behind the other. A barrier: a token that goes round twice.
+All-to-all forwards every block hop by hop, near ones first, as in ASTRA-sim: N(N-1)/2 messages per rank. Broadcast and
+reduce send the buffer around in N consecutive blocks. A barrier is a token that goes around twice.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from pyxsim.collective.arrays import I64
 from pyxsim.collective.schedule import Schedule
 from pyxsim.registry import collectives
 
-# One step: src, dst and unit (the n-th, or n*n-th part of the data) of messages side by side, and whether they are
-# added. Other files of this shelf make their rings of these, too.
+# One step: src, dst and unit (the n-th or n*n-th part of the data) of independent messages, and whether they are
+# added. Other files of this shelf build their rings from these functions, too.
 Turn = tuple[I64, I64, I64, bool]
 
 
 def reduce_scatter(n: int) -> Iterator[Turn]:
-    # Block b starts at rank b+1 and gathers one contribution in every step; after n-1 steps rank b has it whole.
+    # Block b starts at rank b+1 and gathers one contribution per step; after n-1 steps rank b has all of it.
     rank = np.arange(n)
     for step in range(n - 1):
         yield rank, (rank + 1) % n, (rank - 1 - step) % n, True
 
 
 def all_gather(n: int) -> Iterator[Turn]:
-    # Rank r starts with its own block and passes on, in every step, the one that it got in the step before.
+    # Rank r starts with its own block and forwards, in every step, the one received in the previous step.
     rank = np.arange(n)
     for step in range(n - 1):
         yield rank, (rank + 1) % n, (rank - step) % n, False
@@ -45,34 +45,34 @@ def all_to_all(n: int) -> Iterator[Turn]:
 
 
 def broadcast(n: int) -> Iterator[Turn]:
-    # Block b is passed on by rank r in step b + r.
+    # Rank r forwards block b in step b + r.
     for step in range(2 * n - 2):
         rank = np.arange(max(0, step - n + 1), min(step, n - 2) + 1)
         yield rank, rank + 1, step - rank, False
 
 
 def reduce(n: int) -> Iterator[Turn]:
-    # The same way, but from rank 1 on and round to rank 0.
+    # The same path, but from rank 1 around to rank 0.
     for src, dst, block, _ in broadcast(n):
         yield src + 1, (dst + 1) % n, block, True
 
 
 def scatter(n: int) -> Iterator[Turn]:
-    # What goes farthest leaves first.
+    # The block with the longest path leaves first.
     for step in range(n - 1):
         rank = np.arange(step + 1)
         yield rank, rank + 1, n - 1 - step + rank, False
 
 
 def gather(n: int) -> Iterator[Turn]:
-    # Everybody's own block first, then those that come from behind.
+    # First a rank's own block, then those from behind.
     for step in range(n - 1):
         rank = np.arange(step + 1, n)
         yield rank, (rank + 1) % n, rank - step, False
 
 
 def barrier(n: int) -> Iterator[Turn]:
-    # The token gathers everybody's arrival, and then tells everybody.
+    # The token gathers all arrivals, and then announces them.
     for hop in range(2 * n - 2):
         rank = np.array([hop % n])
         yield rank, (rank + 1) % n, np.zeros(1, dtype=np.int64), hop < n - 1
@@ -93,7 +93,8 @@ PARTS: dict[str, tuple[Callable[[int], Iterator[Turn]], ...]] = {
 
 @collectives.register("ring", kinds=tuple(PARTS))
 def ring(kind: str, n: int) -> Schedule:
-    # One token per rank: the next message leaves when one has come. Except in all-to-all, the data demand it anyway.
+    # One token per rank: the next message leaves when one has arrived. Except in all-to-all, the data impose this
+    # anyway.
     s = Schedule(kind, n, window=1)
     for part in PARTS[kind]:
         for turn in part(n):

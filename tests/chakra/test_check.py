@@ -155,18 +155,18 @@ def test_groups(tmp_path: Path) -> None:
     told = faults(tmp_path, *ranks, groups={"1": [0, 1, 3], "2": [0, 2]})
     assert [line.partition(";")[0] for line in told] == [
         "t.0.et: node 1 waits forever: it is collective 0 of rank 0 in group '1', ALL_REDUCE of 64 bytes, "
-        "and rank 3 calls 0",
+        "but rank 3 calls 0",
         "t.2.et: node 1 waits forever: it is collective 0 of rank 2 in group '2', ALL_REDUCE of 64 bytes, "
-        "and rank 0 calls 0",
+        "but rank 0 calls 0",
         *(
             "t.3.et: node 1 waits forever: it is collective 0 of rank 3, ALL_REDUCE of 64 bytes, "
-            f"and rank {rank} calls 0"
+            f"but rank {rank} calls 0"
             for rank in range(3)
         ),
     ]
     assert faults(tmp_path, *ranks)[0].endswith("allowed: 0 (all ranks); a file of groups names others")
     strangers = faults(tmp_path, *ranks, groups={"1": [1, 2], "2": [2]})
-    assert strangers[0] == "t.0.et: node 1 is for group '1', and rank 0 is no member; allowed: members 1, 2"
+    assert strangers[0] == "t.0.et: node 1 is for group '1', but rank 0 is not a member; allowed: members 1, 2"
 
 
 def test_a_file_full_of_faults_is_read_no_further(tmp_path: Path) -> None:

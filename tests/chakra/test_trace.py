@@ -191,7 +191,7 @@ GOOD = message(metadata_bytes(Metadata("0.0.4")))
         (GOOD + b"\x05\x08\x01", r"node 1 of the file has 5 bytes, but 2 are left \(byte 8\)"),
         (GOOD + b"\x80", r"node 1 of the file ends in the middle of a number \(byte 9\)"),
         (GOOD + b"\xff" * 12, r"more than 10 bytes"),
-        (GOOD + b"\xff\xff\xff\xff\x7f", rf"more than the {MAX_MESSAGE} XX 8\)"),
+        (GOOD + b"\xff\xff\xff\xff\x7f", rf"more than the limit of {MAX_MESSAGE} \(byte 8\)"),
         (GOOD + message(b"") + message(b"\x0b"), r"node 2 of the file has a field of wire type 3 \(byte 10\)"),
         (GOOD + message(b"\x12\x09abc"), r"has a field of 9 bytes, and 3 are left \(byte 9\)"),
         (GOOD + message(b"\x08\x01\x12\x01\xff"), r"has a text that is not UTF-8 \(byte 13\)"),

@@ -122,7 +122,7 @@ def test_a_picture(pyxsim: Command, folder: Path) -> None:
         (("ring", "--size", "3 q"), "--size: 'q' in '3 q' is not a unit of size"),
         (("ring", "--plot", "ring.foo"), "ring.foo: '.foo' is no format of a picture"),
         (("--plot", "ring.png"), "--plot: needs the name of an algorithm"),
-        (("hierarchical:3",), "8 ranks cannot be cut in groups of 3; allowed: 1, 2, 4, 8"),
+        (("hierarchical:3",), "8 ranks cannot be divided into groups of 3; allowed: 1, 2, 4, 8"),
     ],
 )
 def test_faults(pyxsim: Command, words: tuple[str, ...], said: str) -> None:

@@ -205,8 +205,8 @@ def test_costs_of_others() -> None:
     ("kind", "name", "n", "problem"),
     [
         ("barrier", "direct:4", 8, "direct:4 cannot do barrier: its messages are not answered; allowed: direct"),
-        ("all-reduce", "hierarchical:4", 6, "6 ranks cannot be cut in groups of 4; allowed: 1, 2, 3, 6"),
-        ("all-gather", "hierarchical-3d:5", 8, "8 ranks cannot be cut in groups of 5; allowed: 1, 2, 4, 8"),
+        ("all-reduce", "hierarchical:4", 6, "6 ranks cannot be divided into groups of 4; allowed: 1, 2, 3, 6"),
+        ("all-gather", "hierarchical-3d:5", 8, "8 ranks cannot be divided into groups of 5; allowed: 1, 2, 4, 8"),
         ("reduce-scatter", "in-switch", 8, "in-switch cannot do reduce-scatter; allowed: all-reduce, barrier"),
     ],
 )
