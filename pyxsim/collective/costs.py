@@ -1,7 +1,7 @@
-"""What the algorithms of the shelf cost, in closed form: steps, bytes, and time if a message takes alpha + beta*m.
+"""Costs of the shelf's algorithms in closed form: steps, bytes, and time if a message takes alpha + beta*m.
 
-These formulas come from the literature that the files of the shelf name, and from docs/collectives.md, not from the
-schedules: tests compare the two. All numbers are exact; blocks are taken to be equal (N divides the size).
+The formulas come from the literature that the files of the shelf cite, and from docs/collectives.md, not from the
+schedules: tests compare the two. All numbers are exact; blocks are equal (N divides the size).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Number = int | Fraction
 
 
 class Round(NamedTuple):
-    """A step on the way that takes longest: so many bytes pass before its message has, which is added or not."""
+    """A step on the critical path: bytes that pass before its message is complete, and whether they are added."""
 
     bytes: Fraction
     adds: bool = False
@@ -27,10 +27,18 @@ class Round(NamedTuple):
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one collective on one group.
+    """The cost of one collective on one group.
 
-    `steps`: messages that must follow each other; `busiest`: the most bytes that one rank sends, or that one receives;
-    `total`: bytes that all ranks send together. `rounds`: what the time is made of; None where it has no short form.
+    Attributes
+    ----------
+    steps
+        Messages that must follow one another.
+    busiest
+        The most bytes that one rank sends, or receives.
+    total
+        Bytes that all ranks send.
+    rounds
+        Terms of the time; None without a closed form.
     """
 
     steps: int
@@ -39,11 +47,11 @@ class Cost:
     rounds: tuple[Round, ...] | None = None
 
     def time(self, alpha: Number, beta: Number, *, endpoint: Number = 0, reduction: Number = 0) -> Fraction | None:
-        """Time when nothing is shared but the ends: None where there is no short form.
+        """Return the time if only the ports are shared; None without a closed form.
 
-        A rank sends one message at a time and receives one at a time, m bytes in beta*m, and what leaves comes alpha
-        later. Ranks of a ring have such a pair of ports for each way, of several rings for each ring. `endpoint` is
-        paid before the first message and after each, `reduction` after each that is added.
+        A rank sends one message at a time and receives one at a time, m bytes in beta*m; a message arrives alpha after
+        it left. Ranks of a ring have such ports in each direction, of several rings for each ring. `endpoint` is paid
+        before the first message and after each, `reduction` after each that is added.
         """
         if self.rounds is None:
             return None
@@ -51,15 +59,15 @@ class Cost:
         return sum(steps, Fraction(endpoint)) if self.rounds else Fraction(0)
 
     def times(self, size: int) -> Cost:
-        """The cost of so many bytes, when this is that of one."""
+        """Return the cost of `size` bytes, if this is that of one."""
         rounds = None if self.rounds is None else tuple(Round(each.bytes * size, each.adds) for each in self.rounds)
         return Cost(self.steps, self.busiest * size, self.total * size, rounds)
 
 
 def cost(kind: str, name: str, n: int, size: int) -> Cost | None:
-    """The cost of an algorithm by its name ("ring", "direct:4") on n ranks; None for one that is not in this list.
+    """Return the cost of an algorithm ("ring", "direct:4") on n ranks; None for one that is not listed.
 
-    `size` as the user says it: the buffer of one NPU; the shard of one for all-gather and gather; a barrier has 1 byte.
+    `size`: the buffer of one NPU; its shard for all-gather and gather; a barrier has 1 byte.
     """
     algorithm = get_algorithm(name)
     algorithm.check(kind)
@@ -72,7 +80,7 @@ def cost(kind: str, name: str, n: int, size: int) -> Cost | None:
     return known(kind, n, algorithm.number).times(1 if barrier else size * n if shard else size)
 
 
-# In what follows everything is a share of the whole: the buffer, or all shards together. B = 1/n.
+# Below, everything is a share of the whole: the buffer, or all shards. B = 1/n.
 
 
 def _parts(amounts: Sequence[Number], adds: bool = False) -> list[Round]:
@@ -80,13 +88,13 @@ def _parts(amounts: Sequence[Number], adds: bool = False) -> list[Round]:
 
 
 def _alike(n: int, rounds: list[Round], ways: int = 1) -> Cost:
-    """All ranks do the same, one message in each round, each way."""
+    """All ranks do the same, one message per round in each direction."""
     sent = ways * sum((each.bytes for each in rounds), Fraction(0))
     return Cost(len(rounds), sent, n * sent, tuple(rounds))
 
 
 def _both(kind: str, amounts: Sequence[Number]) -> list[Round]:
-    """The rounds of a reduce-scatter with these amounts, of the all-gather that is the reverse, or of both."""
+    """The rounds of a reduce-scatter with these amounts, of the all-gather that is its reverse, or of both."""
     adds, stores = _parts(amounts, True), _parts(amounts[::-1])
     return {"reduce-scatter": adds, "all-gather": stores, "all-reduce": adds + stores}[kind]
 
@@ -104,7 +112,7 @@ def _ring(kind: str, n: int, number: int | None) -> Cost:
         rounds = _parts([1] * (n - 1), True) + _parts([1] * (n - 1))
         return Cost(2 * (n - 1), Fraction(min(n - 1, 2)), Fraction(2 * (n - 1)), tuple(rounds))
     if kind in ("broadcast", "reduce"):
-        # n blocks, one behind the other, over n - 1 hops.
+        # n blocks, one after the other, over n - 1 hops.
         return Cost(n - 1, Fraction(1), Fraction(n - 1), tuple(_parts([1] + [block] * (n - 2), kind == "reduce")))
     if kind in ("scatter", "gather"):
         return Cost(n - 1, (n - 1) * block, Fraction(n - 1, 2), tuple(_parts([block] * (n - 1))))
@@ -123,11 +131,11 @@ def _bidirectional_ring(kind: str, n: int, number: int | None) -> Cost:
         amounts = [Fraction(1, 2)] + [block / 2] * (n - 2)
         return Cost(n - 1, Fraction(1), Fraction(n - 1), tuple(_parts(amounts, kind == "reduce")))
     if kind in ("scatter", "gather"):
-        # With an even n the farthest block is a half one, and it depends on alpha whether it is the last.
+        # With an even n the farthest block is a half one, and alpha determines whether it is the last.
         amounts = [block / 2 if even else block] * half
         exact = None if even and n > 2 else tuple(_parts(amounts))
         return Cost(half, (n - 1) * block, half * (half if even else half + 1) * block, exact)
-    # What is sent first in a reduce-scatter goes farthest, and is half a block where n is even.
+    # The first block of a reduce-scatter travels farthest, and is half a block if n is even.
     return _alike(n, _both(kind, [block / 2 if even else block] + [block] * (half - 1)), ways=2)
 
 
@@ -149,7 +157,7 @@ def _direct(kind: str, n: int, window: int | None) -> Cost:
         return Cost(1, (n - 1) * block, (n - 1) * block, tuple(_parts([(n - 1) * block])))
     taken = min(window or n, n - 1)
     turns = -(-(n - 1) // taken)
-    # Between the turns of a window nobody sends only if answers take longer than the messages of a turn.
+    # Between the rounds of a window ranks are idle only if answers take longer than the messages of a round.
     part = _parts([(n - 1) * block]) if turns == 1 else _parts([block] * turns)
     halves = {"all-reduce": (True, False), "reduce-scatter": (True,)}.get(kind, (False,))
     rounds = [Round(each.bytes, adds) for adds in halves for each in part]
@@ -165,7 +173,7 @@ def _power(n: int) -> tuple[int, int]:
 def _folded(n: int) -> int:
     """Steps from the first of rank P+i's data, over i and all other ranks below P, to the last at a rank P+j.
 
-    The longest way from i to j is one of log2 P steps; only if j can be the complement of i both ends add a step to it.
+    The longest path from i to j has log2 P steps; both ends add a step to it only if j can be the complement of i.
     """
     p, steps = _power(n)
     return steps + (n > p) + (2 * n > 3 * p)
@@ -183,12 +191,12 @@ def _halving_doubling(kind: str, n: int, number: int | None) -> Cost:
         rounds = _parts(halves, kind == "reduce") + _parts(halves[::-1])
         if kind == "broadcast" and extra:
             rounds.append(Round(Fraction(1)))
-        # Who gets another one's data at first gets halves of others meanwhile.
+        # A rank that receives another one's data at first receives halves of others meanwhile.
         exact = None if kind == "reduce" and extra else tuple(rounds)
         return Cost(2 * steps + (extra > 0), twice, Fraction(steps, 2) + n - 1, exact)
     if not extra:
         return _alike(n, _both(kind, halves))
-    # Rank 0 stands for rank P: it hears of all blocks from it, or tells it all others, besides its halves.
+    # Rank 0 also represents rank P: it receives all blocks from it, or sends it all others, besides its halves.
     blocks = sum(-(-n // (2 << k)) for k in range(steps))
     if kind == "reduce-scatter":
         return Cost(_folded(n), Fraction(n + blocks, n), n - 1 + Fraction(extra, n))
@@ -210,7 +218,7 @@ def _recursive_doubling(kind: str, n: int, number: int | None) -> Cost:
 
 def _double_binary_tree(kind: str, n: int, segments: int | None) -> Cost:
     passes = 2 if kind == "all-reduce" else 1
-    # Who has two children passes on what both send, and hears the answer: from four ranks on there is such a rank.
+    # A rank with two children forwards what both send, and receives the answer: there is one from four ranks on.
     busiest = min(Fraction(n, 2), Fraction(2)) if kind == "all-reduce" else Fraction(1)
     return Cost(passes * _bits(n), busiest, Fraction(passes * (n - 1)))
 
@@ -218,17 +226,18 @@ def _double_binary_tree(kind: str, n: int, segments: int | None) -> Cost:
 def pipelined(
     kind: str, n: int, size: int, segments: int, alpha: Number, beta: Number, *, own_links: bool = False
 ) -> Fraction | None:
-    """About the time of a double binary tree; None where that does not hold.
+    """Return the approximate time of a double binary tree; None where it does not hold.
 
-    The buffer goes in and out of everybody once (twice for an all-reduce), at the rate of a port, and its last segment
-    up or down ceil(log2 n) levels. A level costs alpha and three segments: a rank takes one from each tree in turns, so
-    up to two go before, and that one itself (Sanders, Speck and Traeff 2009). With a link for every pair
-    (`own_links`) nothing goes before, and the trees do not share a port: half of the buffer counts.
+    The buffer enters and leaves every rank once (twice for an all-reduce), at the rate of a port, and its last segment
+    travels ceil(log2 n) levels up or down. A level costs alpha and three segments: a rank takes one from each tree in
+    turns, so up to two go before it (Sanders, Speck and Traeff 2009). With a link for every pair (`own_links`) none
+    goes before it, and the trees do not share a port: half of the buffer counts.
 
-    Measured on 5 to 33 ranks, most times are within 5 % of it, all within 10 %; over own links within 5 %. Ranks take
-    turns while a segment takes about as long as alpha, from half of it to twice as long: with shorter ones a leaf waits
-    longer than it must, longer ones meet at their receiver all the time. Over own links they must only not be shorter
-    than alpha. With fewer than 32 segments it matters too much how the first ones meet; 3 and 4 ranks may meet forever.
+    Measured on 5 to 33 ranks, most times are within 5 % of it, all within 10 %; over own links within 5 %. The turns
+    hold while a segment takes between half of alpha and twice alpha: with shorter ones leaves wait longer than
+    necessary, longer ones collide at their receivers all the time. Over own links segments must only not be shorter
+    than alpha. With fewer than 32 segments the first collisions matter too much; 3 and 4 ranks may collide all the
+    time.
     """
     passes, levels = 2 if kind == "all-reduce" else 1, _bits(n)
     segment = Fraction(size, 2 * segments) * beta
@@ -249,7 +258,7 @@ def _binomial_tree(kind: str, n: int, number: int | None) -> Cost:
     down = [] if kind == "reduce" else _parts([1] * steps)
     up = [] if kind == "broadcast" else _parts([1] * steps, True)
     passes = bool(up) + bool(down)
-    # The root has ceil(log2 n) children, and the longest way to a rank, as many steps as it has bits, is shorter.
+    # The root has ceil(log2 n) children; the longest path to a rank, one step per set bit, is shorter.
     return Cost(passes * steps, Fraction(_bits(n)), Fraction(passes * (n - 1)), tuple(up + down) if exact else None)
 
 
@@ -286,7 +295,7 @@ def _hierarchical_3d(kind: str, n: int, group: int | None) -> Cost:
 
 
 def _grid(kind: str, shape: tuple[int, ...]) -> Cost:
-    """One algorithm along each side of a grid, the pieces smaller by each side that they were cut along."""
+    """One algorithm along each side of a grid, with pieces that shrink with each side that they were cut along."""
     n, dims = prod(shape), range(len(shape))
     if kind == "all-to-all":
         return _alike(n, _parts([Fraction(side - 1, side) for side in shape if side > 1]))

@@ -1,4 +1,4 @@
-"""L5.5: models as layers, and how long an NPU takes for them."""
+"""Models as layers, and the time that an NPU needs for them."""
 
 from __future__ import annotations
 

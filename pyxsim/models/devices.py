@@ -1,4 +1,4 @@
-"""Devices by name: peaks for each precision and the memory, from devices.csv, with the source of each."""
+"""Devices by name: peaks per precision and memory, from devices.csv, with sources."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pyxsim.settings.npu import PRECISIONS
 from pyxsim.units import parse_bandwidth, parse_bytes, parse_flops
 
 _FILE = Path(__file__).parent / "devices.csv"
-_USUAL = ("bf16", "fp16")  # what models are trained in
+_USUAL = ("bf16", "fp16")  # usual for training
 
 
 @dataclass(frozen=True)
 class Device:
-    """What its maker says of it: bytes, bytes per second, operations per second."""
+    """Data of its maker: bytes, bytes per second, operations per second."""
 
     name: str
     help: str
@@ -28,16 +28,16 @@ class Device:
     source: str
 
     def peak(self, precision: str | None) -> Fraction:
-        """Of a precision, or of the usual one. Raises InputError where it has none."""
+        """Return the peak of a precision, or of the usual one. Raises InputError if it has none."""
         found = precision or next(each for each in _USUAL if each in self.peaks)
         if found not in self.peaks:
-            raise InputError(f"the device '{self.name}' tells no peak for {found}", key="precision", allowed=self.peaks)
+            raise InputError(f"the device '{self.name}' has no peak for {found}", key="precision", allowed=self.peaks)
         return self.peaks[found]
 
 
 @cache
 def devices() -> dict[str, Device]:
-    """All of them, by name."""
+    """Return all devices by name."""
     lines = [line for line in _FILE.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     return {
         row["device"]: Device(
@@ -53,7 +53,7 @@ def devices() -> dict[str, Device]:
 
 
 def device(name: str) -> Device:
-    """The device of that name. Raises InputError."""
+    """Return the device of that name. Raises InputError."""
     known = devices()
     if name not in known:
         raise InputError(f"unknown device '{name}'", key="device", allowed=list(known), given=name)

@@ -1,7 +1,7 @@
-"""A model as its layers: what each computes, holds, moves and hands on, whatever machine it runs on.
+"""A model as its layers: what each computes, stores, moves and passes on, on any NPU.
 
-All numbers are for one *sample*: a sequence of tokens, an image, a row of a table. They are counts of elements; how
-many bytes an element has is a matter of the run. docs/models.md tells where they come from.
+All numbers are for one *sample*: a sequence of tokens, an image, a row of a table. They count elements; the bytes of an
+element depend on the run. docs/models.md gives the sources.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import IntEnum, StrEnum
 
 
 class Part(IntEnum):
-    """The parts of a layer's work, numbered as the graph of tasks numbers them."""
+    """The parts of a layer's work, numbered as in the graph of tasks."""
 
     NONE = 0
     FORWARD = 1
@@ -22,12 +22,12 @@ class Part(IntEnum):
 
 
 class Kind(StrEnum):
-    """What a layer is, where a parallelism must know it."""
+    """The kind of a layer, where a parallelism depends on it."""
 
     EMBEDDING = "embedding"  # rows of a table, picked by tokens
     ATTENTION = "attention"
     MLP = "mlp"
-    ROUTER = "router"  # says to which experts tokens go
+    ROUTER = "router"  # assigns tokens to experts
     EXPERTS = "experts"
     HEAD = "head"  # logits and loss
     CONVOLUTION = "convolution"
@@ -37,20 +37,20 @@ class Kind(StrEnum):
 
 
 class Split(StrEnum):
-    """What a group of tensor-parallel NPUs divides among itself."""
+    """What tensor-parallel NPUs divide among themselves."""
 
-    NONE = "none"  # nothing: each does all of it
-    COLUMN = "column"  # n: each has some of the outputs
+    NONE = "none"  # nothing: each computes all of it
+    COLUMN = "column"  # n: each has a part of the outputs
     ROW = "row"  # k: each has a part of every sum
-    HEADS = "heads"  # the count: each has some of the products
+    HEADS = "heads"  # the count: each has a part of the products
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How many NPUs divide a layer's work: `tensor` of them its matrices, `expert` of them its experts.
+    """How many NPUs divide a layer: `tensor` its matrices, `expert` its experts.
 
-    `sequence`: what tensor parallelism leaves whole (norms, residuals, routers) is divided along the tokens (Megatron's
-    sequence parallelism).
+    `sequence`: whether the parts that tensor parallelism leaves whole (norms, residuals, routers) are divided along the
+    tokens (Megatron's sequence parallelism).
     """
 
     tensor: int = 1
@@ -59,7 +59,7 @@ class Share:
 
     @property
     def dispatches_own(self) -> bool:
-        """Whether each tensor-parallel NPU sends its own tokens, no other's, to who has their experts."""
+        """Whether each tensor-parallel NPU sends only its own tokens to their experts."""
         return self.sequence and self.expert > 1
 
 
@@ -68,7 +68,7 @@ ALONE = Share()
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """`count` matrix products (m x k) (k x n), and how many elements are read or written for all of it."""
+    """`count` matrix products (m x k) (k x n), and the elements read or written in all."""
 
     m: int = 0
     n: int = 0
@@ -78,19 +78,24 @@ class Work:
 
     @property
     def flops(self) -> int:
-        """A multiplication and an addition for each of m n k."""
+        """Operations: a multiplication and an addition for each of m n k."""
         return 2 * self.m * self.n * self.k * self.count
 
 
 @dataclass(frozen=True, slots=True)
 class Gemm:
-    """A product of matrices, (m x k) (k x n), of one sample.
+    """A matrix product (m x k) (k x n) of one sample.
 
-    With `weights` the second operand is parameters, and the rows of all samples make one product. Without, it is made
-    of activations (attention), and there are `count` products for each sample. `experts`: the rows are spread evenly
-    over so many products, each with weights of its own. `left` and `result`: elements of the first operand and of the
-    result that go through the memory, where they are not m k and m n (a convolution reads its input once; a fused
-    attention keeps its scores on the chip).
+    Attributes
+    ----------
+    weights
+        The second operand is parameters, and the rows of all samples form one product. Otherwise it is activations
+        (attention), with `count` products per sample.
+    experts
+        The rows are divided evenly among this many products, each with weights of its own.
+    left, result
+        Elements of the first operand and of the result that go through memory, where they are not m k and m n (a
+        convolution reads its input once; fused attention keeps its scores on the chip).
     """
 
     name: str
@@ -106,16 +111,16 @@ class Gemm:
 
     @property
     def flops(self) -> int:
-        """Of one sample, forward."""
+        """Forward operations of one sample."""
         return 2 * self.m * self.n * self.k * self.count
 
     def work(self, part: Part, samples: int, share: Share = ALONE) -> Iterator[Work]:
-        """What one NPU computes of it for so many samples.
+        """Return what one NPU computes for a number of samples.
 
         Each of the three products of a layer has the same three matrices: two are read and the third is written.
         """
         m, n, k, count = self._of_one(samples, share)
-        # Without weights the batch is in the count; experts see the rows of all samples anew.
+        # Without weights the batch is in the count; experts process the rows of all samples together.
         rows = m if self.weights else self.m
         left = rows * k if self.left is None else _part(self.left * k * rows, self.k * self.m)
         result = rows * n if self.result is None else _part(self.result * n * rows, self.n * self.m)
@@ -124,40 +129,40 @@ class Gemm:
             yield Work(m, n, k, count, elements)
         elif part == Part.INPUT_GRADIENT:
             yield Work(m, k, n, count, elements)
-            if not self.weights:  # both operands have gradients that go on
+            if not self.weights:  # both operands have gradients
                 yield Work(k, n, m, count, elements)
         elif part == Part.WEIGHT_GRADIENT and self.weights:
             yield Work(k, n, m, count, elements)
 
     def _of_one(self, samples: int, share: Share) -> tuple[int, int, int, int]:
-        """m, n, k and the count at one NPU, the one with the largest share."""
+        """m, n, k and the count on the NPU with the largest share."""
         n = _part(self.n, share.tensor) if self.split == Split.COLUMN else self.n
         k = _part(self.k, share.tensor) if self.split == Split.ROW else self.k
         count = _part(self.count, share.tensor) if self.split == Split.HEADS else self.count
         if self.experts:
-            # An NPU has its share of the experts, and these get the tokens of all NPUs that share them.
+            # An NPU has its share of the experts, which get the tokens of all NPUs that share them.
             own = _part(self.experts, share.expert)
             return _part(self.m * samples * share.expert, self.experts), n, k, own * count
         if not self.weights:
             return self.m, n, k, count * samples
-        own = share.tensor if share.sequence and self.split == Split.NONE else 1  # then it has its own tokens only
+        own = share.tensor if share.sequence and self.split == Split.NONE else 1  # it has only its own tokens
         return _part(self.m * samples, own), n, k, count
 
 
 @dataclass(frozen=True, slots=True)
 class Elements:
-    """A number of elements: `whole` ones that each tensor-parallel NPU has, and `divided` ones that they share."""
+    """A number of elements: `whole` ones on each tensor-parallel NPU, and `divided` ones that they share."""
 
     whole: int = 0
     divided: int = 0
 
     @property
     def total(self) -> int:
-        """Of the layer."""
+        """Elements of the layer."""
         return self.whole + self.divided
 
     def of_one(self, share: Share) -> int:
-        """What one NPU has, if these are activations: sequence parallelism divides the whole ones, too."""
+        """Return the elements on one NPU, for activations: sequence parallelism divides the whole ones, too."""
         whole = _part(self.whole, share.tensor) if share.sequence else self.whole
         return whole + _part(self.divided, share.tensor)
 
@@ -167,16 +172,28 @@ NOTHING = Elements()
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One layer. Layers with the same `block` number stay together on one stage of a pipeline.
+    """One layer. Layers with the same `block` number stay together on one pipeline stage.
 
-    `parameters`: whole ones are norms, routers, and biases that are added to sums. `expert_parameters`: of all experts
-    or tables together. `tied`: the layer whose divided parameters these are, too.
-    `forward_sum`, `backward_sum`: elements that tensor-parallel NPUs sum, of the outputs forward and of the input
-    gradients backward. `gathered`: outputs of which each of them has a part and needs all.
-    `dispatched`: elements that go to the NPUs with the experts or tables; as many come back.
-    `moved`: read and written forward by what is no matrix product; backward it is twice as much.
-    `kept`: activations that the backward pass needs: bytes, where an element has two.
-    `parallel`: what an ASTRA-sim table says of this layer.
+    Attributes
+    ----------
+    parameters
+        Whole ones are norms, routers, and biases that are added to sums.
+    expert_parameters
+        Of all experts or tables together.
+    tied
+        The layer that shares these divided parameters.
+    forward_sum, backward_sum
+        Elements that tensor-parallel NPUs sum: outputs forward, input gradients backward.
+    gathered
+        Outputs of which each of them has a part but needs all.
+    dispatched
+        Elements that go to the NPUs with the experts or tables; as many return.
+    moved
+        Elements read and written forward besides matrix products; backward twice as many.
+    kept
+        Activations that the backward pass needs, in bytes with two per element.
+    parallel
+        Parallelism of the layer in an ASTRA-sim table.
     """
 
     name: str
@@ -198,21 +215,21 @@ class Layer:
 
     @property
     def own_parameters(self) -> int:
-        """All that are not another layer's."""
+        """Parameters, without those of another layer."""
         return self.parameters.whole + (0 if self.tied else self.parameters.divided) + self.expert_parameters
 
     @property
     def flops(self) -> int:
-        """Of one sample, forward."""
+        """Forward operations of one sample."""
         return sum(gemm.flops for gemm in self.gemms)
 
     def held(self, share: Share = ALONE) -> tuple[int, int]:
-        """Parameters that one NPU holds, those of a tied layer, too: (all but experts', its experts')."""
+        """Return the parameters on one NPU, those of a tied layer included: (without experts', experts')."""
         others = self.parameters.whole + _part(self.parameters.divided, share.tensor)
         return others, _part(self.expert_parameters, share.tensor * share.expert)
 
     def work(self, part: Part, samples: int, share: Share = ALONE) -> tuple[Work, ...]:
-        """What one NPU computes and moves for so many samples."""
+        """Return what one NPU computes and moves for a number of samples."""
         found = [work for gemm in self.gemms for work in gemm.work(part, samples, share)]
         moved = self.moved.of_one(share) * samples
         if moved and part in (Part.FORWARD, Part.INPUT_GRADIENT):
@@ -220,7 +237,7 @@ class Layer:
         return tuple(found)
 
     def kept_at(self, share: Share = ALONE) -> int:
-        """Bytes that one NPU keeps of a sample. What experts have gathered of others' tokens they keep whole."""
+        """Return the bytes that one NPU keeps of a sample. Tokens gathered for experts are kept whole."""
         if self.kind == Kind.EXPERTS and share.dispatches_own:
             share = replace(share, sequence=False)
         return self.kept.of_one(share)
@@ -230,8 +247,7 @@ class Layer:
 class Model:
     """Layers in the order of the forward pass.
 
-    `sample`: what one is, in words; `tokens`: how many it has (1 where there are none). `batch`: how many samples the
-    file itself speaks of.
+    `sample`: description of a sample; `tokens`: its tokens (1 without any). `batch`: samples that the file refers to.
     """
 
     name: str
@@ -244,16 +260,16 @@ class Model:
 
     @property
     def parameters(self) -> int:
-        """How many there are; those that two layers use count once."""
+        """Number of parameters; shared ones count once."""
         return sum(layer.own_parameters for layer in self.layers)
 
     @property
     def flops(self) -> int:
-        """Of the forward pass of one sample."""
+        """Operations of the forward pass of one sample."""
         return sum(layer.flops for layer in self.layers)
 
     def blocks(self) -> list[tuple[Layer, ...]]:
-        """The layers in groups that a pipeline does not part, in order."""
+        """The layers in groups that a pipeline does not split, in order."""
         found: list[list[Layer]] = []
         for layer in self.layers:
             if found and layer.block >= 0 and found[-1][-1].block == layer.block:
@@ -264,5 +280,5 @@ class Model:
 
 
 def _part(whole: int, among: int) -> int:
-    """The largest share, where it does not come out even."""
+    """The largest share of an uneven division."""
     return -(-whole // among)

@@ -1,4 +1,4 @@
-"""An NPU: how long it takes for work. Times are exact fractions of a second."""
+"""An NPU: the time that it needs for work, as exact fractions of a second."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyxsim.models.layer import Work
 from pyxsim.settings.npu import Array
 from pyxsim.settings.npu import Npu as NpuSettings
 
-_STATE = 4  # bytes of each of an optimizer's numbers, at least
+_STATE = 4  # least bytes of each number of an optimizer
 _CYCLES: dict[str, Callable[[int, int, int, Array], int]] = {
     "systolic": systolic.cycles,
     "scalesim": scalesim.cycles,
@@ -21,28 +21,28 @@ _CYCLES: dict[str, Callable[[int, int, int, Array], int]] = {
 
 @dataclass(frozen=True)
 class Roofline:
-    """What an NPU can do at most: operations per second, and bytes of its memory per second (Williams et al. 2009)."""
+    """The limits of an NPU: operations per second, and memory bytes per second (Williams et al. 2009)."""
 
     peak: Fraction
     bandwidth: Fraction
 
     def seconds(self, operations: int, size: int) -> Fraction:
-        """How long so many operations on so many bytes take."""
+        """Return the seconds of `operations` on `size` bytes."""
         return max(operations / self.peak, size / self.bandwidth)
 
 
 @dataclass(frozen=True)
 class Npu:
-    """How long an NPU takes: `product` for the operations of a matrix product, its memory for bytes.
+    """Times of work on an NPU: `product` for the operations of a matrix product, its memory for bytes.
 
-    A product takes whichever is longer. One kernel follows the other: nothing else overlaps.
+    A product takes the longer of both. Kernels run one after the other: nothing else overlaps.
     """
 
     product: Callable[[Work], Fraction]
     bandwidth: Fraction
 
     def seconds(self, works: Iterable[Work], element: int) -> Fraction:
-        """For works whose elements have so many bytes."""
+        """Return the seconds of work with elements of `element` bytes."""
         return sum((self._one(work, element) for work in works), Fraction(0))
 
     def _one(self, work: Work, element: int) -> Fraction:
@@ -50,16 +50,16 @@ class Npu:
         return max(self.product(work), moving) if work.count else moving
 
     def update_seconds(self, parameters: int, element: int) -> Fraction:
-        """For an optimizer's step over so many parameters."""
+        """Return the seconds of an optimizer step on `parameters`."""
         return self.update_bytes(parameters, element) / self.bandwidth
 
     def update_bytes(self, parameters: int, element: int) -> int:
-        """What that step reads and writes."""
+        """Return the bytes that such a step reads and writes."""
         return parameters * _update_bytes(element)
 
 
 def state_bytes(parameters: int, element: int) -> int:
-    """What Adam (Kingma and Ba 2015) holds beside parameters and gradients of so many bytes.
+    """Return the bytes per parameter that Adam (Kingma and Ba 2015) holds besides parameters and gradients.
 
     Momentum and variance; in mixed precision also a copy of the parameter (Rajbhandari et al. 2020, ZeRO): 12 bytes.
     """
@@ -67,36 +67,36 @@ def state_bytes(parameters: int, element: int) -> int:
 
 
 def has_copy(element: int) -> bool:
-    """Whether the optimizer has a longer copy of parameters of so many bytes."""
+    """Return whether the optimizer has a longer copy of parameters of `element` bytes."""
     return element < _STATE
 
 
 def _update_bytes(element: int) -> int:
-    """A step reads the gradient, reads and writes parameter, momentum and variance, and writes a short copy if any."""
+    """A step reads the gradient, reads and writes parameter, momentum and variance, and writes a short copy, if any."""
     return element + 6 * max(element, _STATE) + (element if has_copy(element) else 0)
 
 
 def roofline(settings: NpuSettings) -> Roofline:
-    """Of [system.npu]. Raises InputError with a key below it."""
+    """Return the roofline of [system.npu]. Raises InputError with a key below it."""
     found = device(settings.device) if settings.device is not None else None
     peak, bandwidth = settings.peak, settings.memory_bandwidth
     if found is not None:
         peak = peak or found.peak(settings.precision)
         bandwidth = bandwidth or found.bandwidth
-    assert peak is not None  # the settings see to it
+    assert peak is not None  # checked by the settings
     assert bandwidth is not None
     return Roofline(peak * settings.efficiency, bandwidth)
 
 
 def processor(settings: NpuSettings) -> Npu:
-    """The NPU of [system.npu]. Raises InputError with a key below it."""
+    """Return the NPU of [system.npu]. Raises InputError with a key below it."""
     if settings.array is None:
         roof = roofline(settings)
         return Npu(lambda work: work.flops / roof.peak, roof.bandwidth)
     array, count = settings.array, _CYCLES[settings.compute]
     bandwidth = settings.memory_bandwidth
     if bandwidth is None:
-        assert settings.device is not None  # the settings see to it
+        assert settings.device is not None  # checked by the settings
         bandwidth = device(settings.device).bandwidth
 
     def product(work: Work) -> Fraction:

@@ -17,7 +17,7 @@ _Counts = Annotated[tuple[_Count, ...], Field(min_length=1)]
 
 
 def linear(name: str, rows: int, outputs: int, inputs: int, *, bias: bool = True, moved: int = 0) -> Layer:
-    """A layer that is one product with a matrix; alone, tensor parallelism divides its outputs."""
+    """A layer that is one product with a matrix; tensor parallelism divides its outputs."""
     return Layer(
         name,
         Kind.LINEAR,
@@ -48,12 +48,12 @@ class Recommendation(Table):
     @model_validator(mode="after")
     def _fits(self) -> Recommendation:
         if self.bottom[-1] != self.embedding:
-            problem = f"the last layer has {self.bottom[-1]} outputs, and a row of a table {self.embedding} elements"
+            problem = f"the last layer has {self.bottom[-1]} outputs, but a row of a table {self.embedding} elements"
             raise InputError(problem, key="bottom", allowed=f"a list that ends with {self.embedding}")
         return self
 
     def build(self) -> list[Layer]:
-        """The layers: bottom MLP, tables, interaction, top MLP."""
+        """Return the layers: bottom MLP, tables, interaction, top MLP."""
         vectors = len(self.rows) + 1
         # The products of all pairs of vectors, and the dense vector itself.
         mixed = vectors * (vectors - 1) // 2 + self.embedding
@@ -73,7 +73,7 @@ class Recommendation(Table):
             outputs=tables * self.embedding,
             expert_parameters=sum(self.rows) * self.embedding,
             dispatched=tables * self.embedding,
-            # Each row that is picked is read, each sum is written.
+            # Each selected row is read, each sum is written.
             moved=Elements(whole=tables * self.embedding * (self.lookups + 1)),
         )
 

@@ -1,9 +1,9 @@
 """Cycles of a systolic array as SCALE-Sim simulates it (`pip install 'pyxsim[scalesim]'`).
 
-SCALE-Sim lists, for each cycle, what every row and column of the array asks for, and follows these requests through
+SCALE-Sim lists, for each cycle, the requests of every row and column of the array, and follows them through
 double-buffered SRAM. So its time and memory grow with cycles times rows and columns: products beyond a limit are
-refused, and what was found is remembered. It tells the last cycle, counted from 0: one less than `systolic.cycles` when
-nothing waits.
+rejected, and results are cached. It returns the last cycle, counted from 0: one less than `systolic.cycles` without
+waiting.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _KEY = "system.npu.compute"
 
 @lru_cache(maxsize=4096)
 def cycles(m: int, n: int, k: int, array: Array) -> int:
-    """Of a product (m x k) (k x n) on one array. Raises InputError."""
+    """Return the cycles of a product (m x k) (k x n) on one array. Raises InputError."""
     name = hashlib.sha256(f"{_version()} {m} {n} {k} {array.model_dump_json()}".encode()).hexdigest()
     found = cache.recall(_FOLDER, name)
     if found is not None and found.isdigit():
@@ -54,7 +54,7 @@ def _version() -> str:
 
 def _simulate(m: int, n: int, k: int, array: Array) -> int:
     layer = _module("single_layer_sim").single_layer_sim()
-    # It speaks to the terminal, and uses what NumPy calls outdated.
+    # It writes to the terminal and uses deprecated NumPy functions.
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         layer.set_params(
@@ -63,7 +63,7 @@ def _simulate(m: int, n: int, k: int, array: Array) -> int:
         try:
             layer.run()
         except TypeError as error:
-            # SCALE-Sim 3.0.0 makes numbers of arrays, which NumPy 2.4 no longer does.
+            # SCALE-Sim 3.0.0 converts arrays to numbers, which NumPy 2.4 rejects.
             problem = f"SCALE-Sim {_version()} does not run with NumPy {version('numpy')}: {error}"
             raise InputError(problem, key=_KEY, allowed=f"after {_INSTALL}") from None
         return int(layer.get_compute_report_items()[1])
@@ -74,7 +74,7 @@ def _config(array: Array) -> Any:
     sram = array.sram
     sizes = (sram.inputs, sram.weights, sram.outputs) if sram else (64, 64, 64)
     speed = ("USER", [sram.words_per_cycle]) if sram else ("CALC", [])
-    # Addresses of inputs, weights and outputs, far enough apart.
+    # Addresses of inputs, weights and outputs, far apart.
     config.update_from_list(
         ["pyxsim", array.rows, array.columns, *sizes, 0, 10**12, 2 * 10**12, array.dataflow, *speed]
     )
@@ -85,7 +85,7 @@ def _config(array: Array) -> Any:
 
 
 def _topology(m: int, n: int, k: int) -> Any:
-    """A product as SCALE-Sim's own GEMM files have it: an input of m rows, filters of one row."""
+    """A product as in SCALE-Sim's own GEMM files: an input of m rows, filters of one row."""
     topology = _module("topology_utils").topologies()
     topology.load_layer_params_from_list("gemm", ["gemm", m, k, 1, k, 1, n, 1, 1, 1, 1])
     return topology

@@ -1,4 +1,4 @@
-"""Models by name: what ships (data/), and files of the user of the same forms."""
+"""Models by name: shipped ones (data/), and files of the user in the same formats."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _KINDS: dict[str, type[Transformer] | type[Recommendation]] = {
 
 
 def model_files() -> dict[str, Path]:
-    """The models that ship, by name."""
+    """Return the shipped models by name."""
     return {path.stem: path for path in sorted(_DATA.iterdir()) if path.suffix in (".csv", ".toml")}
 
 
 def load_model(name: str, sequence: int | None = None) -> Model:
-    """A model by its name, or from a file: a table of layers (.csv), or a description (.toml).
+    """Return a model by name or from a file: a table of layers (.csv) or a description (.toml).
 
-    `sequence`: tokens of a sample, where samples have tokens. Raises InputError, with the key that is wrong.
+    `sequence`: tokens per sample, where samples have tokens. Raises InputError with the key.
     """
     path = Path(name)
     if path.suffix not in (".csv", ".toml"):
@@ -60,7 +60,7 @@ def _description(path: Path) -> Transformer | Recommendation:
     kind = data.get("kind")
     if not isinstance(kind, str) or kind not in _KINDS:
         raise InputError(
-            "is missing" if kind is None else f"{kind!r} is no kind of model",
+            "is missing" if kind is None else f"{kind!r} is not a kind of model",
             file=str(path),
             key="kind",
             allowed=list(_KINDS),

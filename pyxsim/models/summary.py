@@ -1,4 +1,4 @@
-"""A model in a table: its layers, those that are alike once."""
+"""A model as a table: its layers, equal ones once."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _TRAINING = (Part.FORWARD, Part.INPUT_GRADIENT, Part.WEIGHT_GRADIENT)
 
 @dataclass(frozen=True)
 class Line:
-    """Layers that are alike: how many, and of one of them parameters, FLOPs and bytes forward, products.
+    """Equal layers: their number, and of one of them parameters, forward FLOPs and bytes, products.
 
-    `seconds`: on an NPU, forward and backward, where one is known.
+    `seconds`: forward and backward on an NPU, if one is given.
     """
 
     name: str
@@ -28,10 +28,10 @@ class Line:
 
 
 def lines(model: Model, npu: Npu | None = None, samples: int = 1, element: int = 2) -> list[Line]:
-    """The layers of a model, in the order in which they come first. `element`: bytes of one."""
+    """Return the distinct layers of a model in order. `element`: bytes of one element."""
     counts: dict[Layer, int] = {}
     for layer in model.layers:
-        # "block 3: MLP" and "block 4: MLP" are alike.
+        # "block 3: MLP" and "block 4: MLP" are equal.
         plain = replace(layer, name=layer.name.split(": ", 1)[-1], block=-1)
         counts[plain] = counts.get(plain, 0) + 1
     return [_line(layer, count, npu, samples, element) for layer, count in counts.items()]

@@ -3,10 +3,10 @@
     Layer,m,n,k[,CustomizedParallelization]
     Layer name,IFMAP Height,IFMAP Width,Filter Height,Filter Width,Channels,Num Filter,Strides[,Batch Size]
 
-Commas or tabs, capitals or not, a comma at the end of lines or none. A column without a name ends the table: what
-stands right of it are notes. Lines that begin with # are comments; of those at the top, the first says what the model
-is, and one that begins with "source:" where it comes from. Columns of our own: Block (layers of one number stay
-together), Extra (parameters beside the matrix), Moved (elements read and written beside the product).
+Commas or tabs, any case, with or without a comma at the end of lines. A column without a name ends the table: columns
+to the right of it are notes. Lines that begin with # are comments; of those at the top, the first describes the model,
+and one that begins with "source:" names its source. Columns of pyxsim: Block (layers of one number stay together),
+Extra (parameters besides the matrix), Moved (elements read and written besides the product).
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _FURTHER = {
 _SPELLINGS = {"channel": "channels", "num filters": "num filter", "stride": "strides"}
 _PARALLEL = ("DATA", "MODEL", "HYBRID_DATA_MODEL", "HYBRID_MODEL_DATA")
 _DENSE = "1:1"
-_DEPTHWISE = "DP"  # SCALE-Sim: in a layer with this in its name each channel has filters of its own
+_DEPTHWISE = "DP"  # SCALE-Sim: layers with this in their name have filters per channel
 _HEADERS = "'Layer,m,n,k', or 'Layer name,IFMAP Height,IFMAP Width,Filter Height,...' as first line"
 
 
 @dataclass(frozen=True)
 class _Row:
-    """A line of a table: where it stands, the name of the layer, the other cells by their columns."""
+    """A line of a table: its place, the name of the layer, the other cells by column."""
 
     place: str
     name: str
@@ -49,7 +49,7 @@ class _Row:
         raise InputError(f"layer '{self.name}': {problem}", file=self.place, allowed=allowed, given=given)
 
     def whole(self, column: str, default: int | None = None) -> int:
-        """A whole number; a column of our own may say 0."""
+        """Return a whole number; columns of pyxsim may be 0."""
         text = self.cells.get(column, "")
         if not text and default is not None:
             return default
@@ -59,7 +59,7 @@ class _Row:
         return int(text)
 
     def word(self, column: str, words: Sequence[str]) -> str:
-        """One of some words, or nothing."""
+        """Return one of some words, or nothing."""
         text = self.cells.get(column, "")
         if text and text not in words:
             self.refuse(f"'{text}' in the column '{column}'", words, text)
@@ -67,7 +67,7 @@ class _Row:
 
 
 def read_table(path: str | Path) -> Model:
-    """The model of a file. Raises InputError, with the line, for each layer that is wrong."""
+    """Return the model of a file. Raises InputError with the line of each wrong layer."""
     file = str(path)
     comments, lines = _lines(read_text(path, "a table of layers"), file)
     if not lines:
@@ -103,7 +103,7 @@ def read_table(path: str | Path) -> Model:
 
 
 def _lines(text: str, file: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """The comments; and the other lines, numbered, in cells."""
+    """The comments, and the other lines as numbered rows of cells."""
     comments, lines = [], []
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("#"):
@@ -119,22 +119,22 @@ def _lines(text: str, file: str) -> tuple[list[str], list[tuple[int, list[str]]]
 
 
 def _columns(header: list[str], place: str) -> tuple[tuple[str, ...], list[str]]:
-    """What kind of table it is, and its columns after the name."""
+    """The kind of table, and its columns after the name."""
     names = [" ".join(cell.lower().split()) for cell in header[1:]]
     if "" in names:
         names = names[: names.index("")]
     names = [_SPELLINGS.get(name, name) for name in names]
-    if names[:2] == ["ifmap width", "ifmap width"]:  # so in some tables of SCALE-Sim; it reads them by place
+    if names[:2] == ["ifmap width", "ifmap width"]:  # a mistake in tables of SCALE-Sim, which reads by position
         names[0] = "ifmap height"
     kind = next((kind for kind in (_GEMM, _CONVOLUTION) if set(kind) <= set(names)), None)
     if kind is None:
-        raise InputError(f"'{', '.join(header)[:60]}' is no header of a table", file=place, allowed=_HEADERS)
+        raise InputError(f"'{', '.join(header)[:60]}' is not a header of a table", file=place, allowed=_HEADERS)
     known = (*kind, *_FURTHER[kind])
     raise_all(
         [
             InputError(f"unknown column '{name}'", file=place, allowed=known, given=name)
             if name not in known
-            else InputError(f"the column '{name}' is there twice", file=place)
+            else InputError(f"the column '{name}' occurs twice", file=place)
             for number, name in enumerate(names)
             if name not in known or name in names[:number]
         ]
@@ -143,7 +143,7 @@ def _columns(header: list[str], place: str) -> tuple[tuple[str, ...], list[str]]
 
 
 def _row(cells: list[str], columns: list[str], place: str) -> _Row | None:
-    """A line by its columns; None for one without anything."""
+    """A line by column; None for an empty one."""
     if not any(cells):
         return None
     row = _Row(place, cells[0], dict(zip(columns, cells[1:], strict=False)))
@@ -155,14 +155,14 @@ def _row(cells: list[str], columns: list[str], place: str) -> _Row | None:
 
 
 def _batch(rows: Sequence[_Row], kind: tuple[str, ...], faults: list[InputError]) -> int:
-    """How many samples the table speaks of."""
+    """The batch size of the table."""
     try:
         if kind is _GEMM:
             return max(1, gcd(*(row.whole("m") for row in rows)))
         batches = [row.whole("batch size", 1) for row in rows]
         for row, batch in zip(rows, batches, strict=True):
             if batch != batches[0]:
-                row.refuse(f"a batch of {batch}, and {batches[0]} in the first layer", "one batch for all layers")
+                row.refuse(f"a batch of {batch}, but {batches[0]} in the first layer", "one batch for all layers")
         return batches[0] if batches else 1
     except InputError as error:
         faults.append(error)
@@ -182,7 +182,7 @@ def _convolution(row: _Row) -> Layer:
     stride = row.whole("strides")
     if tall > height or wide > width:
         row.refuse(f"a filter of {tall} x {wide} on an input of {height} x {width}", "a filter that fits")
-    # As SCALE-Sim counts: a last step that does not fit counts, too.
+    # As in SCALE-Sim: a last partial step counts, too.
     pixels = -(-(height - tall + stride) // stride) * -(-(width - wide + stride) // stride)
     inputs = height * width * channels
     apart = channels if _DEPTHWISE in row.name else 1

@@ -1,7 +1,7 @@
 """A decoder-only transformer, from its hyper-parameters to its layers.
 
-An embedding, blocks of attention and an MLP (or experts), a head. How tensor parallelism divides them is Megatron-LM's
-(Shoeybi et al. 2019; sequence parallelism and activations: Korthikanti et al. 2022).
+An embedding, blocks of attention and an MLP (or experts), a head. Tensor parallelism follows Megatron-LM (Shoeybi et
+al. 2019; sequence parallelism and activations: Korthikanti et al. 2022).
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class Transformer(Table):
     def _fits(self) -> Transformer:
         faults = []
         if self.hidden % self.heads:
-            problem = f"{self.hidden} elements are no whole number for each of {self.heads} heads"
+            problem = f"{self.hidden} elements cannot be divided among {self.heads} heads"
             faults.append(InputError(problem, key="heads", allowed=f"a divisor of {self.hidden}"))
         if self.kv_heads is not None and self.heads % self.kv_heads:
-            problem = f"{self.heads} heads are no whole number for each of {self.kv_heads}"
+            problem = f"{self.heads} heads cannot be divided among {self.kv_heads}"
             faults.append(InputError(problem, key="kv_heads", allowed=f"a divisor of {self.heads}"))
         if not bool(self.experts) <= self.top_k <= self.experts:
             problem = f"tokens go to {self.top_k} of {self.experts} experts"
@@ -58,9 +58,9 @@ class Transformer(Table):
         return self
 
     def build(self, tokens: int) -> list[Layer]:
-        """The layers for samples of so many tokens."""
+        """Return the layers for samples of `tokens` tokens."""
         if self.positions and tokens > self.positions:
-            problem = f"{tokens} tokens, and the model has {self.positions} positions"
+            problem = f"{tokens} tokens, but the model has {self.positions} positions"
             raise InputError(problem, key="sequence", allowed=f"1 to {self.positions}")
         blocks: list[Layer] = []
         for block in range(self.layers):
@@ -84,7 +84,7 @@ class Transformer(Table):
             outputs=tokens * hidden,
             parameters=Elements(whole=self.positions * hidden, divided=self.vocabulary * hidden),
             forward_sum=tokens * hidden,
-            # A row is read and written; positions are read, too.
+            # A row is read and written; positions are read.
             moved=Elements(whole=tokens * hidden * (3 if self.positions else 2)),
         )
 
@@ -97,10 +97,10 @@ class Transformer(Table):
         # Of the norm: in and out. Of the residual: both in, one out. Dropout is fused with it.
         whole = 5 * tokens * hidden
         divided = 0 if self.positions else 2 * tokens * (hidden + keys)  # rotary positions
-        kept = 2 * tokens * (2 * hidden + 2 * keys)  # queries, what is summed; keys, values
+        kept = 2 * tokens * (2 * hidden + 2 * keys)  # queries, attention outputs; keys, values
         if not self.fused_attention:
             divided += (4 if self.dropout else 2) * scores  # softmax and dropout: in and out
-            kept += (5 if self.dropout else 2) * scores  # what they have made, a mask of one byte
+            kept += (5 if self.dropout else 2) * scores  # results, and a mask of one byte
         return Layer(
             f"block {block}: attention",
             Kind.ATTENTION,
@@ -178,7 +178,7 @@ class Transformer(Table):
             forward_sum=tokens * hidden,
             backward_sum=tokens * hidden,
             dispatched=rows * hidden,
-            # Tokens are sorted for their experts and put back, in and out each time; the residual: two in, one out.
+            # Tokens are sorted by expert and back, in and out each time; the residual: two in, one out.
             moved=Elements(3 * tokens * hidden + 4 * rows * hidden, rows * (inner + ffn)),
             kept=Elements(2 * rows * hidden, 2 * rows * (inner + ffn)),
             block=block,

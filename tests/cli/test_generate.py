@@ -161,7 +161,7 @@ def test_a_text(pyxsim: Command, folder: Path) -> None:
         (["--model", "dlrm", "--device", "a100", "--shape", "4"], "system.npu.device: "),
         (
             ["model.toml", "-o", "step.txt"],
-            "workload.parallelism.pipeline: a workload text of ASTRA-sim 1 cannot say it",
+            "workload.parallelism.pipeline: a workload text of ASTRA-sim 1 cannot express it",
         ),
         (["model.toml", "-o", "step.et"], "step.et: "),
         (["model.toml", "-o", "steps/a.*.et"], "steps/a.*.et: cannot be written: there is no folder 'steps'"),

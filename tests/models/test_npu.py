@@ -47,7 +47,7 @@ def test_a_device_has_its_own_numbers_and_others_may_stand_for_them() -> None:
     ("settings", "text"),
     [
         ({"device": "a100"}, "device: unknown device 'a100'; allowed: v100, a100-40gb"),
-        ({"device": "v100", "precision": "bf16"}, "precision: the device 'v100' tells no peak for bf16; allowed: fp64"),
+        ({"device": "v100", "precision": "bf16"}, "precision: the device 'v100' has no peak for bf16; allowed: fp64"),
     ],
 )
 def test_what_there_is_not_is_refused(settings: dict[str, object], text: str) -> None:

@@ -70,7 +70,7 @@ def test_more_tokens_are_a_matter_of_the_run() -> None:
     ("name", "sequence", "text"),
     [
         ("gpt3", None, "model: unknown model 'gpt3'"),
-        ("gpt3-175b", 4096, "sequence: 4096 tokens, and the model has 2048 positions; allowed: 1 to 2048"),
+        ("gpt3-175b", 4096, "sequence: 4096 tokens, but the model has 2048 positions; allowed: 1 to 2048"),
         ("resnet50", 10, "sequence: samples of the model 'resnet50' have no tokens"),
         ("dlrm", 10, "sequence: samples of the model 'dlrm' have no tokens"),
     ],
@@ -111,10 +111,10 @@ def test_a_file_of_the_user_is_a_model(tmp_path: Path) -> None:
     ("old", "new", "text"),
     [
         ('kind = "transformer"', "", "kind: is missing; allowed: transformer, recommendation"),
-        ('"transformer"', '"transfromer"', "kind: 'transfromer' is no kind of model; allowed: transformer, recom"),
-        ('"transformer"', "3", "kind: 3 is no kind of model"),
-        ("heads = 2", "heads = 3", "heads: 8 elements are no whole number for each of 3 heads; allowed: a div"),
-        ("heads = 2", "heads = 4\nkv_heads = 3", "kv_heads: 4 heads are no whole number for each of 3"),
+        ('"transformer"', '"transfromer"', "kind: 'transfromer' is not a kind of model; allowed: transformer, recom"),
+        ('"transformer"', "3", "kind: 3 is not a kind of model"),
+        ("heads = 2", "heads = 3", "heads: 8 elements cannot be divided among 3 heads; allowed: a div"),
+        ("heads = 2", "heads = 4\nkv_heads = 3", "kv_heads: 4 heads cannot be divided among 3"),
         ("heads = 2", "heads = 2\nexperts = 4", "top_k: tokens go to 0 of 4 experts; allowed: 1 to 4"),
         ("heads = 2", "heads = 2\ntop_k = 4", "top_k: tokens go to 4 of 0 experts; allowed: 0 to 0"),
         ("heads = 2", "head = 2", "head: unknown key"),
@@ -135,5 +135,5 @@ def test_vectors_of_a_dlrm_must_be_of_one_length(tmp_path: Path) -> None:
         'kind = "recommendation"\nhelp = "x"\nsource = "x"\n'
         "dense = 4\nbottom = [8]\nrows = [3]\nembedding = 4\ntop = [1]\n"
     )
-    with pytest.raises(InputError, match="bottom: the last layer has 8 outputs, and a row of a table 4 elements"):
+    with pytest.raises(InputError, match="bottom: the last layer has 8 outputs, but a row of a table 4 elements"):
         load_model(str(file))

@@ -103,9 +103,9 @@ def test_channels_apart(tmp_path: Path) -> None:
         ("", ": has no layers; allowed: 'Layer,m,n,k', or 'Layer name,IFMAP"),
         ("# only words\n", ": has no layers"),
         ("Layer,m,n,k\n", ": has no layers; allowed: a line for each layer"),
-        ("a,1,2,3\n", ":1: 'a, 1, 2, 3' is no header of a table; allowed: 'Layer,m,n,k'"),
+        ("a,1,2,3\n", ":1: 'a, 1, 2, 3' is not a header of a table; allowed: 'Layer,m,n,k'"),
         ("Layer,m,n,k,paralel\na,1,2,3\n", ":1: unknown column 'paralel'; allowed: m, n, k, customized"),
-        ("Layer,m,n,k,m\na,1,2,3\n", ":1: the column 'm' is there twice"),
+        ("Layer,m,n,k,m\na,1,2,3\n", ":1: the column 'm' occurs twice"),
         ("Layer,m,n,k\na,1,2\n", ":2: layer 'a': '' in the column 'k'; allowed: a whole number from 1 to"),
         ("Layer,m,n,k\na,1,x,3\n", ":2: layer 'a': 'x' in the column 'n'; allowed: a whole number from 1"),
         ("Layer,m,n,k\na,1,0,3\n", ":2: layer 'a': '0' in the column 'n'"),
@@ -119,7 +119,7 @@ def test_channels_apart(tmp_path: Path) -> None:
             ":2: layer 'a': 'MODEL_DATA' in the column 'customizedparallelization'; allowed: DATA, MODEL, HYBRID",
         ),
         (f"{CONVOLUTION}\nc,4,4,5,3,1,1,1\n", ":2: layer 'c': a filter of 5 x 3 on an input of 4 x 4"),
-        (f"{CONVOLUTION},Batch Size\nc,4,4,3,3,1,1,1,2\nd,4,4,3,3,1,1,1,3\n", ":3: layer 'd': a batch of 3, and 2 in"),
+        (f"{CONVOLUTION},Batch Size\nc,4,4,3,3,1,1,1,2\nd,4,4,3,3,1,1,1,3\n", ":3: layer 'd': a batch of 3, but 2 in"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, text: str, fault: str) -> None:

@@ -1,4 +1,4 @@
-"""From a model and a parallelism to a graph of tasks: steps of its training, on all NPUs."""
+"""From a model and a parallelism to a graph of tasks: training steps on all NPUs."""
 
 from __future__ import annotations
 
@@ -29,17 +29,15 @@ def training_plan(
     folder: Path = Path(),
     memory: RemoteMemory | None = None,
 ) -> Plan:
-    """How the model of a workload is trained on a network. `folder`: where the path of a table counts from.
+    """Return how the model of a workload is trained on a network of `shape`. Raises InputError with the key.
 
-    `memory`: where it keeps what it offloads.
-
-    Raises InputError with the key that is wrong.
+    `folder`: where relative paths start. `memory`: the remote memory for offloaded states.
     """
     name = workload.model
-    assert name is not None  # who has a file does not come here
+    assert name is not None  # callers check it
     if npu is None:
         allowed = "a table [system.npu] with a `device`, or `peak` and `memory_bandwidth`"
-        raise InputError("how fast the NPUs compute is not said", key="system.npu", allowed=allowed)
+        raise InputError("the speed of the NPUs is missing", key="system.npu", allowed=allowed)
     if Path(name).suffix:
         name = str(folder / name)
     try:
@@ -62,12 +60,12 @@ def training_graph(
     folder: Path = Path(),
     memory: RemoteMemory | None = None,
 ) -> TaskGraph:
-    """The graph of all its steps (`passes`). Raises InputError, as `training_plan`."""
+    """Return the graph of all steps (`passes`). Raises InputError, like `training_plan`."""
     return repeated(program(training_plan(workload, npu, shape, clock, folder, memory)), workload.passes)
 
 
 def _below(table: str, error: InputError) -> InputError:
-    """A fault with its key as the experiment has it; what stands in a file of its own keeps that."""
+    """A fault with its key as in the experiment; faults in a file of its own keep their place."""
     if isinstance(error, InputErrors):
         return InputErrors([_below(table, fault) for fault in error.faults])
     if error.file is not None:

@@ -1,4 +1,4 @@
-"""Who works with whom: the NPUs as a grid of tensor, data and pipeline parallelism, and the groups along each."""
+"""The NPUs as a grid of tensor, data and pipeline parallelism, and the groups along each axis."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Groups = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class Grid:
-    """The NPUs of `tensor` x `data` x `pipeline`; those of the first axis of `order` have consecutive numbers.
+    """`tensor` x `data` x `pipeline` NPUs; those of the first axis of `order` have consecutive numbers.
 
-    `expert`: so many replicas next to each other divide experts among themselves.
+    `expert`: adjacent replicas that divide experts among themselves.
     """
 
     tensor: int
@@ -32,7 +32,7 @@ class Grid:
         return self.tensor * self.data * self.pipeline
 
     def stride(self, axis: str) -> int:
-        """How far apart the numbers of neighbours along an axis are."""
+        """Return the difference of the numbers of neighbours along an axis."""
         return prod(getattr(self, each) for each in self.order[: self.order.index(axis)])
 
     @cached_property
@@ -46,22 +46,21 @@ class Grid:
         return at
 
     def stage(self, stage: int) -> IntArray:
-        """The NPUs of a stage of the pipeline; at the same place in another stage is who they pass data on to."""
+        """Return the NPUs of a pipeline stage; the same place in another stage is the NPU that they exchange data
+        with."""
         npus: IntArray = self._npus[stage].ravel()
         return npus
 
     def groups(self, axis: str, stages: Sequence[int]) -> Groups:
-        """The NPUs of some stages that differ in their place along an axis only, in the order of their places.
-
-        Axes: tensor, data, pipeline; `expert`: the replicas that divide experts; `replica`: those that have the same.
-        """
+        """Return the groups of NPUs of some stages that differ only in their place along an axis, in the order of
+        places."""
         at = self._npus[list(stages)]
         if axis == "tensor":
             rows = at.reshape(-1, self.tensor)
         elif axis == "pipeline":
             rows = at.reshape(len(stages), -1).T
         else:
-            # (stage, tensor, which replicas, place among those that divide experts)
+            # (stage, tensor, replica group, place among those that divide experts)
             apart = at.transpose(0, 2, 1).reshape(len(stages), self.tensor, -1, self.expert)
             if axis == "data":
                 rows = apart.reshape(-1, self.data)
@@ -73,7 +72,7 @@ class Grid:
 
 
 def dims_of(groups: Groups, shape: Sequence[int]) -> tuple[int, ...] | None:
-    """The dimensions of a network along which these groups are all that there are; None if they are not."""
+    """Return the dimensions of a network whose groups are exactly these; None if there are none."""
     if sum(map(len, groups)) != prod(shape):
         return None
     first = np.array(groups[0])

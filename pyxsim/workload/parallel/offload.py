@@ -1,6 +1,6 @@
-"""Which model states a training step keeps in remote memory: what it loads and stores, and whether that can be.
+"""Model states in remote memory: what a training step loads and stores, and which settings fit together.
 
-ZeRO-Offload: Ren et al. 2021. ZeRO-Infinity: Rajbhandari et al. 2021. docs/memory.md tells the order.
+ZeRO-Offload: Ren et al. 2021. ZeRO-Infinity: Rajbhandari et al. 2021. docs/memory.md describes the order.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _ZERO = "workload.parallelism.zero"
 
 @dataclass(frozen=True)
 class Offload:
-    """What is in remote memory beside gradients and the optimizer's state.
+    """What is in remote memory besides gradients and optimizer state.
 
-    `parameters`: they too, and are fetched from there. `in_switch`: what all NPUs have in common is loaded by a gather
-    and stored by a reduce. `element`, `gradient`: bytes of a parameter and of its gradient.
+    `parameters`: whether parameters are, and are fetched from there. `in_switch`: data common to all NPUs are loaded by
+    a gather and stored by a reduce. `element`, `gradient`: bytes of a parameter and of its gradient.
     """
 
     parameters: bool
@@ -33,25 +33,26 @@ class Offload:
 
     @property
     def hands_out(self) -> bool:
-        """Whether parameters come whole out of the memory when they are new: then the network need not gather them."""
+        """Whether updated parameters come whole out of the memory, so that the network need not gather them."""
         return self.in_switch and self.zero in (1, 2)
 
     def new(self, own: int) -> int:
-        """Bytes that an optimizer's step over so many parameters stores."""
+        """Return the bytes that an optimizer step on `parameters` stores."""
         return state_bytes(own, self.element) + (own * self.element if self.parameters or self.hands_out else 0)
 
     def old(self, own: int, gradients: int) -> int:
-        """Bytes that it loads, where its gradients were stored so many times. A copy stands for the parameters."""
+        """Return the bytes that it loads if its gradients were stored `gradients` times. A copy replaces the
+        parameters."""
         parameters = own * self.element if self.parameters and not has_copy(self.element) else 0
         return gradients * own * self.gradient + state_bytes(own, self.element) + parameters
 
     def kept(self, own: int, gradients: int) -> int:
-        """Bytes that so many parameters take in remote memory."""
+        """Return the bytes of `parameters` in remote memory."""
         return gradients * own * self.gradient + self.new(own)
 
 
 def offload_of(workload: Workload, own: Parallelism, *, in_switch: bool) -> Offload | None:
-    """What the settings say; None where everything stays with the NPUs."""
+    """Return the offload of the settings; None if everything stays on the NPUs."""
     if not workload.offloaded:
         return None
     parameters = workload.offload == "parameters"
@@ -59,22 +60,24 @@ def offload_of(workload: Workload, own: Parallelism, *, in_switch: bool) -> Offl
 
 
 def offload_faults(offload: Offload, model: Model, own: Parallelism, data: int, npus: int) -> Iterator[InputError]:
-    """What makes no sense together."""
+    """Settings that do not fit together."""
     learned = (layer for layer in model.layers if layer.kind != Kind.TABLES)
     if not any(sum(layer.held()) for layer in learned):
-        problem = f"{model.name} has no parameters that an optimizer updates"
+        problem = f"{model.name} has no parameters for an optimizer"
         yield InputError(problem, key="workload.offload", allowed='"none"')
     if offload.parameters and data > 1 and own.zero < 3:
-        problem = f"ZeRO-{own.zero} has parameters whole at each NPU" if own.zero else "each NPU has all its parameters"
+        problem = (
+            f"ZeRO-{own.zero} keeps whole parameters on each NPU" if own.zero else "each NPU has all its parameters"
+        )
         yield InputError(problem, key=_ZERO, allowed='3 with offload = "parameters"')
     if not offload.in_switch:
         return
     if data != npus:
-        problem = f"switches add up what all {npus} NPUs have, and {data} are replicas"
+        problem = f"switches add up the data of all {npus} NPUs, but there are {data} replicas"
         yield InputError(problem, key="system.remote_memory.in_switch", allowed="false, or tensor = 1 and pipeline = 1")
     elif not own.zero:
         problem = "in_switch: one sum is stored, and each replica would update all of it"
         yield InputError(problem, key=_ZERO, allowed="1, 2 or 3, or in_switch = false")
     if own.expert > 1:
-        problem = "in_switch: switches add up what all NPUs have, and not all have the same experts"
+        problem = "in_switch: switches add up the data of all NPUs, but experts differ"
         yield InputError(problem, key="workload.parallelism.expert", allowed="1, or in_switch = false")

@@ -1,4 +1,4 @@
-"""How a model is trained on so many NPUs: settings, model and network brought together, and whether they agree."""
+"""How a model is trained on a number of NPUs: combines settings, model and network, and checks that they fit."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _BACKWARD = (Part.INPUT_GRADIENT, Part.WEIGHT_GRADIENT)
 
 
 class Machine(Protocol):
-    """What an NPU needs for work."""
+    """Times of work on an NPU."""
 
     def seconds(self, works: Sequence[Work], element: int) -> Fraction:
-        """For products of matrices and what is moved."""
+        """Return the time of matrix products and moved bytes."""
 
     def update_seconds(self, parameters: int, element: int) -> Fraction:
-        """For the step of the optimizer."""
+        """Return the time of an optimizer step."""
 
     def update_bytes(self, parameters: int, element: int) -> int:
-        """What that step reads and writes."""
+        """Return the bytes that such a step reads and writes."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be trained, and how. `samples` are those of a micro-batch, `shape` is the network's."""
+    """The model and how it is trained. `samples`: of a micro-batch; `shape`: of the network."""
 
     model: Model
     workload: Workload
@@ -54,17 +54,17 @@ class Plan:
 
     @property
     def stages(self) -> int:
-        """Stages, of all NPUs of a pipeline."""
+        """Stages of all NPUs of a pipeline, chunks included."""
         return self.parallelism.pipeline * self.parallelism.virtual
 
     def turns(self, stage: int) -> list[Turn]:
-        """What the NPUs of a stage do, in order."""
+        """Return the turns of the NPUs of a stage, in order."""
         own = self.parallelism
         return list(SCHEDULES[own.schedule](stage, own.pipeline, self.micro_batches, own.virtual))
 
     @cached_property
     def blocks(self) -> list[list[tuple[Layer, ...]]]:
-        """The blocks of each stage: of the first chunk of all NPUs of a pipeline, then of the second."""
+        """Blocks of each stage: of the first chunk of all NPUs of a pipeline, then of the second."""
         blocks = self.model.blocks()
         if self.stages == 1:
             return [blocks]
@@ -72,43 +72,43 @@ class Plan:
         return [blocks[own.start : own.stop] for own in balanced(costs, self.stages)]
 
     def of_chunk(self, stage: int, chunk: int) -> list[tuple[Layer, ...]]:
-        """The blocks of one chunk of the NPUs of a stage."""
+        """Return the blocks of one chunk of the NPUs of a stage."""
         return self.blocks[chunk * self.parallelism.pipeline + stage]
 
     def layers(self, stage: int) -> list[Layer]:
-        """The layers of the NPUs of a stage."""
+        """Return the layers of the NPUs of a stage."""
         chunks = range(self.parallelism.virtual)
         return [layer for chunk in chunks for block in self.of_chunk(stage, chunk) for layer in block]
 
     def recomputed(self, block: Sequence[Layer]) -> bool:
-        """Whether a block is computed forward again in its backward pass."""
+        """Return whether a block is recomputed in its backward pass."""
         return self.workload.recompute == "full" and block[0].block >= 0
 
     def parts(self, layer: Layer) -> tuple[Part, ...]:
-        """What is computed of a layer for a micro-batch. Nobody needs the gradient of the model's inputs."""
+        """Return the parts of a layer to compute for a micro-batch; the first layer needs no input gradients."""
         forward = (Part.FORWARD,) * (2 if self.recomputed([layer]) else 1)
         first = layer is self.model.layers[0] and layer.kind not in (Kind.EMBEDDING, Kind.TABLES)
         return (*forward, Part.WEIGHT_GRADIENT) if first else (*forward, *_BACKWARD)
 
     def share(self, layer: Layer) -> Share:
-        """Who divides a layer. Tables are divided among all."""
+        """Return how a layer is divided; tables are divided among all NPUs."""
         own = self.parallelism
         if layer.kind == Kind.TABLES:
             return Share(tensor=self.grid.data)
         return Share(own.tensor, own.expert, own.sequence)
 
     def work(self, layer: Layer, part: Part) -> tuple[Work, ...]:
-        """What an NPU computes of a layer for a micro-batch. Its tables it computes for all."""
+        """Return what an NPU computes of a layer for a micro-batch; its tables it computes for all replicas."""
         samples = self.samples * (self.grid.data if layer.kind == Kind.TABLES else 1)
         return layer.work(part, samples, self.share(layer))
 
     def ticks(self, layer: Layer, part: Part) -> int:
-        """Cycles of a part of a layer."""
+        """Return the cycles of a part of a layer."""
         return self.cost(layer, part)[0]
 
     @cached_property
     def cost(self) -> Callable[[Layer, Part], tuple[int, int]]:
-        """Cycles of a part of a layer, and bytes that go through the memory. Of layers alike it is computed once."""
+        """Return the cycles of a part of a layer and the bytes through memory; equal layers are computed once."""
         known: dict[tuple[int, Part], tuple[int, int]] = {}  # by the identity of a layer, which is here as long
         alike: dict[tuple[Work, ...], tuple[int, int]] = {}
         element = self.workload.element_bytes
@@ -126,34 +126,34 @@ class Plan:
         return cost
 
     def update_cost(self, parameters: int) -> tuple[int, int]:
-        """The same for a step of the optimizer."""
+        """Return the same for an optimizer step."""
         element = self.workload.element_bytes
         seconds = self.npu.update_seconds(parameters, element)
         return self.cycles(seconds), self.npu.update_bytes(parameters, element)
 
     def cycles(self, seconds: Fraction) -> int:
-        """A time of computing, in cycles."""
+        """Return a compute time in cycles."""
         return ceil(seconds * self.workload.compute_scale * self.clock)
 
     def bytes(self, elements: int) -> int:
-        """What is communicated of so many activations, or parameters."""
+        """Return the bytes of communicated activations or parameters."""
         return self.scaled(elements * self.workload.element_bytes)
 
     def scaled(self, size: int) -> int:
-        """Bytes times the scale of communication, one at least."""
+        """Return bytes times the communication scale, at least one."""
         return max(int(size * self.workload.comm_scale), 1)
 
     def held(self, layer: Layer, stage: int) -> tuple[int, int]:
-        """Parameters of a layer at an NPU of a stage (others, experts'); tied ones count once."""
+        """Return the parameters of a layer on an NPU of a stage (others, experts'); tied ones count once."""
         others, experts = layer.held(self.share(layer))
         if layer.tied and layer.tied in {each.name for each in self.layers(stage)}:
             others = layer.parameters.whole
         return others, experts
 
     def replicated(self, layers: Sequence[Layer], stage: int, *, used: bool = False) -> Iterator[tuple[int, str]]:
-        """Parameters of some layers at an NPU of a stage, and the axis of those that have the same.
+        """Return the parameters of some layers on an NPU of a stage, and the axis of the NPUs with the same ones.
 
-        `used`: those of another layer, too, if a layer uses them.
+        `used`: whether parameters of another layer that a layer uses count, too.
         """
         here = [layer for layer in layers if layer.kind != Kind.TABLES]
         held = [layer.held(self.share(layer)) if used else self.held(layer, stage) for layer in here]
@@ -163,25 +163,25 @@ class Plan:
             yield experts, "replica"
 
     def shard(self, count: int, axis: str) -> int:
-        """What one of those that have the same parameters has of them where they are divided."""
+        """Return the share of parameters that one of the NPUs with the same ones keeps where they are divided."""
         return -(-count // (self.grid.data if axis == "data" else self.grid.data // self.grid.expert))
 
     def updated(self, layer: Layer, stage: int) -> int:
-        """Parameters of a layer that an NPU of a stage updates."""
+        """Return the parameters of a layer that an NPU of a stage updates."""
         divided = self.parallelism.zero > 0
         return sum(self.shard(*each) if divided else each[0] for each in self.replicated([layer], stage))
 
     def parted(self, layer: Layer) -> bool:
-        """Whether a layer shares its parameters with one of another stage."""
+        """Return whether a layer shares its parameters with one of another stage."""
         return any(layer is each for each, _ in self.tied)
 
     def stored(self, layer: Layer) -> int:
-        """How often the gradients of a layer go to remote memory. What stages share waits for its sum."""
+        """Return how often the gradients of a layer go to remote memory; those shared by stages wait for their sum."""
         return self.micro_batches if self.parallelism.zero >= 2 and not self.parted(layer) else 1
 
     @cached_property
     def tied(self) -> tuple[tuple[Layer, int], ...]:
-        """Layers that share parameters and are on different stages, with these; empty if there are none."""
+        """Return layers that share parameters but are on different stages, with the stages; empty if there are none."""
         at = {layer.name: stage for stage in range(self.parallelism.pipeline) for layer in self.layers(stage)}
         by_name = {layer.name: layer for layer in self.model.layers}
         for layer in self.model.layers:
@@ -199,9 +199,13 @@ def make_plan(
     *,
     in_switch: bool = False,
 ) -> Plan:
-    """The plan. `in_switch`: its remote memory has collectives.
+    """Return the plan of a training. `in_switch`: whether its remote memory has collectives.
 
-    Raises InputError for what does not come out even, with the key that says it."""
+    Raises
+    ------
+    InputError
+        If numbers do not divide, with the key.
+    """
     own, npus = workload.parallelism or Parallelism(), prod(shape)
     part = own.tensor * own.pipeline
     data = own.data if own.data is not None else npus // part
@@ -212,7 +216,7 @@ def make_plan(
         raise InputError(f"{told} is not the network's {npus} NPUs", key=f"{_PLACE}.{key}", allowed=allowed)
     batch = workload.batch if workload.batch is not None else model.batch * data
     if batch % data:
-        problem = f"{batch} samples are no whole number for each of {data} replicas"
+        problem = f"{batch} samples cannot be divided among {data} replicas"
         raise InputError(problem, key="workload.batch", allowed=f"a multiple of {data}")
     replica = batch // data
     samples = workload.micro_batch or (1 if own.pipeline > 1 else replica)
@@ -222,14 +226,14 @@ def make_plan(
     if (offload := offload_of(workload, own, in_switch=in_switch)) is not None:
         faults += offload_faults(offload, model, own, data, npus)
     if rest:
-        problem = f"{samples} samples are no divisor of the {replica} of a replica"
+        problem = f"{samples} samples do not divide the {replica} of a replica"
         faults.append(InputError(problem, key="workload.micro_batch", allowed=f"a divisor of {replica}"))
     elif own.schedule == "interleaved" and micro_batches % own.pipeline:
         problem = f"{micro_batches} micro-batches on {own.pipeline} stages"
         allowed = f"with interleaved a multiple of {own.pipeline} micro-batches"
         faults.append(InputError(problem, key="workload.batch", allowed=allowed))
     raise_all(faults)
-    tasks = micro_batches * len(model.layers) * len(grid) // own.pipeline  # forward alone
+    tasks = micro_batches * len(model.layers) * len(grid) // own.pipeline  # forward passes alone
     if tasks > MOST_TASKS:
         problem = f"{micro_batches} micro-batches of {len(model.layers)} layers: more than {tasks} tasks"
         raise InputError(problem, key="workload.batch", allowed=f"some {MOST_TASKS} tasks; or larger micro-batches")
@@ -237,11 +241,11 @@ def make_plan(
 
 
 def _division_faults(model: Model, own: Parallelism, data: int) -> Iterator[InputError]:
-    """What there are too few of, or no whole number for each."""
+    """Counts that are too small or do not divide."""
     blocks = len(model.blocks())
     if own.pipeline * own.virtual > blocks:
         key = "chunks" if own.virtual > 1 and own.pipeline <= blocks else "pipeline"
-        problem = f"{own.pipeline * own.virtual} stages, and {model.name} has {blocks} blocks of layers"
+        problem = f"{own.pipeline * own.virtual} stages, but {model.name} has {blocks} blocks of layers"
         yield InputError(problem, key=f"{_PLACE}.{key}", allowed=f"at most {blocks} stages in all")
     if data % own.expert:
         problem = f"{own.expert} does not divide the {data} replicas"
@@ -249,30 +253,30 @@ def _division_faults(model: Model, own: Parallelism, data: int) -> Iterator[Inpu
     gemms = [gemm for layer in model.layers for gemm in layer.gemms]
     heads = min((gemm.count for gemm in gemms if gemm.split == Split.HEADS), default=0)
     if heads % own.tensor:
-        problem = f"{heads} heads are no whole number for each of {own.tensor} NPUs"
+        problem = f"{heads} heads cannot be divided among {own.tensor} NPUs"
         yield InputError(problem, key=f"{_PLACE}.tensor", allowed=f"a divisor of {heads}")
     experts = min((gemm.experts for gemm in gemms if gemm.experts), default=0)
     if own.expert > 1 and (not experts or experts % own.expert):
         problem = f"{model.name} has {experts or 'no'} experts"
         yield InputError(problem, key=f"{_PLACE}.expert", allowed=f"a divisor of {experts}" if experts else "1")
     if own.sequence and model.tokens % own.tensor:
-        problem = f"{model.tokens} tokens are no whole number for each of {own.tensor} NPUs"
+        problem = f"{model.tokens} tokens cannot be divided among {own.tensor} NPUs"
         yield InputError(problem, key=f"{_PLACE}.sequence", allowed=f"false, or a multiple of {own.tensor} tokens")
 
 
 def _kind_faults(model: Model, workload: Workload, own: Parallelism) -> Iterator[InputError]:
-    """What only some kinds of models know."""
+    """Settings that only some kinds of models support."""
     layers = model.layers
     if any(layer.kind == Kind.TABLES for layer in layers):
         for key in ("tensor", "pipeline"):
             if getattr(own, key) > 1:
-                problem = f"{model.name} has tables, which all NPUs divide, and all else in each replica"
+                problem = f"{model.name} has tables, which all NPUs share; each replica has everything else"
                 yield InputError(problem, key=f"{_PLACE}.{key}", allowed="1")
     if own.tensor > 1 and all(gemm.split == Split.NONE for layer in layers for gemm in layer.gemms):
-        yield InputError(f"nothing says how {model.name} is divided", key=f"{_PLACE}.tensor", allowed="1")
+        yield InputError(f"{model.name} does not define how it is divided", key=f"{_PLACE}.tensor", allowed="1")
     blocks = any(layer.block >= 0 for layer in layers)
     if own.sequence and not blocks:
         yield InputError(f"{model.name} has no blocks of layers", key=f"{_PLACE}.sequence", allowed="false")
     if workload.recompute == "full" and not blocks:
-        problem = f"{model.name} has no blocks of layers that could be computed again"
+        problem = f"{model.name} has no blocks of layers to recompute"
         yield InputError(problem, key="workload.recompute", allowed='"none"')

@@ -1,7 +1,7 @@
-"""The training of a model as a graph of tasks: what each stage's NPUs compute and communicate, in order.
+"""The training of a model as a graph of tasks: what the NPUs of each stage compute and communicate, in order.
 
-A stage is a thread: it computes and waits for what it needs, layer after layer, one micro-batch after the other in the
-order of its schedule. What is begun and not waited for goes on beside it. docs/training.md tells all of it.
+A stage is a thread: it computes and waits for what it needs, layer by layer, one micro-batch after the other in the
+order of its schedule. Operations that it begins without waiting run in the background (docs/training.md).
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pyxsim.workload.parallel.plan import Plan
 from pyxsim.workload.parallel.schedules import Turn
 
 Tasks = list[IntArray]
-COMPUTE = ("compute", 1)  # communication goes on beside computing; the system layer orders it
+COMPUTE = ("compute", 1)  # communication overlaps computation; the system layer orders it
 MEMORY = ("memory", 1)  # accesses of an NPU to remote memory, one after the other
-_OF = {"data": "", "replica": " of experts"}  # what parameters are called, by who has the same
+_OF = {"data": "", "replica": " of experts"}  # suffix of names of parameters, by the axis of NPUs with the same ones
 
 
 def program(plan: Plan) -> TaskGraph:
-    """One step of training, all NPUs."""
+    """Return the graph of one training step on all NPUs."""
     names = [layer.name for layer in plan.model.layers]
     resources = [COMPUTE] if plan.offload is None else [COMPUTE, MEMORY]
     builder = GraphBuilder(len(plan.grid), resources, layers=names)
@@ -35,9 +35,9 @@ def program(plan: Plan) -> TaskGraph:
 
 
 class _Stage:
-    """The NPUs of a stage, while their tasks are written down. `front`: the tasks after which they have come this far.
+    """Writes the tasks of the NPUs of a stage. `front`: the last tasks of the thread.
 
-    `shared`: the collectives of several stages, by these; who comes first asks for one.
+    `shared`: collectives of several stages, created by the first stage that needs them.
     """
 
     def __init__(self, plan: Plan, builder: GraphBuilder, stage: int, shared: dict[tuple[int, ...], int]) -> None:
@@ -48,13 +48,13 @@ class _Stage:
         self._number = {layer.name: number for number, layer in enumerate(plan.model.layers)}
         self._groups: dict[tuple[str, tuple[int, ...]], tuple[Groups, tuple[int, ...] | None]] = {}
         self._synced: dict[str, Tasks] = {}
-        self._fetched: Tasks = []  # parameters of the block that comes next
-        self._vectors: Tasks = []  # of tables, on their way
-        self._together: Tasks = []  # the last access of all NPUs: in the same order at each, or they wait for ever
+        self._fetched: Tasks = []  # parameters of the next block
+        self._vectors: Tasks = []  # vectors of tables in flight
+        self._together: Tasks = []  # the last joint access: the same order on each NPU, or they wait forever
         self._label = ""
 
     def write(self) -> None:
-        """All micro-batches, then the step of the optimizer."""
+        """Write all micro-batches, then the optimizer step."""
         turns = self.plan.turns(self.stage)
         last = {turn.chunk: turn for turn in turns if not turn.forward}
         visits = [block for turn in turns for block in self._blocks(turn)]
@@ -78,7 +78,8 @@ class _Stage:
         self._update()
 
     def _blocks(self, turn: Turn) -> Sequence[tuple[Layer, ...]]:
-        """The blocks of a turn, in its order. Tables go first: their vectors travel while other layers compute."""
+        """Return the blocks of a turn, in its order; tables first, so that their vectors travel while other layers
+        compute."""
         blocks = self.plan.of_chunk(self.stage, turn.chunk)
         if not turn.forward:
             return blocks[::-1]
@@ -90,7 +91,7 @@ class _Stage:
         return f"{what}, {self._label}"
 
     def _compute(self, layer: Layer, part: Part, cost: tuple[int, int], before: Tasks) -> Tasks:
-        """Compute after some tasks; these themselves where it takes no time. `cost`: as Plan.cost has it."""
+        """Compute after some tasks; return these if it takes no time. `cost`: as of Plan.cost."""
         ticks, size = cost
         if not ticks:
             return before
@@ -123,9 +124,9 @@ class _Stage:
         before: Tasks,
         stages: Sequence[int] = (),
     ) -> Tasks:
-        """A collective of the groups along an axis, after some tasks; these themselves where nobody else is in them.
+        """A collective of the groups along an axis, after some tasks; returns these where groups have one member.
 
-        `stages`: those of the groups, where it is not this one alone.
+        `stages`: those of the groups, if not this one alone.
         """
         groups, dims = self._along(axis, tuple(stages))
         if len(groups[0]) == 1:
@@ -140,7 +141,7 @@ class _Stage:
         return [self.builder.tasks(self.npus, Kind.COLLECTIVE, name, call=number, layer=key, part=part, before=before)]
 
     def _along(self, axis: str, stages: tuple[int, ...]) -> tuple[Groups, tuple[int, ...] | None]:
-        """The groups along an axis, and the dimensions of the network where these are all that there are."""
+        """The groups along an axis, and the dimensions of the network whose groups they are, if any."""
         if (axis, stages) not in self._groups:
             groups = self.plan.grid.groups(axis, stages or (self.stage,))
             self._groups[axis, stages] = groups, dims_of(groups, self.plan.shape)
@@ -165,7 +166,7 @@ class _Stage:
             self._together = [task]
         return [task]
 
-    # -- what goes from stage to stage --
+    # -- between stages --
 
     def _receive(self, turn: Turn) -> None:
         """Wait for activations, or for their gradients."""
@@ -175,18 +176,18 @@ class _Stage:
             self.front = [*self.front, self._message(Kind.RECEIVE, turn, other, [])]
 
     def _send(self, turn: Turn) -> None:
-        """Hand on activations, or their gradients; nobody waits until they have arrived."""
+        """Send activations, or their gradients, without waiting for their arrival."""
         here = self._place(turn)
         other = here + 1 if turn.forward else here - 1
         if 0 <= other < self.plan.stages:
             self._message(Kind.SEND, turn, other, self.front)
 
     def _place(self, turn: Turn) -> int:
-        """Which of the model's stages it is: those of the first chunk come first."""
+        """The stage of the model: those of the first chunk come first."""
         return turn.chunk * self.plan.parallelism.pipeline + self.stage
 
     def _message(self, kind: Kind, turn: Turn, other: int, before: Tasks) -> IntArray:
-        """A message from or to another of the model's stages; the tag says what it is."""
+        """A message from or to another stage of the model; the tag identifies it."""
         plan = self.plan
         border = min(self._place(turn), other)
         layer = plan.blocks[border][-1][-1]
@@ -225,7 +226,7 @@ class _Stage:
         self.front = self._gather(layer, layer.gathered, part, "outputs", self.front)
 
     def _backward(self, block: Sequence[Layer], *, final: bool) -> None:
-        """`final`: the last micro-batch; then gradients are whole."""
+        """`final`: the last micro-batch, after which gradients are complete."""
         if self.plan.recomputed(block):
             self._forward(block)
         for layer in reversed(block):
@@ -243,7 +244,7 @@ class _Stage:
         parts = self.plan.parts(layer)
         self.front = self._collect(layer, layer.forward_sum, part, ("gradients of outputs", "gradients"), self.front)
         inputs: Tasks = []
-        if self.plan.parallelism.sequence and layer.backward_sum and not self._own_tokens(layer):  # kept divided, too
+        if self.plan.parallelism.sequence and layer.backward_sum and not self._own_tokens(layer):  # stays divided, too
             inputs = self._gather(layer, layer.backward_sum, weights, "inputs again", self.front)
         passed: Tasks = []
         if part in parts:
@@ -253,34 +254,34 @@ class _Stage:
         self.front = _joined(self.front, passed)
 
     def _tables_forward(self, layer: Layer) -> None:
-        """Each NPU looks up its tables for all; the vectors travel until somebody needs them."""
+        """Each NPU looks up its tables for all; the vectors travel until they are needed."""
         self.front = self._work(layer, Part.FORWARD, self.front)
         size = self.plan.bytes(layer.dispatched * self.plan.samples)
         self._vectors = self._collective("all-to-all", size, "data", "vectors", layer, Part.FORWARD, self.front)
 
     def _return_vectors(self) -> None:
-        """The gradients of the vectors go to who has the tables; until they are there, other layers compute."""
+        """Send the gradients of the vectors to the NPUs with the tables, while other layers compute."""
         for layer in self.plan.layers(self.stage):
             if layer.kind == LayerKind.TABLES:
                 part, size = Part.INPUT_GRADIENT, self.plan.bytes(layer.dispatched * self.plan.samples)
                 self._vectors = self._collective("all-to-all", size, "data", "gradients", layer, part, self.front)
 
     def _tables_backward(self) -> None:
-        """Each NPU adds the gradients to the rows of its tables: that is their step of the optimizer, too."""
+        """Each NPU adds the gradients to the rows of its tables: also their optimizer step."""
         for layer in self.plan.layers(self.stage):
             if layer.kind == LayerKind.TABLES:
                 self.front, self._vectors = _joined(self.front, self._vectors), []
                 for part in self.plan.parts(layer)[1:]:
                     self.front = self._work(layer, part, self.front)
 
-    # -- what the layers' NPUs communicate --
+    # -- communication within layers --
 
     def _own_tokens(self, layer: Layer) -> bool:
-        """Whether tensor-parallel NPUs dispatch their own tokens each, and gather them where the experts are."""
+        """Whether tensor-parallel NPUs each dispatch their own tokens, and gather them at the experts."""
         return layer.kind == LayerKind.EXPERTS and self.plan.share(layer).dispatches_own
 
     def _collect(self, layer: Layer, elements: int, part: Part, what: tuple[str, str], before: Tasks) -> Tasks:
-        """What a layer needs of others before it computes. `what`: the elements, and what goes to experts, in words."""
+        """Communication before a layer computes. `what`: names of the elements and of those for experts."""
         whole, sent = what
         own = self._own_tokens(layer)
         if self.plan.parallelism.sequence and not own:
@@ -289,7 +290,7 @@ class _Stage:
         return self._gather(layer, layer.dispatched, part, f"{sent} of experts", before) if own else before
 
     def _hand_back(self, layer: Layer, elements: int, part: Part, what: tuple[str, str], before: Tasks) -> Tasks:
-        """The same with what it has computed, the other way round."""
+        """Communication after a layer has computed, the reverse of `_collect`."""
         whole, sent = what
         own = self._own_tokens(layer)
         if own:
@@ -298,14 +299,14 @@ class _Stage:
         return before if own else self._sum(layer, elements, part, f"sum of {whole}", before)
 
     def _gather(self, layer: Layer, elements: int, part: Part, what: str, before: Tasks) -> Tasks:
-        """Elements of which each tensor-parallel NPU has a part."""
+        """All-gather elements of which each tensor-parallel NPU has a part."""
         if not elements:
             return before
         shard = -(-elements * self.plan.samples // self.plan.grid.tensor)
         return self._collective("all-gather", self.plan.bytes(shard), "tensor", what, layer, part, before)
 
     def _sum(self, layer: Layer, elements: int, part: Part, what: str, before: Tasks) -> Tasks:
-        """Elements that are the sum of what the tensor-parallel NPUs have."""
+        """Sum elements over the tensor-parallel NPUs."""
         if not elements:
             return before
         kind = "reduce-scatter" if self.plan.parallelism.sequence else "all-reduce"
@@ -313,17 +314,17 @@ class _Stage:
         return self._collective(kind, size, "tensor", what, layer, part, before)
 
     def _exchange(self, layer: Layer, part: Part, what: str, before: Tasks) -> Tasks:
-        """Tokens, or their gradients, to those who have the experts, or back."""
+        """Send tokens, or their gradients, to the NPUs with the experts, or back."""
         if not layer.dispatched or layer.kind != LayerKind.EXPERTS:
             return before
         among = self.plan.grid.tensor if self._own_tokens(layer) else 1
         size = self.plan.bytes(-(-layer.dispatched * self.plan.samples // among))
         return self._collective("all-to-all", size, "expert", what, layer, part, before)
 
-    # -- what the replicas communicate --
+    # -- communication between replicas --
 
     def _gathered(self, layers: Sequence[Layer], part: Part, what: str, before: Tasks, *, used: bool = False) -> Tasks:
-        """Parameters of which each replica has a part. `used`: those of another layer, too, if a layer uses them."""
+        """All-gather parameters of which each replica has a part. `used`: see `Plan.held`."""
         found: Tasks = []
         for count, axis in self.plan.replicated(layers, self.stage, used=used):
             size = self.plan.bytes(self.plan.shard(count, axis))
@@ -331,7 +332,7 @@ class _Stage:
         return found
 
     def _fetch(self, block: Sequence[Layer]) -> Tasks:
-        """The parameters of a block, for the time in which they are needed: from the replicas, or remote memory."""
+        """Fetch the parameters of a block from the replicas or remote memory, for the time of their use."""
         offload = self.plan.offload
         if offload is not None and offload.parameters:
             return self._fetch_remote(block, offload)
@@ -340,7 +341,7 @@ class _Stage:
         return self._gathered(block, Part.FORWARD, "parameters", self.front, used=True)
 
     def _fetch_remote(self, block: Sequence[Layer], offload: Offload) -> Tasks:
-        """Each NPU loads its part, and the network brings the others'; or all load all."""
+        """Each NPU loads its part, and the network brings the others; or all NPUs load all parameters."""
         plan, layer, part, found = self.plan, block[0], Part.FORWARD, list[IntArray]()
         for count, axis in plan.replicated(block, self.stage, used=True):
             what = f"parameters{_OF[axis]}"
@@ -353,12 +354,12 @@ class _Stage:
         return found
 
     def _arrive(self, following: Sequence[Layer] | None) -> None:
-        """Come to a block: wait for its parameters if they are fetched; while it computes, so are the next one's."""
+        """Enter a block: wait for its parameters if they are fetched; fetch those of the next one while it computes."""
         self.front = _joined(self.front, self._fetched)
         self._fetched = [] if following is None else self._fetch(following)
 
     def _synchronize(self, layer: Layer) -> None:
-        """The gradients of a layer's parameters are added up, while other layers compute theirs."""
+        """Sum the gradients of a layer's parameters while other layers compute theirs."""
         plan, part, synced = self.plan, Part.WEIGHT_GRADIENT, self._synced.setdefault(layer.name, [])
         kind, offload = "reduce-scatter" if plan.parallelism.zero else "all-reduce", plan.offload
         for count, axis in plan.replicated([layer], self.stage):
@@ -373,7 +374,7 @@ class _Stage:
             synced += summed
 
     def _synchronize_tied(self) -> None:
-        """First and last stage have the same parameters for embedding and head: their gradients are added up, too."""
+        """Sum the gradients of embedding and head, which are the same parameters on the first and last stage."""
         plan, part = self.plan, Part.WEIGHT_GRADIENT
         for layer, stage in plan.tied:
             if stage == self.stage:
@@ -391,7 +392,7 @@ class _Stage:
                 self._synced[layer.name] = synced
 
     def _update(self) -> None:
-        """The step of the optimizer, each layer when its gradients are there; those that came first go first."""
+        """Write the optimizer step: each layer when its gradients are there, first come first served."""
         self._synchronize_tied()
         plan, ahead, last = self.plan, self.front, self.front
         for layer in reversed(plan.layers(self.stage)):
@@ -405,13 +406,13 @@ class _Stage:
                     ahead, last = last, self._step_remote(layer, own, plan.offload, ready)
 
     def _step(self, layer: Layer, own: int, before: Tasks) -> None:
-        """Update a layer, and tell the replicas."""
+        """Update a layer and send the result to the replicas."""
         updated = self._compute(layer, Part.UPDATE, self.plan.update_cost(own), before)
         if self.plan.parallelism.zero in (1, 2):
             self._gathered([layer], Part.UPDATE, "updated parameters", updated)
 
     def _step_remote(self, layer: Layer, own: int, offload: Offload, before: Tasks) -> Tasks:
-        """Load a layer's state, update it, store it; returns the updating, while which the next layer's is loaded."""
+        """Load a layer's state, update it, store it; return the update, during which the next layer is loaded."""
         plan, part = self.plan, Part.UPDATE
         old = offload.old(own, plan.stored(layer))
         there = self._access(Access.LOAD, old, "gradients and state", layer, part, before)
@@ -426,6 +427,6 @@ class _Stage:
 
 
 def _joined(one: Tasks, other: Tasks) -> Tasks:
-    """Both, each task once."""
+    """Both lists, each task once."""
     known = {id(each) for each in one}
     return [*one, *(each for each in other if id(each) not in known)]

@@ -1,7 +1,7 @@
-"""In which order a stage of a pipeline takes its micro-batches.
+"""The order in which a pipeline stage processes its micro-batches.
 
-GPipe: Huang et al. 2019. One forward, one backward (1F1B), plain and interleaved: Narayanan et al. 2021, as Megatron-LM
-has it.
+GPipe: Huang et al. 2019. One forward, one backward (1F1B), plain and interleaved: Narayanan et al. 2021, as in
+Megatron-LM.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Turn:
-    """A micro-batch goes forward, or backward, through one of the chunks of layers that an NPU has."""
+    """A micro-batch passes one chunk of layers of an NPU, forward or backward."""
 
     forward: bool
     micro_batch: int
@@ -20,7 +20,7 @@ class Turn:
 
 
 def gpipe(stage: int, stages: int, micro_batches: int, chunks: int = 1) -> Iterator[Turn]:
-    """All forward, then all backward, the last one first: its activations were the last to be made."""
+    """All forward, then all backward in reverse order: the last activations are used first."""
     for each in range(micro_batches):
         yield Turn(True, each)
     for each in reversed(range(micro_batches)):
@@ -28,7 +28,7 @@ def gpipe(stage: int, stages: int, micro_batches: int, chunks: int = 1) -> Itera
 
 
 def one_forward_one_backward(stage: int, stages: int, micro_batches: int, chunks: int = 1) -> Iterator[Turn]:
-    """So many forward as there are stages behind, then one forward and one backward in turns."""
+    """As many forward as there are later stages, then one forward and one backward in turns."""
     ahead = min(stages - 1 - stage, micro_batches)
     for each in range(ahead):
         yield Turn(True, each)
@@ -39,7 +39,7 @@ def one_forward_one_backward(stage: int, stages: int, micro_batches: int, chunks
 
 
 def interleaved(stage: int, stages: int, micro_batches: int, chunks: int = 1) -> Iterator[Turn]:
-    """As 1F1B; as many micro-batches as there are stages go through a chunk, then through the next one."""
+    """Like 1F1B; groups of as many micro-batches as stages pass one chunk, then the next one."""
     total = micro_batches * chunks
 
     def turn(number: int, forward: bool) -> Turn:
@@ -64,7 +64,7 @@ SCHEDULES: dict[str, Callable[..., Iterator[Turn]]] = {
 
 
 def held_at_most(turns: Iterable[Turn], size: Callable[[int], int] = lambda chunk: 1) -> int:
-    """Of how many micro-batches the activations are held at a time, at most: each `size` of its chunk."""
+    """Return the most activations held at a time, in micro-batches, each weighted by the `size` of its chunk."""
     held = most = 0
     for turn in turns:
         held += size(turn.chunk) if turn.forward else -size(turn.chunk)

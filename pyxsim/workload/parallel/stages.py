@@ -1,4 +1,4 @@
-"""Which layers a stage of a pipeline has: consecutive ones, such that the slowest stage is as fast as can be."""
+"""The layers of a pipeline stage: consecutive ones, with the slowest stage as fast as possible."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from itertools import accumulate, pairwise
 
 
 def balanced(costs: Sequence[int], stages: int) -> list[range]:
-    """Cut a row of blocks into so many ranges, none empty.
+    """Divide a row of blocks into `stages` non-empty ranges.
 
-    The most that one of them costs is the least that is possible; among such cuts the squares add up to the least, so
-    that the others are even, too.
+    The largest cost of a range is minimal; among such divisions the sum of squares is minimal, to even out the others.
     """
     upto = [0, *accumulate(costs)]
     limit = _least_most(costs, stages)
-    # best[i]: the least sum of squares of the first i blocks in so many stages, and where the last of these begins
+    # best[i]: the least sum of squares of the first i blocks in so many stages, and the begin of the last stage
     count = len(costs)
     best: list[int | None] = [0, *[None] * count]
     begins: list[list[int]] = []
@@ -41,7 +40,7 @@ def balanced(costs: Sequence[int], stages: int) -> list[range]:
 
 
 def _least_most(costs: Sequence[int], stages: int) -> int:
-    """The least cost of the most expensive stage: with that limit, filled one after the other, they suffice."""
+    """The least cost of the most expensive stage: filled greedily up to that limit, the stages suffice."""
     low, high = max(costs), sum(costs)
     while low < high:
         limit = (low + high) // 2
@@ -53,7 +52,7 @@ def _least_most(costs: Sequence[int], stages: int) -> int:
 
 
 def _needed(costs: Sequence[int], limit: int) -> int:
-    """How many stages there are if each takes what it can."""
+    """Number of stages if each takes as much as fits."""
     count, filled = 1, 0
     for cost in costs:
         if filled + cost > limit:

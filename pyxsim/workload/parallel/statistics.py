@@ -1,4 +1,4 @@
-"""What a training step amounts to: tasks, bytes of each kind of communication, operations, and the memory of an NPU."""
+"""Statistics of a training step: tasks, bytes by kind of communication, operations, and memory of an NPU."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from pyxsim.workload.parallel.offload import Offload
 from pyxsim.workload.parallel.plan import Plan
 from pyxsim.workload.parallel.schedules import held_at_most
 
-_KEPT = 2  # bytes of an element where a layer says what it keeps
+_KEPT = 2  # bytes per element in `Layer.kept`
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What each NPU of a stage has to do in a step, and holds at most. Bytes; `held`: micro-batches on their way.
+    """Work and memory of each NPU of a stage in a step. Bytes; `held`: micro-batches in flight.
 
-    `operations`: of matrix products, a multiplication and an addition being two. `remote`: what it keeps in remote
-    memory; the others are then what is in the NPU at a time.
+    `operations`: of matrix products; a multiplication and an addition are two. `remote`: bytes in remote memory; the
+    other columns are then what is on the NPU at a time.
     """
 
     stage: int
@@ -40,13 +40,13 @@ class Stage:
 
     @property
     def memory(self) -> int:
-        """All that is in the NPU."""
+        """All bytes on the NPU."""
         return self.weights + self.gradients + self.optimizer + self.activations
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """Tasks that communicate, or access remote memory, in one way: how many, and the bytes of all, as buffers."""
+    """Tasks of one kind of communication or remote access: their number, and their bytes as buffers."""
 
     kind: str
     tasks: int
@@ -54,18 +54,18 @@ class Traffic:
 
 
 def stages(plan: Plan) -> list[Stage]:
-    """A row for each stage."""
+    """Return one row per stage."""
     return [_stage(plan, stage) for stage in range(plan.parallelism.pipeline)]
 
 
 def _stage(plan: Plan, stage: int) -> Stage:
     own, workload = plan.parallelism, plan.workload
     layers, turns = plan.layers(stage), plan.turns(stage)
-    # The rows of tables are changed in place: they have neither gradients nor an optimizer's state.
+    # Rows of tables are updated in place: they have neither gradients nor optimizer state.
     tables = sum(sum(plan.held(layer, stage)) for layer in layers if layer.kind == Kind.TABLES)
     held = [plan.held(layer, stage) for layer in layers if layer.kind != Kind.TABLES]
     others, experts = sum(count for count, _ in held), sum(count for _, count in held)
-    # Of experts, so many replicas divide what ZeRO divides.
+    # ZeRO divides experts among fewer replicas.
     divided = -(-others // plan.grid.data) + -(-experts // (plan.grid.data // plan.grid.expert))
     learned = others + experts
     kept = [sum(_kept(plan, block) for block in plan.of_chunk(stage, chunk)) for chunk in range(own.virtual)]
@@ -88,15 +88,15 @@ def _stage(plan: Plan, stage: int) -> Stage:
 
 
 def _offloaded(plan: Plan, offload: Offload, row: Stage, tables: int) -> Stage:
-    """The same with what is elsewhere: of that, only what is worked on is in the NPU."""
+    """The same with offload: only the part in use is on the NPU."""
     here = [layer for layer in plan.layers(row.stage) if layer.kind != Kind.TABLES]
     own = [(plan.updated(layer, row.stage), layer) for layer in here]
     blocks = [block for chunk in range(plan.parallelism.virtual) for block in plan.of_chunk(row.stage, chunk)]
     used = [sum(count for count, _ in plan.replicated(block, row.stage, used=True)) for block in blocks]
     weights, gradients = row.weights, row.gradients
-    if offload.parameters:  # of a block, and of the one that comes next
+    if offload.parameters:  # of a block and the next one
         weights = (_largest_two(used) + tables) * offload.element
-    if plan.parallelism.zero >= 2 or plan.micro_batches == 1:  # a block's; and what waits for another stage's
+    if plan.parallelism.zero >= 2 or plan.micro_batches == 1:  # of a block, and those that wait for another stage
         waiting = sum(count for count, layer in own if plan.parted(layer))
         gradients = (max(used, default=0) + waiting) * offload.gradient
     state = _largest_two([offload.old(count, plan.stored(layer)) for count, layer in own])
@@ -109,7 +109,7 @@ def _largest_two(sizes: Sequence[int]) -> int:
 
 
 def _kept(plan: Plan, block: Sequence[Layer]) -> int:
-    """Bytes that the backward pass of a block needs of a micro-batch: its inputs, where it is computed again."""
+    """Bytes that the backward pass of a block needs of a micro-batch: its inputs, if it is recomputed."""
     if not plan.recomputed(block):
         return sum(_activations(plan, layer) for layer in block)
     size = block[0].inputs * plan.samples * plan.workload.element_bytes
@@ -121,7 +121,7 @@ def _activations(plan: Plan, layer: Layer) -> int:
 
 
 def traffic(graph: TaskGraph) -> list[Traffic]:
-    """A row for each kind of collective, and one for messages."""
+    """Return one row per kind of collective, and one for messages."""
     found: dict[str, tuple[int, int]] = {}
     members = np.bincount(graph.call[graph.kind == Task.COLLECTIVE], minlength=len(graph.calls))
     for call, count in zip(graph.calls, members.tolist(), strict=True):
@@ -135,7 +135,7 @@ def traffic(graph: TaskGraph) -> list[Traffic]:
 
 
 def accesses(graph: TaskGraph) -> list[Traffic]:
-    """A row for each kind of access to remote memory."""
+    """Return one row per kind of access to remote memory."""
     tasks = graph.of_kind(Task.MEMORY)
     found = {access: tasks[graph.match[tasks] == access] for access in Access}
     return [Traffic(each.name.lower(), len(own), int(graph.size[own].sum())) for each, own in found.items() if len(own)]

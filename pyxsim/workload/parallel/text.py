@@ -1,4 +1,4 @@
-"""A training step as a workload text of ASTRA-sim 1, where its words suffice: the rest is refused by name."""
+"""A training step as a workload text of ASTRA-sim 1, as far as the format can express it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _NS = 10**9
 
 
 def astra_text(plan: Plan) -> str:
-    """The text. Raises InputError for what it cannot say."""
+    """Return the text. Raises InputError for what the format cannot express."""
     raise_all(list(_faults(plan)))
     layers = list(plan.model.layers)
     tables = [layer for layer in layers if layer.kind == Kind.TABLES]
     head = _keyword(plan)
-    if tables:  # they are the first layer there, and the last one below the interaction has a number
+    if tables:  # tables are the first layer there; the last layer below the interaction has a number
         layers = [*tables, *(layer for layer in layers if layer.kind != Kind.TABLES)]
         last = next((i for i, layer in enumerate(layers) if layer.kind == Kind.INTERACTION), len(layers)) - 1
         head = f"HYBRID_DLRM {last}"
@@ -32,7 +32,7 @@ def astra_text(plan: Plan) -> str:
 
 def _faults(plan: Plan) -> Iterator[InputError]:
     own = plan.parallelism
-    said = "a workload text of ASTRA-sim 1 cannot say it"
+    said = "a workload text of ASTRA-sim 1 cannot express it"
     for key, usual in (("pipeline", 1), ("expert", 1), ("zero", 0), ("sequence", False)):
         if getattr(own, key) != usual:
             yield InputError(said, key=f"{_P}.{key}", allowed=f"{str(usual).lower()}; or traces, PREFIX.*.et")
@@ -44,7 +44,7 @@ def _faults(plan: Plan) -> Iterator[InputError]:
     if plan.offload is not None:
         yield InputError(said, key="workload.offload", allowed='"none"; or traces, PREFIX.*.et')
     if own.tensor > 1 and plan.grid.data not in (1, plan.shape[0]) and _replicas_first(plan):
-        problem = f"replicas are the nearest, and dimension 0 has {plan.shape[0]} NPUs: {said}"
+        problem = f"replicas are adjacent, but dimension 0 has {plan.shape[0]} NPUs: {said}"
         yield InputError(problem, key=f"{_P}.order", allowed="tensor before data; or traces, PREFIX.*.et")
 
 
@@ -67,7 +67,7 @@ def _keyword(plan: Plan) -> str:
 
 
 def _line(plan: Plan, layer: Layer) -> str:
-    """A layer. Its update stands behind every collective in the original: it is told where there is just one."""
+    """A layer. In ASTRA-sim its update follows every collective: it is written if there is exactly one."""
     gradient = plan.held(layer, 0)[0] * plan.workload.gradient_bytes
     forward, inputs, weights = _outputs(plan, layer), _inputs(plan, layer), _NONE
     if layer.kind != Kind.TABLES and gradient and plan.grid.data > 1:
@@ -88,7 +88,7 @@ def _line(plan: Plan, layer: Layer) -> str:
 
 
 def _outputs(plan: Plan, layer: Layer) -> tuple[str, int]:
-    """What is communicated behind the forward pass of a layer."""
+    """Communication after the forward pass of a layer."""
     if layer.kind == Kind.TABLES:
         return _WORDS["all-to-all"], plan.bytes(layer.dispatched * plan.samples)
     if plan.grid.tensor == 1:
@@ -101,7 +101,7 @@ def _outputs(plan: Plan, layer: Layer) -> tuple[str, int]:
 
 
 def _inputs(plan: Plan, layer: Layer) -> tuple[str, int]:
-    """What is communicated behind the gradients of its inputs."""
+    """Communication after the input gradients of a layer."""
     if layer.kind == Kind.TABLES:
         return _outputs(plan, layer)
     if plan.grid.tensor == 1 or not layer.backward_sum or Part.INPUT_GRADIENT not in plan.parts(layer):

@@ -264,20 +264,20 @@ P = "workload.parallelism"
     ("keys", "own", "in_switch", "told"),
     [
         ("parameters", {}, False, f"{P}.zero: each NPU has all its parameters; allowed: 3 with offload"),
-        ("parameters", {"zero": 2}, False, f"{P}.zero: ZeRO-2 has parameters whole at each NPU; allowed: 3"),
+        ("parameters", {"zero": 2}, False, f"{P}.zero: ZeRO-2 keeps whole parameters on each NPU; allowed: 3"),
         (
             "optimizer",
             {"tensor": 2, "zero": 1},
             True,
-            "system.remote_memory.in_switch: switches add up what all 4 NPUs",
+            "system.remote_memory.in_switch: switches add up the data of all 4",
         ),
-        ("optimizer", {"pipeline": 2, "zero": 1}, True, "system.remote_memory.in_switch: switches add up what all 4"),
+        ("optimizer", {"pipeline": 2, "zero": 1}, True, "system.remote_memory.in_switch: switches add up the data of all 4"),
         ("optimizer", {}, True, f"{P}.zero: in_switch: one sum is stored, and each replica would"),
         (
             "optimizer",
             {"expert": 2, "zero": 1},
             True,
-            f"{P}.expert: in_switch: switches add up what all NPUs have, and",
+            f"{P}.expert: in_switch: switches add up the data of all NPUs, but",
         ),
     ],
 )
@@ -291,7 +291,7 @@ def test_what_makes_no_sense(keys: str, own: dict[str, Any], told: str, *, in_sw
 
 def test_tables_have_no_states() -> None:
     model = Model("lookup", (Layer("tables", Kind.TABLES, 3, 6, expert_parameters=1000, dispatched=6),), "a sample")
-    with pytest.raises(InputError, match=r"workload\.offload: lookup has no parameters that an optimizer updates"):
+    with pytest.raises(InputError, match=r"workload\.offload: lookup has no parameters for an optimizer"):
         planned(model, (2,), batch=2, offload="optimizer")
 
 
@@ -316,7 +316,7 @@ def test_what_the_settings_refuse(work: dict[str, Any], system: dict[str, Any], 
 
 
 def test_texts_cannot_say_it() -> None:
-    with pytest.raises(InputError, match=r"workload\.offload: a workload text of ASTRA-sim 1 cannot say it"):
+    with pytest.raises(InputError, match=r"workload\.offload: a workload text of ASTRA-sim 1 cannot express it"):
         astra_text(planned(equal_blocks(2), (2,), batch=2, offload="optimizer"))
 
 

@@ -24,16 +24,16 @@ P = "workload.parallelism"
         ({"parallelism": {"tensor": 3}}, f"{P}.tensor: tensor 3 x pipeline 1 is not the network's 8 NPUs"),
         ({"parallelism": {"pipeline": 16}}, f"{P}.pipeline: tensor 1 x pipeline 16 is not the network's 8 NPUs"),
         ({"parallelism": {"data": 4}}, f"{P}.data: tensor 1 x pipeline 1 x data 4 is not the network's 8 NPUs"),
-        ({"parallelism": {"pipeline": 8}}, f"{P}.pipeline: 8 stages, and transformer has 4 blocks of layers"),
+        ({"parallelism": {"pipeline": 8}}, f"{P}.pipeline: 8 stages, but transformer has 4 blocks of layers"),
         (
             {"parallelism": {"pipeline": 4, "schedule": "interleaved"}},
-            f"{P}.chunks: 8 stages, and transformer has 4 blocks of layers",
+            f"{P}.chunks: 8 stages, but transformer has 4 blocks of layers",
         ),
         ({"parallelism": {"expert": 3}}, f"{P}.expert: 3 does not divide the 8 replicas"),
         ({"parallelism": {"expert": 4}}, f"{P}.expert: transformer has no experts"),
-        ({"parallelism": {"tensor": 8, "sequence": True}}, f"{P}.sequence: 4 tokens are no whole number for each of 8"),
-        ({"batch": 12}, "workload.batch: 12 samples are no whole number for each of 8 replicas"),
-        ({"micro_batch": 3}, "workload.micro_batch: 3 samples are no divisor of the 2 of a replica"),
+        ({"parallelism": {"tensor": 8, "sequence": True}}, f"{P}.sequence: 4 tokens cannot be divided among 8"),
+        ({"batch": 12}, "workload.batch: 12 samples cannot be divided among 8 replicas"),
+        ({"micro_batch": 3}, "workload.micro_batch: 3 samples do not divide the 2 of a replica"),
         (
             {"batch": 12, "parallelism": {"pipeline": 2, "schedule": "interleaved"}},
             "workload.batch: 3 micro-batches on 2 stages",
@@ -77,7 +77,7 @@ def test_what_a_shipped_model_refuses(model: str, keys: dict[str, Any], key: str
 
 def test_an_npu_is_needed() -> None:
     workload = Workload.model_validate({"model": "resnet50", "batch": 16})
-    with pytest.raises(InputError, match=r"system\.npu: how fast the NPUs compute is not said"):
+    with pytest.raises(InputError, match=r"system\.npu: the speed of the NPUs is missing"):
         training_graph(workload, None, (4,), Fraction(10**9))
 
 
