@@ -77,7 +77,7 @@ def _prove_data(s: CompiledSchedule) -> None:
         messages = of_block[block].tolist()
         first = block * s.n
         pairs = [[(first + lists.src[m], first + lists.dst[m], block)] for m in messages]
-        _Journey(lists, [block], messages, pairs).prove()
+        _BlockProof(lists, [block], messages, pairs).prove()
 
 
 def _prove_together(s: CompiledSchedule, lists: Lists) -> None:
@@ -88,7 +88,7 @@ def _prove_together(s: CompiledSchedule, lists: Lists) -> None:
     places = list(zip(reads.tolist(), writes.tolist(), s.content.tolist(), strict=True))
     ptr = s.block_ptr.tolist()
     pairs = [places[ptr[m] : ptr[m + 1]] for m in range(len(s))]
-    journey = _Journey(lists, list(range(s.blocks)), list(range(len(s))), pairs)
+    journey = _BlockProof(lists, list(range(s.blocks)), list(range(len(s))), pairs)
     journey.add_up()
     if loose := first_unordered(lists, reads, writes):
         journey.refuse_order(*loose)
@@ -116,30 +116,30 @@ def _check_waits(s: CompiledSchedule) -> None:
             )
 
 
-class _Journey:
-    """Some blocks through the schedule: where their contributions get to, and whether that depends on luck.
+class _BlockProof:
+    """Follows some blocks, usually one, through the schedule and checks the order of accesses.
 
-    Mostly one block. Cells have numbers: cell c of rank r is c * n + r. Messages have places, in `messages`.
+    Cell c of rank r has the number c * n + r. Messages are numbered by position in `messages`.
     """
 
     def __init__(self, lists: Lists, blocks: list[int], messages: list[int], pairs: list[Pairs]) -> None:
         self.s = lists.schedule
         self.lists = lists
         self.blocks = blocks
-        self.messages = messages  # those that carry the blocks, in order
-        self.pairs = pairs  # of each of them
+        self.messages = messages  # messages that carry the blocks, in order
+        self.pairs = pairs  # of each message
         self.steps = lists.steps(messages)
-        self.overwritten: list[tuple[int, int, int]] = []  # place of a message, block, contributions that it wiped out
+        self.overwritten: list[tuple[int, int, int]] = []  # position of a message, block, lost contributions
 
     def prove(self) -> None:
         self.add_up()
         self._keep_order()
 
     def add_up(self) -> None:
-        """Execute in the order of the schedule, contributions as bit masks of ranks."""
+        """Execute the schedule in its order, with contributions as bit masks of ranks."""
         n, idempotent = self.s.n, self.s.kind.idempotent
         value = {block * n + rank: 1 << rank for block in self.blocks for rank in self.s.starts(block)}
-        holds: dict[int, int] = {}  # the block in a cell, where it is not that of its number
+        holds: dict[int, int] = {}  # the block in a cell, where numbers differ
         moved: list[list[int]] = []  # what each message carried
         for side_by_side in self.steps:
             carried = [self._read(i, value) for i in side_by_side]
@@ -167,7 +167,7 @@ class _Journey:
         self._compare(value, holds, moved)
 
     def _read(self, i: int, value: dict[int, int]) -> list[int]:
-        """What a message takes along of each of its blocks."""
+        """The contributions that a message carries, per block."""
         masks = [value.get(cell, 0) for cell, _, _ in self.pairs[i]]
         if not all(masks):
             cell, _, block = self.pairs[i][masks.index(0)]
@@ -175,7 +175,7 @@ class _Journey:
         return masks
 
     def _sums(self, side_by_side: range, carried: list[list[int]]) -> list[list[int]]:
-        """What the joins of a step hand over: the sum of what their messages carry."""
+        """The sums that the joins of a step deliver."""
         sums: dict[tuple[int, int], int] = {}
         join = self.lists.join
         for i, masks in zip(side_by_side, carried, strict=True):
@@ -190,7 +190,7 @@ class _Journey:
         return [[sums[join[self.messages[i]], block] for _, _, block in self.pairs[i]] for i in side_by_side]
 
     def _compare(self, value: dict[int, int], holds: dict[int, int], moved: list[list[int]]) -> None:
-        """Whether all ranks of the goal have everything."""
+        """Check that all goal ranks have all contributions."""
         n = self.s.n
         for block in self.blocks:
             full = sum(1 << rank for rank in self.s.starts(block))
@@ -204,18 +204,18 @@ class _Journey:
                     self._refuse_end(block, rank, full & ~value.get(cell, 0), cell in value, moved)
 
     def _refuse_end(self, block: int, rank: int, mask: int, some: bool, moved: list[list[int]]) -> NoReturn:
-        """A rank ends without the contributions of `mask`: say so, and how far the first of them got."""
+        """Report that a rank ends without the contributions of `mask`, and how far the first of them came."""
         missing = _ranks(mask)
         what = f"the contributions of {_text(missing)}" if some else "anything"
         first, last = 1 << missing[0], -1
         for i, masks in enumerate(moved):
-            if self._nobodys(i):
+            if self._is_copy(i):
                 continue
             if any(new & first and carried == block for (_, _, carried), new in zip(self.pairs[i], masks, strict=True)):
                 last = i
         whose = f"that of rank {missing[0]}" if some else "it"
         wiped = max(
-            (i for i, b, gone in self.overwritten if b == block and gone & first and not self._nobodys(i)), default=-1
+            (i for i, b, gone in self.overwritten if b == block and gone & first and not self._is_copy(i)), default=-1
         )
         if wiped > last:
             last, far = wiped, f"{whose} is overwritten by"
@@ -230,11 +230,11 @@ class _Journey:
         raise ScheduleError(problem, rank=rank, step=step, block=block, missing=missing, file=file)
 
     def _keep_order(self) -> None:
-        """Compare accesses to the same cell. Sets of messages are bit masks over their places."""
+        """Compare accesses to the same cell. Sets of messages are bit masks over their positions."""
         reduce, idempotent = self.lists.reduce, self.s.kind.idempotent
         place = {m: i for i, m in enumerate(self.messages)}
         before, arrived, left = enforced(self.lists, self.messages, place, place)
-        # Per cell: the last message that stored; those that wrote since, that one included; those that read since.
+        # Per cell: the last message that stored; the writers since, that one included; the readers since.
         stored, wrote, read = dict[int, int](), dict[int, int](), dict[int, int]()
         for side_by_side in self.steps:
             for i in side_by_side:
@@ -256,11 +256,11 @@ class _Journey:
                         read[cell] = 0
 
     def refuse_order(self, i: int, j: int, cell: int, block: int) -> NoReturn:
-        """The messages at two places touch a cell in no order."""
+        """Report two messages that access a cell without an order."""
         other = self._name(self.messages[j])
         number, rank = divmod(cell, self.s.n)
         what = f"block {block}" if number == block else f"cell {number}"
-        self._refuse(i, f"and {other} both touch {what} at rank {rank}, and nothing orders them", cell)
+        self._refuse(i, f"and {other} both access {what} of rank {rank}, and nothing orders them", cell)
 
     def _name(self, m: int) -> str:
         src, dst, written = self.lists.src[m], self.lists.dst[m], self._written(m)
@@ -269,8 +269,8 @@ class _Journey:
         name = f"step {written.step} of {written.part}rank {src}"
         return name if src == dst else f"{name} (-> {dst})"
 
-    def _nobodys(self, i: int) -> bool:
-        """Whether a program has no such step: it gets the blocks to their places at the end."""
+    def _is_copy(self, i: int) -> bool:
+        """Whether a message has no step in the program: a copy of final blocks."""
         return bool(self.s.written) and self._written(self.messages[i]) is None
 
     def _written(self, m: int) -> StepOrigin | None:

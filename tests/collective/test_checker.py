@@ -133,7 +133,7 @@ def test_a_wait_that_is_lost() -> None:
     gate[3] = -1  # rank 0 passes on block 2, which has just come with message 2
     refused(
         replace(c, gate=gate),
-        r"step 1 of rank 0 \(-> 1\) and step 0 of rank 2 \(-> 0\) both touch block 2 at rank 0, and nothing orders",
+        r"step 1 of rank 0 \(-> 1\) and step 0 of rank 2 \(-> 0\) both access block 2 of rank 0, and nothing orders",
         rank=0,
         step=1,
         block=2,
@@ -143,7 +143,7 @@ def test_a_wait_that_is_lost() -> None:
 def test_a_read_beside_an_addition() -> None:
     s = Schedule("all-reduce", 2, blocks=1)
     s.step([0, 1], [1, 0], 0, reduce=True)  # each sends its block while the other's contribution may be coming in
-    refused(s, r"both touch block 0 at rank 1, and nothing orders them", block=0)
+    refused(s, r"both access block 0 of rank 1, and nothing orders them", block=0)
 
 
 def test_a_store_that_may_come_before_the_old_value_is_read() -> None:
@@ -153,7 +153,7 @@ def test_a_store_that_may_come_before_the_old_value_is_read() -> None:
     s.send(0, 2, 0, reduce=True)
     s.send(0, 1, 0, reduce=True)
     s.send(1, 0, 0)
-    refused(s, r"step 0 of rank 1 \(-> 0\) and step 0 of rank 0 \(-> 2\) both touch block 0 at rank 0", rank=0)
+    refused(s, r"step 0 of rank 1 \(-> 0\) and step 0 of rank 0 \(-> 2\) both access block 0 of rank 0", rank=0)
 
 
 def test_two_stores_in_no_order() -> None:
@@ -161,14 +161,14 @@ def test_two_stores_in_no_order() -> None:
     s.send(0, 1, 0)
     s.send(0, 2, 0)
     s.send(1, 2, 0)  # it has it already
-    refused(s, r"step 0 of rank 1 \(-> 2\) and step 1 of rank 0 \(-> 2\) both touch block 0 at rank 2")
+    refused(s, r"step 0 of rank 1 \(-> 2\) and step 1 of rank 0 \(-> 2\) both access block 0 of rank 2")
 
 
 def test_a_store_and_an_addition_in_no_order() -> None:
     s = Schedule(NOTHING, 3, blocks=1)
     s.send(1, 0, 0)
     s.send(2, 0, 0, reduce=True)
-    refused(s, r"step 0 of rank 2 \(-> 0\) and step 0 of rank 1 \(-> 0\) both touch block 0 at rank 0")
+    refused(s, r"step 0 of rank 2 \(-> 0\) and step 0 of rank 1 \(-> 0\) both access block 0 of rank 0")
 
 
 def test_waits_for_the_wrong_message() -> None:
@@ -188,7 +188,7 @@ def test_order_through_other_blocks_does_not_count() -> None:
     s.send(0, 1, [0, 1])
     s.send(1, 2, 1)
     s.send(2, 0, [0, 1])
-    refused(s, r"step 0 of rank 2 \(-> 0\) and step 0 of rank 0 \(-> 1\) both touch block 0 at rank 0", block=0)
+    refused(s, r"step 0 of rank 2 \(-> 0\) and step 0 of rank 0 \(-> 1\) both access block 0 of rank 0", block=0)
 
 
 @pytest.mark.parametrize("mirror", [False, True])

@@ -146,7 +146,7 @@ def test_a_join_holds_back_all_that_it_brings() -> None:
     s = Schedule("all-reduce", 3, blocks=1)
     s.reduce_in_network([0, 1, 2], 0)
     s.send(2, 0, 0)
-    refused(s, "both touch block 0 at rank 0, and nothing orders them")  # the sum at rank 0 may come later
+    refused(s, "both access block 0 of rank 0, and nothing orders them")  # the sum at rank 0 may come later
     alone = Schedule("all-reduce", 3, blocks=1, cells=2)
     for rank in range(3):
         alone.local(rank, 0, 1)
@@ -261,7 +261,7 @@ def test_a_scratch_cell_is_used_again_too_early() -> None:
     s.local(0, 3, 1)
     s.send(2, 0, 2, put=3)  # it may come before the local step has read the cell
     s.local(0, 3, 2)
-    refused(s, r"step 0 of rank 2 \(-> 0\) and step 0 of rank 1 \(-> 0\) both touch cell 3 at rank 0")
+    refused(s, r"step 0 of rank 2 \(-> 0\) and step 0 of rank 1 \(-> 0\) both access cell 3 of rank 0")
 
 
 def test_a_local_step_waits_for_what_it_reads_and_for_what_it_adds_to() -> None:
@@ -314,7 +314,7 @@ def test_own_waits() -> None:
 
 
 def test_own_waits_that_do_not_suffice() -> None:
-    refused(halves(lost=True), r"step 2 of rank 0 \(local\) and step 1 of rank 1 \(-> 0\) both touch cell 2 at rank 0")
+    refused(halves(lost=True), r"step 2 of rank 0 \(local\) and step 1 of rank 1 \(-> 0\) both access cell 2 of rank 0")
 
 
 def test_own_waits_of_equal_sends_share_a_gate() -> None:

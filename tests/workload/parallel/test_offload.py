@@ -271,7 +271,7 @@ P = "workload.parallelism"
             True,
             "system.remote_memory.in_switch: switches add up the data of all 4",
         ),
-        ("optimizer", {"pipeline": 2, "zero": 1}, True, "system.remote_memory.in_switch: switches add up the data of all 4"),
+        ("optimizer", {"pipeline": 2, "zero": 1}, True, "system.remote_memory.in_switch: switches add up the data of"),
         ("optimizer", {}, True, f"{P}.zero: in_switch: one sum is stored, and each replica would"),
         (
             "optimizer",
