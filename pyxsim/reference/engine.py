@@ -25,7 +25,7 @@ from pyxsim.reference.components import (
     Pool,
 )
 from pyxsim.reference.lane import Lane
-from pyxsim.reference.router import Router
+from pyxsim.reference.router import Front, Router
 from pyxsim.reference.routing import Routing
 
 Part = TypeVar("Part")
@@ -276,15 +276,24 @@ class ReferenceEngine:
                     {
                         "link": router.inputs[port].number,
                         "vc": vc,
-                        "wants": candidates[0][0] if front.vc.output is None else front.vc.output.number,
+                        "wants": self._wanted(front),
                         "holds": front.vc.granted,
                         "asks": candidates if front.vc.output is None else [],
                         "front": front.vc.front_time,
                         "message": front.flit.packet.message.number,
                         "packet": front.flit.packet.index,
+                        "left": front.flit.packet.size - front.flit.index,
+                        "own": any(candidate.room for candidate in front.vc.candidates),
                     }
                 )
         return rows
+
+    @staticmethod
+    def _wanted(front: Front) -> int:
+        """The link that a front flit goes to; -1 before it is routed."""
+        if front.vc.output is not None:
+            return front.vc.output.number
+        return front.vc.candidates[0].link.number if front.vc.candidates else -1
 
     @property
     def finished(self) -> bool:

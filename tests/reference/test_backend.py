@@ -21,9 +21,9 @@ TEN = (
     ("straggler", ()),
     ("double_binary_tree", ()),
     ("hierarchy", ()),
-    ("torus_all_reduce", ("collective.size=64 KiB",)),
-    ("themis", ("collective.size=64 KiB",)),
-    ("garnet_sample", ("collective.size=64 KiB",)),
+    ("torus_all_reduce", ("collective.size=32 KiB",)),
+    ("themis", ("collective.size=32 KiB",)),
+    ("endpoint", ("collective.size=32 KiB",)),
 )
 RING: dict[str, Any] = {
     "network": {"topology": "ring", "shape": [4], "bandwidth": "40 GB/s", "latency": "20 ns"},

@@ -24,7 +24,7 @@ cdef class Carrier:
     @property
     def next_cycle(self):
         """The cycle in which something happens next; one that never comes if nothing does."""
-        return self.events.heap[0].cycle if self.events.count else NEVER
+        return self.events.heap.items[0].at if self.events.heap.count else NEVER
 
     def wait(self, int64_t cycle):
         """Let time pass in which nothing happens."""

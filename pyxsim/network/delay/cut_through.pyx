@@ -19,7 +19,8 @@ from libc.stdlib cimport calloc, free
 import numpy as np
 
 from pyxsim.network.delay.carrier cimport OnRoutes, Pool, note
-from pyxsim.network.delay.events cimport Event, Events
+from pyxsim.heap cimport Entry
+from pyxsim.network.delay.events cimport Events
 from pyxsim.network.delay.ticks cimport Ticks, int128_t
 from pyxsim.raw cimport arrays, loaded, saved
 
@@ -88,25 +89,25 @@ cdef class CutThrough(OnRoutes):
             message.hop, message.last = self.starts[ways[i]], self.starts[ways[i] + 1]
             message.head = message.tail = <int128_t> at * self.ticks.per_cycle
             # What is at its link before everything that is foreseen needs no event.
-            if at == self.now and (not self.events.count or self.events.heap[0].cycle > at):
-                self._enter(Event(at, self.sent, index))
-            elif not self.events.push(at, self.sent, index):
-                raise MemoryError(f"{self.events.count} messages in flight")
+            if at == self.now and (not self.events.heap.count or self.events.heap.items[0].at > at):
+                self._enter(Entry(at, self.sent, index, 0, 0))
+            else:
+                self.events.push(at, self.sent, index)
             self.sent += 1
             self.flits_sent += (nbytes[i] + self.flit - 1) // self.flit
         return first
 
-    cdef int _enter(self, Event event) except -1:
+    cdef int _enter(self, Entry event) except -1:
         """The head of a message is at its next link: when it will be at the one behind it, or all of it at the end."""
-        cdef Message *message = &self.messages[event.what]
-        cdef int64_t link = self.links[message.hop], cycle = event.cycle
+        cdef Message *message = &self.messages[event.item]
+        cdef int64_t link = self.links[message.hop], cycle = event.at
         cdef int128_t serial = self.ticks.serial(link, message.nbytes), begin = message.head, end
         if serial < 0:
             raise OverflowError(f"a message of {message.nbytes} bytes takes more cycles than can be counted")
         if self.free_at[link] > begin:
             begin = self.free_at[link]
             cycle = self.ticks.cycle(begin)
-            self._wait(link, max(event.cycle, self.waited[link]), cycle)
+            self._wait(link, max(event.at, self.waited[link]), cycle)
         end = begin + serial
         if message.tail > end:
             end = message.tail
@@ -118,8 +119,7 @@ cdef class CutThrough(OnRoutes):
         cycle = self.ticks.cycle(message.head if message.hop < message.last else message.tail)
         if cycle < 0:
             raise OverflowError(f"a message of {message.nbytes} bytes takes more cycles than can be counted")
-        if not self.events.push(cycle, event.number, event.what):
-            raise MemoryError(f"{self.events.count} messages in flight")
+        self.events.push(cycle, event.number, event.item)
         return 0
 
     # -- windows --
@@ -164,21 +164,21 @@ cdef class CutThrough(OnRoutes):
     def advance(self, int64_t until, int64_t slack):
         """(messages, cycles) of the next arrivals up to cycle `until`, and of those up to `slack` cycles later."""
         cdef Events events = self.events
-        cdef Event event
+        cdef Entry event
         cdef Message *message
         cdef int64_t stop = until, i = 0
-        while events.count and events.heap[0].cycle <= stop:
+        while events.heap.count and events.heap.items[0].at <= stop:
             event = events.pop()
-            self.now = event.cycle
-            message = &self.messages[event.what]
+            self.now = event.at
+            message = &self.messages[event.item]
             if message.hop < message.last:
                 self._enter(event)
                 continue
             if not i:
-                stop = min(until, event.cycle + slack)
-            note(self, i, event.number, event.cycle)
+                stop = min(until, event.at + slack)
+            note(self, i, event.number, event.at)
             self.bytes_delivered += message.nbytes
-            self.pool.give(event.what)
+            self.pool.give(event.item)
             i += 1
         self.delivered += i
         return self._noted(i)

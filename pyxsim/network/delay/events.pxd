@@ -1,18 +1,12 @@
-"""What is going to happen, in order."""
+"""A heap of events that Python objects own (pyxsim/heap.pxd)."""
 
 from libc.stdint cimport int64_t
 
-
-cdef struct Event:
-    int64_t cycle
-    int64_t number
-    int64_t what
+from pyxsim.heap cimport Entry, Heap
 
 
 cdef class Events:
-    cdef readonly int64_t count
-    cdef int64_t room
-    cdef Event *heap
+    cdef Heap heap
 
-    cdef bint push(self, int64_t cycle, int64_t number, int64_t what) noexcept nogil
-    cdef Event pop(self) noexcept nogil
+    cdef int push(self, int64_t cycle, int64_t number, int64_t item) except -1
+    cdef Entry pop(self) noexcept nogil

@@ -5,7 +5,8 @@ from libc.stdint cimport int64_t
 import numpy as np
 
 from pyxsim.network.delay.carrier cimport Carrier, note
-from pyxsim.network.delay.events cimport Event, Events
+from pyxsim.heap cimport Entry
+from pyxsim.network.delay.events cimport Events
 from pyxsim.network.delay.rule cimport Rule
 from pyxsim.network.delay.rule import grown
 
@@ -41,8 +42,7 @@ cdef class FreeFlight(Carrier):
             if time < 0:
                 raise OverflowError(f"a message of {nbytes[i]} bytes takes more cycles than can be counted")
             # Nothing is remembered of a message but its size.
-            if not self.events.push(at + time, self.sent, nbytes[i]):
-                raise MemoryError(f"{self.events.count} messages in flight")
+            self.events.push(at + time, self.sent, nbytes[i])
             self.carried[ways[i]] += (nbytes[i] + self.flit - 1) // self.flit
             self.sent += 1
         return first
@@ -50,15 +50,15 @@ cdef class FreeFlight(Carrier):
     def advance(self, int64_t until, int64_t slack):
         """(messages, cycles) of the next arrivals up to cycle `until`, and of those up to `slack` cycles later."""
         cdef Events events = self.events
-        cdef Event event
+        cdef Entry event
         cdef int64_t stop, i = 0
-        if not events.count or events.heap[0].cycle > until:
+        if not events.heap.count or events.heap.items[0].at > until:
             return self._noted(0)
-        stop = min(until, events.heap[0].cycle + slack)
-        while events.count and events.heap[0].cycle <= stop:
+        stop = min(until, events.heap.items[0].at + slack)
+        while events.heap.count and events.heap.items[0].at <= stop:
             event = events.pop()
-            note(self, i, event.number, event.cycle)
-            self.bytes_delivered += event.what
+            note(self, i, event.number, event.at)
+            self.bytes_delivered += event.item
             i += 1
         self.now = self.rows[1, i - 1]
         self.delivered += i

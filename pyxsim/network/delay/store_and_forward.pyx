@@ -11,7 +11,7 @@ from libc.stdint cimport int64_t
 import numpy as np
 
 from pyxsim.network.delay.carrier cimport NOBODY, OnRoutes, Pool
-from pyxsim.network.delay.events cimport Event
+from pyxsim.heap cimport Entry
 from pyxsim.network.delay.rule cimport Rule
 from pyxsim.raw cimport arrays
 
@@ -73,8 +73,7 @@ cdef class StoreAndForward(OnRoutes):
         return first
 
     cdef int _foresee(self, int64_t cycle, Happening happening, int64_t index) except -1:
-        if not self.events.push(cycle, self.foreseen, index * 4 + <int64_t> happening):
-            raise MemoryError(f"{self.events.count} events")
+        self.events.push(cycle, self.foreseen, index * 4 + <int64_t> happening)
         self.foreseen += 1
         return 0
 
@@ -102,12 +101,12 @@ cdef class StoreAndForward(OnRoutes):
         self._foresee(self.now + serial, FREE, link)
         return 0
 
-    cdef int _happen(self, Event event) except -1:
-        cdef int64_t index = event.what >> 2
-        cdef Happening happening = <Happening> (event.what & 3)
+    cdef int _happen(self, Entry event) except -1:
+        cdef int64_t index = event.item >> 2
+        cdef Happening happening = <Happening> (event.item & 3)
         cdef Message *message
         cdef int64_t waiting
-        self.now = event.cycle
+        self.now = event.at
         if happening == FREE:
             self.busy[index] = 0
             waiting = self.front[index]
@@ -122,7 +121,7 @@ cdef class StoreAndForward(OnRoutes):
         if message.hop < message.last:
             self._enter(index)
             return 0
-        self.arrived.append((event.cycle, message.number))
+        self.arrived.append((event.at, message.number))
         self.bytes_delivered += message.nbytes
         self.delivered += 1
         self.pool.give(index)
@@ -131,7 +130,7 @@ cdef class StoreAndForward(OnRoutes):
     def advance(self, int64_t until, int64_t slack):
         """(messages, cycles) of the next arrivals up to cycle `until`, and of those up to `slack` cycles later."""
         cdef int64_t stop = until
-        while self.events.count and self.events.heap[0].cycle <= stop:
+        while self.events.heap.count and self.events.heap.items[0].at <= stop:
             self._happen(self.events.pop())
             if self.arrived and stop == until:
                 stop = min(until, <int64_t> self.arrived[0][0] + slack)

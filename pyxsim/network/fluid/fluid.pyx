@@ -17,7 +17,8 @@ from libc.stdlib cimport free
 
 import numpy as np
 
-from pyxsim.network.delay.events cimport Event, Events
+from pyxsim.heap cimport Entry
+from pyxsim.network.delay.events cimport Events
 from pyxsim.network.fluid.filling cimport Filling, Link, Use, room_for
 from pyxsim.network.delay.rule cimport Rule
 from pyxsim.raw cimport arrays, loaded, saved
@@ -183,10 +184,10 @@ cdef class Fluid:
         next.cycle, next.part = NEVER, 0
         if self.in_heap:
             next = self.way[self.heap[0]].due
-        if self.starts.count and self.starts.heap[0].cycle <= next.cycle:
-            next.cycle, next.part = self.starts.heap[0].cycle, 0
-        if self.arrivals.count and self.arrivals.heap[0].cycle <= next.cycle:
-            next.cycle, next.part = self.arrivals.heap[0].cycle, 0
+        if self.starts.heap.count and self.starts.heap.items[0].at <= next.cycle:
+            next.cycle, next.part = self.starts.heap.items[0].at, 0
+        if self.arrivals.heap.count and self.arrivals.heap.items[0].at <= next.cycle:
+            next.cycle, next.part = self.arrivals.heap.items[0].at, 0
         return next
 
     @property
@@ -248,8 +249,8 @@ cdef class Fluid:
             self.sent += 1
             if at == self.moment.cycle:
                 self._hand_over(index)
-            elif not self.starts.push(at, self.sent, index):
-                raise MemoryError(f"{self.starts.count} messages that wait")
+            else:
+                self.starts.push(at, self.sent, index)
         return first
 
     cdef int64_t _new_message(self) except -1:
@@ -386,8 +387,7 @@ cdef class Fluid:
                 break
             index = way.front
             message = &self.message[index]
-            if not self.arrivals.push(max(arrival, up(self.moment)), message.number, message.nbytes):
-                raise MemoryError(f"{self.arrivals.count} messages in flight")
+            self.arrivals.push(max(arrival, up(self.moment)), message.number, message.nbytes)
             flits = (message.nbytes + self.flit - 1) // self.flit
             way.carried += flits
             way.carrying -= flits
@@ -499,7 +499,7 @@ cdef class Fluid:
     def advance(self, int64_t until, int64_t slack):
         """(messages, cycles) of the next arrivals up to cycle `until`, and of those up to `slack` cycles later."""
         cdef int64_t stop = until, cycle
-        cdef Event event
+        cdef Entry event
         cdef Moment next
         while True:
             next = self._earliest()
@@ -518,13 +518,13 @@ cdef class Fluid:
                 self._end(self.heap[0])
             if self.moment.part > 0:
                 continue
-            while self.starts.count and self.starts.heap[0].cycle <= cycle:
+            while self.starts.heap.count and self.starts.heap.items[0].at <= cycle:
                 event = self.starts.pop()
-                self._hand_over(event.what)
-            while self.arrivals.count and self.arrivals.heap[0].cycle <= cycle:
+                self._hand_over(event.item)
+            while self.arrivals.heap.count and self.arrivals.heap.items[0].at <= cycle:
                 event = self.arrivals.pop()
                 self.told.append((cycle, event.number))
-                self.bytes_delivered += event.what
+                self.bytes_delivered += event.item
                 self.delivered += 1
                 if stop == until:
                     stop = min(until, cycle + slack)
