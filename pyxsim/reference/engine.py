@@ -283,7 +283,7 @@ class ReferenceEngine:
                         "message": front.flit.packet.message.number,
                         "packet": front.flit.packet.index,
                         "left": front.flit.packet.size - front.flit.index,
-                        "own": any(candidate.room for candidate in front.vc.candidates),
+                        "own": front.vc.output is None and any(c.room for c in front.vc.candidates),
                     }
                 )
         return rows
