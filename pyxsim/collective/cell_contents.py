@@ -7,16 +7,12 @@ message has the bytes of the blocks whose data it carries.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 
 from pyxsim.collective.arrays import I32, Bools
+from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.schedule import ScheduleError
-
-if TYPE_CHECKING:
-    from pyxsim.collective.compiled import CompiledSchedule
 
 
 def check_messages(s: CompiledSchedule, may_be_local: Bools) -> None:

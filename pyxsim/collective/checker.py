@@ -26,7 +26,8 @@ import numpy as np
 
 from pyxsim.cache import Proofs
 from pyxsim.collective.arrays import ranges
-from pyxsim.collective.compiled import CompiledSchedule, StepOrigin, compiled
+from pyxsim.collective.compile_schedule import compiled
+from pyxsim.collective.compiled import CompiledSchedule, StepOrigin
 from pyxsim.collective.ordering import Lists, enforced, first_unordered
 from pyxsim.collective.schedule import Schedule, ScheduleError
 

@@ -11,10 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pyxsim.collective.arrays import I8, I32, I64, Bools, frozen, pointers, ranges
-from pyxsim.collective.cell_contents import check_messages, contents
 from pyxsim.collective.dependencies import gates, window_needs
 from pyxsim.collective.kinds import Kind
-from pyxsim.collective.schedule import Schedule
 
 
 class StepOrigin(NamedTuple):
@@ -193,53 +191,7 @@ class CompiledSchedule:
         return self._variants[key]
 
 
-def compiled(schedule: Schedule | CompiledSchedule, algorithm: str = "this schedule") -> CompiledSchedule:
-    """Return the arrays of a schedule. Raises ScheduleError for impossible messages."""
-    if isinstance(schedule, CompiledSchedule):
-        return schedule
-    steps = schedule.steps
-    per_step = [len(step.src) for step in steps]
-
-    def each(values: list[int] | list[bool], dtype: type[np.generic]) -> npt.NDArray[Any]:
-        return np.repeat(np.array(values, dtype=dtype), per_step)
-
-    block_ids = _joined([step.blocks for step in steps])
-    put_ids = _joined([step.puts for step in steps])
-    moves = not np.array_equal(put_ids, block_ids)
-    result = CompiledSchedule(
-        kind=schedule.kind,
-        algorithm=algorithm,
-        n=schedule.n,
-        blocks=schedule.blocks,
-        cells=schedule.cells,
-        window=schedule.window,
-        src=_joined([step.src for step in steps]),
-        dst=_joined([step.dst for step in steps]),
-        reduce=each([step.reduce for step in steps], np.bool_),
-        way=each([step.way for step in steps], np.int8),
-        join=each([step.join for step in steps], np.int32),
-        step=each(list(range(len(steps))), np.int32),
-        block_ptr=pointers(each([step.per_message for step in steps], np.int64)),
-        block_ids=block_ids,
-        put_ids=put_ids if moves else block_ids,
-        content=block_ids,
-        gate=np.zeros(0, dtype=np.int32),
-        gate_ptr=np.zeros(1, dtype=np.int64),
-        gate_ids=np.zeros(0, dtype=np.int32),
-        need=np.zeros(sum(per_step), dtype=np.int32),
-        empty=np.zeros(schedule.blocks, dtype=bool),
-    )
-    check_messages(result, each([step.local for step in steps], np.bool_))
-    return _with_waits(replace(result, content=contents(result)))
-
-
-def _with_waits(s: CompiledSchedule) -> CompiledSchedule:
-    found = gates(s.src, s.dst, s.reduce, s.step, s.block_ptr, s.block_ids, s.put_ids, s.cells)
-    result = replace(s, gate=found.of, gate_ptr=found.ptr, gate_ids=found.ids)
-    return result if s.window is None else replace(result, need=_needs(s, np.ones(len(s), dtype=bool)))
-
-
-def _needs(s: CompiledSchedule, kept: Bools) -> I32:
+def needs_of_window(s: CompiledSchedule, kept: Bools) -> I32:
     """The needs of the window if only the `kept` messages are sent. Local steps neither send nor receive."""
     if s.window is None:
         return s.need
@@ -266,15 +218,11 @@ def _pruned(s: CompiledSchedule, empty: Bools) -> CompiledSchedule:
         block_ids=block_ids,
         put_ids=block_ids,
         content=block_ids,
-        need=_needs(s, kept)[kept],
+        need=needs_of_window(s, kept)[kept],
         empty=empty,
     )
     found = gates(rest.src, rest.dst, rest.reduce, rest.step, rest.block_ptr, block_ids, block_ids, s.cells)
     return replace(rest, gate=found.of, gate_ptr=found.ptr, gate_ids=found.ids)
-
-
-def _joined(parts: list[I64]) -> I32:
-    return np.concatenate(parts).astype(np.int32) if parts else np.zeros(0, dtype=np.int32)
 
 
 def _grouped(group: npt.NDArray[np.integer], values: I32, groups: int) -> tuple[I64, I32]:

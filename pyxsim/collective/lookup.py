@@ -18,7 +18,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pyxsim.collective.compiled import CompiledSchedule, compiled
+from pyxsim.collective.compile_schedule import compiled
+from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.custom.files import READERS, find
 from pyxsim.collective.kinds import KINDS
 from pyxsim.collective.schedule import Schedule

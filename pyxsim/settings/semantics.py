@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyxsim.errors import InputError
 from pyxsim.settings.algorithms import ALGORITHM_KEYS, ASTRA_KINDS, KINDS, is_file
-
-if TYPE_CHECKING:
-    from pyxsim.settings.collective import Collective
-    from pyxsim.settings.system import System
+from pyxsim.settings.collective import Collective
 
 # Unsupported settings: key -> reason. A key counts as set when it differs from its default.
 _UNKNOWN: dict[str, dict[str, str]] = {
@@ -42,7 +39,7 @@ _WORDS: dict[str, dict[str, tuple[tuple[str, ...], str]]] = {
 ONLY_OURS = tuple(kind for kind in KINDS if kind not in ASTRA_KINDS)
 
 
-def faults_of(system: System) -> list[InputError]:
+def faults_of(system: Any) -> list[InputError]:
     """Return an error for each setting in [system] that its `compat` does not support."""
     compat = system.compat
     if compat is None:
@@ -60,7 +57,7 @@ def faults_of(system: System) -> list[InputError]:
     return [*faults, *refuse_files(((key, getattr(system, key)) for key in ALGORITHM_KEYS), compat)]
 
 
-def _memory_faults(system: System, compat: str) -> Iterator[InputError]:
+def _memory_faults(system: Any, compat: str) -> Iterator[InputError]:
     """Errors for kinds of remote memory that ASTRA-sim does not have."""
     memory = system.remote_memory
     if compat == "astra-sim-2" and memory is not None:
@@ -71,7 +68,7 @@ def _memory_faults(system: System, compat: str) -> Iterator[InputError]:
             yield _fault("remote_memory.sharing", compat, "it serves one access at a time", "'fair'")
 
 
-def _default(system: System, key: str) -> Any:
+def _default(system: Any, key: str) -> Any:
     info = type(system).model_fields[key]
     default = info.get_default(call_default_factory=True)
     # Defaults of quantities are texts.

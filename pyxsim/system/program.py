@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.collective.arrays import I8, I32, I64, pointers
-from pyxsim.collective.compiled import UNKNOWN_NS, CompiledSchedule, compiled
+from pyxsim.collective.compile_schedule import compiled
+from pyxsim.collective.compiled import UNKNOWN_NS, CompiledSchedule
 from pyxsim.collective.plan import Phase
 from pyxsim.collective.schedule import Schedule
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyxsim.collective.bounds import dim_bytes, lower_bound_bytes, phase_bytes, rounds, sent_bytes
-from pyxsim.collective.compiled import compiled
+from pyxsim.collective.compile_schedule import compiled
 from pyxsim.collective.lookup import get_schedule
 from pyxsim.collective.plan import make_plan
 from pyxsim.collective.schedule import Schedule

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyxsim.collective.compiled import CompiledSchedule, compiled
+from pyxsim.collective.compile_schedule import compiled
+from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.kinds import Kind
 from pyxsim.collective.lookup import get_schedule
 from pyxsim.collective.schedule import Schedule, ScheduleError

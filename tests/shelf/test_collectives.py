@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pyxsim import library
 from pyxsim.collective.bounds import rounds
 from pyxsim.collective.checker import prove
-from pyxsim.collective.compiled import compiled
+from pyxsim.collective.compile_schedule import compiled
 from pyxsim.collective.costs import Cost, cost, pipelined
 from pyxsim.collective.kinds import KINDS, get_kind
 from pyxsim.collective.lookup import get_schedule

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pyxsim.collective.compiled import compiled
+from pyxsim.collective.compile_schedule import compiled
 from pyxsim.collective.schedule import Schedule
 from pyxsim.errors import InputError
 from pyxsim.system import Options, System

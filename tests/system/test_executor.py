@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyxsim.collective.arrays import I64
-from pyxsim.collective.compiled import CompiledSchedule, compiled
+from pyxsim.collective.compile_schedule import compiled
+from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.explicit_messages import Message, compile_messages
 from pyxsim.collective.schedule import Schedule
 from pyxsim.system.executor import Executor

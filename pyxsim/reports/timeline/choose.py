@@ -4,7 +4,6 @@ not even one has room, its beginning."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +11,8 @@ from numpy.typing import NDArray
 from pyxsim.arrays import IntArray
 from pyxsim.reports.timeline import system_tracks, task_tracks
 from pyxsim.reports.timeline.clock import Clock
-from pyxsim.reports.timeline.trace_model import NAMING
+from pyxsim.reports.timeline.trace_model import NAMING, Rows
 from pyxsim.results.result import Result
-from pyxsim.results.work import Columns
 
 # Events that a row can become at most.
 _ARROW = 2
@@ -22,16 +20,6 @@ _CHUNK = 1
 _STRETCH = 1
 _TASK = 2 + _ARROW  # its layer, and the arrow from its cause
 _EACH = 1024  # so many NPUs are left out one by one
-
-
-@dataclass(eq=False)
-class Rows:
-    """`chunks`: rows of /chunks; `work`: rows of `table`, which is what is told of tasks. `npus`: whose they are."""
-
-    npus: IntArray
-    chunks: IntArray
-    work: IntArray
-    table: Columns
 
 
 class Choice:

@@ -4,18 +4,15 @@ critical path."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pyxsim.arrays import IntArray
 from pyxsim.reports.timeline.clock import Clock
-from pyxsim.reports.timeline.trace_model import Place, Process, Slices, Trace
+from pyxsim.reports.timeline.trace_model import Place, Process, Rows, Slices, Trace
 from pyxsim.results.result import Result
 from pyxsim.results.work import DOING, LAYER_PARTS, WHY, Columns, Work
-
-if TYPE_CHECKING:
-    from pyxsim.reports.timeline.choose import Rows
 
 COMPUTE, MEMORY, COMMUNICATION = range(len(DOING))
 _THREADS = {"compute": COMPUTE, "memory": MEMORY}  # by kind of task; marks are no work; the rest communicates

@@ -14,9 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.arrays import IntArray
+from pyxsim.results.work import Columns
 
 OUT, INTO = 1, 2
 """Whether a chain of arrows goes on from a slice, and whether it comes to it."""
+
+
+@dataclass(eq=False)
+class Rows:
+    """Rows of the result that become slices.
+
+    `npus`: the NPUs shown. `chunks`: rows of the dataset of chunks. `work`: rows of `table`, the tasks.
+    """
+
+    npus: IntArray
+    chunks: IntArray
+    work: IntArray
+    table: Columns
 
 
 @dataclass

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from pyxsim.collective.checker import prove
-from pyxsim.collective.compiled import CompiledSchedule, compiled
+from pyxsim.collective.compile_schedule import compiled
+from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.custom.export import to_chakra, to_msccl
 from pyxsim.collective.kinds import KINDS
 from pyxsim.collective.lookup import get_algorithm, get_schedule

@@ -5,21 +5,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from pyxsim.arrays import IntArray
+from pyxsim.compat.astra.system.custom import Custom
+from pyxsim.compat.astra.system.issued import Chunk
 from pyxsim.compat.astra.system.phase_algorithms import DIRECT, HALVING, TREE
 from pyxsim.compat.astra.system.streams import REQUEST_BYTES
-from pyxsim.system.options import ASTRA_SIM_1
+from pyxsim.system.options import ASTRA_SIM_1, Options
 from pyxsim.system.stuck import MOST, not_entered, unfinished_message
 from pyxsim.system.table import COLUMNS
-from pyxsim.system.work import PointToPoint
-
-if TYPE_CHECKING:
-    from pyxsim.compat.astra.system.issued import Chunk
-    from pyxsim.compat.astra.system.system import AstraSystem
+from pyxsim.system.work import Collective, PointToPoint
 
 _COUNTED = ("ready", "start", "end", "messages", "network")
 FULL = (
@@ -29,7 +27,21 @@ FULL = (
 Waiting = tuple[int, int, int, bool, list[int]]  # stream, phase, rank, at work, slots without their message
 
 
-def chunk_table(system: AstraSystem) -> dict[str, IntArray]:
+class Recorded(Protocol):
+    """What these tables read of ASTRA-sim's system layer."""
+
+    options: Options
+    collectives: list[Collective]
+    messages: list[PointToPoint]
+    chunks: list[Chunk]
+    chunks_of: tuple[int, dict[int, list[Chunk]]]
+    customs: list[Custom]
+
+    def plane_between(self, src: int, dst: int) -> int:
+        """Return the plane of messages from `src` to `dst`."""
+
+
+def chunk_table(system: Recorded) -> dict[str, IntArray]:
     """Return one row per chunk, phase and member NPU (`rank`); `chunk` counts over all collectives."""
     parts: dict[str, list[IntArray]] = {name: [np.zeros(0, np.int64)] for name in COLUMNS}
     for number, chunk in enumerate(system.chunks):
@@ -67,7 +79,7 @@ def chunk_table(system: AstraSystem) -> dict[str, IntArray]:
     return {name: np.concatenate(columns) for name, columns in parts.items()}
 
 
-def traffic(system: AstraSystem, collective: int | None = None) -> IntArray:
+def traffic(system: Recorded, collective: int | None = None) -> IntArray:
     """Return the messages of everything issued, or of one collective: int64[K, 5], rows (source, destination, plane,
     bytes, count), sorted and unique in the first four columns."""
     alike: Counter[Hashable] = Counter()
@@ -98,13 +110,13 @@ def traffic(system: AstraSystem, collective: int | None = None) -> IntArray:
     return np.column_stack([found, counts])
 
 
-def message_rows(system: AstraSystem, messages: Iterable[PointToPoint]) -> list[IntArray]:
+def message_rows(system: Recorded, messages: Iterable[PointToPoint]) -> list[IntArray]:
     """The rows of `traffic` for point-to-point messages, one array each."""
     planes = [(each, system.plane_between(each.src, each.dst)) for each in messages]
     return [np.array([[each.src, each.dst, plane, each.size, 1]], np.int64) for each, plane in planes]
 
 
-def queue_times(system: AstraSystem, own: dict[str, IntArray]) -> tuple[IntArray, IntArray]:
+def queue_times(system: Recorded, own: dict[str, IntArray]) -> tuple[IntArray, IntArray]:
     """When chunks left their queues and how long their messages were expected, for rows of NPU 0 (or another)."""
     left = np.full(len(own["chunk"]), -1, np.int64)
     same = own["chunk"][1:] == own["chunk"][:-1]
@@ -123,7 +135,7 @@ def queue_times(system: AstraSystem, own: dict[str, IntArray]) -> tuple[IntArray
     return left, expected
 
 
-def _chunks_of(system: AstraSystem, collective: int) -> Sequence[Chunk]:
+def _chunks_of(system: Recorded, collective: int) -> Sequence[Chunk]:
     """The chunks of a collective. Cached for all collectives, since callers ask for many."""
     if system.chunks_of[0] != len(system.chunks):
         found: dict[int, list[Chunk]] = {}
@@ -151,7 +163,7 @@ def _messages(chunk: Chunk, number: int, *, boost: bool) -> IntArray:
     return np.column_stack([*ends, *rest])
 
 
-def stuck(system: AstraSystem, waiting: Sequence[Waiting]) -> list[str]:
+def stuck(system: Recorded, waiting: Sequence[Waiting]) -> list[str]:
     """Return one line for each NPU and phase that waits, those that wait for messages first; empty if all has ended."""
     lines = [unfinished_message(message) for message in system.messages if message.end < 0]
     lines += not_entered(system.collectives)
@@ -168,7 +180,7 @@ def stuck(system: AstraSystem, waiting: Sequence[Waiting]) -> list[str]:
     return [*lines, FULL] if full else lines
 
 
-def _line(system: AstraSystem, each: Waiting) -> str:
+def _line(system: Recorded, each: Waiting) -> str:
     stream, number, rank, at_work, slots = each
     chunk = system.chunks[stream]
     step, comm = chunk.steps[number], chunk.comm
