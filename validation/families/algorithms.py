@@ -141,7 +141,7 @@ def carried(algorithm: str) -> Found:
 
 def cases() -> Iterator[Case]:
     claim = (
-        "Carried data end as numpy's result on all NPUs, and as many bytes are sent as the closed form says, "
+        "Carried data end as numpy's result on all NPUs, and the bytes sent equal the closed form, "
         "on drawn networks, sizes, chunks and roots, with both backends"
     )
     for algorithm in ALGORITHMS:

@@ -120,8 +120,8 @@ def _differences(mistake: Mistake, said: ScheduleError) -> list[str]:
 
 
 def cases() -> Iterator[Case]:
-    claim = "A schedule with a mistake is refused before the run, with the rank, the step and the contribution"
-    source = "mistakes made on purpose"
+    claim = "A schedule with an error is rejected before the run; the message names rank, step and contribution"
+    source = "deliberate errors"
     for mistake in MISTAKES:
         name = f"collectives/broken-{mistake.function.replace('_', '-')}"
         yield Case(name, claim, source, 0, "faults", partial(refused, mistake), 0.1)

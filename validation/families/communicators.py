@@ -176,10 +176,10 @@ def carried(runs: Runs, backend: str) -> Found:
 
 
 CLAIMS: dict[str, tuple[str, Runs]] = {
-    "plans": ("Carried data are right in plans over several dimensions, whatever the queues and schedulers", plans),
-    "groups": ("Carried data are right among any list of NPUs, in named groups and along dimensions", groups),
+    "plans": ("Carried data are correct in plans over several dimensions, with any queues and schedulers", plans),
+    "groups": ("Carried data are correct among any list of NPUs, in named groups and along dimensions", groups),
     "at-once": (
-        "Carried data are right with eight collectives and messages at once, with stragglers, under congestion and "
+        "Carried data are correct with eight concurrent collectives and messages, with stragglers, congestion and "
         "routing that lets messages overtake each other",
         at_once,
     ),

@@ -99,8 +99,8 @@ def _found(times: dict[str, int], wanted: float, what: str, over: str) -> Found:
 
 def cases() -> Iterator[Case]:
     claim = (
-        "Without contention all backends take what the formula says, packets at most 2 % more: the lanes, routers and "
-        "whole flits that the pipeline has besides, to the cycle"
+        "Without contention all backends take the time of the formula, packets at most 2 % more: lanes, routers and "
+        "whole flits of the pipeline, to the cycle"
     )
     source = "latencies and bytes over bandwidth; docs/router.md"
     for algorithm, (topology, _) in ALONE.items():

@@ -103,8 +103,8 @@ def _in_order(kinds: set[str]) -> str:
 
 
 def cases() -> Iterator[Case]:
-    claim = "The algorithms of the shelf as files of MSCCL: carried data are right, and bytes are those of the shelf"
+    claim = "The shipped algorithms as MSCCL files: carried data are correct, and the bytes equal the originals"
     source = "numpy's result of the same random data"
     yield Case("collectives/custom-msccl", claim, source, 0, "runs wrong", msccl, 10)
-    claim = "The algorithms of the shelf as Chakra traces take the same time"
+    claim = "The shipped algorithms as Chakra traces take the same time"
     yield Case("collectives/custom-chakra", claim, "the shelf", 0, "ns", chakra, 10)

@@ -89,7 +89,7 @@ def every_routing(name: str) -> Found:
 
 def cases() -> Iterator[Case]:
     claim = (
-        f"At offered load 1.0, with buffers of two flits, every routing that is proved goes on for {CYCLES:,} cycles; "
+        f"At offered load 1.0, with buffers of two flits, every proved routing keeps moving for {CYCLES:,} cycles; "
         "one that is not proved is refused before the run"
     )
     for name in NETWORKS:

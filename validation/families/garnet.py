@@ -119,10 +119,10 @@ def cases() -> Iterator[Case]:
     for case in reference("garnet")["cases"]:
         name = case["case"]
         if name in NEVER_ENDS:
-            claim = "What never ends there is refused here; run all the same, its deadlock is named"
+            claim = "A run that never ends there is rejected here; run anyway, its deadlock is named"
             yield Case(f"garnet/{name}", claim, SOURCE, 0, "faults", partial(never_ends, name), 1)
         else:
-            claim = "It ends in the same cycle as in ASTRA-sim over Garnet, but for differences that are explained"
+            claim = "It ends in the same cycle as in ASTRA-sim over Garnet, except for explained differences"
             yield Case(f"garnet/{name}", claim, SOURCE, 0, "cycles", partial(the_same_cycle, name), 3)
     yield from garnet_rings.cases()
 

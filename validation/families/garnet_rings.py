@@ -116,7 +116,7 @@ def direct_ends() -> Found:
 
 
 def cases() -> Iterator[Case]:
-    claim = "One chunk on one ring takes the cycles of the formula that the measured runs obey"
+    claim = "One chunk on one ring takes the cycles of the formula of the measured runs"
     source = (
         "one packet to the neighbour 404 or 514 cycles, 128 for each further one, from inputs/reference/garnet.json"
     )

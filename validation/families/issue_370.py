@@ -115,7 +115,7 @@ def cases() -> Iterator[Case]:
     for backend in ("packet", "analytical"):
         yield Case(f"issue-370/{backend}", claim, SOURCE, 0, "runs wrong", partial(ours, backend), 4)
     claim = (
-        "With compat = astra-sim-2 some of them stop, as there, and say who waits for whom; "
+        "With compat = astra-sim-2 some of them deadlock, as there, and report who waits for whom; "
         "with as many active chunks as chunks none does"
     )
     yield Case("issue-370/compat", claim, SOURCE, 0, "runs wrong", theirs, 8)

@@ -82,7 +82,7 @@ def never_above(name: str) -> Found:
 
 def cases() -> Iterator[Case]:
     claim = (
-        "What is accepted (of a permutation: by the node that receives least) is never above the load at which the "
+        "Accepted load (of a permutation: of the node that receives least) never exceeds the load at which the "
         "routes fill the busiest link, whatever is offered"
     )
     for name in NETWORKS:

@@ -54,7 +54,7 @@ def _ns(cell: str) -> float:
 
 
 def cases() -> Iterator[Case]:
-    claim = "Every cell of EndToEnd.csv, and the end of each pass, are those of ASTRA-sim 1"
+    claim = "Every cell of EndToEnd.csv, and the end of each pass, equal those of ASTRA-sim 1"
     source = "measured: inputs/reference/astra1_loops.json"
     for case in reference("astra1_loops")["cases"]:
         yield Case(f"loops/{case['case'].replace('_', '-')}", claim, source, 0, "ns", partial(every_cell, case))

@@ -83,7 +83,7 @@ def bubbles(schedule: str) -> Found:
 def cases() -> Iterator[Case]:
     for schedule in ("1f1b", "gpipe", "interleaved"):
         v = "v m" if schedule == "interleaved" else "m"
-        claim = f"Equal stages wait for (p - 1) / ({v} + p - 1) of the time with {schedule}, if messages take none"
+        claim = f"Equal stages idle for (p - 1) / ({v} + p - 1) of the time with {schedule}, if messages take no time"
         yield Case(f"pipeline/{schedule}", claim, SOURCE, 0, "of the time", partial(bubbles, schedule), 5)
 
 

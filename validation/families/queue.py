@@ -94,7 +94,7 @@ def one_server(service: int) -> Found:
 
 def cases() -> Iterator[Case]:
     claim = (
-        f"Packets of {SOURCES} sources wait for one link as in M/D/1 (with so many sources), within the 95 % interval"
+        f"Packets of {SOURCES} sources wait for one link as in M/D/1 (with this many sources), within the 95 % interval"
     )
     for service in SERVERS:
         source = "Pollaczek and Khinchine; binomial arrivals"

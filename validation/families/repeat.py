@@ -63,7 +63,7 @@ def twice(name: str) -> Found:
 
 
 def cases() -> Iterator[Case]:
-    claim = "The same seed gives the same result to the bit, whatever the windows of the statistics"
+    claim = "The same seed gives the same result to the bit, with any statistics windows"
     for name in MACHINES:
         slug = "".join(c if c.isalnum() else "-" for c in name).replace("--", "-")
         yield Case(f"repeat/{slug}", claim, "itself", 0, "differences", partial(twice, name), 10)

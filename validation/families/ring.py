@@ -169,7 +169,7 @@ def cases() -> Iterator[Case]:
     claim = "Reduce-scatter, all-gather and all-to-all on a ring take the cycles of their closed forms"
     yield Case("ring/kinds", claim, SOURCE, 0, "cycles", every_kind, 1)
     claim = (
-        "Whatever the widths, latencies, delays, pipelines and sizes: exact where `is_exact` says so, "
+        "With random widths, latencies, delays, pipelines and sizes: exact where `is_exact` holds, "
         "else missed by rc+va+2 cycles per packet at most"
     )
     for part in range(4):

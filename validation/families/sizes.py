@@ -94,12 +94,12 @@ def refused() -> Found:
 
 
 def cases() -> Iterator[Case]:
-    claim = "The bytes of all-reduce, reduce-scatter and all-gather are the closed form, to the byte, up to 5 GiB"
+    claim = "The bytes of all-reduce, reduce-scatter and all-gather equal the closed form, to the byte, up to 5 GiB"
     for chunks in (1, 7):
         run_it = partial(delivered, chunks)
         yield Case(f"sizes/analytical-{chunks}-chunks", f"{claim}, delivered", SOURCE, 0, "bytes", run_it, 5)
     yield Case("sizes/plans", f"{claim}, in plans", SOURCE, 0, "bytes", planned, 5)
-    claim = "With compat, what the original dies of is refused with what it dies of"
+    claim = "With compat, inputs on which the original fails are rejected with the reason of its failure"
     source = "measured with ASTRA-sim 1 and 2"
     yield Case("sizes/refused", claim, source, 0, "not refused", refused, 1)
 

@@ -19,44 +19,44 @@ _EXAMPLES = re.compile(r"(\d+) passing(?: examples)?, (\d+) failing")
 
 CLAIMS: dict[str, tuple[str, str, tuple[str, ...], float]] = {
     "engine": (
-        "The engine launches every flit in the cycle in which the oracle does, the second reading of docs/router.md",
+        "The engine launches every flit in the cycle of the reference, the second implementation of docs/router.md",
         "tests/reference",
         ("tests/core/test_oracle.py",),
         300,
     ),
     "order": (
-        "The order in which routers and lanes are visited changes nothing, and no slot is lost or made",
+        "The order in which routers and lanes are visited has no effect, and no buffer slot is lost or created",
         "tests/reference",
         ("tests/reference/test_order.py",),
         100,
     ),
     "machine": (
         "Random experiments over all topologies, routings and routers keep the invariants",
-        "tests/core, tests/study",
+        "tests/core, tests/runner",
         ("tests/core/test_invariants.py", "tests/runner/test_invariants.py"),
         200,
     ),
     "system": (
-        "The system layer hands over every message in the cycle in which the second reading of docs/system.md does",
+        "The system layer hands over every message in the same cycle as the second implementation of docs/system.md",
         "tests/reference, tests/system",
         ("tests/system/test_oracle.py", "tests/system/test_no_deadlock.py"),
         60,
     ),
     "carry": (
-        "Carried data are right in any order of events that is legal, and what is not right is noticed",
+        "Carried data are correct in any legal order of events, and errors are detected",
         "tests/system",
         ("tests/system/test_carry.py",),
         5,
     ),
     "queues": (
-        "Messages that queue for links arrive in the cycle in which a slow model has them, byte by byte in fractions; "
-        "one that is alone takes what the formula says, on every topology",
+        "Messages that queue for links arrive in the same cycle as in a slow model, byte by byte in fractions; "
+        "a single one takes the time of the formula, on every topology",
         "tests/network",
         tuple(f"tests/network/delay/test_{name}.py" for name in ("cut_through", "ticks", "congestion")),
         60,
     ),
     "proof": (
-        "The deadlock proof says what a slow one says, and what it refuses does hang",
+        "The deadlock proof agrees with a slow one, and rejected routes do deadlock",
         "tests/routing",
         ("tests/routing/test_deadlock.py", "tests/routing/test_slow.py", "tests/routing/test_counterexamples.py"),
         100,

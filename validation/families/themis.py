@@ -93,7 +93,7 @@ def _picture(theirs: Sequence[float], ours: Sequence[float]) -> Picture:
 
 
 def cases() -> Iterator[Case]:
-    claim = "Themis gains over ascending dimensions what it gains in ASTRA-sim, with the semantics of pyxsim"
+    claim = "The speed-up of Themis over ascending dimensions equals that in ASTRA-sim, with the semantics of pyxsim"
     for name, setup in SETUPS.items():
         yield Case(f"themis/{name}", claim, setup.source, 2, "%", partial(gain, name), 3)
     claim = "With compat = astra-sim-1 all three orders of dimensions take the nanoseconds of ASTRA-sim 1"

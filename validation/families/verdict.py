@@ -21,7 +21,7 @@ from validation.case import Case, Found, Picture, Series, must
 Tables = dict[str, Any]
 
 FIRST, COUNT = 60_000, 300
-COLUMNS = ("told safe (of these not safe)", "told not safe (of these safe)", "cannot tell (of these safe)")
+COLUMNS = ("said safe (of these not safe)", "said not safe (of these safe)", "cannot tell (of these safe)")
 AWARE = ("analytical-congestion", "flow")
 WITHOUT_CIRCLES = ("mesh", "switch", "fully-connected")  # of links: packets that keep their order need more than VCs
 BASELINE = ("recursive-doubling", "double-binary-tree")  # which are all-reduces, and nothing else in a hierarchy
@@ -174,7 +174,7 @@ def cases() -> Iterator[Case]:
     source = "the packet backend on the same experiment"
     yield Case(
         "verdict/from-waiting",
-        f"What packets waited tells whether the model without congestion is within {WITHIN:.0%} of them "
+        f"The waiting of packets decides whether the backend without congestion is within {WITHIN:.0%} of them "
         f"({COUNT} drawn experiments)",
         source,
         2,
@@ -185,7 +185,7 @@ def cases() -> Iterator[Case]:
     for backend in (UNAWARE, *AWARE):
         yield Case(
             f"verdict/beforehand-{backend}",
-            f"Before any packet: whether {backend} will be within {WITHIN:.0%} of packets, or that it cannot be told "
+            f"Without a packet run: whether {backend} is within {WITHIN:.0%} of packets, or that this is unknown "
             f"({COUNT} drawn experiments)",
             source,
             1,

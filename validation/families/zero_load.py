@@ -153,7 +153,7 @@ def every_routing(name: str) -> Found:
 
 def cases() -> Iterator[Case]:
     claim = (
-        "A packet of n flits that is alone takes H*R + links + D_in + D_out + 1 + (n-1) cycles through H routers, for "
+        "A single packet of n flits takes H*R + links + D_in + D_out + 1 + (n-1) cycles through H routers, for "
         f"every routing and {len(ROUTERS)} kinds of routers"
     )
     for name in NETS:
