@@ -60,22 +60,22 @@ def of_open_traffic(
     )
 
 
-def traffic_names(wanted: Sequence[str]) -> list[str]:
-    """The names of what the engine tells apart, each once: "all-reduce", "all-reduce 2"; what is too many is one."""
+def traffic_names(tags: Sequence[str]) -> list[str]:
+    """Return unique names of the tags of the engine: "all-reduce", "all-reduce 2"; those beyond MOST_TAGS share one."""
     seen: Counter[str] = Counter()
     names: list[str] = []
-    for name in wanted[: MOST_TAGS - 1] if len(wanted) > MOST_TAGS else wanted:
+    for name in tags[: MOST_TAGS - 1] if len(tags) > MOST_TAGS else tags:
         unique = name
         while unique in names:
             seen[name] += 1
             unique = f"{name} {seen[name] + 1}"
         names.append(unique)
-    return [*names, OTHERS] if len(wanted) > MOST_TAGS else names
+    return [*names, OTHERS] if len(tags) > MOST_TAGS else names
 
 
-def notes(told: Attribution | None) -> Iterator[str]:
-    """What people are told of it: which tables are not whole."""
-    for name, missing in told.left_out.items() if told else ():
+def notes(table_set: Attribution | None) -> Iterator[str]:
+    """Warn of tables that are cut."""
+    for name, missing in table_set.left_out.items() if table_set else ():
         yield f"output.attribution: the table /{name} has the first {MOST_ROWS:,} rows, and not {missing:,} more"
 
 
@@ -91,7 +91,7 @@ def _stays(records: AttributionRecords) -> dict[str, IntArray]:
 
 
 def _bounded(name: str, table: dict[str, IntArray], left_out: dict[str, int]) -> dict[str, IntArray]:
-    """At most so many rows of a table; how many are not in it is noted."""
+    """The first MOST_ROWS rows of a table; the number of the others goes into `left_out`."""
     count = len(next(iter(table.values())))
     if count > MOST_ROWS:
         left_out[name] = count - MOST_ROWS
@@ -100,6 +100,6 @@ def _bounded(name: str, table: dict[str, IntArray], left_out: dict[str, int]) ->
 
 def _added(keys: IntArray, values: IntArray, count: int) -> IntArray:
     """Rows of values, added up by their key."""
-    found = np.zeros((count, *values.shape[1:]), np.int64)
-    np.add.at(found, keys, values)
-    return found
+    sums = np.zeros((count, *values.shape[1:]), np.int64)
+    np.add.at(sums, keys, values)
+    return sums

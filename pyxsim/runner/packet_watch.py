@@ -62,8 +62,8 @@ class PacketWatch:
         if not rows:
             return [f"{self.name} was not sent in this run"]
         width = max(5, len(f"{rows[-1][0]:,}"))
-        told = [f"{'cycle':>{width}}  flit"]
-        log = [f"{self.name}:", *told, *(_line(row, width, network.link_name) for row in rows)]
+        lines = [f"{'cycle':>{width}}  flit"]
+        log = [f"{self.name}:", *lines, *(_line(row, width, network.link_name) for row in rows)]
         return [*log, "", *self._splits(network, width)]
 
     def stays(self, network: Backend) -> list[dict[str, Any]]:
@@ -82,13 +82,13 @@ class PacketWatch:
         if not stays:
             return [f"{self.name} has not arrived in this run"]
         whole = {part: sum(stay[part] for stay in stays) for part in CAUSES}
-        told = [f"{self.name} took {sum(whole.values()):,} cycles: {_parts(whole)}"]
-        told += [f"{stay['cycles']:>{width},}  {stay['place']}: {_parts(stay)}" for stay in stays]
+        lines = [f"{self.name} took {sum(whole.values()):,} cycles: {_parts(whole)}"]
+        lines += [f"{stay['cycles']:>{width},}  {stay['place']}: {_parts(stay)}" for stay in stays]
         split = network.message_split(self.message)
         if split is not None and min(split) >= 0 and split != list(whole.values()):
             parts = _parts(dict(zip(CAUSES, split, strict=True)))
-            told.append(f"the message took {sum(split):,} cycles, as its last packet did: {parts}")
-        return told
+            lines.append(f"the message took {sum(split):,} cycles, as its last packet did: {parts}")
+        return lines
 
 
 def _parts(cycles: dict[str, Any]) -> str:

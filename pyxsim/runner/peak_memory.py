@@ -15,11 +15,11 @@ _PEAK_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes; what ru_maxrss co
 def peak_mb() -> float:
     """The most that was ever resident.
 
-    Where the system tells it of the program alone (Linux: VmHWM): its `ru_maxrss` begins with what the process had that
+    Linux reports it for the program alone (VmHWM); its `ru_maxrss` starts with the memory of the process that
     started the program, a notebook or a sweep.
     """
-    if _STATUS.exists() and (told := re.search(r"^VmHWM:\s*(\d+) kB", _STATUS.read_text(encoding="utf-8"), re.M)):
-        return int(told[1]) * 1024 / 1e6
+    if _STATUS.exists() and (peak := re.search(r"^VmHWM:\s*(\d+) kB", _STATUS.read_text(encoding="utf-8"), re.M)):
+        return int(peak[1]) * 1024 / 1e6
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _PEAK_UNIT / 1e6
 
 

@@ -1,4 +1,4 @@
-"""What an experiment leaves to other files: ASTRA-sim's system file, and the paths of algorithms of one's own."""
+"""Resolve what an experiment leaves to other files: ASTRA-sim's system file, and paths of algorithms."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ def _with_system_file(experiment: Experiment, path: Path) -> tuple[Experiment, l
         tables, warnings = plugins.system_files.reader(path)(path)
     except InputError as error:
         raise error.named_by("system.file") from None
-    own = {key: getattr(experiment.system, key) for key in experiment.system.model_fields_set - {"file"}}
+    overriding = {key: getattr(experiment.system, key) for key in experiment.system.model_fields_set - {"file"}}
     data = {key: value for key, value in experiment if value not in (None, (), {})}
     try:
-        return load_experiment({**data, "system": {**tables, **own}}), warnings
+        return load_experiment({**data, "system": {**tables, **overriding}}), warnings
     except InputError as error:
         faults = error.faults if isinstance(error, InputErrors) else [error]
-        raise bundle([_placed(fault, str(path), own) for fault in faults]) from None
+        raise bundle([_placed(fault, str(path), overriding) for fault in faults]) from None
 
 
-def _placed(fault: InputError, file: str, own: Iterable[str]) -> InputError:
+def _placed(fault: InputError, file: str, overriding: Iterable[str]) -> InputError:
     """A fault of a key that only the system file gives is that file's, in its words."""
     table, _, key = (fault.key or "").partition(".")
     name = re.split(r"[.\[]", key)[0]
-    if table != "system" or name in own:
+    if table != "system" or name in overriding:
         return fault
     written = of_system_file(f"{table}.{key}")
     return InputError(fault.problem, file=file, key=written, allowed=fault.allowed, given=fault.given)

@@ -1,1 +1,1 @@
-"""Checkpoints: a run that can be left at any time, and goes on as if it had not been (docs/checkpoint.md)."""
+"""Checkpoints: a run can be stopped at any time and continues with the same result (docs/checkpoint.md)."""

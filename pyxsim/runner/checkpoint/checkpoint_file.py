@@ -2,7 +2,7 @@
 
     magic, 20 bytes    "pyxsim checkpoint 1\\n"
     two lengths        of head and run, 8 bytes each, the lowest first
-    head               JSON: which pyxsim wrote it and when, where the run stood, the experiment, what it was to write
+    head               JSON: the version of pyxsim, the time, the cycle, the experiment, the files to write
     run                see graph.py
     digest             SHA-256 of head, run and lengths
 
@@ -51,7 +51,7 @@ class _Hashed:
         self.size = 0
 
     def write(self, data: bytes | memoryview) -> int:
-        """As of a file."""
+        """Write data and add it to the digest."""
         self.digest.update(data)
         count = self.file.write(data)
         self.size += count
@@ -83,7 +83,7 @@ def write(path: PathLike, head: dict[str, Any], run: object) -> None:
 
 
 def _on_the_disk(folder: Path) -> None:
-    """The new name of a file, too."""
+    """Flush the folder: the new name of the file."""
     number = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(number)
@@ -108,12 +108,12 @@ def read(path: PathLike) -> tuple[dict[str, Any], Any]:
     except pickle.UnpicklingError as error:
         raise _fault(path, f"cannot be read: {error}") from None
     except (ImportError, AttributeError) as error:  # a file of a user that was loaded by hand
-        told = "the run with the folder of its library (`libraries`, --library)"
-        raise _fault(path, f"cannot be read: {error}", told) from None
+        remedy = "the run with the folder of its library (`libraries`, --library)"
+        raise _fault(path, f"cannot be read: {error}", remedy) from None
 
 
 def _check(path: PathLike, file: IO[bytes]) -> int:
-    """The length of the head, if all is there and as it was written."""
+    """Check the digest and return the length of the head. Raises InputError."""
     there = os.fstat(file.fileno()).st_size
     if file.read(len(MAGIC)) != MAGIC:
         raise _fault(path, "it is no checkpoint", "what pyxsim run --checkpoint has written")
@@ -146,7 +146,7 @@ def _fault(path: PathLike, problem: str, allowed: str | None = None) -> InputErr
 
 @cache
 def build() -> str:
-    """What a checkpoint depends on: the files of pyxsim, compiled ones as well, and what carries arrays and pickles."""
+    """Return a digest of what a checkpoint depends on: the files of pyxsim, Python and NumPy."""
     folder = Path(__file__).resolve().parents[2]
     files = [file for file in sorted(folder.rglob("*")) if file.suffix in (".py", ".so", ".pyd")]
     digest = hashlib.sha256(f"{sys.version} {np.__version__}".encode())
@@ -154,10 +154,9 @@ def build() -> str:
 
 
 def shelves(libraries: Iterable[PathLike]) -> str:
-    """The same for the files of the shelves that have been loaded, of what ships and of some folders: others that this
-    process knows are no part of the run. Raises InputError where a folder is none."""
-    told = [Path(folder) for folder in libraries]
-    folders = {folder for shelf in library.SHELVES for folder in library.shelf_dirs(shelf, told)}
+    """Return a digest of the loaded shelf files, shipped or of these folders. Raises InputError for a bad folder."""
+    folders_given = [Path(folder) for folder in libraries]
+    folders = {folder for shelf in library.SHELVES for folder in library.shelf_dirs(shelf, folders_given)}
     modules = [module for name, module in sys.modules.items() if name.startswith("pyxsim_library.")]
     files = {Path(file) for module in modules if (file := getattr(module, "__file__", None))}
     return _of_files(sorted(file for file in files if file.parent in folders), hashlib.sha256())

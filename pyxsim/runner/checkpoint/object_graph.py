@@ -1,11 +1,10 @@
-"""Objects and all that hangs on them, as bytes: pickle, but for its depth.
+"""Pickle a graph of objects without recursion.
 
-Pickle goes from object to object as deep as they refer to each other, and chunks, queues and tasks do so in chains as
-long as a run is. So objects of plain classes are numbered as they are met, and their states follow one after the other.
-All others (arrays, containers, dataclasses, compiled classes) go with the object that has them, and are whole as soon
-as they are read.
+Pickle recurses along references, and chunks, queues and tasks form chains as long as a run. So objects of plain classes
+are numbered in the order of discovery, and their states follow in sequence. All others (arrays, containers,
+dataclasses, compiled classes) are pickled with the object that refers to them, and are complete once read.
 
-A pickle is code: whoever loads a file trusts whoever wrote it.
+A pickle is code: load only files that you trust.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ PLAIN = ("__new__", "__reduce__", "__reduce_ex__")
 
 
 def _is_numbered(kind: type) -> bool:
-    """Whether an object is made from nothing and given its state later, and nobody asks it for a hash before that."""
+    """Whether objects of this class can be created empty and get their state later: nothing hashes them before."""
     plain = all(getattr(kind, name) is getattr(object, name) for name in PLAIN)
     by_identity = getattr(kind, "__hash__", None) in (object.__hash__, None)
     return plain and by_identity and bool(kind.__flags__ & OF_A_CLASS_STATEMENT) and not is_dataclass(kind)
 
 
 def _object(kind: type, number: int) -> Any:
-    """Stands in a file for an object with a number; a reader has its own in its place."""
+    """Stands in a file for an object with a number; the reader replaces this function."""
     raise pickle.UnpicklingError("a checkpoint is read by its own reader")
 
 

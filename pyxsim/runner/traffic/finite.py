@@ -106,7 +106,7 @@ class BatchRun:
 
     def _begin(self, number: int) -> _Batch:
         npus, size, begin = self.network.npus, self.batch.size, self.cycle
-        # In the order in which they would be created if nobody had to wait.
+        # In the order of creation without any waiting.
         drawn = self.packets.make(np.zeros(npus * size, np.int64), np.tile(np.arange(npus), size), number)
         at_once = min(size, self.batch.outstanding or size)
         cycle = np.repeat(np.arange(begin, begin + at_once), npus)
@@ -127,8 +127,8 @@ class BatchRun:
                 # One arrival of each node at a time, in their order.
                 _, first = np.unique(nodes, return_index=True)
                 node = nodes[first]
-                wants = created[node] < size
-                node, when = node[wants], np.maximum(after[node], last[first] + 1)[wants]
+                creates = created[node] < size
+                node, when = node[creates], np.maximum(after[node], last[first] + 1)[creates]
                 self._create(drawn, created[node] * npus + node, when)
                 created[node] += 1
                 after[node] = when + 1

@@ -1,4 +1,4 @@
-"""[traffic]: from an experiment that is prepared to what was measured of it. docs/traffic.md tells the method."""
+"""Open traffic: measure latency and accepted load of a prepared experiment (docs/traffic.md)."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def settings_of(experiment: Experiment) -> Settings:
 
 def message_classes(experiment: Experiment) -> list[MessageClass]:
     """What the network has to know of each class of messages."""
-    told = settings_of(experiment).message_classes()
-    return [MessageClass(each.virtual_network, each.priority) for each in told]
+    classes = settings_of(experiment).message_classes()
+    return [MessageClass(each.virtual_network, each.priority) for each in classes]
 
 
 def largest_packet(experiment: Experiment) -> int:
@@ -86,7 +86,7 @@ def _check_rare(settings: Settings) -> None:
 
 
 class Study:
-    """One measurement. `run` may be left by an exception; `record` then tells what there is so far."""
+    """One measurement. If an exception ends `run`, `record` returns what was measured so far."""
 
     def __init__(self, prepared: PreparedTraffic) -> None:
         self.prepared = prepared
@@ -189,7 +189,7 @@ class Study:
         return record(run.observer, self._outcome, settings.message_classes(), offered=settings.offered, facts=facts)
 
     def attribution(self) -> Attribution | None:
-        """Where the time of the packets went that `record` told of; None where the settings do not ask for it."""
+        """Return where the time of the measured packets went; None without `output.attribution`."""
         if self._run is None or self._outcome is None:
             raise ValueError("nothing was recorded")
         classes = [each.name for each in self.settings.message_classes()]

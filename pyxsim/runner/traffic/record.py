@@ -1,4 +1,4 @@
-"""From what was observed of traffic to what is told of it."""
+"""The tables of measured traffic: from observed counts to latencies, loads and intervals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def record(
     facts: dict[str, Any] | None = None,
     warmup: int | None = None,
 ) -> Traffic:
-    """Everything that is told. `facts`: further keys of the summary; `warmup`: the fixed one, if it was."""
+    """Return the measured traffic. `facts`: further keys of the summary; `warmup`: its length, if it was fixed."""
     first, end, grid = outcome.first, outcome.end, observer.grid
     rate, generated = accepted(observer, outcome.from_, outcome.to), created(observer, outcome.from_, outcome.to)
     values, counts = observer.tally.of(first, end, observer.rows)
@@ -67,22 +67,22 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _told(name: str, found: Interval) -> dict[str, float]:
-    return {name: found.mean, f"{name}_interval": found.half}
+def _mean_and_interval(name: str, interval: Interval) -> dict[str, float]:
+    return {name: interval.mean, f"{name}_interval": interval.half}
 
 
 def _latencies(observer: Observer, first: int, end: int, rows: slice | int) -> dict[str, float]:
     packets = int(observer.packets.upto(end)[rows, first:].sum())
     hops = int(observer.hops.upto(end)[rows, first:].sum())
     return {
-        **_told("packet_latency", latency(observer, first, end, rows)),
-        **_told("network_latency", network_latency(observer, first, end, rows)),
+        **_mean_and_interval("packet_latency", latency(observer, first, end, rows)),
+        **_mean_and_interval("network_latency", network_latency(observer, first, end, rows)),
         "hops": hops / packets if packets else math.nan,
     }
 
 
 def _split(observer: Observer, first: int, end: int, rows: slice) -> dict[str, float]:
-    """What a latency is made of, on average; nothing where nobody told."""
+    """The mean parts of a latency; empty if they were not recorded."""
     messages, parts = observer.split(first, end)
     if not parts.any():
         return {}
@@ -92,14 +92,14 @@ def _split(observer: Observer, first: int, end: int, rows: slice) -> dict[str, f
 
 
 def _percentiles(values: Any, counts: Any) -> dict[str, float]:
-    told = {f"packet_latency_{name}": percentile(values, counts, share) for name, share in PERCENTILES.items()}
-    return {**told, "packet_latency_max": percentile(values, counts, 1)}
+    tail = {f"packet_latency_{name}": percentile(values, counts, share) for name, share in PERCENTILES.items()}
+    return {**tail, "packet_latency_max": percentile(values, counts, 1)}
 
 
 def _round_trip(observer: Observer, first: int, end: int, rows: slice) -> dict[str, float]:
     if rows.start == rows.stop:
         return {}
-    return _told("round_trip", latency(observer, first, end, rows))
+    return _mean_and_interval("round_trip", latency(observer, first, end, rows))
 
 
 def _per_node(observer: Observer, outcome: Outcome) -> Any:
@@ -113,7 +113,7 @@ def _nodes(observer: Observer, outcome: Outcome) -> dict[str, float]:
 
 
 def _class(
-    observer: Observer, number: int, told: MessageClass, outcome: Outcome, values: Any, counts: Any
+    observer: Observer, number: int, message_class: MessageClass, outcome: Outcome, values: Any, counts: Any
 ) -> dict[str, Any]:
     """The row of a class."""
     first, end, cycles = outcome.first, outcome.end, 0
@@ -121,9 +121,9 @@ def _class(
     per_cycle = 1 / max(1, cycles) / observer.npus
     part = (number, slice(outcome.from_, None))
     return {
-        "name": told.name,
-        "virtual_network": told.virtual_network,
-        "priority": told.priority,
+        "name": message_class.name,
+        "virtual_network": message_class.virtual_network,
+        "priority": message_class.priority,
         "measured_packets": int(observer.packets.upto(end)[number, first:].sum()),
         "generated_load": int(observer.created_flits.upto(outcome.to)[part].sum()) * per_cycle,
         "accepted_load": int(observer.accepted_flits.upto(outcome.to)[part].sum()) * per_cycle,

@@ -1,4 +1,4 @@
-"""How long open traffic is run, what of it is measured, and whether the network can take it. docs/traffic.md tells it.
+"""How long open traffic runs, which part of it is measured, and whether the network is saturated (docs/traffic.md).
 
 Looks are taken at longer and longer times. At each one the transient is found anew (MSER), and the interval of the mean
 latency behind it; the run ends when it is narrow enough twice in a row, or when it turns out twice in a row that the
@@ -127,9 +127,9 @@ def _cycles(grid: Grid, first: int, end: int) -> FloatArray:
 
 
 class Method:
-    """Runs a feed by the rules. `run` may be left by an exception; `so_far` then tells what there is.
+    """Run a feed by the rules. If an exception ends `run`, `so_far` returns what was measured.
 
-    Where it stands is in the object: a copy of it, made while the network has a pause, goes on from there.
+    The object holds all state: a copy of it, made while the network pauses, continues from there.
     """
 
     def __init__(self, feed: Feed, rules: Rules) -> None:
@@ -226,7 +226,7 @@ class Method:
         self._goal = max(self.observer.grid.start(first + self.observer.grid.parts), self.feed.cycle)
 
     def _drain(self, first: int) -> Outcome:
-        """Measure the packets of a fixed time: go on until all of them have arrived."""
+        """Measure the packets of a fixed time: run until all of them have arrived."""
         grid = self.observer.grid
         end = first + grid.parts
         limit = max(self.longest, 3 * grid.start(end))

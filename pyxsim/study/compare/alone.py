@@ -50,7 +50,7 @@ def packet_estimate(prepared: Prepared) -> PacketEstimate:
 
 
 def _meet(topology: Topology, pairs: IntArray, steps: IntArray) -> bool:
-    """Whether a link gets messages from several others, or NPUs. `steps`: the links of the ways of pairs."""
+    """Return whether a link receives messages from several links or NPUs. `steps`: the links on the routes of pairs."""
     shared = _shared(topology)
     lane = np.where(shared[pairs[:, 1]], topology.links + pairs[:, 1], -1)  # one for all that comes in
     after = np.column_stack([steps, np.full(len(steps), -1)])
@@ -114,7 +114,7 @@ class _Alone:
 
 def _own_lanes(network: Backend, pairs: IntArray, steps: IntArray) -> bool:
     """Whether lanes are what the models without packets think: one for each link of an NPU, or, where NPUs share a
-    router, a single one. Messages are looked at: links that nobody needs do not matter."""
+    router, a single one. Only links that carry messages count."""
     topology = network.topology
     shared, of_links = _shared(topology), network.settings.lanes in ("auto", "per-link") and not topology.lane_per_plane
     if not len(pairs) or (of_links and not shared.any()):
@@ -141,7 +141,7 @@ def _one_link(network: Backend, pairs: IntArray, end: int, links: IntArray) -> b
 
 
 def _shared(topology: Topology) -> NDArray[np.bool_]:
-    """Of each NPU, whether others are at its router."""
+    """Return, for each NPU, whether other NPUs share its router."""
     found: NDArray[np.bool_] = np.bincount(topology.home)[topology.home] > 1
     return found
 

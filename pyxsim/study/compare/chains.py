@@ -94,12 +94,12 @@ def _alone(parts: IntArray) -> IntArray:
 
 def chain_of(prepared: Prepared, result: Result) -> Chain | None:
     """What the time of a packet run hung on; None where that was not recorded, or not of all messages."""
-    told = result.attribution
-    if told is None or told.left_out.get("latency") or not len(told.latency["sent"]):
+    records = result.attribution
+    if records is None or records.left_out.get("latency") or not len(records.latency["sent"]):
         return None
     if not (prepared.system.pays_endpoint_delays and prepared.system.sends_planned_bytes):
         return None
-    messages = Messages.of(prepared, told.latency)
+    messages = Messages.of(prepared, records.latency)
     last = messages.last
     parts = dict(zip(PARTS, messages.parts[last].sum(axis=0).tolist(), strict=True))
     # Where flits wait one by one, less is left for the bytes than they take alone: what was waited covers it.
@@ -113,11 +113,11 @@ def chain_of(prepared: Prepared, result: Result) -> Chain | None:
 
 
 def _triggers(rows: dict[str, IntArray], pauses: IntArray, issued: IntArray, collective: NDArray[np.bool_]) -> IntArray:
-    """The message that each one followed; -1 for what goes out when it is issued. `collective`: which are of one.
+    """Return the message that each one followed; -1 for those sent when their collective is issued.
 
-    That is what came in exactly one pause before (the endpoint has taken it in), or two (another phase begins), or
-    what of one's own was delivered then; or somewhere else the end of a phase made room for this one. Else it is the
-    last of one's own events that is a pause away.
+    It is a message that arrived exactly one pause earlier (the endpoint has received it) or two (the next phase
+    begins), or one of the same NPU that was delivered then, or the end of a phase elsewhere that freed a place in the
+    queue. Otherwise it is the last event of the same NPU that is a pause earlier. `collective`: messages of one.
     """
     found = np.full(len(rows["sent"]), -1, np.int64)
     anywhere = _Events.of(rows, collective)

@@ -44,7 +44,7 @@ Hooks = Callable[[Step], ProgressHooks]
 
 @dataclass(frozen=True)
 class Plan:
-    """What is compared: the points of a file on some backends. `title`: of all of them."""
+    """What to compare: the points of a file on some backends. `title`: of all of them."""
 
     points: Sequence[Point]
     backends: Sequence[str]
@@ -56,7 +56,7 @@ class Plan:
     def prepared(self, point: Point, backend: str) -> Prepared:
         """A point, ready to run. Raises InputError, SimulationError."""
         found = prepare(
-            _told_of_waiting(point.experiment) if backend == PACKET else point.experiment,
+            _with_attribution(point.experiment) if backend == PACKET else point.experiment,
             folder=self.folder,
             libraries=self.libraries,
             backend=backend,
@@ -79,12 +79,12 @@ def plan_of(
     Raises InputError with the faults of all points: what no backend can run is the fault of the file.
     """
     library.load_all(libraries := listed(libraries))
-    wanted = by_cost(listed(backends))  # the cheap ones first: they report faults soonest
+    chosen = by_cost(listed(backends))  # the cheap ones first: they report faults soonest
     found = points(source, overrides, libraries)
     raise_all([point.placed(_open_traffic()) for point in found if point.experiment.traffic is not None][:1])
     file = Path(source) if isinstance(source, str | Path) else None
     title = file.stem.replace("_", " ") if file is not None and len(found) > 1 else ""
-    plan = Plan(found, wanted, file.parent if file else Path(), tuple(libraries), allow_deadlock, title)
+    plan = Plan(found, chosen, file.parent if file else Path(), tuple(libraries), allow_deadlock, title)
     faults = {str(fault): fault for point in found for fault in _faults(plan, point)}  # points may share one
     raise_all(list(faults.values()))
     return plan
@@ -172,7 +172,7 @@ def _blank(plan: Plan, point: Point) -> Compared:
 
 
 def _run(plan: Plan, step: Step, compared: Compared, hooks: ProgressHooks) -> Entry:
-    """A point on a backend. What cannot be run there is no failure: the reason stands in the place of its time."""
+    """Run a point on a backend. If the backend cannot run it, the entry has the reason instead of a time."""
     try:
         prepared = plan.prepared(step.point, step.backend)
     except InputError as error:
@@ -213,8 +213,8 @@ def _reason(error: InputError) -> str:
     return str(error).splitlines()[0]
 
 
-def _told_of_waiting(experiment: Experiment) -> Experiment:
-    """The experiment with the attribution that tells who waited for whom, unless it has a finer one."""
+def _with_attribution(experiment: Experiment) -> Experiment:
+    """Return the experiment with attribution by link, unless it has a finer one."""
     output = experiment.output
     if output.attribution != "off":
         return experiment

@@ -38,7 +38,7 @@ KNEE = 3  # times halved between the last load that is taken and the first one t
 
 @dataclass
 class Points:
-    """Simulates loads of one experiment. `tell` hears of each point as soon as it is there."""
+    """Simulate loads of one experiment. `tell` is called with each point as soon as it is simulated."""
 
     experiment: Experiment
     folder: Path = Path()
@@ -64,7 +64,7 @@ class Points:
 
     @contextmanager
     def pool(self) -> Iterator[None]:
-        """While it is open, points are simulated by several processes."""
+        """Inside, several processes simulate points."""
         if self.workers == 1:
             yield
             return
@@ -79,14 +79,14 @@ class Points:
 
     def at(self, loads: Iterable[float]) -> list[Point]:
         """The points of some loads; each is simulated once."""
-        wanted = list(dict.fromkeys(loads))
-        # Those that take longest first: nobody is to wait for the last one alone.
-        new = sorted((load for load in wanted if load not in self.known), reverse=True)
+        distinct = list(dict.fromkeys(loads))
+        # The longest first, so that the last one does not run alone.
+        new = sorted((load for load in distinct if load not in self.known), reverse=True)
         job = _Job(self.experiment, self.folder, tuple(self.libraries), self.allow_deadlock)
         for load, point in self._map(job, new):
             self.known[load] = point
             self.tell(point)
-        return [self.known[load] for load in wanted]
+        return [self.known[load] for load in distinct]
 
     def bound(self) -> float | None:
         """The load, in flits per node and cycle, at which the busiest link or lane is full."""
@@ -217,8 +217,12 @@ class Saturation:
 
     def json(self) -> dict[str, Any]:
         """The search as one object."""
-        told = self.curve.json()
-        return {**told, "saturation_low": self.low, "saturation_high": self.high, "resolution": self.resolution}
+        return {
+            **self.curve.json(),
+            "saturation_low": self.low,
+            "saturation_high": self.high,
+            "resolution": self.resolution,
+        }
 
 
 def saturation(source: Source | Points, resolution: float | None = None, **options: Any) -> Saturation:
@@ -236,7 +240,7 @@ def saturation(source: Source | Points, resolution: float | None = None, **optio
     points = source if isinstance(source, Points) else points_of(source, **options)
     bound = points.bound()
     most = _short(bound or 1.0)
-    wanted = resolution or _short((bound or 1.0) / 100)
+    step = resolution or _short((bound or 1.0) / 100)
     low, high, complete = 0.0, None, True
     try:
         with points.pool():
@@ -244,8 +248,8 @@ def saturation(source: Source | Points, resolution: float | None = None, **optio
                 low = most
             else:
                 high = most
-            while high is not None and high - low > wanted:
-                count = max(1, min(points.workers, math.ceil((high - low) / wanted) - 1))
+            while high is not None and high - low > step:
+                count = max(1, min(points.workers, math.ceil((high - low) / step) - 1))
                 inside = [float(f"{low + (high - low) * (k + 1) / (count + 1):.6g}") for k in range(count)]
                 inside = [load for load in inside if low < load < high]
                 if not inside:
@@ -255,7 +259,7 @@ def saturation(source: Source | Points, resolution: float | None = None, **optio
                 low = max((load for load in inside if load < high), default=low)
     except KeyboardInterrupt:
         complete = False
-    return Saturation(low, high, wanted, _curve(points, bound, complete))
+    return Saturation(low, high, step, _curve(points, bound, complete))
 
 
 def _taken(point: Point) -> bool:

@@ -44,12 +44,12 @@ class Cluster:
             self._connect(address)
 
     def begun(self) -> Cluster:
-        """The same, when there is something to do for it."""
+        """Start the cluster when there is a task for it."""
         if self._client is None:
             resource_tracker.ensure_running()  # of multiprocessing: it would unblock signals where it is begun
             # A death counts at once: the sweep says itself how often a point is tried.
-            told = import_module("dask").config.set({"distributed.scheduler.allowed-failures": 0})
-            with unheard(signal.SIGINT), told:
+            no_retries = import_module("dask").config.set({"distributed.scheduler.allowed-failures": 0})
+            with unheard(signal.SIGINT), no_retries:
                 self._cluster = self._dask.LocalCluster(
                     n_workers=self._workers,
                     threads_per_worker=1,

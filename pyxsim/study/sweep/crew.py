@@ -1,4 +1,4 @@
-"""Processes of this machine that carry out tasks. One that dies takes its own task with it, and is replaced.
+"""Worker processes of this machine. One that dies loses its task, and is replaced.
 
 They are plain children with a pipe each, no pool of the standard library: a pool is broken as a whole when one of its
 processes is killed, and would import the script of the user once more in each of them.
@@ -20,17 +20,17 @@ from typing import Protocol
 from pyxsim.errors import InputError, PyxsimError
 from pyxsim.study.sweep.task import DIED, Outcome, Task
 
-# As in cli/app.py: to look for garbage while so much is imported takes long.
+# As in cli/app.py: garbage collection during the imports takes long.
 _BEGIN = (
     "import gc, sys; gc.set_threshold(50_000, *gc.get_threshold()[1:]); sys.path[:] = {path!r}; "
     "from pyxsim.study.sweep.worker import main; main({tasks}, {lifeline})"
 )
 _TO_ALL = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_HOPELESS = 3  # workers in a row that died before they were begun: it is not the points
+_HOPELESS = 3  # workers in a row that died during their start: the points are not the cause
 
 
 def processes(workers: int | None) -> int:
-    """So many as are asked for, or as there are processors. Raises InputError for what is no number of workers."""
+    """Return the number of workers, by default that of processors. Raises InputError for an invalid number."""
     if workers is None:
         return os.cpu_count() or 1
     if not isinstance(workers, int) or workers < 1:
@@ -39,7 +39,7 @@ def processes(workers: int | None) -> int:
 
 
 class Crew(Protocol):
-    """Those who carry out tasks."""
+    """A pool of workers."""
 
     def free(self) -> int:
         """How many tasks it can take now."""
@@ -48,10 +48,10 @@ class Crew(Protocol):
         """Begin a task, known by its number from then on."""
 
     def wait(self, seconds: float) -> list[tuple[int, Outcome]]:
-        """What has ended, after so many seconds at most. Raises PyxsimError where nobody is left."""
+        """Return the tasks that have ended, within `seconds`. Raises PyxsimError if no worker is left."""
 
     def close(self) -> None:
-        """Let everybody go; what was not ended is lost."""
+        """End all workers; unfinished tasks are lost."""
 
 
 class _Worker:
@@ -75,7 +75,7 @@ class _Worker:
         os.close(lifeline)
 
     def begin(self, number: int, task: Task) -> bool:
-        """Whether it could be told."""
+        """Send a task; return whether that succeeded."""
         self.number = number
         try:
             self.pipe.send(task)
@@ -84,7 +84,7 @@ class _Worker:
         return True
 
     def take(self) -> Outcome | None:
-        """What it has sent; None for its first word, that it could be begun. Raises EOFError if it has died instead."""
+        """Return its outcome; None for the first message, that it has started. Raises EOFError if it has died."""
         try:
             found: Outcome | None = self.pipe.recv()
         except OSError as error:
@@ -102,8 +102,8 @@ class _Worker:
 
 @contextmanager
 def unheard(*numbers: signal.Signals) -> Iterator[None]:
-    """Processes and threads begun here never hear these signals, which are sent to all of a job and are for the one who
-    began them: he ends them."""
+    """Inside, new processes and threads block these signals: a batch system sends them to the whole job, and the parent
+    ends its workers itself."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     try:
         yield
@@ -112,7 +112,7 @@ def unheard(*numbers: signal.Signals) -> Iterator[None]:
 
 
 class Local:
-    """Some processes of this machine, begun when there is a task for them."""
+    """Processes of this machine, started when there is a task for them."""
 
     def __init__(self, count: int, log: Path) -> None:
         self.count, self.log = count, log
@@ -164,7 +164,7 @@ class Local:
 
 
 def _how(code: int) -> str:
-    """How a process has ended, in words."""
+    """Describe how a process has ended."""
     if code == -signal.SIGKILL:
         return "was killed, as the system does when memory runs out"
     if code < 0:

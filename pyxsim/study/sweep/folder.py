@@ -1,4 +1,4 @@
-"""The folder of a sweep as the one who fills it sees it: locked, every file whole at any time; its journal."""
+"""The folder of a sweep for the process that fills it: locked, with a journal, every file complete at any time."""
 
 from __future__ import annotations
 
@@ -83,11 +83,11 @@ class Folder:
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """What was wanted the last time; empty for a new folder. Raises InputError for what is no manifest."""
+        """Return the manifest of the last sweep; empty for a new folder. Raises InputError for an invalid one."""
         return read_manifest(self.path) if (self.path / MANIFEST).exists() else {}
 
     def want(self, manifest: Mapping[str, Any]) -> None:
-        """What is wanted from now on."""
+        """Write the manifest of this sweep."""
         text = json.dumps({"format": FORMAT, **manifest}, indent=1)
         put_file(self.path / MANIFEST, (text + "\n").encode())
 
@@ -98,22 +98,22 @@ class Folder:
         return self.path / POINTS / f"{key}.h5"
 
     def failure(self, key: str) -> Path:
-        """The file that tells why there is none."""
+        """The file with the reason of a failure."""
         return self.path / POINTS / f"{key}.json"
 
     def keys(self) -> set[str]:
-        """Of all points that were run, wanted or not."""
+        """The keys of all points that were run, in this sweep or earlier ones."""
         return {path.stem for path in (self.path / POINTS).iterdir() if path.suffix in (".h5", ".json")}
 
     def settle(self, key: str, outcome: Outcome, tries: int) -> None:
-        """Keep what became of a point, and then note that it is kept."""
+        """Store the outcome of a point, then log it in the journal."""
         if outcome.image is not None:
             put_file(self.result(key), outcome.image)
             self.failure(key).unlink(missing_ok=True)
             self.note(DONE, key=key)
             return
-        told = {"reason": outcome.reason, "kind": outcome.kind, "final": outcome.final, "tries": tries, "key": key}
-        put_file(self.failure(key), (json.dumps(told, indent=1) + "\n").encode())
+        failure = {"reason": outcome.reason, "kind": outcome.kind, "final": outcome.final, "tries": tries, "key": key}
+        put_file(self.failure(key), (json.dumps(failure, indent=1) + "\n").encode())
         self.note(FAILED, key=key, kind=outcome.kind)
 
     def forget_accidents(self) -> None:
@@ -122,14 +122,14 @@ class Folder:
             try:
                 final = json.loads(path.read_text(encoding="utf-8"))["final"]
             except (OSError, ValueError, KeyError, TypeError):
-                final = False  # nobody knows what it was
+                final = False  # its cause is not known
             if not final:
                 path.unlink(missing_ok=True)
 
     # The journal
 
     def note(self, event: str, **more: Any) -> None:
-        """A line of the journal: written at once, so that it is there whatever comes next."""
+        """Append a line to the journal and flush it."""
         if self._journal < 0:
             self._journal = os.open(self.path / JOURNAL, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
             size = os.fstat(self._journal).st_size
@@ -139,7 +139,7 @@ class Folder:
         os.write(self._journal, (json.dumps({"at": at, "event": event, **more}) + "\n").encode())
 
     def note_found(self) -> None:
-        """Points whose file is there and whose end is not: the sweep was killed between the two."""
+        """Points with a file and no entry in the journal: the sweep was killed between the two."""
         ended = journal(self.path)
         for key in sorted(path.stem for path in (self.path / POINTS).glob("*.h5")):
             if not ended[DONE, key] + ended[FOUND, key]:

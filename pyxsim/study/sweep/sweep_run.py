@@ -1,4 +1,4 @@
-"""A sweep from its experiment to its table: what is wanted, what is there, and what is still to be run."""
+"""Run a sweep: determine which points are missing in its folder, run them, and return the table."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def sweep(
 
     `workers`: processes, one per processor if left out. `dask`: a scheduler's address, or "local". `retry`: how often a
     point is tried again when its process dies. `needs`: columns that somebody will ask for, each with the key that
-    asks, so that a name which no point has is told of early. Points that fail do not end it: see their state.
+    uses, so that a name which no point has is reported early. Points that fail do not end it: see their state.
 
     Raises InputError with the faults of all points before anything is run. KeyboardInterrupt ends it early: what was
     run is kept, and the same call goes on from there.
@@ -103,9 +103,9 @@ def sweep(
     cluster = None if dask is None else Cluster(dask, count)  # before anything is written
     place = Folder(folder)
     try:
-        asked = [*needs, *([(plan.goal.metric, "sweep.goal.metric")] if plan.goal and plan.goal.metric else [])]
-        run = _Run(place, plan, found, tasks, retry, asked, watch, None if file is None else os.fspath(file))
-        place.want({**_told(plan, file, backend), "points": run.rows()})
+        needed = [*needs, *([(plan.goal.metric, "sweep.goal.metric")] if plan.goal and plan.goal.metric else [])]
+        run = _Run(place, plan, found, tasks, retry, needed, watch, None if file is None else os.fspath(file))
+        place.want({**_manifest(plan, file, backend), "points": run.rows()})
         return run.through(lambda: Local(count, place.log) if cluster is None else cluster.begun())
     finally:
         place.close()
@@ -113,7 +113,7 @@ def sweep(
             cluster.close()
 
 
-def _told(plan: Plan, file: Path | None, backend: str) -> dict[str, Any]:
+def _manifest(plan: Plan, file: Path | None, backend: str) -> dict[str, Any]:
     """What the manifest says of all points."""
     ends = [title_of(tomllib.loads(resolved_toml(plan.points[end].experiment))) for end in (0, -1)]
     titles = {title.rpartition(" at load ")[0] if "traffic.load" in plan.axes else title for title in ends}
@@ -134,12 +134,12 @@ def _goal(plan: Plan) -> dict[str, Any]:
     if plan.goal is None:
         return {}
     key = list(plan.axes)[-1]
-    told = {"kind": plan.goal.kind, "key": key, "values": plan.axes[key]}
-    return {**told, "metric": plan.goal.metric, "within": float(plan.goal.within), "best": plan.goal.best}
+    swept = {"kind": plan.goal.kind, "key": key, "values": plan.axes[key]}
+    return {**swept, "metric": plan.goal.metric, "within": float(plan.goal.within), "best": plan.goal.best}
 
 
 class _Run:
-    """The points of a sweep while it goes on; each is known by its number."""
+    """The points of a running sweep, by number."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class _Run:
         self.goal = _goal(plan)
         self.tries: Counter[str] = Counter()
         self.queue: deque[int] = deque()
-        self.asked: set[str] = set()
+        self.queued: set[str] = set()
         self.points: list[Point] = []
         self.begin = time.monotonic()
         self.standing = Standing(0)
@@ -197,19 +197,19 @@ class _Run:
         return found
 
     def _read(self, number: int) -> Point:
-        """What there is of a point. Its numbers are read where a search needs them."""
+        """Read the state of a point, and its numbers where a search needs them."""
         point, key = self.plan.points[number], self.keys[number]
         if self.goal:
             return read_point(self.folder.path, key, point.swept, point.label)
         return Point(key, point.swept, state_of(self.folder.path, key), label=point.label)
 
-    # What is wanted
+    # Which points to run
 
     def _ask(self) -> None:
-        """Put into the queue what is to be run and was not asked for yet."""
+        """Queue the points that are missing and not queued yet."""
         for number in self._wanted():
-            if self.keys[number] not in self.asked:
-                self.asked.add(self.keys[number])
+            if self.keys[number] not in self.queued:
+                self.queued.add(self.keys[number])
                 self.queue.append(number)
 
     def _wanted(self) -> Iterator[int]:
@@ -230,7 +230,7 @@ class _Run:
         return {row[number].key for row in rows for number in goals.search(self.goal, row).tried}
 
     def _total(self) -> int:
-        """How many points there will be; of a search, about so many."""
+        """Return the number of points; of a search, an estimate."""
         if not self.goal:
             return len(set(self.keys))
         searches = [goals.search(self.goal, row) for row in goals.rows(self.goal, self.points)]
@@ -247,7 +247,7 @@ class _Run:
                 self._tell()
                 for number, outcome in crew.wait(PAUSE):
                     self.standing.running.pop(self.plan.points[number].label, None)
-                    self._fill(crew)  # whoever is free works while the result of the last one is written
+                    self._fill(crew)  # idle workers start while the last result is written
                     self._ended(number, outcome)
             self._tell()
         finally:
@@ -255,11 +255,11 @@ class _Run:
             crew.close()
 
     def _check(self, crew: Crew) -> None:
-        """Each value of each axis can be prepared: a network that cannot be built is told of before any is run."""
+        """Prepare each value of each axis, so that a network that cannot be built is reported before any run."""
         first: dict[str, int] = {}
         for number in self.queue:
-            told = [f"{path}={value}" for path, value in self.plan.points[number].swept.items() if path not in _CHEAP]
-            for name in told or [""]:
+            swept = [f"{path}={value}" for path, value in self.plan.points[number].swept.items() if path not in _CHEAP]
+            for name in swept or [""]:
                 first.setdefault(name, number)
         left, running = deque(dict.fromkeys(first.values())), 0
         faults: dict[int, InputError] = {}
@@ -309,7 +309,7 @@ class _Run:
             self._check_names(key)
 
     def _check_names(self, key: str | None) -> None:
-        """Columns that somebody will ask for are there, as far as a point that was run tells. Raises InputError."""
+        """Raise InputError for columns of a plot or goal that the first finished point does not have."""
         if key is None or not self.needs:
             return
         summary = read_summary(self.folder.result(key))

@@ -1,7 +1,7 @@
-"""What a worker does with a point: run it, and send home the file of its result, or why there is none.
+"""Run one point in a worker and return the image of its result file, or the reason of its failure.
 
-Workers write no files: whoever holds the folder of the sweep does. So a worker that was forgotten spoils nothing, and
-one on another machine needs no common disk for its results.
+Workers write no files: the process that holds the folder of the sweep does. So a stray worker does no harm, and one on
+another machine needs no shared disk.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from pyxsim.runner.lifecycle import simulate
 from pyxsim.runner.prepare import prepare
 from pyxsim.settings.points import Point
 
-DIED = "WorkerDied"  # as the kind of a failure: the process is gone, mostly for want of memory
+DIED = "WorkerDied"  # the kind of failure of a dead process, mostly out of memory
 NO_MEMORY = "MemoryError"
-AGAIN = (DIED, NO_MEMORY)  # what may go well another time, with less beside it; the rest would happen again
+AGAIN = (DIED, NO_MEMORY)  # failures that a retry may avoid, with fewer points beside it
 
 
 @dataclass(frozen=True)
 class Task:
-    """A point and what it is run with. `folder`: where relative paths count from, absolute. `alone`: nobody else needs
-    the processors."""
+    """A point and its options. `folder`: where relative paths start, absolute. `alone`: no other task uses the
+    processors."""
 
     point: Point
     folder: Path
@@ -37,8 +37,8 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a point: `image`, the file of its result; or `reason` and `kind`, the name of the error. Neither
-    where it was only to be prepared, and could be. `final`: the same settings would fail again. `fault`: of the input.
+    """How a point ended: `image`, the bytes of its result file; or `reason` and `kind`, the name of the error. Neither
+    for a point that was only prepared. `final`: the same settings would fail again. `fault`: of the input.
     """
 
     image: bytes | None = None
@@ -53,7 +53,7 @@ class Outcome:
 
 
 def carry_out(task: Task) -> Outcome:
-    """Run a point. Whatever goes wrong comes back as an Outcome: one point must not end the others."""
+    """Run a point. Every error is returned as an Outcome, so that one point does not end the others."""
     begin = time.process_time()
     try:
         experiment = task.point.experiment
@@ -86,5 +86,5 @@ def carry_out(task: Task) -> Outcome:
 
 
 def only_prepared(task: Task) -> Task:
-    """The same, to see whether it can be run at all."""
+    """Return the task that only prepares the point."""
     return replace(task, only_prepare=True)
