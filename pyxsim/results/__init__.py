@@ -1,4 +1,4 @@
-"""What a simulation leaves behind: the Result, its HDF5 file, and where it came from."""
+"""Results: the data of runs, comparisons, curves and sweeps, their datasets and files."""
 
 from __future__ import annotations
 

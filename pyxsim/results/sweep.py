@@ -309,9 +309,9 @@ def sweep_grid(sweep: Sweep) -> Table | None:
     dims = tuple(axes)
     variables = {key: Variable((key,), column(values), {}) for key, values in axes.items()}
     for name in (*sweep.numbers, "state"):
-        values = column(sweep.column(name))
-        grid = np.empty(shape, values.dtype)
-        grid[tuple(np.array(places).T)] = values
+        numbers = column(sweep.column(name))
+        grid = np.empty(shape, numbers.dtype)
+        grid[tuple(np.array(places).T)] = numbers
         variables[name] = Variable(dims, grid, _known(name))
     return Table(variables, attrs={"title": sweep.title}, name="sweep")
 

@@ -1,8 +1,8 @@
-"""The datasets of a result: one file per subject, each registers its specs. The order here is that of the tables."""
+"""The built-in datasets of a result: one file per subject, which registers its specs."""
 
 from __future__ import annotations
 
-from pyxsim.results.datasets import links  # isort: skip
-from pyxsim.results.datasets import collectives, workload, memory, traffic, attribution  # isort: skip  # noqa: I001
+# In the order in which tables are listed:
+from pyxsim.results.datasets import links, collectives, workload, memory, traffic, attribution  # isort: skip
 
 __all__ = ["attribution", "collectives", "links", "memory", "traffic", "workload"]
