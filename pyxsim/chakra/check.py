@@ -8,9 +8,9 @@ from itertools import zip_longest
 
 import numpy as np
 
-from pyxsim.chakra.graph import NONE, Graph
 from pyxsim.chakra.messages import CommType, NodeType
 from pyxsim.chakra.order import levels
+from pyxsim.chakra.trace_graph import NONE, Graph
 from pyxsim.errors import InputError
 
 TOLD = 8  # members of a circular wait that a fault names

@@ -8,8 +8,8 @@ from functools import reduce
 
 import numpy as np
 
-from pyxsim.chakra.graph import Graph, type_name
 from pyxsim.chakra.messages import CommType, NodeType
+from pyxsim.chakra.trace_graph import Graph, type_name
 
 _OF_TYPE = {
     NodeType.COMM_SEND: "send",

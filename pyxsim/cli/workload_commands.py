@@ -62,7 +62,7 @@ def show_workloads(
 ) -> None:
     """Count nodes, bytes and times; draw a graph. Of a text, the table of its layers."""
     with CommandOutput(json=json) as out:
-        from pyxsim.cli.workload import show_workload
+        from pyxsim.cli.workload_traces import show_workload
 
         show_workload(out, workload, plot=plot, rank=maybe(rank, "--rank", 0))
 
@@ -86,7 +86,7 @@ def check_workloads(
     """
     with CommandOutput(json=json) as out:
         from pyxsim.cli.texts import Loop
-        from pyxsim.cli.workload import check_workload
+        from pyxsim.cli.workload_traces import check_workload
         from pyxsim.settings.network import MAX_NPUS
 
         check_workload(out, workload, Loop(shape, maybe(npus, "--npus", most=MAX_NPUS), network), groups=groups)
@@ -114,7 +114,7 @@ def convert_workloads(
     """
     with CommandOutput(json=json) as out:
         from pyxsim.cli.texts import Loop
-        from pyxsim.cli.workload import convert_workload
+        from pyxsim.cli.workload_traces import convert_workload
         from pyxsim.settings.network import MAX_NPUS
 
         of = maybe(npus, "--npus", most=MAX_NPUS)

@@ -15,10 +15,10 @@ from pyxsim import chakra
 from pyxsim.chakra import Attribute, CommType, IOInfo, Node, NodeType
 from pyxsim.chakra.check import check, faults_of
 from pyxsim.chakra.files import find
-from pyxsim.chakra.graph import load
 from pyxsim.chakra.groups import read_groups
 from pyxsim.chakra.order import levels
 from pyxsim.chakra.statistics import statistics, together
+from pyxsim.chakra.trace_graph import load
 from pyxsim.errors import InputError, InputErrors
 
 

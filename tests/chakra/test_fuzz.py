@@ -14,8 +14,8 @@ from pyxsim import chakra
 from pyxsim.chakra import Attribute, IOInfo, Node, NodeType
 from pyxsim.chakra.check import check
 from pyxsim.chakra.codec import as_varint
-from pyxsim.chakra.graph import load
 from pyxsim.chakra.statistics import statistics
+from pyxsim.chakra.trace_graph import load
 from pyxsim.errors import InputError
 
 FORMS = (".et", ".et.gz", ".json", ".jsonl")

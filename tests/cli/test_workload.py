@@ -9,7 +9,7 @@ import pytest
 
 from pyxsim import chakra
 from pyxsim.chakra import Attribute, Node, NodeType
-from pyxsim.chakra.graph import Graph, load
+from pyxsim.chakra.trace_graph import Graph, load
 from pyxsim.reports.plots.task_graph import MAX_NODES, trace_graph
 from tests.cli.inputs import Command
 

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from pyxsim import chakra
 from pyxsim.chakra import Metadata, Node, NodeType
 from pyxsim.chakra.check import check as check_traces
-from pyxsim.chakra.graph import load
 from pyxsim.chakra.groups import read_groups
 from pyxsim.chakra.statistics import statistics
+from pyxsim.chakra.trace_graph import load
 from pyxsim.errors import InputError
 from pyxsim.settings import Workload
 from pyxsim.workload.export import Written, export, star

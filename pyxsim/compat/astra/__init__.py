@@ -6,7 +6,7 @@ This file registers what the wing offers (see pyxsim/plugins.py) and imports not
 from pyxsim import plugins
 
 for _version in ("astra-sim-1", "astra-sim-2"):
-    plugins.system_layers.register(_version)(plugins.imported("pyxsim.compat.astra.system.system:AstraSystem"))
+    plugins.system_layers.register(_version)(plugins.imported("pyxsim.compat.astra.system.astra_system:AstraSystem"))
 plugins.system_files.register("astra-sim")(plugins.imported("pyxsim.compat.astra.files.system:read_system"))
 plugins.network_files.register("astra-sim", suffixes=(".json", ".yml", ".yaml"))(
     plugins.imported("pyxsim.compat.astra.files.experiment:read_network")

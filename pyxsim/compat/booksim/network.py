@@ -8,7 +8,7 @@ from typing import Any
 
 from pyxsim.compat.booksim.anynet import parse, write_graphml
 from pyxsim.compat.booksim.config import Config
-from pyxsim.compat.booksim.traffic import Nodes
+from pyxsim.compat.booksim.traffic_options import Nodes
 from pyxsim.errors import InputError
 from pyxsim.textfile import read_text
 

@@ -16,7 +16,7 @@ from pyxsim.compat.booksim.config import Config
 from pyxsim.compat.booksim.network import network_table
 from pyxsim.compat.booksim.router import router_table
 from pyxsim.compat.booksim.syntax import Entry, read_entries, read_overrides
-from pyxsim.compat.booksim.traffic import packet_sizes, traffic_table
+from pyxsim.compat.booksim.traffic_options import packet_sizes, traffic_table
 from pyxsim.errors import InputError
 from pyxsim.settings import Experiment, load_experiment
 from pyxsim.textfile import read_text

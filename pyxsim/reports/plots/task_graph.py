@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyxsim.chakra.graph import Graph, type_name
+from pyxsim.chakra.trace_graph import Graph, type_name
 from pyxsim.reports.plots.style import GREY, axes, colour, nothing, titled
 from pyxsim.reports.text.facts import plural
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from pyxsim.system.memory.flows import Stretch, Used
-from pyxsim.system.memory.options import Access, MemoryOptions
+from pyxsim.system.memory.memory_options import Access, MemoryOptions
 
 _WAYS = ("loads", "stores")
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from pyxsim.system.memory.flows import Flows, Used
 from pyxsim.system.memory.layouts import Hierarchical, Layout, OfNodes, OfNpus, Pool
-from pyxsim.system.memory.options import Access, MemoryOptions
+from pyxsim.system.memory.memory_options import Access, MemoryOptions
 
 
 class Memory(Protocol):

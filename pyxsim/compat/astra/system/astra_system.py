@@ -19,6 +19,7 @@ from pyxsim.compat.astra.system.chunks import CommGroup, Cut, Cutter, Step, join
 from pyxsim.compat.astra.system.custom import Custom, SystemServices, is_custom, plan_of
 from pyxsim.compat.astra.system.issued import Chunk, Issued
 from pyxsim.compat.astra.system.phase_algorithms import TREE
+from pyxsim.compat.astra.system.phase_table import chunk_table, message_rows, queue_times, stuck, traffic
 from pyxsim.compat.astra.system.queues import QueueChoice, QueueRotation
 from pyxsim.compat.astra.system.refuse import (
     refuse_collective,
@@ -30,7 +31,6 @@ from pyxsim.compat.astra.system.refuse import (
     refuse_rendezvous,
 )
 from pyxsim.compat.astra.system.streams import REQUEST_BYTES, Streams
-from pyxsim.compat.astra.system.table import chunk_table, message_rows, queue_times, stuck, traffic
 from pyxsim.network.protocol import Backend
 from pyxsim.system.base import SystemBase
 from pyxsim.system.data_carrier import DataCarrier
