@@ -1,6 +1,6 @@
-"""What holds of every attribution of latency (docs/attribution.md), and what it says of small cases.
+"""Properties of every attribution of latency (docs/attribution.md), and small cases.
 
-The engine against the oracle, number by number: tests/reference/test_attribution.py.
+tests/reference/test_attribution.py compares the engine with the reference, number by number.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def split(engine: Engine, message: int) -> dict[str, int]:
 
 
 def waits(engine: Engine) -> dict[Row, int]:
-    """What is waiting, without what a message would take alone."""
+    """Waits, without the time that a message takes alone."""
     told = {name: column.tolist() for name, column in engine.waits().items()}
     rows = zip(told["link"], told["victim"], told["culprit"], told["cause"], told["cycles"], strict=True)
     return {
@@ -89,7 +89,7 @@ def test_every_cycle_is_told_once(case: Case, stop: int) -> None:
 @few
 @given(case=every_case)
 def test_the_stays_of_a_packet_are_its_way(case: Case) -> None:
-    """They are in order, lead from its injection lane to its ejection lane, and those of a message make its split."""
+    """Stays are in order, lead from injection to ejection lane, and add up to the split of their message."""
     engine = run(start(case))
     links = case.net.links()
     rows = engine.stays()
@@ -121,7 +121,7 @@ def test_waits_are_the_stays_by_cause(case: Case) -> None:
 @few
 @given(case=every_case, stop=st.integers(0, 300))
 def test_it_only_counts(case: Case, stop: int) -> None:
-    """What decides is the same with the books and without, in any cycle."""
+    """Deciding state is the same with and without attribution, in every cycle."""
     engine, plain = start(case), start(case, attribution=0)
     for until in (stop, FAR):
         run(engine, until)
@@ -172,7 +172,7 @@ def test_unknown_traffic_is_refused(tag: int) -> None:
 @pytest.mark.parametrize("s", [1, 2, 5])
 @pytest.mark.parametrize("flow", [WORMHOLE, CUT_THROUGH, STORE_AND_FORWARD])
 def test_alone_it_waits_for_nobody(stages: Stages, flits: int, s: int, flow: int) -> None:
-    """The head's way is `hops`; the rest is the length of the packet, once, or at each of its stops."""
+    """The head's route is `hops`; the rest is the length of the packet, once, or at each of its stops."""
     hops, latency = 3, 4
 
     def one(count: int) -> dict[str, int]:
@@ -187,7 +187,7 @@ def test_alone_it_waits_for_nobody(stages: Stages, flits: int, s: int, flow: int
 
 
 def test_two_flows_blame_each_other() -> None:
-    """Two long messages share one sink: each waits for the other, and for nobody else."""
+    """Two long messages share one sink: each waits for the other, and for no other traffic."""
     engine = engine_of(hub(3).plain(style(BOOKSIM, 1, vcs=2)), options(BOOKSIM))
     for node in (0, 1):
         engine.send(node, 2, 2, 0, 1, 30, 30, 0, tag=node)
@@ -200,7 +200,7 @@ def test_two_flows_blame_each_other() -> None:
 
 
 def test_who_is_stuck_behind_another_blames_it() -> None:
-    """Head-of-line blocking: 2 goes where nobody else goes, but is behind 0, who waits for 1."""
+    """Head-of-line blocking: 2 has a free route, but is behind 0, which waits for 1."""
     net = hub(4).plain(style(BOOKSIM, 1, vcs=1, depth=16))
     engine = engine_of(net, options(BOOKSIM))
     engine.send(1, 2, 2, 0, 1, 40, 40, 0, tag=1)
@@ -215,7 +215,7 @@ def test_who_is_stuck_behind_another_blames_it() -> None:
 
 
 def test_a_buffer_that_is_too_small_is_nobodys_fault() -> None:
-    """One slot on long links: each flit waits for the credit of the one before it, and no other traffic is there."""
+    """One slot on long links: each flit waits for the credit of the previous one, without other traffic."""
     flits, latency = 10, 20
 
     def run_with(depth: int) -> Engine:
@@ -229,13 +229,13 @@ def test_a_buffer_that_is_too_small_is_nobodys_fault() -> None:
     assert {(culprit, cause) for _, _, culprit, cause in told} == {(NOBODY, "credit")}
     extra = small.message_times(0)[2] - large.message_times(0)[2]
     assert sum(told.values()) >= extra * 3 // 4
-    # The loop of the first link, docs/router.md: a flit per loop.
+    # The credit loop of the first link, docs/router.md: one flit per loop.
     loop = 1 + BOOKSIM.bw + BOOKSIM.sa + 2 * latency
     assert extra >= (flits - 1) * (loop - 1)
 
 
 def test_a_slow_sink_is_blamed_through_the_routers() -> None:
-    """Credits run out upstream of a place that two share: the culprit is passed on to who waits there for credits."""
+    """Credits run out upstream of a shared link: the traffic that waits there for credits has the same culprit."""
     net = line(4).plain(style(BOOKSIM, 1, vcs=1, depth=8))
     engine = engine_of(net, options(BOOKSIM))
     engine.send(2, 3, 3, 0, 1, 200, 200, 0, tag=1)

@@ -1,7 +1,7 @@
-"""Routers that go through VA and the switch in stages do, flit for flit, what they do one by one with all options.
+"""The batch router equals the full-option router flit for flit.
 
-Only networks that are plain and runs that tell nobody take the stages: no output queues, VA by ranges, no trace. So
-what is compared is all that a run counts, also where it is cut.
+Only networks without output queues and with VA by ranges use it, in runs that are not observed. So all counts are
+compared, also where a run is cut.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ FAR = 50_000
 
 
 def made_plain(case: Case, rc: int, va: int, *, unit: bool) -> Case:
-    """The same network and messages; links without pools or queues, VA and SA by round robins. `unit`: and each takes a
-    flit per cycle."""
+    """The same network and messages; links without pools or queues, VA and SA by round robins. `unit`: with one flit
+    per cycle."""
 
     def plain(style: Style) -> Style:
         return replace(style, s=Fraction(1) if unit else style.s, output_queue=False, pool=0)
@@ -81,7 +81,7 @@ def test_stages_are_the_routers_one_by_one(case: Case, rc: int, va: int, unit: b
 @pytest.mark.parametrize("s", [Fraction(1), Fraction(64, 25), Fraction(7)])
 @pytest.mark.parametrize(("vcs", "depth", "flits"), [(1, 2, 1), (2, 3, 5), (3, 4, 2), (4, 8, 5)])
 def test_more_routers_than_a_batch_has_under_load(vcs: int, depth: int, flits: int, s: Fraction) -> None:
-    """Two batches, and outputs that several flits want in most cycles; on rings packets keep their class."""
+    """Two batches, and outputs with several requests in most cycles; on rings packets keep their class."""
     net = grid([9, 9], wrap=[vcs > 1, vcs > 1])
     how = Style(vcs, depth, s=s)
     lanes = [(node, how) for node in range(len(net.homes))]

@@ -1,4 +1,4 @@
-"""What an engine tells of messages that it forgets, against the oracle, which forgets nothing."""
+"""Deliveries of an engine that recycles records, against the reference, which keeps them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def taken(engine: Engine) -> list[Row]:
 
 
 def forgetful_run(case: Case, slices: list[int], *, many: bool) -> None:
-    """Messages are sent as late as possible, in one call or several, so that places of old ones are taken again."""
+    """Messages are sent as late as possible, in one call or several, so that records are reused."""
     engine = Engine(case.net.routers, case.net.links(), case.net.routes(), case.options, trace=True, recycle=True)
     oracle = oracle_of(case)
     waiting = list(case.messages)
@@ -47,7 +47,7 @@ def forgetful_run(case: Case, slices: list[int], *, many: bool) -> None:
         rows += taken(engine)
         if stop.reason == "deadlock" or (stop.reason == "idle" and not waiting) or engine.now >= FAR:
             break
-    oracle.run(engine.now)
+    oracle.step_to(engine.now)
     oracle.arrive()
     done = sorted((m for m in oracle.messages if m.last_arrival >= 0), key=lambda m: (m.last_arrival, m.number))
     assert rows == [

@@ -1,4 +1,4 @@
-"""What holds in every run of the engine, whatever the network: nothing is lost, reordered, or left to chance."""
+"""Properties of every run of the engine: nothing is lost, reordered, or left to chance."""
 
 from __future__ import annotations
 
@@ -111,14 +111,14 @@ def test_a_vc_carries_whole_packets_in_order(case: Case) -> None:
         before: tuple[int, int, int] | None = None
         for message, packet, flit in stream:
             if flit == 0:
-                # The one before was a tail, or this is the first.
+                # The previous flit was a tail, or this is the first.
                 assert before is None or before[2] == size(case, before) - 1
             else:
                 assert before == (message, packet, flit - 1)
             before = (message, packet, flit)
     for (message, packet, flit), path in paths.items():
         if flit > 0:
-            # A flit may still be under way where the run ended in a deadlock.
+            # A flit may still be in flight if the run ended in a deadlock.
             assert path == paths[message, packet, 0][: len(path)]
 
 
@@ -131,7 +131,7 @@ def size(case: Case, flit: tuple[int, int, int]) -> int:
 @few
 @given(case=every_case)
 def test_no_link_is_faster_than_its_width(case: Case) -> None:
-    """A flit launched in cycle t starts in [t, t+1), and the k-th one after it k*s later at the earliest."""
+    """A flit launched in cycle t starts in [t, t+1), and the k-th one after it at least k*s later."""
     engine = engine_of(case)
     run(engine)
     links = case.net.links()
@@ -183,7 +183,7 @@ def test_a_run_may_be_cut_anywhere(case: Case, stops: list[int], window: int, sl
 @few
 @given(case=every_case, attribution=st.integers(0, 1))
 def test_the_switch_by_masks_does_what_the_one_with_all_options_does(case: Case, attribution: int) -> None:
-    """And a run that is not traced does what a traced one does."""
+    """A run without a trace equals a traced one."""
     plain = engine_of(case, attribution=attribution, bitmask=False)
     verdict = run(plain)
     for trace in (False, True):
@@ -204,7 +204,7 @@ def test_the_switch_by_masks_does_what_the_one_with_all_options_does(case: Case,
 
 @pytest.mark.parametrize("router", [{"ordered": True}, {"sa_allocator": "islip"}], ids=["ordered", "islip"])
 def test_a_router_with_more_words_of_input_vcs_than_marks(router: dict[str, Any]) -> None:
-    """70 ports of 64 VCs: the words from the 64th on share a mark. Nobody meets anybody: all take as long as one."""
+    """70 ports of 64 VCs: the words from the 64th on share a mark. Without conflicts all take as long as one."""
     ends = []
     for npus, vcs in ((2, 1), (70, 64)):
         network = packet_network("switch", [npus], latency=3, router={"vcs": vcs, **router})

@@ -1,7 +1,7 @@
-"""Lanes that go through a cycle in stages do, flit for flit, what the oracle does, and what they do one by one.
+"""Lanes in batches equal the reference flit for flit, and lanes visited one by one.
 
-As in test_batches.py nobody may be told which flit goes where, so all counts are compared, at stops that cut packets;
-and what decides at a lane with an engine that has no stages.
+As in test_batches.py runs must not be observed, so all counts are compared, at stops that cut packets; and the deciding
+state of a lane with an engine without batches.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OF_VCS = ("out.credit", "out.send_left")
 
 @dataclass
 class Cut:
-    """Run on by so many cycles; from then on somebody watches, or nobody."""
+    """Run for `cycles` cycles; then with a watched packet, or without."""
 
     cycles: int
     watch: bool
@@ -46,7 +46,7 @@ nets = st.one_of(
 )
 rates = st.sampled_from([Fraction(1), Fraction(1), Fraction(2), Fraction(5, 4), Fraction(64, 25), Fraction(9)])
 wires = st.builds(Style, vcs=st.integers(1, 3), depth=st.integers(1, 6), delay=st.integers(1, 3), s=rates)
-# Buffers and ways back that let credits run out.
+# Buffers and credit delays that let credits run out.
 lanes = st.builds(
     Style,
     vcs=st.integers(1, 5),
@@ -77,7 +77,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 @st.composite
 def messages(draw: st.DrawFn, net: Net) -> list[Send]:
-    """Often several at once at one lane; packets of one flit, or with a shorter last one."""
+    """Often several messages at once at one lane; packets of one flit, or with a shorter last one."""
     longest = draw(st.sampled_from([1, 2, 5, 9]))
     used = st.sampled_from(draw(st.lists(st.integers(0, len(net.injection) - 1), min_size=1, max_size=4)))
     starts = draw(st.sampled_from([st.just(0), st.integers(0, 40)]))
@@ -110,13 +110,13 @@ def test_stages_are_the_oracle_and_the_lanes_one_by_one(case: Case, cuts: list[C
         engine.check()
         assert counts(engine, len(case.messages)) == counts(oracle, len(case.messages))
         assert of_lanes(engine) == of_lanes(other)
-        engine.watch(0 if cut.watch else -1, 0)  # who watches has them visited one by one
+        engine.watch(0 if cut.watch else -1, 0)  # with a watched packet, lanes are visited one by one
         if engine.now < until:  # deadlock, or nothing left
             break
 
 
 def crowded(flits: int, s: Fraction, *, interleaved: bool) -> tuple[Case, int]:
-    """More lanes than a batch has, all of them with something to do."""
+    """More active lanes than a batch has."""
     net = grid([9, 9], wrap=[False, False])
     wide, narrow = Style(4, 8, s=s), Style(2, 3, credit_delay=6, s=s)
     nodes = len(net.homes)
@@ -157,7 +157,7 @@ def test_in_parts(flits: int, s: Fraction) -> None:
 
 
 def test_a_lane_with_nothing_to_do_is_not_looked_at() -> None:
-    """Its last tail is launched, and credits come back: neither is a reason. All credits gone: their first is one."""
+    """A launched tail and returning credits do not wake a lane; the first credit after none does."""
     net = line(2).plain(Style(2, 8), Style(1, 2, delay=3, credit_delay=9))
     case = Case(net, options(), [(0, 1, 1, 0, 1, 5, 5, 0, 0)])
     engine = engine_of(case, trace=False)
@@ -165,7 +165,7 @@ def test_a_lane_with_nothing_to_do_is_not_looked_at() -> None:
     while engine.totals()["messages_delivered"] == 0:
         run(engine, engine.now + 1)
         awake.append(bool(engine.state()["lane_active"][0] & 1))
-    # Two flits, a cycle in which it finds no credit, and so on; asleep as soon as the tail is on its way.
+    # Two flits, a cycle without a credit, and so on; asleep as soon as the tail is in flight.
     oracle = ReferenceEngine(case.net.routers, case.net.links(), case.net.routes(), case.options)
     oracle.send(*case.messages[0])
     oracle.step_to(engine.now)

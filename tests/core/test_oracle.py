@@ -1,4 +1,4 @@
-"""The engine against the oracle: two implementations of docs/router.md, which must agree flit for flit."""
+"""The engine against the reference: two implementations of docs/router.md, which must agree flit for flit."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from tests.reference.cases import (
 )
 from tests.reference.networks import BOOKSIM, Stages, garnet, hub, options, ring, star, style
 
-FAR = 8_000  # whoever is not done by then goes round in circles (relations at random), and is compared up to here
-AFTER = 40  # cycles after a deadlock in which the oracle must not move either
+FAR = 8_000  # packets of random relations may go round in circles; compare up to here
+AFTER = 40  # cycles after a deadlock in which the reference must not move either
 
 EVERYWHERE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 few = settings(max_examples=part_of(100), suppress_health_check=EVERYWHERE)
@@ -43,7 +43,7 @@ def oracle_of(case: Case) -> ReferenceEngine:
 
 
 def run_to(engine: Engine, until: int) -> tuple[str, list[tuple[int, int]]]:
-    """Run on after deliveries; returns why it stopped at last, and what was delivered."""
+    """Run on after deliveries; return the last reason and all deliveries."""
     delivered: list[tuple[int, int]] = []
     while True:
         stop = engine.run(until)
@@ -53,7 +53,7 @@ def run_to(engine: Engine, until: int) -> tuple[str, list[tuple[int, int]]]:
 
 
 def counts(machine: Engine | ReferenceEngine, messages: int) -> dict[str, Any]:
-    """All that is counted or timed, as plain lists."""
+    """All counts and times, as plain lists."""
     counters: Mapping[str, Any] = machine.counters()
     return {
         "messages": [tuple(machine.message_times(m)) for m in range(messages)],
@@ -64,9 +64,9 @@ def counts(machine: Engine | ReferenceEngine, messages: int) -> dict[str, Any]:
 
 
 def agree(engine: Engine, oracle: ReferenceEngine, messages: int, reason: str) -> None:
-    """Bring the oracle to the engine's cycle and compare all counts.
+    """Bring the reference to the engine's cycle and compare all counts.
 
-    The engine stops after the arrivals of its present cycle, so that a message may start in the cycle in which another
+    The engine stops after the arrivals of its current cycle, so that a message may start in the cycle in which another
     is delivered; except at the end of a window, to which these arrivals do not belong.
     """
     oracle.step_to(engine.now)
@@ -78,7 +78,7 @@ def agree(engine: Engine, oracle: ReferenceEngine, messages: int, reason: str) -
 
 def same_launches(engine: Engine, oracle: ReferenceEngine) -> None:
     trace = [tuple(row) for row in engine.trace().tolist()]
-    # The first launch that differs says more than all that follows from it.
+    # The first differing launch says more than its consequences.
     for mine, other in zip(trace, sorted(oracle.launches), strict=False):
         assert mine == other, "(cycle, link, vc, message, packet, flit)"
     assert len(trace) == len(oracle.launches)
@@ -93,7 +93,7 @@ def same_verdict(engine: Engine, reason: str, delivered: list[tuple[int, int]], 
         assert oracle.finished
         return
     assert reason == "deadlock"
-    # Messages that start later cannot undo it.
+    # Messages that start later cannot resolve it.
     for message in oracle.messages:
         if message.at >= oracle.now:
             message.at = -1
@@ -209,7 +209,7 @@ def test_ranks(case: Case) -> None:
 @settings(few, max_examples=part_of(50))
 @given(case=cases(of=adaptive_nets(), vcs=st.integers(1, 3), limit=20, how=whole_options, longest=5))
 def test_room(case: Case) -> None:
-    """Heads that may choose, where packets are buffered as a whole."""
+    """Heads with several candidates, where packets are buffered as a whole."""
     whole_run(case)
 
 
@@ -222,7 +222,7 @@ def test_speculation(case: Case) -> None:
 @settings(few, max_examples=part_of(15))
 @given(case=cases(vcs=st.sampled_from([1, 31, 63, 64, 65, 70]), limit=5))
 def test_many_vcs(case: Case) -> None:
-    """More VCs than a machine word has bits."""
+    """More VCs than a mask word has bits."""
     whole_run(case)
 
 
@@ -240,7 +240,7 @@ def test_many_vcs(case: Case) -> None:
     ids=str,
 )
 def test_many_ports(nodes: int, stages: Stages, how: dict[str, Any]) -> None:
-    """More ports than a machine word has bits: all send to three of them."""
+    """More ports than a mask word has bits: all send to three of them."""
     for net, last in ((hub(nodes), 0), (star(nodes), 3)):
         net.plain(style(stages, 2, vcs=2, depth=3))
         case = Case(
@@ -255,7 +255,7 @@ def test_many_ports(nodes: int, stages: Stages, how: dict[str, Any]) -> None:
 @settings(few, max_examples=part_of(30))
 @given(case=cases(), start=st.sampled_from([2**31 - 20, 2**33]))
 def test_late_in_time(case: Case, start: int) -> None:
-    """Nothing happens for long: the oracle is told so, the engine passes over it."""
+    """Long idle times: the engine skips them."""
     engine, oracle = engine_of(case), oracle_of(case)
     oracle.now = start
     for *what, at, klass in case.messages:
@@ -281,7 +281,7 @@ def test_deadlock_is_seen_by_both() -> None:
 
 
 def test_windows_in_idle_time_are_passed_over() -> None:
-    """Nothing is counted before cycle 8, so the end of the first window, 7, is not told. Arrival: 8 + 2 + 2."""
+    """Nothing is counted before cycle 8, so the end of the first window, 7, is not reported. Arrival: 8 + 2 + 2."""
     net = hub(1).plain(style(garnet(1), 1))
     engine = engine_of(Case(net, options(garnet(1)), []))
     engine.send(0, 0, 0, 0, 1, 1, 1, 8)

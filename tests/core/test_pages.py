@@ -1,4 +1,4 @@
-"""Rooms of memory: zeros, apart from each other, at the beginning of cache lines, with large pages or without."""
+"""Memory buffers: zeros, disjoint, cache-line aligned, with large pages or without."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_rooms_of_a_large_network_stand_next_to_each_other() -> None:
 
 @linux
 def test_large_pages_are_asked_for() -> None:
-    """Of a memory of one's own: of what processes share there are none. Whether there is one left, nobody can say."""
+    """Large pages of private memory, not shared between processes. Whether one is free is not known beforehand."""
     room = Pages(large=True).room(PAGE)
     flags = ""
     for line in Path("/proc/self/smaps").read_text().splitlines():

@@ -1,4 +1,5 @@
-"""A network in parts, a thread each, against the same network with one thread: equal to the bit, at every stop."""
+"""A partitioned network, a thread per partition, against the same network with one thread: equal to the bit, at every
+stop."""
 
 from __future__ import annotations
 
@@ -20,10 +21,10 @@ EVERYWHERE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 few = settings(max_examples=part_of(60), deadline=None, suppress_health_check=EVERYWHERE)
 many = settings(few, max_examples=1000)
 
-NUMBERED = {"vc.head", "vc.tail", "link.queue_head", "link.queue_tail", "fifo"}  # of FIFO nodes: any will do
+NUMBERED = {"vc.head", "vc.tail", "link.queue_head", "link.queue_tail", "fifo"}  # of FIFO nodes: arbitrary
 SCRATCH = {"link.pick_vc", "link.pick_port", "link.pick_key", "link.eligible", "ranges.pick"}
 UNKNOWN = SCRATCH | {f"{kind}.{name}" for kind, names in DERIVED.items() for name in names}  # derived: see Engine.check
-PACKETS = ("vc.packet", "out.send_packet")  # numbers of packets: any will do if they are the same everywhere
+PACKETS = ("vc.packet", "out.send_packet")  # numbers of packets: arbitrary, if consistent
 
 any_case = st.one_of(
     cases(limit=14),
@@ -39,23 +40,23 @@ def engine_of(case: Case, *, recycle: bool = False) -> Engine:
 
 
 def parts_of(routers: int, parts: int, seed: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Any routers to any part: none is without one, if there are enough."""
+    """Any routers in any partition; none is empty, if there are enough."""
     found = np.arange(routers) % parts
     return np.random.default_rng(seed).permutation(found)
 
 
 def known(engine: Engine) -> dict[str, np.ndarray[Any, Any]]:
-    """What decides, and the records' fields that count."""
+    """Deciding state, and counting fields of records."""
     counted = {name: values for name, values in engine.state(False).items() if "." in name and name not in UNKNOWN}
     found = engine.state(True) | counted
-    found["pending"].sort()  # a heap: its order depends on what was in it before
-    for name in ("source_head", "source_tail"):  # numbers of messages' records: any will do
+    found["pending"].sort()  # a heap: its order depends on its history
+    for name in ("source_head", "source_tail"):  # numbers of message records: arbitrary
         found[name] = np.where(found["source_head"] < 0, -1, 0)
     return found
 
 
 def same_state(mine: Engine, other: Engine) -> None:
-    """All that decides and all that is counted. Records of packets may have other numbers, the same ones everywhere."""
+    """Everything that decides or is counted. Records of packets may have other numbers, consistently."""
     mine.check()
     found, wanted = known(mine), known(other)
     assert set(found) == set(wanted)
@@ -72,7 +73,7 @@ def same_state(mine: Engine, other: Engine) -> None:
 
 
 def both(case: Case, divided: Engine, whole: Engine, slices: list[int], **how: int) -> Iterator[tuple[Any, Any]]:
-    """Messages are sent as late as they can be, and both run from stop to stop."""
+    """Messages are sent as late as possible, and both run from stop to stop."""
     waiting = list(case.messages)
     ends = iter(slices)
     until = 0

@@ -1,4 +1,4 @@
-"""The engine and the files beside it agree on its records."""
+"""The engine and record_dtypes.py agree on the sizes of records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fast-forward of the engine: with whole periods skipped, everything is as in the run that simulates every cycle."""
+"""Fast-forward of the engine: skipping whole periods gives the results of simulating every cycle."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.reference.cases import (
 )
 from tests.reference.networks import BOOKSIM, options, ring, style
 
-DEBUG = build_info["kind"] == "debug"  # proves every cycle, which takes its time
+DEBUG = build_info["kind"] == "debug"  # checks every cycle, which takes time
 FAR = 1000 if DEBUG else 60_000
 every_case = st.one_of(
     cases(limit=4),
@@ -40,8 +40,8 @@ many = settings(max_examples=10 if DEBUG else 400, suppress_health_check=EVERYWH
 
 
 def engine_of(case: Case, longer: int, attribution: int = 0, steps: int = 1) -> Engine:
-    """Messages of many packets: short ones are over before anything repeats. Three traffics. In each later step come
-    others that are like them, of a few packets more."""
+    """Messages of many packets, as short ones end before anything repeats. Three traffics, each followed by similar
+    ones with a few packets more."""
     engine = Engine(case.net.routers, case.net.links(), case.net.routes(), case.options, attribution=attribution)
     for step in range(steps):
         for i, (inject, eject, dst, plane, packets, flits, last, at, klass) in enumerate(case.messages):
@@ -53,9 +53,9 @@ def engine_of(case: Case, longer: int, attribution: int = 0, steps: int = 1) -> 
 def run(
     engine: Engine, until: int, window: int, *, skip: bool, links: int = 0, portion: int = 1 << 40
 ) -> tuple[str, list[Any], dict[int, Any]]:
-    """Why it stopped, what was delivered when, and what was counted on network links up to the end of each window.
+    """Why it stopped, the deliveries, and the counts of network links at the end of each window.
 
-    `links`: how many there are; `portion`: the most cycles that are looked ahead.
+    `links`: their number; `portion`: the most cycles per call of `totals_ahead`.
     """
     delivered: list[Any] = []
     windows = {}
@@ -72,7 +72,7 @@ def run(
 
 
 def skipped(engine: Engine, window: int, links: int) -> dict[int, Any]:
-    """Skip; what the totals were at the ends of windows meanwhile."""
+    """Skip; return the totals at the ends of windows in the jump."""
     begin, end = engine.now, engine.ahead
     assert end > begin
     cuts = np.arange(begin // window + 1, end // window + 1) * window
@@ -102,7 +102,7 @@ def _lists(columns: dict[str, Any]) -> dict[str, list[int]]:
 
 
 def compare(case: Case, longer: int, window: int, portion: int, halfway: int, attribution: int, steps: int) -> int:
-    """Both ways to a cycle of which somebody wants to know, and on to the end. Returns the cycles skipped."""
+    """Run both ways to a given cycle, and on to the end. Return the skipped cycles."""
     fast, slow = (engine_of(case, longer, attribution, steps) for _ in range(2))
     links, messages = len(case.net.wires), steps * len(case.messages)
     for until in (halfway, FAR):
@@ -110,7 +110,7 @@ def compare(case: Case, longer: int, window: int, portion: int, halfway: int, at
         wanted, expected, ends = run(slow, until, window, skip=False, links=links)
         assert (reason, delivered) == (wanted, expected)
         assert everything(fast, messages, attribution) == everything(slow, messages, attribution)
-        # Where nothing was counted before the end of a window, nobody stops there.
+        # A window without counts does not stop the run.
         for end in ends:
             assert np.array_equal(windows[end], ends[end])
     assert slow.skipped == 0
@@ -118,7 +118,7 @@ def compare(case: Case, longer: int, window: int, portion: int, halfway: int, at
 
 
 def as_without(example: settings, tries: Any, attribution: int) -> int:
-    """Random cases, compared; returns the cycles skipped in all of them."""
+    """Compare random cases; return the cycles skipped in all of them."""
     total = 0
 
     @example
@@ -165,7 +165,7 @@ def ring_of(packets: int) -> Engine:
 
 
 def test_a_long_message_takes_hardly_longer_than_a_short_one() -> None:
-    """A million packets of 5 flits, a flit per cycle: 5 million cycles, of which some hundred are simulated."""
+    """A million packets of 5 flits, one flit per cycle: 5 million cycles, of which some hundred are simulated."""
     engine = ring_of(10**6)
     reason, delivered, _ = run(engine, 1 << 40, 1 << 40, skip=True)
     assert reason == "idle"
@@ -224,7 +224,7 @@ def step_of(engine: Engine, packets: int, at: int) -> None:
 
 
 def test_a_step_like_an_earlier_one_is_known_at_once() -> None:
-    """Three steps of a ring, each by messages of its own: the later ones come upon the loop of the first."""
+    """Three steps of a ring with messages of their own: the later ones reach the known period of the first."""
     simulated, delivered = [], []
     engine, other = engine_of_ring(), engine_of_ring()
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Fast-forward knows every field of the engine's records: a new one has to be met in its walk, or to be named here."""
+"""Fast-forward knows every field of the engine's records: a new one must be visited, or named here."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ LATENCY_RECORDS = (
     *("Stay", "QueuedMessage", "WaitEntry"),
 )
 
-# Flat arrays that decide and are not the same byte by byte.
+# Deciding arrays that are not compared byte by byte.
 VISITED_SINGLY = {"front_time", "calendar", "fifo"}
 IMPLIED = {
     "source_tail",  # by the head, as long as no message joins
-    "pending",  # bounds the jump
+    "pending",  # limits the jump
     *("bid", "bid_link"),  # of this tick only
 }
 
 
 def fields(record: str) -> list[str]:
-    """The fields of a struct, as the C compiler is told them."""
+    """The fields of a struct in the .pxd files."""
     files = ("state/records.pxd", "latency/latency_records.pxd")
     text = "".join((CORE / name).read_text(encoding="utf-8") for name in files)
     found = re.search(rf"cdef struct {record}:\n((?:    .*\n|\n)+)", text)

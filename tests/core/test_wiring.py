@@ -1,4 +1,4 @@
-"""The numbers of VCs, link by link."""
+"""Numbering of VCs, link by link."""
 
 from __future__ import annotations
 
