@@ -1,4 +1,4 @@
-"""From a topology and the settings of [network] to the numbers the engine wants: links, lanes, buffers, delays."""
+"""Configuration of the engine from a topology and [network]: links, lanes, buffers, delays."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CHOICES = {"random": 0, "least": 1}
 
 
 class MessageClass(NamedTuple):
-    """What messages of one class have in common: their virtual network, and a priority (the higher goes first)."""
+    """A message class: its virtual network, and its priority (higher goes first)."""
 
     vnet: int = 0
     priority: int = 0
@@ -47,9 +47,9 @@ class MessageClass(NamedTuple):
 
 @dataclass(frozen=True)
 class EngineConfig:
-    """The engine's input, and what is needed to speak to it.
+    """The input of the engine, and the lanes by which messages enter and leave.
 
-    `wires`: of each kind of links, as far as no link has words of its own; `link_params`: of each link; `inject`,
+    `wires`: parameters of each kind of links, without settings of single links; `link_params`: of each link; `inject`,
     `eject`: the lanes of NPUs.
     """
 
@@ -81,8 +81,8 @@ def build_engine_config(
 ) -> EngineConfig:
     """Resolve everything that the settings leave open. Raises InputError.
 
-    `classes`: of the messages that will be sent. `open_traffic`: an NPU has one lane, where nothing else is asked for.
-    `packet`: the flits of the longest packet (default: of a full one, as the settings cut messages).
+    `classes`: of the messages that will be sent. `open_traffic`: by default an NPU has one
+    lane. `packet`: the flits of the longest packet (default: of a full one, as the settings cut messages).
     """
     router, relation = network.router, topology.relation
     _check_routing(relation, network)
@@ -143,12 +143,12 @@ def build_engine_config(
 
 
 def _check_routing(relation: Relation, network: Network) -> None:
-    """What does not go with a routing whose heads ask for several links at a time. Raises InputError."""
+    """Raise InputError for settings that exclude a routing whose heads request several links at a time."""
     if EACH not in relation.plane_select:
         return
     if not network.router.stages().va:
         raise InputError(
-            "an adaptive routing asks for VCs of several links, and the pipeline has no VC allocation (va = 0)",
+            "an adaptive routing requests VCs of several links, and the pipeline has no VC allocation (va = 0)",
             key="network.router.pipeline",
             allowed="va of at least 1",
         )
@@ -191,7 +191,7 @@ def _links_of(
 
 
 def _quantity(parse: Callable[[object], Q], text: str, key: str) -> Q:
-    """A quantity that the topology tells of one link. Raises InputError."""
+    """Parse a quantity that the topology gives for one link. Raises InputError."""
     try:
         value = parse(text)
     except InputError as error:
@@ -239,7 +239,7 @@ def _ranges(
 
 
 def _check_adaptive(vcs: int, count: int, fixed: Sequence[int], network: Network) -> None:
-    """Whether there would be VCs enough if the routing did not ask for so many adaptive ones. Raises InputError."""
+    """Raise InputError if fewer adaptive VCs would leave enough VCs for the escape."""
     wanted = network.router.routing_options.get("adaptive_vcs")
     most = vcs - (count - 1)  # the escape has one of each class
     if wanted and most >= 1:
@@ -314,7 +314,7 @@ def _options(network: Network, stages: Stages, classes: Sequence[MessageClass], 
 
 
 def _allocator(name: str) -> tuple[int, int]:
-    """(the engine's number of an allocator, iterations)."""
+    """Return (number of an allocator in the engine, iterations)."""
     word, _, iterations = name.partition(":")
     return (core.ISLIP, int(iterations or 1)) if word == "islip" else ALLOCATORS[word]
 

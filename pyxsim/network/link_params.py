@@ -1,4 +1,4 @@
-"""What links are like, in the engine's numbers: flit times, delays, credit delays, buffers."""
+"""Parameters of links in the engine's units: flit times, delays, credit delays, buffers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_DENOMINATOR = 2**22  # times on a link are counted in 1/denominator cycles, 
 
 
 class LinkParams(NamedTuple):
-    """What all links of one kind have in common: flit time `s` (cycles), latency and credit latency (cycles)."""
+    """Parameters of a link: flit time `s` (cycles), latency and credit latency (cycles)."""
 
     s: Fraction
     latency: int
@@ -31,7 +31,7 @@ class LinkParams(NamedTuple):
 
 
 class Keys(NamedTuple):
-    """What the user may have written about a link, for faults: key paths, or what else tells where."""
+    """Where the settings of a link are, for error messages: key paths or descriptions."""
 
     bandwidth: str
     latency: str
@@ -41,7 +41,7 @@ LINK, LANE = (Keys(f"network.{lane}bandwidth", f"network.{lane}latency") for lan
 
 
 class LinkParamsFactory:
-    """Makes wires. `warnings`: lines for the user, each once."""
+    """Makes `LinkParams` from settings. `warnings`: lines for the user, each once."""
 
     def __init__(self, network: Network) -> None:
         self.network = network

@@ -1,4 +1,4 @@
-"""The links that messages travel over: bandwidth and latency of each, exactly, and which of them a route has."""
+"""Exact bandwidth and latency of links, and the links of a route."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def widest(topology: Topology, network: Network, rates: Fractions) -> Fraction:
 def routes(relation: Relation, src: IntArray, dst: IntArray, plane: IntArray) -> IntArray:
     """int64[K, most hops]: the links of a route of each pair, -1 behind its end. Raises UnreachableError.
 
-    Where packets have a choice, pairs share the candidates by their destinations: in a tree each destination has its
-    own way up, told by the digits of its number (D-mod-K). Of several ways it is the first, without its via.
+    Where packets have a choice, pairs are spread over the candidates by destination: in a tree the digits of the
+    destination select the way up (D-mod-K). Of several route options it is the first, without its via.
     """
     steps = list(_steps(relation, src, dst, plane, dst + relation.npus * src))
     return np.array(steps, np.int64).reshape(len(steps), len(src)).T

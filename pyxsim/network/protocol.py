@@ -88,7 +88,7 @@ class AttributionRecords(Protocol):
         """Return int64[messages, 8]: the latency of each message by cause."""
 
     def waits(self) -> dict[str, Any]:
-        """Return the columns of the table of who made whom wait."""
+        """Return the columns of the blame table: which traffic delayed which."""
 
     def stays(self) -> IntArray:
         """Return int64[rows, 3 + 8]: message, packet, link and cycles by cause, in the order of arrival."""
@@ -222,7 +222,7 @@ class Backend(ABC):
         self.end = cycle
 
     def set_tick_interval(self, cycles: int) -> None:  # noqa: B027
-        """Call `tick` at least once in so many simulated cycles, where that is possible."""
+        """Call `tick` at least once in `cycles` simulated cycles, where that is possible."""
 
     # -- the network --
 
@@ -300,7 +300,7 @@ class Backend(ABC):
         return np.zeros(self.topology.links, np.int32)
 
     def counts(self) -> dict[str, Any]:
-        """Return the counters of the JSON summary that the network knows."""
+        """Return the counters of the JSON summary."""
         return {
             "npus": self.npus,
             "messages": self.messages_sent,

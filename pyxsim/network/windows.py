@@ -95,10 +95,10 @@ class WindowRecorder:
         self._before = now
 
     def cuts(self, begin: int, end: int) -> NDArray[np.int64]:
-        """The ends of windows in (begin, end], which is about to pass; windows become as long as they have to for it.
+        """Return the ends of windows in (begin, end], which is about to be simulated; windows are widened as needed.
 
-        They may become so before what was counted up to `begin` is told: it is the same whether it is booked to short
-        windows that are added up, or to long ones.
+        Windows may be widened before the counts up to `begin` are recorded: short windows that are merged later have
+        the same counts as long ones.
         """
         while -(-end // self.window) > self._limit():
             self._double()

@@ -300,7 +300,7 @@ def test_a_link_may_have_words_of_its_own() -> None:
     ("words", "told"),
     [
         ({"link_latency": ("0 ns",)}, "latency of link .*: '0 ns' is zero"),
-        ({"link_latency": ("3 GB/s",)}, "latency of link .*'GB/s' in '3 GB/s' is no unit of time"),
+        ({"link_latency": ("3 GB/s",)}, "latency of link .*'GB/s' in '3 GB/s' is not a unit of time"),
         ({"link_bandwidth": ("0 B/s",)}, "bandwidth of link .*: '0 B/s' is zero"),
         ({"link_bandwidth": ("fast",)}, "bandwidth of link .*'fast' is no bandwidth"),
     ],
@@ -494,7 +494,7 @@ def test_buffers_for_whole_packets(flow: str, packets: int) -> None:
 
 def test_what_does_not_go_with_an_adaptive_routing() -> None:
     adaptive = {"routing": "minimal-adaptive", "vcs": 6}
-    with pytest.raises(InputError, match=r"network\.router\.pipeline: an adaptive routing asks for VCs of several"):
+    with pytest.raises(InputError, match=r"network\.router\.pipeline: an adaptive routing requests VCs of several"):
         config("torus", [4, 4], router={**adaptive, "pipeline": "garnet"})
     with pytest.raises(InputError, match=r"network\.router\.ordered: packets cannot keep their order"):
         config("torus", [4, 4], router={**adaptive, "ordered": True})

@@ -188,7 +188,7 @@ def test_attribution_by_links_is_skipped_exactly(tmp_path: Path) -> None:
 
 def test_attribution_of_every_packet_wants_every_cycle() -> None:
     experiment = changed(output={"attribution": "messages"}, collective={"size": "64 KiB"})
-    assert why_nothing(run(experiment)) == 'output.attribution = "messages" wants every cycle simulated'
+    assert why_nothing(run(experiment)) == 'output.attribution = "messages" needs every cycle simulated'
 
 
 def test_why_nothing_was_skipped() -> None:

@@ -51,6 +51,6 @@ def test_every_dataset_is_the_same(name: str, tmp_path: Path) -> None:
 def test_why_there_is_one() -> None:
     result = run(EXPERIMENTS["ring"], overrides=["run.threads=2", "output.attribution=links"])
     assert (result.counts["threads"], result.json()["threads"]) == (1, 1)
-    assert result.json()["threads_why"] == "attribution and --watch have all in one place"
+    assert result.json()["threads_why"] == "attribution and --watch need one thread"
     result = run(EXPERIMENTS["ring"])
     assert result.json()["threads"] == 1

@@ -1,4 +1,4 @@
-"""Whose arithmetic the delays are computed with: exact fractions, or as ASTRA-sim 1 or 2 rounds (`compat`)."""
+"""Arithmetic of the delays: exact fractions, or rounded as ASTRA-sim 1 or 2 does (`compat`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GIB = 2**30
 
 
 def check_compat(network: Network, compat: str | None) -> None:
-    """Whether there is such an arithmetic, and `[network.analytical]` asks for nothing that it does not know."""
+    """Raise InputError for an unknown `compat`, or keys of `[network.analytical]` that it does not use."""
     if compat not in (None, *COMPATS):
         raise InputError(f"the analytical backends have no arithmetic of '{compat}'", key="system.compat")
     summands = network.analytical.summands
@@ -43,7 +43,7 @@ class Arithmetic:
         self._compat = compat
 
     def rule(self, switched: Sequence[bool]) -> Rule:
-        """`switched`: whether there is a switch in the way, kind by kind."""
+        """`switched`: whether messages of each kind pass a switch."""
         if self.exact:
             try:
                 return Exact(self._rates, self.unit)

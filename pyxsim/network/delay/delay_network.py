@@ -1,7 +1,7 @@
-"""What the backends of delays share: messages and their pairs, time, windows, counts. No packets, routers or buffers.
+"""Base of the backends that delay whole messages: message pairs, time, windows, counts. No packets or routers.
 
-A backend makes a `Model` and hands it to `DelayedNetwork`. The model has an engine, which is compiled: it is told ways
-(what messages travel over), carries messages over them, and says what arrived.
+A backend passes a `Model` to `DelayedNetwork`. The model has a compiled engine, which carries messages over routes
+(`extend` adds them) and returns arrivals.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST_CELLS = 2**14  # windows x NPUs: what links carried is worked out for each 
 
 
 class Engine(Protocol):
-    """What carries the messages of a model. `flits`: int64[ways], what each has carried; what a way is, it decides."""
+    """The compiled engine of a model. `flits`: int64[routes], the flits that each route has carried."""
 
     @property
     def now(self) -> int: ...
@@ -38,20 +38,20 @@ class Engine(Protocol):
 
     @property
     def next_cycle(self) -> int:
-        """The cycle in which something happens next; one that never comes if nothing does."""
+        """The cycle of the next event; a cycle beyond all others if there is none."""
 
     def send(self, ways: IntArray, nbytes: IntArray, at: int) -> int:
-        """Messages over these pairs in cycle `at`; returns the number of the first. Raises OverflowError."""
+        """Send messages over these pairs in cycle `at`; return the number of the first. Raises OverflowError."""
 
     def advance(self, until: int, slack: int) -> tuple[IntArray, IntArray]:
-        """(messages, cycles) of the next arrivals up to cycle `until`, and of those up to `slack` cycles later."""
+        """Return (messages, cycles): the next arrivals up to cycle `until`, and those up to `slack` cycles later."""
 
     def wait(self, cycle: int) -> None:
-        """Let time pass in which nothing happens."""
+        """Advance time to `cycle`; nothing happens before it."""
 
 
 class Model(Protocol):
-    """What the backend wants of a model. `rates`: bytes per cycle of each link; `latencies`: cycles, perhaps broken.
+    """A delay model. `rates`: bytes per cycle of each link; `latencies`: cycles, not rounded.
 
     `widest`: bytes per cycle of the widest link.
     """
@@ -66,16 +66,16 @@ class Model(Protocol):
     def widest(self) -> Fraction: ...
 
     def extend(self, src: IntArray, dst: IntArray, plane: IntArray) -> None:
-        """Make pairs known, in the order of their numbers."""
+        """Add pairs, in the order of their numbers."""
 
     @property
     def links_work(self) -> bool:
-        """Whether what ways have carried changes while time passes; else a message is booked when it is sent."""
+        """Whether routes carry flits while time passes; otherwise a message is counted when it is sent."""
 
     def on_links(self, ends: IntArray, flits: IntArray) -> IntArray:
-        """int64[links]: what links have carried, when the ways of the engine have carried `flits`.
+        """Return int64[links]: the flits of each link when the routes of the engine have carried `flits`.
 
-        `ends`: rows source, destination, plane of the pairs known so far.
+        `ends`: rows source, destination, plane of the pairs so far.
         """
 
     @property
@@ -84,10 +84,10 @@ class Model(Protocol):
 
 
 class DelayedNetwork(Backend):
-    """A backend whose messages take what a model says.
+    """A backend whose messages take the time that a model computes.
 
-    `window`: cycles of the statistics' windows; `windows`: what keeps them, if not a ledger. `tick` is called with
-    every batch of arrivals: progress, Ctrl-C.
+    `window`: cycles of a statistics window; `windows`: the recorder, by default `WindowedCounts`. `tick` is called with
+    every batch of arrivals.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class DelayedNetwork(Backend):
             raise SimulationError(str(error)) from None
 
     def _book(self, at: int) -> None:
-        """Something is about to be sent in cycle `at`: what was carried up to then belongs to windows before it."""
+        """Close the windows that end before cycle `at`, in which a message is about to be sent."""
         if at >= self.windows.due:
             self.windows.close(at, self.engine.flits)
 
@@ -146,7 +146,7 @@ class DelayedNetwork(Backend):
         return messages, cycles
 
     def _advance(self, limit: int, slack: int) -> tuple[IntArray, IntArray]:
-        """The next arrivals; where links work meanwhile, their windows are closed in time."""
+        """Return the next arrivals; where links carry flits meanwhile, close their windows in time."""
         while self.model.links_work and self.engine.next_cycle <= limit:
             if self.engine.next_cycle >= self.windows.due:
                 self.windows.close(self.engine.next_cycle, self.engine.flits)
@@ -159,7 +159,7 @@ class DelayedNetwork(Backend):
         """Close the statistics at the end of a run."""
         self.windows.finish(cycle, self.engine.flits)
 
-    # -- what there is to see --
+    # -- results --
 
     @property
     def link_rates(self) -> tuple[Sequence[Fraction], Sequence[Fraction]]:
@@ -174,14 +174,14 @@ class DelayedNetwork(Backend):
         return self.windows.table()
 
     def totals(self) -> dict[str, IntArray]:
-        """Running totals per network link: flits, as many as the messages fill; zeros where ways are not known."""
+        """Return running totals per link: the flits that the messages fill; zeros where routes are not known."""
         return {"flits": self._on_links(self.engine.flits)}
 
     def _on_links(self, flits: IntArray) -> IntArray:
         return self.model.on_links(self._pairs.ends(), flits)
 
     def counts(self) -> dict[str, int]:
-        """The counters of the JSON summary that a network knows. A message is one packet."""
+        """Return the counters of the JSON summary; a message counts as one packet."""
         flits = self.totals()["flits"]
         return {
             "npus": self.npus,

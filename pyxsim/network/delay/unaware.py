@@ -1,6 +1,6 @@
-"""Messages that never meet: the models of the analytical backend, from a topology and its settings.
+"""Models of the analytical backend, in which messages do not share links, from a topology and its settings.
 
-Whose arithmetic (`compat`):
+Arithmetic (`compat`):
 
     None           exact fractions, cut off to whole cycles; a message that differs in several dimensions pays the
                    latency of every hop, and the bandwidth of the narrowest of them
@@ -31,13 +31,13 @@ from pyxsim.settings import Network
 from pyxsim.topology.block import Block
 from pyxsim.topology.topology import Topology
 
-MOST_NPUS = 2048  # up to so many, what links carry is worked out from a table of all pairs,
-MOST_PAIRS = 2**18  # else from the routes of those that sent something
+MOST_NPUS = 2048  # up to this size, link loads come from a table of all pairs,
+MOST_PAIRS = 2**18  # above it, from the routes of the pairs that sent something
 BATCH = 2**14  # pairs whose routes are held at a time
 
 
 def unaware(topology: Topology, network: Network, compat: str | None) -> Model:
-    """The model of messages that never meet. Raises InputError."""
+    """Return the model without congestion. Raises InputError."""
     check_compat(network, compat)
     blocks = [dim for dim in topology.dims if isinstance(dim, Block)]
     if len(blocks) == len(topology.dims) and topology.relation.separable and not topology.confined:
@@ -46,7 +46,7 @@ def unaware(topology: Topology, network: Network, compat: str | None) -> Model:
 
 
 class _Free:
-    """What the models without congestion share."""
+    """Base of the models without congestion."""
 
     engine: FreeFlight
     links_work = False
@@ -63,7 +63,7 @@ class _Free:
     def on_links(self, ends: IntArray, flits: IntArray) -> IntArray:
         """By the routes of the topology; zeros where packets adapt, or for very many pairs of very many NPUs."""
         relation, used = self.topology.relation, flits > 0
-        src, dst, plane = ends[:, : len(used)][:, used]  # the last pairs that were asked for may have no way
+        src, dst, plane = ends[:, : len(used)][:, used]  # the last pairs may have no route
         if self.topology.npus <= MOST_NPUS:
             return np.rint(_by_matrix(relation, src, dst, plane, flits[used])).astype(np.int64)
         fixed = all(oblivious(relation, number) for number in np.unique(plane).tolist())
@@ -75,7 +75,7 @@ class _Free:
 def _by_matrix(
     relation: Relation, src: IntArray, dst: IntArray, plane: IntArray, flits: IntArray
 ) -> NDArray[np.float64]:
-    """What links carry, from a table of all pairs for each plane."""
+    """Link loads from a table of all pairs for each plane."""
     total = np.zeros(relation.links)
     for number in np.unique(plane).tolist():
         here = plane == number
@@ -88,7 +88,7 @@ def _by_matrix(
 
 
 def _by_routes(relation: Relation, src: IntArray, dst: IntArray, plane: IntArray, flits: IntArray) -> IntArray:
-    """The same, one route after the other; where it is drawn, the one that pairs keep to (see `routes`)."""
+    """Link loads route by route; where routes are drawn at random, the route that a pair keeps to (see `routes`)."""
     total = np.zeros(relation.links, np.int64)
     for begin in range(0, len(src), BATCH):
         part = slice(begin, begin + BATCH)
@@ -150,7 +150,7 @@ def _shortest(block: Block) -> Int32Array:
 
 
 class Routed(_Free):
-    """Any topology: the links and lanes of a way, one after the other; the narrowest of them counts."""
+    """Any topology: latencies of the links and lanes of a route add up; the narrowest one counts."""
 
     def __init__(self, topology: Topology, network: Network, compat: str | None) -> None:
         super().__init__(topology, network)
@@ -158,7 +158,7 @@ class Routed(_Free):
         some, which = unique_by_identity(self._ways.rates)
         rates = sorted(set(some))
         arithmetic = Arithmetic(network, compat, rates, self._ways.latencies)
-        # Behind the last of them: what is none takes no time and is as wide as the widest.
+        # The last entry stands for no link: no latency, and as wide as the widest.
         self._kind = np.append(np.array([rates.index(rate) for rate in some], np.int64)[which], len(rates) - 1)
         self._late = np.append(arithmetic.latency(self._ways.latencies), 0)
         if network.analytical.summands:

@@ -1,4 +1,4 @@
-"""What was carried, window by window, in networks of delays: by ways whose links are told later, or by links."""
+"""Flits by windows of time in networks of delays: counted by route and mapped to links later, or by link."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COUNTED = ("flits", "stall_serial")  # what an engine counts by itself
 
 
 class Recorder(Protocol):
-    """Windows of time. From cycle `due` on, what happens belongs to another window than what came before."""
+    """A recorder of windows. The current window ends before cycle `due`."""
 
     @property
     def window(self) -> int: ...
@@ -23,17 +23,17 @@ class Recorder(Protocol):
     def due(self) -> int: ...
 
     def close(self, cycle: int, flits: IntArray) -> None:
-        """Book what was carried since the last call, now that something is about to happen in `cycle`."""
+        """Count what was carried since the last call; the next event is in `cycle`."""
 
     def finish(self, cycle: int, flits: IntArray) -> None:
-        """The run ended at `cycle`."""
+        """End the run at `cycle`."""
 
     def table(self) -> Windows:
-        """Every window from 0 to the end."""
+        """Return every window from 0 to the end."""
 
 
 class Counter(Protocol):
-    """An engine that counts by links what they began with, and the cycles in which somebody waited for them.
+    """An engine that counts per link the flits that started, and the cycles in which a message waited for the link.
 
     Each int64[rows, links], by windows of `window` cycles.
     """
@@ -44,7 +44,7 @@ class Counter(Protocol):
     def windows(self) -> tuple[IntArray, IntArray]: ...
 
     def widen(self, cycles: int) -> None:
-        """Make the windows so long that those of the first `cycles` cycles are few enough."""
+        """Double the windows until the first `cycles` cycles have few enough of them."""
 
 
 class EngineCounts:
@@ -62,7 +62,7 @@ class EngineCounts:
         return self._counter.window
 
     def close(self, cycle: int, flits: IntArray) -> None:
-        """The engine has booked it."""
+        """Do nothing: the engine counts by itself."""
 
     def finish(self, cycle: int, flits: IntArray) -> None:
         self._counter.widen(cycle)
@@ -76,15 +76,15 @@ class EngineCounts:
 
 
 class WindowedCounts:
-    """Cuts what ways have carried into windows of time, at most `rows` of them: when there are more, windows double.
+    """Counts of routes in windows of time, at most `rows` of them: beyond that, windows double.
 
-    `on_links(flits)`: what links have carried when ways have carried `flits`. It is asked at the end only, once for
-    each window. There may be more ways from call to call.
+    `on_links(flits)`: maps the flits of routes to links; called at the end, once per window. The number of routes may
+    grow from call to call.
     """
 
     def __init__(self, window: int, rows: int, links: int, on_links: Callable[[IntArray], IntArray]) -> None:
         self.window = window
-        self.due = window  # from this cycle on, what is carried belongs to another window
+        self.due = window  # the current window ends before this cycle
         self._most = rows
         self._links = links
         self._on_links = on_links
@@ -93,7 +93,7 @@ class WindowedCounts:
         self._end = 0
 
     def close(self, cycle: int, flits: IntArray) -> None:
-        """Book what was carried since the last call, now that something is about to happen in `cycle`."""
+        """Count what was carried since the last call; the next event is in `cycle`."""
         new = flits.copy()
         new[: len(self._before)] -= self._before
         self._before = flits
@@ -103,14 +103,14 @@ class WindowedCounts:
         self.due = max(self.due, (cycle // self.window + 1) * self.window)
 
     def finish(self, cycle: int, flits: IntArray) -> None:
-        """The run ended at `cycle`."""
+        """End the run at `cycle`."""
         self.close(cycle, flits)
         self._end = max(cycle, (max(self._rows) * self.window + 1) if self._rows else 0)
         while self._count() > self._most:
             self._double()
 
     def table(self) -> Windows:
-        """Every window from 0 to the end."""
+        """Return every window from 0 to the end."""
         count = self._count()
         table = np.zeros((count, self._links), np.uint64)
         for row, (ways, flits) in self._rows.items():

@@ -1,4 +1,4 @@
-"""The flow backend: messages are fluids that share links fairly; no packets, no buffers, nobody waits in a queue."""
+"""The flow backend: messages are fluids that share links fairly; no packets, buffers or queues."""
 
 from __future__ import annotations
 
@@ -97,8 +97,8 @@ class Flows:
         self._in_order = network.analytical.sending == "in-order"
         rule = arithmetic.rule([False] * len(rates))
         self.engine = Fluid(rule, self._of_kind[self._kind], network.flit, topology.links + topology.npus)
-        # Of every way, one behind the other: links, and how much of the way goes over each.
-        self._told: list[tuple[IntArray, IntArray, FloatArray]] = []
+        # Of all routes: links, and the share of the route on each.
+        self._added: list[tuple[IntArray, IntArray, FloatArray]] = []
 
     def _lanes(self, kinds: IntArray, ends: NDArray[np.int32]) -> IntArray:
         """The kinds of the lanes of all NPUs, by the links that have these ends."""
@@ -121,7 +121,7 @@ class Flows:
         self._kind = np.concatenate([self._kind, kinds])
         self.engine.filling.add_links(self._of_kind[kinds])
         # The first of each way is its narrowest link, in proportion; of equals one that carries all of the way, whose
-        # bandwidth the rule knows.
+        # bandwidth is in the rule.
         order = np.lexsort((-share, self._of_kind[self._kind[link]] / share, way))
         link, share, count = link[order], share[order], np.bincount(way)
         narrowest = np.cumsum(count) - count
@@ -130,7 +130,7 @@ class Flows:
             self.engine.extend(count, link, share, latency / self._per_cycle, share[narrowest] == 1, lane)
         except OverflowError as error:
             raise SimulationError(str(error)) from None
-        self._told.append((count, link, share))
+        self._added.append((count, link, share))
 
     def _lane_of(self, src: IntArray, dst: IntArray, way: IntArray, link: IntArray) -> IntArray | None:
         """The lane by which each pair's messages leave: that of the link by which they leave the router, or the one
@@ -175,7 +175,7 @@ class Flows:
         """Rounded where a link has a share of what its ways carried."""
         total = np.zeros(len(self._kind))
         begin = 0
-        for count, link, share in self._told:
+        for count, link, share in self._added:
             carried = flits[begin : begin + len(count)]
             total += np.bincount(link, np.repeat(carried, count) * share, len(total))
             begin += len(count)

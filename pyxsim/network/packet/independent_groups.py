@@ -16,8 +16,10 @@ from pyxsim.routing.spread import fixed
 from pyxsim.topology.topology import Topology
 
 LONG = 10_000  # cycles that the longest message takes, at least: what is shorter hardly repeats itself
-PERIODS = 4  # so many periods long it is, at least: two or three engines are slower than one where little is skipped
-ROOMS = 20  # so many times what its way holds it is long, at least: of its last flits nobody knows when they arrive
+PERIODS = 4  # the longest message has at least this many periods: several engines are slower than one that skips little
+ROOMS = (
+    20  # and at least this many times the flits that its path holds: the arrival of the last ones cannot be predicted
+)
 MOST_DIMS = 62  # bits of a mask
 MOST_PAIRS = 2**16
 MOST_BYTES = 2**28  # of all engines together

@@ -1,7 +1,7 @@
-"""A network for open traffic: messages in arrays, as many as there are, with nobody who waits for one of them.
+"""The packet backend for open traffic: messages enter in arrays, and arrivals are taken out in tables.
 
-The engine forgets a message once it has arrived and was asked for (`deliveries`), so memory holds only what is on its
-way, or waits in a source queue.
+The engine forgets a message once `deliveries` has returned it, so memory holds only messages in flight and in source
+queues.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class OpenNetwork(PacketNetwork, OpenBackend):
 
 
 class _Sent:
-    """What is known of messages that have not arrived, by their number. What has arrived is dropped in blocks."""
+    """Columns of the messages that have not arrived, by number; arrived ones are dropped in blocks."""
 
     def __init__(self) -> None:
         self.base = 0  # number of the first message that is kept

@@ -30,9 +30,9 @@ from pyxsim.topology.topology import Topology
 SLICE = 200_000  # cycles between two looks at the keyboard and the clock
 FOREVER = 1 << 60
 MAX_FLITS = 2**31 - 1
-CUT_WORDS = 1 << 20  # totals at ends of windows that are told at once: some 8 MB
-MANY = 64  # messages from which numpy adds up their bytes faster than Python
-FEW = 8  # messages up to which they are faster one by one
+CUT_WORDS = 1 << 20  # totals at window ends that are recorded at once: about 8 MB
+MANY = 64  # from this many messages on, numpy sums their bytes faster than Python
+FEW = 8  # up to this many messages, one by one is faster
 
 
 class PacketNetwork(Backend):
@@ -152,7 +152,7 @@ class PacketNetwork(Backend):
         """From now on there is an engine for each group. The routes are proved: no watchdog looks after them."""
         engines = [self.engine, *(self._make_engine() for _ in range(len(groups) - 1))]
         self.parts = SplitEngine(engines, self.windows, groups)
-        # They have what is asked of one engine, and of its windows, where nothing is traced, watched or attributed.
+        # Both have the interface of the originals, without trace, watch and attribution.
         self.engine, self.windows = cast(Engine, self.parts), cast(WindowRecorder, self.parts.windows)
         self.watchdog.due = FOREVER
 
@@ -304,7 +304,7 @@ class PacketNetwork(Backend):
         self.windows.record(max(cycle, self.windows.end), self.totals())
         self.windows.close(cycle)
 
-    # -- what there is to see --
+    # -- results --
 
     def attribution(self) -> AttributionRecords | None:
         return PacketAttribution(self) if self.attribution_level else None
@@ -364,9 +364,9 @@ class PacketNetwork(Backend):
         if self.engine.skipped:
             return None
         if self.attribution_level > 1:
-            return 'output.attribution = "messages" wants every cycle simulated'
+            return 'output.attribution = "messages" needs every cycle simulated'
         if self._every_step or self.engine.watching:
-            return f"a {'trace' if self._every_step else 'watched packet'} wants every cycle simulated"
+            return f"a {'trace' if self._every_step else 'watched packet'} needs every cycle simulated"
         return self._every_cycle or "nothing was found to repeat within the run"
 
     def buffer_max(self) -> NDArray[np.int32]:
@@ -376,7 +376,7 @@ class PacketNetwork(Backend):
         return peaks.reshape(-1, vcs).max(axis=1) if peaks.size else np.zeros(0, dtype=np.int32)
 
     def counts(self) -> dict[str, Any]:
-        """The counters of the JSON summary that a network knows."""
+        """Return the counters of the JSON summary."""
         totals = self.engine.totals()
         return {
             "npus": self.npus,
@@ -439,7 +439,7 @@ class PacketAttribution:
         return self._network.engine.splits()
 
     def waits(self) -> dict[str, Any]:
-        """Return the columns of the table of who made whom wait."""
+        """Return the columns of the blame table: which traffic delayed which."""
         return self._network.engine.waits()
 
     def stays(self) -> IntArray:
@@ -448,7 +448,7 @@ class PacketAttribution:
 
 
 def _why_every_cycle(skip: bool, open_traffic: bool, threads: int | None) -> str:
-    """What keeps the network from looking for periods, before anything has run; "": nothing."""
+    """Return why periods are not detected, as known before the run; "" if they are."""
     if not skip:
         return "run.skip = false (--no-skip)"
     if open_traffic:

@@ -1,7 +1,7 @@
-"""Parts of a network for threads: which routers go together. docs/threads.md tells what for.
+"""Partition the routers of a network for threads (docs/threads.md).
 
-Parts go on without each other for as long as the shortest link between two of them takes, so short links are not cut if
-that can be helped; and who has more to do than the others makes them wait.
+Partitions run independently for as many cycles as the shortest link between two of them takes, then synchronise. So
+short links are not cut if possible, and partitions have equal work.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ UNEVEN = 1.25  # how much larger than the mean a part may be
 @dataclass(frozen=True)
 class RouterPartition:
     """`part_of`: of each router. `uneven`: the largest part over the mean, by links. `lookahead`: cycles for which they
-    go on without each other, at most what was asked for."""
+    run independently, at most the `most` of `cut`."""
 
     part_of: IntArray
     count: int

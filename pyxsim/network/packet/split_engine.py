@@ -1,15 +1,13 @@
-"""One network as several engines, where its messages never meet: docs/fast_forward.md, "Taken apart".
+"""One network as several engines, one per group of messages that share no link (docs/fast_forward.md).
 
-Each group of messages has an engine to itself, with all routers and links, of which it uses its own. No link and no
-lane belongs to two groups, so what is counted of a link is counted by one engine, and sums and peaks are those of the
-whole. What brings groups together is the system layer: a message that arrives may start another one, anywhere. So no
-engine runs past a cycle in which another one may still deliver something that somebody hears of before.
+Each engine has all routers and links and uses those of its group. No link or lane belongs to two groups, so each link
+is counted by one engine, and sums and peaks are those of the whole network. Groups interact through the system layer
+only: an arrival may start a message anywhere. So no engine runs past a cycle in which another one may still deliver.
 
-How soon that may be follows from what a message has still to send: its flits pass the slowest link of the way one by
-one, and behind that link there is room for so many only; and who has not left its source yet has the whole way to go.
-That bound is a few hundred cycles early. Then the engine
-that comes first runs on to its delivery, as long as the others are quiet, and they follow; where several are that near,
-all go on together, by as many cycles as nobody is answered in.
+A lower bound of that cycle follows from the flits that a message has still to send: they pass the slowest link of the
+path one by one, the buffers behind that link are finite, and a message that has not left its source has the whole path
+ahead. The bound is a few hundred cycles early. The engine with the earliest bound then runs to its delivery while the
+others are quiet, and they follow; if several are that close, all advance together by the slack of the system layer.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from pyxsim.core.state.record_dtypes import COUNTERS
 from pyxsim.network.windows import Totals, WindowRecorder, Windows
 
 FOREVER = 1 << 60
-CUT_WORDS = 1 << 20  # totals at ends of windows that are told at once: some 8 MB
+CUT_WORDS = 1 << 20  # totals at window ends that are recorded at once: about 8 MB
 NOTHING = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 OPEN = 2  # packets of a message of which it does not matter how much of them has arrived: one, and the last
 
@@ -53,7 +51,7 @@ class Groups:
 
 
 class Part:
-    """The engine of a group. `still`: nothing goes on in it, until it is given a message."""
+    """The engine of a group. `still`: it is idle until it gets a message."""
 
     def __init__(
         self, engine: Engine, windows: WindowRecorder, links: IntArray, pace: Fraction, room: int, way: int
@@ -62,7 +60,7 @@ class Part:
         self.pace, self.room, self.way = pace, room, way
         self.still = True
         self.slept = self.skipped_visits = 0
-        self._quiet = FOREVER  # as it was told last
+        self._quiet = FOREVER  # as of the last call of `quiet`
         self.numbers = array("q")  # of its messages, in the whole
         # Those on their way: numbers in its engine, cycles of their starts, flits of a packet.
         self._live, self._at, self._flits = (np.zeros(0, np.int64) for _ in range(3))
@@ -138,7 +136,7 @@ class Part:
 
 
 class SplitEngine:
-    """What `PacketNetwork` asks of an engine, by several: without attribution, traces and the like. It comes back for
+    """Several engines with the interface that `PacketNetwork` uses, without attribution and traces. `run` returns for
     deliveries, at `until` or when nothing is left to do; windows are cut by its `windows`."""
 
     attribution = 0
@@ -176,7 +174,7 @@ class SplitEngine:
     # -- time --
 
     def run(self, until: int, *, slack: int = 0, window: int = 0, repeats_until: int = 0, apart: bool = False) -> Stop:
-        """As of Engine; `window` and the others are seen to."""
+        """Simulate; see `Engine.run`."""
         while moving := [part for part in self.parts if not part.still]:
             quiet = [part.quiet() for part in moving]
             first = int(np.argmin(quiet))
@@ -186,9 +184,9 @@ class SplitEngine:
                 found.append(moving[first].run(goal, slack))
             else:
                 goal = min(until, self.now + max(slack, 1))
-            end = min(goal, until) if (told := _earliest(found)) == FOREVER else min(until, told + slack)
+            end = min(goal, until) if (first_cycle := _earliest(found)) == FOREVER else min(until, first_cycle + slack)
             found += self._follow(end)
-            if _earliest(found) < told:  # of those that went on together
+            if _earliest(found) < first_cycle:  # delivered by an engine that followed
                 end = min(until, _earliest(found) + slack)
                 found += self._follow(end)
             still = all(part.still for part in self.parts)
@@ -205,7 +203,7 @@ class SplitEngine:
         """All come to the same cycle."""
         return [part.run(end, FOREVER) for part in self.parts if not part.still]
 
-    # -- what there is to see --
+    # -- results --
 
     @property
     def skipped(self) -> int:

@@ -1,4 +1,4 @@
-"""How many threads a network is simulated with, and why: docs/threads.md, "When it pays"."""
+"""Choose the number of threads: docs/threads.md, "When it pays"."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pyxsim.core.engine_options import LONGEST_EPOCH, MOST_PARTS, Links
 from pyxsim.network.packet.router_partition import UNEVEN, RouterPartition, cut
 
 QUOTA = Path("/sys/fs/cgroup/cpu.max")  # as a container sees its own (cgroup v2)
-LOOK = 2000  # cycles between two looks at how much goes on
+LOOK = 2000  # cycles between two measurements of the activity
 ENOUGH = 2000  # router visits of a part in an epoch: some 100 us, many times what it takes to meet
 ENOUGH_IN_A_CALL = 20_000  # and of all parts in one call of the engine
 FOREVER = 1 << 60
 
 
 def cores() -> int:
-    """Processors that this process may use, and is given the time of."""
+    """Return the processors that this process may use, within its CPU quota."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
         quota, period = QUOTA.read_text(encoding="ascii").split()
@@ -29,16 +29,16 @@ def cores() -> int:
 
 
 def idle_cores() -> int:
-    """Those of them that others leave: who shares a core makes all others wait at every meeting. At least one."""
+    """Return the idle processors, at least one: a thread on a shared core delays all others at every barrier."""
     others = max(0.0, os.getloadavg()[0] - 1)  # in the last minute; one of those that ran is this one
     return max(1, cores() - math.ceil(others - 0.5))
 
 
 class ThreadChoice:
-    """Decides before every call of the engine whether it runs in parts. The result is the same however.
+    """Decides before every call of the engine whether it runs in partitions. The result is the same either way.
 
-    `wanted`: so many threads; None: as many as pay. `skips`: periods are looked for, which one thread does.
-    `used`: the most threads so far, and `why`.
+    `wanted`: number of threads; None: as many as pay. `skips`: fast-forward is on, which needs one thread.
+    `used`: the most threads so far; `why`: the reason.
     """
 
     def __init__(self, engine: Engine, routers: int, links: Links, wanted: int | None, *, skips: bool) -> None:
@@ -56,24 +56,26 @@ class ThreadChoice:
         return {**vars(self), "_divided": 1, "apart": False}
 
     def _against(self, skips: bool) -> str:
-        """Why it can only be one thread; "": it need not."""
+        """Return why only one thread is possible; "" if more are."""
         if self.wanted == 1:
-            return "one is asked for"
+            return "one thread requested"
         if self.routers < 2:
             return "there is one router"
         if self.most < 2:
             return "only one core is idle"
         if self.wanted is None and skips:
-            return "periods are looked for, to skip them"
+            return "fast-forward needs one thread"
         return ""
 
     def decide(self) -> bool:
-        """Shall the next call of the engine run in parts? One that is not told how far to go best ends at `horizon`
-        cycles from now, so that this is asked again."""
+        """Return whether the next call of the engine runs in partitions.
+
+        The call should end after at most `horizon` cycles, to decide again.
+        """
         if self.against:
             return False
         if not self.engine.divisible:
-            self.why = self.against = "attribution and --watch have all in one place"
+            self.why = self.against = "attribution and --watch need one thread"
             self.apart, self.horizon = False, FOREVER
         elif self.wanted is not None:
             self._divide(self.most)
@@ -82,7 +84,7 @@ class ThreadChoice:
         return self.apart
 
     def _look(self) -> None:
-        """After a while, see how much goes on."""
+        """Measure the activity every LOOK cycles."""
         cycles = self.engine.now - self._cycle
         self._calls += 1
         if cycles < LOOK:
@@ -95,7 +97,7 @@ class ThreadChoice:
     def _consider(self, rate: float, in_a_call: float) -> None:
         """`rate`: router visits in a cycle; `in_a_call`: of the engine."""
         found = self._cut(self.most)
-        least = ENOUGH / 2 if self.apart else ENOUGH  # who has begun does not end for a little less
+        least = ENOUGH / 2 if self.apart else ENOUGH  # hysteresis
         count = min(found.count, int(rate * found.lookahead / least))
         if self.apart and self._divided <= count:
             count = self._divided
@@ -103,7 +105,7 @@ class ThreadChoice:
             self.apart = False
             if self.used == 1:
                 each = rate * found.lookahead / max(2, found.count)
-                self.why = f"parts of it are too small: {each:.0f} router visits between two meetings"
+                self.why = f"partitions are too small: {each:.0f} router visits between barriers"
             return
         self._divide(count)
 
@@ -116,11 +118,11 @@ class ThreadChoice:
         found = self._cut(count)
         self.apart = found.count > 1 and (self.wanted is not None or found.uneven <= UNEVEN)
         if not self.apart:
-            self.why = "its routers cannot be shared evenly"
+            self.why = "its routers cannot be divided evenly"
             return
         if self._divided != found.count:
             self.engine.divide(found.part_of)
             self._divided = found.count
         if found.count > self.used:
             self.used = found.count
-            self.why = "asked for" if self.wanted is not None else f"{found.lookahead} cycles between two meetings"
+            self.why = "requested" if self.wanted is not None else f"{found.lookahead} cycles between barriers"

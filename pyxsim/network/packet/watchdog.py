@@ -1,9 +1,9 @@
-"""Packets that can never move again, found while others still do, and who of them waits for whom.
+"""Detect packets that can never move again while others still do, and find which packet waits for which.
 
-The engine tells a deadlock when nothing moves any more. One that holds a part of the network, while traffic flows
+The engine reports a deadlock when nothing moves any more. One that holds a part of the network, while traffic flows
 round it, is found by looking every now and then: `Watchdog`. What it calls a deadlock is one, however heavy the load.
 
-A packet at the front of a VC has the flit that is to leave next. It may have an output VC, or ask for one of several.
+A packet at the front of a VC has the flit that is to leave next. It may have an output VC, or request one of several.
 Take any set of such packets and suppose that none of them ever moves. Then an output VC is
 
 - *full* for good, for a flit that needs `n` credits, if the front packet of its buffer downstream is of the set, all
@@ -14,7 +14,7 @@ Take any set of such packets and suppose that none of them ever moves. Then an o
   the front packet of its buffer downstream is of the set.
 
 Slots are emptied only by the front packet of a buffer, and VCs are given up only by their packet. So if every packet
-of the set holds a VC that is full for good, or asks for VCs each of which is full or kept for good, none of them is
+of the set holds a VC that is full for good, or requests VCs each of which is full or kept for good, none of them is
 the first to move: the supposition proves itself. The largest such set is found by leaving out, again and again, who
 has a way to move (a greatest fixpoint). Packets that wait for their turn only, at whatever load, have a credit, or a
 VC whose holder moves, and are left out; so no load raises an alarm. Conversely, once all flits and credits on their
@@ -59,7 +59,7 @@ class SlotState:
         return max(0, self.credit[self.first[link] + vc]) + self.pool_left[link]
 
     def lacks_own(self, place: Place, need: int) -> bool:
-        """Whether a VC has not so many slots of its own left, nor all that it ever has."""
+        """Whether a VC has fewer than `need` slots of its own left, and not all of its own."""
         link, vc = place
         return max(0, self.credit[self.first[link] + vc]) < min(need, self.depth[link])
 
@@ -77,7 +77,7 @@ class SlotState:
 
 
 class WaitGraph:
-    """Who waits for whom among the front packets `stuck`, given their flits' needs and the room there is.
+    """The wait-for graph of the front packets `stuck`, from the credits that they need and the free slots.
 
     `needs`: credits that the flit of each needs. `drained`, `ordered`: as in [network.router].
     """
@@ -131,7 +131,7 @@ class WaitGraph:
         return reasons
 
     def _stopped(self, i: int, alive: Sequence[bool]) -> list[int] | None:
-        """Packets of the set because of which this one never moves, or None if it can."""
+        """Return the packets of the set that block this one for good, or None if it can move."""
         for elder in self.before[i]:
             if alive[elder]:
                 return [elder]
@@ -202,7 +202,7 @@ def deadlock_error(
 
 
 class Watchdog:
-    """Looks for packets that never move again, every `interval` cycles. `needs`: credits that a flit needs."""
+    """Searches for packets that never move again, every `interval` cycles. `needs`: credits that a flit needs."""
 
     def __init__(
         self,
@@ -221,7 +221,7 @@ class Watchdog:
         self._before: dict[Place, tuple[int, ...]] = {}
 
     def waits(self, stuck: Sequence[Entry]) -> dict[int, list[int]]:
-        """Which of these packets never move again, and for whom they wait."""
+        """Return the packets that never move again, each with the packets that it waits for."""
         state = self.engine.state(True)
         room = SlotState(
             state["link.base"].tolist(),
@@ -239,7 +239,7 @@ class Watchdog:
         self.due += max(0, -(-(cycle - self.due) // self.interval)) * self.interval
 
     def look(self) -> tuple[list[Entry], dict[int, list[int]]]:
-        """(packets that have not moved since the last look, those that never will with whom they wait for)."""
+        """Return packets that have not moved since the last call, and those that never will with what they wait for."""
         self.due = self.engine.now + self.interval
         if not self.engine.flits_in_flight:
             self._before = {}

@@ -149,7 +149,7 @@ def test_a_message_is_cut(size: int, settings: dict[str, Any], cut: tuple[int, i
         "not_skipped": "nothing was found to repeat within the run",
         "threads": 1,
         "threads_asked": 1,
-        "threads_why": "one is asked for",
+        "threads_why": "one thread requested",
     }
     assert network.totals()["flits"].tolist() == [total, total, 0, 0, 0, 0, 0, 0]
 

@@ -70,10 +70,10 @@ def test_as_many_as_have_enough_to_do() -> None:
     engine.work(1.9 * each)
     assert not threads.decide()
     assert threads.used == 1
-    assert threads.why.startswith("parts of it are too small")
+    assert threads.why.startswith("partitions are too small")
     engine.work(3.1 * each)
     assert threads.decide()
-    assert (engine.parts, threads.used, threads.why) == (3, 3, "3 cycles between two meetings")
+    assert (engine.parts, threads.used, threads.why) == (3, 3, "3 cycles between barriers")
     engine.work(1.8 * each)  # a little less ends nothing
     assert threads.decide()
     engine.work(0.5 * each)
@@ -96,8 +96,8 @@ def test_calls_that_are_short_do_not_pay() -> None:
 @pytest.mark.usefixtures("many")
 def test_one_thread_and_why() -> None:
     for wanted, skips, shape, why in [
-        (1, False, (4, 4), "one is asked for"),
-        (None, True, (4, 4), "periods are looked for, to skip them"),
+        (1, False, (4, 4), "one thread requested"),
+        (None, True, (4, 4), "fast-forward needs one thread"),
         (2, True, (4, 4), ""),
     ]:
         threads, engine = decider(wanted, skips=skips, shape=shape)
@@ -107,7 +107,7 @@ def test_one_thread_and_why() -> None:
     threads, engine = decider(2)
     engine.divisible = False
     assert not threads.decide()
-    assert threads.why == "attribution and --watch have all in one place"
+    assert threads.why == "attribution and --watch need one thread"
 
 
 def test_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
