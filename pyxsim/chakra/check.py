@@ -29,8 +29,8 @@ def faults_between(graphs: Mapping[int, Graph], groups: Groups | None = None) ->
         InputError("there is no trace for this rank", key=f"rank {rank}", allowed=f"0 to {max(graphs)}, one trace each")
         for rank in sorted(set(range(max(graphs) + 1)) - graphs.keys())[:TOLD]
     ]
-    pairs, found = _messages(graphs)
-    faults += found
+    pairs, message_faults = _messages(graphs)
+    faults += message_faults
     faults += _collectives(graphs, groups or {})
     if all((graph.levels[0] >= 0).all() for graph in graphs.values()):
         faults += _joint_circle(graphs, pairs)
@@ -182,14 +182,14 @@ def _circle(graphs: Sequence[Graph], ptr: np.ndarray, before: np.ndarray, level:
         k = int(np.searchsorted(starts, row, side="right")) - 1
         return graphs[k], row - int(starts[k])
 
-    def told(row: int) -> str:
+    def named_node(row: int) -> str:
         graph, own = where(row)
         return graph.label(own) + (f" of rank {graph.rank}" if len(graphs) > 1 else "")
 
     graph, own = where(circle[0])
     if len(circle) == 1:
         return [graph.fault(own, "waits for itself", "nodes that do not wait in a circle")]
-    named = ", that for ".join(map(told, circle[1 : TOLD + 1]))
+    named = ", that for ".join(map(named_node, circle[1 : TOLD + 1]))
     rest = "and so on" if len(circle) > TOLD + 1 else "that for the first"
     problem = f"waits for {named}, {rest}: {len(circle)} wait for each other in a circle"
     return [graph.fault(own, problem, "nodes that do not wait in a circle")]

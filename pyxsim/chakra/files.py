@@ -18,10 +18,10 @@ def find(name: str) -> dict[int, Path]:
     """
     path = Path(name)
     if "*" in path.name:
-        found = rank_files(name)
-        if not found:
+        files = rank_files(name)
+        if not files:
             raise _none(name)
-        return dict(sorted(found.items()))
+        return dict(sorted(files.items()))
     if path.is_file():
         number = re.search(r"\.(0|[1-9]\d{0,8})\.\w+(?:\.gz)?$", path.name, re.ASCII)
         return {int(number[1]) if number else 0: path}
@@ -35,7 +35,7 @@ def _of_prefix(name: str) -> dict[int, Path] | None:
     """The traces of all ranks with a prefix, in the first format that exists."""
     try:
         ways = (rank_files(f"{name}.*{end}{packed}") for end in ENDS for packed in ("", ".gz"))
-        return next((dict(sorted(found.items())) for found in ways if found), None)
+        return next((dict(sorted(files.items())) for files in ways if files), None)
     except InputError:  # the folder cannot be read
         return None
 

@@ -68,10 +68,10 @@ def messages(path: str) -> Iterator[Any]:
 
 def _objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects of a file, each with the character at which it begins; read piece by piece."""
-    for at, found in _found(path):
-        if not isinstance(found, dict):
+    for at, item in _found(path):
+        if not isinstance(item, dict):
             raise InputError(f"has no object at character {at}", file=path, allowed="a sequence of objects")
-        yield at, found
+        yield at, item
 
 
 def _found(path: str) -> Iterator[tuple[int, Any]]:
@@ -83,8 +83,8 @@ def _found(path: str) -> Iterator[tuple[int, Any]]:
             problem = ""
             if at < len(text):
                 try:
-                    found, end = _DECODER.raw_decode(text, at)
-                    yield begin + at, found
+                    item, end = _DECODER.raw_decode(text, at)
+                    yield begin + at, item
                     at = end
                     continue
                 except _Fault as fault:
@@ -126,12 +126,12 @@ def _pieces(stream: BinaryIO, path: str) -> Iterator[str]:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    item = dict(pairs)
+    if len(item) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise _Fault(f"has an object with '{twice}' twice")
-    return found
+    return item
 
 
 def _read(given: Any, readers: _Readers) -> dict[str, Any]:
@@ -287,11 +287,11 @@ _ATTRIBUTE: _Readers = {
 
 
 def _attribute(given: Any) -> Attribute:
-    found = _read(given, _ATTRIBUTE)
-    plain = {name: found.pop(name) for name in ("name", "doc_string", "unknown") if name in found}
-    if len(found) > 1:
-        raise _Fault(f"has several values: {', '.join(map(_camel, found))}", allowed="one")
-    for kind, value in found.items():
+    item = _read(given, _ATTRIBUTE)
+    plain = {name: item.pop(name) for name in ("name", "doc_string", "unknown") if name in item}
+    if len(item) > 1:
+        raise _Fault(f"has several values: {', '.join(map(_camel, item))}", allowed="one")
+    for kind, value in item.items():
         return Attribute(type=kind, value=value, **plain)
     return Attribute(**plain)
 

@@ -73,7 +73,7 @@ def contents(s: CompiledSchedule) -> I32:
         _check_joins(s, s.block_ids)
         return s.block_ids
     held: dict[tuple[int, int], int] = {}  # (rank, cell) -> block, where it is not the one of that number
-    found = np.empty_like(s.block_ids)
+    content = np.empty_like(s.block_ids)
     ptr, src, dst, step = s.block_ptr.tolist(), s.src.tolist(), s.dst.tolist(), s.step.tolist()
     cells, puts, reduce = s.block_ids.tolist(), s.put_ids.tolist(), s.reduce.tolist()
     begin = 0
@@ -81,21 +81,21 @@ def contents(s: CompiledSchedule) -> I32:
         end = begin
         while end < len(s) and step[end] == step[begin]:
             for place in range(ptr[end], ptr[end + 1]):
-                found[place] = held.get((src[end], cells[place]), cells[place])
-                if found[place] >= s.blocks:
+                content[place] = held.get((src[end], cells[place]), cells[place])
+                if content[place] >= s.blocks:
                     _refuse(s, end, f"sends cell {cells[place]}, which is empty", src[end])
             end += 1
         for m in range(begin, end):
             for place in range(ptr[m], ptr[m + 1]):
-                block, cell = int(found[place]), (dst[m], puts[place])
+                block, cell = int(content[place]), (dst[m], puts[place])
                 old = held.get(cell, puts[place])
                 if reduce[m] and old != block:
                     there = f"block {old}" if old < s.blocks else "nothing"
                     _refuse(s, m, f"adds block {block} to cell {puts[place]}, which holds {there}", dst[m])
                 held[cell] = block
         begin = end
-    _check_joins(s, found)
-    return found
+    _check_joins(s, content)
+    return content
 
 
 def _check_joins(s: CompiledSchedule, content: I32) -> None:

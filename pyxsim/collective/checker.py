@@ -59,9 +59,9 @@ def _key(s: CompiledSchedule) -> str:
     """The name of the proof in the cache."""
     # Of the kind only starts and goals count, not its name; the origins of steps are only for messages.
     others = ("kind", "written", "_variants")
-    told = {field.name: getattr(s, field.name) for field in fields(s) if field.name not in others}
-    asked = [(s.starts(block), s.goals(block)) for block in range(s.blocks)]
-    return _PROOFS.key(**told, asked=asked, idempotent=s.kind.idempotent, simple=s.simple)
+    arrays = {field.name: getattr(s, field.name) for field in fields(s) if field.name not in others}
+    starts_and_goals = [(s.starts(block), s.goals(block)) for block in range(s.blocks)]
+    return _PROOFS.key(**arrays, starts_and_goals=starts_and_goals, idempotent=s.kind.idempotent, simple=s.simple)
 
 
 def _prove_data(s: CompiledSchedule) -> None:

@@ -79,7 +79,7 @@ def compile_messages(
     joins = np.array([message.join for message in messages], dtype=np.int32)
     begins = np.ones(len(messages), dtype=bool)
     begins[1:] = (joins[1:] < 0) | (joins[1:] != joins[:-1])
-    found = explicit_gates([message.src for message in messages], [message.waits for message in messages])
+    gates = explicit_gates([message.src for message in messages], [message.waits for message in messages])
     result = CompiledSchedule(
         kind=kind,
         algorithm=algorithm,
@@ -97,9 +97,9 @@ def compile_messages(
         block_ids=block_ids,
         put_ids=block_ids if np.array_equal(block_ids, put_ids) else put_ids,
         content=block_ids,
-        gate=found.of,
-        gate_ptr=found.ptr,
-        gate_ids=found.ids,
+        gate=gates.of,
+        gate_ptr=gates.ptr,
+        gate_ids=gates.ids,
         need=np.zeros(len(messages), dtype=np.int32),
         empty=np.zeros(blocks, dtype=bool),
         summed=np.array([message.summed for message in messages], dtype=bool),

@@ -76,12 +76,12 @@ def _of_file(
     name: str, one: str | None, path: str, part: str | None, number: str | None, *, key: str | None
 ) -> Algorithm:
     try:
-        found = find(path, part)
+        file = find(path, part)
     except InputError as error:
         raise (error if key is None else error.named_by(key)) from None
     count = None if number is None else int(number)
-    _check_number(found.function, name.rpartition(":")[0], count, name, key)
-    return Algorithm(name, found.function, count, one is not None, found.kinds)
+    _check_number(file.function, name.rpartition(":")[0], count, name, key)
+    return Algorithm(name, file.function, count, one is not None, file.kinds)
 
 
 def _check_number(function: Callable[..., Any], plain: str, number: int | None, name: str, key: str | None) -> None:

@@ -53,8 +53,8 @@ def enforced(lists: Lists, messages: Sequence[int], place: Mapping[int, int], bi
     """Return the order enforced by the waits between `messages`, at these positions; `bit` numbers the ones to
     report."""
     gate, join = lists.gate, lists.join
-    found = Enforced([], [], [])
-    before, arrived, left = found
+    order = Enforced([], [], [])
+    before, arrived, left = order
     behind = {-1: (0, 0)}  # gate -> messages that have arrived, and have left, when it opens
     for side_by_side in lists.steps(messages):
         for i in side_by_side:
@@ -78,7 +78,7 @@ def enforced(lists: Lists, messages: Sequence[int], place: Mapping[int, int], bi
                 here, gone = here | arrived[i], gone | left[i]
             for i in side_by_side:
                 arrived[i], left[i] = here, gone
-    return found
+    return order
 
 
 def _one(bit: Mapping[int, int], message: int) -> int:

@@ -29,10 +29,10 @@ class Device:
 
     def peak(self, precision: str | None) -> Fraction:
         """Return the peak of a precision, or of the usual one. Raises InputError if it has none."""
-        found = precision or next(each for each in _USUAL if each in self.peaks)
-        if found not in self.peaks:
-            raise InputError(f"the device '{self.name}' has no peak for {found}", key="precision", allowed=self.peaks)
-        return self.peaks[found]
+        chosen = precision or next(each for each in _USUAL if each in self.peaks)
+        if chosen not in self.peaks:
+            raise InputError(f"the device '{self.name}' has no peak for {chosen}", key="precision", allowed=self.peaks)
+        return self.peaks[chosen]
 
 
 @cache

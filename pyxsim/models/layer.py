@@ -230,11 +230,11 @@ class Layer:
 
     def work(self, part: Part, samples: int, share: Share = ALONE) -> tuple[Work, ...]:
         """Return what one NPU computes and moves for a number of samples."""
-        found = [work for gemm in self.gemms for work in gemm.work(part, samples, share)]
+        items = [work for gemm in self.gemms for work in gemm.work(part, samples, share)]
         moved = self.moved.of_one(share) * samples
         if moved and part in (Part.FORWARD, Part.INPUT_GRADIENT):
-            found.append(Work(elements=moved if part == Part.FORWARD else 2 * moved))
-        return tuple(found)
+            items.append(Work(elements=moved if part == Part.FORWARD else 2 * moved))
+        return tuple(items)
 
     def kept_at(self, share: Share = ALONE) -> int:
         """Return the bytes that one NPU keeps of a sample. Tokens gathered for experts are kept whole."""
@@ -270,13 +270,13 @@ class Model:
 
     def blocks(self) -> list[tuple[Layer, ...]]:
         """The layers in groups that a pipeline does not split, in order."""
-        found: list[list[Layer]] = []
+        items: list[list[Layer]] = []
         for layer in self.layers:
-            if found and layer.block >= 0 and found[-1][-1].block == layer.block:
-                found[-1].append(layer)
+            if items and layer.block >= 0 and items[-1][-1].block == layer.block:
+                items[-1].append(layer)
             else:
-                found.append([layer])
-        return [tuple(block) for block in found]
+                items.append([layer])
+        return [tuple(block) for block in items]
 
 
 def _part(whole: int, among: int) -> int:

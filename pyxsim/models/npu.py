@@ -78,11 +78,11 @@ def _update_bytes(element: int) -> int:
 
 def roofline(settings: NpuSettings) -> Roofline:
     """Return the roofline of [system.npu]. Raises InputError with a key below it."""
-    found = device(settings.device) if settings.device is not None else None
+    known_device = device(settings.device) if settings.device is not None else None
     peak, bandwidth = settings.peak, settings.memory_bandwidth
-    if found is not None:
-        peak = peak or found.peak(settings.precision)
-        bandwidth = bandwidth or found.bandwidth
+    if known_device is not None:
+        peak = peak or known_device.peak(settings.precision)
+        bandwidth = bandwidth or known_device.bandwidth
     assert peak is not None  # checked by the settings
     assert bandwidth is not None
     return Roofline(peak * settings.efficiency, bandwidth)

@@ -32,9 +32,9 @@ _KEY = "system.npu.compute"
 def cycles(m: int, n: int, k: int, array: Array) -> int:
     """Return the cycles of a product (m x k) (k x n) on one array. Raises InputError."""
     name = hashlib.sha256(f"{_version()} {m} {n} {k} {array.model_dump_json()}".encode()).hexdigest()
-    found = cache.recall(_FOLDER, name)
-    if found is not None and found.isdigit():
-        return int(found)
+    cached = cache.recall(_FOLDER, name)
+    if cached is not None and cached.isdigit():
+        return int(cached)
     requests = systolic.cycles(m, n, k, array) * (array.rows + array.columns)
     if requests > MOST_REQUESTS:
         problem = f"the product {m} x {k} x {n} is too large for SCALE-Sim: {requests} requests of rows and columns"

@@ -80,10 +80,10 @@ def read_table(path: str | Path) -> Model:
             rows.append(_row(cells, columns, f"{file}:{number}"))
         except InputError as error:
             faults.append(error)
-    found = [row for row in rows if row is not None]
-    batch = _batch(found, kind, faults)
+    layer_rows = [row for row in rows if row is not None]
+    batch = _batch(layer_rows, kind, faults)
     layers = []
-    for row in found:
+    for row in layer_rows:
         try:
             layers.append(_gemm(row, batch) if kind is _GEMM else _convolution(row))
         except InputError as error:

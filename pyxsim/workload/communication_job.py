@@ -131,14 +131,14 @@ def _communicators(experiment: Experiment, topology: Topology) -> list[list[Comm
         faults += _npu_faults(group.npus, f"system.groups[{number}].npus", npus)
     for number, straggler in enumerate(experiment.system.stragglers):
         faults += _npu_faults(straggler.npus, f"system.stragglers[{number}].npus", npus)
-    found = []
+    communicators = []
     faults += _message_faults(experiment, npus)
     for key, each in experiment.collectives:
         own = list(_collective_faults(each, key, experiment, topology))
         faults += own
-        found.append([] if faults else _groups_of(each, experiment, topology))
+        communicators.append([] if faults else _groups_of(each, experiment, topology))
     raise_all(faults)
-    return found
+    return communicators
 
 
 def _groups_of(collective: Collective, experiment: Experiment, topology: Topology) -> list[Communicator]:

@@ -218,22 +218,22 @@ class _Writer:
         """The attributes of all nodes of a collective."""
         call = self.graph.calls[number]
         kind = CommType[call.kind.upper().replace("-", "_")]
-        found = [Attribute("comm_type", "int64_val", int(kind)), Attribute("comm_size", "int64_val", call.size)]
+        attributes = [Attribute("comm_type", "int64_val", int(kind)), Attribute("comm_size", "int64_val", call.size)]
         if call.members is not None:
-            found.append(Attribute("pg_name", "string_val", self.groups[call.members]))
+            attributes.append(Attribute("pg_name", "string_val", self.groups[call.members]))
         flags = [call.dims is None or dim in call.dims for dim in range(len(self.shape))]
         if not all(flags):
-            found.append(Attribute("involved_dim", "bool_list", flags))
+            attributes.append(Attribute("involved_dim", "bool_list", flags))
         if call.root is not None and call.kind in _ROOTS:
             # Along dimensions the root is a position in each group, not an NPU.
-            found.append(_int(_ROOTS[call.kind] if all(flags) else "root", call.root))
+            attributes.append(_int(_ROOTS[call.kind] if all(flags) else "root", call.root))
         if call.priority is not None:
-            found.append(_int("comm_priority", call.priority))
+            attributes.append(_int("comm_priority", call.priority))
         if call.algorithms is not None:
-            found.append(Attribute("algorithms", "string_list", list(call.algorithms)))
+            attributes.append(Attribute("algorithms", "string_list", list(call.algorithms)))
         if self._numbered:
-            found.append(Attribute("collective", "int64_val", number))
-        return tuple(found)
+            attributes.append(Attribute("collective", "int64_val", number))
+        return tuple(attributes)
 
     def _calls_want_numbers(self) -> bool:
         """Whether nodes must give the number of their collective: where counting collectives per group and NPU, as a

@@ -452,7 +452,7 @@ def _message_faults(graph: TaskGraph) -> Iterator[InputError]:
     channel, count = channels(graph)
     sends = np.bincount(channel[graph.of_kind(Kind.SEND)], minlength=count)
     receives = np.bincount(channel[graph.of_kind(Kind.RECEIVE)], minlength=count)
-    for kind, more, told in (
+    for kind, more, text in (
         (Kind.SEND, sends > receives, "sends {0} bytes with tag {1} to NPU {2}, which does not receive them"),
         (Kind.RECEIVE, receives > sends, "waits for {0} bytes with tag {1} from NPU {2}, which does not send them"),
     ):
@@ -462,7 +462,7 @@ def _message_faults(graph: TaskGraph) -> Iterator[InputError]:
             task = int(tasks[more[of]].min())
             # Of several equal messages all but the last are matched: the last one is surplus.
             task = int(tasks[of == channel[task]][-1])
-            what = told.format(graph.size[task], graph.match[task], graph.peer[task])
+            what = text.format(graph.size[task], graph.match[task], graph.peer[task])
             yield InputError(f"{graph.label(task)}: it {what}", allowed="a send for each receive, of the same size")
 
 

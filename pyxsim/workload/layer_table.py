@@ -82,9 +82,9 @@ def _measured(work: AtWork, kind: NDArray[np.int8], npus: int) -> tuple[IntArray
 
 
 def _sums(where: IntArray, values: IntArray, rows: int) -> IntArray:
-    found = np.zeros(rows, np.int64)
-    np.add.at(found, where, values)
-    return found
+    sums = np.zeros(rows, np.int64)
+    np.add.at(sums, where, values)
+    return sums
 
 
 def _mean(sums: IntArray, count: IntArray) -> NDArray[np.float64]:

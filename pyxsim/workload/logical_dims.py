@@ -73,14 +73,14 @@ def logical_dims(text: TextWorkload, shape: Sequence[int]) -> LogicalDims:
 
 def layer_dims(text: TextWorkload, dims: LogicalDims) -> list[LayerDims]:
     """Return the dimensions of each layer."""
-    found = []
+    dims_of = []
     for number, layer in enumerate(text.layers):
         if text.parallelism in DLRM and not number:
             everywhere = _all(dims)
-            found.append(LayerDims(everywhere, everywhere))  # embeddings are distributed over all NPUs
+            dims_of.append(LayerDims(everywhere, everywhere))  # embeddings are distributed over all NPUs
         else:
-            found.append(_INVOLVED[layer.policy or text.parallelism](dims))
-    return found
+            dims_of.append(_INVOLVED[layer.policy or text.parallelism](dims))
+    return dims_of
 
 
 def is_alone(dims: Sequence[int], shape: Sequence[int]) -> bool:

@@ -14,16 +14,16 @@ def node_algorithms(path: PathLike, folder: Path) -> dict[int, str]:
     The file has lines `number: PREFIX`. `folder`: where relative prefixes start.
     """
     file = Yaml(path)
-    found: dict[int, str] = {}
+    algorithms: dict[int, str] = {}
     for key in list(file.entries):
         prefix = file.raw(key)
         if not key.isdigit():
             file.fault(key, "is not a node number", "lines such as '7: traces/ring'")
         elif not isinstance(prefix, str):
             file.fault(key, "has no prefix of traces", "lines such as '7: traces/ring'")
-        elif int(key) in found:
+        elif int(key) in algorithms:
             file.fault(key, "is given twice", "each node once")
         else:
-            found[int(key)] = f"{folder / prefix}.*.et"
+            algorithms[int(key)] = f"{folder / prefix}.*.et"
     file.finish()
-    return found
+    return algorithms

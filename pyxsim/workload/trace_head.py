@@ -29,10 +29,10 @@ class Head:
 
 def read_head(metadata: Metadata, file: str) -> Head:
     """Return the metadata. Raises InputError."""
-    found = {each.name: each.value for each in metadata.attr}
-    shape = _list(found, "shape", int, file)
-    layers = _list(found, "layers", str, file) or []
-    names, rooms = _list(found, "resources", str, file), _list(found, "resource_rooms", int, file)
+    attributes = {each.name: each.value for each in metadata.attr}
+    shape = _list(attributes, "shape", int, file)
+    layers = _list(attributes, "layers", str, file) or []
+    names, rooms = _list(attributes, "resources", str, file), _list(attributes, "resource_rooms", int, file)
     resources: tuple[tuple[str, int], ...] = RESOURCES
     if names is not None or rooms is not None:
         if len(names or ()) != len(rooms or ()):
@@ -60,9 +60,9 @@ def _by(shape: Sequence[int]) -> str:
     return " x ".join(map(str, shape))
 
 
-def _list(found: dict[str, Any], name: str, kind: type, file: str) -> list[Any] | None:
-    values = found.get(name)
+def _list(attributes: dict[str, Any], name: str, kind: type, file: str) -> list[Any] | None:
+    values = attributes.get(name)
     if values is not None and not (isinstance(values, list) and all(type(each) is kind for each in values)):
-        told = {int: "whole numbers", str: "texts"}[kind]
-        raise InputError(f"its metadata has '{name}' of other values", file=file, allowed=f"a list of {told}")
+        kind_name = {int: "whole numbers", str: "strings"}[kind]
+        raise InputError(f"its metadata has '{name}' of other values", file=file, allowed=f"a list of {kind_name}")
     return values

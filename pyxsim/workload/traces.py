@@ -235,8 +235,8 @@ class _Reader:
             return self._recorded(place)
         if node.type in (NodeType.INVALID, NodeType.METADATA):
             # Only pyxsim writes delays: durations of these nodes in other traces do not count.
-            told = place.attributes.get("duration_ps") is not None
-            return {"kind": Kind.MARK, "ticks": self._plain_ticks(place) if told else 0}
+            exact = place.attributes.get("duration_ps") is not None
+            return {"kind": Kind.MARK, "ticks": self._plain_ticks(place) if exact else 0}
         if node.type == NodeType.COMP:
             return self._compute(place)
         if node.type in _ACCESSES:
@@ -278,8 +278,8 @@ class _Reader:
         rules = self.rules
         on_cpu, size = place.flag("is_cpu_op"), place.whole("tensor_size", 0)
         # Only pyxsim writes picoseconds: they are exact and need no roofline.
-        told = place.attributes.get("duration_ps") is not None and place.attributes.get("num_ops") is None
-        if rules.roofline is None or on_cpu or told:
+        exact = place.attributes.get("duration_ps") is not None and place.attributes.get("num_ops") is None
+        if rules.roofline is None or on_cpu or exact:
             ticks = self._ticks(place)
         elif not size:
             return {"kind": Kind.MARK}
@@ -368,11 +368,11 @@ class _Reader:
 
     def _process_groups(self, place: _Place, values: str) -> dict[str, tuple[int, ...]]:
         """The groups that a metadata node defines."""
-        found = process_groups(values)
-        for name, ranks in found.items():
+        groups = process_groups(values)
+        for name, ranks in groups.items():
             if ranks != [] and (fault := wrong_members(ranks, self.npus)) is not None:
                 place.refuse(f"has the process group '{name}', which {fault.problem}", allowed=fault.allowed)
-        return {name: tuple(ranks) or tuple(range(self.npus)) for name, ranks in found.items()}
+        return {name: tuple(ranks) or tuple(range(self.npus)) for name, ranks in groups.items()}
 
     def _dims(self, place: _Place) -> tuple[int, ...] | None:
         """The dimensions of a collective; None for all."""

@@ -186,9 +186,9 @@ class _Thread:
 
     def wait(self, index: int, part: str) -> None:
         """Wait for the unfinished collectives of a part."""
-        if found := self._unfinished.pop((index, part), []):
-            self.record.waited.append(LoopWait(index, part, _first(self._front), _first(found)))
-            self._front = [*self._front, *found]
+        if unfinished := self._unfinished.pop((index, part), []):
+            self.record.waited.append(LoopWait(index, part, _first(self._front), _first(unfinished)))
+            self._front = [*self._front, *unfinished]
 
     def forward(self, index: int) -> None:
         """Run the forward pass of a layer and wait for its communication."""

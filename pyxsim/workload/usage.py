@@ -85,13 +85,13 @@ def at_work(graph: TaskGraph, times: TaskTimes, until: int) -> AtWork:
     return AtWork(tasks[order], npu[order], begin[order], end[order])
 
 
-def usage(graph: TaskGraph, times: TaskTimes, until: int | None = None, found: AtWork | None = None) -> Usage:
+def usage(graph: TaskGraph, times: TaskTimes, until: int | None = None, work: AtWork | None = None) -> Usage:
     """Return what each NPU did until cycle `until` (default: the last end). Marks do not count.
 
-    `found`: the result of `at_work`, if known.
+    `work`: the result of `at_work`, if known.
     """
     last = times.last if until is None else until
-    work = at_work(graph, times, last) if found is None else found
+    work = at_work(graph, times, last) if work is None else work
     kind, resource = graph.kind[work.task], graph.resource[work.task]
 
     def of(which: NDArray[np.bool_]) -> IntArray:

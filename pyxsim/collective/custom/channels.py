@@ -22,15 +22,15 @@ def awaited(s: CompiledSchedule) -> list[tuple[int, ...]]:
     A window makes a send wait for a number of messages, whichever. Here it waits for the last of that many in the order
     of the schedule: its rank still has no more unanswered messages than the window allows.
     """
-    found = [tuple(s.waits_for(m).tolist()) for m in range(len(s))]
+    waits = [tuple(s.waits_for(m).tolist()) for m in range(len(s))]
     ptr, ids = s.receives
     for m in np.flatnonzero(s.need).tolist():
         rank = s.src[m]
         taken = ids[ptr[rank] : ptr[rank + 1]]
         last = int(taken[~s.local[taken]][s.need[m] - 1])
-        if last not in found[m]:
-            found[m] = (*found[m], last)
-    return found
+        if last not in waits[m]:
+            waits[m] = (*waits[m], last)
+    return waits
 
 
 @dataclass

@@ -120,7 +120,7 @@ class _Step:
     after: tuple[Role, int] | None
     number: int
     over: int = 0
-    told: bool = False
+    awaited_by_other: bool = False
 
 
 @dataclass
@@ -177,7 +177,7 @@ class _Gpu:
             if not over >> step.number & 1:  # not implied by its other waits
                 needed.append(use)
                 over |= step.over
-                step.told = True
+                step.awaited_by_other = True
         # A step waits for one other; nops wait for the rest.
         *more, after = needed or (None,)
         steps += [_Step("nop", ("i", 0), ("o", 0), 0, each, self.count) for each in more]
@@ -206,7 +206,7 @@ class _Gpu:
                 yield (
                     f'      <step s="{place}" type="{step.type}" srcbuf="{step.src[0]}" srcoff="{step.src[1]}"'
                     f' dstbuf="{step.dst[0]}" dstoff="{step.dst[1]}" cnt="{step.count}"'
-                    f' depid="{depid}" deps="{deps}" hasdep="{int(step.told)}"/>'
+                    f' depid="{depid}" deps="{deps}" hasdep="{int(step.awaited_by_other)}"/>'
                 )
             yield "    </tb>"
         yield "  </gpu>"

@@ -128,7 +128,7 @@ class _Reader:
                 if peer >= 0 and first != number:
                     problem = f"threadblock {first} has {what} {peer} on channel {block.channel}, too"
                     block.element.refuse(problem, allowed="one threadblock for each GPU and channel")
-        told = {(number, step) for number, block in enumerate(blocks) for step in block.tells}
+        marked = {(number, step) for number, block in enumerate(blocks) for step in block.tells}
         lengths = [len(block.steps) for block in blocks]
         threads = []
         for number, block in enumerate(blocks):
@@ -137,7 +137,7 @@ class _Reader:
                 for other, needed in instruction.after:
                     if other >= len(blocks) or needed >= lengths[other]:
                         step.refuse(f"waits for step {needed} of threadblock {other}, which does not exist")
-                    if (other, needed) not in told:
+                    if (other, needed) not in marked:
                         step.refuse(f'waits for step {needed} of threadblock {other}, which has no hasdep="1"')
             threads.append(Thread(rank, f"threadblock {number} of rank {rank}", steps))
         return threads or [Thread(rank, f"rank {rank}", [])]
@@ -227,15 +227,15 @@ class _Buffers:
 
 def _numbered(parent: Element, key: str, count: int | None = None) -> list[Element]:
     """The child elements in the order of their numbers, which must be 0, 1, 2, ..."""
-    found: dict[int, Element] = {}
+    elements: dict[int, Element] = {}
     for element in parent.elements:
         number = element.number(key, 0)
-        if number in found:
-            element.refuse(f"{key} {number} occurs twice, first in {found[number].place}")
-        found[number] = element
-    if count is not None and len(found) != count:
-        parent.refuse(f"{len(found)} elements <gpu>", allowed=f"{count} (ngpus is {count})")
-    if missing := [number for number in range(len(found)) if number not in found]:
+        if number in elements:
+            element.refuse(f"{key} {number} occurs twice, first in {elements[number].place}")
+        elements[number] = element
+    if count is not None and len(elements) != count:
+        parent.refuse(f"{len(elements)} elements <gpu>", allowed=f"{count} (ngpus is {count})")
+    if missing := [number for number in range(len(elements)) if number not in elements]:
         tag = parent.elements[0].tag
-        parent.refuse(f"<{tag}> {key}={missing[0]} is missing", allowed=f"0 to {len(found) - 1}")
-    return [found[number] for number in range(len(found))]
+        parent.refuse(f"<{tag}> {key}={missing[0]} is missing", allowed=f"0 to {len(elements) - 1}")
+    return [elements[number] for number in range(len(elements))]

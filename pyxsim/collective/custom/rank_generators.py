@@ -85,14 +85,14 @@ class _Reader:
 
     def _yielded(self) -> Iterator[Any]:
         """Yield the steps of the program and record the current line in `origin`."""
-        found = self.function(self.kind.name, self.n, self.rank)
-        if not isinstance(found, Iterable):
+        steps = self.function(self.kind.name, self.n, self.rank)
+        if not isinstance(steps, Iterable):
             self._refuse(
-                f"does not exist: the program returned {type(found).__name__}", allowed="a function that yields steps"
+                f"does not exist: the program returned {type(steps).__name__}", allowed="a function that yields steps"
             )
-        for item in found:
-            if inspect.isgenerator(found) and found.gi_frame is not None:
-                self.origin = f"{found.gi_code.co_filename}:{found.gi_frame.f_lineno}"
+        for item in steps:
+            if inspect.isgenerator(steps) and steps.gi_frame is not None:
+                self.origin = f"{steps.gi_code.co_filename}:{steps.gi_frame.f_lineno}"
             yield item
 
     def _instruction(self, item: Any) -> Instruction:

@@ -210,10 +210,10 @@ def make_plan(
     part = own.tensor * own.pipeline
     data = own.data if own.data is not None else npus // part
     if part * data != npus:
-        told = f"tensor {own.tensor} x pipeline {own.pipeline}" + (f" x data {data}" if own.data is not None else "")
+        product = f"tensor {own.tensor} x pipeline {own.pipeline}" + (f" x data {data}" if own.data is not None else "")
         key = "data" if own.data is not None else "tensor" if own.tensor > 1 else "pipeline"
         allowed = f"a product of {npus}" if own.data is not None else f"a divisor of {npus}"
-        raise InputError(f"{told} is not the network's {npus} NPUs", key=f"{_PLACE}.{key}", allowed=allowed)
+        raise InputError(f"{product} is not the network's {npus} NPUs", key=f"{_PLACE}.{key}", allowed=allowed)
     batch = workload.batch if workload.batch is not None else model.batch * data
     if batch % data:
         problem = f"{batch} samples cannot be divided among {data} replicas"

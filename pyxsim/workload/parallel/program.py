@@ -325,11 +325,11 @@ class _Stage:
 
     def _gathered(self, layers: Sequence[Layer], part: Part, what: str, before: Tasks, *, used: bool = False) -> Tasks:
         """All-gather parameters of which each replica has a part. `used`: see `Plan.held`."""
-        found: Tasks = []
+        tasks: Tasks = []
         for count, axis in self.plan.replicated(layers, self.stage, used=used):
             size = self.plan.bytes(self.plan.shard(count, axis))
-            found += self._collective("all-gather", size, axis, what + _OF[axis], layers[0], part, before)
-        return found
+            tasks += self._collective("all-gather", size, axis, what + _OF[axis], layers[0], part, before)
+        return tasks
 
     def _fetch(self, block: Sequence[Layer]) -> Tasks:
         """Fetch the parameters of a block from the replicas or remote memory, for the time of their use."""
@@ -342,16 +342,16 @@ class _Stage:
 
     def _fetch_remote(self, block: Sequence[Layer], offload: Offload) -> Tasks:
         """Each NPU loads its part, and the network brings the others; or all NPUs load all parameters."""
-        plan, layer, part, found = self.plan, block[0], Part.FORWARD, list[IntArray]()
+        plan, layer, part, tasks = self.plan, block[0], Part.FORWARD, list[IntArray]()
         for count, axis in plan.replicated(block, self.stage, used=True):
             what = f"parameters{_OF[axis]}"
             if offload.in_switch:
-                found += self._access(Access.GATHER, count * offload.element, what, layer, part, self.front)
+                tasks += self._access(Access.GATHER, count * offload.element, what, layer, part, self.front)
             else:
                 shard = plan.shard(count, axis)
                 own = self._access(Access.LOAD, shard * offload.element, what, layer, part, self.front)
-                found += self._collective("all-gather", plan.bytes(shard), axis, what, layer, part, own)
-        return found
+                tasks += self._collective("all-gather", plan.bytes(shard), axis, what, layer, part, own)
+        return tasks
 
     def _arrive(self, following: Sequence[Layer] | None) -> None:
         """Enter a block: wait for its parameters if they are fetched; fetch those of the next one while it computes."""

@@ -122,12 +122,12 @@ def _activations(plan: Plan, layer: Layer) -> int:
 
 def traffic(graph: TaskGraph) -> list[Traffic]:
     """Return one row per kind of collective, and one for messages."""
-    found: dict[str, tuple[int, int]] = {}
+    totals: dict[str, tuple[int, int]] = {}
     members = np.bincount(graph.call[graph.kind == Task.COLLECTIVE], minlength=len(graph.calls))
     for call, count in zip(graph.calls, members.tolist(), strict=True):
-        tasks, size = found.get(call.kind, (0, 0))
-        found[call.kind] = tasks + count, size + count * call.size
-    rows = [Traffic(kind, *values) for kind, values in found.items()]
+        tasks, size = totals.get(call.kind, (0, 0))
+        totals[call.kind] = tasks + count, size + count * call.size
+    rows = [Traffic(kind, *values) for kind, values in totals.items()]
     sends = graph.of_kind(Task.SEND)
     if len(sends):
         rows.append(Traffic("message", len(sends), int(graph.size[sends].sum())))
@@ -137,5 +137,7 @@ def traffic(graph: TaskGraph) -> list[Traffic]:
 def accesses(graph: TaskGraph) -> list[Traffic]:
     """Return one row per kind of access to remote memory."""
     tasks = graph.of_kind(Task.MEMORY)
-    found = {access: tasks[graph.match[tasks] == access] for access in Access}
-    return [Traffic(each.name.lower(), len(own), int(graph.size[own].sum())) for each, own in found.items() if len(own)]
+    totals = {access: tasks[graph.match[tasks] == access] for access in Access}
+    return [
+        Traffic(each.name.lower(), len(own), int(graph.size[own].sum())) for each, own in totals.items() if len(own)
+    ]
