@@ -56,8 +56,8 @@ def compiled(schedule: Schedule | CompiledSchedule, algorithm: str = "this sched
 
 
 def _with_waits(s: CompiledSchedule) -> CompiledSchedule:
-    found = gates(s.src, s.dst, s.reduce, s.step, s.block_ptr, s.block_ids, s.put_ids, s.cells)
-    result = replace(s, gate=found.of, gate_ptr=found.ptr, gate_ids=found.ids)
+    new_gates = gates(s.src, s.dst, s.reduce, s.step, s.block_ptr, s.block_ids, s.put_ids, s.cells)
+    result = replace(s, gate=new_gates.of, gate_ptr=new_gates.ptr, gate_ids=new_gates.ids)
     return result if s.window is None else replace(result, need=needs_of_window(s, np.ones(len(s), dtype=bool)))
 
 

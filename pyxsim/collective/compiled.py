@@ -221,8 +221,8 @@ def _pruned(s: CompiledSchedule, empty: Bools) -> CompiledSchedule:
         need=needs_of_window(s, kept)[kept],
         empty=empty,
     )
-    found = gates(rest.src, rest.dst, rest.reduce, rest.step, rest.block_ptr, block_ids, block_ids, s.cells)
-    return replace(rest, gate=found.of, gate_ptr=found.ptr, gate_ids=found.ids)
+    new_gates = gates(rest.src, rest.dst, rest.reduce, rest.step, rest.block_ptr, block_ids, block_ids, s.cells)
+    return replace(rest, gate=new_gates.of, gate_ptr=new_gates.ptr, gate_ids=new_gates.ids)
 
 
 def _grouped(group: npt.NDArray[np.integer], values: I32, groups: int) -> tuple[I64, I32]:
