@@ -21,8 +21,8 @@ MADE_ANEW = {
 LATENCY_MADE_ANEW = {"pipeline", "vc", "margin", "link", "lane", "owner", "rivals", "winners", "lost_to"}
 # Fields of classes that their states do not name: views of arrays that are named, room to work in, what `run` sets.
 DERIVED = {
-    "Executor": {"program_count", "program_room", "task_room", "freed", "freed_count", "freed_room"},
-    "Pipes": {"through", "through_count", "through_room", "dirty_room"},
+    "Executor": {"program_count", "program_capacity", "task_room", "freed", "freed_count", "freed_capacity"},
+    "Pipes": {"finished", "finished_count", "finished_capacity", "dirty_room"},
     "Store": {"through", "phase_room", "stream_room", "member_room", "step_room"},
     "Carrier": {"table", "rows"},
     "Filling": {"found", "in_found", "reached", "in_reached"},

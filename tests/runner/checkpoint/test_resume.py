@@ -176,7 +176,7 @@ def test_who_writes_no_checkpoints_refuses_them(here: Path, work: Any) -> None:
     traffic = {"pattern": "uniform", "load": 0.1}
     tables = {**RING, "traffic": traffic} if work is points_of else RING
     tables = {key: table for key, table in tables.items() if work is not points_of or key != "collective"}
-    problem = "run.checkpoint: this command has no checkpoints; allowed: with `pyxsim run`, or nothing"
+    problem = "run.checkpoint: this command writes no checkpoints; allowed: with `pyxsim run`"
     with pytest.raises(InputError, match=f"^{re.escape(problem)}$"):
         work(tables)
     assert not list(here.iterdir())

@@ -140,7 +140,7 @@ def test_a_point_whose_process_dies_is_tried_again_and_the_others_go_on(tmp_path
 def test_what_cannot_be_built_is_told_before_anything_is_run(tmp_path: Path, library: Path) -> None:
     network = {**RING["network"], "topology": "bomb"}
     table = {"network.options": [{}, {"refuse": True}], "network.shape": [[4], [0.5]]}
-    with pytest.raises(InputError, match=r'sweep\."network\.shape"\[1\]\[0\]: 0\.5 is no whole number'):
+    with pytest.raises(InputError, match=r'sweep\."network\.shape"\[1\]\[0\]: 0\.5 is not a whole number'):
         sweep({**RING, "network": network, "sweep": table}, tmp_path / "s", libraries=[str(library)])
     table["network.shape"] = [[4], [8]]
     with pytest.raises(InputError, match="is not to be built; allowed: false") as caught:
