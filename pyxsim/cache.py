@@ -1,9 +1,7 @@
-"""What was found out before, in this process or another one: small texts in small files.
+"""A cache on disk of small texts, mostly of proofs that succeeded.
 
-They lie in a folder: $PYXSIM_CACHE if it is set (empty: none), else pyxsim/ in $XDG_CACHE_HOME or ~/.cache. A folder
-that cannot be read or written only means that all is found out again.
-
-Of a proof it is remembered that it succeeded, under the SHA-256 of all that it depends on.
+The folder is $PYXSIM_CACHE if it is set (empty: no cache), else pyxsim/ in $XDG_CACHE_HOME or ~/.cache. If it cannot be
+read or written, everything is computed again. The key of a proof is the SHA-256 of everything that it depends on.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ import numpy as np
 
 
 def recall(kind: str, name: str) -> str | None:
-    """The text that was remembered under a name; `kind`: the folder of such texts."""
+    """Return the text stored under a name, or None; `kind` is its folder."""
     folder = _folder(kind)
     try:
         return None if folder is None else (folder / name).read_text(encoding="utf-8")
@@ -27,11 +25,11 @@ def recall(kind: str, name: str) -> str | None:
 
 
 def remember(kind: str, name: str, text: str) -> None:
-    """Keep a text under a name."""
+    """Store a text under a name."""
     folder = _folder(kind)
     if folder is None:
         return
-    # Written under another name first: others never see half of a file.
+    # Written under another name first: other processes never see a partial file.
     draft = folder / f"{name}.{os.getpid()}"
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
@@ -43,21 +41,27 @@ def remember(kind: str, name: str, text: str) -> None:
 
 
 def _folder(kind: str) -> Path | None:
-    told = os.environ.get("PYXSIM_CACHE")
-    if told is not None:
-        return Path(told) / kind if told else None
+    chosen = os.environ.get("PYXSIM_CACHE")
+    if chosen is not None:
+        return Path(chosen) / kind if chosen else None
     try:
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     except RuntimeError:
-        return None  # nobody's home
+        return None  # the user has no home folder
     return Path(home) / "pyxsim" / kind
 
 
 class Proofs:
-    """Proofs of one kind that succeeded, in this process or another one.
+    """The proofs of one kind that succeeded, in this process or another one.
 
-    `folder`: of their files; `text`: what is in each, anything else is no proof; `code`: the files that prove, any
-    change of which makes all proofs unknown.
+    Parameters
+    ----------
+    folder
+        The folder of their files.
+    text
+        The content of each file; any other content is no proof.
+    code
+        The source files of the prover; a change of them invalidates all proofs.
     """
 
     def __init__(self, folder: str, text: str, code: Sequence[Path]) -> None:
@@ -66,7 +70,7 @@ class Proofs:
         self._prover = ""
 
     def key(self, **parts: object) -> str:
-        """The name of a proof, of arrays and of what has a text of its own."""
+        """Return the key of a proof from arrays and other values that it depends on."""
         digest = hashlib.sha256(self._prover_text().encode())
         for name, value in parts.items():
             if isinstance(value, np.ndarray):
@@ -77,22 +81,22 @@ class Proofs:
         return digest.hexdigest()
 
     def known(self, name: str) -> bool:
-        """Whether the proof was made before."""
+        """Return whether a proof has succeeded before."""
         if name not in self._proved and recall(self._folder, name) == self._text:
             self._proved.add(name)
         return name in self._proved
 
     def remember(self, name: str) -> None:
-        """The proof was made."""
+        """Store that a proof has succeeded."""
         self._proved.add(name)
         remember(self._folder, name, self._text)
 
     def forget(self) -> None:
-        """Only what is remembered in this process."""
+        """Clear the proofs of this process, not those on disk."""
         self._proved.clear()
 
     def _prover_text(self) -> str:
-        """Changes with any line of the code that proves."""
+        """The digest of the source of the prover."""
         if not self._prover:
             digest = hashlib.sha256()
             try:
@@ -100,5 +104,5 @@ class Proofs:
                     digest.update(file.read_bytes())
                 self._prover = digest.hexdigest()
             except OSError:
-                self._prover = f"{os.getpid()}"  # without its text: nobody else's proofs count
+                self._prover = f"{os.getpid()}"  # without its source only proofs of this process count
         return self._prover

@@ -1,6 +1,6 @@
-"""What can go wrong, by whose fault it is; the exit code of the command line follows from the class.
+"""The errors of pyxsim; the class determines the exit code of the command.
 
-2: the input is wrong. 3: the simulated system failed. 1: anything else, that is pyxsim itself.
+2: the input is wrong. 3: the simulated system failed. 1: a bug of pyxsim.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class PyxsimError(Exception):
-    """Base of every error that pyxsim raises on purpose."""
+    """The base class of all errors that pyxsim raises deliberately."""
 
     exit_code = 1
 
@@ -24,7 +24,7 @@ def _one_line(text: str) -> str:
 
 
 def nearest(word: str, words: Iterable[str]) -> str | None:
-    """The one of `words` that a typing error most likely turned into `word`, or None."""
+    """Return the closest match of a misspelt word among `words`, or None."""
     plain: dict[str, str] = {}
     for candidate in words:
         plain.setdefault(_squeeze(candidate), candidate)
@@ -33,23 +33,31 @@ def nearest(word: str, words: Iterable[str]) -> str | None:
 
 
 def _squeeze(word: str) -> str:
-    # all_reduce, all-reduce and allReduce differ only in habits of spelling.
+    # all_reduce, all-reduce and allReduce are the same word.
     return word.lower().replace("_", "").replace("-", "").replace(" ", "")
 
 
 def closest(word: str, words: Iterable[str]) -> str:
-    """The end of an error text: "; did you mean 'x'?", or nothing when no word is close."""
+    """Return "; did you mean 'x'?" for an error text, or "" if no word is close."""
     found = nearest(word, words)
     return f"; did you mean '{found}'?" if found is not None else ""
 
 
 class InputError(PyxsimError, ValueError):
-    """A fault in what the user wrote, told in one line.
+    """A fault of the input, reported in one line.
 
-    `problem` says what is wrong, `file` and `key` say where. `allowed` is a text, or the list of the allowed words;
-    with a list and the word that was `given` the line ends with the closest match.
+    It is a ValueError so that validators (pydantic) collect it with the other faults of a file.
 
-    It is a ValueError so that validators (pydantic) collect it together with the other faults of a file.
+    Parameters
+    ----------
+    problem
+        What is wrong.
+    file, key
+        Where: the file, and the setting or option.
+    allowed
+        A text, or the allowed words.
+    given
+        The word that was read; the line then ends with the closest allowed word.
     """
 
     exit_code = 2
@@ -83,20 +91,17 @@ class InputError(PyxsimError, ValueError):
         return _one_line(text)
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Exceptions pickle by their positional arguments; worker processes send ours home with the keywords too.
+        # Exceptions pickle only their positional arguments; worker processes send this one with its keywords.
         return _rebuild, (type(self), self.problem, self.file, self.key, self.allowed, self.given)
 
     def at(self, *, file: str | None = None, key: str | None = None) -> InputError:
-        """The same fault with its place filled in where it was not known yet."""
+        """Return the fault with its file and key, where they were not known."""
         placed = copy(self)
         placed.file, placed.key = self.file or file, self.key or key
         return placed
 
     def named_by(self, key: str) -> InputError:
-        """The same fault of a thing that the setting `key` names, such as a file, which then has two places.
-
-        A fault that knows the key that it is about stays as it is.
-        """
+        """Return the fault of a file as one of the setting that names it; a fault with a key stays the same."""
         if self.key is not None:
             return self
         placed = copy(self)
@@ -117,7 +122,7 @@ def _rebuild(
 
 
 class InputErrors(InputError):
-    """Several faults of one input, in `faults`; the text has one line for each."""
+    """Several faults of one input, in `faults`; the text has a line for each."""
 
     def __init__(self, faults: Sequence[InputError]) -> None:
         super().__init__(f"{len(faults)} faults")
@@ -130,33 +135,33 @@ class InputErrors(InputError):
         return InputErrors, (self.faults,)
 
     def at(self, *, file: str | None = None, key: str | None = None) -> InputErrors:
-        """The same faults, each with its place filled in where it was not known yet."""
+        """Return the faults with their file and key, where they were not known."""
         return InputErrors([fault.at(file=file, key=key) for fault in self.faults])
 
     def named_by(self, key: str) -> InputErrors:
-        """The same faults, each as `InputError.named_by` tells it."""
+        """Return the faults as `InputError.named_by`."""
         return InputErrors([fault.named_by(key) for fault in self.faults])
 
 
 def bundle(faults: Sequence[InputError]) -> InputError:
-    """One fault as it is, several as InputErrors."""
+    """Return one fault unchanged, several as InputErrors."""
     return faults[0] if len(faults) == 1 else InputErrors(faults)
 
 
 def raise_all(faults: Sequence[InputError]) -> None:
-    """Raise what there is: nothing, one fault, or several together."""
+    """Raise the faults, if there are any."""
     if faults:
         raise bundle(faults)
 
 
 class SimulationError(PyxsimError):
-    """The simulated system failed; the input was readable and the simulator works."""
+    """The simulated system failed; the input is valid."""
 
     exit_code = 3
 
 
 class DeadlockError(SimulationError):
-    """Packets wait for each other in a circle; `cycle` names the members in order."""
+    """Packets wait for each other in a cycle; `cycle` names its members in order."""
 
     def __init__(self, message: str, cycle: Iterable[str] = ()) -> None:
         super().__init__(message)
@@ -167,7 +172,7 @@ class DeadlockError(SimulationError):
 
 
 class StuckError(SimulationError):
-    """The network has nothing left to carry, and not all is done. `waits`: a line for each who waits."""
+    """No event is left although work remains. `waits`: a line for each task that waits."""
 
     def __init__(self, message: str, waits: Iterable[str] = ()) -> None:
         super().__init__(message)
@@ -178,7 +183,7 @@ class StuckError(SimulationError):
 
 
 class UnreachableError(SimulationError):
-    """The network has no route between two nodes that must talk."""
+    """The network has no route between two nodes that communicate."""
 
 
 def single_faults(error: InputError) -> list[InputError]:

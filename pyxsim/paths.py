@@ -1,4 +1,4 @@
-"""Names of files that a user gives: what is not there is told in the same words by whoever is asked for it."""
+"""Checks of file names that a user gives, with the same messages everywhere."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ PathLike = str | os.PathLike[str]
 
 
 def missing(path: PathLike, allowed: str | None = None) -> InputError:
-    """The fault of a file to be read that is not there; it names one beside it that is close and of the same kind."""
+    """Return the fault of a missing input file; it names a similar file in the same folder."""
     place = Path(path)
     near = _near(place.name, place.parent, lambda each: each.suffix == place.suffix)
     return InputError(f"no such file{near}", file=os.fspath(path), allowed=allowed)
 
 
 def need_folder(path: PathLike) -> None:
-    """Raise InputError unless the folder of a file that is to be written is there.
+    """Raise InputError unless the folder of an output file exists.
 
-    None is made: a slip in its name would leave a folder, and the file where nobody looks for it.
+    It is not created: a misspelt name would leave a folder, and the file in it.
     """
     folder = Path(path).parent
     try:
@@ -38,7 +38,7 @@ def need_folder(path: PathLike) -> None:
 
 
 def make_folder(path: PathLike) -> None:
-    """Make the folder that a command fills, unless it is there; that above it must be. Raises InputError."""
+    """Create the folder that a command fills; its parent must exist. Raises InputError."""
     need_folder(path)
     try:
         Path(path).mkdir(exist_ok=True)
@@ -49,8 +49,10 @@ def make_folder(path: PathLike) -> None:
 
 
 def ending(path: PathLike, allowed: Iterable[str], what: str, hint: str = "") -> str:
-    """The ending of a name, which says what is written: ".h5". Raises InputError where it is none of those that are
-    allowed for `what`, "a result". `hint`: what else there is for who wanted another kind of file."""
+    """Return the suffix of an output file, ".h5".
+
+    Raises InputError unless it is one of those `allowed` for `what`, such as "a result"; `hint` ends the message.
+    """
     name, ends = os.fspath(path), tuple(allowed)
     suffix = Path(name).suffix
     if suffix.lower() not in ends:

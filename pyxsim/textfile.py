@@ -1,4 +1,4 @@
-"""Reading a user's text file: whatever can be wrong with it is one InputError."""
+"""Read a text file of the user; every problem is an InputError."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from pyxsim.errors import InputError
 from pyxsim.paths import missing
 
-HDF5 = b"\x89HDF\r\n\x1a\n"  # how our own results begin, which are taken for an experiment easily
-MAX_FILE = 16 * 2**20  # bytes; a larger file is no input of ours, and reading a device would never end
+HDF5 = b"\x89HDF\r\n\x1a\n"  # the signature of results, which users pass instead of experiments
+MAX_FILE = 16 * 2**20  # bytes; a larger file is not an input, and reading a device would never end
 
 
 def read_text(path: str | PathLike[str], what: str = "a text file") -> str:
-    """The text of a UTF-8 file, without a byte order mark. `what` it should be, for errors. Raises InputError."""
+    """Return the text of a UTF-8 file, without a byte order mark. Raises InputError; `what` names the expected file."""
     file = str(path)
     try:
         with Path(path).open("rb") as stream:
@@ -31,7 +31,7 @@ def read_text(path: str | PathLike[str], what: str = "a text file") -> str:
     if len(raw) > MAX_FILE:
         raise InputError(f"is too large for {what}", file=file, allowed=f"at most {MAX_FILE} bytes")
     try:
-        # A byte order mark is what some editors call saving as UTF-8.
+        # Some editors write a byte order mark.
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
