@@ -1,6 +1,6 @@
-"""Results for people: the summary on the terminal, tables in notebooks, plots.
+"""Reports of results: text on the terminal and in notebooks, plots, HTML pages, timelines.
 
-Importing it teaches every Result to show itself: `result.plot`, and its face in notebooks.
+Importing this package registers the views of results: `result.plot` and the notebook display.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The files that a run writes: each of its own, none of them an input, and asked for before the work."""
+"""The output files of a run: checked before the simulation, distinct from each other and from the inputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyxsim.results.hdf5 import check_hdf5, check_writable
 from pyxsim.results.result import Result
 
 Check = Callable[[str], Any]
-HINT = "; --json prints JSON, --plot draws"  # for who wanted another file than HDF5
+HINT = "; --json prints JSON, --plot draws"  # for users who expected another format than HDF5
 
 
 class ResultTables(Protocol):
@@ -32,20 +32,20 @@ class ResultTables(Protocol):
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files that a run writes."""
+    """The output files of a run."""
 
     file: str | None = None
     plot: str | None = None
     tables: ResultTables | None = None
 
     def placed(self) -> Outputs:
-        """The same files from whatever folder."""
+        """Return the same files as absolute paths."""
         file, plot = (None if name is None else os.path.abspath(name) for name in (self.file, self.plot))
         tables = self.tables and self.tables.moved(os.path.abspath)
         return Outputs(file, plot, tables)
 
     def from_here(self) -> Outputs:
-        """The same files as one types them in the present folder, where they lie in it or below."""
+        """Return the same files relative to the current folder, where they lie in it or below."""
         file, plot = (None if name is None else _from_here(name) for name in (self.file, self.plot))
         tables = self.tables and self.tables.moved(_from_here)
         return Outputs(file, plot, tables)
@@ -55,23 +55,23 @@ class Outputs:
         return Outputs(file, self.plot, self.tables)
 
     def check(self, inputs: Iterable[str] = ()) -> None:
-        """Raise InputError unless all can be written, before the time of a simulation is spent; none over an input."""
+        """Raise InputError unless all files can be written and none is an input; for use before the simulation."""
         files: list[tuple[str | None, Check]] = [(self.file, check_writable), (self.plot, check_plot)]
         files += [(name, check_writable) for name in (self.tables.files if self.tables is not None else ())]
         check_outputs([(name, check) for name, check in files if name is not None], inputs)
-        if self.file is not None:  # when it is told what it would be written over
+        if self.file is not None:  # after the check for inputs, which has the clearer message
             check_hdf5(self.file, HINT)
 
     def write(self, result: Result) -> str:
-        """Write them; returns their names. Raises InputError."""
+        """Write the files and return their names. Raises InputError."""
         if self.file is not None:
             result.save(self.file)
         if self.plot is not None:
             from pyxsim.reports.plots.figure import save
 
             save(result, self.plot)
-        every = [self.file, self.plot, *(self.tables.write(result) if self.tables is not None else ())]
-        *names, last = [path for path in every if path is not None] or [""]
+        written = [self.file, self.plot, *(self.tables.write(result) if self.tables is not None else ())]
+        *names, last = [path for path in written if path is not None] or [""]
         return f"{', '.join(names)} and {last}" if names else last
 
 
@@ -81,21 +81,26 @@ def _from_here(name: str) -> str:
 
 
 def check_outputs(outputs: Iterable[tuple[str, Check]], inputs: Iterable[str] = ()) -> None:
-    """Raise InputError unless all can be written, before the time of a simulation is spent, none over another one.
+    """Raise InputError unless all outputs can be written, and differ from each other and from the inputs.
 
-    `outputs`: names, each with what says whether such a file can be written.
+    Parameters
+    ----------
+    outputs
+        File names with a function that returns the path, or raises InputError if it cannot be written.
+    inputs
+        Files that must not be overwritten.
     """
     taken = {os.path.realpath(path): "an input of this run" for path in inputs}
-    faults, told = [], set()
+    faults, reported = [], set()
     for name, check in outputs:
         try:
             target = os.path.realpath(check(name))
         except InputError as error:
-            # A folder that is missing is told once, not for each file that would be in it.
-            why = (error.problem, os.path.dirname(name))
-            if why not in told:
+            # A missing folder is reported once, not for each file in it.
+            cause = (error.problem, os.path.dirname(name))
+            if cause not in reported:
                 faults.append(error)
-            told.add(why)
+            reported.add(cause)
             continue
         if target in taken:
             problem = f"cannot be written: it is {taken[target]}"
@@ -105,8 +110,7 @@ def check_outputs(outputs: Iterable[tuple[str, Check]], inputs: Iterable[str] = 
 
 
 def check_plot(path: str, others: tuple[str, ...] = ()) -> Path:
-    """Make sure that a picture can be drawn and written to `path`. Raises InputError. `others`: ends of names that the
-    path may also have, and has not."""
+    """Return the path of a picture; InputError unless it can be written. `others` are suffixes of other formats."""
     from pyxsim.reports.plots.style import need_matplotlib
 
     need_matplotlib()
@@ -129,7 +133,7 @@ def check_plot(path: str, others: tuple[str, ...] = ()) -> Path:
 
 
 def save_picture(axes: Any, path: Path) -> None:
-    """Write the figure of these matplotlib Axes. Raises InputError."""
+    """Write the figure of some matplotlib Axes. Raises InputError."""
     figure = axes.get_figure()
     if figure is None:
         raise PyxsimError("the picture has no figure")

@@ -226,9 +226,9 @@ def test_keys_belong_to_kinds(table: dict[str, Any], key: str) -> None:
     [
         (
             {"collective": {"kind": "all-reduce", "size": "1 KiB"}},
-            "system.remote_memory: nothing accesses it; allowed: ",
+            "system.remote_memory: has no effect; allowed: ",
         ),
-        ({"workload": {"model": "gpt3-175b"}}, "system.remote_memory: nothing accesses it; allowed: "),
+        ({"workload": {"model": "gpt3-175b"}}, "system.remote_memory: has no effect; allowed: "),
         (
             {"workload": {"file": "inputs/astra/micro_all_reduce.txt"}},
             "txt is read by 'astra-sim-1', which does not use it; allowed: ",
@@ -244,7 +244,7 @@ def test_somebody_must_access_it(work: dict[str, Any], line: str) -> None:
 
 
 def test_a_node_without_its_bandwidth_is_told_what_is_missing() -> None:
-    with pytest.raises(ValidationError, match="node_bandwidth: is missing, and npus_per_node is given; allowed: both"):
+    with pytest.raises(ValidationError, match="node_bandwidth: missing; npus_per_node is given; allowed: both"):
         RemoteMemory(kind="zero-infinity", bandwidth="1 GB/s", npus_per_node=2)
 
 

@@ -57,7 +57,7 @@ def test_faults(tmp_path: Path, text: str, problem: str) -> None:
 @pytest.mark.parametrize(
     ("workload", "problem"),
     [
-        ({"model": "resnet-50", "algorithms": "a.yml"}, "workload.algorithms: only traces have nodes"),
+        ({"model": "resnet-50", "algorithms": "a.yml"}, "workload.algorithms: requires traces"),
         ({"file": "micro_all_reduce.txt", "algorithms": "a.yml"}, "workload.algorithms: .* is read by 'astra-sim-1'"),
         ({"file": "all_reduce_8npus/all_reduce", "algorithms": "a.yml"}, "a.yml"),
     ],

@@ -99,8 +99,8 @@ def test_version_1_has_no_traces(tmp_path: Path) -> None:
     ("table", "problem"),
     [
         ({}, "workload.file: is missing"),
-        ({"file": "w", "model": "gpt3"}, "workload.model: `file` is given, too; allowed: one of them"),
-        ({"model": "gpt3", "groups": "g"}, "workload.groups: only traces name groups"),
+        ({"file": "w", "model": "gpt3"}, "workload.model: cannot be combined with `file`; allowed: one of them"),
+        ({"model": "gpt3", "groups": "g"}, "workload.groups: requires traces"),
     ],
 )
 def test_what_a_workload_is_made_of(table: dict[str, str], problem: str) -> None:

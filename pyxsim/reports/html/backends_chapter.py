@@ -1,4 +1,4 @@
-"""The chapter of a comparison of network models: the times that each tells, and its points side by side."""
+"""The chapter of a comparison of backends: the times of each, and points side by side."""
 
 from __future__ import annotations
 
@@ -23,8 +23,13 @@ ROW = 16  # pixels of a bar
 
 
 def chapters(file: h5py.File, name: str) -> list[Chapter]:
-    """The comparison; and of the point where the models differ most, its results side by side. Raises KeyError,
-    ValueError or TypeError where the file holds none."""
+    """Return the comparison, and the results of the point with the largest difference side by side.
+
+    Raises
+    ------
+    KeyError, ValueError, TypeError
+        If the file contains no comparison.
+    """
     told = json.loads(file.attrs["comparison"])
     points = told["points"]
     worst = max(points, key=_apart, default=None)

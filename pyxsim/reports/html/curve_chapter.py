@@ -27,7 +27,7 @@ COLUMNS = {
 
 
 def chapter(curve: Curve, name: str) -> Chapter:
-    """All that the file of a curve tells."""
+    """Return the chapter of a curve."""
     alarms = [] if curve.complete else ["interrupted: these are the loads that were simulated so far"]
     low, high = curve.saturation
     cards = [Fact("loads", f"{len(curve.points)}", "points of the curve")]

@@ -1,4 +1,4 @@
-"""What limited a run, in sentences: from the same numbers as the tables."""
+"""Sentences about what limited a run, from the same figures as the tables."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pyxsim.reports.text.traffic_facts import number
 from pyxsim.results.comparison import PACKET, Compared, Entry
 from pyxsim.results.result import STALLS, Result
 
-FULL = 0.85  # of the time: such links have no room
-NEAR = 1.1  # times the bound: little is left to win
-LITTLE = 0.02  # of the time: not worth a sentence
+FULL = 0.85  # utilisation from which links are full
+NEAR = 1.1  # ratio to the bound that counts as good
+LITTLE = 0.02  # share of the time that is not mentioned
 HELP = {
     "stall_credit": "larger buffers would let them go on",
     "stall_vc": "more virtual channels would let them go on",
@@ -23,7 +23,7 @@ HELP = {
 
 
 def sentences(result: Result) -> list[str]:
-    """What is worth saying, the most important first; of a system that failed nothing limited the run but that."""
+    """Yield the main findings, most important first; for a failed run only the failure."""
     if result.failure:
         return []
     return [*_bound(result), *_traffic(result), *_work(result), *_links(result), *_waiting(result)]
@@ -88,7 +88,7 @@ def _links(result: Result) -> Iterator[str]:
                 f"But a link of {kind}{single.name} was sending {percent(single.most)} of the time, its like "
                 f"{percent(single.mean)} on average: a few links carry too much, the others wait for them."
             )
-    # That links were sending is no loss; of the rest the most frequent cause.
+    # Busy links are no loss; the most frequent of the other causes.
     worst = max(uses, key=lambda use: max(use.stalls[i] for i, name in enumerate(STALLS) if name in HELP))
     waited = {name: worst.stalls[i] for i, name in enumerate(STALLS) if name in HELP}
     cause = max(waited, key=lambda name: waited[name])
@@ -105,6 +105,6 @@ def _waiting(result: Result) -> Iterator[str]:
 
 
 def as_point(result: Result) -> Compared:
-    """A result as the only one of a comparison, which knows how to say why."""
+    """Return a result as the single point of a comparison, which explains waiting."""
     entry = Entry(PACKET, result)
     return Compared("", result.title, result.clock_hz, Fraction(0), [entry])

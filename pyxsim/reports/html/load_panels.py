@@ -1,4 +1,4 @@
-"""Load-latency curves: what a packet takes, and what the network accepts, at each load; a line for each network."""
+"""Panels of load-latency curves: latency and accepted load over offered load, one line per network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyxsim.reports.plots.style import GREY, PART_COLOURS
 from pyxsim.reports.text.attribution_tables import WORDS
 from pyxsim.results.attribution import PARTS
 
-MOST_TAILS = 3  # lines, of more than which only the means are drawn
+MOST_TAILS = 3  # maximum lines with intervals; of more only means are drawn
 
 Points = Sequence[Mapping[str, Any]]
 Lines = Sequence[tuple[str, Points]]
@@ -22,14 +22,14 @@ Lines = Sequence[tuple[str, Points]]
 
 
 def panels(lines: Lines, bound: float | None = None) -> list[Panel]:
-    """Latency over load, and accepted over offered load. `bound`: the load that links can carry at most."""
+    """Return the panels; `bound` is the maximum load of links and lanes."""
     known = [(name, [point for point in points if "offered_load" in point]) for name, points in lines]
     known = [(name, points) for name, points in known if points]
     return [_latency(known, bound), _accepted(known, bound)] if known else []
 
 
 def column(points: Points, key: str) -> Any:
-    """A number of every point, NaN where there is none."""
+    """Return a number of every point, NaN where missing."""
     values = [point.get(key) for point in points]
     return np.array([np.nan if value is None else float(value) for value in values])
 
@@ -85,7 +85,7 @@ def _latency(lines: Lines, bound: float | None) -> Panel:
 
 
 def _marks(points: Points, colour: str, legend: bool) -> Iterator[dict[str, Any]]:
-    """At the axis: loads that were not taken, and those at which the simulation failed."""
+    """Mark saturated and failed loads at the axis."""
     loads = column(points, "offered_load")
     failed = np.array(["error" in point for point in points])
     for name, which, symbol in (("saturated", column(points, "saturated") == 1, "x"), ("failed", failed, "x-open")):
@@ -104,7 +104,7 @@ def _marks(points: Points, colour: str, legend: bool) -> Iterator[dict[str, Any]
 
 
 def _parts(points: Points) -> list[dict[str, Any]]:
-    """What the latency is made of, as areas, where the runs told."""
+    """The parts of the latency as areas, with attribution."""
     steady = column(points, "saturated") == 0
     known = {part: column(points, f"latency_{part}")[steady] for part in PARTS}
     if not all(len(values) and np.isfinite(values).all() for values in known.values()):
@@ -126,7 +126,7 @@ def _parts(points: Points) -> list[dict[str, Any]]:
 
 
 def saturation(points: Points) -> tuple[float | None, float | None]:
-    """(the highest load below saturation, the lowest that is not taken)."""
+    """Return (the highest load below saturation, the lowest saturated load)."""
     loads, full = column(points, "offered_load"), column(points, "saturated")
     high = min(loads[full == 1].tolist(), default=None)
     low = max((load for load in loads[full == 0].tolist() if high is None or load < high), default=None)
@@ -181,7 +181,7 @@ def _accepted(lines: Lines, bound: float | None) -> Panel:
 
 
 def _bounds(lines: Lines, bound: float | None, top: float | None) -> dict[str, Any]:
-    """Grey: loads that a network cannot take, of a single one. A line: what links and lanes carry at most."""
+    """Shade saturated loads of a single network; draw the bound of links and lanes."""
     last = max(float(column(points, "offered_load").max()) for _, points in lines)
     near = bound is not None and bound < FAR * last
     right = 1.05 * max(last, bound if bound is not None and near else 0.0)

@@ -1,4 +1,4 @@
-"""What kind of file is to be shown, and the chapters that it makes."""
+"""Read the files of a page, and make the chapter of each kind of file."""
 
 from __future__ import annotations
 
@@ -18,8 +18,13 @@ KINDS = "a result, a load-latency curve or a comparison (.h5), or the folder of 
 
 
 def chapters(paths: Sequence[str]) -> list[Chapter]:
-    """The chapters of a page of these files; several results are one. Raises InputError with a line for each that
-    cannot be read."""
+    """Return the chapters of some files; several results share one.
+
+    Raises
+    ------
+    InputError
+        With one line per file that cannot be read.
+    """
     faults: list[InputError] = []
     results: dict[str, Result] = {}
     others: list[Chapter] = []
@@ -38,14 +43,14 @@ def chapters(paths: Sequence[str]) -> list[Chapter]:
 
 
 def of_results(results: Mapping[str, Result]) -> list[Chapter]:
-    """The chapter of a result, or of several side by side, each with the name that the page gives it."""
+    """Return the chapter of a result, or of several side by side, by their names on the page."""
     if len(results) > 1:
         return [side_by_side.chapter(list(results.items()))]
     return [result_chapter.chapter(each, name) for name, each in results.items()]
 
 
 def _read(path: str, name: str) -> Result | list[Chapter]:
-    """A result; or the chapters of what is none."""
+    """A result, or the chapters of other files."""
     if os.path.isdir(path):
         return [sweep_chapter.chapter(sweeps.read(path), name)]
     try:
@@ -57,7 +62,7 @@ def _read(path: str, name: str) -> Result | list[Chapter]:
             if "record" not in file.attrs:
                 raise InputError("is nothing that can be shown", file=path, allowed=KINDS)
     except OSError:
-        pass  # what cannot be opened: the reader of results says why
+        pass  # the reader of results reports the reason
     except (KeyError, ValueError, TypeError, IndexError) as error:
         if isinstance(error, InputError):
             raise

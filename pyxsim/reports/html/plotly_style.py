@@ -1,4 +1,4 @@
-"""How the pictures of a page look: colours on light and on dark paper, axes, bars; and what plotly must be told."""
+"""Style of the plotly figures of a page: colours of the light and dark theme, axes, bars, configuration."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 from pyxsim.errors import InputError
 from pyxsim.reports.plots.style import DIMENSION_COLOURS, GREY
 
-# Black cannot be seen on dark paper.
+# Black is not visible in the dark theme.
 COLOURS = (*DIMENSION_COLOURS[:-1], "#999999")
-# Magma (van der Walt and Smith), whose lightness grows evenly for the colour-blind, too; it begins near the paper, so
-# that what is busy stands out on either.
+# Magma (van der Walt and Smith), which is perceptually uniform and safe for the colour-blind; it starts near the
+# background, so that busy links stand out in both themes.
 HEAT = {
     "light": ("#E4E6EA", "#FECA8D", "#FD9668", "#F1605D", "#CD4071", "#9E2F7F", "#721F81", "#440F76", "#180F3D"),
     "dark": ("#333A44", "#5A2A7A", "#9E2F7F", "#CD4071", "#F1605D", "#FD9668", "#FECA8D", "#FCFDBF"),
@@ -29,7 +29,7 @@ NAME = 44  # letters of a name beside an axis
 
 
 def need_plotly() -> None:
-    """Raise InputError unless what a page is made with is there."""
+    """Raise InputError unless plotly and jinja2 are installed."""
     try:
         import jinja2
         import plotly  # noqa: F401
@@ -40,14 +40,14 @@ def need_plotly() -> None:
 
 
 def plotly_js() -> str:
-    """The library that draws in the browser, to be put into the page."""
+    """Return plotly.js, to be embedded in the page."""
     from plotly.offline import get_plotlyjs
 
     return str(get_plotlyjs())
 
 
 def templates() -> dict[str, Any]:
-    """What all pictures have in common, on light and on dark paper."""
+    """Return the plotly templates of the light and the dark theme."""
     return {theme: _template(theme) for theme in HEAT}
 
 
@@ -106,54 +106,54 @@ def _template(theme: str) -> dict[str, Any]:
 
 
 def figure(traces: Sequence[Any], layout: dict[str, Any], frames: Sequence[Any] = ()) -> Any:
-    """A plotly figure, whose every property plotly has checked. The page brings the template."""
+    """Return a plotly figure; plotly validates it, and the page adds the template."""
     import plotly.graph_objects as go
 
     return go.Figure(data=list(traces), layout={"template": "none", **layout}, frames=list(frames))
 
 
 def tint(number: int) -> str:
-    """The colour of a dimension, of a file, of a traffic."""
+    """Return the colour of a dimension, file or traffic."""
     return COLOURS[number % len(COLOURS)]
 
 
 def shades(count: int) -> list[str]:
-    """Colours for so many things in order, from dark to light, none of them near paper."""
+    """Return `count` colours from dark to light."""
     from plotly.colors import sample_colorscale
 
     return list(sample_colorscale("Viridis", [0.12 + 0.8 * i / max(1, count - 1) for i in range(count)]))
 
 
 def faded(colour: str, share: float) -> str:
-    """A colour of the form #RRGGBB, to be seen through."""
+    """Return a colour #RRGGBB with an opacity."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({red},{green},{blue},{share:g})"
 
 
 def plain(text: object) -> str:
-    """A text for plotly, which would take tags for styles and links."""
+    """Escape a text for plotly, which interprets tags."""
     words = str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return "".join(c if c.isprintable() else "\ufffd" for c in words)
 
 
 def share_axis(title: str = "", top: float | None = None) -> dict[str, Any]:
-    """An axis of shares, as percent from 0."""
+    """Return an axis of shares in percent from 0."""
     span = {} if top is None else {"range": [0, top]}
     return {"title": {"text": title}, "tickformat": ".3~p", "rangemode": "tozero", **span}
 
 
 def quiet_line() -> dict[str, Any]:
-    """A thin line beside the data: a mean, a limit."""
+    """Return the style of a thin reference line."""
     return {"color": GREY, "width": 1, "dash": "dot"}
 
 
 def unlike(names: Sequence[str]) -> list[str]:
-    """Names beside an axis: two that are the same would be one, so what cannot be seen tells them apart."""
+    """Make equal names distinct by invisible characters, because plotly merges equal categories."""
     return [name + "\u200b" * names[:i].count(name) for i, name in enumerate(names)]
 
 
 def buttons(entries: Sequence[tuple[str, list[Any]]]) -> dict[str, Any]:
-    """A menu above the picture, at the right: each entry has a name, and what of data and layout it sets."""
+    """Return a menu at the top right; each entry has a name and the data and layout that it sets."""
     steps = [{"label": plain(name), "method": "update", "args": args} for name, args in entries]
     return {
         "buttons": steps,

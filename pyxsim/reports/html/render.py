@@ -1,4 +1,4 @@
-"""The page as one text: chapters through a template that escapes every word that a user chose."""
+"""Render the page: chapters through a template that escapes all texts of users."""
 
 from __future__ import annotations
 
@@ -16,26 +16,31 @@ from pyxsim.reports.html.plotly_style import CONFIG, need_plotly, plotly_js, tem
 from pyxsim.results.hdf5 import check_writable, put_file
 
 MOST_BYTES = 8_000_000
-LEAST_SHARE = 1 / 64  # of the detail: below it nothing is left to see
+LEAST_SHARE = 1 / 64  # minimum share of detail
 KINDS = (".html", ".htm")
 
 
 def check_page(path: str | os.PathLike[str]) -> Path:
-    """Make sure that a page can be made and written to `path`. Raises InputError."""
+    """Return the path of a page; InputError unless it can be written."""
     need_plotly()
     ending(path, KINDS, "a page")
     return check_writable(path)
 
 
 def save(chapters: Sequence[Chapter], path: str | os.PathLike[str]) -> None:
-    """Write a page that holds everything. InputError where that is impossible."""
+    """Write a page that works offline. Raises InputError if that is impossible."""
     check_page(path)
     put_file(path, page(chapters).encode())
 
 
 def page(chapters: Sequence[Chapter]) -> str:
-    """The text of the page. One that would be too large is made again in less detail, which its panels say. Raises
-    InputError where even the least is too much."""
+    """Return the HTML of a page; a page that would be too large is made with less detail.
+
+    Raises
+    ------
+    InputError
+        If even the least detail is too large.
+    """
     share = 1.0 / len(chapters)
     while share >= LEAST_SHARE / len(chapters):
         text = _page(chapters, Detail(share))
@@ -70,7 +75,7 @@ def _page(chapters: Sequence[Chapter], detail: Detail) -> str:
 
 
 def _chapter(chapter: Chapter, number: int, count: int, detail: Detail) -> dict[str, Any]:
-    """What the template needs. Sections of several chapters have names of their own."""
+    """The data of a chapter for the template; with several chapters, section keys are prefixed."""
     prefix = f"c{number}-" if count > 1 else ""
     return {
         "key": f"chapter-{number}",
@@ -100,7 +105,7 @@ _SHOWN = ("title", "text", "height", "sheet", "sentences", "preformatted", "note
 
 
 def _script(text: str) -> Any:
-    """JSON that may stand in a page: no letter in it ends the script."""
+    """JSON that is safe inside a script element."""
     from markupsafe import Markup
 
     return Markup(text.replace("<", "\\u003c"))

@@ -19,7 +19,7 @@ LONGEST = 1000  # letters of a warning
 
 
 def chapter(result: Result, name: str) -> Chapter:
-    """All that a file tells."""
+    """Return the chapter of a result."""
     alarms = []
     if not result.complete:
         alarms.append(FAILED if result.failure else INCOMPLETE)
@@ -37,7 +37,7 @@ def chapter(result: Result, name: str) -> Chapter:
 
 
 def cards(result: Result) -> list[Fact]:
-    """The great numbers, the most important first."""
+    """Return the key figures at the top, most important first."""
     found = []
     time, *_ = facts(result)
     if result.traffic is not None:

@@ -1,4 +1,4 @@
-"""Several results side by side: their numbers, links over time, latencies, and what is set differently."""
+"""The chapter of several results: key figures, links over time, latencies, and settings that differ."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Named = Sequence[tuple[str, Result]]
 
 
 def chapter(named: Named, title: str = "") -> Chapter:
-    """Results, each with its name."""
+    """Return the chapter of several named results."""
     alarms = [f"{name} is not complete: its numbers are of what was simulated." for name, r in named if not r.complete]
     return Chapter(
         title or f"{len(named)} results side by side",
@@ -46,7 +46,7 @@ def chapter(named: Named, title: str = "") -> Chapter:
 
 
 def _cards(named: Named) -> list[Fact]:
-    """The time of each, and how much longer it took than the quickest."""
+    """The time of each result, and its ratio to the fastest."""
     least = min(float(result.time_ns) for _, result in named)
     found = []
     for name, result in named[:MOST_MAPS]:
@@ -70,7 +70,7 @@ def _lead(named: Named) -> Iterator[str]:
 
 
 def sections(named: Named, detail: Detail) -> Iterator[Section]:
-    """What the results have data for."""
+    """Yield the sections for which the results have data."""
     yield Section("numbers", "Numbers", _numbers(named))
     if overlay := _over_time(named, detail):
         yield Section("links", "Links over time", overlay)
@@ -105,7 +105,7 @@ def _facts(result: Result) -> dict[str, str]:
 
 
 def _differing(named: Named, rows: list[list[str]]) -> tuple[Sheet, list[str]]:
-    """A column for each file; cells that are not as that of the first one stand out."""
+    """A table with a column per file; cells that differ from the first file are highlighted."""
     names = [cut(name, 32) for name, _ in named[:MOST_COLUMNS]]
     rows = [row[: MOST_COLUMNS + 1] for row in rows]
     told = [(i, row) for i, row in enumerate(rows) if row[0] not in _ALWAYS]
@@ -151,7 +151,7 @@ def _times(named: Named) -> Panel:
 
 
 def unit_of(nanoseconds: float) -> tuple[str, float]:
-    """The unit in which a time is between 1 and 1000, and its nanoseconds."""
+    """Return the unit in which a time is between 1 and 1000, and its nanoseconds."""
     units = (("s", 1e9), ("ms", 1e6), ("us", 1e3))
     return next(((unit, size) for unit, size in units if nanoseconds >= size), ("ns", 1.0))
 
@@ -161,7 +161,7 @@ def _top(named: Named) -> float:
 
 
 def _over_time(named: Named, detail: Detail) -> list[Panel]:
-    """The mean over all links, a line for each file; and each dimension of each."""
+    """The mean utilisation of all links, one line per file; and of each dimension."""
     there = [(name, result) for name, result in named if result.busy.size]
     if not there:
         return []
@@ -199,7 +199,7 @@ def _over_time(named: Named, detail: Detail) -> list[Panel]:
 
 
 def _dimensions(named: Named) -> Panel:
-    """How busy the links of each dimension were in the whole run."""
+    """The utilisation of the links of each dimension over the whole run."""
     traces = []
     for i, (name, result) in enumerate(named):
         dims = np.unique(result.links.dim).tolist()
@@ -224,7 +224,7 @@ def _dimensions(named: Named) -> Panel:
 
 
 def _latencies(named: Named) -> list[Panel]:
-    """What share of the packets took no longer: a line for each file."""
+    """The cumulative distribution of packet latency, one line per file."""
     traces = []
     for i, (name, result) in enumerate(named):
         if result.traffic is None or not len(result.traffic.latency):
@@ -287,7 +287,7 @@ def _settings(named: Named) -> list[Panel]:
 
 
 def flattened(settings: Any, path: str = "") -> dict[str, str]:
-    """Settings by their key path: "network.dims[0].npus"."""
+    """Return settings by key path: "network.dims[0].npus"."""
     if isinstance(settings, dict) and settings:
         inside = [flattened(value, f"{path}.{key}" if path else str(key)) for key, value in settings.items()]
     elif isinstance(settings, list) and any(isinstance(each, dict) for each in settings):
@@ -298,7 +298,7 @@ def flattened(settings: Any, path: str = "") -> dict[str, str]:
 
 
 def names_of(paths: Sequence[str]) -> list[str]:
-    """What files are called where several are shown: as much of the ends of their paths as tells them apart."""
+    """Return a distinct name per file: the shortest distinct ends of their paths."""
     parts = [list(reversed(path.replace("\\", "/").split("/"))) for path in paths]
     for depth, _ in enumerate(zip_longest(*parts), 1):
         names = ["/".join(reversed(each[:depth])) for each in parts]

@@ -1,4 +1,4 @@
-"""The chapter of a sweep: its numbers over what was swept, its points, and those that failed."""
+"""The chapter of a sweep: numbers over the swept keys, its points, and failures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_COLUMNS = 6  # numbers in the table
 
 
 def chapter(sweep: Sweep, name: str) -> Chapter:
-    """All that the folder of a sweep tells."""
+    """Return the chapter of a sweep."""
     counts = sweep.counts
     alarms = []
     if counts["missing"]:
@@ -82,7 +82,7 @@ def _settings(sweep: Sweep) -> Panel:
 
 
 def _numbers(sweep: Sweep, done: Sequence[Point]) -> list[str]:
-    """The numbers that are not everywhere the same, what one wants to see first at the top."""
+    """The numbers that differ between points, most important first."""
     varied = [key for key in sweep.numbers if len({point.values.get(key) for point in done}) > 1]
     first = [key for key in _first(sweep) if key in varied]
     return [*first, *(key for key in varied if key not in first)][:MOST_NUMBERS]
@@ -112,7 +112,7 @@ def _load_lines(sweep: Sweep, done: Sequence[Point]) -> list[tuple[str, list[Any
 
 
 def _curves(sweep: Sweep, done: Sequence[Point], chosen: Sequence[str]) -> Panel:
-    """Each number over one axis; a line for each combination of the others. A menu chooses the number."""
+    """Each number over one axis, one line per combination of the others; a menu selects the number."""
     axis = _across(sweep)
     lines = _hues(sweep, done, axis)
     shown = list(lines.items())[:MOST_LINES]
@@ -151,7 +151,7 @@ def _curves(sweep: Sweep, done: Sequence[Point], chosen: Sequence[str]) -> Panel
 
 
 def _across(sweep: Sweep) -> str:
-    """What is drawn from left to right: the axis with most values, numbers rather than words."""
+    """The axis from left to right: that with most values, numbers preferred."""
     return max(sweep.axes, key=lambda axis: (_is_number(sweep.axes[axis]), len(sweep.axes[axis])))
 
 
@@ -202,7 +202,7 @@ def _failed(points: Sequence[Point]) -> Panel:
 
 
 def _answers(sweep: Sweep) -> Panel:
-    """What a search found for each combination of the axes."""
+    """The results of a search for each combination of the axes."""
     head = list(dict.fromkeys(key for row in sweep.answers for key in row))
     rows = [[_answer(row.get(key)) for key in head] for row in sweep.answers[:MOST_ROWS]]
     goal = ", ".join(f"{key} = {cut(str(value), 60)}" for key, value in sweep.goal.items())

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @plot("parts")
 def parts(result: Result, ax: Axes | None = None) -> Axes:
-    """Bars: what the time of the messages of each traffic was spent on, on average."""
+    """Bars: the mean latency of each traffic, by parts."""
     ax = axes(ax, 7, 2.5)
     told = result.attribution
     if told is None or not told.messages.any():
@@ -47,7 +47,7 @@ def parts(result: Result, ax: Axes | None = None) -> Axes:
 
 @plot("waits")
 def waits(result: Result, ax: Axes | None = None, count: int = 10) -> Axes:
-    """Bars: the links and lanes where packets waited longest, and for what: how many waited there on average."""
+    """Bars: the links and lanes where packets waited longest, by cause, as packets waiting at a time."""
     ax = axes(ax, 6, 3)
     links = result.hot_links(count)
     if not links:
@@ -68,7 +68,7 @@ def waits(result: Result, ax: Axes | None = None, count: int = 10) -> Axes:
 
 @plot("culprits")
 def culprits(result: Result, ax: Axes | None = None) -> Axes:
-    """Matrix: for whom each traffic waited in the network, as shares of its waiting."""
+    """Matrix: the waiting of each traffic in the network, by the traffic that caused it, as shares."""
     ax = axes(ax, 4, 3)
     told = result.attribution
     if told is None or not len(told.waits["link"]):
@@ -90,5 +90,5 @@ def culprits(result: Result, ax: Axes | None = None) -> Axes:
 
 
 def _legend(ax: Axes) -> None:
-    """Below the axes, where no bar is."""
+    """Place the legend below the axes, where no bar is."""
     ax.legend(loc="upper left", bbox_to_anchor=(0, -0.13), ncols=4, handlelength=0.8, frameon=False, labelcolor=GREY)

@@ -1,4 +1,4 @@
-"""The picture of a comparison: every point on every backend, and where the models of one point differ."""
+"""Plots of a comparison: every point on every backend, and where the backends differ at one point."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 MARKS = {PACKET: "o", "analytical": "v", "analytical-congestion": "s", "flow": "D"}
 OTHER_MARK = "X"  # of backends from libraries
-FAR = 3  # a ratio beyond that wants a logarithmic axis
+FAR = 3  # a ratio beyond that needs a logarithmic axis
 ROW = 0.24  # inches of a point
 MOST_LETTERS = 56
 MOST_PHASES = 8
-FEW = 4  # phases whose names have room for two lines
+FEW = 4  # phases whose names fit in two lines
 
 
-SHIFT = {"analytical": 3.5, "flow": -3.5}  # points upwards: marks of the same time are to be seen, too
+SHIFT = {"analytical": 3.5, "flow": -3.5}  # points upwards, so that marks of equal times stay visible
 SPENT_COLOURS = {GAPS: "#B0BEC5", KNOWN: "#E3E3E3", PACKETS: "#C9C9C9", **PART_COLOURS}
 
 
@@ -42,8 +42,10 @@ def _tint(backend: str) -> str:
 
 
 def ratios(comparison: Comparison, ax: Axes | None = None) -> Axes:
-    """Marks: the time of each point on each backend over that of its packets; shade: what is good enough. At the right
-    the time that is 1."""
+    """Marks: the time of each point on each backend relative to packets; the shade marks the tolerance.
+
+    The right axis shows the time of a ratio of 1.
+    """
     from matplotlib.ticker import LogLocator, NullFormatter
     from matplotlib.transforms import offset_copy
 
@@ -93,7 +95,7 @@ def ratios(comparison: Comparison, ax: Axes | None = None) -> Axes:
 
 
 def _places(points: Sequence[Compared]) -> list[float]:
-    """Where each point is, with a gap between variants."""
+    """The x position of each point, with a gap between variants."""
     found, at = [], 0.0
     for before, point in zip([None, *points[:-1]], points, strict=True):
         at += 0.0 if before is None else 1.0 if before.variant == point.variant else 1.6
@@ -106,7 +108,7 @@ def _short(label: str) -> str:
 
 
 def times(point: Compared, ax: Axes | None = None) -> Axes:
-    """Bars: the time of one point on each backend, and what its links could do at best."""
+    """Bars: the time of one point on each backend, and the bounds of its links."""
     ax = axes(ax, 7, 2.5)
     entries = sorted((each for each in point.entries if each.cycles), key=lambda each: each.backend != PACKET)
     rows = [(each.backend, float(point.ns(each.cycles or 0)), _tint(each.backend)) for each in entries]
@@ -139,7 +141,7 @@ def times(point: Compared, ax: Axes | None = None) -> Axes:
 
 
 def _stacked(ax: Axes, point: Compared, place: int) -> None:
-    """The time of the packets by what it was spent on, along the chain of messages that ended last."""
+    """The time of the packets by part, along the chain of messages that ended last."""
     left = 0.0
     for name, cycles in point.chain.spent.items() if point.chain is not None else ():
         if cycles > 0:
@@ -149,7 +151,7 @@ def _stacked(ax: Axes, point: Compared, place: int) -> None:
 
 
 def phases(point: Compared, ax: Axes | None = None) -> Axes:
-    """Bars: what an NPU takes in a phase with a chunk, on average, on each backend."""
+    """Bars: the mean time of an NPU per phase and chunk, on each backend."""
     ax = axes(ax, 7, 2.5)
     table = list(phase_means(point))[:MOST_PHASES]
     if not table:
@@ -176,7 +178,7 @@ def phases(point: Compared, ax: Axes | None = None) -> Axes:
 
 
 def _time_axis(ax: Axes) -> None:
-    """Nanoseconds in a unit that leaves few digits."""
+    """Format nanoseconds in a unit that needs few digits."""
     from matplotlib.ticker import MaxNLocator
 
     ax.xaxis.set_major_locator(MaxNLocator(6))
@@ -189,7 +191,7 @@ def _round(time: float) -> str:
 
 
 def _legend(ax: Axes, columns: int) -> None:
-    """Below the axes, where nothing else is."""
+    """Place the legend below the axes."""
     look: dict[str, Any] = {"frameon": False, "handlelength": 1, "columnspacing": 1.2}
     ax.legend(loc="upper left", bbox_to_anchor=(0, -0.55 / max(0.5, _inches(ax))), ncols=columns, **look)
 
@@ -200,8 +202,10 @@ def _inches(ax: Axes) -> float:
 
 
 def figure(comparison: Comparison, label: str | None = None) -> Figure:
-    """One page: all points, and of one (its label, or the one where the models differ most) the times by what they were
-    spent on, the phases, and where packets waited."""
+    """Draw all points, and for one the times by part, the phases, and where packets waited.
+
+    The single point is the one with the given label, by default that with the largest difference.
+    """
     need_matplotlib()
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -248,7 +252,7 @@ def _waits(packets: Result, ax: Axes) -> None:
 
 
 def save(comparison: Comparison, path: str | os.PathLike[str], label: str | None = None) -> None:
-    """Write `figure` to a file, in the format that its name ends with. InputError where that is impossible."""
+    """Write the figure to a file. Raises InputError if that is impossible."""
     target = check_writable(path)
     try:
         figure(comparison, label).savefig(target)

@@ -1,4 +1,4 @@
-"""The plot of chunks: which of which collective was in which dimension on one NPU, and which waited for its turn."""
+"""The plot of chunks: the chunks in each dimension on one NPU, and their waiting."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from pyxsim.results.result import Result
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MAX_NUMBERED = 16  # so many chunks have their numbers written on their bars, or beside them
-MAX_LANES = 14  # so many lanes are high enough for a number
+MAX_NUMBERED = 16  # maximum chunks with numbers
+MAX_LANES = 14  # maximum lanes with numbers
 NARROW = 0.004  # of the width of the plot
 LETTER = 0.008  # of the width of the plot, in a number
-MAX_LEGEND = 52  # letters in the legend, of which every entry needs some for its colour
+MAX_LEGEND = 52  # characters in the legend, including its colours
 ENTRY = 4
-MIN_NAME = 6  # letters of a name: fewer say nothing
+MIN_NAME = 6  # minimum characters of a name
 
 
 @plot("chunks")
 def chunks(result: Result, ax: Axes | None = None, npu: int = 0) -> Axes:
-    """Which chunk was in which dimension on one NPU; a thin line before a bar: it waited for its turn.
+    """Bars: the chunks in each dimension on one NPU; a thin line before a bar is its waiting.
 
-    Colours tell collectives apart where there are several, else chunks.
+    Colours distinguish collectives if there are several, else chunks.
     """
     ax = axes(ax, 9, 2.5)
-    # -1: it has not happened when the run was interrupted.
+    # -1: not before the run was interrupted.
     mine = np.flatnonzero((result.chunks["rank"] == npu) & (result.chunks["start"] >= 0))
     if not len(mine):
         return nothing(ax, f"no chunks on NPU {npu}")
@@ -52,7 +52,7 @@ def chunks(result: Result, ax: Axes | None = None, npu: int = 0) -> Axes:
         waits |= _bars(ax, clock, rows, tints, top)
         if numbered:
             _numbers(ax, clock, rows, tints, top, beside=many <= MAX_NUMBERED)
-        # Colours stand for kinds of links where these are not the dimensions.
+        # Colours are those of kinds of links if these are not dimensions.
         strip(ax, top, top + height, GREY if result.link_kinds else colour(dim))
         ticks.append((top + height / 2, f"dim {names.get(dim, dim)}" if dim >= 0 else "all dims"))
         top += height + 0.25
@@ -72,14 +72,14 @@ def chunks(result: Result, ax: Axes | None = None, npu: int = 0) -> Axes:
 
 
 def _tints(hues: IntArray) -> Any:
-    """The colour of each of the numbers 0, 1, ... that there are."""
+    """The colours of the numbers 0, 1, ..."""
     from matplotlib import colormaps
 
     return colormaps["viridis"](np.linspace(0.15, 0.9, max(2, int(hues.max()) + 1)))
 
 
 def by_dimension(table: dict[str, IntArray]) -> Iterator[tuple[int, dict[str, IntArray]]]:
-    """Each dimension with its rows, in the order in which they start, each in its lane."""
+    """Yield each dimension with its rows in order of start, with a `lane` column."""
     for dim in np.unique(table["dimension"]).tolist():
         rows = {name: column[table["dimension"] == dim] for name, column in table.items()}
         order = np.lexsort((rows["end"], rows["start"]))
@@ -88,7 +88,7 @@ def by_dimension(table: dict[str, IntArray]) -> Iterator[tuple[int, dict[str, In
 
 
 def _lanes(start: IntArray, end: IntArray) -> IntArray:
-    """The lowest lane in which each interval, in order of its start, does not overlap an earlier one."""
+    """The lowest lane in which each interval, in order of start, does not overlap an earlier one."""
     free: list[int] = []
     lanes = []
     for begin, stop in zip(start.tolist(), end.tolist(), strict=True):
@@ -99,7 +99,7 @@ def _lanes(start: IntArray, end: IntArray) -> IntArray:
 
 
 def _bars(ax: Axes, clock: Clock, rows: dict[str, IntArray], tints: Any, top: float) -> bool:
-    """Bars, and lines where chunks waited; returns whether one of these can be seen, and is not behind other bars."""
+    """Draw bars and waiting lines; return whether a waiting line is visible."""
     seen = False
     ready, start, end = (clock.at(rows[name]) for name in ("ready", "start", "end"))
     tint = tints[rows["hue"]]
@@ -122,7 +122,7 @@ def _bars(ax: Axes, clock: Clock, rows: dict[str, IntArray], tints: Any, top: fl
 
 
 def _numbers(ax: Axes, clock: Clock, rows: dict[str, IntArray], tints: Any, top: float, *, beside: bool) -> None:
-    """The numbers of the chunks on their bars, or `beside` those that are too narrow, if the lane is free there."""
+    """Write the chunk numbers on the bars, or `beside` narrow ones if the lane is free there."""
     place: dict[str, Any] = {"va": "center", "fontsize": 7}
     start, end = (clock.at(rows[name]) for name in ("start", "end"))
     for i, (chunk, lane) in enumerate(zip(rows["chunk"].tolist(), rows["lane"].tolist(), strict=True)):
@@ -139,7 +139,7 @@ def _numbers(ax: Axes, clock: Clock, rows: dict[str, IntArray], tints: Any, top:
 
 
 def _named(result: Result, numbers: list[int]) -> list[str]:
-    """What the legend calls these collectives; none if it has no room, or cuts them until they are the same."""
+    """The names of collectives in the legend; empty if there is no space for distinct names."""
     rows = [result.collectives[number] for number in numbers]
     names = [str(row.get("name") or row.get("kind") or "collective") for row in rows]
     names = [
@@ -152,7 +152,7 @@ def _named(result: Result, numbers: list[int]) -> list[str]:
 
 
 def _legend(ax: Axes, names: list[str], tints: Any, waits: bool) -> None:
-    """Above the axes, beside the title: the collectives, and what a thin line is."""
+    """Place the legend above the axes, next to the title."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

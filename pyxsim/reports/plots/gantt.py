@@ -1,4 +1,4 @@
-"""The plot of a workload: when NPUs compute, communicate and have nothing to do, and the critical path through them."""
+"""The plot of a workload: computation, communication and idle time of NPUs, and the critical path."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLOURS = dict(zip(DOING, (DIMENSION_COLOURS[0], DIMENSION_COLOURS[2], DIMENSION_COLOURS[1]), strict=True))
-# Of the height of an NPU: communication goes on below what it may hide behind.
+# Shares of the height of an NPU: communication is below the computation that may hide it.
 _PLACES = {"compute": (0.08, 0.5), "communication": (0.6, 0.32)}
 _THREE = {"compute": (0.06, 0.32), "memory": (0.4, 0.18), "communication": (0.6, 0.32)}
 _PATH = "#000000"
-MOST_STEPS = 2000  # of the critical path, the longest: more would be a smear
+MOST_STEPS = 2000  # longest steps of the critical path; more would not be visible
 MOST_LABELS = 32
 
 
@@ -33,7 +33,7 @@ def gantt_height(result: Result) -> float:
 
 @plot("gantt")
 def gantt(result: Result, ax: Axes | None = None) -> Axes:
-    """Bars: what NPUs do when; a line from bar to bar: the critical path. Of many NPUs some."""
+    """Bars: activities of NPUs over time, a selection of many; a line from bar to bar is the critical path."""
     ax = axes(ax, 12, max(2.5, gantt_height(result)))
     work = result.work
     if work is None or not len(work.timeline["npu"]):
@@ -74,14 +74,14 @@ def gantt(result: Result, ax: Axes | None = None) -> Axes:
 
 
 def places(timeline: Columns) -> dict[str, tuple[float, float]]:
-    """Where, in the row of an NPU, the bars of each thing are that any NPU does, and how high."""
+    """Return (top, height) of the bars of each activity within the row of an NPU."""
     there = [name for number, name in enumerate(DOING) if (timeline["doing"] == number).any()]
     found = _THREE if "memory" in there else _PLACES
     return {name: found[name] for name in there}
 
 
 def shown(result: Result) -> tuple[list[int], bool]:
-    """The NPUs in the picture, and whether the critical path also goes over others."""
+    """Return the NPUs of the plot, and whether the critical path visits others."""
     work = result.work
     if work is None:
         return [], False
@@ -92,7 +92,7 @@ def shown(result: Result) -> tuple[list[int], bool]:
 
 
 def _critical(ax: Axes, clock: Clock, path: Columns, like: IntArray, row: dict[int, int], others: int) -> None:
-    """A line along the bars of its steps, and up or down where it goes from NPU to NPU."""
+    """Draw the critical path along the bars of its steps."""
     from matplotlib.collections import LineCollection
 
     steps = np.argsort(path["begin"] - path["end"], kind="stable")[:MOST_STEPS]

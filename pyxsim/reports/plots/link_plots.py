@@ -1,4 +1,4 @@
-"""The single plots of a result. Every function takes matplotlib Axes or makes them, and returns them."""
+"""Plots of links: utilisation over time, stalls, balance. They take matplotlib Axes or create and return them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from pyxsim.units import format_time_ns
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MAX_NAMED = 24  # so many rows have their names written beside them
+MAX_NAMED = 24  # maximum rows with names
 MAX_COLUMNS = 600  # points in time
 MAX_LINES = 500  # rows of links
 
@@ -41,7 +41,7 @@ _TAG = re.compile(r"d\d+([^:]{0,12}):")
 
 @dataclass(frozen=True)
 class Band:
-    """Rows of the heat map that belong together, from `top` down: links of one dimension (or kind) and direction."""
+    """Adjacent rows of the heat map, from `top` down: links of one dimension (or kind) and direction."""
 
     dim: int
     tag: str
@@ -58,7 +58,7 @@ class Band:
 
 
 def bands(result: Result) -> list[Band]:
-    """The links by dimension, and inside of it by direction as their names tell it ("d0+:(0)->(1)")."""
+    """Group links by dimension, and by the direction in their names ("d0+:(0)->(1)")."""
     groups: dict[tuple[int, str], list[int]] = {}
     for link, (name, dim) in enumerate(zip(result.links.name, result.links.dim.tolist(), strict=True)):
         match = _TAG.match(name)
@@ -74,13 +74,13 @@ def bands(result: Result) -> list[Band]:
 
 @plot("utilization")
 def utilization(result: Result, ax: Axes | None = None) -> Axes:
-    """Heat map of links by time, grouped by dimension and direction; colour: share of the window spent sending."""
+    """Heat map: the share of each time window that each link spends sending; grouped by dimension and direction."""
     ax = axes(ax, 9, 5)
     use = result.utilization
     if not use.size:
         return nothing(ax, "no links, or no time")
     clock, rows, top = Clock.of(result), bands(result), nice_top(float(use.max()))
-    # Averaged here and not by the drawing, which would blur the rows of neighbours into each other.
+    # Averaged here, because matplotlib would blend neighbouring rows.
     use, starts = thinned(use, MAX_COLUMNS)
     step = int(starts[1]) if len(starts) > 1 else len(result.windows)
     right = float(clock.at(len(starts) * step * result.windows.length))
@@ -104,7 +104,7 @@ def utilization(result: Result, ax: Axes | None = None) -> Axes:
 
 
 def _row_labels(result: Result, rows: list[Band]) -> Iterator[tuple[float, str]]:
-    """(row, text): names of links, else of directions, else of dimensions, whatever there is room for."""
+    """Yield (row, text): names of links, directions or dimensions, whichever fit."""
     if len(result.links) <= MAX_NAMED:
         for band in rows:
             yield from ((band.top + 0.5 + i, result.links.name[link]) for i, link in enumerate(band.links))
@@ -118,7 +118,7 @@ def _row_labels(result: Result, rows: list[Band]) -> Iterator[tuple[float, str]]
 
 @plot("dimensions")
 def dimension_lines(result: Result, ax: Axes | None = None) -> Axes:
-    """How busy the links of each dimension, or kind, were over time: on average (line), up to the busiest (shade)."""
+    """Lines: utilisation of the links of each dimension or kind over time, mean (line) and maximum (shade)."""
     ax = axes(ax, 9, 2.5)
     use = result.utilization
     if not use.size:
@@ -139,7 +139,7 @@ def dimension_lines(result: Result, ax: Axes | None = None) -> Axes:
 
 
 def _legend(ax: Axes) -> None:
-    """Above the axes, beside the title: never on a line."""
+    """Place the legend above the axes, next to the title."""
     handles, labels = ax.get_legend_handles_labels()
     look: dict[str, Any] = {"frameon": False, "fontsize": 8, "borderaxespad": 0.2, "columnspacing": 1.2}
     ax.legend(handles, labels, loc="lower right", bbox_to_anchor=(1, 1), ncols=8, handlelength=1, **look)
@@ -147,7 +147,7 @@ def _legend(ax: Axes) -> None:
 
 @plot("stalls")
 def stalls(result: Result, ax: Axes | None = None) -> Axes:
-    """What flits waited for, per dimension: cycles in which one was stopped, as a share of the run."""
+    """Bars: causes of stalls per dimension, as shares of the run."""
     ax = axes(ax, 5, 2.5)
     uses = dimensions(result)
     if not uses:
@@ -173,7 +173,7 @@ def stalls(result: Result, ax: Axes | None = None) -> Axes:
 
 @plot("links")
 def link_lines(result: Result, ax: Axes | None = None) -> Axes:
-    """The links of each dimension in order of how busy they were: flat is balanced, steep is not."""
+    """Lines: utilisation of the links of each dimension, sorted; flat lines are balanced."""
     ax = axes(ax, 5, 3)
     if not len(result.links):
         return nothing(ax, "no links")

@@ -1,4 +1,4 @@
-"""The picture of a load-latency curve."""
+"""Plots of a load-latency curve."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from pyxsim.results.hdf5 import check_writable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FAR = 3  # times the highest load: a bound beyond that would leave no room for the curve
-HEADROOM = 6  # times the lowest latency: what is above is a wall, not a value
+FAR = 3  # times the highest load: bounds beyond are not drawn
+HEADROOM = 6  # times the lowest latency: limit of the axis
 
 
 def load_latency(curve: Curve, ax: Axes | None = None) -> Axes:
-    """Mean packet latency over offered load with 95 % intervals, and p99; the bound of the load as a line. Where the
-    curve knows them, areas below: what the mean is made of."""
+    """Lines: mean packet latency with 95 % intervals and p99 over offered load; the load bound as a line.
+
+    With attribution, areas below the mean show its parts.
+    """
     ax = axes(ax, 6, 4)
     loads, means = curve.column("offered_load"), curve.column("packet_latency")
     steady = curve.column("saturated") == 0
@@ -50,11 +52,11 @@ def _parts(curve: Curve, ax: Axes, steady: Any) -> None:
     names = [WORDS.get(part, part) for part in PARTS]
     loads = curve.column("offered_load")[steady]
     ax.stackplot(loads, *known.values(), colors=[PART_COLOURS[part] for part in PARTS], labels=names, lw=0, zorder=0)
-    ax.legend(loc="upper left", reverse=True, frameon=False)  # from above, as the areas are
+    ax.legend(loc="upper left", reverse=True, frameon=False)  # from top to bottom, like the areas
 
 
 def throughput(curve: Curve, ax: Axes | None = None) -> Axes:
-    """Accepted load over offered load, from the node that got the least to the one that got the most."""
+    """Lines: accepted over offered load, from the node with the least to the one with the most."""
     ax = axes(ax, 6, 3)
     loads, mean = curve.column("offered_load"), curve.column("accepted_load")
     if not np.isfinite(mean).any():
@@ -76,7 +78,7 @@ def throughput(curve: Curve, ax: Axes | None = None) -> Axes:
 
 
 def _name_tail(ax: Axes, loads: Any, tail: Any, top: float) -> None:
-    """The name of the dotted line, on the side where there is no other one, and inside of the axes."""
+    """Label the p99 line on a free side, inside the axes."""
     known = np.flatnonzero(np.isfinite(tail))
     if len(known) < 2:  # no line
         return
@@ -94,8 +96,7 @@ def _name_tail(ax: Axes, loads: Any, tail: Any, top: float) -> None:
 
 
 def _bounds(curve: Curve, ax: Axes, named: bool = False) -> None:
-    """Grey: loads that the network cannot take. A line: what links and lanes carry at most, if it is not far off.
-    Crosses below: loads at which the simulation failed."""
+    """Shade loads beyond saturation; draw the bound of links and lanes if it is near; cross failed loads."""
     high, loads = curve.saturation[1], curve.column("offered_load")
     near = curve.bound is not None and curve.bound < FAR * loads.max()
     right = 1.05 * max(float(loads.max()), curve.bound if curve.bound is not None and near else 0.0)
@@ -119,7 +120,7 @@ def _bounds(curve: Curve, ax: Axes, named: bool = False) -> None:
 
 
 def save(curve: Curve, path: str | os.PathLike[str]) -> None:
-    """Write both plots to a picture. InputError where that is impossible."""
+    """Write both plots to a file. Raises InputError if that is impossible."""
     target = check_writable(path)
     need_matplotlib()
     from matplotlib import rc_context

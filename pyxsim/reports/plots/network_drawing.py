@@ -1,4 +1,4 @@
-"""A picture of a network: its routers, its links, and a value for each link if there is one."""
+"""Drawings of networks: routers, links, and an optional value per link."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.patches import Patch
 
 NEAR, FAR, SWITCH, INK, UNKNOWN = "#FFFFFF", "#C3D3E2", "#FFE9A8", "#2B3440", "#D5DAE0"
-MAX_LINKS = 50_000  # a picture of more is a grey square
+MAX_LINKS = 50_000  # more links would be a grey square
 MAX_ARROWS = 700
-MANY = 300  # links, from which on lines get thinner
+MANY = 300  # links from which lines get thinner
 MAX_LABELS = 1500
 MAX_LINES = 4  # of one label
 
@@ -36,10 +36,22 @@ def draw(
 ) -> Axes:
     """Draw a topology and return the axes.
 
-    values   one number per link, shown by colour and width with a colour bar called `label`; NaN: no value (grey).
-             Without values links are coloured by dimension.
-    scale    the values at the ends of the colours; without it, the least and the greatest one
-    Raises InputError when matplotlib is missing, the values do not fit, or the network is too large for a picture.
+    Parameters
+    ----------
+    topology
+        The network.
+    values
+        float64[links], shown by colour and width with a colour bar; NaN is grey. By default links are coloured by
+        dimension.
+    label
+        Label of the colour bar.
+    scale
+        Values at the ends of the colours; by default minimum and maximum.
+
+    Raises
+    ------
+    InputError
+        If matplotlib is missing, the values do not fit, or the network is too large to draw.
     """
     need_matplotlib()
     if topology.links > MAX_LINKS:
@@ -52,7 +64,7 @@ def draw(
     ax.set_xlim(low[0], high[0])
     ax.set_ylim(low[1], high[1])
     title = _title(topology)
-    # A letter is about 0.6 of its size wide: a long title gets smaller letters.
+    # A character is about 0.6 of its size wide: long titles get a smaller font.
     room = 72 * float(ax.get_window_extent().width) / float(ax.figure.dpi)
     ax.set_title(title, fontsize=min(12.0, max(6.0, room / (0.6 * len(title)))))
     if values is None:
@@ -65,7 +77,7 @@ def draw(
 
 
 def _figure(plan: Layout, size: Points, bar: bool) -> Axes:
-    """New axes in which an NPU is about 0.3 inch wide, if the figure stays of a reasonable size."""
+    """Create axes in which an NPU is about 0.3 inch wide, within limits of the figure size."""
     from matplotlib import pyplot
 
     scale = float(np.clip(0.3 / (2 * plan.radius), 3.2 / max(size), 15 / max(size)))
@@ -114,7 +126,7 @@ def _by_dimension(topology: Topology, ax: Axes) -> NDArray[Any]:
 
 
 def _kind(topology: Topology, kind: int) -> str:
-    """What the legend calls a kind of links."""
+    """The name of a kind of links in the legend."""
     name, dim = topology.link_kinds[kind], topology.dims[topology.kind_dims[kind]]
     if name != f"d{kind}":
         return name
@@ -134,7 +146,7 @@ def _by_value(
         raise InputError(f"values of the shape {numbers.shape} for {topology.links} links", allowed="one per link")
     if cmap not in colormaps:
         raise InputError(f"unknown colour map '{cmap}'", allowed=sorted(colormaps), given=cmap)
-    # The palest quarter of a colour map that begins near white cannot be seen as a line on paper.
+    # The palest quarter of a colour map that starts near white is not visible as a line.
     whole = colormaps[cmap]
     pale = min(whole(0.0)[:3]) > 0.7
     ramp = LinearSegmentedColormap.from_list(cmap, whole(np.linspace(0.25 if pale else 0.0, 1, 256)))
@@ -150,7 +162,7 @@ def _by_value(
 
 
 def _thin(topology: Topology) -> float:
-    """Points: lines are thinner where there are many, so that those between them can be seen."""
+    """Line width in points; many links get thinner lines."""
     return 1.2 * float(np.clip(np.sqrt(MANY / max(topology.links, 1)), 0.35, 1.0))
 
 
@@ -170,7 +182,7 @@ def _draw_links(ax: Axes, plan: Layout, colours: NDArray[Any], widths: NDArray[A
 
 
 def _arrow(stroke: Points, size: float) -> Points:
-    """A triangle on a line, behind its middle, so that those of two directions do not meet."""
+    """A triangle on a line, behind its middle, so that those of opposite directions do not touch."""
     cut = max(1, round(0.65 * (len(stroke) - 1)))
     a, b = stroke[cut - 1], stroke[cut]
     along = (b - a) / max(float(np.hypot(*(b - a))), 1e-9)
@@ -189,7 +201,7 @@ def _draw_routers(ax: Axes, topology: Topology, plan: Layout) -> None:
     switches = np.setdiff1d(np.arange(topology.routers), homes)
     circles = [Circle((x, y), r) for x, y in plan.at[homes]]
     squares = [Rectangle((x - r, y - r), 2 * r, 2 * r) for x, y in plan.at[switches]]
-    # The layers of a stack get darker with their depth.
+    # Deeper layers of a stack are darker.
     depth = (plan.depth if plan.depth is not None else np.zeros(topology.routers))[homes]
     tints = np.array(to_rgb(NEAR)) * (1 - depth[:, None]) + np.array(to_rgb(FAR)) * depth[:, None]
     ax.add_collection(PatchCollection(circles, facecolors=tints, edgecolor=INK, linewidth=0.7, zorder=3))
@@ -202,7 +214,7 @@ def _draw_routers(ax: Axes, topology: Topology, plan: Layout) -> None:
 
 
 def _npu_lines(topology: Topology) -> list[list[str]]:
-    """The NPUs of each router that has some, a line for each run of numbers: "0-1" over "8-9"."""
+    """The NPUs of each router as lines of text, one per range: "0-1" over "8-9"."""
     order = np.argsort(topology.home, kind="stable")
     starts = np.flatnonzero(np.diff(topology.home[order], prepend=-1))
     labels = []
@@ -214,7 +226,7 @@ def _npu_lines(topology: Topology) -> list[list[str]]:
 
 
 def _draw_labels(ax: Axes, labels: Sequence[Sequence[str]], at: Points, width: float, height: float) -> None:
-    """Lines of text as shapes, so that they fit whatever the size of the figure: not wider nor higher than told."""
+    """Draw lines of text as shapes that fit a given width and height at any figure size."""
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import PathPatch
     from matplotlib.textpath import TextPath

@@ -1,9 +1,9 @@
-"""Where the routers of a topology stand in a picture, and which way its links go between them. Units: one grid step.
+"""Layout of network drawings: positions of routers and courses of links, in grid steps.
 
-One dimension is a circle (a line, if it is open), two are a grid, three a stack of grids seen from the side, or grids
-side by side where the stack would be too deep; from the fourth on, everything is repeated beside and above. Switches
-stand at the end of the row of NPUs that they join. A link that would cross the whole picture is cut into two stubs.
-Traffic keeps to the right: the two directions between neighbours are two parallel lines.
+One dimension is a circle (a line if open), two are a grid, three are a stack of grids in oblique view, or grids side by
+side where the stack would be too deep; further dimensions repeat the drawing beside and above. Switches are at the end
+of the row of NPUs that they connect. A link that would cross the whole drawing is cut into two stubs. Traffic keeps to
+the right: the two directions between neighbours are two parallel lines.
 """
 
 from __future__ import annotations
@@ -25,20 +25,30 @@ LANE = 0.045
 
 STEPS = 40  # points of a curved line
 BEYOND = 0.85  # how far behind the last NPU a switch stands
-DEEPEST = 4  # layers of a stack that can be told apart
+DEEPEST = 4  # maximum distinguishable layers of a stack
 SLANT = np.array([1.0, 0.72])  # the way into the picture
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """What to draw. Positions in grid steps, y upward.
+    """What to draw; positions in grid steps, y upward.
 
-    at           float64[routers, 2]
-    radius       of an NPU; half the side of a switch
-    lane         distance of a line from the middle between its two directions
-    strokes      lines as float64[points, 2]; `stroke_link`: the link of each (a cut link has two)
-    notes        texts and where they stand
-    depth        float64[routers]  of the layer of a stack, from 0 in front to 1
+    Attributes
+    ----------
+    at
+        float64[routers, 2], positions.
+    radius
+        Radius of an NPU; half the side of a switch.
+    lane
+        Distance of a line from the middle between its two directions.
+    strokes
+        Lines as float64[points, 2].
+    stroke_link
+        The link of each line; a cut link has two.
+    notes
+        (x, y, text).
+    depth
+        float64[routers], depth of the layer in a stack, from 0 in front to 1.
     """
 
     at: Points
@@ -52,9 +62,9 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class _Course:
-    """How each link goes: height of its bow, a sharpness that flattens long bows, and its direction if it is cut.
+    """The course of each link: height of its bow, flatness of long bows, and direction of the stubs if it is cut.
 
-    `stub`: from the middle of an NPU to the end of a cut link.
+    `stub` is the distance from the centre of an NPU to the end of a stub.
     """
 
     bow: Points
@@ -65,7 +75,7 @@ class _Course:
 
 
 def layout(topology: Topology) -> Layout:
-    """Positions and lines for any topology."""
+    """Return positions and lines for any topology."""
     if topology.place is not None:
         return _placed(topology, topology.place if len(topology.place) else springs(topology))
     grid = _Grid.of(topology)
@@ -74,14 +84,14 @@ def layout(topology: Topology) -> Layout:
 
 @dataclass(frozen=True, eq=False)
 class _Grid:
-    """Routers with NPUs, which are the first ones of a grid: where they stand, and how many along each dimension."""
+    """The routers with NPUs, which are the first ones of a grid: coordinates and shape."""
 
     coords: IntArray
     shape: tuple[int, ...]
 
     @classmethod
     def of(cls, topology: Topology) -> _Grid:
-        """NPUs that share a router stand beside each other."""
+        """Make the grid; NPUs of one router are adjacent."""
         homes, first = np.unique(topology.home, return_index=True)
         if not np.array_equal(homes, np.arange(len(homes))):
             raise InputError("no picture: the routers of the NPUs are not the first ones", allowed="a `place` for each")
@@ -94,7 +104,7 @@ class _Grid:
 
     @property
     def real(self) -> list[int]:
-        """Dimensions in which there is more than one router."""
+        """Dimensions with more than one router."""
         return [dim for dim, size in enumerate(self.shape) if size > 1]
 
 
@@ -117,7 +127,7 @@ def _one_dimension(topology: Topology, grid: _Grid) -> Layout:
 
 
 def _placed(topology: Topology, at: Points) -> Layout:
-    """Routers where they were put; smaller circles where they stand close."""
+    """A layout with given positions; smaller circles where routers are close."""
     gap = nearest(at)
     radius = min(RADIUS, 0.36 * gap)
     return _lines(topology, at, radius, LANE * radius / RADIUS, _straight(topology))
@@ -129,7 +139,7 @@ def _straight(topology: Topology) -> _Course:
 
 
 def _levels(topology: Topology, npus: int) -> NDArray[np.int64]:
-    """Links to the nearest NPU, for every router."""
+    """The distance of every router from the nearest NPU, in links."""
     level = np.full(topology.routers, -1, np.int64)
     level[:npus] = 0
     for tier in range(topology.switches):
@@ -161,7 +171,7 @@ def _grid(topology: Topology, grid: _Grid) -> Layout:
             text = f"dimension {real[2]}: " + (str(int(spots[spot])) if spots[spot] < layers else "switches")
             notes.append((x + width / 2, y + height + 0.95, text))
     for i in range(3, len(real)):
-        # Alternately beside and above all that is there.
+        # Alternately beside and above the drawing so far.
         side = (i - 3) % 2
         at[:, side] += place[:, i] * (float(np.ptp(at[:, side])) + 1.2)
     radius = 0.32 * step if stacked else 0.2
@@ -174,7 +184,7 @@ def _grid(topology: Topology, grid: _Grid) -> Layout:
 
 
 def _coordinates(topology: Topology, grid: _Grid) -> Points:
-    """Coordinates of all routers in the dimensions that count; those of switches lie beyond their NPUs."""
+    """Coordinates of all routers in the real dimensions; switches lie beyond their NPUs."""
     npus, real = grid.routers, grid.real
     place = np.zeros((topology.routers, len(real)))
     place[:npus] = grid.coords[:, real]
@@ -184,7 +194,7 @@ def _coordinates(topology: Topology, grid: _Grid) -> Points:
         members = place[ends[ends < npus]] if (ends < npus).any() else place[:npus]
         place[switch] = (members.min(axis=0) + members.max(axis=0)) / 2
         place[switch, dim] = members[:, dim].max() + BEYOND
-    # Several switches at one place stand side by side, spread over the width of their NPUs.
+    # Switches at one position are placed side by side, over the width of their NPUs.
     spots, which = np.unique(place[npus:], axis=0, return_inverse=True)
     for spot in range(len(spots)):
         same = npus + np.flatnonzero(which == spot)
@@ -202,21 +212,21 @@ def _course(
     column = np.array([real.index(d) if d in real else 0 for d in range(len(topology.shape))])
     dim = column[np.array(topology.kind_dims)[topology.link_dim]]
     delta = place[dst, dim] - place[src, dim]
-    apart = np.abs(delta)
-    wrap = np.zeros(len(apart), np.bool_)
+    distance = np.abs(delta)
+    wrap = np.zeros(len(distance), np.bool_)
     for i in range(len(real)):
         mine = dim == i
         last = grid.shape[real[i]] - 1
-        if last > 1 and set(apart[mine].tolist()) == {1.0, float(last)}:
-            wrap |= mine & (apart == last)
-    # Bows pass the NPUs between their ends and do not reach the next row; far ends bow most.
-    longest = max(float(apart.max(initial=0)), 2.0)
-    bow = np.where(apart > 1, room * (0.6 + 0.4 * (apart - 1) / (longest - 1)), 0.0)
+        if last > 1 and set(distance[mine].tolist()) == {1.0, float(last)}:
+            wrap |= mine & (distance == last)
+    # Bows pass the NPUs between their ends and do not reach the next row; long links bow most.
+    longest = max(float(distance.max(initial=0)), 2.0)
+    bow = np.where(distance > 1, room * (0.6 + 0.4 * (distance - 1) / (longest - 1)), 0.0)
     bow[dim > 2] = room
     line = np.abs(at[dst] - at[src])
-    bow[(line > 0.4).all(axis=1) & (dim < 2)] = 0.0  # what goes across needs no bow
+    bow[(line > 0.4).all(axis=1) & (dim < 2)] = 0.0  # diagonal links need no bow
     sharp = np.maximum(2.0, 0.9 * np.hypot(*line.T))
-    # A wrap leaves on the far side, so it points the other way.
+    # A wraparound link leaves on the far side, so it points the other way.
     sign = np.where(wrap, -np.sign(delta), np.sign(delta))
     axes = np.array([[1.0, 0.0], [0.0, 1.0], SLANT / np.hypot(*SLANT), *[[1.0, 0.0]] * max(0, len(real) - 3)])
     cut = (wrap & (stacked | (dim > 2))) | ((dim == 2) & panels)
@@ -231,7 +241,7 @@ def _lines(
     course: _Course,
     notes: Sequence[tuple[float, float, str]] = (),
 ) -> Layout:
-    """The lines of all links, beside each other where they are parallel."""
+    """The lines of all links, next to each other where they are parallel."""
     src, dst = topology.link_src, topology.link_dst
     number = np.zeros(topology.links)
     seen: dict[tuple[int, int], int] = {}
@@ -255,11 +265,11 @@ def _lines(
         # Rows bow upward, columns to the left, so that both directions of a pair bow to the same side.
         up = 1.0 if left[1] - 0.5 * left[0] > 0 else -1.0
         if not course.bow[link]:
-            # As far from the ends as the circles are, at this distance from their middle.
+            # From circle to circle, at this distance from their centres.
             reach = along * np.sqrt(max(radius**2 - aside[link] ** 2, 0.0))
             strokes.append(np.stack([a + reach, b - reach]) - left * aside[link])
         else:
-            # Close points where the line bends most, at its ends; then those outside of the circles only.
+            # Dense points at the ends, where the line bends most; only those outside the circles remain.
             t = (0.5 - 0.5 * np.cos(np.linspace(0, np.pi, 12 * STEPS)))[:, None]
             rise = up * course.bow[link] * (1 - np.abs(2 * t - 1) ** course.sharp[link])
             path = a + t * (b - a) + left * (rise - aside[link])

@@ -21,7 +21,7 @@ _LINK_SETTINGS = ("bandwidth", "latency")
 
 @plot("topology")
 def network(result: Result, ax: Axes | None = None) -> Axes:
-    """The network, its links coloured by how busy they were over the run; one with many, seen along its dimensions."""
+    """Drawing: the network, links coloured by utilisation; large networks as projections along dimensions."""
     ax = axes(ax, 6, 6)
     topology = topology_of(result)
     if topology is None:
@@ -31,7 +31,7 @@ def network(result: Result, ax: Axes | None = None) -> Axes:
     figure = ax.get_figure()
     before = set(figure.axes) if figure else set()
     use = result.link_utilization
-    # The scale of the links over time: the same colour, the same share.
+    # The same scale as the heat map of links.
     top = nice_top(float(max(use.max(initial=0), result.utilization.max(initial=0))))
     draw(topology, ax=ax, values=use, cmap=heat(), scale=(0.0, top))
     for bar in set(figure.axes) - before if figure else ():
@@ -42,7 +42,7 @@ def network(result: Result, ax: Axes | None = None) -> Axes:
 
 
 def topology_of(result: Result) -> Any:
-    """The network of a result; of one from a file, made again from its settings. None where that gives another one."""
+    """Return the topology of a result, rebuilt from its settings if it was loaded; None if that fails or differs."""
     if result.topology is not None:
         return result.topology
     settings = result.experiment.get("network", {})

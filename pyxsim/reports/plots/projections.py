@@ -1,4 +1,4 @@
-"""A network too large for a drawing of its links: where in it they are busy, seen along its dimensions."""
+"""Projections of networks that are too large to draw: utilisation by pairs of dimensions."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-MOST_DRAWN = 6000  # links, up to which each can be seen on the page
+MOST_DRAWN = 6000  # maximum links of a drawing
 VIEWS = 3  # pairs of dimensions
 _CELL = ("A cell is the busiest link", "at the routers with", "these coordinates.")
 
 
 def projections(result: Result, topology: Topology, ax: Axes | None = None) -> Axes:
-    """Heat maps, one for each pair of dimensions: a cell is the busiest link of all routers with these coordinates."""
+    """Heat maps per pair of dimensions: a cell is the busiest link of all routers with these coordinates."""
     ax = axes(ax, 6, 6)
     ax.set_axis_off()
     use = result.link_utilization
@@ -33,13 +33,13 @@ def projections(result: Result, topology: Topology, ax: Axes | None = None) -> A
     pairs: list[tuple[int, int | None]] = list(islice(combinations(real, 2), VIEWS))
     places = [(0.0, 0.57, 0.4, 0.4), (0.56, 0.57, 0.4, 0.4), (0.0, 0.04, 0.4, 0.4)]
     text_at, between = (0.56, 0.42), "\n"
-    if len(pairs) < VIEWS:  # one view takes all of the room
+    if len(pairs) < VIEWS:  # a single view uses the whole axes
         pairs = pairs or [(real[0], None)]
         places, text_at, between = [(0.0, 0.2, 1.0, 0.76)], (0.0, 0.06), " "
     for (across, up), place in zip(pairs, places, strict=True):
         view = ax.inset_axes(place)
         share, has = busiest(topology, use, across, up)
-        shown: Any = np.ma.masked_where(~has, share)  # nothing where no router is
+        shown: Any = np.ma.masked_where(~has, share)  # empty where no router is
         image = view.imshow(shown.T, origin="lower", cmap=heat(), vmin=0, vmax=top, aspect="auto", interpolation="none")
         view.set_xlabel(f"coordinate {across}", labelpad=2)
         view.tick_params(labelsize=7)
@@ -60,11 +60,9 @@ def projections(result: Result, topology: Topology, ax: Axes | None = None) -> A
 def busiest(
     topology: Topology, values: FloatArray, across: int, up: int | None
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """(float64[n, m], whether there is an NPU): the greatest value of a link at the routers of NPUs with these two
-    coordinates.
+    """Return the largest value of a link per pair of coordinates, and whether NPUs are there: [n, m] each.
 
-    A link counts at the router where it begins; from a switch, which has no coordinates, where it ends. Links between
-    switches are nowhere.
+    A link counts at the router where it starts, or from a switch where it ends; links between switches do not count.
     """
     begins = np.isin(topology.link_src, topology.home)
     most = np.zeros(topology.routers)

@@ -1,4 +1,4 @@
-"""The picture of a schedule: ranks from top to bottom, steps from left to right, an arrow for every message."""
+"""The plot of a schedule: ranks from top to bottom, steps from left to right, an arrow per message."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from pyxsim.reports.text.facts import plural
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MAX_MESSAGES = 20_000  # a picture of more is a grey square
-MAX_LABELS = 60  # so many messages have their blocks written on them
-MAX_NAMED = 64  # so many ranks are named
-MAX_PARTED = 64  # so many steps have lines between them
+MAX_MESSAGES = 20_000  # more messages would be a grey square
+MAX_LABELS = 60  # maximum messages with labels
+MAX_NAMED = 64  # maximum ranks with names
+MAX_PARTED = 64  # maximum steps with grid lines
 INCHES_PER_NUMBER = 0.25  # of a step
 ADDED, STORED = colour(4), colour(0)
 
 
 def runs(numbers: list[int]) -> str:
-    """Numbers as a short text: "0-3, 8, 12-13", or "1-7 by 2" where all are equally far apart."""
+    """Return numbers as a short text: "0-3, 8, 12-13", or "1-7 by 2" if equally spaced."""
     ordered = sorted(numbers)
     apart = {high - low for low, high in pairwise(ordered)}
     if len(ordered) > 2 and len(apart) == 1 and apart != {1}:
@@ -40,12 +40,15 @@ def runs(numbers: list[int]) -> str:
 
 
 def spacetime(schedule: CompiledSchedule, ax: Axes | None = None) -> Axes:
-    """Who sends to whom in which step, if every message takes one. Raises InputError for too many messages.
+    """Arrows: sender and receiver of each message, if every message takes one step.
 
-    Step k is from k to k + 1; its number stands in its middle.
+    Step k lasts from k to k + 1. Reduced and stored messages have different colours; messages that the network reduces
+    meet in one point.
 
-    What is added at its receiver has another colour than what is stored. Messages that the network adds up go through a
-    point of their own.
+    Raises
+    ------
+    InputError
+        If the schedule has too many messages.
     """
     s = schedule
     if len(s) > MAX_MESSAGES:
@@ -87,7 +90,7 @@ def spacetime(schedule: CompiledSchedule, ax: Axes | None = None) -> Axes:
 
 
 def _number(ax: Axes, steps: int) -> None:
-    """The numbers of the steps: of all of them, or of every second, fifth, tenth, ... where that is too narrow."""
+    """Label the steps: all of them, or every second, fifth, tenth, ... where space is short."""
     width = ax.get_window_extent().width / (figure.dpi if (figure := ax.get_figure()) else 100)
     rounds = (k * 10**power for power in range(9) for k in (1, 2, 5))
     apart = next(each for each in rounds if each * width >= steps * INCHES_PER_NUMBER)
@@ -98,7 +101,7 @@ def _number(ax: Axes, steps: int) -> None:
 
 
 def _label(ax: Axes, s: CompiledSchedule, placed: list[tuple[int, int, float]]) -> None:
-    """Write the blocks on the arrows; those of several messages between the same ranks together."""
+    """Write the blocks on the arrows; messages between the same ranks share a label."""
     together: dict[tuple[int, int, int], tuple[list[int], float]] = {}
     for step, m, height in placed:
         blocks, _ = together.setdefault((step, int(s.src[m]), int(s.dst[m])), ([], height))

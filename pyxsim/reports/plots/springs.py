@@ -1,4 +1,4 @@
-"""Where routers of any graph stand in a picture: near by where they are joined, and none too near to another."""
+"""Positions for drawings of arbitrary graphs: connected routers close together, none overlapping."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pyxsim.routing.graph import FAR, Graph, distances
 from pyxsim.topology import Topology
 from pyxsim.topology.place import Points, circle
 
-MOST = 400  # routers, beyond which a circle must do
+MOST = 400  # routers beyond which a circle is used
 ROUNDS = 300
 
 
 def springs(topology: Topology) -> Points:
-    """Positions whose distances are about the numbers of links between routers (stress; Kamada and Kawai 1989)."""
+    """Return positions whose distances approximate the hops between routers (stress; Kamada and Kawai 1989)."""
     count = topology.routers
     if not 3 <= count <= MOST:
         return circle(count)
@@ -22,7 +22,7 @@ def springs(topology: Topology) -> Points:
     hops = np.where(away >= FAR, away[away < FAR].max() + 1, away).astype(np.float64)
     hops = 1.6 * (hops + hops.T) / 2
     at = _start(hops)
-    # Stress majorisation (Gansner, Koren and North 2004): each router moves to where its distances want it, on average.
+    # Stress majorisation (Gansner, Koren and North 2004): each router moves to the mean position of its distances.
     weight = 1 / np.where(hops > 0, hops, np.inf) ** 2
     for _ in range(ROUNDS):
         apart = at[:, None] - at[None, :]
@@ -33,7 +33,7 @@ def springs(topology: Topology) -> Points:
 
 
 def nearest(at: Points) -> float:
-    """The distance of the two that are nearest to each other; at most 1."""
+    """Return the smallest distance between two routers, at most 1."""
     if len(at) > 2000:
         order = np.lexsort(at.T)
         gaps = [np.hypot(*(at[order[k:]] - at[order[:-k]]).T).min() for k in (1, 2, 3)]
@@ -44,10 +44,10 @@ def nearest(at: Points) -> float:
 
 
 def _start(hops: Points) -> Points:
-    """Classical scaling: the plane in which the distances are kept best."""
+    """Classical multidimensional scaling."""
     square = hops**2
     centred = -0.5 * (square - square.mean(axis=0) - square.mean(axis=1)[:, None] + square.mean())
     values, vectors = np.linalg.eigh(centred)
     at: Points = vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 1e-6))
-    # Those that would stand on one spot are told apart.
+    # Separate routers at equal positions.
     return at + 0.05 * circle(len(at), 1.0)

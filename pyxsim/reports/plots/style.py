@@ -1,4 +1,4 @@
-"""How the plots look: colours, fonts, scales, the time axis."""
+"""Style of the plots: colours, fonts, scales and the time axis."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-# Okabe and Ito's colours, told apart by nearly everybody; without yellow, which is too light for lines.
+# Okabe and Ito's colours, which are safe for the colour-blind; without yellow, which is too light for lines.
 DIMENSION_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
-# Paul Tol's muted scheme; grey for the one cause that is no trouble: the link is simply in use.
+# Paul Tol's muted scheme; grey for the harmless cause: the link is busy.
 STALL_COLOURS = dict(zip(STALLS, ("#882255", "#CC6677", "#DDCC77", "#BBBBBB"), strict=True))
-# The same causes have the same colours; what is no waiting in the network is pale.
+# Equal causes have equal colours; parts that are not waiting in the network are pale.
 PART_COLOURS = {
     "source": "#B3CDE3",
     "serialisation": "#E3E3E3",
@@ -47,7 +47,7 @@ STYLE: Any = {
 
 
 def need_matplotlib() -> None:
-    """Raise InputError unless matplotlib is there."""
+    """Raise InputError unless matplotlib is installed."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
@@ -55,7 +55,7 @@ def need_matplotlib() -> None:
 
 
 def axes(ax: Axes | None, width: float, height: float) -> Axes:
-    """The given axes, or new ones in a figure of their own (inches)."""
+    """Return the given axes, or new ones in a figure of the given size in inches."""
     need_matplotlib()
     import matplotlib.pyplot as plt
 
@@ -72,31 +72,31 @@ def axes(ax: Axes | None, width: float, height: float) -> Axes:
 
 
 def colour(dim: int) -> str:
-    """The colour of a dimension."""
+    """Return the colour of a dimension."""
     return DIMENSION_COLOURS[dim % len(DIMENSION_COLOURS)]
 
 
 def heat() -> str:
-    """Name of the colours for shares, from nearly white (idle) to nearly black: for the colour-blind, and in grey."""
+    """Return the name of the colour map for shares: from nearly white to nearly black, safe for the colour-blind."""
     from matplotlib import colormaps
     from matplotlib.colors import LinearSegmentedColormap
 
     name = "pyxsim_heat"
     if name not in colormaps:
-        # magma, which begins in a strong yellow: too loud for links at rest.
+        # magma without its strong yellow, which is too bright for idle links.
         stops = ["#F5F5F4", *colormaps["magma_r"](np.linspace(0.1, 0.95, 12))]
         colormaps.register(LinearSegmentedColormap.from_list(name, stops))
     return name
 
 
 def nice_top(share: float) -> float:
-    """The end of a scale for shares up to `share`: 100 % as soon as half of it is used."""
+    """Return the end of a scale for shares up to `share`; above 50 % it is 100 %."""
     steps = (digit * 10.0**power for power in range(-5, 0) for digit in (1, 2, 5))
     return next((top for top in steps if share <= top), max(1.0, share))
 
 
 def percent_axis(axis: Axis, ticks: int = 5) -> None:
-    """Tick labels 0 %, 50 %, 100 % for shares, at most so many."""
+    """Label an axis of shares in percent, with at most `ticks` ticks."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     axis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 2.5, 5, 10]))
@@ -105,7 +105,7 @@ def percent_axis(axis: Axis, ticks: int = 5) -> None:
 
 @dataclass(frozen=True)
 class Clock:
-    """Cycles of a result on a time axis, in the unit in which the run has between 1 and 1000."""
+    """Converts cycles of a result to the unit of time in which the run takes 1 to 1000."""
 
     per_cycle: float
     unit: str
@@ -119,7 +119,7 @@ class Clock:
         return cls(per_cycle, unit, max(total / size, per_cycle))
 
     def at(self, cycles: IntArray | int) -> Any:
-        """Where on the axis something is."""
+        """Return positions on the time axis."""
         return np.asarray(cycles) * self.per_cycle
 
     @property
@@ -128,14 +128,14 @@ class Clock:
 
 
 def thinned(values: FloatArray, most: int) -> tuple[FloatArray, IntArray]:
-    """At most `most` rows of values[T, n], as means of neighbours, and where each starts: more would be a smear."""
+    """Average neighbouring rows of values[T, n] to at most `most`; return them and the start of each."""
     starts = np.arange(0, len(values), max(1, -(-len(values) // most)))
     counts = np.diff([*starts.tolist(), len(values)])
     return np.add.reduceat(values, starts, axis=0) / counts[:, np.newaxis], starts
 
 
 def strip(ax: Axes, start: float, end: float, tint: str) -> None:
-    """A coloured strip just left of the axes, from `start` to `end` of the y axis: says which dimension this is."""
+    """Draw a coloured strip to the left of the axes, from `start` to `end` on the y axis, that marks a dimension."""
     from matplotlib.patches import Rectangle
 
     patch = Rectangle(
@@ -145,12 +145,12 @@ def strip(ax: Axes, start: float, end: float, tint: str) -> None:
 
 
 def titled(ax: Axes, text: str) -> None:
-    """The title, at the left where the eye begins, also on axes that the caller made."""
+    """Set the title, left-aligned."""
     ax.set_title(text, loc="left", fontsize=9.5, fontweight="bold")
 
 
 def nothing(ax: Axes, why: str) -> Axes:
-    """Empty axes that say why."""
+    """Leave the axes empty but for a reason."""
     ax.text(0.5, 0.5, why, transform=ax.transAxes, ha="center", va="center", color=GREY)
     ax.set_axis_off()
     return ax

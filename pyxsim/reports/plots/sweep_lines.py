@@ -1,4 +1,4 @@
-"""The picture of a sweep: a number over a swept key, a line for each value of another one."""
+"""The plot of a sweep: a number over a swept key, one line per value of another key."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from pyxsim.units import in_one_unit
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLOURS = 7  # lines that have a colour of their own; more are shades, from the first value to the last
-INSIDE = 5  # lines whose names fit into the axes
-TICKS = 12  # values that all stand at an axis
-WIDE = 30  # times the lowest number: beside a geometric axis such a range is shown in logarithms, too
+COLOURS = 7  # lines with distinct colours; more use a colour map
+INSIDE = 5  # lines whose legend fits into the axes
+TICKS = 12  # values that are all labelled at an axis
+WIDE = 30  # times the lowest number: range from which y is logarithmic, with a geometric x
 MARKS = "osD^vPX"
 MOST_MARKS = 25  # places on a line that are marked
 _LABELS = {
@@ -41,9 +41,16 @@ _LABELS = {
 
 
 def number_over(sweep: Sweep, x: str, y: str, hue: str | None = None, ax: Axes | None = None) -> Axes:
-    """`y` over `x`, a line for each value of `hue`. Where points differ in more than that, the line is their mean, and
-    the shade around it goes from the least to the most. Latencies of a saturated network are left out: they tell how
-    long it was simulated. Raises InputError for a name that there is not."""
+    """Lines: `y` over `x`, one per value of `hue`.
+
+    Where points also differ in other keys, the line is their mean and the shade their range. Latencies of saturated
+    networks are omitted, because they depend on the simulated time.
+
+    Raises
+    ------
+    InputError
+        For an unknown name.
+    """
     x, y = _axis(sweep, x), sweep.name_of(y)
     hue = None if hue is None else _axis(sweep, hue)
     ax = axes(ax, 6.5, 4)
@@ -65,7 +72,7 @@ def number_over(sweep: Sweep, x: str, y: str, hue: str | None = None, ax: Axes |
         ax.set_yscale("log")
     elif min(ends) >= 0:
         ax.set_ylim(bottom=0)
-        if "latency" in y and max(ends) > HEADROOM * min(ends):  # what is above is a wall, not a value
+        if "latency" in y and max(ends) > HEADROOM * min(ends):  # latencies beyond are saturated
             ax.set_ylim(top=HEADROOM * min(ends))
     if hue is not None:
         _legend(ax, label_of(hue), len(values))
@@ -82,7 +89,7 @@ def _axis(sweep: Sweep, name: str) -> str:
 
 
 def short_names(paths: Iterable[str]) -> list[str]:
-    """Key paths by their ends where these are unique: "load"."""
+    """Return the last part of each key path where it is unique: "load"."""
     ends = [path.rpartition(".")[2] for path in paths]
     return [end if ends.count(end) == 1 else path for path, end in zip(paths, ends, strict=True)]
 
@@ -96,7 +103,7 @@ def _look(number: int, count: int) -> dict[str, Any]:
 
 
 def _line(ax: Axes, scale: Scale, points: Sequence[Point], x: str, y: str, look: dict[str, Any], name: str) -> None:
-    """The mean at each place, and how far the points there are apart."""
+    """Draw the mean and the range at each x."""
     places: dict[float, list[float]] = {}
     for point in points:
         places.setdefault(scale.at(point.changed[x]), []).append(float(point.values[y]))
@@ -114,7 +121,7 @@ def _legend(ax: Axes, title: str, count: int) -> None:
 
 
 def _notes(ax: Axes, sweep: Sweep, told: Sequence[str], saturated: int) -> None:
-    """What one cannot see: over which keys a line is a mean, what is left out."""
+    """Note the keys that a mean covers, and what is omitted."""
     more = [label_of(name) for name, values in sweep.axes.items() if name not in told and len(values) > 1]
     notes = [f"mean and range over {' and '.join(more)}"] if more else []
     notes += [f"saturated: {saturated} point{'s' if saturated > 1 else ''} left out"] if saturated else []
@@ -128,7 +135,7 @@ def _notes(ax: Axes, sweep: Sweep, told: Sequence[str], saturated: int) -> None:
 
 @dataclass(frozen=True)
 class Scale:
-    """Where values stand on an axis: numbers and quantities by their size, anything else side by side."""
+    """Positions of values on an axis: numbers and quantities by size, others equally spaced."""
 
     values: list[Any]
     places: list[float]
@@ -137,7 +144,7 @@ class Scale:
 
     @classmethod
     def of(cls, values: Sequence[Any]) -> Scale:
-        """`values`: those that are shown, each once."""
+        """Make the scale of the distinct `values`."""
         numbers = _numbers(values)
         if numbers is None:
             return cls(list(values), [float(place) for place in range(len(values))], False, True)
@@ -145,11 +152,11 @@ class Scale:
         return cls(list(values), numbers, _is_geometric(sorted(numbers)), named)
 
     def at(self, value: Any) -> float:
-        """The place of one of the values."""
+        """Return the position of one of the values."""
         return self.places[self.values.index(value)]
 
     def put(self, ax: Axes) -> None:
-        """Onto the x axis."""
+        """Apply the scale to the x axis."""
         from matplotlib.ticker import NullLocator
 
         if self.geometric:
@@ -164,7 +171,7 @@ class Scale:
 
 
 def _numbers(values: Sequence[Any]) -> list[float] | None:
-    """Values as numbers, quantities in the unit of the first; None where that is no sense."""
+    """Values as numbers, quantities in the unit of the first; None for other values."""
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
         return [float(value) for value in values]
     if not all(isinstance(value, str) for value in values):
@@ -176,7 +183,7 @@ def _numbers(values: Sequence[Any]) -> list[float] | None:
 
 
 def _is_geometric(numbers: Sequence[float]) -> bool:
-    """Whether values lie evenly in logarithms, rather than as they are."""
+    """Whether values are spaced more evenly in logarithms."""
     if len(numbers) < 3 or numbers[0] <= 0 or numbers[-1] < 6 * numbers[0]:
         return False
     steps = (np.diff(np.log(numbers)), np.diff(numbers))
@@ -185,7 +192,7 @@ def _is_geometric(numbers: Sequence[float]) -> bool:
 
 
 def label_of(name: str) -> str:
-    """What a column is called at an axis, with its unit."""
+    """Return the axis label of a column, with its unit."""
     if name in _LABELS:
         return _LABELS[name]
     if name == VARIANT:
@@ -197,7 +204,7 @@ def label_of(name: str) -> str:
 
 
 def text_of(value: Any) -> str:
-    """A value at a line or at an axis: 4, 1 MiB, 4x4."""
+    """Return a value for a legend or axis: 4, 1 MiB, 4x4."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
@@ -209,7 +216,7 @@ def text_of(value: Any) -> str:
 
 
 def save(sweep: Sweep, path: str | os.PathLike[str], x: str, y: str, hue: str | None = None) -> None:
-    """Write the picture. Raises InputError."""
+    """Write the plot to a file. Raises InputError if that is impossible."""
     target = check_writable(path)
     need_matplotlib()
     from matplotlib import rc_context
@@ -225,7 +232,7 @@ def save(sweep: Sweep, path: str | os.PathLike[str], x: str, y: str, hue: str | 
 
 
 def file_name(names: Iterable[str | None]) -> str:
-    """The name of a picture of these columns: "packet_latency-over-load-by-vcs.png"."""
+    """Return the file name for some columns: "packet_latency-over-load-by-vcs.png"."""
     x, y, hue = (
         None
         if name is None

@@ -1,4 +1,4 @@
-"""The picture of a Chakra trace: its nodes from left to right in levels, which wait for those left of them."""
+"""The plot of a Chakra trace: nodes from left to right by level; nodes depend on earlier levels."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from pyxsim.reports.text.facts import plural
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MAX_NODES = 150  # what is drawn node by node; more are counted level by level
+MAX_NODES = 150  # nodes that are drawn one by one; more are counted per level
 MAX_BARS = 300
 MAX_LETTERS = 14  # of a name in the picture
 
 
 def trace_graph(graph: Graph, ax: Axes | None = None) -> Axes:
-    """Each node with what it waits for, or of a large trace how many nodes of each type each level has.
+    """Draw each node with its dependencies, or for large traces the number of nodes per type and level.
 
-    What waits for a circle stands behind all levels.
+    Nodes that depend on a cycle come after all levels.
     """
     if not len(graph):
         return nothing(axes(ax, 6.5, 2.5), "a trace without nodes")
@@ -63,7 +63,7 @@ def _in_full(graph: Graph, level: np.ndarray, ax: Axes | None) -> Axes:
 
 
 def _short(name: str) -> str:
-    # A dollar would begin a formula.
+    # A dollar would start a formula.
     text = name if len(name) <= MAX_LETTERS else f"{name[: MAX_LETTERS - 2]}.."
     return text.replace("$", r"\$")
 

@@ -23,12 +23,12 @@ MOST_TRAFFICS = 6  # rows of a table, and bars
 MOST_CULPRITS = 4  # columns
 MOST_LETTERS = 10  # of a traffic's name beside others
 WORDS = {"vc": "VC"}
-"""Parts that are not called as their column is."""
+"""Names of parts that differ from their column."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A traffic: its name, how many messages of it arrived, the mean latency (cycles), and the shares of its parts."""
+    """A traffic: its name, arrived messages, mean latency in cycles, and the shares of its parts."""
 
     name: str
     messages: int
@@ -36,12 +36,16 @@ class Row:
     shares: tuple[float, ...]
 
 
-def rows(told: Attribution) -> list[Row]:
-    """The traffics, those on which most time was spent first; all of them together where there are several."""
-    order = np.argsort(-told.parts.sum(axis=1), kind="stable").tolist()
-    found = [_row(told.traffic_names[i], int(told.messages[i]), told.parts[i]) for i in order if told.messages[i]]
+def rows(attribution: Attribution) -> list[Row]:
+    """Return the traffics by total time, largest first; with several, their sum comes first."""
+    order = np.argsort(-attribution.parts.sum(axis=1), kind="stable").tolist()
+    found = [
+        _row(attribution.traffic_names[i], int(attribution.messages[i]), attribution.parts[i])
+        for i in order
+        if attribution.messages[i]
+    ]
     if len(found) > 1:
-        found.insert(0, _row("all", int(told.messages.sum()), told.parts.sum(axis=0)))
+        found.insert(0, _row("all", int(attribution.messages.sum()), attribution.parts.sum(axis=0)))
     return found
 
 
@@ -51,17 +55,19 @@ def _row(name: str, messages: int, parts: np.ndarray) -> Row:
 
 
 def tables(result: Result, width: int | None = WIDTH) -> Iterator[RenderableType]:
-    """What the summary shows: the parts, the links where packets waited longest, who made whom wait. `width`: of a
-    terminal; None: of a file, where nothing is cut."""
-    told = result.attribution
-    if told is None or not told.messages.any():
+    """Yield the tables of the summary: parts of the latency, links where packets waited longest, delays by culprit.
+
+    `width` is that of a terminal, or None for a file, where nothing is cut.
+    """
+    attribution = result.attribution
+    if attribution is None or not attribution.messages.any():
         return
     whole = width is None
-    yield _parts_table(rows(told), whole)
+    yield _parts_table(rows(attribution), whole)
     links = result.hot_links()
     if links:
         yield _links_table(links, whole)
-        yield _blame_table(told, whole)
+        yield _blame_table(attribution, whole)
 
 
 def _parts_table(found: list[Row], whole: bool) -> Table:
@@ -89,7 +95,7 @@ def _links_table(links: list[HotLink], whole: bool) -> Table:
 
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
     table.add_column("packets waited most at", no_wrap=True, overflow="ellipsis", max_width=None if whole else 25)
-    # How many links are alike, and of one of them how many packets waited there at a time.
+    # The number of similar links, and the packets that wait at one of them at a time.
     for title in ("links", "waiting", "busy"):
         table.add_column(title, justify="right", no_wrap=True)
     for title, width in (("for (%)", 25), ("victims (%)", 14), ("by (%)", 14)):
@@ -105,7 +111,7 @@ def _links_table(links: list[HotLink], whole: bool) -> Table:
 
 
 def _most(cycles: Mapping[str, int], count: int = 1, whole: bool = False) -> str:
-    """The first of them, with their shares in percent: "credit 60, queue 20"."""
+    """The largest entries with their percentages: "credit 60, queue 20"."""
     total = sum(cycles.values())
     first = list(cycles.items())[:count]
     return ", ".join(f"{short_name(WORDS.get(name, name), whole)} {100 * each / total:.0f}" for name, each in first)
@@ -115,16 +121,16 @@ def short_name(name: str, whole: bool = False) -> str:
     return name if whole or name in PARTS or len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}\u2026"
 
 
-def blame(told: Attribution) -> tuple[list[str], list[str], np.ndarray]:
-    """(victims, culprits, int64[victims, culprits]): cycles that each waited in the network, the most first.
+def blame(attribution: Attribution) -> tuple[list[str], list[str], np.ndarray]:
+    """Return (victims, culprits, int64[victims, culprits]): cycles of waiting in the network, largest first.
 
-    Culprits that are too many for a table are one, "others"; nobody is the last one.
+    Culprits beyond MOST_CULPRITS are merged as "others"; the last column is waiting without a culprit.
     """
-    matrix, names = told.matrix, told.traffic_names
+    matrix, names = attribution.matrix, attribution.traffic_names
     victims = np.argsort(-matrix.sum(axis=1), kind="stable")
     victims = victims[matrix[victims].any(axis=1)][:MOST_TRAFFICS]
     nobody, matrix = matrix[victims, -1], matrix[victims, :-1]
-    # In the order of the victims, so that whoever waits for himself is on the diagonal.
+    # In the order of the victims, so that waiting for the own traffic is on the diagonal.
     order = np.concatenate([victims, np.setdiff1d(np.flatnonzero(matrix.any(axis=0)), victims)])
     order = order[matrix[:, order].any(axis=0)]
     culprits, more = order[:MOST_CULPRITS], order[MOST_CULPRITS:]
@@ -137,11 +143,11 @@ def blame(told: Attribution) -> tuple[list[str], list[str], np.ndarray]:
     return [names[i] for i in victims.tolist()], titles, np.hstack(columns)
 
 
-def _blame_table(told: Attribution, whole: bool) -> Table:
+def _blame_table(attribution: Attribution, whole: bool) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    victims, culprits, cycles = blame(told)
+    victims, culprits, cycles = blame(attribution)
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
     table.add_column("who waited for whom", no_wrap=True, overflow="ellipsis", max_width=None if whole else 20)
     for title in ("cycles", *(short_name(name, whole) for name in culprits)):
@@ -153,15 +159,15 @@ def _blame_table(told: Attribution, whole: bool) -> Table:
 
 
 def html(result: Result) -> str:
-    """The parts for a notebook; nothing where the run did not tell."""
-    told = result.attribution
-    if told is None or not told.messages.any():
+    """Return the parts as HTML for a notebook; empty without attribution."""
+    attribution = result.attribution
+    if attribution is None or not attribution.messages.any():
         return ""
     titles = "".join(f"<th>{title}</th>" for title in ("cycles", *(WORDS.get(part, part) for part in PARTS)))
     lines = "".join(
         f"<tr><td style='text-align:left'>{escape(row.name)}</td><td>{number(row.latency)}</td>"
         + "".join(f"<td>{_share(share)}</td>" for share in row.shares)
         + "</tr>"
-        for row in rows(told)[: MOST_TRAFFICS + 1]
+        for row in rows(attribution)[: MOST_TRAFFICS + 1]
     )
     return f"<table><tr><th style='text-align:left'>where the time went</th>{titles}</tr>{lines}</table>"

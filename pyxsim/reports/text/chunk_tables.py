@@ -1,4 +1,4 @@
-"""Where collectives lost their time, as tables for the summary: collectives, phases, chunks in each dimension."""
+"""Tables of collectives: collectives and messages, phases, and chunks per dimension."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_DIMENSIONS = 4
 
 
 def tables(result: Result) -> Iterator[Table]:
-    """Several collectives and messages, or the phases of the only one; then the dimensions of the network."""
+    """Yield a table of collectives and messages, or of the phases of a single one; then one of the dimensions."""
     if len(result.collectives) + len(result.point_to_point) > 1:
         yield _collectives(result)
     elif len(result.phases.get("phase", ())):
@@ -31,7 +31,7 @@ def tables(result: Result) -> Iterator[Table]:
 
 
 def _table(titles: Sequence[str], rows: Iterable[Sequence[str]], most: int, count: int) -> Table:
-    """The first column is text, the others are numbers; at most so many of `count` rows."""
+    """A table of at most `most` of `count` rows; the first column is text, the others are numbers."""
     from rich.table import Table
     from rich.text import Text
 
@@ -69,13 +69,13 @@ def _message_rows(result: Result) -> Iterator[Sequence[str]]:
 
 
 def _times(result: Result, start: int, end: int) -> tuple[str, str, str]:
-    """From, to, and how long; a dash for what did not happen in the run."""
+    """Start, end and duration; a dash for what did not happen in the run."""
     begun = _time(result, start) if start >= 0 else "-"
     return begun, *((_time(result, end), _time(result, end - start)) if end >= 0 else ("-", "-"))
 
 
 def _time(result: Result, cycles: float) -> str:
-    """Cycles as a time; nothing for NaN."""
+    """Cycles as a time; empty for NaN."""
     return "" if math.isnan(cycles) else format_time_ns(Fraction(cycles) * 10**9 / result.clock_hz)
 
 

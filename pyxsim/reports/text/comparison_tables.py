@@ -1,4 +1,4 @@
-"""The tables of a comparison: all points, and where the models of one point differ."""
+"""The tables of a comparison of backends: all points, and where the backends differ at one point."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ MEANS = ("time", "queueing", "network")  # of a phase
 
 
 def backends_of(comparison: Comparison) -> list[str]:
-    """Packets first: the others are held against them."""
+    """Return the backends; packets first, as the reference."""
     return sorted(comparison.backends, key=lambda name: name != PACKET)
 
 
 def overview(comparison: Comparison, *, short: bool = False) -> Sheet:
-    """A row for each point: its times, and what part of those of packets they are. `short`: of the others only that."""
+    """Return a row per point: the times and their ratios to packets; with `short`, only ratios."""
     names = [name for name in backends_of(comparison) if name != PACKET]
     has_packet = PACKET in comparison.backends
     head = ["point", *([PACKET] if has_packet else [])]
@@ -62,7 +62,7 @@ def overview(comparison: Comparison, *, short: bool = False) -> Sheet:
 
 
 def _by_traffic(point: Compared, names: list[str], has_packet: bool, short: bool) -> Iterator[list[str]]:
-    """The rows of an overview for each of several traffics: from the first start of its name to the last end."""
+    """The rows of an overview per traffic: from its first start to its last end."""
     took = by_traffic(point)
     for traffic, times in took.items() if len(took) > 1 else ():
         cells = [f"{point.label}: {traffic}", *([_ns(times.get(PACKET))] if has_packet else [])]
@@ -85,7 +85,7 @@ def _brief(names: str) -> str:
 
 
 def _good(point: Compared, within: float) -> str:
-    """The backends whose answers are good enough; those of which that cannot be told have a question mark."""
+    """The backends that are accurate enough; a question mark where that is unknown."""
     found = verdicts(point, within)
     names = [each.backend + "?" * (each.says == UNKNOWN) for each in found if each.says != NOT_SAFE]
     all_of_them = len(names) == len(found) > 1 and not any("?" in name for name in names)
@@ -93,7 +93,7 @@ def _good(point: Compared, within: float) -> str:
 
 
 def times(point: Compared, within: float) -> Sheet:
-    """A row for each backend, the bound of the links, and the busiest of them: the time of the experiment."""
+    """Return a row per backend with the time of the experiment, plus the bounds of all links and of the busiest one."""
     rows, marked = [], set()
     packet = point.cycles(PACKET)
     for number, entry in enumerate(sorted(point.entries, key=lambda each: each.backend != PACKET)):
@@ -135,7 +135,7 @@ def _part(cycles: int | Fraction | None, whole: int | Fraction | None) -> str:
 
 
 def said(point: Compared, within: float) -> list[str]:
-    """A line for each backend that cannot run it, and for each without packets: whether its answer is good enough."""
+    """Return a line per backend: why it cannot run the point, or whether it is accurate enough."""
     lines = [f"{each.backend}: cannot be run: {each.reason}" for each in point.entries if each.reason]
     lines += [_said(each, within) for each in verdicts(point, within)]
     waited = by_waiting(point, within)
@@ -158,7 +158,7 @@ def _off(error: float | None, *, least: bool = False) -> str:
 
 
 def spent(point: Compared) -> Sheet:
-    """What the time of the packets was spent on, along the messages that it hung on."""
+    """Return what the time of the packets was spent on, along the chain of messages that ended last."""
     chain, packet = point.chain, point.cycles(PACKET)
     if chain is None or not packet:
         return Sheet(("", "time", "share"), ())
@@ -171,7 +171,7 @@ def spent(point: Compared) -> Sheet:
 
 
 def collectives(point: Compared) -> Sheet:
-    """A row for each collective and message: how long it took on each backend."""
+    """Return a row per collective and message with its time on each backend."""
     names = _names(point)
     rows = []
     for row in ends(point):
@@ -182,7 +182,7 @@ def collectives(point: Compared) -> Sheet:
 
 
 def _working(result: Result, collective: int, phase: int, dimension: int) -> float:
-    """The mean time of the NPUs that take any in a phase."""
+    """The mean time of the NPUs that work in a phase."""
     rows = result.chunks
     mine = (rows["collective"] == collective) & (rows["phase"] == phase) & (rows["dimension"] == dimension)
     times = (rows["end"] - rows["start"])[mine & (rows["end"] > rows["start"])]
@@ -190,14 +190,13 @@ def _working(result: Result, collective: int, phase: int, dimension: int) -> flo
 
 
 def phases(point: Compared) -> Sheet:
-    """A row for each phase in a dimension: what an NPU that works in it takes with a chunk, on average."""
+    """Return a row per phase and dimension with the mean time per chunk of an NPU that works in it."""
     rows = [[phase, dimension, *_means(point, means)] for phase, dimension, means in phase_means(point)]
     return Sheet(("phase", "dimension", *_names(point)), rows, ("dimension",))
 
 
 def phase_means(point: Compared) -> Iterator[tuple[str, str, dict[str, float]]]:
-    """(phase, dimension, backend -> cycles). Who only hands something over, as the senders of a gather, takes no time
-    and is left out."""
+    """Yield (phase, dimension, cycles by backend); NPUs without work, such as senders of a gather, are left out."""
     found: dict[tuple[Any, ...], dict[str, float]] = {}
     for name, result in _results(point):
         table = result.phases
@@ -212,13 +211,13 @@ def phase_means(point: Compared) -> Iterator[tuple[str, str, dict[str, float]]]:
 
 
 def dimensions(point: Compared) -> Sheet:
-    """A row for each dimension: what a message takes in the network there, on average."""
+    """Return a row per dimension with the mean time of a message in the network."""
     rows = [[_dimension(point, dim), *_means(point, means)] for dim, means in dimension_means(point)]
     return Sheet(("a message in", *_names(point)), rows)
 
 
 def dimension_means(point: Compared) -> Iterator[tuple[int, dict[str, float]]]:
-    """(dimension, backend -> cycles) of those in which there were messages."""
+    """Yield (dimension, cycles by backend) of the dimensions with messages."""
     found: dict[int, dict[str, float]] = {}
     for name, result in _results(point):
         for dim, mean in zip(*(result.dimensions.get(key, ()) for key in ("dimension", "network")), strict=True):
@@ -254,7 +253,7 @@ def _collective(point: Compared, number: int) -> str:
 
 
 def told(comparison: Comparison) -> dict[str, Any]:
-    """All of it for scripts."""
+    """Return the comparison with verdicts and tables as JSON."""
     whole = comparison.json()
     for point, row in zip(comparison.points, whole["points"], strict=True):
         row.update(_told(point, comparison.within))
@@ -290,7 +289,7 @@ def _means_ns(point: Compared, means: Mapping[str, float]) -> dict[str, float]:
 
 
 def page(comparison: Comparison) -> str:
-    """All of it as Markdown."""
+    """Return the comparison as Markdown."""
     parts = [f"# {comparison.title}\n"]
     if not comparison.complete:
         parts.append("Interrupted: this is what was compared so far.\n")
@@ -307,19 +306,19 @@ def page(comparison: Comparison) -> str:
 
 
 def details(point: Compared) -> list[Sheet]:
-    """The tables of one point that have rows."""
+    """Return the tables of a point that have rows."""
     several = collectives(point)
     sheets = [*([several] if len(several.rows) > 1 else []), phases(point), dimensions(point), spent(point)]
     return [sheet for sheet in [*sheets, verdict_tables.sheet(point)] if sheet.rows]
 
 
 def json_file(comparison: Comparison) -> bytes:
-    """The content of a .json file."""
+    """Return the content of a .json file."""
     return (json.dumps({**told(comparison), **comparison.provenance}, indent=1) + "\n").encode()
 
 
 def markdown_file(comparison: Comparison) -> bytes:
-    """The content of a .md file."""
+    """Return the content of a .md file."""
     return page(comparison).encode()
 
 

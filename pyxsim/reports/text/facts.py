@@ -1,4 +1,4 @@
-"""What is worth telling about a result, as words and numbers: the summary, notebooks and plots say the same."""
+"""The key figures of a result, which summary, notebooks and plots share."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ STALL_WORDS = {
     "stall_arbitration": "arbitration",
     "stall_serial": "the link",
 }
-"""What a flit waits for, per counter."""
+"""Causes of stalls, by counter."""
 
 
 @dataclass(frozen=True)
 class Fact:
-    """One line: what it is, its number, and what else belongs to it."""
+    """One line of the summary: a label, a value and a note."""
 
     label: str
     value: str
@@ -35,7 +35,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Use:
-    """How a group of links was used: shares of the run. `stalls` in the order of result.STALLS."""
+    """Utilisation of a group of links, as shares of the run; `stalls` in the order of result.STALLS."""
 
     name: str
     links: int
@@ -46,7 +46,7 @@ class Use:
 
     @property
     def cause(self) -> str:
-        """What its flits waited for most, and in which share of the cycles."""
+        """The main cause of stalls, and its share of the cycles."""
         most = int(np.argmax(self.stalls))
         if not self.stalls[most]:
             return "nothing"
@@ -54,7 +54,7 @@ class Use:
 
 
 def facts(result: Result) -> list[Fact]:
-    """The run in a few lines, the most important first."""
+    """Return the key figures of a run, most important first."""
     clock = rounded(float(result.clock_hz), "Hz")
     lines = [
         Fact(
@@ -84,49 +84,48 @@ def facts(result: Result) -> list[Fact]:
     return [*lines, *_skipped(result), *_threads(result), _speed(result)]
 
 
-# From here on somebody may expect threads: several begin to pay in networks of this size (docs/threads.md), and who
-# waits for so long asks what else there is.
+# From these on, the summary explains the number of threads: threads become profitable (docs/threads.md), or a run long.
 EXPECT_ROUTERS, EXPECT_SECONDS = 256, 10
 _COUNTS = ("messages", "packets", "flits", "flit_hops", "npus", "bytes_delivered")
 
 
 def dimensions(result: Result) -> list[Use]:
-    """How the links of each network dimension, or of each kind, were used."""
+    """Return the utilisation of the links of each network dimension or kind."""
     names = link_names(result)
     found = np.unique(result.links.dim).tolist()
     return [_use(result, names.get(dim, str(dim)), np.flatnonzero(result.links.dim == dim)) for dim in found]
 
 
 def hottest(result: Result, count: int = 5) -> list[Use]:
-    """The busiest links; among equals the one where flits waited longer, then the first."""
+    """Return the busiest links; ties go to the link with more stalls, then to the first."""
     waited = sum(result.totals[name] for name in STALLS)
     order = np.lexsort((-np.asarray(waited), -result.busy_total))[:count]
     return [_use(result, result.links.name[link], np.array([link])) for link in order]
 
 
 def equals(result: Result, count: int = 5) -> int:
-    """How many links beside the `count` hottest ones were exactly as busy as the last of these."""
+    """Return how many further links are exactly as busy as the last of the `count` busiest ones."""
     busy = np.sort(result.busy_total)[::-1]
     return int(np.count_nonzero(busy[count:] == busy[count - 1])) if len(busy) > count else 0
 
 
 def dimension_names(result: Result) -> dict[int, str]:
-    """Dimension -> "0: ring 4", as far as the result knows."""
+    """Return the names of dimensions: 0 -> "0: ring 4"."""
     return {i: f"{i}: {text}" for i, text in enumerate(result.dimension_names)}
 
 
 def link_names(result: Result) -> dict[int, str]:
-    """Value of `links.dim` -> "0: ring 4" where that is a dimension, else the kind of the links: "local"."""
+    """Return the name of each value of `links.dim`: "0: ring 4" for a dimension, else the kind of links: "local"."""
     return {**dimension_names(result), **_kinds(result)}
 
 
 def link_name(result: Result, dim: int) -> str:
-    """The same in a word: "dim 0", or "local"."""
+    """Return a short name: "dim 0", or "local"."""
     return _kinds(result).get(dim, f"dim {dim}")
 
 
 def link_title(result: Result, dim: int) -> str:
-    """The same as a label: "dim 0: ring 4", or "local"."""
+    """Return a label: "dim 0: ring 4", or "local"."""
     name = link_names(result).get(dim, str(dim))
     return name if dim in _kinds(result) else f"dim {name}"
 
@@ -144,7 +143,7 @@ def _use(result: Result, name: str, links: IntArray) -> Use:
 
 
 def _skipped(result: Result) -> Iterator[Fact]:
-    """How much of the time was not simulated, as it repeats what was; or why all of it was."""
+    """The share of cycles that fast-forward skipped, or why it skipped none."""
     skipped = int(result.counts.get("skipped_cycles", 0))
     if skipped:
         note = f"of the cycles, which repeat others; {result.time_cycles - skipped:,} were simulated"
@@ -154,7 +153,7 @@ def _skipped(result: Result) -> Iterator[Fact]:
 
 
 def _threads(result: Result) -> Iterator[Fact]:
-    """How many threads, and why: where there were several, were to be, or might have been expected."""
+    """The number of threads and the reason; where several were used, requested, or to be expected."""
     threads, why = int(result.counts.get("threads", 1)), str(result.counts.get("threads_why", ""))
     asked = int(result.counts.get("threads_asked", 0))
     routers = int(max(result.links.src.max(), result.links.dst.max())) + 1 if len(result.links) else 0
@@ -164,7 +163,7 @@ def _threads(result: Result) -> Iterator[Fact]:
 
 
 def _speed(result: Result) -> Fact:
-    """How fast it was simulated. Visits of cycles that were skipped were none, and are told beside."""
+    """Simulation speed; router visits of skipped cycles are listed separately."""
     parts = []
     visits = int(result.counts.get("router_visits", 0))
     skipped = int(result.counts.get("skipped_visits", 0))

@@ -1,4 +1,4 @@
-"""What the layers of a workload took, as a table for the summary: computing, communication, and what was waited for."""
+"""The table of the layers of a workload: computation, communication and exposed communication."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 MAX_LAYERS = 6
-MAXPARTS = 3
+MAX_PARTS = 3
 _TITLES = {"compute": "compute", "comm": "communication", "exposed": "exposed"}
 PARTS = {"fwd": "forward", "wg": "weights", "ig": "inputs", "update": "update", "other": "the rest"}
 
 
 def tables(result: Result) -> Iterator[Table]:
-    """The layers that waited most, in their order, and all together; nothing where there is one, or none."""
+    """Yield the table of the layers with most exposed communication, if there are several layers."""
     if len(result.layers.get("name", ())) > 1 and "finished" in result.layers:
         yield _table(result)
 
@@ -38,14 +38,14 @@ def _table(result: Result) -> Table:
     exposed = {part: layers[f"{part}_exposed"] for part in parts}
     counts, title = {}, "layer of NPU 0"
     names, npus = layers["name"].tolist(), layers.get("npus")
-    most = MAXPARTS
+    most = MAX_PARTS
     if npus is not None:
-        # One column more: one part less.
-        most, counts, title = MAXPARTS - 1, {"NPUs": npus}, "layer"
-        # Together they are the mean over all NPUs of what each has of them.
+        # The additional column replaces a part.
+        most, counts, title = MAX_PARTS - 1, {"NPUs": npus}, "layer"
+        # The sum over layers is the mean over all NPUs.
         weight = npus / max(1, len(result.npus.get("idle", ())))
     together = _groups(names) if npus is not None and len(names) > MAX_LAYERS else {}
-    # The parts that were waited for most.
+    # The parts with most exposed communication.
     chosen = sorted(parts, key=lambda part: -float(exposed[part].sum()))[:most]
     columns |= {part: exposed[part] for part in parts if part in chosen}
     whole = {key: float((column if npus is None else column * weight).sum()) for key, column in columns.items()}
@@ -76,7 +76,7 @@ def _table(result: Result) -> Table:
 
 
 def _groups(names: list[str]) -> dict[str, list[int]]:
-    """The layers whose names differ by numbers only, as one: the blocks of a model."""
+    """Group layers whose names differ by numbers only: the blocks of a model."""
     groups: dict[str, list[int]] = {}
     for row, name in enumerate(names):
         groups.setdefault(alike(name), []).append(row)

@@ -1,4 +1,4 @@
-"""What memories did, in lines of the summary."""
+"""Key figures of memories."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pyxsim.results.result import Result
 
 
 def facts(result: Result) -> list[Fact]:
-    """Remote memory, and the memory of the NPUs where communication and computing share it."""
+    """Return the use of remote memory, and of the NPUs' memory where computation and communication share it."""
     memory = result.memory
     if memory is None:
         return []

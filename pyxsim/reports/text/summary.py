@@ -1,5 +1,5 @@
-"""What a person sees at the end of a run: at most 45 lines of 100 columns on a terminal; 39 more of a workload, and 31
-more where the run tells where the time went. A file has the same lines, as wide as they are."""
+"""The text summary of a run: at most 45 lines of 100 columns on a terminal, plus 39 lines for a workload and 31 for
+attribution. In a file, lines are as wide as needed."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class Summary:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         width = bound(console)
         if width is None and room(console, self.parts(options.ascii_only, None)) > options.max_width:
-            width = options.max_width  # a page that is narrower than a file would be
+            width = options.max_width  # narrower than a file would be
         yield from self.parts(options.ascii_only, width)
 
     def parts(self, plain: bool = False, width: int | None = WIDTH) -> Iterator[RenderableType]:
-        """The head, the facts and the tables, one below the other. `plain`: in ASCII. `width`: see Sheet."""
+        """Yield title, facts and tables. `plain`: ASCII only; `width`: as in Sheet."""
         from rich.table import Table
         from rich.text import Text
 
@@ -66,14 +66,14 @@ class Summary:
         if not result.complete:
             yield Text(FAILED if result.failure else INCOMPLETE, style="bold yellow")
 
-        told = _facts(result)
+        key_figures = _facts(result)
         lines = Table.grid(padding=(0, 2))
-        # In a narrow terminal the notes give way, never a number.
-        least = (max(len(fact.label) for fact in told), max(len(fact.value) for fact in told), 0)
+        # In a narrow terminal notes are cut, numbers never.
+        least = (max(len(fact.label) for fact in key_figures), max(len(fact.value) for fact in key_figures), 0)
         for style, align, own in zip(("dim", "bold cyan", ""), ("left", "right", "left"), least, strict=True):
             look: Any = {"style": style, "justify": align, "min_width": own}
             lines.add_column(no_wrap=True, overflow="ellipsis", **look)
-        for fact in told:
+        for fact in key_figures:
             lines.add_row(fact.label, Text(fact.value), Text(fact.note))
         yield lines
 
@@ -86,16 +86,16 @@ class Summary:
         ):
             yield Text()
             yield table
-        found = [fitted(each, width) for each in tables(result)]
-        for table in found:
+        chunk_tables = [fitted(each, width) for each in tables(result)]
+        for table in chunk_tables:
             yield Text()
             yield table
         if len(result.links):
             yield Text()
             yield fitted(_dimension_table(dimensions(result), "kind" if result.link_kinds else "dimension"), width)
             yield Text()
-            # Fewer links where there is so much else to see.
-            count = 3 if found else 5
+            # Fewer links where the summary is long.
+            count = 3 if chunk_tables else 5
             yield _link_table(hottest(result, count), plain, whole=width is None)
             if more := equals(result, count):
                 yield Text(f"and {plural(more, 'link')} just as busy as the last of these", style="dim")
@@ -109,12 +109,13 @@ class Summary:
 
 
 def _facts(result: Result) -> list[Fact]:
-    """The first is the time, unless the traffic is open."""
+    """All key figures; the first is the time, unless the traffic is open."""
     first, *others = [*traffic_facts(result), *facts(result)]
     return [first, *workload_tables.facts(result), *memory_facts.facts(result), *others]
 
 
 def class_table(traffic: Traffic) -> Table:
+    """Return the table of traffic classes: load, latency and hops of each."""
     from rich.table import Table
     from rich.text import Text
 
@@ -147,7 +148,7 @@ def _dimension_table(uses: list[Use], title: str) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
     table.add_column(title, no_wrap=True)
     first, *others = (words.split()[-1] for words in STALL_WORDS.values())
-    # Of the busiest link in brackets: it belongs to what stands before it. The causes read on: waited: credit, VC, ...
+    # "(most)" is the busiest link of the row. The causes continue "waited:": credit, VC, ...
     for title in ("links", "bandwidth", "busy", "(most)", f"waited: {first}", *others):
         table.add_column(title, justify="right", no_wrap=True)
     for use in uses[:MAX_DIMENSIONS]:
@@ -173,7 +174,7 @@ def _link_table(uses: list[Use], plain: bool, whole: bool) -> Table:
 
 
 def bar(share: float, width: int, plain: bool = False) -> str:
-    """A share as a bar of at most `width` characters; `plain`: ASCII."""
+    """Return a share as a bar of at most `width` characters; `plain`: ASCII only."""
     full, eighths = divmod(round(min(max(share, 0.0), 1.0) * width * 8), 8)
     if plain:
         return "#" * (full + (eighths >= 4))
@@ -184,7 +185,7 @@ _EIGHTHS = ("", "\u258f", "\u258e", "\u258d", "\u258c", "\u258b", "\u258a", "\u2
 
 
 def shortened(texts: list[str], most: int, what: str) -> Iterator[str]:
-    """At most `most` of the texts; the last line then tells how many are missing."""
+    """Yield at most `most` texts; if there are more, the last line has their number."""
     if len(texts) <= most:
         yield from texts
         return
@@ -193,18 +194,18 @@ def shortened(texts: list[str], most: int, what: str) -> Iterator[str]:
 
 
 def print_summary(result: Result, console: Console | None = None) -> None:
-    """Print the summary, on stderr unless another console is given: stdout belongs to scripts."""
+    """Print the summary, by default on stderr, because scripts read stdout."""
     from rich.console import Console
 
     if console is None:
         console = Console(stderr=True, highlight=False)
-        # A file has no width: rich would cut at 80 columns.
+        # Without a width, rich would cut lines in files at 80 columns.
         console.width = room(console, Summary(result).parts(console.options.ascii_only, bound(console)))
     console.print(Summary(result), highlight=False)
 
 
 def text(result: Result, width: int = WIDTH) -> str:
-    """The summary without colours."""
+    """Return the summary as text without colours."""
     from rich.console import Console
 
     out = io.StringIO()
@@ -214,15 +215,15 @@ def text(result: Result, width: int = WIDTH) -> str:
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
-def _ways_on(result: Result) -> str:
-    """What else there is to see, by the names that are typed."""
+def _further_names(result: Result) -> str:
+    """The names of frames and plots, for the notebook display."""
     plots = ", ".join(f"<code>{name}</code>" for name in dir(result.plot) if name != "result")
     frames = ", ".join(f"<code>{escape(name)}</code>" for name in result.frames)
     return f"<div><small><code>.frames</code>: {frames}<br><code>.plot</code>: {plots}</small></div>"
 
 
 def html(result: Result) -> str:
-    """The summary for a notebook."""
+    """Return the summary as HTML for a notebook."""
     rows = "".join(
         f"<tr><td>{escape(fact.label)}</td><td style='text-align:right'><b>{escape(fact.value)}</b></td>"
         f"<td style='text-align:left'>{escape(fact.note)}</td></tr>"
@@ -242,7 +243,7 @@ def html(result: Result) -> str:
         f"<div><b>{escape(result.title)}</b><table>{rows}</table>"
         + (f"<table>{head}{links}</table>" if links else "")
         + attribution_tables.html(result)
-        + _ways_on(result)
+        + _further_names(result)
         + "".join(f"<div>{escape(note)}</div>" for note in notes)
         + "</div>"
     )

@@ -1,4 +1,4 @@
-"""Tables of texts that are shown on a terminal and in a Markdown page alike."""
+"""Tables of texts for terminals, Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -12,13 +12,24 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 GAP, LEAST = 2, 8
-"""Columns between two columns of a table, and that a text keeps."""
+"""Spaces between columns, and minimum width of a text."""
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table. `head`: the titles of its columns; the first column is a name, those in `words` are texts, the others
-    are numbers. `marked`: rows and columns of cells that stand out."""
+    """A table of texts.
+
+    Parameters
+    ----------
+    head
+        Titles of the columns. The first column holds names.
+    rows
+        Cells, row by row.
+    words
+        Titles of columns with text; the others are numbers.
+    marked
+        (row, column) of highlighted cells.
+    """
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -26,8 +37,10 @@ class Sheet:
     marked: frozenset[tuple[int, int]] = frozenset()
 
     def rich(self, most: int | None = None, width: int | None = WIDTH) -> RenderableType:
-        """For a terminal of so many columns, or for a file (None); at most so many rows. Too wide texts go on in the
-        next line, names are cut off in a terminal, numbers are always whole."""
+        """Return a rich table of at most `most` rows, for a terminal of `width` columns or a file (None).
+
+        Wide texts wrap, names are cut in a terminal, numbers never.
+        """
         from rich.table import Table
         from rich.text import Text
 
@@ -50,7 +63,7 @@ class Sheet:
         return not number or self.head[number] in self.words
 
     def _widths(self, width: int | None) -> list[int]:
-        """Of each column: the widest texts give way first, the names last, and in a terminal only."""
+        """The width of each column: the widest texts shrink first, names last, and only in a terminal."""
         columns = range(len(self.head))
         widths = [max(len(row[number]) for row in (self.head, *self.rows)) for number in columns]
         names = [] if width is None else [0]
@@ -63,7 +76,7 @@ class Sheet:
         return widths
 
     def markdown(self) -> str:
-        """For a page: one row of titles, the name in the first column."""
+        """Return the table as Markdown."""
         ends = ["---" if self._is_text(number) else "--:" for number in range(len(self.head))]
         return "\n".join(_line(row) for row in [self.head, ends, *self.rows]) + "\n"
 
@@ -73,5 +86,5 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _plain(cell: str) -> str:
-    # A bar would begin another column, an asterisk another style.
+    # A bar starts another column, an asterisk another style.
     return cell.replace("|", "\\|").replace("*", "\\*")

@@ -1,4 +1,4 @@
-"""How wide a page of text is: a terminal has its width, a file has as many columns as its widest line."""
+"""The width of text reports: that of the terminal, or for files that of the widest line."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 WIDTH = 100  # columns that fit everywhere
 BOUNDLESS = 10_000
-LEAST = 8  # columns that names keep
+LEAST = 8  # minimum columns of names
 
 
 def room(console: Console, parts: Iterable[RenderableType]) -> int:
-    """Columns for these parts: WIDTH, or what a table needs that would be cut there, at most what a terminal has.
+    """Return the columns for some parts: WIDTH, or more for tables that would be cut, up to the terminal's width.
 
-    Text needs no more than there is, nor does a table that has a column of no own width that goes on in the next line.
+    Text and tables with a wrapping column fit any width.
     """
     from rich.measure import Measurement
     from rich.table import Table
@@ -31,13 +31,15 @@ def room(console: Console, parts: Iterable[RenderableType]) -> int:
 
 
 def bound(console: Console) -> int | None:
-    """The columns of a terminal; None: of a file, where nothing is cut."""
+    """Return the columns of a terminal; None for a file, where nothing is cut."""
     return console.width if console.is_terminal else None
 
 
 def fitted(table: Table, width: int | None) -> Table:
-    """The same for a terminal of so many columns: where it would be too wide, titles go on in the next line, and then
-    names, its first column: nothing is cut. A file (None) has room for all."""
+    """Fit a table into the columns of a terminal: titles wrap first, then names in its first column; nothing is cut.
+
+    Without a width (a file), the table stays as it is.
+    """
     from rich.console import Console
     from rich.measure import Measurement
 

@@ -1,4 +1,4 @@
-"""Why packets waited at a link, in the words of whoever builds networks."""
+"""Why packets waited at links: tables and sentences."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REASONS = {
     "arbitration": "other packets had their turn",
     "queue": "they stood behind packets of others in the same buffer",
 }
-"""What a packet waited for, by cause."""
+"""Reasons why packets wait, by cause."""
 SHORT = {
     "credit": "buffer full",
     LOOP: "credits on their way",
@@ -32,18 +32,18 @@ SHORT = {
     "arbitration": "others' turn",
     "queue": "head of line",
 }
-LITTLE = 0.05  # of the waiting at a link: not worth a word
+LITTLE = 0.05  # share of the waiting at a link below which a cause is not mentioned
 
 
 def hottest(point: Compared, count: int = COUNT) -> list[HotLink]:
-    """The links and lanes at which the packets of a point waited longest."""
+    """Return the links and lanes at which the packets of a point waited longest."""
     result = point.result(PACKET)
     return result.hot_links(count) if result is not None else []
 
 
 def causes(point: Compared, link: HotLink) -> dict[str, int]:
-    """Cycles by cause, the most first; of waiting for credits what nobody is to blame for is their round trip."""
-    found = dict(link.causes)
+    """Return cycles by cause, largest first; waiting for credits without a culprit counts as their round trip."""
+    cycles_by_cause = dict(link.causes)
     result = point.result(PACKET)
     assert result is not None
     assert result.attribution is not None
@@ -51,13 +51,13 @@ def causes(point: Compared, link: HotLink) -> dict[str, int]:
     credit = PARTS.index("credit")
     loop = (waits["link"] == link.link) & (waits["cause"] == credit) & (waits["culprit"] < 0)
     if cycles := int(waits["cycles"][loop].sum()):
-        found["credit"] -= cycles
-        found[LOOP] = cycles
-    return {name: cycles for name, cycles in sorted(found.items(), key=lambda each: -each[1]) if cycles}
+        cycles_by_cause["credit"] -= cycles
+        cycles_by_cause[LOOP] = cycles
+    return {name: cycles for name, cycles in sorted(cycles_by_cause.items(), key=lambda each: -each[1]) if cycles}
 
 
 def total_waiting(point: Compared) -> int:
-    """Cycles that all packets of a point waited in the network."""
+    """Return the cycles that all packets of a point waited in the network."""
     result = point.result(PACKET)
     if result is None or result.attribution is None:
         return 0
@@ -65,7 +65,7 @@ def total_waiting(point: Compared) -> int:
 
 
 def sheet(point: Compared) -> Sheet:
-    """A row for each of these links."""
+    """Return a table with a row per link where packets waited longest."""
     whole = max(1, total_waiting(point))
     rows = [
         [
@@ -84,7 +84,7 @@ def sheet(point: Compared) -> Sheet:
 
 
 def _shares(cycles: Mapping[str, int], most: int = 2) -> str:
-    """The first of them with their shares in percent: "buffer full 60, head of line 20"; one alone has all."""
+    """The largest entries with their percentages: "buffer full 60, head of line 20"; a single one without."""
     if len(cycles) == 1:
         return next(iter(cycles))
     whole = sum(cycles.values())
@@ -92,7 +92,7 @@ def _shares(cycles: Mapping[str, int], most: int = 2) -> str:
 
 
 def sentence(point: Compared, link: HotLink) -> str:
-    """What happened at a link."""
+    """Return a sentence about the waiting at a link."""
     parts = []
     for name, cycles in causes(point, link).items():
         share = cycles / link.cycles
@@ -105,7 +105,7 @@ def sentence(point: Compared, link: HotLink) -> str:
 
 
 def told(point: Compared, link: HotLink) -> dict[str, Any]:
-    """The same for scripts."""
+    """Return the waiting at a link as JSON."""
     return {
         "link": link.name,
         "busy": None if np.isnan(link.busy) else link.busy,
@@ -130,5 +130,5 @@ def _needed(point: Compared, link: HotLink) -> str:
 
 def _who(cycles: Mapping[str, int]) -> str:
     whole = sum(cycles.values())
-    told = [name for name, each in cycles.items() if each >= LITTLE * whole]
-    return " and ".join(told[:3])
+    names = [name for name, each in cycles.items() if each >= LITTLE * whole]
+    return " and ".join(names[:3])

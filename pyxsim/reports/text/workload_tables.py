@@ -1,4 +1,4 @@
-"""What the NPUs did with their time, and why the end is not sooner: tables for the summary."""
+"""Tables of a workload: how NPUs spent their time, and the critical path."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _WHY = {
 
 
 def tables(result: Result, width: int | None = WIDTH) -> Iterator[RenderableType]:
-    """The time of the NPUs; the critical path, by what it is made of, and its longest steps. `width`: see Sheet."""
+    """Yield the time of the NPUs, the parts of the critical path and its longest steps. `width`: as in Sheet."""
     work = result.work
     if work is None:
         return
@@ -49,7 +49,7 @@ def tables(result: Result, width: int | None = WIDTH) -> Iterator[RenderableType
 
 
 def facts(result: Result) -> list[Fact]:
-    """What the critical path is made of, in a line."""
+    """Return the parts of the critical path as one line."""
     if result.work is None or not result.work.by_kind:
         return []
     (first, cycles), *others = list(result.work.by_kind.items())[: MAX_KINDS + 1]
@@ -60,17 +60,17 @@ def facts(result: Result) -> list[Fact]:
 
 
 def _npus(result: Result, work: Work) -> Sheet:
-    """Who has least and most of it, unless all are alike."""
+    """Mean time per activity, with minimum and maximum unless all NPUs are alike."""
     rows, alike = [], True
     for name, title in _NPUS.items():
-        told = work.extremes(name)
-        if name == "memory" and not told["max"]:
+        extremes = work.extremes(name)
+        if name == "memory" and not extremes["max"]:
             continue
-        row = [title, percent(told["mean"] / max(1, result.time_cycles)), _time(result, told["mean"])]
-        differ = told["min"] != told["max"]
+        row = [title, percent(extremes["mean"] / max(1, result.time_cycles)), _time(result, extremes["mean"])]
+        differ = extremes["min"] != extremes["max"]
         alike = alike and not differ
         for key in ("min", "max"):
-            row += [_time(result, told[key]), f"NPU {told[f'{key}_npu']}"] if differ else ["", ""]
+            row += [_time(result, extremes[key]), f"NPU {extremes[f'{key}_npu']}"] if differ else ["", ""]
         rows.append(row)
     head = ["time of NPUs", "share", "mean", *([] if alike else ["least", "of", "most", "of"])]
     return Sheet(head, [row[: len(head)] for row in rows], words=("of",))
@@ -87,11 +87,13 @@ def _path(result: Result, work: Work) -> Sheet:
 
 
 def _steps(result: Result, work: Work) -> Sheet:
-    """The longest; of those that do the same, names apart from numbers, one."""
+    """The longest steps; those whose names differ by numbers only are merged."""
     path = work.path
     what = [alike(name) for name in work.names]
     common = {name: number for number, name in enumerate(dict.fromkeys(what))}
-    label = np.array([*(common[name] for name in what), len(common)])[path["name"]]  # no name is the last one
+    label = np.array([*(common[name] for name in what), len(common)])[
+        path["name"]
+    ]  # the last entry is for steps without a name
     group = np.unique(np.stack([path["kind"], label]), axis=1, return_inverse=True)[1].ravel()
     count = np.bincount(group)
     rows: list[list[str]] = []

@@ -1,4 +1,4 @@
-"""A result as a trace for Perfetto: what NPUs, collectives and links do, over time. docs/timeline.md tells it."""
+"""Timelines: a result as a trace for Perfetto; docs/timeline.md describes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The trace of a result: everything that is in its view, as long as there is room; what is left out is said."""
+"""Build the trace of a result within its budget of events; what is left out is listed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pyxsim.results.result import Result
 
 
 def build(result: Result, view: View | None = None) -> Trace:
-    """What is to be seen of a result. Raises InputError for a view that does not fit it."""
+    """Return the trace of a result. Raises InputError for a view that does not fit it."""
     view = view or View()
     view.check()
     clock = Clock.of(result, view.cycles(result))
@@ -42,7 +42,7 @@ _PROCESSES = 20
 
 
 class _Making:
-    """A trace in the making. `room`: events that may still come."""
+    """A trace under construction; `room` is the remaining budget of events."""
 
     def __init__(self, result: Result, clock: Clock, room: int) -> None:
         self.result, self.clock, self.room = result, clock, room - _PROCESSES
@@ -50,14 +50,14 @@ class _Making:
         self.about = self.trace.about
 
     def whole(self) -> None:
-        """One slice for the run, which tells what it is, and what is left out."""
+        """Add a slice for the run, with its description."""
         thread = self.trace.thread(self.trace.process("run"), "run")
         bounds = self.clock.ns([0, self.clock.end])
         title, about = self.result.title, self.about
         self._add(Slices("run", np.array([thread]), bounds[:1], bounds[1:], lambda _: title, lambda _: about))
 
     def some(self, name: str, make: Any) -> None:
-        """Slices of what is small as a rule; of too many the first. Each may need a thread of its own."""
+        """Add the first slices of usually small kinds; each may need its own thread."""
         trace, most = self.trace, self.room // (4 * (1 + NAMING))
         found: Slices | None = make(self.clock, trace, name)
         if found is None:
@@ -69,7 +69,7 @@ class _Making:
         self.room -= NAMING * len(trace.processes[-1].threads)
 
     def network(self) -> None:
-        """Counters of the network as a whole."""
+        """Add counters of the whole network."""
         process = self.trace.process("network")
         found = list(network_counters(self.result, self.clock, process.pid))
         gone = len(found) - self._count(found, self.room // 4)
@@ -77,8 +77,10 @@ class _Making:
             self.trace.left_out.append(f"{gone} of {len(found)} counters of the network")
 
     def links(self, links: IntArray, names: list[str], demand: int) -> int:
-        """Counters of links, the busiest first, in what NPUs do not need (`demand`), a third of the room at least.
-        Returns of how many links."""
+        """Add counters of the busiest links and return their number.
+
+        They get the budget that NPUs do not need (`demand`), at least a third.
+        """
         process = self.trace.process("links")
         most, shown = max(self.room // 3, self.room - demand), 0
         for link in links.tolist():
@@ -93,7 +95,7 @@ class _Making:
         return shown
 
     def npus(self, choice: Choice) -> None:
-        """What NPUs do."""
+        """Add the activities of NPUs."""
         result, clock, trace = self.result, self.clock, self.trace
         rows, gone = choice.within(self.room)
         trace.left_out += gone
@@ -116,7 +118,7 @@ class _Making:
         self.room -= len(slices)
 
     def _count(self, counters: list[Counter], most: int) -> int:
-        """Add those for which there is room; returns how many these are."""
+        """Add the counters that fit into the budget, and return their number."""
         kept = []
         for counter in counters:
             if len(counter) <= most:
@@ -128,7 +130,7 @@ class _Making:
 
 
 def _about(result: Result, clock: Clock, trace: Trace, links: int) -> dict[str, Any]:
-    """What the trace is of: told by the slice of the run, and in the file."""
+    """The description of the trace: of the run's slice, and of the file."""
     told = {
         "made_by": f"pyxsim {result.provenance.get('version', '')}",
         "experiment": result.title,

@@ -1,5 +1,4 @@
-"""Which rows of NPUs become slices: all of them if there is room; else of fewer NPUs, from the first to the last; if
-not even one has room, its beginning."""
+"""Choose the rows of NPUs that become slices: all, or those of fewer NPUs, or the beginning of one."""
 
 from __future__ import annotations
 
@@ -14,16 +13,16 @@ from pyxsim.reports.timeline.clock import Clock
 from pyxsim.reports.timeline.trace_model import NAMING, Rows
 from pyxsim.results.result import Result
 
-# Events that a row can become at most.
+# Maximum events of a row.
 _ARROW = 2
 _CHUNK = 1
 _STRETCH = 1
 _TASK = 2 + _ARROW  # its layer, and the arrow from its cause
-_EACH = 1024  # so many NPUs are left out one by one
+_EACH = 1024  # NPUs that are left out one by one
 
 
 class Choice:
-    """The rows that are asked for. `wanted`: NPUs; None: all. `demand`: events that all of them need."""
+    """The requested rows: `wanted` NPUs (None: all), and the `demand` of events for all of them."""
 
     def __init__(self, result: Result, clock: Clock, wanted: IntArray | None) -> None:
         chunks = system_tracks.chunk_rows(result, clock)
@@ -41,7 +40,7 @@ class Choice:
         self.demand = int(self.price.sum())
 
     def within(self, room: int) -> tuple[Rows, list[str]]:
-        """Those to show in so many events, and what is left out."""
+        """Return the rows that fit into a budget of events, and what is left out."""
         work = self.result.work
         typical = np.isin(self.npus, work.timeline["npu"]) if work is not None else np.ones(len(self.npus), bool)
         shown = self.npus[_spread(self.price, room, typical)]
@@ -71,13 +70,13 @@ class Choice:
 
 
 def _owners(result: Result, rows: Rows) -> IntArray:
-    """The NPU of each row, those of chunks first."""
+    """The NPU of each row, chunks first."""
     whose = rows.table["npu"][rows.work].astype(np.int64) if rows.table else rows.work
     return np.concatenate([result.chunks["rank"][rows.chunks], whose])
 
 
 def _costs(result: Result, rows: Rows) -> IntArray:
-    """Events of each row."""
+    """The events of each row."""
     by_task = result.work is not None and bool(result.work.tasks)
     first = result.chunks["phase"][rows.chunks] == 0  # which a task may start
     chunks = np.where(first & by_task, _CHUNK + _ARROW, _CHUNK)
@@ -85,8 +84,7 @@ def _costs(result: Result, rows: Rows) -> IntArray:
 
 
 def _spread(price: IntArray, room: int, typical: NDArray[np.bool_]) -> IntArray:
-    """Which of several to take so that their price is within the room: all, or as many as possible, those that are
-    typical before the others, and of both from the first to the last; one at least."""
+    """Select as many as fit into the budget, typical ones first, evenly from first to last; at least one."""
     if not len(price) or int(price.sum()) <= room:
         return np.arange(len(price))
     first, then = np.flatnonzero(typical), np.flatnonzero(~typical)
@@ -99,12 +97,12 @@ def _spread(price: IntArray, room: int, typical: NDArray[np.bool_]) -> IntArray:
 
 
 def _even(places: IntArray, count: int) -> IntArray:
-    """So many of them, from the first to the last."""
+    """Select a number of them evenly, from first to last."""
     return places[np.linspace(0, len(places) - 1, count).astype(np.int64)]
 
 
 def _fewer(count: int) -> Iterator[int]:
-    """Down to two; of very many in steps that are small beside what is left."""
+    """Decreasing counts down to two, in steps that are small relative to the count."""
     while count > 1:
         yield count
         count = count - 1 if count <= _EACH else count * 15 // 16

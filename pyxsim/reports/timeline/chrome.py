@@ -1,7 +1,6 @@
-"""A trace in the JSON of Chrome's trace events, which Perfetto, chrome://tracing and others open.
+"""Write a trace as Chrome trace events in JSON, which Perfetto, chrome://tracing and others open.
 
-Times are in microseconds there. They are written with three places, digit by digit, and so are exact; Perfetto reads
-the digits and not a rounded number.
+Times are in microseconds with three decimals, written digit by digit and therefore exact; Perfetto reads the digits.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ CHAINS = 1 << 32
 
 
 def lines(trace: Trace) -> Iterator[str]:
-    """The file, line by line; every event is a line of its own."""
+    """Yield the file line by line, one event per line."""
     about = json.dumps(_plain(trace.about))
     yield f'{{"displayTimeUnit":"ns","otherData":{about},"traceEvents":[\n'
     comma = ""
@@ -36,7 +35,7 @@ def _events(trace: Trace) -> Iterator[str]:
     for number, (source, target) in enumerate(trace.arrows, 1):
         out.setdefault((id(source[0]), source[1]), []).append(number)
         into.setdefault((id(target[0]), target[1]), []).append(number)
-    first: dict[int, int] = {}  # chains of different blocks are different ones
+    first: dict[int, int] = {}  # chains of different kinds are distinct
     offset = CHAINS
     for block in trace.slices:
         first[id(block)] = offset
@@ -80,5 +79,5 @@ def _us(ns: int) -> str:
 
 
 def _plain(args: dict[str, Any]) -> dict[str, Any]:
-    """JSON knows no NaN."""
+    """Replace NaN, which JSON does not support."""
     return {key: value for key, value in args.items() if value == value}

@@ -1,4 +1,4 @@
-"""Counters over time: of the network as a whole, and of links."""
+"""Counters over time, of the whole network and of links."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UTILIZATION = "utilization"
 
 
 def network_counters(result: Result, clock: Clock, pid: int) -> Iterator[Counter]:
-    """Of all links together: how busy they are, and those of each dimension or kind; flits; what flits wait for."""
+    """Yield the counters of the network: utilisation, also per dimension or kind, flits, stalls."""
     rows = _rows(result, clock)
     if not len(result.links) or not len(rows):
         return
@@ -36,7 +36,7 @@ def network_counters(result: Result, clock: Clock, pid: int) -> Iterator[Counter
 
 
 def link_counters(result: Result, clock: Clock, pid: int, link: int, names: Sequence[str]) -> Iterator[Counter]:
-    """Of one link."""
+    """Yield the counters of a link."""
     rows = _rows(result, clock)
     for name in names:
         if name == UTILIZATION:
@@ -49,7 +49,7 @@ def link_counters(result: Result, clock: Clock, pid: int, link: int, names: Sequ
 
 
 def _rows(result: Result, clock: Clock) -> IntArray:
-    """The windows that are shown."""
+    """The windows in the range."""
     start = result.windows.start
     return clock.shown(start, start + result.window_cycles) if len(start) else np.zeros(0, np.int64)
 
@@ -57,7 +57,7 @@ def _rows(result: Result, clock: Clock) -> IntArray:
 def _counter(
     result: Result, clock: Clock, rows: IntArray, pid: int, of: str, name: str, values: NDArray[Any]
 ) -> Counter:
-    """A value holds until the next one, so only those that differ from the one before are told; zero at the end."""
+    """A counter; only changes are stored, and the last value is zero."""
     new = np.ones(len(rows), bool)
     new[1:] = values[1:] != values[:-1]
     start = result.windows.start[rows]

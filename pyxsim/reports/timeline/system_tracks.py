@@ -1,4 +1,4 @@
-"""Slices of collectives: each as a whole, and what its chunks do on the NPUs; and of messages between NPUs."""
+"""Slices of collectives, their chunks on NPUs, and messages between NPUs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from pyxsim.results.work import Columns
 
 
 def chunk_rows(result: Result, clock: Clock) -> IntArray:
-    """The rows of /chunks that are shown: phases that have begun."""
+    """Return the rows of /chunks in the range: phases that have started."""
     return clock.shown(result.chunks["start"], _ended(result.chunks["end"], clock))
 
 
 def chunk_slices(result: Result, clock: Clock, trace: Trace, rows: IntArray, process: dict[int, Process]) -> Slices:
-    """A slice for each chunk and phase on the thread of its NPU and dimension, where several go on at the same time on
-    more threads; arrows from phase to phase of a chunk. `process`: of each NPU."""
+    """Return slices per chunk and phase on threads of their NPU and dimension, with arrows between phases.
+
+    `process` is that of each NPU; overlapping slices get further threads.
+    """
     mine = {name: values[rows] for name, values in result.chunks.items()}
     unfinished = mine["end"] < 0
     mine["end"] = _ended(mine["end"], clock)
@@ -56,7 +58,7 @@ def chunk_slices(result: Result, clock: Clock, trace: Trace, rows: IntArray, pro
 
 
 def _chains(mine: Columns) -> tuple[IntArray, IntArray]:
-    """The phases of a chunk on an NPU, one after the other, are a chain."""
+    """The chain of each row: the phases of a chunk on an NPU."""
     count = len(mine["chunk"])
     order = np.lexsort((mine["phase"], mine["start"], mine["rank"], mine["chunk"]))
     key = np.stack([mine["chunk"], mine["rank"]])[:, order]
@@ -70,7 +72,7 @@ def _chains(mine: Columns) -> tuple[IntArray, IntArray]:
 
 
 def _kinds(result: Result) -> dict[tuple[int, int], str]:
-    """What is done in each phase of each collective."""
+    """The operation of each phase of each collective."""
     phases = result.phases
     if not len(phases.get("kind", ())):
         return {}
@@ -79,7 +81,7 @@ def _kinds(result: Result) -> dict[tuple[int, int], str]:
 
 
 def collective_slices(result: Result, clock: Clock, trace: Trace, title: str) -> Slices | None:
-    """A slice for each collective, from when it is issued until its last NPU is done."""
+    """Return a slice per collective, from its issue until its last NPU is done."""
     begin = np.array([row["start"] for row in result.collectives], np.int64)
     end = np.array([row["end"] for row in result.collectives], np.int64)
     rows = clock.shown(begin, _ended(end, clock))
@@ -96,7 +98,7 @@ def collective_slices(result: Result, clock: Clock, trace: Trace, title: str) ->
 
 
 def message_slices(result: Result, clock: Clock, trace: Trace, title: str) -> Slices | None:
-    """A slice for each message that is of no collective, until its receiver has taken it in."""
+    """Return a slice per message that belongs to no collective, until it is received."""
     begin = np.array([row["start"] for row in result.point_to_point], np.int64)
     end = np.array([row["end"] for row in result.point_to_point], np.int64)
     rows = clock.shown(begin, _ended(end, clock))
@@ -121,7 +123,7 @@ def _in_lanes(
     rows: IntArray,
     told: tuple[Any, Any],
 ) -> Slices | None:
-    """Slices in a process of their own, with as many threads as go on at the same time. `told`: their name and args."""
+    """Slices in a process with as many threads as overlap; `told` returns their name and args."""
     if not len(rows):
         return None
     first, last = begin[rows], _ended(end, clock)[rows]
@@ -138,5 +140,5 @@ def _in_lanes(
 
 
 def _ended(end: IntArray, clock: Clock) -> IntArray:
-    """What has not ended goes on until the end of the run."""
+    """Ends of rows; those without an end last until the end of the run."""
     return np.where(end >= 0, end, clock.end)

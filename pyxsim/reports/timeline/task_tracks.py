@@ -1,5 +1,4 @@
-"""Slices of workloads: what NPUs compute, load and communicate, task by task where the result has them; and the
-critical path."""
+"""Slices of workloads: computation, memory accesses and communication of NPUs, and the critical path."""
 
 from __future__ import annotations
 
@@ -21,8 +20,10 @@ _PARTS = {int(part): text for part, text in LAYER_PARTS.items()}
 
 
 def work_rows(work: Work, clock: Clock) -> tuple[Columns, IntArray]:
-    """What is told of the work of NPUs, `npu`, `doing`, `begin` and `end` among it: tasks, or the stretches of time of
-    /timeline where these were not kept; and which rows of it are shown."""
+    """Return the table of the NPUs' activities, and which of its rows are in the range.
+
+    The table has the tasks, or the intervals of /timeline if tasks were not recorded.
+    """
     if not work.tasks:
         table = dict(work.timeline)
         return table, clock.shown(table["begin"], table["end"])
@@ -35,7 +36,7 @@ def work_rows(work: Work, clock: Clock) -> tuple[Columns, IntArray]:
 
 
 def work_slices(work: Work, clock: Clock, trace: Trace, rows: Rows, process: dict[int, Process]) -> Iterator[Slices]:
-    """A slice for each row on the thread of its NPU and what it does; of tasks in layers, their layers above them."""
+    """Return a slice per row on the thread of its NPU and activity; tasks in layers have their layers above them."""
     mine = {name: values[rows.work] for name, values in rows.table.items()}
     if work.tasks:
         yield from _layers(work, clock, trace, mine, process)
@@ -62,14 +63,14 @@ def work_slices(work: Work, clock: Clock, trace: Trace, rows: Rows, process: dic
 
 
 def _place(work: Work, mine: Columns, row: int) -> dict[str, str]:
-    """The layer of a row and the part of it, where it is in one."""
+    """The layer and part of a row, if any."""
     layer, part = int(mine["layer"][row]), _PARTS.get(int(mine["part"][row]), "")
     told = {"layer": work.layers[layer]} if layer >= 0 else {}
     return {**told, **({"part": part} if part else {})}
 
 
 def _layers(work: Work, clock: Clock, trace: Trace, mine: Columns, process: dict[int, Process]) -> Iterator[Slices]:
-    """Computing of the same layer and part that follows one another on an NPU, as one slice."""
+    """Consecutive computation of the same layer and part on an NPU, as one slice."""
     rows = np.flatnonzero((mine["doing"] == COMPUTE) & (mine["layer"] >= 0))
     if not len(rows):
         return
@@ -90,8 +91,10 @@ def _layers(work: Work, clock: Clock, trace: Trace, mine: Columns, process: dict
 
 
 def arrows(work: Work, result: Result, slices: Slices, rows: Rows, chunks: Slices | None) -> list[tuple[Place, Place]]:
-    """From the task whose end let another one start to that, where they are on different threads; from a task of a
-    collective to the first phases of its chunks on its NPU. `slices`, `chunks`: of the rows of tasks and chunks."""
+    """Return arrows between tasks on different threads, and from tasks to the chunks of their collectives.
+
+    An arrow leads from the task whose end started another one. `slices` and `chunks` are those of tasks and chunks.
+    """
     shown = rows.work
     place = np.full(len(work.tasks["npu"]), -1, np.int64)
     place[shown] = np.arange(len(shown))
@@ -118,7 +121,7 @@ def arrows(work: Work, result: Result, slices: Slices, rows: Rows, chunks: Slice
 
 
 def path_slices(work: Work, clock: Clock, trace: Trace, title: str) -> Slices | None:
-    """A slice for each step of the critical path that takes time; they follow each other without gaps."""
+    """Return a slice per step of the critical path that takes time, without gaps."""
     path = work.path
     rows = clock.shown(path["begin"], path["end"])
     rows = rows[path["end"][rows] > path["begin"][rows]]

@@ -1,4 +1,4 @@
-"""The file of a trace: its format follows from its name."""
+"""Write trace files; the format follows from the name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _json(trace: Trace) -> bytes:
 
 def _json_gz(trace: Trace) -> bytes:
     packed = io.BytesIO()
-    # Without a name and a time in it: the same trace, the same file.
+    # Without name and time in the header, so that equal traces give equal files.
     with gzip.GzipFile("", "wb", 6, packed, mtime=0) as file:
         for line in chrome.lines(trace):
             file.write(line.encode())
@@ -31,13 +31,13 @@ KINDS: dict[str, Callable[[Trace], bytes]] = {".json": _json, ".json.gz": _json_
 
 
 def check_timeline(path: str | os.PathLike[str]) -> Path:
-    """Make sure that a trace can be written to `path`. Raises InputError."""
+    """Return the path of a trace; InputError unless it can be written."""
     _kind(path)
     return check_writable(path)
 
 
 def write(trace: Trace, path: str | os.PathLike[str]) -> int:
-    """Write a trace; returns how many bytes it has. Raises InputError."""
+    """Write a trace and return its size in bytes. Raises InputError."""
     data = KINDS[_kind(path)](trace)
     put_file(path, data)
     return len(data)

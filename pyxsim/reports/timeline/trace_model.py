@@ -1,6 +1,6 @@
-"""What a trace is made of, as columns: processes with threads, slices on threads, counters, arrows between slices.
+"""The data of a trace, as columns: processes with threads, slices on threads, counters, arrows between slices.
 
-Times are whole nanoseconds, the finest that Perfetto knows.
+Times are whole nanoseconds, the resolution of Perfetto.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Rows:
 
 @dataclass
 class Process:
-    """A group of tracks, shown in the order of the numbers. `threads`: their names by number, unique in the trace."""
+    """A group of tracks, in the order of the numbers; `threads` are their names by number, unique in the trace."""
 
     pid: int
     name: str
@@ -44,8 +44,11 @@ class Process:
 
 @dataclass(eq=False)
 class Slices:
-    """Rows of one kind: from `begin` to `end` on a thread. `chain` (0: none) joins slices by arrows in the order of
-    time, `role` says whether they come to a slice or go on from it. `name` and `args` are asked for row by row."""
+    """Slices of one kind.
+
+    Slices of a `chain` (0: none) are joined by arrows in order of time; `role` says whether an arrow ends or starts at
+    a slice. Names and args are made row by row.
+    """
 
     category: str
     tid: IntArray
@@ -64,7 +67,7 @@ class Slices:
         return len(self.tid)
 
     def only(self, rows: IntArray) -> Slices:
-        """Some of the rows."""
+        """Return some of the rows."""
         return Slices(
             self.category,
             self.tid[rows],
@@ -79,7 +82,7 @@ class Slices:
 
 @dataclass(eq=False)
 class Counter:
-    """Values from each `time` on, in a process. `of` is what is counted on ("d0+:(0)->(1)"), `what` is the number."""
+    """Values from each `time` on, in a process; `of` is the object ("d0+:(0)->(1)"), `what` the quantity."""
 
     pid: int
     of: str
@@ -93,7 +96,7 @@ class Counter:
 
     @property
     def name(self) -> str:
-        """As Perfetto shows it."""
+        """Return the name in Perfetto."""
         return f"{self.of} {self.what}"
 
 
@@ -103,7 +106,7 @@ Place = tuple[Slices, int]
 
 @dataclass(eq=False)
 class Trace:
-    """`about`: what the trace is of, for people and for scripts; `left_out`: what is missing, a line each."""
+    """A trace; `about` describes it, `left_out` has a line per omission."""
 
     processes: list[Process] = field(default_factory=list)
     slices: list[Slices] = field(default_factory=list)
@@ -114,13 +117,13 @@ class Trace:
     _threads: int = 0
 
     def process(self, name: str, number: int = 0) -> Process:
-        """A new process; its number is the next one if none is given: 0 is the idle process in Perfetto."""
+        """Return a new process with the given or the next number; process 0 is Perfetto's idle process."""
         made = Process(number or len(self.processes) + 1, name)
         self.processes.append(made)
         return made
 
     def thread(self, process: Process, name: str) -> int:
-        """The number of a new thread. No thread has the number of its process: that would be its main thread."""
+        """Return the number of a new thread, which differs from those of processes (main threads)."""
         self._threads += 1
         number = THREADS + self._threads
         process.threads[number] = name
@@ -129,8 +132,10 @@ class Trace:
     def threads(
         self, group: IntArray, begin: IntArray, end: IntArray, where: Callable[[int], tuple[Process, str]]
     ) -> IntArray:
-        """The thread of each row: one for each group, more where several rows of it go on at the same time. `where`: of
-        a group its process, and what its threads are called."""
+        """Return the thread of each row: one per group, more where rows of a group overlap.
+
+        `where` returns the process and the thread name of a group.
+        """
         found, which = np.unique(np.stack([group, lanes(group, begin, end)]), axis=1, return_inverse=True)
         numbers = []
         for each, lane in found.T.tolist():
@@ -144,7 +149,7 @@ class Trace:
         return {tid: process.pid for process in self.processes for tid in process.threads}
 
     def count(self) -> dict[str, int]:
-        """How many slices, samples of counters, and arrows there are."""
+        """The number of slices, counter samples and arrows."""
         chained = sum(int(((block.role & INTO) > 0).sum()) for block in self.slices)
         return {
             "slices": sum(map(len, self.slices)),
@@ -153,8 +158,10 @@ class Trace:
         }
 
     def in_order(self) -> Iterator[tuple[int, Slices | Counter, int]]:
-        """(time, slices or counter, row) of every event, in the order of time; of those at the same time the counters
-        first, then slices in the order of their rows: what comes of another one comes after it."""
+        """Yield (time, slices or counter, row) of every event in order of time.
+
+        At equal times counters come first, then slices in the order of their rows, so that effects follow causes.
+        """
         parts: list[Slices | Counter] = [*self.counters, *self.slices]
         if not parts:
             return
@@ -174,9 +181,9 @@ THREADS = 1_000_000
 
 
 def lanes(group: IntArray, begin: IntArray, end: IntArray) -> IntArray:
-    """A lane for each row, from 0: the lowest that is free, so that no two rows of a group share a lane at any time.
+    """Return a lane per row, from 0: the lowest free one, so that rows of a group do not overlap in a lane.
 
-    A row without length takes as much as one nanosecond: else the next one would begin inside of it.
+    Rows of zero length occupy one nanosecond, so that later rows do not start inside them.
     """
     found = np.zeros(len(group), np.int64)
     order = np.lexsort((end, begin, group))

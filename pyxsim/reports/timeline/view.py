@@ -1,4 +1,4 @@
-"""What of a result is to be in its trace: which time, which NPUs, which links, how much at most."""
+"""The view of a timeline: times, NPUs, links, and the maximum number of events."""
 
 from __future__ import annotations
 
@@ -23,8 +23,11 @@ _ALL = "all"
 
 @dataclass(frozen=True)
 class View:
-    """As it is typed. `begin`, `end`: times such as "10 us"; `npus`: "0-7,12"; `links`: "all", a number of busiest
-    ones, names or patterns of names; `counters`: names of COUNTERS."""
+    """What a timeline shows.
+
+    `begin`, `end`: times such as "10 us"; `npus`: "0-7,12"; `links`: "all", a number of busiest links, names or
+    patterns; `counters`: names of COUNTERS.
+    """
 
     begin: str | None = None
     end: str | None = None
@@ -34,7 +37,7 @@ class View:
     most_events: int = MOST_EVENTS
 
     def check(self) -> None:
-        """Raise InputError for what makes no sense with any result."""
+        """Raise InputError for settings that fit no result."""
         faults = [
             InputError(f"unknown counter '{name}'", key="--counter", allowed=list(COUNTERS), given=name)
             for name in self.counters
@@ -60,7 +63,7 @@ class View:
             _ranges(self.npus)
 
     def cycles(self, result: Result) -> tuple[int, int]:
-        """The range of time, in cycles of the result. Raises InputError where nothing is in it."""
+        """Return the range of cycles. Raises InputError if it is empty."""
         begin, end = _time(self.begin, "--from"), _time(self.end, "--to")
         first = 0 if begin is None else int(begin * result.clock_hz)
         last = result.time_cycles if end is None else int(-(-(end * result.clock_hz) // 1))
@@ -70,7 +73,7 @@ class View:
         return first, min(last, result.time_cycles)
 
     def chosen_npus(self, result: Result) -> IntArray | None:
-        """The NPUs that are asked for; None: all. Raises InputError for one that there is not."""
+        """Return the selected NPUs; None for all. Raises InputError for an unknown one."""
         if self.npus is None:
             return None
         most = int(result.counts.get("npus", 0))
@@ -80,7 +83,7 @@ class View:
         return np.array(found, np.int64)
 
     def chosen_links(self, result: Result) -> IntArray:
-        """Numbers of the links that are asked for, the busiest first. Raises InputError for an unknown name."""
+        """Return the selected links, busiest first. Raises InputError for an unknown name."""
         names = result.links.name
         busiest = np.argsort(-result.busy_total, kind="stable")
         found: set[int] = set()
@@ -106,7 +109,7 @@ def _example(names: Sequence[str]) -> str:
 
 
 def _time(text: str | None, key: str) -> Fraction | None:
-    """Seconds."""
+    """A time in seconds."""
     if text is None:
         return None
     try:
@@ -116,7 +119,7 @@ def _time(text: str | None, key: str) -> Fraction | None:
 
 
 def _ranges(text: str) -> list[int]:
-    """The numbers of "0-3,7", sorted, each once."""
+    """The distinct numbers of "0-3,7", sorted."""
     found: set[int] = set()
     for word in text.split(","):
         first, dash, last = word.strip().partition("-")

@@ -298,14 +298,14 @@ def test_tables_have_no_states() -> None:
 @pytest.mark.parametrize(
     ("work", "system", "told"),
     [
-        ({"model": "dlrm", "offload": "optimizer"}, {}, "workload.offload: there is no remote memory; allowed: "),
-        ({"model": "dlrm"}, {"remote_memory": POOL}, "system.remote_memory: nothing accesses it; allowed: "),
-        ({"model": "dlrm", "offload": "none"}, {"remote_memory": POOL}, "system.remote_memory: nothing accesses it"),
-        ({"file": "a.*.et", "offload": "optimizer"}, {"remote_memory": POOL}, "workload.offload: there is no model to"),
+        ({"model": "dlrm", "offload": "optimizer"}, {}, "workload.offload: requires remote memory; allowed: "),
+        ({"model": "dlrm"}, {"remote_memory": POOL}, "system.remote_memory: has no effect; allowed: "),
+        ({"model": "dlrm", "offload": "none"}, {"remote_memory": POOL}, "system.remote_memory: has no effect"),
+        ({"file": "a.*.et", "offload": "optimizer"}, {"remote_memory": POOL}, "workload.offload: requires a model"),
         (
             {"model": "dlrm", "offload": "optimiser"},
             {"remote_memory": POOL},
-            "workload.offload: 'optimiser' is none",
+            "workload.offload: unknown value 'optimiser'",
         ),
     ],
 )

@@ -84,13 +84,13 @@ def test_an_npu_is_needed() -> None:
 @pytest.mark.parametrize(
     ("table", "told"),
     [
-        ({"order": ["tensor", "data"]}, "order: tensor, data is no order"),
+        ({"order": ["tensor", "data"]}, "order: invalid order tensor, data"),
         ({"order": ["tensor", "data", "pipelines"]}, "order[2]"),
         ({"data": 6, "expert": 4}, "expert: 4 does not divide the 6 replicas"),
-        ({"data": 1, "zero": 1}, "zero: with one replica nothing is divided"),
-        ({"sequence": True}, "sequence: it divides what tensor parallelism leaves whole, and there is none"),
-        ({"schedule": "interleaved"}, "schedule: there is no pipeline"),
-        ({"pipeline": 2, "chunks": 2}, "chunks: 1f1b has one stage on each NPU"),
+        ({"data": 1, "zero": 1}, "zero: has no effect with a single replica"),
+        ({"sequence": True}, "sequence: has no effect without tensor parallelism"),
+        ({"schedule": "interleaved"}, "schedule: requires a pipeline"),
+        ({"pipeline": 2, "chunks": 2}, "chunks: 1f1b has one stage per NPU"),
         ({"zero": 4}, "zero: 4 is too large"),
         ({"tensors": 4}, "tensors: unknown key"),
     ],
@@ -103,7 +103,7 @@ def test_what_the_settings_refuse(table: dict[str, Any], told: str) -> None:
 
 
 def test_what_is_trained_belongs_to_a_model() -> None:
-    with pytest.raises(InputError, match=r"workload\.batch: there is no model to train"):
+    with pytest.raises(InputError, match=r"workload\.batch: requires a model"):
         load_experiment({"network": {"topology": "ring", "shape": [4]}, "workload": {"file": "a.txt", "batch": 3}})
 
 

@@ -1,4 +1,4 @@
-"""Where the time of messages went, where packets waited, and who made whom wait."""
+"""Panels of attribution: parts of the latency, where packets waited, and which traffic delayed which."""
 
 from __future__ import annotations
 

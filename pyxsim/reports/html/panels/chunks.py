@@ -54,7 +54,7 @@ _ABOUT = {
 
 
 def _npus(result: Result) -> list[int]:
-    """NPU 0, the first and the last to be through, and some between."""
+    """NPU 0, the first and the last to finish, and some between."""
     there = result.chunks["start"] >= 0
     ranks = np.unique(result.chunks["rank"][there])
     if not len(ranks):
@@ -117,7 +117,7 @@ def _gantt(result: Result, npus: list[int], detail: Detail) -> Panel:
 
 
 def _rows(result: Result, npu: int, most: int) -> tuple[dict[str, IntArray], int]:
-    """The rows of an NPU, of too many the longest; and how many are missing."""
+    """The longest rows of an NPU, and how many are left out."""
     mine = np.flatnonzero((result.chunks["rank"] == npu) & (result.chunks["start"] >= 0))
     table = {name: column[mine] for name, column in result.chunks.items()}
     table["end"] = np.where(table["end"] < 0, result.time_cycles, table["end"])
@@ -190,7 +190,7 @@ def _rows_axis(places: list[float], texts: list[str], top: float) -> dict[str, A
 
 
 def _entry(number: int, npu: int, npus: list[int], ticks: Any, tops: Any) -> tuple[str, list[Any]]:
-    """What the menu does: the bars of one NPU, with its rows."""
+    """The menu entry that shows the bars of one NPU."""
     places, texts = ticks[npu]
     visible = [each == number for each in range(len(npus)) for _ in range(2)]
     axis = {f"yaxis.{name}": value for name, value in _rows_axis(places, texts, tops[npu]).items()}

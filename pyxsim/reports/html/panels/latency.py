@@ -1,4 +1,4 @@
-"""Open traffic: how long packets took, how that went over time, what each node got. And how long messages took."""
+"""Panels of latency: packets of open traffic, their course over time and per node; messages of collectives."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MARKS = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 
 @html_panel("latency", section="latency")
 def latency(result: Result, detail: Detail) -> list[Panel]:
-    """What was measured of packets, or of messages."""
+    """Latencies of packets, or of messages."""
     if result.traffic is None:
         return _messages(result)
     found = []
@@ -48,7 +48,7 @@ def _packets(result: Result) -> Panel:
 
 
 def _messages(result: Result) -> list[Panel]:
-    """The same of the messages of collectives, where the run tells of each."""
+    """The latency of messages of collectives, where they are recorded."""
     table = result.latency
     if not len(table.get("message", ())):
         return []
@@ -67,7 +67,10 @@ Group = tuple[str, IntArray, IntArray]
 
 
 def histogram(title: str, what: str, groups: list[Group], label: str, per_cycle: float, unit: str) -> Panel:
-    """How many took how long, each group in a colour, and the percentiles of all. Groups: name, cycles, counts."""
+    """Return a histogram, a colour per group, with the percentiles of all groups.
+
+    `groups` are (name, latencies in cycles, counts).
+    """
     values, counts = together(groups)
     marks = percentiles(values, counts)
     broad = values[-1] > BROAD * max(1, marks["p50"]) and values[0] > 0
@@ -125,14 +128,14 @@ def histogram(title: str, what: str, groups: list[Group], label: str, per_cycle:
 
 
 def _axis(low: float, high: float, *, broad: bool) -> dict[str, Any]:
-    """With room at the right for the name of a percentile."""
+    """The x axis, with space at the right for the name of a percentile."""
     if broad:
         return {"type": "log", "range": [float(np.log10(low)) - 0.05, float(np.log10(high)) + 0.1]}
     return {"range": [0, 1.03 * float(high)]}
 
 
 def _named(marks: dict[str, int], per_cycle: float, end: float, *, broad: bool) -> Any:
-    """The names of the percentiles above their lines; none on another."""
+    """The names of the percentiles above their lines, without overlaps."""
     last = -1.0
     for name, value in marks.items():
         place = np.log10(value * per_cycle) if broad else value * per_cycle
@@ -147,7 +150,7 @@ _ROOM = 0.045  # of the axis: the name of a percentile
 
 
 def together(groups: list[Group]) -> tuple[IntArray, IntArray]:
-    """(cycles, how many took so long) of all groups."""
+    """Return (distinct latencies, counts) of all groups."""
     values, where = np.unique(np.concatenate([group[1] for group in groups]), return_inverse=True)
     counts = np.bincount(where, np.concatenate([group[2] for group in groups]), len(values))
     there = counts > 0
@@ -155,13 +158,13 @@ def together(groups: list[Group]) -> tuple[IntArray, IntArray]:
 
 
 def percentiles(values: IntArray, counts: IntArray) -> dict[str, int]:
-    """So many percent took no longer."""
+    """Return the percentiles of MARKS."""
     reached = np.cumsum(counts)
     return {name: int(values[np.searchsorted(reached, share * reached[-1])]) for name, share in MARKS.items()}
 
 
 def _edges(values: IntArray, *, broad: bool) -> Any:
-    """Between bars of whole cycles, or some bars hold more of them than others; over decades, of equal ratios."""
+    """Edges of bins: whole cycles, or equal ratios for a broad range."""
     low, high = int(values[0]), int(values[-1])
     if broad:
         return np.geomspace(max(low, 1) * 0.999, high * 1.001, MOST_BARS // 2)
@@ -170,7 +173,7 @@ def _edges(values: IntArray, *, broad: bool) -> Any:
 
 
 def _course(result: Result, detail: Detail) -> Panel:
-    """Mean latency of the packets of each batch, and the backlog: whether the run had settled."""
+    """The mean latency of packets by time of creation, and the backlog."""
     traffic = result.traffic
     assert traffic is not None
     told, batches = traffic.summary, traffic.batches
@@ -234,7 +237,7 @@ _RIGHT = {"side": "right", "showgrid": False, "rangemode": "tozero"}
 
 
 def _nodes(result: Result) -> Panel:
-    """Whether all nodes got their share: the nodes in order of what they got."""
+    """The accepted load of the nodes, sorted."""
     traffic = result.traffic
     assert traffic is not None
     got = np.sort(traffic.accepted)[::-1]

@@ -1,4 +1,4 @@
-"""The links over time, what flits waited for, how full buffers were, and the busiest links."""
+"""Panels of links: utilisation over time, stalls, buffers, the busiest links."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ ROW = 26  # pixels of a bar with its name
 
 @html_panel("links-over-time", section="links", applies=lambda result: result.utilization.size > 0)
 def links_over_time(result: Result, detail: Detail) -> list[Panel]:
-    """Each dimension over time, and each link."""
+    """The utilisation of each dimension and of each link over time."""
     return [_dimensions(result, detail), _every_link(result, detail)]
 
 
 def _dimensions(result: Result, detail: Detail) -> Panel:
     clock, notes = Clock.of(result), []
     use, starts = together(result, detail.most(MOST_POINTS))
-    # A line of steps ends where its last point is: the last step is told twice.
+    # A step line ends at its last point: the last step is repeated.
     times, again = edges(result, starts), [*range(len(starts)), len(starts) - 1]
     found = np.unique(result.links.dim).tolist()
     traces: list[dict[str, Any]] = []
@@ -113,7 +113,7 @@ def _every_link(result: Result, detail: Detail) -> Panel:
 
 
 def _row_names(result: Result, rows: list[Any]) -> list[tuple[float, str]]:
-    """Where a name stands beside the rows: of links, of directions, or of dimensions, whatever there is room for."""
+    """Labels beside the rows: of links, directions or dimensions, whichever fit."""
     place, found = 0, []
     for band in rows:
         found.append((place, band))
@@ -131,7 +131,7 @@ def _row_names(result: Result, rows: list[Any]) -> list[tuple[float, str]]:
 
 @html_panel("waiting", section="waiting")
 def waiting(result: Result, detail: Detail) -> list[Panel]:
-    """What flits waited for in each dimension, and how full the buffers were."""
+    """Causes of stalls per dimension, and buffer occupancy."""
     found = []
     if len(result.links) and any(result.totals[name].any() for name in STALLS):
         found.append(_stalls(result))
@@ -167,7 +167,7 @@ def _stalls(result: Result) -> Panel:
 
 
 def _buffers(result: Result) -> Panel:
-    """The fullest VC buffer of each link: how many links had their fullest one at so many flits."""
+    """The maximum occupancy of the VC buffers of each link, as a histogram over links."""
     assert result.buffer_max is not None
     found = np.unique(result.links.dim).tolist()[:MOST_DIMENSIONS]
     traces = []
@@ -194,13 +194,13 @@ def _buffers(result: Result) -> Panel:
 
 
 def _whole(most: int) -> dict[str, Any]:
-    """An axis of whole numbers from 0."""
+    """An axis of integers from 0."""
     return {"range": [-0.6, most + 0.6], **({"dtick": 1} if most <= MOST_TICKS else {})}
 
 
 @html_panel("hot-links", section="hot", applies=lambda result: len(result.links) > 0)
 def hot(result: Result, detail: Detail) -> Panel:
-    """A table of the busiest links."""
+    """The busiest links."""
     uses = hottest(result, MOST_HOT)
     numbers = {name: link for link, name in enumerate(result.links.name)}
     rows = []

@@ -1,7 +1,7 @@
-"""The network as it is drawn, each link coloured by how busy it was: in the whole run, and in each window of a slider.
+"""Panels of the network: links coloured by utilisation over the run and in each time window of a slider.
 
-A link is a region of a map (a choropleth): its outline stands in the page once, each window adds a number per link. So
-many windows fit, a link answers the mouse along its whole length, and the picture is of lines, sharp on paper.
+A link is a region of a choropleth map: its outline is in the page once, and each window adds one number per link. Many
+windows fit, links respond to the mouse along their whole length, and lines stay sharp in print.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SMALLEST_LETTER = 7
 
 @html_panel("network", section="network")
 def network(result: Result, detail: Detail) -> list[Panel]:
-    """The drawn network, or where there are too many links for that, the network seen along its dimensions."""
+    """The drawing of the network, or projections along its dimensions if it has too many links."""
     topology = topology_of(result)
     if topology is None or not len(result.links):
         return []
@@ -55,7 +55,7 @@ def network(result: Result, detail: Detail) -> list[Panel]:
 
 
 def still(result: Result, title: str, top: float) -> list[Panel]:
-    """The same without a slider, small, to stand beside others. `top`: where the colours end."""
+    """Return a small drawing without a slider, for a page of several results; `top` is the end of the colour scale."""
     topology = topology_of(result)
     if topology is None or not MOST_STILL >= len(result.links) > 0:
         return []
@@ -116,7 +116,7 @@ def _drawn(result: Result, topology: Topology, detail: Detail) -> Panel:
 
 
 class _Windows:
-    """The steps of the slider: some windows of time, as `values`, with `labels`; neighbours may be one."""
+    """The steps of the slider: `values` of merged time windows, and their `labels`."""
 
     def __init__(self, values: Sequence[FloatArray], labels: list[str], top: float, notes: list[str]) -> None:
         self.values, self.labels, self.top, self.notes = values, labels, top, notes
@@ -126,7 +126,7 @@ class _Windows:
 
     @classmethod
     def of(cls, result: Result, cells: int, detail: Detail) -> _Windows:
-        """`cells`: the numbers that the page holds for each."""
+        """Make the steps; `cells` is the number of values per step."""
         use = result.utilization
         top = top_of(result.link_utilization, use)
         most = min(MOST_WINDOWS, detail.most(MOST_VALUES) // max(1, cells))
@@ -148,7 +148,7 @@ def _scale(top: float) -> list[str]:
 
 
 def _moving(traces: list[Any], sketch: dict[str, Any], frames: list[list[Any]], windows: _Windows, top: float) -> Any:
-    """The figure with its slider: the whole run first, then its windows. `frames`: what of the first traces changes."""
+    """The figure with its slider: the whole run first, then the windows. `frames` are the changing traces."""
     labels = [WHOLE, *windows.labels]
     at_once = {"mode": "immediate", "frame": {"duration": 0, "redraw": True}, "transition": {"duration": 0}}
     steps = [{"method": "animate", "label": label, "args": [[str(i)], at_once]} for i, label in enumerate(labels)]
@@ -190,7 +190,7 @@ def _moving(traces: list[Any], sketch: dict[str, Any], frames: list[list[Any]], 
 
 
 class _Map:
-    """Where points of a layout are on the map: degrees from its middle. `wide`, `high`: of the map; `pixels`: high."""
+    """Maps layout positions to degrees from the map's centre; `wide` and `high` in degrees, height in `pixels`."""
 
     def __init__(self, low: Points, high: Points, pixels: int) -> None:
         size = np.maximum(high - low, 1e-9)
@@ -214,12 +214,12 @@ class _Map:
         return np.asarray((points - self.middle) * self.scale)
 
     def length(self, pixels: float) -> float:
-        """So many pixels, in steps of the layout."""
+        """Convert pixels to steps of the layout."""
         return float(pixels / self.per_degree / self.scale)
 
 
 def _outlines(plan: Layout, place: _Map) -> dict[str, Any]:
-    """Each link as a narrow arrow along its line; of a link that is cut, both parts."""
+    """Each link as a narrow arrow along its line; both parts of a cut link."""
     half = max(0.75 * plan.lane, place.length(LEAST_LINE) / 2)
     bends = int(np.clip(MOST_BENDS // max(1, len(plan.strokes)), *BENDS))
     shapes: dict[int, list[Any]] = {}
@@ -234,7 +234,7 @@ def _features(shapes: dict[int, Any]) -> dict[str, Any]:
 
 
 def _arrow(stroke: Points, half: float, bends: int) -> Points:
-    """The outline of a line that is twice `half` wide and ends in a point."""
+    """The outline of a line of width 2 * `half` that ends in a point."""
     line = stroke[np.linspace(0, len(stroke) - 1, min(bends, len(stroke))).round().astype(int)]
     ahead = np.gradient(line, axis=0)
     ahead /= np.maximum(np.hypot(*ahead.T), 1e-9)[:, np.newaxis]
@@ -246,7 +246,7 @@ def _arrow(stroke: Points, half: float, bends: int) -> Points:
 
 
 def _ring(points: Points) -> list[list[float]]:
-    """A closed ring, clockwise: on a sphere the other way round would be everything else."""
+    """A closed clockwise ring; on a sphere the other direction is its complement."""
     x, y = points.T
     if float(np.sum(x * np.roll(y, -1) - np.roll(x, -1) * y)) > 0:
         points = points[::-1]
@@ -255,7 +255,7 @@ def _ring(points: Points) -> list[list[float]]:
 
 
 def _routers(topology: Topology, plan: Layout, place: _Map) -> list[dict[str, Any]]:
-    """NPUs as circles, switches as squares, and their names where there is room."""
+    """NPUs as circles and switches as squares, with names where they fit."""
     count, r = topology.routers, plan.radius
     is_switch = ~np.isin(np.arange(count), topology.home)
     turn = np.linspace(0, 2 * np.pi, int(np.clip(MOST_CORNERS // count, *CORNERS)), endpoint=False)
@@ -293,7 +293,7 @@ def _routers(topology: Topology, plan: Layout, place: _Map) -> list[dict[str, An
 
 
 def _letters(plan: Layout, place: _Map, npus: dict[int, str], switches: int) -> float:
-    """Pixels of the letters that fit into the circles."""
+    """The font size in pixels that fits into the circles."""
     longest = max([*map(len, npus.values()), len(f"S{switches}") if switches else 1])
     wide = 2 * plan.radius * place.scale * place.per_degree
     return float(min(LETTER, 0.92 * wide / max(1.2, 0.6 * longest)))
@@ -312,7 +312,7 @@ def _words(at: Points, texts: list[str], size: float, colour: str) -> dict[str, 
 
 
 def _npus_at(topology: Topology) -> dict[int, str]:
-    """The NPUs of each router that has some: "0", or "0-3"."""
+    """The NPUs of each router: "0", or "0-3"."""
     order = np.argsort(topology.home, kind="stable")
     starts = np.flatnonzero(np.diff(topology.home[order], prepend=-1))
     groups = np.split(order, starts[1:])
@@ -323,7 +323,7 @@ def _npus_at(topology: Topology) -> dict[int, str]:
 
 
 def _told(result: Result) -> dict[str, Any]:
-    """What the mouse tells of each link: words, and numbers of the whole run."""
+    """The hover texts of links: words, and numbers of the whole run."""
     links, cycles = result.links, max(1, result.time_cycles)
     kinds = {dim: plain(link_title(result, dim)) for dim in np.unique(links.dim).tolist()}
     ends = zip(links.name, links.src.tolist(), links.dst.tolist(), links.dim.tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""What was simulated, to the last setting, and where the numbers come from."""
+"""Panels of the resolved settings and of the provenance."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def settings_and_provenance(result: Result, detail: Detail) -> list[Panel]:
 
 
 def settings(toml: str) -> Panel:
-    """The resolved settings, folded up."""
+    """Return the resolved settings, folded."""
     text, notes = toml, []
     if len(toml) > MOST_LETTERS:
         text = toml[:MOST_LETTERS]
@@ -33,7 +33,7 @@ def settings(toml: str) -> Panel:
 
 
 def provenance(result: Result) -> Panel:
-    """Which pyxsim made the numbers, and how to have them again."""
+    """Return which pyxsim computed the result, and how to reproduce it."""
     rows = [
         ["again", command(result)],
         ["sha256 of the settings", settings_sha256(result.experiment_toml)],
@@ -46,11 +46,11 @@ def provenance(result: Result) -> Panel:
 
 
 def command(result: Result) -> str:
-    """What to type for the same result, on any machine."""
+    """Return the command that reproduces a result."""
     backend = "" if result.backend == "packet" else f" --backend {result.backend}"
     return f"pyxsim run settings.toml{backend} -o out.h5"
 
 
 def known(record: Mapping[str, Any]) -> list[list[str]]:
-    """The rows of a provenance; `source` says what `version` does."""
+    """Return the rows of a provenance; `source` repeats `version`."""
     return [[name, str(value)] for name, value in record.items() if name != "source"]

@@ -1,4 +1,4 @@
-"""A workload: what NPUs did when, the critical path through them, and what its layers took."""
+"""Panels of a workload: activities of NPUs over time, the critical path, and its layers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PATH = "#8A93A0"
 
 @html_panel("workload", section="workload")
 def workload(result: Result, detail: Detail) -> list[Panel]:
-    """What the result tells of its tasks; nothing without a workload."""
+    """Activities, layers and the critical path."""
     found = []
     if result.work is not None and len(result.work.timeline["npu"]):
         found.append(_timeline(result, detail))
@@ -97,7 +97,7 @@ def _timeline(result: Result, detail: Detail) -> Panel:
 
 
 def _critical(result: Result, clock: Clock, row: dict[int, int], others: int, detail: Detail) -> dict[str, Any]:
-    """A line along its longest steps; it has gaps where short ones are missing."""
+    """The longest steps of the critical path as a line, with gaps at short ones."""
     assert result.work is not None
     path, names, kinds = result.work.path, result.work.names, result.work.kinds
     steps = np.argsort(path["begin"] - path["end"], kind="stable")[: detail.most(MOST_STEPS)]
@@ -125,7 +125,7 @@ def _critical(result: Result, clock: Clock, row: dict[int, int], others: int, de
 
 
 def _layers(result: Result) -> list[Panel]:
-    """Bars: computing and exposed communication of each layer; blocks of a model that are alike stand together."""
+    """Bars: computation and exposed communication of each layer; similar blocks of a model are merged."""
     table = result.layers
     names = table["name"].tolist() if "name" in table else []
     if len(names) < 2:

@@ -138,7 +138,7 @@ def test_what_is_taken_with_a_warning(write_object: WriteJson, key: str, value: 
         ),
         (
             {"all-reduce-implementation": ["ring", "direct0", "ring"]},
-            "all-reduce-implementation: the window of 'direct0'",
+            "all-reduce-implementation: invalid window in 'direct0'",
         ),
         ({"roofline-enabled": 1}, "peak-perf: is 0, but roofline-enabled needs it; allowed: a number above 0"),
         ({"roofline-enabled": 2}, "roofline-enabled: '2' is none of what is allowed; allowed: 0, 1"),
