@@ -318,8 +318,8 @@ def comparison_table(comparison: Comparison) -> Table:
     points, backends = comparison.points, list(comparison.backends)
     both = ("point", "backend")
 
-    def grid(tell: Callable[[Compared, str], Any]) -> NDArray[np.float64]:
-        rows = [[number(tell(point, backend)) for backend in backends] for point in points]
+    def grid(value_of: Callable[[Compared, str], Any]) -> NDArray[np.float64]:
+        rows = [[number(value_of(point, backend)) for backend in backends] for point in points]
         return np.array(rows, np.float64).reshape(len(points), len(backends))
 
     def time(point: Compared, backend: str) -> float | None:

@@ -1,4 +1,4 @@
-"""Where the time of messages went, and who made whom wait."""
+"""Where the time of messages went, and which traffic delayed which."""
 
 from __future__ import annotations
 
@@ -29,33 +29,33 @@ MESSAGE = Column("message", "1", "number of the message, in order of sending")
 
 
 def _congestion(result: Result) -> dict[str, Any] | None:
-    found = result.attribution
+    attribution = result.attribution
     return (
         None
-        if found is None
+        if attribution is None
         else {
-            "link": np.arange(len(found.link_names)),
-            "name": found.link_names,
-            "victim": found.traffic_names,
+            "link": np.arange(len(attribution.link_names)),
+            "name": attribution.link_names,
+            "victim": attribution.traffic_names,
             "cause": PARTS,
-            "cycles": found.congestion(),
-            "packets": found.congestion("packets"),
-            "messages": found.messages,
-            "parts": found.parts,
+            "cycles": attribution.congestion(),
+            "packets": attribution.congestion("packets"),
+            "messages": attribution.messages,
+            "parts": attribution.parts,
         }
     )
 
 
 def _blame(result: Result) -> dict[str, Any] | None:
-    found = result.attribution
+    attribution = result.attribution
     return (
         None
-        if found is None
+        if attribution is None
         else {
-            **found.blame,
-            "traffic_name": [*found.traffic_names, NOBODY],
+            **attribution.blame,
+            "traffic_name": [*attribution.traffic_names, NOBODY],
             "cause_name": PARTS,
-            "link_name": found.link_names,
+            "link_name": attribution.link_names,
         }
     )
 
@@ -67,7 +67,7 @@ def _left_out(name: str) -> Any:
 add(
     Dataset(
         "congestion",
-        "Cycles of packets by link or lane, traffic and part of the latency, whoever was the culprit.",
+        "Cycles of packets by link or lane, traffic and part of the latency, over all culprits.",
         (
             Column("link", "1", "number of the link", "int32", ("link",)),
             Column("name", "", "name of the link or lane", "text", ("link",)),
@@ -90,7 +90,7 @@ add(
 add(
     Dataset(
         "blame",
-        "Who made whom wait: one row per link or lane, victim, culprit and part.",
+        "Waiting of one traffic for another: one row per link or lane, victim, culprit and part.",
         (
             Column("link", "1", "number of the link or lane", labels="link_name"),
             Column("victim", "1", "number of the traffic that waited", labels="traffic_name"),
@@ -119,7 +119,7 @@ add(
             *PART_COLUMNS,
         ),
         lambda result: result.attribution and result.attribution.latency,
-        when=f"{WITH_LINKS}, not of open traffic",
+        when=f"{WITH_LINKS}, without open traffic",
         present=lambda result: result.attribution and has_rows(result.attribution.latency),
         attributes={"left_out": "messages beyond the first 2^20"},
         attrs=_left_out("latency"),

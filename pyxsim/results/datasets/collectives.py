@@ -97,7 +97,7 @@ def _dimensions(result: Result) -> dict[str, object]:
 add(
     Dataset(
         "dimensions",
-        "One row per network dimension, and one (-1) for what concerns several.",
+        "One row per network dimension, and one (-1) for phases and messages over several.",
         (
             Column("dimension", "1", "network dimension; -1: several at once"),
             Column("bytes", "bytes", "bytes of messages between NPUs that differ in this dimension only"),

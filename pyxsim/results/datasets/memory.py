@@ -49,7 +49,7 @@ add(
 
 @restores
 def restore(tables: StoredTables) -> dict[str, Any]:
-    """What memories did."""
+    """The memories."""
     if "memories" not in tables:
         return {}
     npus, used = (tables[name].columns(without=dim) for name, dim in (("npu_memory", "npu"), ("memories", "row")))

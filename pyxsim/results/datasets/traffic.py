@@ -1,4 +1,4 @@
-"""What was measured of open traffic."""
+"""Measurements of open traffic."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _class(name: str, units: str, text: str, dtype: str = "number") -> Column:
 add(
     Dataset(
         "traffic",
-        "The course of the run in batches, what each NPU got, the classes, and their histograms of latency.",
+        "Batches of the measurement, accepted flits of each NPU, classes, and histograms of their latency.",
         (
             Column("batch", "1", "number of the batch", dims=BATCH),
             _batch("start", "cycles", "first cycle of the batch"),
@@ -74,7 +74,7 @@ add(
         when="with open traffic",
         present=lambda result: result.traffic,
         coordinates=("class_name",),
-        attributes={"record": "the JSON keys of open traffic, which are attributes, too, and notes"},
+        attributes={"record": "the JSON keys of open traffic, which are also attributes, and notes"},
         attrs=_attrs,
     )
 )
@@ -82,7 +82,7 @@ add(
 
 @restores
 def restore(tables: StoredTables) -> dict[str, Any]:
-    """What was measured of open traffic."""
+    """Measurements of open traffic."""
     if "traffic" not in tables:
         return {}
     table = tables["traffic"]

@@ -1,4 +1,4 @@
-"""What became of the tasks of a workload."""
+"""Tasks, layers and NPUs of a workload."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _path_attrs(result: Result) -> dict[str, Any]:
 add(
     Dataset(
         "npus",
-        "What each NPU did until the end.",
+        "One row per NPU: how it spent its time.",
         (
             Column("compute", "cycles", "it computes"),
             Column("memory", "cycles", "it reads or writes memory"),
