@@ -257,7 +257,7 @@ def _slowdown(settings: Settings, npus: int) -> Sequence[Fraction]:
 def _queues(settings: Settings, topology: Topology) -> list[tuple[Queue, ...]]:
     """Queues of each dimension; with both directions, the first half is clockwise."""
     natural = list(topology.queues)
-    # ASTRA-sim has one queue per dimension unless told otherwise; over Garnet one for each ring.
+    # ASTRA-sim has one queue per dimension by default; over Garnet one per ring.
     default = 1 if settings.compat is not None and not topology.lane_per_plane else None
     queues = default if settings.queues is None else settings.queues
     if queues is None:

@@ -341,10 +341,8 @@ class System(SystemBase):
         return self._last_end()
 
     def _next_event(self) -> int | None:
-        own, theirs = self._events[0][0] if self._events else -1, self.executor.next_event()
-        if own < 0 or theirs < 0:
-            return max(own, theirs) if max(own, theirs) >= 0 else None
-        return min(own, theirs)
+        cycles = [self.executor.next_event(), self._events[0][0] if self._events else -1]
+        return min((cycle for cycle in cycles if cycle >= 0), default=None)
 
     def _process_cycle(self) -> None:
         """Process everything that is due in this cycle, and send the messages that result."""

@@ -9,14 +9,12 @@ from __future__ import annotations
 import csv
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pyxsim.errors import InputError
-
-if TYPE_CHECKING:
-    from pyxsim.results.result import Result
+from pyxsim.results.result import Result
 
 NAME = "EndToEnd.csv"
 COLUMNS = {

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from pyxsim.compat.booksim.keys import DEFAULTS, ONLY, UNUSED
 from pyxsim.compat.booksim.syntax import Entry, Named, Value, parse_value, text_of
-from pyxsim.errors import InputError, raise_all
+from pyxsim.errors import InputError, closest, raise_all
 
 T = TypeVar("T")
 _MOST = 2**31 - 1
@@ -150,8 +150,6 @@ class Config:
 
 
 def _near(key: str) -> str:
-    from pyxsim.errors import closest
-
     return closest(key, DEFAULTS)
 
 

@@ -53,7 +53,7 @@ _PRINTED = "not printed here"
 _POWER = "power is not modelled here"
 _CONVERGENCE = (
     "the measurement has a fixed length here, the three samples that BookSim2 takes in practice; "
-    "traffic.measure = 'auto' goes on until a confidence interval is reached"
+    "traffic.measure = 'auto' continues until a confidence interval is reached"
 )
 _POLICY = "only of other buffer policies"
 

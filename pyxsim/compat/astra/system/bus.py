@@ -11,16 +11,24 @@ from collections import deque
 from collections.abc import Callable
 from enum import Enum, auto
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from pyxsim.compat.astra.system.streams import Streams
-    from pyxsim.system.options import SharedBus
+from pyxsim.system.options import SharedBus
 
 _IN_A_ROW = 8  # after more consecutive sends than this the other side goes first
 _MEMORY_G = 0.0038  # of the bus to the memory, cycles per byte
+
+
+class BusEvents(Protocol):
+    """What a bus uses of the streams."""
+
+    def across(self, who: int, size: int) -> None:
+        """Note that a message of a member has crossed the bus."""
+
+    def on_bus(self, npu: int, delay: int, number: int) -> None:
+        """Schedule event `number` of the bus."""
 
 
 class _State(Enum):
@@ -180,7 +188,7 @@ class _Bus:
 class SharedBuses:
     """The buses of all NPUs."""
 
-    def __init__(self, streams: Streams, options: SharedBus, npus: int) -> None:
+    def __init__(self, streams: BusEvents, options: SharedBus, npus: int) -> None:
         self.streams = streams
         self.options = options
         self.now = 0

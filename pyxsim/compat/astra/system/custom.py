@@ -11,21 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyxsim.arrays import IntArray
+from pyxsim.collective.communicator import Communicator
 from pyxsim.collective.lookup import get_algorithm
 from pyxsim.collective.plan import Phase, Plan, make_plan
 from pyxsim.compat.astra.system.refuse import refuse_join
 from pyxsim.settings.algorithms import ASTRA_KINDS, is_file
+from pyxsim.system.options import Options
 from pyxsim.system.program import Program, Programs
 from pyxsim.system.work import Collective
-
-if TYPE_CHECKING:
-    from pyxsim.collective.communicator import Communicator
-    from pyxsim.system.options import Options
 
 COLUMNS = 5  # ready, start, end, messages, network
 

@@ -139,8 +139,8 @@ cdef class Streams(Store):
             while event.kind != NONE:
                 self.act(event, call)
                 if self.ended:
-                    told, self.ended = self.ended, []
-                    for stream, rank in told:
+                    ended_now, self.ended = self.ended, []
+                    for stream, rank in ended_now:
                         ended(stream, rank, self.now)
                 event = take(q)
 
@@ -161,7 +161,7 @@ cdef class Streams(Store):
 
     # -- messages --
 
-    cdef int arrival(self, int64_t message, told) except -1:
+    cdef int arrival(self, int64_t message, arrived) except -1:
         cdef Flight* f = flight_of(self, message)
         cdef Mail* mail
         cdef Member* m
@@ -169,7 +169,7 @@ cdef class Streams(Store):
         cdef int64_t at = f.at
         f.at = NONE
         if f.member == NONE:
-            told(f.slot, self.now)
+            arrived(f.slot, self.now)
             return 0
         if f.member == REQUEST:
             return self.requested(f.step, f.slot)
@@ -550,7 +550,7 @@ cdef class Streams(Store):
     cdef int32_t place(self, Member* m, Phase* p, int32_t at) noexcept:
         """Return the member of a queue before which this one is inserted, searching from member `at` on."""
         cdef Member* other
-        cdef int64_t priority = m.priority, theirs
+        cdef int64_t priority = m.priority, other_priority
         cdef int32_t to_go = self.streams[m.stream].phases - 1 - m.phase
         cdef int32_t last = NONE, before_last = NONE
         if self.intra == FIFO or p.kind == ALL_TO_ALL or p.kind == ALL_REDUCE:
@@ -566,14 +566,14 @@ cdef class Streams(Store):
             other = &self.members[at]
             if self.intra == RG:
                 before_last, last = last, phase_of(self, other).kind
-                theirs = other.priority
+                other_priority = other.priority
                 if other.at_work:
                     at = other.next
                     if at != NONE and not self.members[at].at_work:
                         before_last, last = last, phase_of(self, &self.members[at]).kind
                         at = self.members[at].next
                     continue
-                if theirs <= priority and not (
+                if other_priority <= priority and not (
                     (last == REDUCE_SCATTER and before_last == ALL_GATHER)
                     or (last == ALL_GATHER and before_last == REDUCE_SCATTER)
                 ):
