@@ -1,4 +1,4 @@
-"""The time that what is communicated cannot beat on these links, whatever routers, buffers and algorithms do."""
+"""Lower bounds of the time of collectives and messages on given links, for any routers, buffers and algorithms."""
 
 from __future__ import annotations
 
@@ -20,26 +20,28 @@ from pyxsim.network.protocol import Backend, DelayTerms
 from pyxsim.results.phases import differing
 from pyxsim.system import SystemLayer
 
-MOST_STARTS = 32  # times at which something is issued, of which each is looked at
+MOST_STARTS = 32  # issue times that are considered one by one
 
 
 def bound_cycles(
     collectives: Iterable[Any], system: SystemLayer, network: Backend, times: Times | None = None
 ) -> Fraction:
-    """The least time from the issue of the first of some collectives and messages of a system to the end of the last.
+    """Return the lower bound of the time from the first issue to the last completion, in cycles.
 
-    In each dimension the NPUs that take part send so many bytes together, each sends and receives so many (loads.py),
-    and all of these go over the links from and to the NPUs in that dimension: bytes / capacity. Before it the first
-    flit crosses an injection lane and a router, after it the last one the rest of the shortest way; the endpoint delay
-    counts once on each side. Of what is issued at several times, what comes after a time is done no sooner than that;
-    where these are many times, what is sent in all counts alone.
+    In each dimension, the bytes that the NPUs send and receive (demand.py) cross the links of these NPUs: bytes over
+    capacity. The first flit crosses an injection lane and a router before that, the last one the rest of the shortest
+    route after it; the endpoint delay counts once on each side. With several issue times, the work issued after each
+    time cannot end before it; with more than MOST_STARTS times only the total counts.
 
-    Where packets may go through other dimensions than their own all dimensions count as one, and where NPUs share a
-    router, which their bytes need not leave, the lanes count instead of the links. Delays are cut off to whole cycles
-    for each message, so bytes over capacity bounds nothing there: it is the longest chain of messages, and with
-    congestion what all messages of an NPU take on its links.
+    If packets may use other dimensions than their own, all dimensions count as one. If NPUs share a router, which their
+    bytes need not leave, lanes count instead of links. Delay backends round every message to whole cycles, so capacity
+    bounds nothing there: the bound is the longest chain of messages and, with congestion, the time that all messages
+    of an NPU take on its links.
 
-    `times`: what `times_of` gave, for who asks often.
+    Parameters
+    ----------
+    times
+        The value of `times_of`, for repeated calls.
     """
     return _least(collectives, times or times_of(system, network), system)
 
@@ -64,7 +66,7 @@ def _least(collectives: Iterable[Any], times: Times, system: SystemLayer) -> Fra
     every = list(collectives)
     if not every:
         return Fraction(0)
-    starts = [max(each.start, 0) for each in every]  # -1: nobody has entered it yet
+    starts = [max(each.start, 0) for each in every]  # -1: no NPU has entered it yet
     first = min(starts)
     if not system.sends_planned_bytes:
         return times.least_of(_traffic(system, every))
@@ -112,7 +114,7 @@ class Times:
         raise NotImplementedError
 
     def queued(self, work: Sequence[Any]) -> Fraction:
-        """Cycles for work whose messages queue for the links of their NPUs as a whole; 0 where they do not."""
+        """Return the cycles of work whose messages queue as a whole for the links of their NPUs; 0 if they do not."""
         return Fraction(0)
 
     @cached_property
@@ -127,8 +129,8 @@ class Times:
 
 
 class OfLinks(Times):
-    """Bytes over the capacity of links, and the latency of the shortest way; nothing else: what no machine with these
-    links can beat, whatever its routers are. Of NPUs that share a router what they send to others there is left out."""
+    """Bytes over the capacity of links and the latency of the shortest route only: a bound for any router with these
+    links. It omits what NPUs at one router send to each other."""
 
     def __init__(self, network: Backend, system: SystemLayer) -> None:
         super().__init__(network, system)
@@ -257,7 +259,7 @@ class OfPackets(OfLinks):
         """A load out of the injection lanes and into the ejection lanes."""
         into, out = (_lanes(self.network, incoming=which) for which in (False, True))
         busy = load.total / min(_capacity(into, self.network), _capacity(out, self.network))
-        # The last flit to leave still flies into a router, and out of it.
+        # The last flit still enters a router and leaves it.
         return busy + int(self.network.config.links.delay[into].min()) + int(_flights(out, self.network).min())
 
 
@@ -294,7 +296,7 @@ class OfDelays(Times):
     def queued(self, work: Sequence[Any]) -> Fraction:
         if not self._queue:
             return Fraction(0)
-        alike = tuple(_sends(each) for each in work)  # layers ask for the same often
+        alike = tuple(_sends(each) for each in work)  # many layers have equal work
         if alike not in self._known:
             self._known[alike] = self._queued(_traffic(self.system, work))
         return Fraction(self._known[alike])

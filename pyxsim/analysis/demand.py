@@ -97,7 +97,7 @@ Rows = tuple[IntArray, IntArray, NDArray[np.integer[Any]], int]
 def _phase(phase: Phase) -> Iterable[Rows]:
     """(sent, received, positions, total) of the ranks of each group in one phase."""
     schedule = phase.schedule()
-    if schedule.unproved:  # whose meaning is not known: what it sends
+    if schedule.unproved:  # its meaning is not known: count what it sends
         yield from _as_sent(phase)
         return
     root = schedule.root
@@ -126,7 +126,7 @@ def _nothing(values: IntArray) -> IntArray:
     return np.zeros_like(values)
 
 
-# What a rank must send and receive at least: of a group's piece and the rank's own block of it.
+# The least that a rank must send and receive, from the piece of its group and its own block.
 _LEAST: dict[str, Callable[[IntArray, IntArray], tuple[IntArray, IntArray]]] = {
     "all-reduce": lambda piece, own: (piece.copy(), piece.copy()),
     "reduce-scatter": lambda piece, own: (piece - own, own.copy()),

@@ -13,19 +13,19 @@ from pyxsim.arrays import IntArray
 from pyxsim.core.engine_options import STORE_AND_FORWARD, WORMHOLE
 from pyxsim.network.protocol import Backend
 
-COVERED = 0.995  # of the time: what is missing then is less than anything else
+COVERED = 0.995  # share of the time that counts as a busy link
 
 
 @dataclass(frozen=True)
 class Stream:
-    """Packets of as many flits as `flits` over a link or lane, whose flits take `pace` cycles. Of its VCs, each with
-    `slots` flits, they have `vcs`; `loop`: cycles until the credit of a body flit is back.
+    """Packets of `flits` flits over a link or lane whose flits take `pace` cycles. They may use `vcs` VCs of `slots`
+    flits each; `loop`: cycles until the credit of a body flit returns.
 
-    held      cycles from head to head of packets that follow each other on one VC
-    credits   the same for all VCs, as far as there is room behind the link
-    queued    the same where packets do not go side by side, although there are VCs; 0: they do
-    narrow    the same where no other packet is there to go beside, on another VC
-    drained   whether a VC is free again only when the packet has left the buffer behind
+    held      cycles from head to head of successive packets on one VC
+    credits   the same for all VCs, as far as the buffers behind the link allow
+    queued    the same if packets do not interleave although there are VCs; 0 if they do
+    narrow    the same if no other packet is present on another VC
+    drained   whether a VC is free only after the packet has left the buffer behind the link
     """
 
     flits: int
@@ -46,7 +46,7 @@ class Stream:
 
     @property
     def returns(self) -> Fraction:
-        """The same as far as credits are the reason: what is sent must be known to have left the buffers behind."""
+        """Cycles from head to head as far as credits limit them."""
         return max(self.flits * self.pace, self.credits, self.held / self.vcs if self.drained else Fraction(0))
 
     @property
@@ -71,12 +71,12 @@ class Stream:
 
     @property
     def enough(self) -> int:
-        """So many VCs keep the link busy, as far as these are what is short."""
+        """The number of VCs that keeps the link busy."""
         return ceil(self.held / (self.flits * self.pace))
 
 
 def stream(network: Backend, link: int, flits: int) -> Stream:
-    """Of packets of so many flits over a link, or lane, in the numbers of the engine."""
+    """Return the stream of packets of `flits` flits over a link or lane of the engine."""
     config = network.config
     links, options, stages = config.links, config.options, config.stages
     injects = links.network <= link < links.network + links.injection
@@ -106,7 +106,7 @@ def stream(network: Backend, link: int, flits: int) -> Stream:
         credits = gone / max(1, (slots + pool) // flits + (vcs - 1) * (slots // flits))
     else:
         credits = Fraction(flits * loop, slots * vcs + pool)
-        if options.ordered:  # no packet goes before the one in front of it has gone: its credits are all that count
+        if options.ordered:  # packets leave in order: only the credits of the first one count
             credits = max(credits, body + pace)
     if not options.interleaved:  # a lane finishes a packet before it opens another: the buffers behind must hold it
         behind = flits if injects else max(0, flits - 2 * (slots + pool))

@@ -25,7 +25,7 @@ KEPT = 0.5  # of a series that is to be called settled
 class Interval:
     """A mean, and half the width of its 95 % confidence interval.
 
-    It was found from so many `batches`; `correlation` is what was left between neighbours.
+    `batches`: their number; `correlation`: that of neighbouring batches.
     """
 
     mean: float

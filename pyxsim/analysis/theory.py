@@ -20,7 +20,7 @@ from pyxsim.traffic.draws import DESTINATION, random_below, stream
 
 EXACT = 256  # NPUs up to which all pairs are looked at
 SAMPLE = 1000  # pairs, where there are more
-MOST_PAIRS = 2**26  # for which there is room: half a GB each time
+MOST_PAIRS = 2**26  # half a GB of memory
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,10 @@ class Theory:
 def zero_load(
     topology: Topology, config: EngineConfig, classes: Sequence[TrafficClass], patterns: Sequence[Pattern]
 ) -> Theory:
-    """Exact for all packets, up to 256 NPUs; beyond that of a sample of pairs. Where packets choose a way by what is in
-    use, it is the one that they take in an empty network."""
+    """Return the zero-load latency and hops of open traffic: of all pairs up to 256 NPUs, of a sample beyond.
+
+    Adaptive packets take the route of an empty network.
+    """
     wire = np.ceil(_cycles_per_flit(config)) + np.asarray(config.links.delay)
     network = config.links.network
     small = topology.npus <= EXACT
@@ -53,9 +55,11 @@ def zero_load(
 def bound(
     topology: Topology, config: EngineConfig, classes: Sequence[TrafficClass], patterns: Sequence[Pattern]
 ) -> float | None:
-    """Flits per node and cycle that links and lanes can carry at most: what the routes put on each link; where they
-    depend on what is in use, what no routing can avoid. None where nothing bounds the load, or nobody knows: of more
-    than MOST_PAIRS pairs only uniform traffic on routes that are known is told."""
+    """Return the largest load that links and lanes can carry, in flits per node and cycle.
+
+    It follows from the load of each link by these routes; for adaptive routes, from what no routing can avoid. None if
+    nothing bounds the load, or for more than MOST_PAIRS pairs unless traffic is uniform and routes are oblivious.
+    """
     large = topology.npus**2 > MOST_PAIRS
     even = all(pattern.uniform for pattern in patterns) and oblivious(topology.relation)
     if large and not even:
@@ -106,7 +110,7 @@ def _all_pairs(
     """Mean cycles on links, and mean links, of a packet."""
     matrix = _matrix(classes, patterns, topology.npus, packets=True)
     relation = topology.relation
-    # Of ways that are chosen by what is in use, the one with the least bias is taken where nothing is.
+    # In an empty network an adaptive choice takes the route with the smallest bias.
     plane = -1 if oblivious(relation) else min(relation.ways, key=lambda way: way.bias).last
     loads, hops = expected_loads(relation, matrix, plane)
     if loads is None:
