@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyxsim import library
-from pyxsim import runner as run
+from pyxsim import library, run
 from pyxsim.network.capacity import capacity_of
 from pyxsim.network.link_paths import link_rates_of
 from pyxsim.settings import Network, load_experiment

@@ -10,8 +10,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from pyxsim import library
-from pyxsim import runner as run
+from pyxsim import library, run
 from pyxsim.errors import DeadlockError, InputError
 from pyxsim.registry import blocks, topologies
 from pyxsim.routing import LEAST, RANDOM, TWO, prove
