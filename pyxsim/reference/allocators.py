@@ -1,4 +1,4 @@
-"""Who is matched with whom: the arbiters and matrix allocators of docs/router.md."""
+"""The round-robin arbiter and the matrix allocators of docs/router.md."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def best(ranks: Mapping[int, Rank], pointer: int) -> int:
 
 @dataclass(eq=False)
 class Matrix:
-    """A matrix allocator with its pointers. `match` decides; `settle` is told which pairs count, and moves pointers."""
+    """A matrix allocator with its pointers. `match` returns pairs; `settle` moves the pointers for a used pair."""
 
     kind: int
     inputs: int

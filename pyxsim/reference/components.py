@@ -128,7 +128,7 @@ class Flit:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """Where a packet may go on from a router: a link and the VCs it may use there."""
+    """A possible next hop of a packet: a link and the VCs it may use there."""
 
     link: Link
     vcs: range

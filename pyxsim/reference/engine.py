@@ -256,7 +256,7 @@ class ReferenceEngine:
         return [vc.most for link in self.links for vc in link.inputs]
 
     def message_times(self, message: int) -> tuple[int, int, int]:
-        """(start asked for, first flit launched, last flit arrived); -1 where it has not happened."""
+        """Return (start, first flit launched, last flit arrived) in cycles; -1 for events that have not happened."""
         m = self.messages[message]
         return m.at, m.first_launch, m.last_arrival
 
@@ -266,7 +266,7 @@ class ReferenceEngine:
         return sent[packet].events if packet < len(sent) else []
 
     def waiting(self) -> list[dict[str, Any]]:
-        """Every front flit in a router: where it sits, the VC it holds (-1: none), and what it asks for until then."""
+        """Return every front flit in a router: its VC, the output VC it holds (-1: none), and the VCs it requests."""
         rows = []
         for router in self._routers:
             for front in router.fronts():

@@ -32,8 +32,8 @@ class Front:
 
 
 @dataclass(eq=False)
-class Ask:
-    """A head that asks for an output VC: `usable` are those of its candidates that have a free one, in order."""
+class VcRequest:
+    """A head that requests an output VC: `usable` are its candidates that have a free one, in order."""
 
     number: int  # of its input VC among those of the router
     front: Front
@@ -45,8 +45,8 @@ class Ask:
 
 
 @dataclass(eq=False)
-class Bid:
-    """What an eligible front flit asks of the switch: the output port, and the VC (-1 if it is speculative)."""
+class SwitchRequest:
+    """The request of an eligible front flit to the switch: the output port, and the VC (-1 if it is speculative)."""
 
     front: Front
     port: int
@@ -71,7 +71,7 @@ class Router:
     visits: int = 0  # flits that have left it
     causes: set[tuple[int, str]] = field(default_factory=set)  # (link number, cause) of the present cycle
     turns: dict[tuple[int, range], Turn] = field(default_factory=dict)  # by link and range of VCs
-    states: dict[Place, State] = field(default_factory=dict)  # of the present tick, of who moved or stalled
+    states: dict[Place, State] = field(default_factory=dict)  # in this tick, of VCs that moved or stalled
 
     def __post_init__(self) -> None:
         options = self.options
@@ -113,7 +113,7 @@ class Router:
                 )
                 front.flit.packet.note(t, "routed", front.vc.candidates[0].link.number, flit=0)
                 routed = True
-        asks = self.asks(fronts, u) if self.options.va > 0 else []
+        asks = self.vc_requests(fronts, u) if self.options.va > 0 else []
         # What speculation would bid is found from the VCs as they are before VA, and so is every other bid.
         bids = [bid for bid in (self.bid(front, t, u) for front in fronts) if bid is not None]
         if self.options.speculative:
@@ -135,7 +135,7 @@ class Router:
 
     # VA
 
-    def asks(self, fronts: list[Front], u: int) -> list[Ask]:
+    def vc_requests(self, fronts: list[Front], u: int) -> list[VcRequest]:
         asks = []
         for front in fronts:
             due = front.vc.front_time + self.options.rc + self.options.va - 1
@@ -147,11 +147,11 @@ class Router:
                 continue
             front.vc.candidates = self.routing.anew(front.vc.candidates, front.flit.packet, self.number)
             usable = [candidate for candidate in front.vc.candidates if candidate.free(u)]
-            asks.append(Ask(self.first_input[front.place[0]] + front.place[1], front, usable))
+            asks.append(VcRequest(self.first_input[front.place[0]] + front.place[1], front, usable))
         return asks
 
-    def allocate_vcs(self, asks: list[Ask], t: int, u: int) -> bool:
-        """VA. Every head asks before any VC is granted, so all see the VCs of the beginning of the step."""
+    def allocate_vcs(self, asks: list[VcRequest], t: int, u: int) -> bool:
+        """VA. All requests are collected before any VC is granted, so all see the VCs at the beginning of the step."""
         for ask in asks:
             if not ask.usable:
                 for candidate in ask.front.vc.candidates:
@@ -168,9 +168,9 @@ class Router:
             grants = self.match_vcs(asks, u)
         winners = {(granted.link.number, vc): number for number, (granted, vc) in grants.items()}
         packets = {ask.number: ask.packet for ask in asks}
-        # The VCs that they asked for, by output port, as they are before any is granted.
+        # The requested VCs by output port, before any is granted.
         wanted = {
-            ask.number: sorted((c.link.number, v) for c in self.asked(ask, candidate) for v in c.free(u))
+            ask.number: sorted((c.link.number, v) for c in self.requested(ask, candidate) for v in c.free(u))
             for ask, candidate in zip(asks, chosen, strict=True)
         }
         for ask, candidate in zip(asks, chosen, strict=True):
@@ -186,12 +186,12 @@ class Router:
                 self.routing.stick(ask.packet)
         return bool(grants)
 
-    def asked(self, ask: Ask, chosen: Candidate) -> list[Candidate]:
-        """The candidates whose VCs it asks for: in a matrix all of them."""
+    def requested(self, ask: VcRequest, chosen: Candidate) -> list[Candidate]:
+        """The candidates whose VCs it requests: in a matrix all of them."""
         return [chosen] if self.options.va_allocator == ROTATING else ask.usable
 
-    def choice(self, ask: Ask) -> Candidate:
-        """Rotating: the candidate whose range a head asks for. In a matrix: the first one with a free VC."""
+    def choice(self, ask: VcRequest) -> Candidate:
+        """Rotating: the candidate whose range a head requests. In a matrix: the first one with a free VC."""
         usable = ask.usable
         if self.options.va_allocator != ROTATING:
             return usable[0]
@@ -201,7 +201,7 @@ class Router:
             return least(own, ask.packet.draw(self.number, TIE) % len(own), usable)
         return least([c for c in everything if c.escape], 0, usable)
 
-    def rotate_vcs(self, asks: list[Ask], chosen: list[Candidate], u: int) -> dict[int, tuple[Candidate, int]]:
+    def rotate_vcs(self, asks: list[VcRequest], chosen: list[Candidate], u: int) -> dict[int, tuple[Candidate, int]]:
         """The VCs of a range in turn. Grants by the number of the head's input VC."""
         requests: dict[tuple[int, range], dict[int, Candidate]] = {}  # by link and range of VCs, by number
         for ask, candidate in zip(asks, chosen, strict=True):
@@ -216,14 +216,14 @@ class Router:
             grants[winner] = (heads[winner], pick)
         return grants
 
-    def va_rank(self, ask: Ask) -> Rank:
+    def va_rank(self, ask: VcRequest) -> Rank:
         return self.rank(ask.packet, self.options.va_allocator)
 
     def rank(self, packet: Packet, allocator: int) -> Rank:
         message = packet.message
         return (-message.kind.priority, message.at if allocator == AGE else 0)
 
-    def match_vcs(self, asks: list[Ask], u: int) -> dict[int, tuple[Candidate, int]]:
+    def match_vcs(self, asks: list[VcRequest], u: int) -> dict[int, tuple[Candidate, int]]:
         """A matrix of input VCs and output VCs."""
         requests: dict[tuple[int, int], Rank] = {}
         meaning: dict[tuple[int, int], tuple[Candidate, int]] = {}
@@ -243,8 +243,8 @@ class Router:
 
     # SA
 
-    def bid(self, front: Front, t: int, u: int) -> Bid | None:
-        """What a front flit asks of the switch; None, and the cause if it is one, when it cannot ask."""
+    def bid(self, front: Front, t: int, u: int) -> SwitchRequest | None:
+        """The switch request of a front flit; None if it has none, and its stall is counted."""
         vc, flit, va = front.vc, front.flit, self.options.va
         if flit.head and vc.granted < 0:
             if va > 0 or u < vc.front_time + self.options.rc:
@@ -271,13 +271,13 @@ class Router:
         if not link.output_queue and not link.available(t):
             self.stall(front, link, "serial")
             return None
-        return Bid(front, self.outputs.index(link), ready[0].number, self.sa_rank(flit, False))
+        return SwitchRequest(front, self.outputs.index(link), ready[0].number, self.sa_rank(flit, False))
 
     def sa_rank(self, flit: Flit, speculative: bool) -> Rank:
         return (int(speculative), *self.rank(flit.packet, self.options.sa_allocator))
 
-    def speculate(self, ask: Ask, t: int, u: int) -> Bid | None:
-        """The bid of a head that asks for a VC in this very tick. It never stalls."""
+    def speculate(self, ask: VcRequest, t: int, u: int) -> SwitchRequest | None:
+        """The speculative switch request of a head that requests a VC in this tick. It never stalls."""
         flit = ask.front.flit
         price = flit.price(self.options.flow)
         rotating = self.options.va_allocator == ROTATING and ask.usable
@@ -288,7 +288,7 @@ class Router:
         link = payable[0].link
         if not link.output_queue and not link.available(t):
             return None
-        return Bid(ask.front, self.outputs.index(link), -1, self.sa_rank(flit, True))
+        return SwitchRequest(ask.front, self.outputs.index(link), -1, self.sa_rank(flit, True))
 
     def older(self, front: Front, link: Link, heads: bool = False) -> Packet | None:
         """The oldest packet at the same input port that wants the same output, if that is another one.
@@ -305,7 +305,7 @@ class Router:
         first = rivals[min(rivals)]
         return None if first is front.flit.packet else first
 
-    def allocate_switch(self, bids: list[Bid], t: int, u: int) -> bool:
+    def allocate_switch(self, bids: list[SwitchRequest], t: int, u: int) -> bool:
         """SA. True if a flit won."""
         picked = self.input_first(bids) if self.options.sa_allocator == INPUT_FIRST else self.match(bids)
         won = [bid for bid in picked if self.counts(bid)]
@@ -329,17 +329,17 @@ class Router:
         p = self.options.input_speedup
         return port * p + vc % p
 
-    def counts(self, bid: Bid) -> bool:
+    def counts(self, bid: SwitchRequest) -> bool:
         """Whether a bid that won the switch can use it: a speculative one needs a VC of the link and credits by now."""
         if not bid.speculative:
             return True
         vc, link = bid.front.vc, self.outputs[bid.port]
         return vc.output is link and link.outputs[vc.granted].has(bid.front.flit.price(self.options.flow))
 
-    def input_first(self, bids: list[Bid]) -> list[Bid]:
+    def input_first(self, bids: list[SwitchRequest]) -> list[SwitchRequest]:
         """Separable: each input picks a VC, then each output an input. The bids that won."""
         step = self.options.step_arbiter
-        picks: dict[int, Bid] = {}
+        picks: dict[int, SwitchRequest] = {}
         for i in range(self.parts):
             mine = {bid.front.vc.number: bid for bid in bids if self.part(bid.front) == i}
             if mine:
@@ -363,9 +363,9 @@ class Router:
                 self.input_pointers[i] = picks[i].front.vc.number + 1
         return won
 
-    def match(self, bids: list[Bid]) -> list[Bid]:
+    def match(self, bids: list[SwitchRequest]) -> list[SwitchRequest]:
         """A matrix of inputs and outputs. The bids that won."""
-        rivals: dict[tuple[int, int], dict[int, Bid]] = {}  # by input and output, by VC
+        rivals: dict[tuple[int, int], dict[int, SwitchRequest]] = {}  # by input and output, by VC
         for bid in bids:
             rivals.setdefault((self.part(bid.front), bid.port), {})[bid.front.vc.number] = bid
         standing = {
@@ -381,7 +381,7 @@ class Router:
                 self.input_pointers[pair[0]] = bid.front.vc.number + 1
         return won
 
-    def traverse(self, bid: Bid, t: int, u: int) -> None:
+    def traverse(self, bid: SwitchRequest, t: int, u: int) -> None:
         """A granted flit goes: its slot's credit back, credits of its next VC taken, the flit on its way."""
         port, number = bid.front.place
         source, target, vc = self.inputs[port], self.outputs[bid.port], bid.front.vc

@@ -1,4 +1,4 @@
-"""Where a packet may go on: ways, tables, groups and selection, as in docs/router.md, "Route" and "Ways"."""
+"""Route computation: route options, tables, groups and selection (docs/router.md)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Routing:
                 break
         for link, _ in found:
             if link.src != router:
-                raise AssertionError(f"router {router} was told to use link {link.number}, which is not its own")
+                raise AssertionError(f"the table of router {router} names link {link.number} of another router")
         return found
 
     def members(self, entry: int) -> list[Entry]:

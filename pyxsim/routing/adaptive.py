@@ -24,10 +24,10 @@ def minimal_adaptive(
     ties: Ties = "both",
     dimensions: Dimensions = "any",
 ) -> Relation:
-    """A packet goes on in any dimension that it must go in, over the last VC class; the base is its escape.
+    """A packet may take any dimension in which it must still move, over the last VC class; the base is its escape.
 
     Duato, "A new theory of deadlock-free adaptive routing in wormhole networks", IEEE TPDS 4(12), 1993. The classes of
-    the base have one VC each, the adaptive class `adaptive_vcs` or (0) all others. `sticky`: who took an escape VC
+    the base have one VC each, the adaptive class `adaptive_vcs` or (0) all others. `sticky`: a packet with an escape VC
     stays on the escape. `equal`: escape VCs are as good as others. `ties`: where both ways round a ring are equally
     long, an adaptive packet may go either way, or that of one plane of the base; for the escape it is drawn.
     `dimensions`: an adaptive packet may go in any that it must go in, or ("first", as BookSim2 has it) in the first.

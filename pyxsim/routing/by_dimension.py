@@ -40,7 +40,7 @@ def proves(relation: Relation) -> bool:
     if not _fits(relation, planes) or (relation.link_group >= 0).any():
         return False
     parts = [_Part(relation, number, at) for number, at in enumerate(planes)]
-    # What an adaptive packet takes on its own plane must be waited for by nobody.
+    # No packet may wait for a channel that an adaptive packet takes on its own plane.
     waited = np.concatenate([part.channel for part in parts if not part.adaptive])
     if any(np.isin(part.channel, waited).any() for part in parts if part.adaptive):
         return False
@@ -49,7 +49,7 @@ def proves(relation: Relation) -> bool:
         src, dst = (np.concatenate(ends) for ends in zip(*edges, strict=True))
         if not len(src):
             continue
-        # Numbers as they come are far apart; only so many as there are nodes are wanted.
+        # Renumber: the numbers are sparse.
         nodes, ends = np.unique(np.concatenate([src, dst]), return_inverse=True)
         if behind_cycles(ends[: len(src)], ends[len(src) :], len(nodes)).any():
             return False

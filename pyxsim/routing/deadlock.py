@@ -9,8 +9,8 @@ the same VCs, so their dependencies go into one graph. Virtual networks do not m
 Packets that have a choice count with all of their candidates, whichever way they are selected. Only where they wait for
 all of them at once (`each`) and one is an *escape* is it enough that the escapes are free of cycles (Duato, "A
 necessary and sufficient condition for deadlock-free adaptive routing in wormhole networks", IEEE TPDS 6(10), 1995).
-Then the channels that somebody waits for are the nodes of the graph, and one depends on another also *indirectly*: a
-packet that may leave the escape can hold an escape channel, go on over others, and wait for an escape channel again.
+Then the channels that a packet may wait for are the nodes of the graph, and one depends on another also *indirectly*: a
+packet that may leave the escape can hold an escape channel, continue over others, and wait for an escape channel again.
 
 That needs VCs that hold flits of one packet only, or whole packets. Where a part of a packet may queue behind another
 in a VC ("tail" reuse in wormhole routing), its head is not at the front and cannot reach the escape, so the other
@@ -45,7 +45,7 @@ from pyxsim.routing.journeys import (
 from pyxsim.routing.planes import distinct, ranges
 from pyxsim.routing.relation import EACH, FIRST_SET, Relation
 
-_SHOWN = 8  # channels of a cycle told in one line
+_SHOWN = 8  # channels of a cycle in an error message
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +193,7 @@ def _has_escape(relation: Relation, plane: int | None = None) -> bool:
 
 
 def _affordable(relation: Relation, pairs: Pairs | None) -> bool:
-    """Whether packets over a via may be told apart by source and destination."""
+    """Whether packets over a via may be distinguished by source and destination."""
     rows = relation.npus**2 if pairs is None else len(checked(relation, pairs))
     return rows * relation.npus <= MAX_JOINS and relation.routers * relation.npus <= MAX_JOINS
 
@@ -295,7 +295,7 @@ def _extended(explorer: Explorer, journey: Journey, channels: int, waited: NDArr
     for moves in explored(explorer, journey):
         node = moves.node[moves.who]
         known = waited[moves.channel]
-        # There are hardly any two alike among so many.
+        # Hardly any two are equal.
         edges.add_all(node[known], moves.channel[known])
         edges.add_all(moves.channel[known], moves.after[known])
         edges.add_all(node[~known], moves.after[~known])

@@ -18,7 +18,7 @@ from pyxsim.routing.relation import EACH, SKIP, Relation
 
 # States that are looked at together: enough to keep numpy busy, few enough for its temporaries to stay in the cache.
 BATCH = 1 << 18
-MOVES = 1 << 23  # and so many moves at most, if every channel led to them
+MOVES = 1 << 23  # and at most this many moves, if every channel leads to them
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class Moves:
 
 
 class Lost(Exception):
-    """A packet that has nowhere to go on: its walk, router and plane, and why."""
+    """A packet without a next hop: its walk, router and plane, and why."""
 
     def __init__(self, walk: int, router: int, plane: int, why: str) -> None:
         super().__init__(why)
@@ -112,7 +112,7 @@ class Explorer:
     """Explores the walks given to it, one set after the other, and numbers their states from `first` on.
 
     `escapes`: whether a packet with an escape waits for nothing else (else it waits for all of its candidates).
-    `compact`: states tell only what matters of the channel by which a packet came. That makes fewer.
+    `compact`: states keep only what matters of the incoming channel, so that there are fewer.
     """
 
     def __init__(self, relation: Relation, *, escapes: bool, compact: bool = False, first: int = 0) -> None:
@@ -224,7 +224,7 @@ class Explorer:
         if escape < 0:
             self._need(at, who, walk, router, plane, "there is no route")
             return who, channel, np.ones(len(who), np.bool_), np.full(len(who), here, np.int64)
-        # What an escape offers is in the classes of its tables: the keep rule is for those who are on a plane.
+        # What an escape offers is in the classes of its tables: the keep rule is for packets on a plane.
         out, escapes, _ = self._channels(walks, escape, walk, router, None, at)
         self._need(at, out, walk, router, escape, f"plane {plane} has no escape")
         leaves = here + 1 if relation.plane_sticky[plane] and here + 1 < len(planes) else here
@@ -239,7 +239,7 @@ class Explorer:
     def _channels(
         self, walks: Walks, plane: int, walk: IntArray, router: IntArray, before: IntArray | None, at: IntArray
     ) -> tuple[IntArray, IntArray, BoolArray]:
-        """(state, channel) of every candidate, by the keep rule if `before` is told; who of `at` has a digit to set."""
+        """(state, channel) of every candidate, by the keep rule with `before`; which of `at` have a digit to set."""
         relation = self.relation
         packet, link, vc_class, differs = decide(relation, plane, router[at], walks.digits[walk[at]], walks.dims)
         who = at[packet]

@@ -52,8 +52,8 @@ class Graph:
         routers = int(ends.max(initial=-1)) + 1
         at = np.arange(routers, dtype=np.int32) if home is None else np.asarray(home, np.int32)
         routers = max(routers, int(at.max(initial=-1)) + 1)
-        told = names if names is not None else [f"({a})->({b})" for a, b in ends.tolist()]
-        return cls(routers, at, ends[:, 0].copy(), ends[:, 1].copy(), told)
+        link_names = names if names is not None else [f"({a})->({b})" for a, b in ends.tolist()]
+        return cls(routers, at, ends[:, 0].copy(), ends[:, 1].copy(), link_names)
 
 
 def shortest(graph: Wired, select: Select = "random") -> Relation:

@@ -20,7 +20,7 @@ from pyxsim.routing.relation import ALWAYS, EACH, SKIP, Relation
 
 Pairs = ArrayLike | Iterable[Sequence[int]]
 
-MAX_JOINS = 1 << 22  # (source, via, destination) that are told apart
+MAX_JOINS = 1 << 22  # distinct (source, via, destination)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class Meeting:
     """Where walks end or begin in joins: walk w at router r in those of number
 
     base + r                          if all packets of a router may meet there; else
-    base + r * npus + goals[i]        for i from first[w] to first[w + 1]: destinations are told apart
+    base + r * npus + goals[i]        for i from first[w] to first[w + 1]: destinations are distinct
     """
 
     base: int
@@ -77,7 +77,7 @@ class Journeys:
 
 
 def journeys(relation: Relation, pairs: Pairs | None, *, exact: bool = False) -> Journeys:
-    """What the pairs make necessary: see `dependencies`. `exact`: tell packets apart by source and destination."""
+    """What the pairs make necessary: see `dependencies`. `exact`: distinguish packets by source and destination."""
     ways = [way for way in relation.ways if way.via != "none"]
     boxes = any(way.via == "box" for way in ways)
     if pairs is None and not (exact and boxes):
@@ -114,7 +114,7 @@ def checked(relation: Relation, pairs: Pairs) -> IntArray:
 
 
 def check_routes(relation: Relation, *, circles: bool = False) -> None:
-    """Raise UnreachableError where a pair has no route, or, if asked for, one that may go round in a circle."""
+    """Raise UnreachableError where a pair has no route, or, if requested, one that may be a cycle."""
     for journey in journeys(relation, None).all:
         for _ in explored(Explorer(relation, escapes=True, compact=True), journey):
             pass

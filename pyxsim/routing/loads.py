@@ -1,7 +1,7 @@
 """What traffic does to the links when nothing is in its way: the mean load of each, and the mean hops.
 
 Exact for oblivious routing: each of several candidates of a set, and each way or via that is drawn, gets its share.
-Adaptive routing spreads its load as the network is; only the hops of its minimal paths can be told.
+The load of adaptive routing depends on the state of the network; only the hops of its minimal paths are known.
 """
 
 from __future__ import annotations
@@ -242,12 +242,12 @@ class Paths:
             who, link = np.concatenate([who, place[more]]), np.concatenate([link, out])
             lost[place[more]] = False
         if lost.any():
-            check_routes(relation)  # tells which pair it is
+            check_routes(relation)  # raises, with the pair
             raise UnreachableError(f"plane {plane} has no route at router {int(router[np.argmax(lost)])}")
         return who, link
 
     def _in_order(self, relation: Relation, found: list[_Step]) -> Iterator[_Step]:
-        """The edges in other steps, such that all edges into a place come before those out of it."""
+        """The edges in topological order: all edges into a place come before those out of it."""
         src, dst = np.concatenate([step.src for step in found]), np.concatenate([step.dst for step in found])
         link, share = np.concatenate([step.link for step in found]), np.concatenate([step.share for step in found])
         order = np.argsort(src, kind="stable")

@@ -88,8 +88,8 @@ def plane(relation: Relation, number: int) -> Plane:
         used += len(entries[-1])
     entry = np.concatenate(entries) if entries else np.zeros(0, np.int64)
     start, link, vc_class = candidates(relation, entry)
-    told = {name: int(getattr(relation, f"plane_{name}")[number]) for name in _TOLD}
-    return Plane(own, offset, start, link, vc_class, **told)
+    columns = {name: int(getattr(relation, f"plane_{name}")[number]) for name in _TOLD}
+    return Plane(own, offset, start, link, vc_class, **columns)
 
 
 _TOLD = ("any", "select", "escape", "sticky", "equal")
@@ -128,7 +128,7 @@ def rebuilt(relation: Relation, planes: Sequence[Plane], **changes: Any) -> Rela
     number, kept = _same_sets(first[several], count[several], link, vc_class)
     table[several] = FIRST_SET - number
     member = ranges(first[several[kept]], count[several[kept]])
-    told = {f"plane_{name}": np.array([getattr(p, name) for p in planes], np.int32) for name in _TOLD}
+    columns = {f"plane_{name}": np.array([getattr(p, name) for p in planes], np.int32) for name in _TOLD}
     arrays: dict[str, Any] = {
         "planes": len(planes),
         "own": np.concatenate([p.own for p in planes]),
@@ -138,7 +138,7 @@ def rebuilt(relation: Relation, planes: Sequence[Plane], **changes: Any) -> Rela
         "set_start": np.concatenate([np.zeros(1, np.int64), np.cumsum(count[several[kept]])]),
         "set_link": link[member],
         "set_class": vc_class[member],
-        **told,
+        **columns,
     }
     return replace(relation, **{**arrays, **changes})
 
@@ -194,7 +194,7 @@ def _same_sets(first: IntArray, count: IntArray, link: Int32Array, vc_class: Int
     code = link.astype(np.int64) * (int(vc_class.max(initial=0)) + 1) + vc_class
     number = np.unique(count, return_inverse=True)[1].astype(np.int64)
     for place in range(int(count.max())):
-        # Sets that were alike up to here are told apart by their next member; those without one stay as they are.
+        # Sets that were equal so far are distinguished by their next member; those without one stay as they are.
         more = np.flatnonzero(count > place)
         key = number[more] * (int(code.max()) + 1) + code[first[more] + place]
         number[more] = int(number.max()) + 1 + np.unique(key, return_inverse=True)[1]

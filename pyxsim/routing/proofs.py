@@ -20,5 +20,5 @@ known, remember, forget = _PROOFS.known, _PROOFS.remember, _PROOFS.forget
 def key(relation: Relation, pairs: IntArray | None, whole: bool) -> str:
     """The name of a proof."""
     # Names of links are only for people.
-    told = {field.name: getattr(relation, field.name) for field in fields(relation) if field.name != "link_name"}
-    return _PROOFS.key(**told, pairs=pairs, whole=whole)
+    columns = {field.name: getattr(relation, field.name) for field in fields(relation) if field.name != "link_name"}
+    return _PROOFS.key(**columns, pairs=pairs, whole=whole)

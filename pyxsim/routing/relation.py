@@ -77,7 +77,7 @@ class Relation:
     vc_class    int32[entries]             VC class on that link
     link_src, link_dst  int32[links]       routers at the ends of a link
     link_classes int32[links]              VC classes of a link
-    link_group  int32[links]               -1, or a number: a packet that goes on in the same group keeps its class
+    link_group  int32[links]               -1, or a number: a packet that stays in the same group keeps its class
     link_name   list[links]                for people
     separable   a hop decided by one digit leaves the others as they are, every combination of digits is an NPU, and
                 links of different dimensions are in different groups: a proof by dimension is one for all pairs
@@ -87,7 +87,7 @@ class Relation:
     plane_any   int32[planes]              1: every digit that differs contributes candidates, not only the first
     plane_select int32[planes]             RANDOM, LEAST, TWO or EACH
     plane_escape int32[planes]             (with EACH) the plane whose candidates come behind, or -1
-    plane_sticky int32[planes]             1: who was granted a VC of an escape candidate stays on the escape plane
+    plane_sticky int32[planes]             1: a packet that got a VC of an escape candidate stays on the escape plane
     plane_equal int32[planes]              1: escape candidates are as good as the others in a matrix allocator
     ways        tuple[Way, ...]            for packets that are sent without a plane
     choose      "random" | "least"         how one of several ways is chosen

@@ -61,5 +61,5 @@ def _two_phases(base: Relation, ways: tuple[Way, ...], what: str) -> Relation:
     base = tie_random(base)
     first = plane(base, plain_plane(base, what))
     by, changes = doubled(base)
-    told: dict[str, Any] = {**changes, "ways": ways, "choose": "random"}
-    return rebuilt(base, [first, first.raised(by)], **told)
+    changed: dict[str, Any] = {**changes, "ways": ways, "choose": "random"}
+    return rebuilt(base, [first, first.raised(by)], **changed)

@@ -5,7 +5,7 @@ Everything here is counted from the routing relation, so it holds for any networ
 Traffic is a matrix: flits per cycle from each NPU (row) to each NPU (column). Uniform traffic includes the NPU itself,
 as in the book: each sends one flit per cycle, `1/npus` to every NPU.
 
-Where packets choose by what is in use, nobody can say how much goes over which link. Then the bounds are those that
+Where packets choose by load, the load of a link is not known in advance. Then the bounds are those that
 hold for every routing (`least_load`).
 """
 

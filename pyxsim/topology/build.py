@@ -106,7 +106,7 @@ def _find(
 def _made(
     generator: Callable[..., Any], size: tuple[Any, ...], options: Mapping[str, Any], kind: type[T], what: str
 ) -> T:
-    """What a generator of the shelf makes; whatever goes wrong in it is told of its file, which may be a user's."""
+    """Call a generator of the shelf; errors name its file."""
     try:
         value = generator(*size, **options)
     except PyxsimError:

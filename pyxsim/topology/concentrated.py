@@ -39,7 +39,7 @@ def concentrate(base: Topology, tile: Sequence[int], *, floor_plan: bool = False
         npus=npus,
         digits=base.relation.digits[home],
         home=home.astype(np.int32),
-        # NPUs are told apart by more than the digits of their routers: there are no strides.
+        # NPUs are distinguished by more than the digits of their routers: there are no strides.
         stride=np.zeros(0, np.int32),
     )
     length = base.link_length

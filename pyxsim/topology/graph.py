@@ -104,7 +104,7 @@ def _check(name: str, routers: int, home: Int32Array, links: Int32Array) -> None
 
 
 def _link_names(ends: Int32Array, routers: Sequence[str], kinds: Sequence[str], kind: Int32Array) -> list[str]:
-    """ "local:(0)->(1)"; parallel links of a kind are told apart by a number."""
+    """ "local:(0)->(1)"; parallel links of a kind are distinguished by a number."""
     names: list[str] = []
     seen: dict[str, int] = {}
     for (a, b), of in zip(ends.tolist(), kind.tolist(), strict=True):

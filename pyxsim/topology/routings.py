@@ -78,8 +78,8 @@ def minimal(wires: Wires, select: str = "random") -> Relation:
     away = wires.distances()
     diameter = max(1, int(away[wires.homes].max()))
     if diameter >= FAR:
-        shortest(wires)  # tells who cannot reach whom
-    # Routers farther off than any with an NPU are on nobody's way.
+        shortest(wires)  # raises: some pair is unreachable
+    # Routers farther off than any with an NPU are on no route.
     level = np.maximum(diameter - away[wires.src], 0)
     return wires.relation(wires.shortest(), level, classes=diameter, select=select)
 

@@ -34,7 +34,7 @@ class Queue:
 
 @dataclass(frozen=True)
 class Dimension:
-    """What the system layer wants to know of a dimension that is no block: how it is called, and what suits it."""
+    """A dimension that is not a block, for the system layer: its name, size and best algorithm."""
 
     name: str
     npus: int
@@ -62,7 +62,7 @@ class Topology:
     confined     a plane serves one dimension only (Garnet's rings); else every plane serves all pairs
     lane_per_plane  each NPU has an injection and an ejection lane per plane (Garnet: one per virtual network)
     link_kinds   what the values of `link_dim` are called: "d0", "d1" .. where they are dimensions (default), else
-                 "local", "global" ..; a bandwidth or latency may be told for each kind
+                 "local", "global" ..; a bandwidth or latency may be given for each kind
     kind_dims    the dimension that the links of each kind serve (default: kind i serves dimension i)
     link_length  int32[links]     the latency of a link is that of its kind times this (default: 1)
     link_bandwidth, link_latency  for each link a text with its unit, or None: that of its kind (default: no link)

@@ -302,7 +302,7 @@ def test_a_link_may_have_words_of_its_own() -> None:
         ({"link_latency": ("0 ns",)}, "latency of link .*: '0 ns' is zero"),
         ({"link_latency": ("3 GB/s",)}, "latency of link .*'GB/s' in '3 GB/s' is not a unit of time"),
         ({"link_bandwidth": ("0 B/s",)}, "bandwidth of link .*: '0 B/s' is zero"),
-        ({"link_bandwidth": ("fast",)}, "bandwidth of link .*'fast' is no bandwidth"),
+        ({"link_bandwidth": ("fast",)}, "bandwidth of link .*'fast' is not a bandwidth"),
     ],
 )
 def test_what_a_link_says_must_make_sense(words: dict[str, Any], told: str) -> None:
