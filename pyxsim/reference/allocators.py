@@ -39,6 +39,7 @@ class Matrix:
         self.accept, self.grant = [0] * self.inputs, [0] * self.outputs
 
     def match(self, requests: Mapping[Pair, Rank]) -> list[Pair]:
+        """Return the matched pairs and remember those of the first iteration."""
         self.first = set()
         if self.kind == INPUT_FIRST:
             return self.input_first(requests)
@@ -59,6 +60,7 @@ class Matrix:
         return pairs
 
     def input_first(self, requests: Mapping[Pair, Rank]) -> list[Pair]:
+        """Separable, input first: each input picks an output, each output one of these inputs."""
         picks: dict[int, dict[int, Rank]] = {}  # output -> ranks of the inputs that picked it
         for i in {i for i, _ in requests}:
             wanted = {o: rank for (a, o), rank in requests.items() if a == i}
@@ -69,6 +71,7 @@ class Matrix:
         return pairs
 
     def islip(self, requests: Mapping[Pair, Rank]) -> list[Pair]:
+        """iSLIP: request, grant, accept, for some iterations."""
         pairs: list[Pair] = []
         for iteration in range(self.iterations):
             inputs, outputs = {i for i, _ in pairs}, {o for _, o in pairs}
@@ -85,6 +88,7 @@ class Matrix:
         return pairs
 
     def settle(self, pair: Pair) -> None:
+        """Move the pointers past a pair of the first iteration."""
         if pair in self.first:
             i, o = pair
             self.grant[o], self.accept[i] = i + 1, o + 1

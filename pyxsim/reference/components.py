@@ -196,6 +196,7 @@ class InputVC:
         return flit if here else None
 
     def put(self, flit: Flit, u: int) -> None:
+        """Buffer a flit that arrives in tick `u`."""
         before = self.front
         if flit.head:
             self.visits.append(Visit(flit.packet, u))
@@ -213,6 +214,7 @@ class InputVC:
         self.output, self.granted = link, vc
 
     def take(self, u: int) -> Flit:
+        """Remove the front flit; behind a tail the next packet comes to the front."""
         flit = self.fifo.popleft()
         if flit.tail:
             self.output, self.granted, self.candidates = None, -1, ()
@@ -259,9 +261,11 @@ class OutputVC:
         return self.depth - self.credits + self.borrowed
 
     def has(self, credits: int) -> bool:
+        """Whether there are so many credits, with those of the pool."""
         return self.credits + self.pool.left >= credits
 
     def free(self, now: int) -> bool:
+        """Whether a packet can be given the VC."""
         if self.holder is None:
             return True
         if self.tail_left < 0:
@@ -269,6 +273,7 @@ class OutputVC:
         return self.out == 0 if self.drained else now > self.tail_left
 
     def hold(self, packet: Packet) -> None:
+        """Give the VC to a packet."""
         self.holder, self.sent, self.tail_left = packet, 0, -1
 
     def spend(self, flit: Flit, flow: int, now: int) -> None:
@@ -328,6 +333,7 @@ class Link:
     stalls: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CAUSES, 0))
 
     def available(self, t: int) -> bool:
+        """Whether a flit can start in cycle `t`."""
         return self.clear < t + 1
 
     @property
@@ -341,6 +347,7 @@ class Link:
         return bool(self.flying or self.returning or self.queue or self.traversing)
 
     def launch(self, flit: Flit, vc: int, t: int) -> None:
+        """Send a flit in cycle `t`: the link is busy for `s` cycles, and the flit arrives `delay` cycles later."""
         if not self.available(t):
             raise AssertionError(f"link {self.number} is not available in cycle {t}")
         end = max(Fraction(t), self.clear) + self.s

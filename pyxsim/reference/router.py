@@ -86,6 +86,7 @@ class Router:
         self.sa = Matrix(options.sa_allocator, self.parts, len(self.outputs), options.sa_iterations)
 
     def fronts(self) -> list[Front]:
+        """The flits at the front of their VCs."""
         found = [(place, vc, vc.front) for place, vc in self.places if vc.fifo]
         return [Front(place, vc, flit) for place, vc, flit in found if flit is not None]
 
@@ -103,6 +104,7 @@ class Router:
         return changed
 
     def allocate(self, fronts: list[Front], t: int, u: int) -> bool:
+        """RC for new heads, then VA and SA. True if anything was routed, granted or moved."""
         routed = False
         for front in fronts:
             if not front.vc.candidates:
@@ -136,6 +138,7 @@ class Router:
     # VA
 
     def vc_requests(self, fronts: list[Front], u: int) -> list[VcRequest]:
+        """The heads that request an output VC in this tick."""
         asks = []
         for front in fronts:
             due = front.vc.front_time + self.options.rc + self.options.va - 1
