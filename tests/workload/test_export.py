@@ -335,7 +335,7 @@ def test_dimensions_of_another_network(said: tuple[int, ...], tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("attributes", "problem"),
     [
-        ({"layers": ("int64_list", [1])}, r"its metadata has 'layers' of other values; allowed: a list of texts"),
+        ({"layers": ("int64_list", [1])}, r"its metadata has 'layers' of other values; allowed: a list of strings"),
         ({"shape": ("string_val", "4x2")}, r"its metadata has 'shape' of other values; allowed: a list of whole"),
         ({"resources": ("string_list", ["a"])}, r"has .* 0 resource_rooms; allowed: the same number"),
     ],

@@ -114,7 +114,7 @@ REFUSED = {
         POOL,
         (Access.GATHER,) * 2,
         (4, 4),
-        r"task 0\): .* \(gather\): the switches of the .* do no coll",
+        r"task 0\): .* \(gather\): the switches of the .* have no coll",
     ),
     "a member": (IN_SWITCH, (Access.GATHER, Access.LOAD), (4, 4), r"NPU 0 has 1 accesses of kind gather, NPU 1 0"),
     "time": (POOL, (Access.LOAD,) * 2, (4, 2**61), r"remote_memory: the accesses may take too many cycles"),

@@ -90,7 +90,7 @@ def test_who_is_never_asked(tmp_path: Path) -> None:
 
 def test_what_has_no_requests() -> None:
     collective = {"kind": "broadcast", "size": "1 KiB"}
-    with pytest.raises(InputError, match="broadcast is carried out message by message here"):
+    with pytest.raises(InputError, match="broadcast is carried out message by message"):
         run(load_experiment({"network": RING, "system": SYSTEM, "collective": collective}), backend="analytical")
     message = {"src": 0, "dst": 1, "size": "1 KiB"}
     with pytest.raises(InputError, match="nobody receives this one"):
