@@ -13,7 +13,7 @@ from pyxsim.results.result import Result
 
 
 class Tables(NamedTuple):
-    """The tables of layers for ASTRA-sim's scripts, in a folder: row number `row` of `rows` of each layer."""
+    """ASTRA-sim's tables in a folder, with `rows` rows per layer, of which a run fills row `row`."""
 
     folder: str
     run_name: str
@@ -22,16 +22,16 @@ class Tables(NamedTuple):
 
     @property
     def files(self) -> tuple[str, str, str]:
-        """Their names."""
+        """The names of the files."""
         folder = Path(self.folder)
         return str(folder / END_TO_END), str(folder / DETAILED), str(folder / f"{self.run_name}{UTILIZATION}")
 
     def moved(self, place: Callable[[str], str]) -> Tables:
-        """The same tables in the folder `place(folder)`."""
+        """Return the same tables in the folder `place(folder)`."""
         return self._replace(folder=place(self.folder))
 
     def write(self, result: Result) -> list[str]:
-        """Write what there is of them; returns their names. Raises InputError."""
+        """Write those that the result has data for and return their names. Raises InputError."""
         end_to_end, detailed, utilization = self.files
         written = []
         if len(result.layers.get("name", ())):

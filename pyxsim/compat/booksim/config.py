@@ -132,9 +132,11 @@ class Config:
         return values + [values[-1]] * (classes - len(values))
 
     def counts(self, key: str, classes: int, least: int = 0, most: int = _MOST) -> list[int]:
+        """Return one integer per class."""
         return self.per_class(key, classes, lambda v: _count(v, least, most), _whole(least, most), least)
 
     def numbers(self, key: str, classes: int) -> list[float]:
+        """Return one number per class."""
         return self.per_class(key, classes, _float, "a number", 0.0)
 
     def _read(self, key: str, value: Value | None, read: Callable[[Any], T], what: str, default: T) -> T:

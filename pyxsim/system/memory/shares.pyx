@@ -1,10 +1,10 @@
-"""What is left of flows over shared links, and how fast each of them is. See shares.pyi.
+"""Max-min fair rates of flows over shared links, and their remaining bytes. See shares.pyi.
 
-Flows over the same links have the same rate, whenever they began: they are one way, with one number for what each of
-them would have moved if it had always been there. Of each flow it is kept where that number will be at its end.
+Flows over the same links have the same rate, so they form one *link set*, with one number for the bytes that each would
+have moved if it had always been there. Each flow stores the value of that number at its end.
 
-Bytes are counted in whole parts of 1/2^64, and rates are rounded down to parts: that is less than a speck of all that
-a flow moves, and who has less than a speck left has nothing left.
+Bytes are counted in units of 1/2^64, and rates are rounded down to such units: the error over a whole flow is below one
+speck, and a flow with less than a speck left has ended.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
@@ -35,14 +35,14 @@ cdef inline int128_t parts_of(object number) except? -1:
 
 cdef struct Link:
     int128_t rate
-    int128_t share  # of each flow, if no other link held any of them back
+    int128_t share  # of each flow, if no other link limited any
     int128_t left, level  # while rates rise
     int64_t flows, rising
     int64_t busy
     bint full
-    bint stale  # its level is no longer what it is
+    bint stale  # its level is out of date
 
-cdef struct Way:
+cdef struct LinkSet:
     int64_t begin, end  # its links, in `over`
     int64_t flows
     int64_t place  # in `active`
@@ -52,13 +52,13 @@ cdef struct Way:
 
 cdef class Shares:
     cdef Link* links
-    cdef Way* ways
+    cdef LinkSet* link_sets
     cdef int32_t* over
-    cdef int64_t* active  # ways that have flows
-    cdef int64_t link_count, way_count, way_room, over_count, over_room, active_count, active_room
+    cdef int64_t* active  # link sets with flows
+    cdef int64_t link_count, set_count, set_capacity, over_count, over_capacity, active_count, active_capacity
     cdef bint known  # the rates
-    cdef dict numbers  # of the ways
-    cdef list ends  # of each way, a heap
+    cdef dict numbers  # index of each link set
+    cdef list ends  # of each link set: a heap of flow ends
 
     def __init__(self, rates):
         cdef int64_t link
@@ -73,48 +73,48 @@ cdef class Shares:
 
     def __dealloc__(self):
         free(self.links)
-        free(self.ways)
+        free(self.link_sets)
         free(self.over)
         free(self.active)
 
     def begin(self, path, size, flow):
         cdef int64_t number = self._number(path)
-        cdef Way* way = &self.ways[number]
+        cdef LinkSet* link_set = &self.link_sets[number]
         ends = self.ends[number]
-        if not way.flows:
-            way.passed = way.rate = 0
-            self.active = <int64_t*> grown(self.active, &self.active_room, self.active_count + 1, sizeof(int64_t))
+        if not link_set.flows:
+            link_set.passed = link_set.rate = 0
+            self.active = <int64_t*> grown(self.active, &self.active_capacity, self.active_count + 1, sizeof(int64_t))
             self.active[self.active_count] = number
-            way.place = self.active_count
+            link_set.place = self.active_count
             self.active_count += 1
-        elif way.passed >> (BITS + 60):  # room for more
-            passed, way.passed = whole(way.passed), 0
+        elif link_set.passed >> (BITS + 60):  # avoid overflow
+            passed, link_set.passed = whole(link_set.passed), 0
             ends[:] = [(end - passed, other) for end, other in ends]
-        heappush(ends, (whole(way.passed) + size * ONE, flow))
-        self._count(way, 1)
-        way.first = parts_of(ends[0][0])
+        heappush(ends, (whole(link_set.passed) + size * ONE, flow))
+        self._count(link_set, 1)
+        link_set.first = parts_of(ends[0][0])
 
     def carry(self, int64_t cycles):
         cdef int64_t link, place = 0
         cdef int128_t speck = <int128_t> 1 << SPECK_BITS
-        cdef Way* way
+        cdef LinkSet* link_set
         through = []
         self._fill()
         for link in range(self.link_count):
             if self.links[link].flows:
                 self.links[link].busy += cycles
         while place < self.active_count:
-            way = &self.ways[self.active[place]]
-            way.passed += way.rate * cycles
-            if way.first - way.passed <= speck:
+            link_set = &self.link_sets[self.active[place]]
+            link_set.passed += link_set.rate * cycles
+            if link_set.first - link_set.passed <= speck:
                 ends = self.ends[self.active[place]]
-                while way.flows and way.first - way.passed <= speck:
+                while link_set.flows and link_set.first - link_set.passed <= speck:
                     through.append(heappop(ends)[1])
-                    self._count(way, -1)
-                    if way.flows:
-                        way.first = parts_of(ends[0][0])
-                if not way.flows:
-                    self._rest(way)
+                    self._count(link_set, -1)
+                    if link_set.flows:
+                        link_set.first = parts_of(ends[0][0])
+                if not link_set.flows:
+                    self._rest(link_set)
                     continue
             place += 1
         return through
@@ -122,14 +122,14 @@ cdef class Shares:
     def next(self):
         cdef int64_t place, best = -1
         cdef int128_t speck = <int128_t> 1 << SPECK_BITS, left
-        cdef Way* way
+        cdef LinkSet* link_set
         self._fill()
         for place in range(self.active_count):
-            way = &self.ways[self.active[place]]
-            left = way.first - way.passed - speck
-            # Dividing takes long; most need more by far.
-            if best < 0 or <double> left <= 1.000001 * <double> best * <double> way.rate:
-                left = (left + way.rate - 1) // way.rate
+            link_set = &self.link_sets[self.active[place]]
+            left = link_set.first - link_set.passed - speck
+            # Division is slow; most need far more.
+            if best < 0 or <double> left <= 1.000001 * <double> best * <double> link_set.rate:
+                left = (left + link_set.rate - 1) // link_set.rate
                 if best < 0 or left < best:
                     best = <int64_t> left
         return best
@@ -141,44 +141,44 @@ cdef class Shares:
         number = self.numbers.get(path)
         if number is not None:
             return number
-        self.ways = <Way*> grown(self.ways, &self.way_room, self.way_count + 1, sizeof(Way))
-        self.over = <int32_t*> grown(self.over, &self.over_room, self.over_count + len(path), sizeof(int32_t))
-        cdef Way* way = &self.ways[self.way_count]
-        way.begin = self.over_count
+        self.link_sets = <LinkSet*> grown(self.link_sets, &self.set_capacity, self.set_count + 1, sizeof(LinkSet))
+        self.over = <int32_t*> grown(self.over, &self.over_capacity, self.over_count + len(path), sizeof(int32_t))
+        cdef LinkSet* link_set = &self.link_sets[self.set_count]
+        link_set.begin = self.over_count
         for link in path:
             self.over[self.over_count] = link
             self.over_count += 1
-        way.end = self.over_count
-        way.flows = 0
+        link_set.end = self.over_count
+        link_set.flows = 0
         self.ends.append([])
-        self.numbers[path] = self.way_count
-        self.way_count += 1
-        return self.way_count - 1
+        self.numbers[path] = self.set_count
+        self.set_count += 1
+        return self.set_count - 1
 
-    cdef void _rest(self, Way* way) noexcept:
-        """It has no flows any more: the last way takes its place."""
+    cdef void _rest(self, LinkSet* link_set) noexcept:
+        """Remove a link set without flows from `active`; the last one takes its place."""
         self.active_count -= 1
-        self.active[way.place] = self.active[self.active_count]
-        self.ways[self.active[way.place]].place = way.place
+        self.active[link_set.place] = self.active[self.active_count]
+        self.link_sets[self.active[link_set.place]].place = link_set.place
 
-    cdef void _count(self, Way* way, int64_t more) noexcept:
-        """More flows over its links, or fewer."""
+    cdef void _count(self, LinkSet* link_set, int64_t more) noexcept:
+        """Change the number of flows of its links."""
         cdef int64_t at
         cdef Link* link
-        way.flows += more
+        link_set.flows += more
         self.known = False
-        for at in range(way.begin, way.end):
+        for at in range(link_set.begin, link_set.end):
             link = &self.links[self.over[at]]
             link.flows += more
             if link.flows:
                 link.share = link.rate // link.flows
 
     cdef void _fill(self) noexcept:
-        """All rates rise together; those over a link that is full stop there."""
+        """Set the rates by progressive filling: all rise together until a link is full."""
         cdef int64_t number, at, rising = self.active_count
         cdef int128_t level
         cdef Link* link
-        cdef Way* way
+        cdef LinkSet* link_set
         if self.known:
             return
         self.known = True
@@ -186,7 +186,7 @@ cdef class Shares:
             link = &self.links[number]
             link.left, link.level, link.rising, link.stale = link.rate, link.share, link.flows, False
         for number in range(self.active_count):
-            self.ways[self.active[number]].rising = True
+            self.link_sets[self.active[number]].rising = True
         while rising:
             level = -1
             for number in range(self.link_count):
@@ -201,21 +201,21 @@ cdef class Shares:
                 link = &self.links[number]
                 link.full = link.rising and link.level == level
             for number in range(self.active_count):
-                way = &self.ways[self.active[number]]
-                if not way.rising:
+                link_set = &self.link_sets[self.active[number]]
+                if not link_set.rising:
                     continue
-                for at in range(way.begin, way.end):
+                for at in range(link_set.begin, link_set.end):
                     if self.links[self.over[at]].full:
                         break
                 else:
                     continue
-                way.rising = False
-                way.rate = level if level else 1
+                link_set.rising = False
+                link_set.rate = level if level else 1
                 rising -= 1
-                for at in range(way.begin, way.end):
+                for at in range(link_set.begin, link_set.end):
                     link = &self.links[self.over[at]]
-                    link.left -= level * way.flows
-                    link.rising -= way.flows
+                    link.left -= level * link_set.flows
+                    link.rising -= link_set.flows
                     link.stale = True
 
     # -- checkpoints --
@@ -223,7 +223,7 @@ cdef class Shares:
     def __getstate__(self):
         return {
             "links": saved(self.links, self.link_count, sizeof(Link)),
-            "ways": saved(self.ways, self.way_count, sizeof(Way)),
+            "link_sets": saved(self.link_sets, self.set_count, sizeof(LinkSet)),
             "over": saved(self.over, self.over_count, sizeof(int32_t)),
             "active": saved(self.active, self.active_count, sizeof(int64_t)),
             "known": self.known,
@@ -232,10 +232,10 @@ cdef class Shares:
         }
 
     def __setstate__(self, state):
-        self.links, self.ways = <Link*> loaded(state["links"]), <Way*> loaded(state["ways"])
+        self.links, self.link_sets = <Link*> loaded(state["links"]), <LinkSet*> loaded(state["link_sets"])
         self.over, self.active = <int32_t*> loaded(state["over"]), <int64_t*> loaded(state["active"])
         self.link_count = len(state["links"]) // <int64_t> sizeof(Link)
-        self.way_count = self.way_room = len(state["ways"]) // <int64_t> sizeof(Way)
-        self.over_count = self.over_room = len(state["over"]) // <int64_t> sizeof(int32_t)
-        self.active_count = self.active_room = len(state["active"]) // <int64_t> sizeof(int64_t)
+        self.set_count = self.set_capacity = len(state["link_sets"]) // <int64_t> sizeof(LinkSet)
+        self.over_count = self.over_capacity = len(state["over"]) // <int64_t> sizeof(int32_t)
+        self.active_count = self.active_capacity = len(state["active"]) // <int64_t> sizeof(int64_t)
         self.known, self.numbers, self.ends = state["known"], state["numbers"], state["ends"]

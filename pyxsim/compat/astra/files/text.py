@@ -14,7 +14,7 @@ _NUMBER = re.compile(r"\d{1,15}(\.\d{1,15})?", re.ASCII)
 
 
 class Text(Entries):
-    """A file of `key: value` pairs. Raises InputError when it is none."""
+    """A file of `key: value` pairs. Raises InputError if it is not."""
 
     def __init__(self, path: PathLike) -> None:
         super().__init__(path)
@@ -30,6 +30,7 @@ class Text(Entries):
             self.add(key[:-1], value, line)
 
     def number_of(self, value: Any) -> Fraction | None:
+        """Return a decimal number exactly, or None."""
         if isinstance(value, str):
             return Fraction(value) if _NUMBER.fullmatch(value) else None
         return super().number_of(value)
