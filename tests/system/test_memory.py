@@ -244,7 +244,7 @@ def test_somebody_must_access_it(work: dict[str, Any], line: str) -> None:
 
 
 def test_a_node_without_its_bandwidth_is_told_what_is_missing() -> None:
-    with pytest.raises(ValidationError, match="node_bandwidth: missing; npus_per_node is given; allowed: both"):
+    with pytest.raises(InputError, match="node_bandwidth: missing; npus_per_node is given; allowed: both"):
         RemoteMemory(kind="zero-infinity", bandwidth="1 GB/s", npus_per_node=2)
 
 
