@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from pyxsim.errors import InputError
 from pyxsim.runner.prepare import prepare
