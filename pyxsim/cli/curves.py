@@ -122,7 +122,7 @@ def _placed(work: Callable[[], Any], path: str, options: dict[str, Any]) -> Any:
 
 
 def _faults(found: Curve) -> dict[str, Any]:
-    """What scripts are told besides, if loads failed: as of a run that failed."""
+    """The keys `exit_code` and `errors` of the JSON object, if loads failed."""
     errors = [f"load {point['offered_load']:g}: {point['error']}" for point in found.points if "error" in point]
     return {"exit_code": SimulationError.exit_code, "errors": errors} if errors else {}
 
@@ -138,7 +138,7 @@ def _written(found: Curve, file: str | None, plot: str | None) -> str:
 
 
 def _told(out: CommandOutput, point: Point) -> None:
-    """A point as soon as it is there: only where somebody watches."""
+    """Print a point as soon as it is simulated, on a terminal."""
     if out.live:
         out.say(f"load {point['offered_load']:g}: {_words(point)}")
 

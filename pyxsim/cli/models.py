@@ -45,12 +45,12 @@ def device_facts() -> list[dict[str, Any]]:
 
 
 def model_notes(facts: dict[str, Any]) -> list[str]:
-    """What people are told of a model."""
+    """The text about a model."""
     return [f"{short(facts['parameters'])} parameters; {short(facts['flops'])}FLOP forward for {facts['sample']}"]
 
 
 def device_notes(facts: dict[str, Any]) -> list[str]:
-    """What people are told of a device."""
+    """The text about a device."""
     known = device(facts["name"])
     peaks = ", ".join(f"{precision} {format_flops(peak)}" for precision, peak in known.peaks.items())
     return [f"{format_bytes(known.memory)}, {format_bandwidth(known.bandwidth)}; {peaks}"]

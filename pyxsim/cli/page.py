@@ -18,7 +18,7 @@ import typer
 from pyxsim.cli.commands import app
 from pyxsim.settings.page import linked
 
-# What so many commands have, in the same words, is told once, where the page tells what holds for all.
+# Options that at least so many commands share, with the same help, are listed once.
 COMMON = 3
 EVERYWHERE = "all"
 TABLE = re.compile(r"<!-- options of ([\w ]+): written by pyxsim\.cli\.page -->\n.*?<!-- end -->", re.DOTALL)

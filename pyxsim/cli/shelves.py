@@ -36,7 +36,7 @@ class Item:
 
     @property
     def notes(self) -> list[str]:
-        """What people are told beside the help."""
+        """The text beside the help."""
         notes = [", ".join(self.kinds)] if self.kinds is not None else []
         if self.when:
             notes.append(f"only {self.when}")

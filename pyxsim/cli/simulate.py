@@ -132,7 +132,7 @@ def run_request(
 
 
 def progress_of(out: CommandOutput, label: str = "") -> ProgressBar | None:
-    """Return the bar of a run, if somebody sees it."""
+    """Return the progress bar of a run; None without a terminal."""
     return ProgressBar(label) if out.live else None
 
 

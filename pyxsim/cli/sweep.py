@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 24  # of points on a terminal
 MOST_RUNNING = 8  # of points at work that are named
 PAUSE = 0.1  # seconds between two updates of a terminal
-SILENCE = 10.0  # seconds between two lines where nobody sees lines change
+SILENCE = 10.0  # seconds between two lines without a terminal
 NO_HUE = "-"
 _TELLING = (  # numbers that a row on a terminal has, as far as there are such
     *("time_ns", "bound_ns", "accepted_load", "packet_latency", "packet_latency_p99", "saturated"),
@@ -73,7 +73,7 @@ def _axis(plan: Plan, name: str) -> str:
     return ends[0]
 
 
-# While it goes on
+# During the sweep
 
 
 class _Watch:

@@ -1,4 +1,4 @@
-"""What commands tell of systems of the shelf: `pyxsim list`, `pyxsim topology`."""
+"""The text about systems of the shelf, for `pyxsim list` and `pyxsim topology`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def system_facts(files: Mapping[str, Path]) -> list[dict[str, Any]]:
 
 
 def system_notes(facts: dict[str, Any]) -> list[str]:
-    """What people are told of a system beside its help."""
+    """The rows about a system beside its help."""
     npu = facts["published"].get("npu")
     rate = f", {format_bandwidth(Fraction(npu))} each" if npu else ""
     sources = "; ".join(f"{each['title']} ({each['year']})" for each in facts["sources"][:1])
@@ -49,7 +49,7 @@ def system_rows(facts: dict[str, Any], npus: int, capacity: Capacity) -> Iterato
 
 
 def _rate(value: int) -> str:
-    """Rounded as people tell it: 129600000000000 -> "129.6 TB/s"."""
+    """Return a rounded rate: 129600000000000 -> "129.6 TB/s"."""
     step = 10 ** max(0, len(str(value)) - 4)
     return format_bandwidth(Fraction(round(value / step) * step))
 

@@ -44,7 +44,7 @@ class Loop:
 
     @property
     def is_told(self) -> bool:
-        """Whether the network is told at all."""
+        """Return whether a network is given."""
         return any(each is not None for each in (self.shape, self.npus, self.network))
 
     def dims(self) -> tuple[int, ...]:
@@ -178,7 +178,7 @@ def _json(layer: Layer) -> dict[str, Any]:
 
 
 def check_text(out: CommandOutput, text: TextWorkload, loop: Loop) -> None:
-    """Its faults were told when it was read; on a network, also those of its loop. Raises InputError."""
+    """Check the training loop on a network; reading has reported the other faults. Raises InputError."""
     told = plural(len(text.layers), "layer")
     if loop.is_told:
         graph, _ = loop.graph(text)

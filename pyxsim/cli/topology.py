@@ -62,7 +62,7 @@ def show_topology(
 
 
 def _system_of(name: str, network: Network, libraries: list[str]) -> dict[str, Any] | None:
-    """What is told of the system that a name, or an experiment, asks for; None where it is none."""
+    """The facts of the system that a name or an experiment refers to; None if it is no system."""
     files = library.data_files(extra_dirs=libraries)
     found = name if name in files else network.name
     return next(iter(system_facts({found: files[found]})), None) if found in files else None
@@ -177,7 +177,7 @@ def _show(out: CommandOutput, facts: TopologyFacts, more: Iterable[tuple[str, st
 
 
 def _writer(out: CommandOutput, name: str, export: str | None, file: str | None) -> Callable[[Topology], None] | None:
-    """What writes the file that is wanted, or None. Raises InputError before anything is computed."""
+    """Return the function that writes the output file, or None. Raises InputError before anything is computed."""
     if export is not None and export not in FORMATS:
         raise InputError(f"unknown format '{export}'", key="--export", allowed=FORMATS, given=export)
     if file is not None and os.path.realpath(file) == os.path.realpath(name):
