@@ -15,7 +15,7 @@ from pyxsim.cli.usage import RESULTS
 from pyxsim.errors import InputError, SimulationError, all_or_faults
 from pyxsim.reports.files import check_outputs, check_plot
 from pyxsim.reports.text import verdict_tables
-from pyxsim.reports.text.comparison_tables import details, overview, said, times, told
+from pyxsim.reports.text.comparison_tables import comparison_json, details, overview, said, times
 from pyxsim.reports.text.text_width import bound
 from pyxsim.results.comparison import PACKET, Compared, Comparison
 from pyxsim.results.comparison_file import check_comparison, save
@@ -65,7 +65,7 @@ def show_comparison(
 def _ended(out: CommandOutput, found: Comparison, files: Sequence[str], plot: str | None, point: str | None) -> None:
     shown = point if point in [each.label for each in found.points] else None  # unless it was interrupted before
     written = _written(found, [*files, *([plot] if plot is not None else [])], plot, shown)
-    out.put(told(found))
+    out.put(comparison_json(found))
     out.say(*_tables(found, bound(out.console), shown))
     if not found.complete:
         raise KeyboardInterrupt(f"what was compared so far is in {written}" if written else "nothing was written")

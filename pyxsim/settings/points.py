@@ -335,10 +335,10 @@ def _place(setting: Setting) -> str:
 
 def _columns(axis: list[Row]) -> dict[str, Setting]:
     """The paths that an axis sets, each with one of its settings."""
-    found: dict[str, Setting] = {}
+    columns: dict[str, Setting] = {}
     for setting in (each for row in axis for each in row):
-        found.setdefault(_path(setting), setting)
-    return found
+        columns.setdefault(_path(setting), setting)
+    return columns
 
 
 def _twice(of_variants: list[Setting], axes: list[list[Row]]) -> Iterator[InputError]:

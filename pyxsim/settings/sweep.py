@@ -78,10 +78,10 @@ class Range(Table):
     def values(self) -> tuple[Any, ...]:
         """Return the values, of the type of the first. Raises InputError."""
         (begin, to, *step), write = self._read()
-        found = list(self._numbers(begin, to, *step))
-        if len(found) > MOST:
+        numbers = list(self._numbers(begin, to, *step))
+        if len(numbers) > MOST:
             raise InputError("has too many values", allowed=f"at most {MOST}")
-        return tuple(dict.fromkeys(write(number) for number in found))
+        return tuple(dict.fromkeys(write(number) for number in numbers))
 
     def _read(self) -> tuple[list[Fraction], Callable[[Fraction], Any]]:
         """Both ends and the optional step as numbers, and a function that converts numbers to values."""

@@ -99,7 +99,7 @@ def test_a_comparison_is_read_back_as_it_was(two: Comparison, one: Comparison, t
         each.save(tmp_path / f"{number}.h5")
         again = pyxsim.load(tmp_path / f"{number}.h5")
         assert isinstance(again, Comparison)
-        assert tables.told(again) == tables.told(each)
+        assert tables.comparison_json(again) == tables.comparison_json(each)
         assert tables.page(again) == tables.page(each)
         assert again.provenance == each.provenance
         assert again.to_pandas().equals(each.to_pandas())

@@ -33,7 +33,7 @@ def chapters(file: h5py.File, name: str) -> list[Chapter]:
     told = json.loads(file.attrs["comparison"])
     points = told["points"]
     worst = max(points, key=_apart, default=None)
-    found = [_overview(told, points, name)]
+    chapters_made = [_overview(told, points, name)]
     if worst is not None:
         label = worst["label"]
         groups = [group for group in file["points"].values() if group.attrs["label"] == label]
@@ -41,8 +41,8 @@ def chapters(file: h5py.File, name: str) -> list[Chapter]:
         if len(results) > 1:
             results.sort(key=lambda each: each[0] != PACKET)
             what = "the models" if len(points) == 1 else f"{label}: where the models differ most"
-            found.append(side_by_side.chapter(results, f"Side by side: {what}"))
-    return found
+            chapters_made.append(side_by_side.chapter(results, f"Side by side: {what}"))
+    return chapters_made
 
 
 def _times(point: Mapping[str, Any]) -> dict[str, float]:
@@ -55,26 +55,26 @@ def _apart(point: Mapping[str, Any]) -> float:
     return max(times) / min(times) if times else 1.0
 
 
-def _overview(told: Mapping[str, Any], points: Sequence[Mapping[str, Any]], name: str) -> Chapter:
-    within = float(told["within"])
+def _overview(comparison: Mapping[str, Any], points: Sequence[Mapping[str, Any]], name: str) -> Chapter:
+    within = float(comparison["within"])
     cards = [
         Fact("points", f"{len(points)}", "experiments"),
-        Fact("models", f"{len(told['backends'])}", "of the network"),
+        Fact("models", f"{len(comparison['backends'])}", "of the network"),
     ]
     lead = []
     errors = {
         backend: max((abs(error) for point in points if (error := _error(point, backend)) is not None), default=None)
-        for backend in told["backends"]
+        for backend in comparison["backends"]
         if backend != PACKET
     }
     for backend, worst in errors.items():
         if worst is not None:
             good = "within" if worst <= within else "not within"
             lead.append(f"{backend} is at most {percent(worst)} off the packets: {good} {percent(within)}.")
-    alarms = [] if told["complete"] else ["interrupted: this is what was compared so far"]
-    by = f"pyxsim {told.get('version', '')}, seed {told.get('seed', '')}"
-    title = f"{told['title']}: {plural(len(told['backends']), 'network model')}"
-    return Chapter(title, by, cards, lambda detail: _sections(told, points, detail), lead, alarms, [name])
+    alarms = [] if comparison["complete"] else ["interrupted: this is what was compared so far"]
+    by = f"pyxsim {comparison.get('version', '')}, seed {comparison.get('seed', '')}"
+    title = f"{comparison['title']}: {plural(len(comparison['backends']), 'network model')}"
+    return Chapter(title, by, cards, lambda detail: _sections(comparison, points, detail), lead, alarms, [name])
 
 
 def _error(point: Mapping[str, Any], backend: str) -> float | None:
@@ -82,13 +82,13 @@ def _error(point: Mapping[str, Any], backend: str) -> float | None:
     return times[backend] / times[PACKET] - 1 if backend in times and times.get(PACKET) else None
 
 
-def _sections(told: Mapping[str, Any], points: Sequence[Mapping[str, Any]], detail: Detail) -> Iterator[Section]:
+def _sections(comparison: Mapping[str, Any], points: Sequence[Mapping[str, Any]], detail: Detail) -> Iterator[Section]:
     shown = points[: detail.most(MOST_POINTS)]
     notes = [] if len(shown) == len(points) else [f"Bounded: {len(shown)} of {len(points)} points."]
-    yield Section("models", "Models", [_bars(told, shown, notes), _table(told, shown, notes)])
+    yield Section("models", "Models", [_bars(comparison, shown, notes), _table(comparison, shown, notes)])
 
 
-def _bars(told: Mapping[str, Any], points: Sequence[Mapping[str, Any]], notes: list[str]) -> Panel:
+def _bars(comparison: Mapping[str, Any], points: Sequence[Mapping[str, Any]], notes: list[str]) -> Panel:
     times = [_times(point) for point in points]
     unit, scale = side_by_side.unit_of(max((t for each in times for t in each.values()), default=1.0))
     labels = unlike([plain(cut(str(point["label"]), NAME)) for point in points])
@@ -102,7 +102,7 @@ def _bars(told: Mapping[str, Any], points: Sequence[Mapping[str, Any]], notes: l
             "marker": {"color": tint(i)},
             "hovertemplate": f"{backend}: %{{x:.4g}} {unit}<extra>%{{y}}</extra>",
         }
-        for i, backend in enumerate(told["backends"])
+        for i, backend in enumerate(comparison["backends"])
     ]
     traces.append(
         {
@@ -122,18 +122,18 @@ def _bars(told: Mapping[str, Any], points: Sequence[Mapping[str, Any]], notes: l
         "legend": {"traceorder": "normal"},
     }
     text = "The time of each experiment as each model tells it, and what no machine with these links can beat."
-    height = 120 + len(points) * (ROW * len(told["backends"]) + 12)
+    height = 120 + len(points) * (ROW * len(comparison["backends"]) + 12)
     return Panel("Times", text, figure(traces, sketch), height, notes=notes)
 
 
-def _table(told: Mapping[str, Any], points: Sequence[Mapping[str, Any]], notes: list[str]) -> Panel:
+def _table(comparison: Mapping[str, Any], points: Sequence[Mapping[str, Any]], notes: list[str]) -> Panel:
     rows, marked = [], set()
     for i, point in enumerate(points):
         times, row = _times(point), [str(point["label"])]
         reasons = {each["backend"]: each.get("reason") for each in point["backends"]}
-        for backend in told["backends"]:
+        for backend in comparison["backends"]:
             error = _error(point, backend)
-            if error is not None and abs(error) > float(told["within"]):
+            if error is not None and abs(error) > float(comparison["within"]):
                 marked.add((i, len(row)))
             if backend not in times:
                 row.append(str(reasons.get(backend) or "-"))
@@ -141,8 +141,7 @@ def _table(told: Mapping[str, Any], points: Sequence[Mapping[str, Any]], notes: 
             part = "" if error is None or backend == PACKET else f" ({100 * error:+.1f} %)"
             row.append(format_time_ns(Fraction(times[backend])) + part)
         rows.append([*row, format_time_ns(Fraction(point["physical_ns"]))])
-    text = (
-        f"In brackets, how far off the packets; what is off by more than {percent(float(told['within']))} stands out."
-    )
-    sheet = Sheet(("point", *told["backends"], LINKS), rows, marked=frozenset(marked))
+    within = percent(float(comparison["within"]))
+    text = f"In brackets, how far off the packets; what is off by more than {within} stands out."
+    sheet = Sheet(("point", *comparison["backends"], LINKS), rows, marked=frozenset(marked))
     return Panel("Every time", text, sheet=sheet, notes=notes)

@@ -42,14 +42,14 @@ def _bound(result: Result) -> Iterator[str]:
 def _traffic(result: Result) -> Iterator[str]:
     if result.traffic is None:
         return
-    told = result.traffic.summary
-    if told.get("saturated"):
+    summary = result.traffic.summary
+    if summary.get("saturated"):
         yield (
-            f"The network cannot take this load: of {number(told['offered_load'])} flits per node and cycle "
-            f"it accepted {number(told['accepted_load'])}."
+            f"The network cannot take this load: of {number(summary['offered_load'])} flits per node and cycle "
+            f"it accepted {number(summary['accepted_load'])}."
         )
-    elif told.get("packet_latency") is not None and told.get("zero_load_latency"):
-        times = told["packet_latency"] / told["zero_load_latency"]
+    elif summary.get("packet_latency") is not None and summary.get("zero_load_latency"):
+        times = summary["packet_latency"] / summary["zero_load_latency"]
         yield f"The network takes this load; a packet is under way {times:.2f} times as long as in an empty network."
 
 
@@ -74,15 +74,15 @@ def _links(result: Result) -> Iterator[str]:
     kind = "" if result.link_kinds else "dimension "
     most, single = max(uses, key=lambda use: use.mean), max(uses, key=lambda use: use.most)
     what = "The links" if len(uses) == 1 else f"The busiest links are those of {kind}{most.name}; they"
-    told = f"{what} were sending {percent(most.mean)} of the time on average, the busiest one {percent(most.most)}"
+    sentence = f"{what} were sending {percent(most.mean)} of the time on average, the busiest one {percent(most.most)}"
     if single.most > 1:
-        yield f"{told}: this network model lets links carry more than they can."
+        yield f"{sentence}: this network model lets links carry more than they can."
     elif most.mean >= FULL:
-        yield f"{told}: their bandwidth is the limit."
+        yield f"{sentence}: their bandwidth is the limit."
     elif most.most >= FULL:
-        yield f"{told}: a few links carry too much, the others wait for them."
+        yield f"{sentence}: a few links carry too much, the others wait for them."
     else:
-        yield f"{told}."
+        yield f"{sentence}."
         if single.most >= FULL:
             yield (
                 f"But a link of {kind}{single.name} was sending {percent(single.most)} of the time, its like "

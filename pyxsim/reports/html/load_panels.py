@@ -134,13 +134,13 @@ def saturation(points: Points) -> tuple[float | None, float | None]:
 
 
 def _saturation(lines: Lines) -> str:
-    told = []
+    sentences = []
     for name, points in lines:
         low, high = saturation(points)
         if high is not None:
             where = f"at {high:.4g} or below" if low is None else f"between {low:.4g} and {high:.4g}"
-            told.append(f"{cut(name, NAME)} saturates {where}" if name else f"It saturates {where}")
-    return f" {'; '.join(told[:4])}." if told else ""
+            sentences.append(f"{cut(name, NAME)} saturates {where}" if name else f"It saturates {where}")
+    return f" {'; '.join(sentences[:4])}." if sentences else ""
 
 
 def _accepted(lines: Lines, bound: float | None) -> Panel:

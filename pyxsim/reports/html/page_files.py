@@ -30,14 +30,14 @@ def chapters(paths: Sequence[str]) -> list[Chapter]:
     others: list[Chapter] = []
     for path, name in zip(paths, side_by_side.names_of(paths), strict=True):
         try:
-            found = _read(path, name)
+            content = _read(path, name)
         except InputError as error:
             faults += error.faults if isinstance(error, InputErrors) else [error]
             continue
-        if isinstance(found, Result):
-            results[name] = found
+        if isinstance(content, Result):
+            results[name] = content
         else:
-            others += found
+            others += content
     raise_all(faults)
     return [*of_results(results), *others]
 

@@ -38,29 +38,33 @@ def chapter(result: Result, name: str) -> Chapter:
 
 def cards(result: Result) -> list[Fact]:
     """Return the key figures at the top, most important first."""
-    found = []
+    facts_shown = []
     time, *_ = facts(result)
     if result.traffic is not None:
-        found += traffic_facts(result)[:1]
-        told = result.traffic.summary
-        state = "saturated" if told.get("saturated") else "the network takes it"
-        note = f"of {number(told['offered_load'])}: {state}"
-        found.append(Fact("accepted load", number(told["accepted_load"]), note))
-    found.append(time)
+        facts_shown += traffic_facts(result)[:1]
+        summary = result.traffic.summary
+        state = "saturated" if summary.get("saturated") else "the network takes it"
+        note = f"of {number(summary['offered_load'])}: {state}"
+        facts_shown.append(Fact("accepted load", number(summary["accepted_load"]), note))
+    facts_shown.append(time)
     if result.bound_ns and result.ratio is not None and result.complete:
         least = next(fact for fact in facts(result) if fact.label == "bound")
-        found.append(Fact("of the bound", f"{result.ratio:.3f} x", f"the least for this plan is {least.value}"))
+        facts_shown.append(Fact("of the bound", f"{result.ratio:.3f} x", f"the least for this plan is {least.value}"))
     if rates := result.rates:
-        found.append(Fact("bus bandwidth", rounded(rates.bus, "B/s"), f"algorithm {rounded(rates.algorithm, 'B/s')}"))
+        facts_shown.append(
+            Fact("bus bandwidth", rounded(rates.bus, "B/s"), f"algorithm {rounded(rates.algorithm, 'B/s')}")
+        )
     if result.work is not None:
         end = max(1, result.time_cycles)
         shares = {name: result.work.extremes(name)["mean"] / end for name in ("compute", "exposed")}
-        found.append(Fact("computing", percent(shares["compute"]), "of the time of the NPUs, on average"))
-        found.append(Fact("exposed", percent(shares["exposed"]), "communication that nothing hides"))
+        facts_shown.append(Fact("computing", percent(shares["compute"]), "of the time of the NPUs, on average"))
+        facts_shown.append(Fact("exposed", percent(shares["exposed"]), "communication that nothing hides"))
     if len(result.links):
         use = result.link_utilization
-        found.append(Fact("links busy", percent(float(use.mean())), f"{percent(float(use.max()))} the busiest one"))
-    return found[:MOST_CARDS]
+        facts_shown.append(
+            Fact("links busy", percent(float(use.mean())), f"{percent(float(use.max()))} the busiest one")
+        )
+    return facts_shown[:MOST_CARDS]
 
 
 def sections(result: Result, detail: Detail) -> Iterator[Section]:

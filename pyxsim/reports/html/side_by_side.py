@@ -48,12 +48,12 @@ def chapter(named: Named, title: str = "") -> Chapter:
 def _cards(named: Named) -> list[Fact]:
     """The time of each result, and its ratio to the fastest."""
     least = min(float(result.time_ns) for _, result in named)
-    found = []
+    cards = []
     for name, result in named[:MOST_MAPS]:
         times = float(result.time_ns) / least if least else 1.0
         note = "the least of these" if times == 1 else f"{times:.3f} times the least"
-        found.append(Fact(cut(name, 40), format_time_ns(Fraction(result.time_ns)), note))
-    return found
+        cards.append(Fact(cut(name, 40), format_time_ns(Fraction(result.time_ns)), note))
+    return cards
 
 
 def _lead(named: Named) -> Iterator[str]:
@@ -88,15 +88,15 @@ def _numbers(named: Named) -> list[Panel]:
     rows = [[label, *(column.get(label, ABSENT) for column in columns)] for label in labels]
     sheet, notes = _differing(named, rows)
     text = "The summaries; what differs from the first column stands out."
-    found = [Panel("Side by side", text, sheet=sheet, notes=notes)]
+    panels = [Panel("Side by side", text, sheet=sheet, notes=notes)]
     if len({result.time_ns for _, result in named}) > 1:
-        found.append(_times(named))
-    return found
+        panels.append(_times(named))
+    return panels
 
 
 def _facts(result: Result) -> dict[str, str]:
-    told = [*traffic_facts(result), *workload_tables.facts(result), *memory_facts.facts(result), *facts(result)]
-    values = {fact.label: fact.value for fact in told}
+    lines = [*traffic_facts(result), *workload_tables.facts(result), *memory_facts.facts(result), *facts(result)]
+    values = {fact.label: fact.value for fact in lines}
     if result.ratio is not None and result.complete:
         values["of the bound"] = f"{result.ratio:.3f} x"
     if len(result.links):
@@ -108,8 +108,8 @@ def _differing(named: Named, rows: list[list[str]]) -> tuple[Sheet, list[str]]:
     """A table with a column per file; cells that differ from the first file are highlighted."""
     names = [cut(name, 32) for name, _ in named[:MOST_COLUMNS]]
     rows = [row[: MOST_COLUMNS + 1] for row in rows]
-    told = [(i, row) for i, row in enumerate(rows) if row[0] not in _ALWAYS]
-    marked = {(i, j) for i, row in told for j in range(2, len(row)) if row[j] != row[1]}
+    kept = [(i, row) for i, row in enumerate(rows) if row[0] not in _ALWAYS]
+    marked = {(i, j) for i, row in kept for j in range(2, len(row)) if row[j] != row[1]}
     notes = [f"Bounded: {MOST_COLUMNS} of {len(named)} files."] if len(named) > MOST_COLUMNS else []
     return Sheet(("", *names), rows, marked=frozenset(marked)), notes
 
@@ -194,8 +194,8 @@ def _over_time(named: Named, detail: Detail) -> list[Panel]:
     }
     notes += beyond(*means)
     text = "How busy the links were on average, over time."
-    found = [Panel("All links over time", text, figure(traces, sketch), 320, notes=notes)]
-    return [*found, _dimensions(there)]
+    panels = [Panel("All links over time", text, figure(traces, sketch), 320, notes=notes)]
+    return [*panels, _dimensions(there)]
 
 
 def _dimensions(named: Named) -> Panel:
@@ -258,19 +258,19 @@ def _settings(named: Named) -> list[Panel]:
     keys = list(dict.fromkeys(key for each in flat for key in each))
     rows = [[key, *(cut(each.get(key, ABSENT), 60) for each in flat)] for key in keys]
     differ = [row for row in rows if len(set(row[1:])) > 1]
-    found = []
+    panels = []
     if differ:
         sheet, notes = _differing(named, differ[:MOST_SETTINGS])
         if len(differ) > MOST_SETTINGS:
             notes.append(f"Bounded: {MOST_SETTINGS} of {plural(len(differ), 'setting')}.")
         same = f"{plural(len(rows) - len(differ), 'other setting')} are the same."
-        found.append(
+        panels.append(
             Panel(
                 "Settings that differ", f"As they were understood, defaults included; {same}", sheet=sheet, notes=notes
             )
         )
     else:
-        found.append(Panel("Settings that differ", "None: the experiments are the same."))
+        panels.append(Panel("Settings that differ", "None: the experiments are the same."))
     columns = [
         {
             "backend": result.backend,
@@ -282,8 +282,8 @@ def _settings(named: Named) -> list[Panel]:
     ]
     labels = list(dict.fromkeys(label for column in columns for label in column))
     sheet, notes = _differing(named, [[label, *(each.get(label, ABSENT) for each in columns)] for label in labels])
-    found.append(Panel("Provenance", "", sheet=sheet, notes=notes))
-    return found
+    panels.append(Panel("Provenance", "", sheet=sheet, notes=notes))
+    return panels
 
 
 def flattened(settings: Any, path: str = "") -> dict[str, str]:

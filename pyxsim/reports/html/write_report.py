@@ -48,9 +48,9 @@ def report(
     library.load_all(listed(libraries))
     paths = [os.fspath(each) for each in listed(files)]
     target = default_name(paths) if file is None else os.fspath(file)
-    _, found = all_or_faults(lambda: check_outputs([(target, check_page)], paths), lambda: chapters(paths))
-    save(found, target)
-    return WrittenReport(target, os.path.getsize(target), [each.title for each in found])
+    _, made = all_or_faults(lambda: check_outputs([(target, check_page)], paths), lambda: chapters(paths))
+    save(made, target)
+    return WrittenReport(target, os.path.getsize(target), [each.title for each in made])
 
 
 def default_name(paths: Sequence[str]) -> str:

@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 def parts(result: Result, ax: Axes | None = None) -> Axes:
     """Bars: the mean latency of each traffic, by parts."""
     ax = axes(ax, 7, 2.5)
-    told = result.attribution
-    if told is None or not told.messages.any():
+    attribution = result.attribution
+    if attribution is None or not attribution.messages.any():
         return nothing(ax, "the run did not tell where the time went")
-    found = rows(told)[: MOST_TRAFFICS + 1]
-    left = np.zeros(len(found))
-    places = np.arange(len(found))
+    shown = rows(attribution)[: MOST_TRAFFICS + 1]
+    left = np.zeros(len(shown))
+    places = np.arange(len(shown))
     for i, part in enumerate(PARTS):
-        share = np.array([row.shares[i] for row in found])
+        share = np.array([row.shares[i] for row in shown])
         ax.barh(places, share, left=left, height=0.6, color=PART_COLOURS[part], label=WORDS.get(part, part))
         left += share
-    ax.set_yticks(places, [short_name(row.name) for row in found])
-    for place, row in enumerate(found):
+    ax.set_yticks(places, [short_name(row.name) for row in shown])
+    for place, row in enumerate(shown):
         ax.text(1.01, place, f"{number(row.latency)} cycles", va="center", fontsize=8, color=GREY)
     ax.tick_params(axis="y", length=0, labelsize=8)
-    ax.set(ylim=(max(3, len(found)) - 0.5, -0.5), xlim=(0, 1))
+    ax.set(ylim=(max(3, len(shown)) - 0.5, -0.5), xlim=(0, 1))
     percent_axis(ax.xaxis)
     what = "message" if result.traffic is None else "measured packet"
-    titled(ax, f"Where the time went, of {plural(int(told.messages.sum()), what)}")
+    titled(ax, f"Where the time went, of {plural(int(attribution.messages.sum()), what)}")
     ax.spines["left"].set_visible(False)
     _legend(ax)
     return ax
@@ -70,10 +70,10 @@ def waits(result: Result, ax: Axes | None = None, count: int = 10) -> Axes:
 def culprits(result: Result, ax: Axes | None = None) -> Axes:
     """Matrix: the waiting of each traffic in the network, by the traffic that caused it, as shares."""
     ax = axes(ax, 4, 3)
-    told = result.attribution
-    if told is None or not len(told.waits["link"]):
-        return nothing(ax, "no packet waited" if told else "the run did not tell who waited")
-    victims, names, cycles = blame(told)
+    attribution = result.attribution
+    if attribution is None or not len(attribution.waits["link"]):
+        return nothing(ax, "no packet waited" if attribution else "the run did not tell who waited")
+    victims, names, cycles = blame(attribution)
     shares = cycles / cycles.sum(axis=1, keepdims=True)
     ax.imshow(shares, cmap=heat(), vmin=0, vmax=1, aspect="auto", interpolation="nearest")
     for (victim, culprit), share in np.ndenumerate(shares):

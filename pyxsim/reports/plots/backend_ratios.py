@@ -133,9 +133,9 @@ def times(point: Compared, ax: Axes | None = None) -> Axes:
     ax.set(ylim=(len(rows) - 0.5, -0.5), xlim=(0, 1.3 * max(time for _, time, _ in rows)))
     _time_axis(ax)
     ax.spines["left"].set_visible(False)
-    told = point.chain is not None and bool(packet)
-    titled(ax, "The time; of packets: what it was spent on" if told else "The time on each backend")
-    if told:
+    has_chain = point.chain is not None and bool(packet)
+    titled(ax, "The time; of packets: what it was spent on" if has_chain else "The time on each backend")
+    if has_chain:
         _legend(ax, 2)
     return ax
 
@@ -244,9 +244,11 @@ def figure(comparison: Comparison, label: str | None = None) -> Figure:
 
 
 def _waits(packets: Result, ax: Axes) -> None:
-    told = packets.attribution
-    if told is not None and not len(told.waits["cycles"]):
-        nothing(ax, "no packet waited in the network" + (": all at their NPUs" if told.of_messages["source"] else ""))
+    attribution = packets.attribution
+    if attribution is not None and not len(attribution.waits["cycles"]):
+        nothing(
+            ax, "no packet waited in the network" + (": all at their NPUs" if attribution.of_messages["source"] else "")
+        )
         return
     titled(waits(packets, ax), "Where packets waited: how many at a time")
 

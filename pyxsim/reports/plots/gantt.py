@@ -62,9 +62,9 @@ def gantt(result: Result, ax: Axes | None = None) -> Axes:
     ax.set_yticks(*zip(*ticks, strict=True))
     ax.tick_params(axis="y", length=0, labelsize=7)
     ax.set(xlim=(0, clock.end), ylim=(len(npus) + bool(others), 0), xlabel=clock.label)
-    told = len(like) if len(npus) == len(np.unique(like)) else int((np.isin(like, npus)).sum())
-    words = f"{told:,} of {plural(len(like), 'NPU')}" if told < len(like) else plural(told, "NPU")
-    titled(ax, f"What {words} do" if told > 1 else "What the NPU does")
+    count = len(like) if len(npus) == len(np.unique(like)) else int((np.isin(like, npus)).sum())
+    words = f"{count:,} of {plural(len(like), 'NPU')}" if count < len(like) else plural(count, "NPU")
+    titled(ax, f"What {words} do" if count > 1 else "What the NPU does")
     ax.spines["left"].set_visible(False)
     handles: list[Any] = [Patch(color=COLOURS[name], label=name) for name in there]
     handles.append(Line2D([], [], color=_PATH, lw=1.2, label="critical path"))
@@ -76,8 +76,8 @@ def gantt(result: Result, ax: Axes | None = None) -> Axes:
 def places(timeline: Columns) -> dict[str, tuple[float, float]]:
     """Return (top, height) of the bars of each activity within the row of an NPU."""
     there = [name for number, name in enumerate(DOING) if (timeline["doing"] == number).any()]
-    found = _THREE if "memory" in there else _PLACES
-    return {name: found[name] for name in there}
+    layout = _THREE if "memory" in there else _PLACES
+    return {name: layout[name] for name in there}
 
 
 def shown(result: Result) -> tuple[list[int], bool]:

@@ -64,12 +64,12 @@ def bands(result: Result) -> list[Band]:
         match = _TAG.match(name)
         groups.setdefault((dim, match.group(1) if match else ""), []).append(link)
     gap = 0.012 * len(result.links)
-    found: list[Band] = []
+    made: list[Band] = []
     for (dim, tag), links in sorted(groups.items(), key=lambda item: item[0][0]):
-        above = found[-1] if found else None
+        above = made[-1] if made else None
         top = above.bottom + (gap if above.dim != dim else gap / 4) if above else 0.0
-        found.append(Band(dim, tag, np.array(links), top))
-    return found
+        made.append(Band(dim, tag, np.array(links), top))
+    return made
 
 
 @plot("utilization")

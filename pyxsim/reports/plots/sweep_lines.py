@@ -82,10 +82,10 @@ def number_over(sweep: Sweep, x: str, y: str, hue: str | None = None, ax: Axes |
 
 
 def _axis(sweep: Sweep, name: str) -> str:
-    found = sweep.name_of(name)
-    if found not in sweep.axes:
+    path = sweep.name_of(name)
+    if path not in sweep.axes:
         raise InputError(f"'{name}' is no swept key", key="plot", allowed=short_names(sweep.axes), given=name)
-    return found
+    return path
 
 
 def short_names(paths: Iterable[str]) -> list[str]:
@@ -120,9 +120,9 @@ def _legend(ax: Axes, title: str, count: int) -> None:
     ax.legend(title=title, title_fontsize=8, ncols=-(-count // 20), **(outside if count > INSIDE else {}))
 
 
-def _notes(ax: Axes, sweep: Sweep, told: Sequence[str], saturated: int) -> None:
+def _notes(ax: Axes, sweep: Sweep, drawn: Sequence[str], saturated: int) -> None:
     """Note the keys that a mean covers, and what is omitted."""
-    more = [label_of(name) for name, values in sweep.axes.items() if name not in told and len(values) > 1]
+    more = [label_of(name) for name, values in sweep.axes.items() if name not in drawn and len(values) > 1]
     notes = [f"mean and range over {' and '.join(more)}"] if more else []
     notes += [f"saturated: {saturated} point{'s' if saturated > 1 else ''} left out"] if saturated else []
     failed = sweep.counts["failed"]

@@ -55,9 +55,9 @@ def course(result: Result, ax: Axes | None = None) -> Axes:
     traffic = result.traffic
     if traffic is None or not len(traffic.batches.get("latency", ())):
         return nothing(ax, "nothing was measured")
-    told = traffic.summary
-    begin = int(told["warmup_cycles"] or 0)
-    end = begin + int(told["measured_cycles"] or 0)
+    summary = traffic.summary
+    begin = int(summary["warmup_cycles"] or 0)
+    end = begin + int(summary["measured_cycles"] or 0)
     start = np.asarray(traffic.batches["start"])
     whole = start < end  # what is measured ends with the last batch that is complete
     means = np.asarray(traffic.batches["latency"], dtype=float)[whole]
@@ -66,7 +66,7 @@ def course(result: Result, ax: Axes | None = None) -> Axes:
     last = max(end, int(start[-1]) + int(start[-1] - start[-2]) if len(start) > 1 else end)
     ax.stairs(means, [*start[whole].tolist(), end], baseline=None, color=colour(0), lw=1.2)
     ax.axvspan(begin, end, color=colour(0), alpha=0.08, lw=0)
-    mean, half = told["packet_latency"], told["packet_latency_interval"]
+    mean, half = summary["packet_latency"], summary["packet_latency_interval"]
     if mean is not None:
         ax.hlines(mean, begin, end, color=colour(4), lw=1)
         if half is not None:

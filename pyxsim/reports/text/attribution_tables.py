@@ -39,14 +39,14 @@ class Row:
 def rows(attribution: Attribution) -> list[Row]:
     """Return the traffics by total time, largest first; with several, their sum comes first."""
     order = np.argsort(-attribution.parts.sum(axis=1), kind="stable").tolist()
-    found = [
+    traffic_rows = [
         _row(attribution.traffic_names[i], int(attribution.messages[i]), attribution.parts[i])
         for i in order
         if attribution.messages[i]
     ]
-    if len(found) > 1:
-        found.insert(0, _row("all", int(attribution.messages.sum()), attribution.parts.sum(axis=0)))
-    return found
+    if len(traffic_rows) > 1:
+        traffic_rows.insert(0, _row("all", int(attribution.messages.sum()), attribution.parts.sum(axis=0)))
+    return traffic_rows
 
 
 def _row(name: str, messages: int, parts: np.ndarray) -> Row:
@@ -70,7 +70,7 @@ def tables(result: Result, width: int | None = WIDTH) -> Iterator[RenderableType
         yield _blame_table(attribution, whole)
 
 
-def _parts_table(found: list[Row], whole: bool) -> Table:
+def _parts_table(traffic_rows: list[Row], whole: bool) -> Table:
     from rich.table import Table
     from rich.text import Text
 
@@ -78,10 +78,10 @@ def _parts_table(found: list[Row], whole: bool) -> Table:
     table.add_column("where the time went", no_wrap=True, overflow="ellipsis", max_width=None if whole else 20)
     for title in ("cycles", *(WORDS.get(part, part) for part in PARTS)):
         table.add_column(title, justify="right", no_wrap=True)
-    for row in found[: MOST_TRAFFICS + 1]:
+    for row in traffic_rows[: MOST_TRAFFICS + 1]:
         table.add_row(Text(row.name), number(row.latency), *(_share(share) for share in row.shares))
-    if len(found) > MOST_TRAFFICS + 1:
-        table.add_row(f"and {len(found) - MOST_TRAFFICS - 1} more")
+    if len(traffic_rows) > MOST_TRAFFICS + 1:
+        table.add_row(f"and {len(traffic_rows) - MOST_TRAFFICS - 1} more")
     return table
 
 

@@ -86,9 +86,9 @@ def _brief(names: str) -> str:
 
 def _good(point: Compared, within: float) -> str:
     """The backends that are accurate enough; a question mark where that is unknown."""
-    found = verdicts(point, within)
-    names = [each.backend + "?" * (each.says == UNKNOWN) for each in found if each.says != NOT_SAFE]
-    all_of_them = len(names) == len(found) > 1 and not any("?" in name for name in names)
+    judged = verdicts(point, within)
+    names = [each.backend + "?" * (each.says == UNKNOWN) for each in judged if each.says != NOT_SAFE]
+    all_of_them = len(names) == len(judged) > 1 and not any("?" in name for name in names)
     return "all" if all_of_them else ", ".join(names) or "none"
 
 
@@ -197,14 +197,14 @@ def phases(point: Compared) -> Sheet:
 
 def phase_means(point: Compared) -> Iterator[tuple[str, str, dict[str, float]]]:
     """Yield (phase, dimension, cycles by backend); NPUs without work, such as senders of a gather, are left out."""
-    found: dict[tuple[Any, ...], dict[str, float]] = {}
+    means_by_phase: dict[tuple[Any, ...], dict[str, float]] = {}
     for name, result in _results(point):
         table = result.phases
         for i in range(len(table.get("time", ()))):
             key = tuple(table[column][i] for column in ("collective", "phase", "kind", "dimension"))
-            found.setdefault(key, {})[name] = _working(result, key[0], key[1], key[3])
-    several = len({key[0] for key in found}) > 1
-    for key, means in found.items():
+            means_by_phase.setdefault(key, {})[name] = _working(result, key[0], key[1], key[3])
+    several = len({key[0] for key in means_by_phase}) > 1
+    for key, means in means_by_phase.items():
         collective, phase, kind, dim = key
         of = f"{_collective(point, int(collective))}, " if several else ""
         yield f"{of}{phase}: {kind}", _dimension(point, int(dim)), means
@@ -218,11 +218,13 @@ def dimensions(point: Compared) -> Sheet:
 
 def dimension_means(point: Compared) -> Iterator[tuple[int, dict[str, float]]]:
     """Yield (dimension, cycles by backend) of the dimensions with messages."""
-    found: dict[int, dict[str, float]] = {}
+    means_by_dim: dict[int, dict[str, float]] = {}
     for name, result in _results(point):
         for dim, mean in zip(*(result.dimensions.get(key, ()) for key in ("dimension", "network")), strict=True):
-            found.setdefault(int(dim), {})[name] = float(mean)
-    yield from ((dim, means) for dim, means in found.items() if not all(np.isnan(mean) for mean in means.values()))
+            means_by_dim.setdefault(int(dim), {})[name] = float(mean)
+    yield from (
+        (dim, means) for dim, means in means_by_dim.items() if not all(np.isnan(mean) for mean in means.values())
+    )
 
 
 def _means(point: Compared, means: Mapping[str, float]) -> Iterator[str]:
@@ -252,15 +254,15 @@ def _collective(point: Compared, number: int) -> str:
     return str(result.collectives[number].get("name", number))
 
 
-def told(comparison: Comparison) -> dict[str, Any]:
+def comparison_json(comparison: Comparison) -> dict[str, Any]:
     """Return the comparison with verdicts and tables as JSON."""
     whole = comparison.json()
     for point, row in zip(comparison.points, whole["points"], strict=True):
-        row.update(_told(point, comparison.within))
+        row.update(_point_json(point, comparison.within))
     return whole
 
 
-def _told(point: Compared, within: float) -> dict[str, Any]:
+def _point_json(point: Compared, within: float) -> dict[str, Any]:
     waited = by_waiting(point, within)
     others = [name for name in point.others if point.cycles(name) is not None]
     chain = None
@@ -280,7 +282,7 @@ def _told(point: Compared, within: float) -> dict[str, Any]:
             {"dimension": _dimension(point, dim), "message_ns": _means_ns(point, means)}
             for dim, means in dimension_means(point)
         ],
-        "links": [verdict_tables.told(point, link) for link in verdict_tables.hottest(point)],
+        "links": [verdict_tables.link_json(point, link) for link in verdict_tables.hottest(point)],
     }
 
 
@@ -314,7 +316,7 @@ def details(point: Compared) -> list[Sheet]:
 
 def json_file(comparison: Comparison) -> bytes:
     """Return the content of a .json file."""
-    return (json.dumps({**told(comparison), **comparison.provenance}, indent=1) + "\n").encode()
+    return (json.dumps({**comparison_json(comparison), **comparison.provenance}, indent=1) + "\n").encode()
 
 
 def markdown_file(comparison: Comparison) -> bytes:

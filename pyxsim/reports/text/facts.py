@@ -92,8 +92,8 @@ _COUNTS = ("messages", "packets", "flits", "flit_hops", "npus", "bytes_delivered
 def dimensions(result: Result) -> list[Use]:
     """Return the utilisation of the links of each network dimension or kind."""
     names = link_names(result)
-    found = np.unique(result.links.dim).tolist()
-    return [_use(result, names.get(dim, str(dim)), np.flatnonzero(result.links.dim == dim)) for dim in found]
+    dims = np.unique(result.links.dim).tolist()
+    return [_use(result, names.get(dim, str(dim)), np.flatnonzero(result.links.dim == dim)) for dim in dims]
 
 
 def hottest(result: Result, count: int = 5) -> list[Use]:

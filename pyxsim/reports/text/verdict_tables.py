@@ -104,7 +104,7 @@ def sentence(point: Compared, link: HotLink) -> str:
     return f"{link.title}{busy}: packets of {_who(link.victims)} waited {link.cycles:,} cycles{of}: {'; '.join(parts)}."
 
 
-def told(point: Compared, link: HotLink) -> dict[str, Any]:
+def link_json(point: Compared, link: HotLink) -> dict[str, Any]:
     """Return the waiting at a link as JSON."""
     return {
         "link": link.name,

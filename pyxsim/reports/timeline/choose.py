@@ -45,7 +45,7 @@ class Choice:
         typical = np.isin(self.npus, work.timeline["npu"]) if work is not None else np.ones(len(self.npus), bool)
         shown = self.npus[_spread(self.price, room, typical)]
         gone = len(self.npus) - len(shown)
-        told = [f"{gone:,} of {len(self.npus):,} NPUs"] if gone else []
+        omissions = [f"{gone:,} of {len(self.npus):,} NPUs"] if gone else []
         self._keep(np.isin(self.owner, shown))
         if int(self.cost.sum()) > room:
             begin = self._begin()
@@ -53,10 +53,10 @@ class Choice:
             kept = np.zeros(len(begin), bool)
             kept[order[np.cumsum(self.cost[order]) <= room]] = True
             until = int(begin[order[int(kept.sum())]])
-            told.append(f"{int((~kept).sum()):,} slices of NPU {shown[0]}: those from cycle {until} on")
+            omissions.append(f"{int((~kept).sum()):,} slices of NPU {shown[0]}: those from cycle {until} on")
             self._keep(kept)
         self.rows.npus = shown
-        return self.rows, told
+        return self.rows, omissions
 
     def _begin(self) -> IntArray:
         rows = self.rows

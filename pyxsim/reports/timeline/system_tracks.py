@@ -49,10 +49,10 @@ def chunk_slices(result: Result, clock: Clock, trace: Trace, rows: IntArray, pro
         return f"{of}{what}, chunk {mine['chunk'][row]}"
 
     def args(row: int) -> dict[str, Any]:
-        told: dict[str, Any] = {key: int(mine[key][row]) for key in ("collective", "chunk", "phase", "queue")}
-        told |= {"bytes": int(mine["bytes"][row]), "waited_cycles": int(mine["start"][row] - mine["ready"][row])}
-        told |= {"unfinished": 1} if unfinished[row] else {"messages": int(mine["messages"][row])}
-        return {**told, **cycles(row)}
+        args: dict[str, Any] = {key: int(mine[key][row]) for key in ("collective", "chunk", "phase", "queue")}
+        args |= {"bytes": int(mine["bytes"][row]), "waited_cycles": int(mine["start"][row] - mine["ready"][row])}
+        args |= {"unfinished": 1} if unfinished[row] else {"messages": int(mine["messages"][row])}
+        return {**args, **cycles(row)}
 
     return Slices("chunk", tid, begin, end, name, args, chain, role)
 
@@ -87,8 +87,8 @@ def collective_slices(result: Result, clock: Clock, trace: Trace, title: str) ->
     rows = clock.shown(begin, _ended(end, clock))
 
     def args(row: int) -> dict[str, Any]:
-        told = {key: value for key, value in result.collectives[rows[row]].items() if value not in (None, "")}
-        return {"collective": int(rows[row]), **told}
+        args = {key: value for key, value in result.collectives[rows[row]].items() if value not in (None, "")}
+        return {"collective": int(rows[row]), **args}
 
     def name(row: int) -> str:
         told = result.collectives[rows[row]]

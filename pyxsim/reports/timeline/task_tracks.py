@@ -53,11 +53,11 @@ def work_slices(work: Work, clock: Clock, trace: Trace, rows: Rows, process: dic
         return work.names[number] if number >= 0 and work.names[number] else work.kinds[mine["kind"][row]]
 
     def args(row: int) -> dict[str, Any]:
-        told: dict[str, Any] = {"task": int(rows.work[row]), "kind": work.kinds[mine["kind"][row]]}
-        told |= _place(work, mine, row)
-        told |= {"bytes": int(mine["bytes"][row])} if mine["bytes"][row] else {}
-        told |= {"waited_cycles": int(mine["begin"][row] - mine["ready"][row]), "critical": int(mine["critical"][row])}
-        return {**told, **({"unfinished": 1} if mine["open"][row] else {}), **cycles(row)}
+        args: dict[str, Any] = {"task": int(rows.work[row]), "kind": work.kinds[mine["kind"][row]]}
+        args |= _place(work, mine, row)
+        args |= {"bytes": int(mine["bytes"][row])} if mine["bytes"][row] else {}
+        args |= {"waited_cycles": int(mine["begin"][row] - mine["ready"][row]), "critical": int(mine["critical"][row])}
+        return {**args, **({"unfinished": 1} if mine["open"][row] else {}), **cycles(row)}
 
     yield Slices("work", tid, begin, end, *((task, args) if work.tasks else (stretch, cycles)))
 
@@ -65,8 +65,8 @@ def work_slices(work: Work, clock: Clock, trace: Trace, rows: Rows, process: dic
 def _place(work: Work, mine: Columns, row: int) -> dict[str, str]:
     """The layer and part of a row, if any."""
     layer, part = int(mine["layer"][row]), _PARTS.get(int(mine["part"][row]), "")
-    told = {"layer": work.layers[layer]} if layer >= 0 else {}
-    return {**told, **({"part": part} if part else {})}
+    args = {"layer": work.layers[layer]} if layer >= 0 else {}
+    return {**args, **({"part": part} if part else {})}
 
 
 def _layers(work: Work, clock: Clock, trace: Trace, mine: Columns, process: dict[int, Process]) -> Iterator[Slices]:
@@ -98,13 +98,13 @@ def arrows(work: Work, result: Result, slices: Slices, rows: Rows, chunks: Slice
     shown = rows.work
     place = np.full(len(work.tasks["npu"]), -1, np.int64)
     place[shown] = np.arange(len(shown))
-    found: list[tuple[Place, Place]] = []
+    pairs: list[tuple[Place, Place]] = []
     for row, cause in enumerate(work.tasks["cause"][shown].tolist()):
         source = int(place[cause]) if 0 <= cause < len(place) else -1
         if source >= 0 and slices.tid[source] != slices.tid[row]:
-            found.append(((slices, source), (slices, row)))
+            pairs.append(((slices, source), (slices, row)))
     if chunks is None:
-        return found
+        return pairs
     names = [str(row.get("name", "")) for row in result.collectives]
     mine = {name: result.chunks[name][rows.chunks].tolist() for name in ("collective", "phase", "rank", "ready")}
     first: dict[tuple[int, int], list[tuple[str, int]]] = {}
@@ -116,8 +116,8 @@ def arrows(work: Work, result: Result, slices: Slices, rows: Rows, chunks: Slice
         for name, chunk in first.get((npu, start), ()) if number >= 0 else ():
             # The task may say more: "MLP, sum of outputs, micro-batch 0".
             if work.names[number] == name or work.names[number].startswith(f"{name}, "):
-                found.append(((slices, row), (chunks, chunk)))
-    return found
+                pairs.append(((slices, row), (chunks, chunk)))
+    return pairs
 
 
 def path_slices(work: Work, clock: Clock, trace: Trace, title: str) -> Slices | None:
@@ -136,8 +136,8 @@ def path_slices(work: Work, clock: Clock, trace: Trace, title: str) -> Slices | 
         return work.names[number] if number >= 0 and work.names[number] else work.kinds[mine["kind"][row]]
 
     def args(row: int) -> dict[str, Any]:
-        told: dict[str, Any] = {"npu": int(mine["npu"][row]), "kind": work.kinds[mine["kind"][row]]}
-        return {**told, **_place(work, mine, row), "why": WHY[mine["why"][row]], **cycles(row)}
+        args: dict[str, Any] = {"npu": int(mine["npu"][row]), "kind": work.kinds[mine["kind"][row]]}
+        return {**args, **_place(work, mine, row), "why": WHY[mine["why"][row]], **cycles(row)}
 
     thread = trace.thread(trace.process(title), "steps")
     return Slices("critical", np.full(len(rows), thread, np.int64), begin, end, name, args)

@@ -185,7 +185,7 @@ def lanes(group: IntArray, begin: IntArray, end: IntArray) -> IntArray:
 
     Rows of zero length occupy one nanosecond, so that later rows do not start inside them.
     """
-    found = np.zeros(len(group), np.int64)
+    lane_of = np.zeros(len(group), np.int64)
     order = np.lexsort((end, begin, group))
     before: int | None = None
     taken: list[tuple[int, int]] = []
@@ -203,5 +203,5 @@ def lanes(group: IntArray, begin: IntArray, end: IntArray) -> IntArray:
         else:
             lane, used = used, used + 1
         heapq.heappush(taken, (max(stop, start + 1), lane))
-        found[row] = lane
-    return found
+        lane_of[row] = lane
+    return lane_of

@@ -35,7 +35,7 @@ def attribution(result: Result, detail: Detail) -> list[Panel]:
     return [_parts(result), *([_links(result), _blame(result), _sentences(result)] if waited else [])]
 
 
-def _stack(names: list[str], values: dict[str, list[float]], told: str) -> list[dict[str, Any]]:
+def _stack(names: list[str], values: dict[str, list[float]], hover: str) -> list[dict[str, Any]]:
     return [
         {
             "type": "bar",
@@ -44,7 +44,7 @@ def _stack(names: list[str], values: dict[str, list[float]], told: str) -> list[
             "y": names,
             "x": values[part],
             "marker": {"color": PART_COLOURS[part]},
-            "hovertemplate": f"{WORDS.get(part, part)}: {told}<extra></extra>",
+            "hovertemplate": f"{WORDS.get(part, part)}: {hover}<extra></extra>",
         }
         for part in PARTS
         if any(values[part])
@@ -52,13 +52,13 @@ def _stack(names: list[str], values: dict[str, list[float]], told: str) -> list[
 
 
 def _parts(result: Result) -> Panel:
-    told = result.attribution
-    assert told is not None
-    every = rows(told)
-    found = every[: MOST_TRAFFICS + 1]
-    notes = [f"Bounded: {len(found)} of {len(every)} traffics."] if len(found) < len(every) else []
-    names = unlike([f"{plain(cut(row.name, NAME))}, {number(row.latency)} cycles" for row in found])
-    values = {part: [row.shares[i] for row in found] for i, part in enumerate(PARTS)}
+    attributed = result.attribution
+    assert attributed is not None
+    every = rows(attributed)
+    shown = every[: MOST_TRAFFICS + 1]
+    notes = [f"Bounded: {len(shown)} of {len(every)} traffics."] if len(shown) < len(every) else []
+    names = unlike([f"{plain(cut(row.name, NAME))}, {number(row.latency)} cycles" for row in shown])
+    values = {part: [row.shares[i] for row in shown] for i, part in enumerate(PARTS)}
     sketch = {
         "barmode": "stack",
         "xaxis": {"tickformat": ".0%", "range": [0, 1], "title": {"text": "share of the latency"}},
@@ -66,9 +66,9 @@ def _parts(result: Result) -> Panel:
         "legend": {"traceorder": "normal"},
     }
     what = "message" if result.traffic is None else "measured packet"
-    text = f"What the latency of {plural(int(told.messages.sum()), what)} was spent on, on average. "
+    text = f"What the latency of {plural(int(attributed.messages.sum()), what)} was spent on, on average. "
     text += "Grey and blue: what it takes alone, and the wait at the source; the others: waiting in the network."
-    height = 130 + ROW * max(2, len(found))
+    height = 130 + ROW * max(2, len(shown))
     return Panel("Where the time went", text, figure(_stack(names, values, "%{x:.1%}"), sketch), height, notes=notes)
 
 

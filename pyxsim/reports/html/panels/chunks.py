@@ -25,15 +25,15 @@ WAIT = 0.16  # how high a wait is, of a lane
 @html_panel("chunks", section="chunks")
 def chunks(result: Result, detail: Detail) -> list[Panel]:
     """The chunks of some NPUs, and where they lost time."""
-    found = []
+    panels = []
     npus = _npus(result)
     if npus:
-        found.append(_gantt(result, npus, detail))
+        panels.append(_gantt(result, npus, detail))
     for table in chunk_tables.tables(result):
         sheet = sheet_of(table)
         title, text = _ABOUT[sheet.head[0]]
-        found.append(Panel(title, text, sheet=sheet))
-    return found
+        panels.append(Panel(title, text, sheet=sheet))
+    return panels
 
 
 _ABOUT = {
@@ -133,7 +133,7 @@ def _bars(
     numbers, hues = np.unique(rows[hue], return_inverse=True)
     tints = shades(len(numbers))
     collectives = {i: str(row.get("name") or row.get("kind") or "") for i, row in enumerate(result.collectives)}
-    told = [
+    hover_texts = [
         f"chunk {chunk}, phase {phase} of {plain(cut(collectives.get(of) or 'a collective', NAME))}<br>"
         f"{begin:.5g} to {stop:.5g} {clock.unit}, after waiting {begin - ready:.4g}"
         for chunk, phase, of, ready, begin, stop in zip(
@@ -161,7 +161,7 @@ def _bars(
         "textangle": 0,
         "textfont": {"size": 9},
         "constraintext": "none",
-        "customdata": told,
+        "customdata": hover_texts,
         "hovertemplate": "%{customdata}<extra></extra>",
         "visible": shown,
     }

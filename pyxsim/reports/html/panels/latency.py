@@ -27,16 +27,16 @@ def latency(result: Result, detail: Detail) -> list[Panel]:
     """Latencies of packets, or of messages."""
     if result.traffic is None:
         return _messages(result)
-    found = []
+    panels = []
     if len(result.traffic.latency):
-        found.append(_packets(result))
+        panels.append(_packets(result))
     if len(result.traffic.batches.get("latency", ())):
-        found.append(_course(result, detail))
+        panels.append(_course(result, detail))
     if len(result.traffic.accepted) > 1:
-        found.append(_nodes(result))
+        panels.append(_nodes(result))
     if len(result.traffic.classes.get("name", ())) > 1:
-        found.append(Panel("Classes of traffic", "Latencies in cycles.", sheet=sheet_of(class_table(result.traffic))))
-    return found
+        panels.append(Panel("Classes of traffic", "Latencies in cycles.", sheet=sheet_of(class_table(result.traffic))))
+    return panels
 
 
 def _packets(result: Result) -> Panel:
@@ -120,9 +120,9 @@ def histogram(title: str, what: str, groups: list[Group], label: str, per_cycle:
         "legend": {"y": 1.09, "traceorder": "normal"},
         "margin": {"t": 64 if len(groups) > 1 else 30},
     }
-    told = ", ".join(f"{name} {number(value * per_cycle)}" for name, value in marks.items())
+    percentile_text = ", ".join(f"{name} {number(value * per_cycle)}" for name, value in marks.items())
     mean = float((values * counts).sum() / counts.sum()) * per_cycle
-    text = f"{plural(int(counts.sum()), what.rstrip('s'))}; mean {number(mean)}, {told}, at most "
+    text = f"{plural(int(counts.sum()), what.rstrip('s'))}; mean {number(mean)}, {percentile_text}, at most "
     text += f"{number(float(values[-1]) * per_cycle)} {unit}. Dotted: the percentiles."
     return Panel(title, text, figure(traces, sketch), 300, notes=notes)
 

@@ -36,9 +36,9 @@ def _dimensions(result: Result, detail: Detail) -> Panel:
     use, starts = together(result, detail.most(MOST_POINTS))
     # A step line ends at its last point: the last step is repeated.
     times, again = edges(result, starts), [*range(len(starts)), len(starts) - 1]
-    found = np.unique(result.links.dim).tolist()
+    dims = np.unique(result.links.dim).tolist()
     traces: list[dict[str, Any]] = []
-    for dim in found[:MOST_DIMENSIONS]:
+    for dim in dims[:MOST_DIMENSIONS]:
         mine = use[again][:, result.links.dim == dim]
         name = plain(cut(link_title(result, dim), NAME))
         step: dict[str, Any] = {"type": "scatter", "x": times, "mode": "lines", "legendgroup": name}
@@ -54,10 +54,10 @@ def _dimensions(result: Result, detail: Detail) -> Panel:
                 "hoverinfo": "skip",
             }
         )
-        told = {"name": name, "hovertemplate": "%{y:.1%}", "line": {**shape, "width": 1.8}}
-        traces.append({**step, "y": mine.mean(axis=1), **told})
-    if len(found) > MOST_DIMENSIONS:
-        notes.append(f"Bounded: {MOST_DIMENSIONS} of {len(found)} dimensions are drawn.")
+        mean_line = {"name": name, "hovertemplate": "%{y:.1%}", "line": {**shape, "width": 1.8}}
+        traces.append({**step, "y": mine.mean(axis=1), **mean_line})
+    if len(dims) > MOST_DIMENSIONS:
+        notes.append(f"Bounded: {MOST_DIMENSIONS} of {len(dims)} dimensions are drawn.")
     if len(use) < len(result.windows):
         notes.append(f"Bounded: {len(result.windows):,} windows are drawn as {len(use)} means of neighbours.")
     notes += beyond(use)
@@ -114,16 +114,16 @@ def _every_link(result: Result, detail: Detail) -> Panel:
 
 def _row_names(result: Result, rows: list[Any]) -> list[tuple[float, str]]:
     """Labels beside the rows: of links, directions or dimensions, whichever fit."""
-    place, found = 0, []
+    place, placed = 0, []
     for band in rows:
-        found.append((place, band))
+        placed.append((place, band))
         place += len(band.links)
     if len(result.links) <= MAX_NAMED:
-        return [(top + i + 0.5, result.links.name[link]) for top, band in found for i, link in enumerate(band.links)]
+        return [(top + i + 0.5, result.links.name[link]) for top, band in placed for i, link in enumerate(band.links)]
     if len(rows) <= MAX_NAMED:
-        return [(top + len(b.links) / 2, f"{link_title(result, b.dim)} {b.tag}".strip()) for top, b in found]
+        return [(top + len(b.links) / 2, f"{link_title(result, b.dim)} {b.tag}".strip()) for top, b in placed]
     dims: dict[int, list[tuple[int, Any]]] = {}
-    for top, band in found:
+    for top, band in placed:
         dims.setdefault(band.dim, []).append((top, band))
     middles = [(d, (mine[0][0] + mine[-1][0] + len(mine[-1][1].links)) / 2) for d, mine in dims.items()]
     return [(middle, link_title(result, dim)) for dim, middle in middles[:MAX_NAMED]]
@@ -132,12 +132,12 @@ def _row_names(result: Result, rows: list[Any]) -> list[tuple[float, str]]:
 @html_panel("waiting", section="waiting")
 def waiting(result: Result, detail: Detail) -> list[Panel]:
     """Causes of stalls per dimension, and buffer occupancy."""
-    found = []
+    panels = []
     if len(result.links) and any(result.totals[name].any() for name in STALLS):
-        found.append(_stalls(result))
+        panels.append(_stalls(result))
     if result.buffer_max is not None and result.buffer_max.any():
-        found.append(_buffers(result))
-    return found
+        panels.append(_buffers(result))
+    return panels
 
 
 def _stalls(result: Result) -> Panel:
@@ -169,9 +169,9 @@ def _stalls(result: Result) -> Panel:
 def _buffers(result: Result) -> Panel:
     """The maximum occupancy of the VC buffers of each link, as a histogram over links."""
     assert result.buffer_max is not None
-    found = np.unique(result.links.dim).tolist()[:MOST_DIMENSIONS]
+    dims = np.unique(result.links.dim).tolist()[:MOST_DIMENSIONS]
     traces = []
-    for dim in found:
+    for dim in dims:
         depth, count = np.unique(result.buffer_max[result.links.dim == dim], return_counts=True)
         name = plain(cut(link_title(result, dim), NAME))
         traces.append(

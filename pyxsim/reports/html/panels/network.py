@@ -74,7 +74,7 @@ def _regions(result: Result, plan: Layout, place: _Map) -> dict[str, Any]:
         "z": result.link_utilization.astype(np.float32),
         "coloraxis": "coloraxis",
         "marker": {"line": {"width": 0}},
-        **_told(result),
+        **_hover_texts(result),
         "showscale": False,
     }
 
@@ -281,15 +281,15 @@ def _routers(topology: Topology, plan: Layout, place: _Map) -> list[dict[str, An
         "text": [plain(name) for name in names],
         "hovertemplate": "%{text}<extra></extra>",
     }
-    found = [nodes]
+    traces = [nodes]
     size = _letters(plan, place, npus, int(is_switch.sum()))
     if size >= SMALLEST_LETTER:
         short = [f"S{i - count + int(is_switch.sum())}" if is_switch[i] else npus[i] for i in range(count)]
-        found.append(_words(place.at(plan.at), short, size, "#2B3440"))
+        traces.append(_words(place.at(plan.at), short, size, "#2B3440"))
     if plan.notes:
         at = place.at(np.array([[x, y] for x, y, _ in plan.notes]))
-        found.append(_words(at, [text for *_, text in plan.notes], LETTER, "#7A8696"))
-    return found
+        traces.append(_words(at, [text for *_, text in plan.notes], LETTER, "#7A8696"))
+    return traces
 
 
 def _letters(plan: Layout, place: _Map, npus: dict[int, str], switches: int) -> float:
@@ -322,7 +322,7 @@ def _npus_at(topology: Topology) -> dict[int, str]:
     }
 
 
-def _told(result: Result) -> dict[str, Any]:
+def _hover_texts(result: Result) -> dict[str, Any]:
     """The hover texts of links: words, and numbers of the whole run."""
     links, cycles = result.links, max(1, result.time_cycles)
     kinds = {dim: plain(link_title(result, dim)) for dim in np.unique(links.dim).tolist()}

@@ -25,15 +25,15 @@ PATH = "#8A93A0"
 @html_panel("workload", section="workload")
 def workload(result: Result, detail: Detail) -> list[Panel]:
     """Activities, layers and the critical path."""
-    found = []
+    panels = []
     if result.work is not None and len(result.work.timeline["npu"]):
-        found.append(_timeline(result, detail))
-    found += _layers(result)
+        panels.append(_timeline(result, detail))
+    panels += _layers(result)
     for table in (*layer_tables.tables(result), *workload_tables.tables(result)):
         sheet = sheet_of(table)
         title = sheet.head[0].partition(" (")[0].removeprefix("its ")
-        found.append(Panel(title[:1].upper() + title[1:], _ABOUT.get(title, ""), sheet=sheet))
-    return found
+        panels.append(Panel(title[:1].upper() + title[1:], _ABOUT.get(title, ""), sheet=sheet))
+    return panels
 
 
 _ABOUT = {
@@ -43,12 +43,12 @@ _ABOUT = {
 
 
 def _timeline(result: Result, detail: Detail) -> Panel:
-    clock, told = Clock.of(result), result.work
-    assert told is not None
+    clock, work = Clock.of(result), result.work
+    assert work is not None
     npus, others = gantt.shown(result)
-    places = gantt.places(told.timeline)
+    places = gantt.places(work.timeline)
     row = {npu: place for place, npu in enumerate(npus)}
-    table, notes = told.timeline, []
+    table, notes = work.timeline, []
     there = np.isin(table["npu"], npus)
     length = np.where(there, table["end"] - table["begin"], -1)
     kept = np.sort(np.argsort(-length, kind="stable")[: min(detail.most(MOST_SPANS), int(there.sum()))])
@@ -72,7 +72,7 @@ def _timeline(result: Result, detail: Detail) -> Panel:
             }
         )
     traces.append(_critical(result, clock, row, len(npus), detail))
-    same = np.bincount(told.npus["like"], minlength=len(told.npus["like"])) - 1
+    same = np.bincount(work.npus["like"], minlength=len(work.npus["like"])) - 1
     texts = [f"NPU {npu}" + (f" and {same[npu]} alike" if same[npu] else "") for npu in npus]
     texts += ["others"] if others else []
     sketch = {
@@ -90,8 +90,8 @@ def _timeline(result: Result, detail: Detail) -> Panel:
         "Bars: an NPU computes, uses memory, communicates. Communication stands below the computing that may hide it. "
     )
     text += "The line: the critical path, why the end is not sooner."
-    if len(npus) < len(np.unique(told.npus["like"])):
-        notes.append(f"Bounded: {plural(len(npus), 'NPU')} of {len(told.npus['like']):,}.")
+    if len(npus) < len(np.unique(work.npus["like"])):
+        notes.append(f"Bounded: {plural(len(npus), 'NPU')} of {len(work.npus['like']):,}.")
     height = int(np.clip(ROW * len(texts) + 120, LEAST, MOST))
     return Panel("What NPUs do", text, figure(traces, sketch), height, notes=notes)
 
@@ -108,10 +108,10 @@ def _critical(result: Result, clock: Clock, row: dict[int, int], others: int, de
     for i, step in enumerate(steps.tolist()):
         kind = kinds[path["kind"][step]]
         name = names[path["name"][step]] if path["name"][step] >= 0 else ""
-        told = plain(cut(kind if name in ("", kind) else f"{kind}: {name}"))
+        label = plain(cut(kind if name in ("", kind) else f"{kind}: {name}"))
         x += [begin[i], end[i]]
         y += [places[i]] * 2
-        texts += [f"{told}<br>NPU {path['npu'][step]}, {end[i] - begin[i]:.4g} {clock.unit}"] * 2
+        texts += [f"{label}<br>NPU {path['npu'][step]}, {end[i] - begin[i]:.4g} {clock.unit}"] * 2
     return {
         "type": "scatter",
         "mode": "lines",
