@@ -93,7 +93,7 @@ def test_what_has_no_requests() -> None:
     with pytest.raises(InputError, match="broadcast is carried out message by message"):
         run(load_experiment({"network": RING, "system": SYSTEM, "collective": collective}), backend="analytical")
     message = {"src": 0, "dst": 1, "size": "1 KiB"}
-    with pytest.raises(InputError, match="nobody receives this one"):
+    with pytest.raises(InputError, match="this one has no receiver task"):
         run(load_experiment({"network": RING, "system": SYSTEM, "message": [message]}), backend="analytical")
     for compat, problem in ((None, "only ASTRA-sim 2 has"), ("astra-sim-1", "only version 2 has this protocol")):
         system = {"rendezvous": True} | ({"compat": compat} if compat else {})
