@@ -354,7 +354,7 @@ cdef class Engine(EngineArrays):
         cdef State* s = &self.s
         names = [(kind, name) for kind, fields in DERIVED.items() for name in fields]
         kept = [self.records[kind][name].copy() for kind, name in names]
-        wants = self.arrays["requests"].copy()
+        requests = self.arrays["requests"].copy()
         masks = {name: self.arrays[name].copy() for name in ("busy_outputs", "blocked")}
         rebuild_masks(s)
         for (kind, name), values in zip(names, kept, strict=True):
@@ -363,7 +363,7 @@ cdef class Engine(EngineArrays):
                 self.records[kind][name][: s.masks.words] if kind == "inputs" else self.records[kind][name])
             if not np.all(same):
                 raise AssertionError(f"{kind}.{name} is wrong in cycle {s.now}")
-        if (wants != self.arrays["requests"]).any():
+        if (requests != self.arrays["requests"]).any():
             raise AssertionError(f"output requests are wrong in cycle {s.now}")
         # a link that is available from this cycle on may not have been unblocked yet
         for name, values in masks.items():

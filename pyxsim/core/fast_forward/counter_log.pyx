@@ -89,17 +89,17 @@ cdef bint log_fits(State* s, int64_t cycles) noexcept nogil:
 
 cdef bint log_has_room(State* s, int64_t cycles) noexcept nogil:
     """Make room for one more cycle."""
-    cdef CounterLog* tape = &s.detector.log
+    cdef CounterLog* log = &s.detector.log
     cdef int64_t need = (cycles + 1) * words_per_cycle(s)
     cdef int64_t room = min(2 * need + 1024, MOST_WORDS)
-    if need <= tape.room:
+    if need <= log.room:
         return True
     if not log_fits(s, cycles):
         return False
-    tape.bits = <uint64_t*> grow_array(s, tape.bits, room, sizeof(uint64_t))
+    log.bits = <uint64_t*> grow_array(s, log.bits, room, sizeof(uint64_t))
     if s.failed:
         return False
-    tape.room = room
+    log.room = room
     return True
 
 
@@ -119,10 +119,10 @@ cdef void log_cycle(State* s) noexcept nogil:
 
 cdef uint64_t* logged_bits(State* s, int64_t cycle) noexcept nogil:
     """The log from a cycle up to now; NULL if incomplete."""
-    cdef CounterLog* tape = &s.detector.log
-    if tape.first == NONE or cycle < tape.first or tape.first + tape.count != s.now:
+    cdef CounterLog* log = &s.detector.log
+    if log.first == NONE or cycle < log.first or log.first + log.count != s.now:
         return NULL
-    return &tape.bits[(cycle - tape.first) * words_per_cycle(s)]
+    return &log.bits[(cycle - log.first) * words_per_cycle(s)]
 
 
 cdef void add_cycle(State* s, uint64_t* bits, int64_t* sums) noexcept nogil:

@@ -44,7 +44,7 @@ cdef int32_t periods_kept(State* s) noexcept nogil:
     return <int32_t> min(MOST_KEPT // words, MOST_PERIODS) if not s.config.attribution else 0
 
 
-# --- what is counted ------------------------------------------------------------------------------------------------
+# --- counters -------------------------------------------------------------------------------------------------------
 
 cdef void record_counts(State* s, StateSnapshot* p) noexcept nogil:
     """Record the messages of the last visit and all counters, which must be settled."""
@@ -95,7 +95,7 @@ cdef inline int64_t counted_over(
     return rounds * (end - begin) + goal - start
 
 
-# --- loops ----------------------------------------------------------------------------------------------------------
+# --- known periods --------------------------------------------------------------------------------------------------
 
 cdef KnownPeriod* remember_period(State* s, int32_t base, uint64_t* bits) noexcept nogil:
     """The state equals a snapshot again: keep the snapshots since then as a known period."""

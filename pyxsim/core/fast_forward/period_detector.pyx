@@ -94,7 +94,7 @@ cdef void reset_detector(State* s) noexcept nogil:
     stop_log(s)
 
 
-# --- pictures -------------------------------------------------------------------------------------------------------
+# --- snapshots ------------------------------------------------------------------------------------------------------
 
 cdef void take_snapshot(State* s) noexcept nogil:
     cdef PeriodDetector* o = s.detector
@@ -189,11 +189,11 @@ cdef bint matches_known_period(State* s) noexcept nogil:
 
 # --- plans ----------------------------------------------------------------------------------------------------------
 
-cdef int64_t jump_limit(State* s, bint taped) noexcept nogil:
+cdef int64_t jump_limit(State* s, bint logged) noexcept nogil:
     """The cycle that a jump may reach. Without a log it must not pass the end of a window."""
     cdef PeriodDetector* o = s.detector
     cdef int64_t limit = min(o.until, next_start_cycle(s))
-    if o.window and not taped:
+    if o.window and not logged:
         limit = min(limit, (s.now // o.window + 1) * o.window - 1)
     return limit
 

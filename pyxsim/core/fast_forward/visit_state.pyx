@@ -254,7 +254,7 @@ cdef void visit_calendar(State* s, Visitor* w) noexcept nogil:
                 visit_calendar_entries(s, w, slot.events[kind], slot.count[kind])
 
 
-# --- all of it ------------------------------------------------------------------------------------------------------
+# --- the whole state ------------------------------------------------------------------------------------------------
 
 cdef void visit_state(State* s, Visitor* w) noexcept nogil:
     """Visit everything. The counters must be settled. `s.now` is the cycle before the jump."""

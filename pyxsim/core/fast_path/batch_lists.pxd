@@ -11,13 +11,13 @@ cdef enum:
 cdef struct RouterRequests:
     # Requests at a router in this cycle, as masks of its input VCs or of its output ports.
     int32_t router
-    uint64_t eligible    # input VCs whose front flit can request the switch
-    uint64_t no_credit   # input VCs without a credit
-    uint64_t link_busy   # input VCs whose link is busy
-    uint64_t early       # input VCs whose head may not try VA yet
-    uint64_t asked       # nonzero if any head requested a VC
-    uint64_t no_vc       # output ports at which a head found no free VC
-    uint64_t lost        # output ports at which a head lost VA
+    uint64_t eligible      # input VCs whose front flit can request the switch
+    uint64_t no_credit     # input VCs without a credit
+    uint64_t link_busy     # input VCs whose link is busy
+    uint64_t early         # input VCs whose head may not try VA yet
+    uint64_t has_request   # nonzero if any head requested a VC
+    uint64_t no_vc         # output ports at which a head found no free VC
+    uint64_t lost          # output ports at which a head lost VA
 
 
 cdef struct RouterBatch:

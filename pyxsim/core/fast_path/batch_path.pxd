@@ -55,7 +55,7 @@ cdef inline void collect_requests(State* s, RouterBatch* b, int32_t word, int64_
         requests.eligible = eligible
         requests.no_credit = held & ~(eligible | link_busy)
         requests.early = early
-        requests.asked = requests.no_vc = requests.lost = 0
+        requests.has_request = requests.no_vc = requests.lost = 0
         b.pick[picks] = arbitrate_inputs(s, eligible, s.arbiters.input_turn[router])
         b.router[picks] = router
         b.heads[heads] = inputs.heads & ~early
@@ -220,7 +220,7 @@ cdef inline void sleep_idle_routers(State* s, RouterBatch* b, int64_t t, bint un
     for i in range(b.idle_count):
         requests = &b.requests[b.idle[i]]
         b.subset[sleepers] = b.idle[i]
-        sleepers += (requests.asked | s.masks.inputs[requests.router].early[(t + 1) & 3]) == 0
+        sleepers += (requests.has_request | s.masks.inputs[requests.router].early[(t + 1) & 3]) == 0
     for i in range(sleepers):
         requests = &b.requests[b.subset[i]]
         if requests.no_vc | requests.no_credit or not unit_rate and requests.link_busy:

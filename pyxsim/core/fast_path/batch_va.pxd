@@ -36,9 +36,9 @@ cdef inline void collect_vc_requests(State* s, RouterBatch* b) noexcept nogil:
         if not seldom(v.out_link == NONE):
             vc_range = &s.vcs.ranges[v.out_vc]
             has_free = (s.vcs.unheld[vc_range.word] & vc_range.mask) != 0
-            requests.asked |= has_free
+            requests.has_request |= has_free
             before = vc_range.pick
-            first = <int32_t> has_free & (before >> 31)   # 1 if nobody requested it before (NONE)
+            first = <int32_t> has_free & (before >> 31)   # 1 if there was no request before (NONE)
             vc_range.pick = requested if first else before
             b.request[requested] = vc
             b.contender[contenders] = vc

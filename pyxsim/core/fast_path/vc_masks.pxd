@@ -42,15 +42,15 @@ cdef inline bint unblock_output(State* s, int32_t router, int32_t outlet, bint o
     """The link of an output is available again. Return whether any flit waited only for that."""
     cdef int32_t word
     cdef int32_t first = router if one else s.routers.router[router].word
-    cdef uint64_t wants
+    cdef uint64_t requests
     cdef uint64_t waiting = 0
     cdef VcMasks* inputs
     s.masks.busy_outputs[router] &= ~(<uint64_t> 1 << (outlet - s.routers.bounds[router].out_start))
     for word in range(1 if one else s.routers.router[router].words):
-        wants = s.masks.requests[outlet if one else outlet * s.masks.most_words + word]
+        requests = s.masks.requests[outlet if one else outlet * s.masks.most_words + word]
         inputs = &s.masks.inputs[first + word]
-        s.masks.blocked[first + word] &= ~wants
-        waiting |= wants & inputs.occupied & (inputs.credit | inputs.heads)
+        s.masks.blocked[first + word] &= ~requests
+        waiting |= requests & inputs.occupied & (inputs.credit | inputs.heads)
     return waiting != 0
 
 

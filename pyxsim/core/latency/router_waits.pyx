@@ -53,7 +53,7 @@ cdef inline int64_t message_of(State* s, int32_t packet) noexcept nogil:
     return s.latency.packets[packet].serial
 
 
-# --- the state of a VC ----------------------------------------------------------------------------------------------
+# --- activity of a VC -----------------------------------------------------------------------------------------------
 
 cdef int8_t credit_culprit(State* s, int32_t vc, int64_t begun, int64_t over) noexcept nogil:
     """Who caused a wait for credits of a VC in cycles [begun, over), as known at its end?"""

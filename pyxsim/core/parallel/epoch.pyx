@@ -32,7 +32,7 @@ cdef enum:
     SPARE = 256          # packet records that a partition gets beyond its need
 
 
-# --- a part, through an epoch ---------------------------------------------------------------------------------------
+# --- a partition, through an epoch ----------------------------------------------------------------------------------
 
 cdef void run_part(Team* team, int32_t number) noexcept nogil:
     """Run one partition from `now` to the end of the epoch."""
@@ -69,7 +69,7 @@ cdef inline int64_t next_event_cycle(State* s) noexcept nogil:
     return next_start_cycle(s) if following == NONE else min(following, next_start_cycle(s))
 
 
-# --- when they have met ---------------------------------------------------------------------------------------------
+# --- at the barrier -------------------------------------------------------------------------------------------------
 
 cdef struct Summary:
     int32_t awake

@@ -24,7 +24,7 @@ from pyxsim.core.state.records cimport (
 )
 
 
-# --- a team of parts ------------------------------------------------------------------------------------------------
+# --- setup ----------------------------------------------------------------------------------------------------------
 
 cdef int create_team(Team* team, State* whole, int16_t* part_of, int32_t parts) except -1:
     """`part_of`: partition of each router. The caller allocates the scratch arrays of the partitions."""
@@ -143,7 +143,7 @@ cdef void destroy_team(Team* team) noexcept:
     memset(team, 0, sizeof(Team))
 
 
-# --- from one home to the other -------------------------------------------------------------------------------------
+# --- moving state ---------------------------------------------------------------------------------------------------
 
 cdef inline int32_t part_of_entry(Team* team, int32_t number, Event kind) noexcept nogil:
     """The partition of a calendar entry."""
@@ -344,7 +344,7 @@ cdef void add_message(Team* team, int32_t message) noexcept nogil:
     team.whole.failed |= p.failed
 
 
-# --- what the parts have counted ------------------------------------------------------------------------------------
+# --- totals of the partitions ---------------------------------------------------------------------------------------
 
 cdef void collect_totals(Team* team) noexcept nogil:
     """Add the counts of the partitions to the whole, at the end of a call."""

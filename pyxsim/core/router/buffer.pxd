@@ -31,8 +31,8 @@ cdef inline uint64_t mask_bit_of(State* s, int32_t vc) noexcept nogil:
 
 # --- routers with many words of input VCs, of which few have a flit ---------------------------------------------------
 #
-# `Router.filled` has a bit for each word with an occupied VC, so that nobody reads the others. The last bit stands for
-# all words from its own on: where there are any it is always set, and each of them is looked at.
+# `Router.filled` has a bit for each word with an occupied VC, so that empty words are not read. The last bit stands for
+# all words from its own on; it is always set where there are any, and each of those words is read.
 
 cdef enum:
     CATCH_ALL_WORD = 63

@@ -20,7 +20,7 @@ cdef enum:
     MESSAGES_AHEAD = 16   # most are sent in the order of their start
 
 
-# --- messages that wait for their cycle ------------------------------------------------------------------------------
+# --- waiting messages ------------------------------------------------------------------------------------------------
 
 cdef inline bint starts_before(State* s, int32_t a, int32_t b) noexcept nogil:
     cdef int64_t first = s.pools.messages[a].at

@@ -25,7 +25,7 @@ from pyxsim.core.state.network_state cimport grow_array, priority_rank
 from pyxsim.core.state.records cimport NONE, Arrival, Message, Packet
 
 
-# --- messages that wait for their cycle ------------------------------------------------------------------------------
+# --- waiting messages ------------------------------------------------------------------------------------------------
 #
 # Most are sent in the order in which they start: they stand in a list. Those that start before the last one of it stand
 # in a binary heap by (at, number). The next one is the first of the two.

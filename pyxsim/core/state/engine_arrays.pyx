@@ -95,13 +95,13 @@ cdef class EngineArrays:
         s.config.attribution = attribution
         s.pools.packet_free = s.pools.message_free = s.waiting.first = NONE
         s.trace.watch_serial = NONE
-        self._take_options(options)
-        self._take_links(links)
-        self._take_routes(routes)
+        self._read_options(options)
+        self._read_links(links)
+        self._read_routes(routes)
         self._wire()
         self._allocate()
         self._allocate_scratch(s)
-        self._open_books()
+        self._allocate_latency_records()
         self._make_calendar()
     # -- construction --
 
@@ -152,7 +152,7 @@ cdef class EngineArrays:
         cdef uint8_t[::1] view = self._own(name, np.zeros(count), np.uint8, deciding)
         return &view[0]
 
-    def _take_options(self, options):
+    def _read_options(self, options):
         cdef State* s = &self.s
         s.config.rc, s.config.va, s.config.st = options.rc, options.va, options.st
         s.config.drained = options.drained
@@ -183,7 +183,7 @@ cdef class EngineArrays:
         s.config.class_vnet = self._ints("class_vnet", vnet)
         s.config.class_rank = self._longs("class_rank", (priority.max() - priority) << PRIORITY_SHIFT)
 
-    def _take_links(self, links):
+    def _read_links(self, links):
         cdef State* s = &self.s
         cdef int64_t count = s.links.count
         for name in LINK_ARRAYS:
@@ -231,7 +231,7 @@ cdef class EngineArrays:
         }.items():
             records[name] = values
 
-    def _take_routes(self, routes):
+    def _read_routes(self, routes):
         cdef State* s = &self.s
         digits = np.asarray(routes.digits, dtype=np.int32)
         if digits.ndim != 2:
@@ -318,7 +318,7 @@ cdef class EngineArrays:
             router[name] = values
         if s.routers.count and (router["in_end"] - router["in_start"]).max() > MAX_NUMBER:
             raise ValueError(f"more than {MAX_NUMBER} input ports at a router")
-        self._give_places(words)
+        self._assign_mask_bits(words)
         at = found["vc_link"]
         number = np.arange(s.vcs.count) - link["base"][at]
         ends = link["dst"][at]
@@ -334,7 +334,7 @@ cdef class EngineArrays:
                 self.arrays["high"]),
         }.items():
             vc[name] = values
-        self._name_places(vc[ends >= 0], np.flatnonzero(ends >= 0))
+        self._map_mask_bits(vc[ends >= 0], np.flatnonzero(ends >= 0))
         out = self._records("out", OUT, s.vcs.count)
         s.vcs.output = <OutputVc*> self._address(out)
         for name, values in {
@@ -353,7 +353,7 @@ cdef class EngineArrays:
             for row in range(one.range, one.range + s.config.vnets * one.classes):
                 s.vcs.ranges[one.base + s.links.low[row]].mask = s.links.range_mask[row]
 
-    def _name_places(self, vc, number):
+    def _map_mask_bits(self, vc, number):
         """Map mask bits to input VCs: one table for all routers where they agree, else one per router."""
         cdef State* s = &self.s
         router = self.records["router"]
@@ -405,7 +405,7 @@ cdef class EngineArrays:
         s.path.lane_batch = self.choice.lane_batch
         s.path.unit_rate = facts.unit_rate
 
-    def _give_places(self, words):
+    def _assign_mask_bits(self, words):
         """Assign mask bits to the input VCs of each router."""
         cdef State* s = &self.s
         cdef int32_t i, port, number, places
@@ -531,7 +531,7 @@ cdef class EngineArrays:
         s.matching.match_in = self._ints("match_in", np.zeros(inputs), False)
         s.matching.match_out = self._ints("match_out", np.zeros(outputs), False)
 
-    def _open_books(self):
+    def _allocate_latency_records(self):
         """Allocate the records of attribution (docs/attribution.md), empty without it."""
         cdef State* s = &self.s
         cdef bint kept = s.config.attribution > 0
