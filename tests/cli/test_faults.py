@@ -87,11 +87,11 @@ EXPERIMENTS: dict[str, tuple[str | bytes, str]] = {
     ),
     "group size that does not divide": (
         system('all_reduce = "hierarchical:3"'),
-        "e.toml: system.all_reduce: 2 ranks cannot be cut in groups of 3; allowed: 1, 2",
+        "e.toml: system.all_reduce: 2 ranks cannot be divided into groups of 3; allowed: 1, 2",
     ),
     "group size of one collective": (
         SMALL + 'algorithm = "hierarchical:3"\n',
-        "e.toml: collective.algorithm: 2 ranks cannot be cut in groups of 3",
+        "e.toml: collective.algorithm: 2 ranks cannot be divided into groups of 3",
     ),
     "missing system file": (
         system('file = "systm.json"'),
