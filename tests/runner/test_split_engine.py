@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pyxsim.network.packet import independent_groups as apart
 from pyxsim.network.packet.packet_network import PacketNetwork
-from pyxsim.runner.lifecycle import _announce
+from pyxsim.runner.closed_run import announce_traffic
 from pyxsim.runner.prepare import prepare
 from pyxsim.runner.prepared import Prepared
 from pyxsim.settings import load_experiment
@@ -43,7 +43,7 @@ def groups_of(experiment: dict[str, Any]) -> int:
     prepared = prepare(load_experiment(experiment))
     assert isinstance(prepared, Prepared)
     assert isinstance(prepared.network, PacketNetwork)
-    _announce(prepared)
+    announce_traffic(prepared)
     return len(prepared.network.parts.parts) if prepared.network.parts else 1
 
 
