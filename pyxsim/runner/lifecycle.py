@@ -257,7 +257,7 @@ def simulate(
 
 def _simulate(prepared: Prepared | PreparedTraffic, backend: str, hooks: ProgressHooks) -> Result:
     begin = time.process_time()
-    if isinstance(prepared, PreparedTraffic):
+    if prepared.mode == "open":
         this: ClosedRun | TrafficRun = TrafficRun(prepared)
     else:
         announce_traffic(prepared)

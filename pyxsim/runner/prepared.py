@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -28,6 +28,8 @@ class Prepared:
 
     Parameters
     ----------
+    mode
+        "closed": the work ends; "open": packets arrive whatever the network does (`PreparedTraffic`).
     warnings
         Lines for the user.
     carrier
@@ -38,6 +40,7 @@ class Prepared:
         What was spent on the run before it was resumed.
     """
 
+    mode: ClassVar[Literal["closed"]] = "closed"
     experiment: Experiment
     topology: Topology
     network: Backend
@@ -107,6 +110,7 @@ class PreparedTraffic:
         The measurement, once it has begun.
     """
 
+    mode: ClassVar[Literal["open"]] = "open"
     experiment: Experiment
     topology: Topology
     network: OpenBackend

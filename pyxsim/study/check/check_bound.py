@@ -14,7 +14,7 @@ from pyxsim.units import format_time_ns
 @checks.register("bound", order=100)
 def bound(prepared: Prepared | PreparedTraffic) -> Finding:
     """Compute the lower bound of the run time, or the theory of open traffic."""
-    if isinstance(prepared, PreparedTraffic):
+    if prepared.mode == "open":
         return _open_traffic(prepared)
     least = prepared.bound * 10**9 / prepared.experiment.network.clock
     rows = [("bound", f"{format_time_ns(least)}: the least for its bytes on these links")] if least else []

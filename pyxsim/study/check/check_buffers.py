@@ -63,7 +63,7 @@ def buffers_of(prepared: Prepared | PreparedTraffic) -> list[Buffer]:
     if not prepared.network.capabilities.packets:
         return []
     topology, experiment = prepared.topology, prepared.experiment
-    closed = isinstance(prepared, Prepared)
+    closed = prepared.mode == "closed"
     flits = prepared.network.cut(experiment.network.packet)[1] if closed else largest_packet(experiment)
     found = []
     for kind, each in kind_streams(prepared.network, flits):

@@ -16,8 +16,8 @@ MOST_ROWS = 8  # of collectives in the text
 @checks.register("collectives", order=40)
 def collectives(prepared: Prepared | PreparedTraffic) -> Finding:
     """List the collectives, with their groups, algorithms and sizes."""
-    issued = () if isinstance(prepared, PreparedTraffic) else prepared.job.collectives
-    bounds = [] if isinstance(prepared, PreparedTraffic) else [prepared.bound_of(each.per_group) for each in issued]
+    issued = () if prepared.mode == "open" else prepared.job.collectives
+    bounds = [] if prepared.mode == "open" else [prepared.bound_of(each.per_group) for each in issued]
     table = [collective_row(each, bound) for each, bound in zip(issued, bounds, strict=True)]
     rows = [("collective", _line(row)) for row in table[:MOST_ROWS]]
     if len(table) > MOST_ROWS:
@@ -29,7 +29,7 @@ def collectives(prepared: Prepared | PreparedTraffic) -> Finding:
 @checks.register("messages", order=50)
 def messages(prepared: Prepared | PreparedTraffic) -> Finding:
     """Count the messages and bytes that the run sends."""
-    if isinstance(prepared, PreparedTraffic):
+    if prepared.mode == "open":
         return Finding((), {"messages": 0, "bytes": 0})
     traffic = prepared.system.traffic()
     count, nbytes = int(traffic[:, 4].sum()), int((traffic[:, 3] * traffic[:, 4]).sum())

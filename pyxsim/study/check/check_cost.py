@@ -40,7 +40,7 @@ class _SampleEndedError(Exception):
 @checks.register("cost", order=LAST + 1)
 def cost(prepared: Prepared | PreparedTraffic) -> Finding:
     """Estimate the time of the run."""
-    if isinstance(prepared, PreparedTraffic):
+    if prepared.mode == "open":
         return Finding((), asdict(Cost(0, 0.0, 0.0)))
     found = measure(prepared)
     text = f"about {rough_seconds(found.seconds)}, by what its beginning takes"

@@ -12,14 +12,14 @@ from pyxsim.study.check.registered import Finding, checks
 @checks.register("schedules", order=60)
 def schedules(prepared: Prepared | PreparedTraffic) -> Finding:
     """List the schedules that `prepare` has proved."""
-    names = [] if isinstance(prepared, PreparedTraffic) else schedule_names(prepared.system)
+    names = [] if prepared.mode == "open" else schedule_names(prepared.system)
     return Finding([("schedule", f"proved: {name}") for name in names], {"schedules": names})
 
 
 @checks.register("plans", order=70)
 def plans(prepared: Prepared | PreparedTraffic) -> Finding:
     """Prove that the phases of every plan make up its collective. Raises ScheduleError."""
-    found = [] if isinstance(prepared, PreparedTraffic) else prove_compositions(prepared.system)
+    found = [] if prepared.mode == "open" else prove_compositions(prepared.system)
     rows = []
     for plan in found:
         shape = "x".join(map(str, plan.shape))

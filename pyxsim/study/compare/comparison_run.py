@@ -62,7 +62,7 @@ class Plan:
             backend=backend,
             allow_deadlock=self.allow_deadlock,
         )
-        assert isinstance(found, Prepared)  # open traffic is refused by plan_of
+        assert found.mode == "closed"  # open traffic is refused by plan_of
         return found
 
 

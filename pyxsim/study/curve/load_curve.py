@@ -59,7 +59,7 @@ class Points:
             libraries=self.libraries,
             allow_deadlock=self.allow_deadlock,
         )
-        assert isinstance(found, PreparedTraffic)
+        assert found.mode == "open"
         return found
 
     @contextmanager
