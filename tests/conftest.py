@@ -18,12 +18,6 @@ from tests import examples
 
 MUCH_MB = 300  # of garbage in a process of tests
 
-# No deadline: a shared machine is slow when it likes. In CI the examples are the same in every run.
-settings.register_profile("local", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True)
-settings.load_profile("ci" if os.environ.get("CI") else "local")
-
-
 # No test depends on what another run has proved, nor writes into the user's cache.
 os.environ.setdefault("PYXSIM_CACHE", "")
 # validation/ and benchmarks/ are packages of the checkout, not of the wheel. Last: the installed pyxsim comes first.
@@ -38,6 +32,12 @@ def pytest_configure(config: pytest.Config) -> None:
     # To look for garbage at every 700 new objects, as Python has it, was a twelfth of the time of all tests.
     gc.set_threshold(50_000, 10, 10)
     examples.draw(whole=config.getoption("--slow"))
+    # No deadline: a shared machine is slow when it likes. In CI the examples are the same in every run.
+    # Tests without a number of their own take no seconds: twice the usual share.
+    profile = "ci" if os.environ.get("CI") else "local"
+    number = 100 if config.getoption("--slow") else 33
+    settings.register_profile(profile, deadline=None, derandomize=profile == "ci", max_examples=number)
+    settings.load_profile(profile)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

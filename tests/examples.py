@@ -1,5 +1,5 @@
-"""How many examples a property test draws that takes seconds: a third of them in `make test`, and other ones every time
-(in CI always the same ones); all of them with --slow, as `make validate` has it."""
+"""How many examples a property test draws: a sixth of them in `make test`, and other ones every time (in CI always the
+same ones); all of them with --slow, as in `make validate`."""
 
 from __future__ import annotations
 
@@ -17,4 +17,4 @@ def draw(*, whole: bool) -> None:
 
 def part_of(number: int) -> int:
     """For `max_examples` of a test that takes seconds: how many of so many."""
-    return number if _told.whole else min(number, max(LEAST, number // 3))
+    return number if _told.whole else min(number, max(LEAST, number // 6))

@@ -30,11 +30,17 @@ def read(path: Path) -> Any:
     return pytest.importorskip("nbformat").read(path, as_version=4)
 
 
+# A kernel and its plots take seconds: of the notebooks, one.
+some = pytest.mark.parametrize(
+    "path", [pytest.param(p, marks=() if p.stem == "first_look" else pytest.mark.slow, id=p.stem) for p in NOTEBOOKS]
+)
+
+
 def test_there_are_notebooks() -> None:
     assert len(NOTEBOOKS) >= 2
 
 
-@each
+@some
 def test_a_notebook_runs_and_shows_what_is_stored(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nbclient = pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")

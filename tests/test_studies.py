@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 INPUTS = ROOT / "inputs" / "studies"
 STUDIES = sorted(INPUTS.glob("*.toml"))
 PAGES = sorted(page for page in (ROOT / "docs" / "studies").glob("*.md") if page.name != "index.md")
-QUICK = {"buffers", "hotspot", "switch_gib", "two_jobs"}
+QUICK = {"switch_gib", "two_jobs"}
 COMMAND = re.compile(r"^pyxsim compare inputs/studies/(\w+)\.toml(.*)$", re.MULTILINE)
 KIB, MIB = 2**10, 2**20
 
@@ -338,6 +338,7 @@ def test_an_all_to_all_wants_many_dimensions() -> None:
 # The switch of the tutorial
 
 
+@pytest.mark.slow  # tests/validation/test_switch.py: smaller buffers
 def test_the_switch_on_packets_is_at_its_bound() -> None:
     bound = 2 * 63 / 64 * 16 * MIB / 50
     assert bound < packet("switch", "all_reduce=direct") < 1.02 * bound

@@ -39,6 +39,7 @@ def folder() -> ModuleType:
     return import_module("benchmarks.beside")
 
 
+@pytest.mark.slow  # quicker: a case alone in test_history.py and tests/cli/test_bench.py, sessions below
 def test_a_case_of_each_kind(tree: Path, tmp_path: Path) -> None:
     file, history = tmp_path / "bench.json", tmp_path / "history.jsonl"
     cases = [FAST, "torus16x16x16-analytical"]

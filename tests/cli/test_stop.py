@@ -41,7 +41,10 @@ def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+ENDS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), pytest.param(signal.SIGHUP, 129, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize(("number", "code"), ENDS)
 def test_a_run_that_is_ended_keeps_what_there_is(start: Start, folder: Path, number: signal.Signals, code: int) -> None:
     process = start(*LONG, "-o", "out.h5", "--quiet", told=folder / "begun")
     wait_for((folder / "begun").exists, "the simulation")
@@ -233,7 +236,10 @@ def test_no_progress_without_a_terminal(start: Start, folder: Path, words: tuple
     assert "\x1b" not in err
 
 
-@pytest.mark.parametrize("words", [("list", "--json"), ("run", "small.toml", "--json"), ("--help",), ("--version",)])
+TOLD = [("list", "--json"), ("run", "small.toml", "--json"), ("--help",)]
+
+
+@pytest.mark.parametrize("words", [*TOLD, pytest.param(("--version",), marks=pytest.mark.slow)])
 def test_nobody_reads_stdout(start: Start, words: tuple[str, ...]) -> None:
     reader, writer = os.pipe()
     os.close(reader)

@@ -23,6 +23,7 @@ from pyxsim.settings import load_experiment
 from pyxsim.study.compare import compare
 from pyxsim.study.curve.load_curve import points_of
 from pyxsim.study.sweep import sweep
+from tests.examples import part_of
 
 TREE = Path(__file__).parents[2]
 SMALL: dict[str, Any] = {
@@ -170,7 +171,7 @@ def test_interrupted_by_a_signal(end: signal.Signals) -> None:
     ours = signal.signal(end, signal.default_int_handler)  # ignored in a background job of a script
     incomplete = 0
     try:
-        for delay in range(1, 60):
+        for delay in range(1, 60, 60 // part_of(60)):
             prepared = prepare(load_experiment(tables))
             gc.collect()  # what was made there, which would else take the time before the run
             signal.setitimer(signal.ITIMER_VIRTUAL, delay / 2000)

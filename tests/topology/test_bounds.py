@@ -149,10 +149,10 @@ def test_routes_without_an_end() -> None:
 
 def test_large_networks_take_no_time() -> None:
     begin = time.process_time()
-    found = summary(build("ring", [1024]))
-    assert (found.mean_hops, found.channel_load, found.bisection) == (256, 128, 4)
-    assert summary(build("torus", [16, 16, 16])).mean_hops == 12
-    assert time.process_time() - begin < 10
+    found = summary(build("ring", [512]))
+    assert (found.mean_hops, found.channel_load, found.bisection) == (128, 64, 4)
+    assert summary(build("torus", [12, 12, 12])).mean_hops == 9
+    assert time.process_time() - begin < 3
 
 
 def test_rings_of_garnet_have_no_uniform_traffic() -> None:

@@ -17,7 +17,6 @@ from validation.runner import picture_name, run_case
 
 QUICK = [
     "zero-load/ring",
-    "zero-load/dragonfly",
     "ring/kinds",
     "switch/1MiB",
     "garnet/cal_horiz_64pkt_vc4",
@@ -27,9 +26,7 @@ QUICK = [
     "collectives/broken-forgets",
     "sizes/refused",
     "sizes/analytical-1-chunks",
-    "issue-370/packet",
     "astra/2-stops",
-    "astra/1-files",
     "loops/dlrm-garnet",
     "pipeline/1f1b",
     "themis/torus-4x4x4",
@@ -39,6 +36,9 @@ QUICK = [
         pytest.param(name, marks=pytest.mark.slow)
         for name in (
             "queue/service-1",
+            "zero-load/dragonfly",
+            "issue-370/packet",
+            "astra/1-files",
             "collectives/at-once-packet",
             "collectives/recursive-doubling",
             "issue-370/compat",

@@ -18,7 +18,7 @@ from tests.examples import part_of
 from tests.network.machines import cycles, drain, machine_of, packet_network
 
 LANE = 6  # cycles
-ALL = 250  # so many pairs are tried, all of most networks; a third of them in `make test`
+ALL = 250  # so many pairs are tried, all of most networks; a sixth of them in `make test`
 SOME = 30  # where each takes its time
 
 
