@@ -25,14 +25,15 @@ from pyxsim.results.result import HOW_IT_RAN, Result
 from pyxsim.results.sweep import Sweep
 from pyxsim.results.sweep_table import save as save_table
 from tests.examples import part_of
+from tests.results.conftest import make_result
 
 Change = Callable[[h5py.File], object]
 
 
-@pytest.fixture
-def saved(result: Result, tmp_path: Path) -> Path:
-    path = tmp_path / "one.h5"
-    result.save(path)
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("diff") / "one.h5"
+    make_result().save(path)
     return path
 
 

@@ -116,24 +116,28 @@ def test_two_trees_in_turns(network: str, kind: str, n: int, size: int, segments
 SHELF = [(entry.name, kind) for entry in collectives.entries for kind in entry.info["kinds"]]
 
 
-# The two models differ in times alone, which carry no data.
-BACKENDS = ["packet", "analytical", pytest.param("analytical-congestion", marks=pytest.mark.slow)]
+# The backends differ in times, and a plan along each dimension from one over all in its steps: all pairs with --slow.
+WAYS = [
+    pytest.param(backend, one, marks=() if quick else pytest.mark.slow, id=f"{backend}-{'one' if one else 'each'}")
+    for backend in ("packet", "analytical", "analytical-congestion")
+    for one, quick in ((False, backend == "packet"), (True, backend == "analytical"))
+]
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(("backend", "one"), WAYS)
 @pytest.mark.parametrize(("name", "kind"), SHELF)
-def test_data_arrive(name: str, kind: str, backend: str) -> None:
+def test_data_arrive(name: str, kind: str, backend: str, one: bool) -> None:
     """Real data, byte by byte, in chunks, along two dimensions and over all, in blocks of different sizes."""
     switches = [{"block": "switch", "npus": 3}, {"block": "switch", "npus": 2}]
     network = {"dims": switches} if name == "in-switch" else {"topology": "torus", "shape": [3, 2]}
     # A reduction in the network, or by a tree, has no reduce-scatter for the dimensions before.
-    for algorithm in (name, f"one-{name}") if name != "in-switch" else (name,):
-        pyxsim.run(
-            {
-                "network": network,
-                "system": {kind.replace("-", "_"): algorithm, "chunks": 3, "optimization": "baseline"},
-                "collective": {"kind": kind} if kind == "barrier" else {"kind": kind, "size": "1003 B"},
-                "output": {"carry": True},
-            },
-            backend=backend,
-        )
+    algorithm = f"one-{name}" if one and name != "in-switch" else name
+    pyxsim.run(
+        {
+            "network": network,
+            "system": {kind.replace("-", "_"): algorithm, "chunks": 3, "optimization": "baseline"},
+            "collective": {"kind": kind} if kind == "barrier" else {"kind": kind, "size": "1003 B"},
+            "output": {"carry": True},
+        },
+        backend=backend,
+    )
