@@ -87,16 +87,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         sys.modules["matplotlib.pyplot"].close("all")
 
 
-def words_of(line: str) -> list[str] | None:
-    """Of a command of pyxsim its words, without the first; None where it takes a shell to understand a line."""
-    if any(sign in line for sign in "|<>$;&"):
+def words_of(line: str) -> tuple[list[str], str] | None:
+    """Of a command of pyxsim its words, without the first, and the file that it prints into, or ""; None where it takes
+    a shell to understand a line."""
+    command, _, file = line.partition(" > ")
+    if any(sign in command + file for sign in "|<>$;&"):
         return None
-    words = shlex.split(line, comments=True) if line.startswith("pyxsim ") else []
-    return words[1:] or None
+    words = shlex.split(command, comments=True) if command.startswith("pyxsim ") else []
+    return (words[1:], file.strip()) if words[1:] else None
 
 
-def steps(text: str) -> Iterator[list[str] | str]:
-    """A block in its order: the words of each command of pyxsim, and the lines between them, which are for a shell."""
+def steps(text: str) -> Iterator[tuple[list[str], str] | str]:
+    """A block in its order: each command of pyxsim as `words_of` has it, and the lines between them, for a shell."""
     lines = text.replace("\\\n", " ").splitlines(keepends=True)
     for command, same in groupby(lines, key=words_of):
         if command is None:
@@ -125,10 +127,13 @@ def here(block: Block) -> tuple[int, str | None]:
             if isinstance(step, str):
                 code, text = in_a_process(replace(block, text=step))
                 said.write(text or "")
-            elif shlex.join(["pyxsim", *step]) in LONG:
+            elif shlex.join(["pyxsim", *step[0]]) in LONG:
                 code, left_out = 0, True
+            elif step[1]:
+                with Path(step[1]).open("w", encoding="utf-8") as file, redirect_stdout(file):
+                    code = main(step[0])
             else:
-                code = main(step)
+                code = main(step[0])
             if code:
                 return code, said.getvalue()
         return 0, None if left_out else said.getvalue()
@@ -186,7 +191,7 @@ def test_blocks_run_as_they_are_typed(page: Path, folder: Path) -> None:
 def test_what_is_long_is_there() -> None:
     """Nothing else is left out by the list."""
     typed_in = [b for page in RUNNABLE for b in runnable(page) if b.language == "sh" and not b.title]
-    typed = {shlex.join(["pyxsim", *step]) for b in typed_in for step in steps(b.text) if not isinstance(step, str)}
+    typed = {shlex.join(["pyxsim", *step[0]]) for b in typed_in for step in steps(b.text) if not isinstance(step, str)}
     assert set(LONG) <= typed
 
 

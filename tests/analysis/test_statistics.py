@@ -108,7 +108,7 @@ def test_coverage_of_a_queue_from_empty_when_stopped_by_precision() -> None:
     rng = np.random.default_rng(3)
     held = 0
     for _ in range(150):
-        batches = waits(0.7, 800_000, rng).reshape(-1, 200).sum(axis=1)
+        batches = waits(0.7, 600_000, rng).reshape(-1, 200).sum(axis=1)
         looks, good = 60, 0
         while True:
             cut = settled(batches[:looks] / 200)

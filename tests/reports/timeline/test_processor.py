@@ -35,7 +35,7 @@ def opened(path: Path, folder: Path, name: str, view: View | None = None) -> Pro
     return Processor((folder / name).read_bytes())
 
 
-@pytest.fixture(scope="module", params=["trace.json", "trace.json.gz"])
+@pytest.fixture(scope="module", params=[pytest.param("trace.json", marks=pytest.mark.slow), "trace.json.gz"])
 def torus_trace(
     torus: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Processor]:

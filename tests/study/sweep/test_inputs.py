@@ -12,7 +12,7 @@ from pyxsim.study.sweep import sweep
 SWEEPS = Path(__file__).resolve().parents[3] / "inputs" / "sweeps"
 QUICK = ("traffic.warmup=100", "traffic.measure=300", "network.shape=[2, 2]")
 LESS = {
-    "load_latency": ("network.router.vcs=4",),
+    "load_latency": ("traffic.load=0.1",),
     "saturation": ("network.router.routing=dimension-order",),
     "smallest_buffer": ("network.latency=1 cycle",),
 }
