@@ -94,8 +94,13 @@ def test_delays_of_the_ends(kind: str) -> None:
     assert took == wanted.time(alpha("switch"), Fraction(1, FLIT), endpoint=30, reduction=7)
 
 
+# The longest with --slow: other bytes and segments on as many NPUs.
+TREES = [(5, 4, 32), (8, 4, 32), pytest.param(8, 16, 64, marks=pytest.mark.slow)]
+TREES += [pytest.param(8, 16, 128, marks=pytest.mark.slow), (33, 4, 32)]
+
+
 @pytest.mark.parametrize("kind", ["all-reduce", "broadcast", "reduce"])
-@pytest.mark.parametrize(("n", "size", "segments"), [(5, 4, 32), (8, 4, 32), (8, 16, 64), (8, 16, 128), (33, 4, 32)])
+@pytest.mark.parametrize(("n", "size", "segments"), TREES)
 @pytest.mark.parametrize("network", ["switch", "fully-connected"])
 def test_two_trees_in_turns(network: str, kind: str, n: int, size: int, segments: int) -> None:
     own, nbytes = network == "fully-connected", size << 20
