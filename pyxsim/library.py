@@ -19,12 +19,15 @@ import functools
 import importlib
 import importlib.metadata
 import importlib.util
+import inspect
 import os
 import sys
+import traceback
 from collections.abc import Iterable
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from pyxsim import registry
 from pyxsim.errors import InputError
@@ -35,6 +38,7 @@ SHELVES = (*SHIPPED, *EXTENSIONS)
 ENTRY_POINTS = "pyxsim.library"
 PACKAGE = Path(__file__).resolve().parent
 _ROOT = "pyxsim_library"
+_USER_ROOTS = (_ROOT, "pyxsim_custom")  # the second: files of collective/custom, named by their path
 
 
 def import_from_checkout(module: str) -> ModuleType:
@@ -97,6 +101,42 @@ def data_files(
     The first library in search order wins.
     """
     return _stems(shelf_dirs(shelf, extra_dirs), suffix)
+
+
+def user_fault(error: BaseException) -> InputError | None:
+    """Return the fault of the user's file that raised an error: its place, the class and text of the error.
+
+    Frames outside pyxsim and the libraries, such as those of numpy, are skipped: the innermost other frame decides.
+
+    Returns
+    -------
+    InputError or None
+        None if pyxsim itself or a file that ships with it raised the error.
+    """
+    place = None
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        root = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if root in _USER_ROOTS:
+            path = Path(frame.f_code.co_filename)
+            place = None if _ships(path) else f"{path}:{line}"
+        elif root == "pyxsim":
+            place = None
+    return None if place is None else InputError(f"{type(error).__name__}: {error}".removesuffix(": "), file=place)
+
+
+def file_of(value: Any) -> str | None:
+    """Return the file and line of a class or function of a user's file, such as a registered one; else None."""
+    path = getattr(sys.modules.get(getattr(value, "__module__", "")), "__file__", None)
+    if not path or value.__module__.partition(".")[0] not in _USER_ROOTS or _ships(Path(path)):
+        return None
+    try:
+        return f"{path}:{inspect.getsourcelines(value)[1]}"
+    except (OSError, TypeError):
+        return str(path)
+
+
+def _ships(path: Path) -> bool:
+    return any(path.parent in (PACKAGE / "_library" / shelf, PACKAGE.parent / shelf) for shelf in SHIPPED)
 
 
 def _stems(folders: Iterable[Path], suffix: str) -> dict[str, Path]:

@@ -23,7 +23,7 @@ def exit_code(error: BaseException, signal_number: int = signal.SIGINT) -> int:
         return SIGNAL + signal_number
     if isinstance(error, BrokenPipeError):
         return SIGNAL + signal.SIGPIPE
-    return BUG
+    return BUG if (fault := _user_fault(error)) is None else fault.exit_code
 
 
 def lines(error: BaseException) -> list[str]:
@@ -41,6 +41,8 @@ def lines(error: BaseException) -> list[str]:
     if isinstance(error, MemoryError):
         what = str(error)  # ours: "for ..."; numpy's: a sentence
         return [_one_line(f"not enough memory{' ' if what.startswith('for ') or not what else ': '}{what}")]
+    if (fault := _user_fault(error)) is not None:
+        return [str(fault)]
     hint = "" if os.environ.get(TRACEBACK) == "1" else f"; {TRACEBACK}=1 shows where"
     return [_one_line(f"this is a bug of pyxsim: {type(error).__name__}: {error}{hint}")]
 
@@ -84,6 +86,13 @@ def without_terminal() -> None:
         except OSError:
             with contextlib.suppress(OSError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+
+
+def _user_fault(error: BaseException) -> InputError | None:
+    """The fault of a user's library file that raised this error, or None."""
+    from pyxsim.library import user_fault  # slow to import, and few commands fail
+
+    return None if isinstance(error, MemoryError) else user_fault(error)
 
 
 def _one_line(text: str) -> str:

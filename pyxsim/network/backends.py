@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from pyxsim.errors import InputError
+from pyxsim.library import file_of
 from pyxsim.network.engine_config import MessageClass
 from pyxsim.network.protocol import Backend, OpenBackend
 from pyxsim.plugins import backends
@@ -17,7 +20,18 @@ def backend_class(name: str) -> type[Backend]:
     if name not in backends:
         raise backends.unknown(name, key="--backend")
     registered: type[Backend] = backends.get(name)
+    if file := file_of(registered):
+        _check_users_class(name, registered, file)
     return registered
+
+
+def _check_users_class(name: str, registered: Any, file: str) -> None:
+    """Raise InputError unless a user's backend is a Backend with all members."""
+    if not (inspect.isclass(registered) and issubclass(registered, Backend)):
+        raise InputError(f"backend '{name}' is not a class", file=file, allowed="a subclass of Backend")
+    if missing := sorted(registered.__abstractmethods__):
+        problem = f"backend '{name}' has no {', '.join(missing)}"
+        raise InputError(problem, file=file, allowed="a class with all abstract members of Backend")
 
 
 def by_cost(names: Iterable[str] = ()) -> list[str]:

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from pyxsim import __version__
+from pyxsim.errors import InputError
+from pyxsim.library import file_of
 from pyxsim.runner.prepare import PathLike, prepare
+from pyxsim.runner.prepared import Prepared, PreparedTraffic
 from pyxsim.settings import load_experiment
 from pyxsim.settings.load import Source
 from pyxsim.settings.types import listed
-from pyxsim.study.check.registered import Finding, in_order
+from pyxsim.study.check.registered import Check, Finding, in_order
 
 
 @dataclass(frozen=True)
@@ -87,5 +90,14 @@ def check(
         backend=backend,
         allow_deadlock=allow_deadlock,
     )
-    found = {name: run_check(prepared) for name, run_check in in_order()}
+    found = {name: _finding(name, run_check, prepared) for name, run_check in in_order()}
     return CheckReport({name: finding for name, finding in found.items() if finding is not None}, prepared.warnings)
+
+
+def _finding(name: str, run_check: Check, prepared: Prepared | PreparedTraffic) -> Finding | None:
+    """What a check returns. Raises InputError if that is neither a Finding nor None."""
+    finding = run_check(prepared)
+    if finding is not None and not isinstance(finding, Finding):
+        problem = f"the check '{name}' returned {type(finding).__name__}"
+        raise InputError(problem, file=file_of(run_check), allowed="a Finding, or None")
+    return finding

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyxsim.errors import InputError, PyxsimError, SimulationError
+from pyxsim.library import user_fault
 from pyxsim.results.result_file import image
 from pyxsim.runner.lifecycle import simulate
 from pyxsim.runner.prepare import prepare
@@ -81,6 +82,8 @@ def carry_out(task: Task) -> Outcome:
     except MemoryError as error:
         return Outcome(kind=NO_MEMORY, reason=f"not enough memory: {error}".rstrip(": "))
     except Exception as error:
+        if (user := user_fault(error)) is not None:
+            return Outcome(kind=type(error).__name__, reason=str(user))
         words = str(error) if isinstance(error, PyxsimError) else f"{type(error).__name__}: {error}"
         return Outcome(kind=type(error).__name__, reason=f"this is a bug of pyxsim: {words}")
 
