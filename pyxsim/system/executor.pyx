@@ -1,7 +1,7 @@
 """Execution of programs message by message: arrivals enable further messages. See executor.pyi.
 
-This is the hot loop of the system layer: plain C on arrays, called once per batch of arrivals. Chunks, phases and queues
-are handled in Python, about a hundred times less often.
+The hot loop of the system layer: plain C on arrays, called once per batch of arrivals. Chunks, phases and queues are
+handled in Python, about a hundred times less often.
 """
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
@@ -278,7 +278,8 @@ cdef class Executor:
         return 0
 
     cdef int _hand_over(self, int64_t task, int32_t m) except -1:
-        self.outgoing = <int64_t*> grown(self.outgoing, &self.outgoing_capacity, 2 * self.outgoing_count + 2, sizeof(int64_t))
+        cdef int64_t needed = 2 * self.outgoing_count + 2
+        self.outgoing = <int64_t*> grown(self.outgoing, &self.outgoing_capacity, needed, sizeof(int64_t))
         self.outgoing[2 * self.outgoing_count], self.outgoing[2 * self.outgoing_count + 1] = task, m
         self.outgoing_count += 1
         return 0

@@ -41,7 +41,7 @@ cdef struct Task:
     int32_t tag         # labels its traffic
     int32_t open        # ranks that have not finished
     int32_t* members    # NPU of each rank
-    int32_t* numbers    # one allocation, shared by the next fields; NULL before the first rank starts and after the last finished
+    int32_t* numbers    # one allocation for the next fields; NULL unless ranks are at work
     int32_t* to_send
     int32_t* to_receive
     int32_t* received

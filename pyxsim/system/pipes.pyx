@@ -52,7 +52,9 @@ cdef class Pipes:
 
     # -- flows and computations --
 
-    cdef bint begin(self, int64_t number, int64_t size, int64_t now, int32_t then, int32_t task, int32_t place) except -1:
+    cdef bint begin(
+        self, int64_t number, int64_t size, int64_t now, int32_t then, int32_t task, int32_t place
+    ) except -1:
         """Start a flow of `size` bytes. Returns whether it takes any time."""
         cdef Pipe* pipe = &self.pipes[number]
         if not pipe.rate or not size:

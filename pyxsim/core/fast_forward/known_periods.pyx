@@ -246,7 +246,7 @@ cdef void add_totals(State* s, JumpPlan* plan) noexcept nogil:
     s.stats.packets_delivered += counted_over(n, a.packets, b.packets, c.packets, d.packets)
     s.stats.flits_delivered += counted_over(n, a.flits, b.flits, c.flits, d.flits)
     s.stats.network_latency_sum += counted_over(n, a.network_latency, b.network_latency, c.network_latency,
-            d.network_latency)
+                                                d.network_latency)
     s.stats.hops_sum += counted_over(n, a.hops, b.hops, c.hops, d.hops)
 
 

@@ -131,7 +131,7 @@ cdef void visit_message(State* s, Visitor* w, int32_t index) noexcept nogil:
         # its last packet may have another length: it is not part of a period, nor the next to be opened in one
         if opened > 0:
             w.max_periods = min(w.max_periods,
-                    (m.packets - 2 - m.opened) // opened if m.packets - 2 >= m.opened else -1)
+                                (m.packets - 2 - m.opened) // opened if m.packets - 2 >= m.opened else -1)
         elif m.opened > m.delivered:
             w.stuck = True
     visit_count32(s, w, &m.delivered)
@@ -150,7 +150,7 @@ cdef void visit_packet(State* s, Visitor* w, int32_t packet) noexcept nogil:
     visit_count32(s, w, &p.number)
     if w.mode == ADVANCE:
         p.key = 0 if not s.routes.uses_draws else packet_key(s.config.seed, s.pools.messages[p.message].serial,
-                p.number)
+                                                             p.number)
 
 
 # --- hardware -------------------------------------------------------------------------------------------------------

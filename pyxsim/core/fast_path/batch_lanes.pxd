@@ -74,7 +74,7 @@ cdef inline int32_t open_on_free_vc(State* s, int32_t link, int64_t first) noexc
     cdef int32_t vnet = s.config.class_vnet[0]
     cdef uint64_t free = s.vcs.unheld[wire.word] & s.links.range_mask[wire.range + vnet]
     cdef int32_t number = next_with_credit(s, wire, free,
-            s.lanes.open_pointer[(link - s.links.network) * s.config.vnets + vnet])
+                                           s.lanes.open_pointer[(link - s.links.network) * s.config.vnets + vnet])
     if number >= 0:
         open_packet(s, link, 0, number, first, True)
     return number

@@ -174,7 +174,7 @@ cdef inline void update_pointers_and_stalls(State* s, RouterBatch* b, bint unit_
     for i in range(b.pick_count):
         router = b.router[i]
         s.arbiters.input_turn[router] = advance_pointers(s, s.arbiters.input_turn[router], b.pick[i],
-                s.masks.valid_bits[router])
+                                                         s.masks.valid_bits[router])
         left = b.requests[b.with_picks[i]].eligible & ~b.pick[i]
         b.places[losers] = left
         b.subset[losers] = b.with_picks[i]

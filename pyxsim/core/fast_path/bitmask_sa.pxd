@@ -45,7 +45,6 @@ from pyxsim.core.state.records cimport (
 )
 
 
-
 cdef struct RouterMasks:
     # Sets of input VCs of one router, as masks.
     uint64_t eligible[64]    # can request the switch
@@ -73,7 +72,7 @@ cdef inline void request_switch_without_va(
         v = &s.vcs.input[vc]
         if v.out_link != NONE:
             pick = free_vc(s, v.out_link, s.links.low[v.range_row], s.links.high[v.range_row],
-                    s.pools.packets[v.packet].flits)
+                           s.pools.packets[v.packet].flits)
             if pick >= 0:
                 masks.eligible[word] |= heads & (~heads + 1)
             else:

@@ -191,10 +191,10 @@ cdef void waits_for_vc(State* s, int32_t vc) noexcept nogil:
     """No VC of its range counts as free for a head: all are held, or a free one has no room."""
     cdef InputVc* v = &s.vcs.input[vc]
     cdef int32_t unheld = next_bit(link_vc_mask(s.vcs.unheld, s, v.out_link), s.links.low[v.range_row],
-            s.links.high[v.range_row])
+                                   s.links.high[v.range_row])
     if unheld < 0:
         set_activity(s, vc, NO_VC, range_holder(s, v.out_link, s.links.low[v.range_row], s.links.high[v.range_row]),
-                s.now)
+                     s.now)
     else:
         waits_for_credit(s, vc, s.links.link[v.out_link].base + unheld)
 
@@ -242,8 +242,10 @@ cdef void record_stall(State* s, int32_t vc, int32_t cause) noexcept nogil:
     """A front flit cannot request the switch."""
     cdef InputVc* v = &s.vcs.input[vc]
     if cause == STALL_CREDIT:
-        waits_for_credit(s, vc,
-                v.out_vc if v.state & (HOLDING | ACTIVE) else s.links.link[v.out_link].base + s.links.low[v.range_row])
+        if v.state & (HOLDING | ACTIVE):
+            waits_for_credit(s, vc, v.out_vc)
+        else:
+            waits_for_credit(s, vc, s.links.link[v.out_link].base + s.links.low[v.range_row])
     elif cause == STALL_SERIAL:
         if s.latency.link[v.out_link].serial == message_of(s, v.packet):
             set_activity(s, vc, MOVING, NO_TRAFFIC, s.now)

@@ -128,7 +128,7 @@ cdef void lane_visited(State* s, int32_t link, int32_t opened, int64_t t) noexce
     cdef int32_t base = s.links.link[link].base
     cdef int32_t queue = (link - s.links.network) * s.config.classes
     cdef int32_t target = first_from(link_vc_mask(s.lanes.opened, s, link), s.links.link[link].launch_pointer, 0,
-            s.links.link[link].vcs)
+                                     s.links.link[link].vcs)
     cdef int32_t klass, row
     cdef int8_t after = NO_CREDIT
     cdef int8_t by = NO_TRAFFIC

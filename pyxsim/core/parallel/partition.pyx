@@ -400,9 +400,9 @@ cdef void move_records(State* s, State* p) noexcept nogil:
             return
         s.trace.launch_room = room
     memcpy(s.arrivals.delivered + s.arrivals.delivered_count, p.arrivals.delivered,
-            p.arrivals.delivered_count * sizeof(int32_t))
+           p.arrivals.delivered_count * sizeof(int32_t))
     memcpy(s.arrivals.delivered_at + s.arrivals.delivered_count, p.arrivals.delivered_at,
-            p.arrivals.delivered_count * sizeof(int64_t))
+           p.arrivals.delivered_count * sizeof(int64_t))
     memcpy(s.arrivals.records + s.arrivals.record_count, p.arrivals.records, p.arrivals.record_count * sizeof(Arrival))
     memcpy(s.trace.launches + s.trace.launch_count, p.trace.launches, p.trace.launch_count * sizeof(Launch))
     s.arrivals.delivered_count += p.arrivals.delivered_count

@@ -47,7 +47,7 @@ cdef inline void take_free_vc(State* s, int32_t vc, bint bitmask) noexcept nogil
     cdef InputVc* v = &s.vcs.input[vc]
     cdef int32_t packet = v.packet
     v.out_vc = s.links.link[v.out_link].base + free_vc(s, v.out_link, s.links.low[v.range_row],
-            s.links.high[v.range_row], s.pools.packets[packet].flits)
+                                                       s.links.high[v.range_row], s.pools.packets[packet].flits)
     reserve_output_vc(s, v.out_vc, packet)
     v.state = HOLDING
     masks_of(s, vc).heads &= ~mask_bit_of(s, vc)
@@ -97,7 +97,7 @@ cdef inline bint traverse_switch(
         inputs.credit &= ~(bit if credits == 0 else 0)
         if batch:
             free = launch_on_link(s, target, link, arrival_event_batch(s, link, tail), packet, flit, t, traced,
-                    unit_rate)
+                                  unit_rate)
             if not unit_rate and free > t + 1:
                 block_output(s, v.router, wire.outlet, free, True)
         else:

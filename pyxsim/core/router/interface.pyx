@@ -103,7 +103,7 @@ cdef int32_t vc_to_open(State* s, int32_t link, int32_t klass) noexcept nogil:
     if s.lanes.source_head[queue] == NONE or (s.lanes.open_count[queue] and not s.config.interleaved):
         return -1
     return free_vc_from(s, link, s.config.class_vnet[klass],
-            next_packet_flits(s, &s.pools.messages[s.lanes.source_head[queue]]))
+                        next_packet_flits(s, &s.pools.messages[s.lanes.source_head[queue]]))
 
 
 cdef int32_t class_to_open(State* s, int32_t link, int32_t* number) noexcept nogil:
@@ -179,7 +179,7 @@ cdef void launch_flit(State* s, int32_t link, int32_t number, int64_t t) noexcep
     consume_credits(s, vc, credits_needed(s, p.flits, flit == 0))
     s.stats.changed = 1
     send_flit(s, vc, link, arrival_event(s, link, flit == 0, s.vcs.output[vc].send_left == 0), packet, flit, t, t,
-            is_observed(s))
+              is_observed(s))
     # Stay with a packet until its tail is launched, then move on to the next VC.
     s.links.link[link].launch_pointer = number if s.vcs.output[vc].send_left else after(number, s.links.link[link].vcs)
     if s.vcs.output[vc].send_left == 0:

@@ -84,7 +84,7 @@ cdef int32_t output_candidates(State* s, int32_t vc, int32_t plane, bint turned,
             for place in range(s.routes.set_start[-2 - link], s.routes.set_start[-1 - link]):
                 s.routes.candidate_link[total] = s.routes.set_link[place]
                 s.routes.candidate_class[total] = kept_class(s, vc, s.routes.set_link[place],
-                        s.routes.set_class[place], turned)
+                                                             s.routes.set_class[place], turned)
                 total += 1
         if not s.routes.plane_any[plane]:
             break
@@ -170,7 +170,7 @@ cdef void compute_route(State* s, int32_t vc, int32_t packet, int64_t u) noexcep
         if s.routes.cached != NULL and p.via == NONE and s.routes.cached[place] != NONE:
             link = s.routes.cached[place] >> ROUTE_SHIFT
             set_candidate(s, vc, link,
-                    kept_class(s, vc, link, s.routes.cached[place] & ((1 << ROUTE_SHIFT) - 1), turned))
+                          kept_class(s, vc, link, s.routes.cached[place] & ((1 << ROUTE_SHIFT) - 1), turned))
             if s.trace.watch_serial >= 0:
                 note_event(s, packet, u // s.config.ticks, ROUTED, link, NONE, 0)
             return
@@ -181,7 +181,7 @@ cdef void compute_route(State* s, int32_t vc, int32_t packet, int64_t u) noexcep
             count = output_candidates(s, vc, p.plane, turned, 0)
             if count > 1:
                 pick = select_candidate(s, p.key, router, s.routes.plane_select[p.plane], s.routes.candidate_link,
-                        count)
+                                        count)
         if count == 0:   # no route from here: the head waits for ever, and the deadlock report names it
             s.vcs.input[vc].out_link = NONE
             s.vcs.input[vc].range_row = 0

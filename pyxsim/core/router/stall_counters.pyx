@@ -30,7 +30,7 @@ cdef void add_sleep_cycles(State* s, int32_t router, int64_t last) noexcept nogi
     if cycles > 0:
         while port >= 0:
             add_stall_cycles(s, s.ports.out_links[r.out_start + port],
-                    s.links.link[s.ports.out_links[r.out_start + port]].stalled, cycles)
+                             s.links.link[s.ports.out_links[r.out_start + port]].stalled, cycles)
             port = next_bit(ports, port + 1, r.out_end - r.out_start)
     r.looked = last
 

@@ -35,7 +35,7 @@ cdef inline int32_t free_vc(State* s, int32_t link, int32_t low, int32_t high, i
 cdef inline int32_t lowest_free_vc(State* s, int32_t vc) noexcept nogil:
     """The lowest free VC of the requested range, or -1."""
     return next_bit(link_vc_mask(s.vcs.unheld, s, s.vcs.input[vc].out_link), s.links.low[s.vcs.input[vc].range_row],
-            s.links.high[s.vcs.input[vc].range_row])
+                    s.links.high[s.vcs.input[vc].range_row])
 
 
 cdef inline int32_t first_usable_vc(State* s, int32_t vc, int32_t low, int32_t high) noexcept nogil:
@@ -87,7 +87,7 @@ cdef inline void grant_vc(State* s, int32_t router, int32_t vc, int32_t target, 
         set_moving(s, vc, s.now)
     if s.trace.watch_serial >= 0:
         note_event(s, packet, s.now, GRANTED, s.vcs.input[vc].out_link,
-                target - s.links.link[s.vcs.input[vc].out_link].base, 0)
+                   target - s.links.link[s.vcs.input[vc].out_link].base, 0)
 
 
 cdef inline void switch_to_escape_plane(State* s, int32_t vc) noexcept nogil:
@@ -122,7 +122,7 @@ cdef inline int32_t request_range(State* s, int32_t router, int32_t vc, int64_t 
     ranged = s.links.link[out].base + s.links.low[s.vcs.input[vc].range_row]
     number = vc - s.routers.router[router].base
     key = (s.vcs.rank[vc] if s.config.priorities else 0) + distance(number, s.vcs.ranges[ranged].requester,
-            s.routers.router[router].input_vcs)
+                                                                    s.routers.router[router].input_vcs)
     if s.vcs.ranges[ranged].pick == NONE:
         s.scratch.requested_ranges[requested] = ranged
         requested += 1

@@ -89,7 +89,7 @@ cdef bint select_range(State* s, int32_t router, int32_t vc) noexcept nogil:
             i = (start + turn) % size + (0 if offset == 0 else own_count)
             set_candidate(s, vc, s.routes.candidate_link[i], s.routes.candidate_class[i])
             if first_usable_vc(s, vc, s.links.low[s.vcs.input[vc].range_row],
-                    s.links.high[s.vcs.input[vc].range_row]) < 0:
+                               s.links.high[s.vcs.input[vc].range_row]) < 0:
                 continue
             used = flits_in_use(s, s.vcs.input[vc].out_link)
             if used < least:
@@ -155,7 +155,7 @@ cdef int32_t request_vcs(State* s, int32_t router, int32_t vc, int64_t u, int32_
         if (
             s.config.speculative and bid == NONE
             and free_vc(s, out, s.links.low[s.vcs.input[vc].range_row], s.links.high[s.vcs.input[vc].range_row],
-                    p.flits) >= 0
+                        p.flits) >= 0
         ):
             bid = out
             place_bid(s, vc, out, u)

@@ -313,7 +313,7 @@ cdef class EngineArrays:
             "words": words, "word": np.cumsum(words) - words,
             "port_words": port_words, "port_word": np.cumsum(port_words) - port_words, "looked": -1,
             "filled": np.where((words > CATCH_ALL_WORD) & (not s.path.bitmask_sa),
-                np.uint64(1) << np.uint64(CATCH_ALL_WORD), 0),
+                               np.uint64(1) << np.uint64(CATCH_ALL_WORD), 0),
         }.items():
             router[name] = values
         if s.routers.count and (router["in_end"] - router["in_start"]).max() > MAX_NUMBER:
@@ -414,7 +414,7 @@ cdef class EngineArrays:
         s.masks.most_words = int(words.max(initial=1)) if s.path.bitmask_sa else 1
         link = self.records["link"]
         in_links = self.arrays["in_links"][: s.routers.count
-                and int(self.records["router"]["in_end"][s.routers.count - 1])]
+                                           and int(self.records["router"]["in_end"][s.routers.count - 1])]
         ports = self._records("in_port", IN_PORT, len(in_links))
         ports["base"] = link["base"][in_links]
         ports["credit_delay"] = link["credit_delay"][in_links]
@@ -455,7 +455,7 @@ cdef class EngineArrays:
         if s.path.bitmask_sa:
             self.arrays["input_turn"][:] = self.arrays["valid_bits"]
         s.masks.requests = self._mask("requests",
-                <int64_t> s.ports.outputs * s.masks.most_words if s.path.bitmask_sa else 0)
+                                      <int64_t> s.ports.outputs * s.masks.most_words if s.path.bitmask_sa else 0)
         s.masks.out_at = self._bytes("out_at", 64 * s.masks.words if s.path.bitmask_sa else 0, False)
         s.masks.busy_outputs = self._mask("busy_outputs", s.routers.count)
         s.masks.blocked = self._mask("blocked", s.masks.words if s.path.bitmask_sa else 0)
@@ -511,11 +511,11 @@ cdef class EngineArrays:
         # One more than can win in a cycle, as branch-free code writes one entry ahead.
         ahead = 2 * WINNERS_AHEAD + 1
         s.scratch.winners = self._ints("switch_winners",
-                np.zeros(s.ports.outputs + len(self.records["in_port"]) + ahead), False)
+                                       np.zeros(s.ports.outputs + len(self.records["in_port"]) + ahead), False)
         s.scratch.output_winner = self._ints("output_winner", np.full(s.ports.outputs, NONE), False)
         s.scratch.tails = self._ints("tails", np.zeros(s.ports.outputs + 1), False)
         s.scratch.new_heads = self._ints("new_heads", np.zeros(s.ports.outputs + len(self.records["in_port"]) + 1),
-                False)
+                                         False)
         s.scratch.requested_outputs = self._ints("requested_outputs", np.zeros(fan_out), False)
         s.scratch.eligible_outputs = self._ints("eligible_outputs", np.zeros(fan_out), False)
         s.scratch.best_vc = self._ints("best_vc", np.full(s.config.input_speedup, NONE), False)
@@ -523,7 +523,7 @@ cdef class EngineArrays:
         s.vcs.va_key = self._longs("va_key", per_vc, False)
         s.scratch.requested_ranges = self._ints("requested_ranges", np.zeros(outputs), False)
         s.vcs.requested_link = self._ints("requested_link",
-                np.full(s.vcs.count if s.config.va_allocator != ROTATING else 0, NONE), False)
+                                          np.full(s.vcs.count if s.config.va_allocator != ROTATING else 0, NONE), False)
         s.routes.candidate_link = self._ints("candidate_link", np.zeros(self.most_found), False)
         s.routes.candidate_class = self._ints("candidate_class", np.zeros(self.most_found), False)
         s.matching.best_in = self._ints("best_in", np.zeros(inputs), False)
@@ -549,10 +549,10 @@ cdef class EngineArrays:
         inputs = int(self.records["router"]["input_vcs"].max(initial=0))
         s.latency.rivals = <Contender*> self._ints("rivals", np.zeros(inputs * 3), False)
         s.latency.winners = <Contender*> self._ints("winners", np.zeros(len(self.arrays["requested_outputs"]) * 3),
-                False)
+                                                    False)
         s.latency.lost_to = self._ints("lost_to", np.zeros(s.vcs.count if kept else 0), False)
         s.latency.pipeline = (s.config.rc + s.config.va
-                + (s.config.st if s.config.ticks > 1 else 0) - s.config.speculative) // s.config.ticks
+                              + (s.config.st if s.config.ticks > 1 else 0) - s.config.speculative) // s.config.ticks
         s.latency.stay_free = s.latency.rider_free = NONE
 
     def _make_calendar(self):
@@ -590,7 +590,7 @@ cdef class EngineArrays:
             for kind in range(KINDS):
                 total += s.calendar.slots[place].room[kind] * sizeof(int32_t)
         total += s.pools.node_room * (sizeof(FifoNode) + sizeof(int32_t)
-                + (sizeof(QueuedFlit) if s.links.any_queued else 0))
+                                      + (sizeof(QueuedFlit) if s.links.any_queued else 0))
         total += s.pools.packet_room * sizeof(Packet) + s.pools.message_room * sizeof(Message)
         return total
 

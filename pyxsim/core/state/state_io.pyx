@@ -57,12 +57,12 @@ cdef int load_state(State* s, dict kept) except -1:
     s.pools.packet_room = <int32_t> load_pool(<void**> &s.pools.packets, kept["packets"], sizeof(Packet))
     s.pools.message_room = <int32_t> load_pool(<void**> &s.pools.messages, kept["messages"], sizeof(Message))
     s.waiting.heap_room = s.waiting.heap_count = <int32_t> load_pool(<void**> &s.waiting.heap, kept["pending"],
-            sizeof(int32_t))
+                                                                     sizeof(int32_t))
     load_pool(<void**> &s.arrivals.delivered_at, kept["delivered_at"], sizeof(int64_t))
     s.arrivals.delivered_room = s.arrivals.delivered_count = <int32_t> load_pool(<void**> &s.arrivals.delivered,
-            kept["delivered"], sizeof(int32_t))
+                                                                                 kept["delivered"], sizeof(int32_t))
     s.arrivals.record_room = s.arrivals.record_count = load_pool(<void**> &s.arrivals.records, kept["arrivals"],
-            sizeof(Arrival))
+                                                                 sizeof(Arrival))
     s.trace.launch_room = s.trace.launch_count = load_pool(<void**> &s.trace.launches, kept["log"], sizeof(Launch))
     s.trace.note_room = s.trace.note_count = load_pool(<void**> &s.trace.notes, kept["notes"], sizeof(PacketNote))
     calendar_from_arrays(s, kept["calendar"])

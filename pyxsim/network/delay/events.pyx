@@ -3,7 +3,8 @@
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free
 
-from pyxsim.heap cimport Entry, heap_saved, load_heap, pop, push
+from pyxsim.heap cimport Entry, heap_saved, load_heap
+from pyxsim.heap cimport pop as heap_pop, push as heap_push
 
 
 cdef class Events:
@@ -15,11 +16,11 @@ cdef class Events:
 
     cdef int push(self, int64_t cycle, int64_t number, int64_t item) except -1:
         """Add an event. Raises MemoryError."""
-        return push(&self.heap, Entry(cycle, number, item, 0, 0))
+        return heap_push(&self.heap, Entry(cycle, number, item, 0, 0))
 
     cdef Entry pop(self) noexcept nogil:
         """Remove and return the first event of a heap that is not empty."""
-        return pop(&self.heap)
+        return heap_pop(&self.heap)
 
     def __getstate__(self):
         return heap_saved(&self.heap)

@@ -8,7 +8,9 @@ from libc.stdlib cimport calloc, free
 from pyxsim.heap cimport resized
 from pyxsim.raw cimport loaded, saved
 from pyxsim.compat.astra.system.event_queue cimport close_queue, load_queue, open_queue, queue_saved
-from pyxsim.compat.astra.system.state cimport FEWEST, FIFO, RG, SMALLEST, Flight, ChunkQueue, Mail, Member, Phase, Row, Stream
+from pyxsim.compat.astra.system.state cimport (
+    FEWEST, FIFO, RG, SMALLEST, ChunkQueue, Flight, Mail, Member, Phase, Row, Stream,
+)
 
 from pyxsim.compat.astra.system.store cimport phase_of
 
@@ -17,8 +19,8 @@ INTRA = {"FIFO": FIFO, "RG": RG, "smallest-first": SMALLEST, "fewest-phases-firs
 
 
 cdef class Store:
-    def __init__(self, int npus, slots_per_queue, *, endpoint_delay, group_delay, reduction_delay, rate, scale, intra, barrier,
-                 boost, rendezvous=False):
+    def __init__(self, int npus, slots_per_queue, *, endpoint_delay, group_delay, reduction_delay, rate, scale, intra,
+                 barrier, boost, rendezvous=False):
         cdef int32_t i
         self.npus, self.queues, self.intra = npus, len(slots_per_queue), INTRA[intra]
         self.endpoint_delay, self.group_delay, self.reduction_delay = endpoint_delay, group_delay, reduction_delay
@@ -251,7 +253,8 @@ cdef class Store:
         self.oldest, self.messages, self.flushed, self.base, self.now, self.offers = state["numbers"]
         self.kept, self.ended, self.bus, self.asked, self.held, self.offered = state["others"]
         load_queue(&self.events, state["events"])
-        self.slots_per_queue, self.chunk_queues = <int32_t*> loaded(state["slots_per_queue"]), <ChunkQueue*> loaded(state["chunk_queues"])
+        self.slots_per_queue = <int32_t*> loaded(state["slots_per_queue"])
+        self.chunk_queues = <ChunkQueue*> loaded(state["chunk_queues"])
         self.phases, self.tables = <Phase*> loaded(state["phases"]), <int64_t*> loaded(state["tables"])
         self.members, self.steps = <Member*> loaded(state["members"]), <int32_t*> loaded(state["steps"])
         self.flights, self.streams = <Flight*> loaded(state["flights"]), <Stream*> loaded(state["streams"])

@@ -266,8 +266,8 @@ cdef class Streams(Store):
         if self.bus is not None and not p.fast:
             self.bus.request(m.npu, who, size, pays, back, outward, self.now)
             return 0
-        return schedule(&self.events, m.npu, self.now + (self.group_delay if p.fast else self.endpoint_delay), TAKEN_IN, who,
-                   size if pays else NONE)
+        cdef int64_t delay = self.group_delay if p.fast else self.endpoint_delay
+        return schedule(&self.events, m.npu, self.now + delay, TAKEN_IN, who, size if pays else NONE)
 
     def on_bus(self, int32_t npu, int64_t delay, int64_t number):
         """Schedule event `number` of the bus."""
@@ -309,8 +309,11 @@ cdef class Streams(Store):
         return self.insert(m, p)
 
     cdef int insert(self, Member* m, Phase* p) except -1:
-        """Let one more message cross the endpoint. They come in rounds: the first ones cost no reduction; the others do,
-        in an all-reduce in every second round only."""
+        """Let one more message cross the endpoint.
+
+        Messages come in rounds: the first ones cost no reduction; the others do, in an all-reduce in every second
+        round only.
+        """
         cdef bint pays = False, outward = m.unpaid > 0 or m.payable == 0
         cdef bint back = False
         cdef int64_t size = p.size
