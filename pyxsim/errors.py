@@ -85,7 +85,7 @@ class InputError(PyxsimError, ValueError):
         if isinstance(self.allowed, str):
             text += f"; allowed: {self.allowed}"
         elif self.allowed is not None:
-            text += f"; allowed: {', '.join(self.allowed) or 'nothing here'}"
+            text += f"; allowed: {', '.join(self.allowed) or 'none'}"
             if self.given is not None:
                 text += closest(self.given, self.allowed)
         return _one_line(text)

@@ -33,7 +33,7 @@ def need_folder(path: PathLike) -> None:
         problem = error.strerror or str(error)
     if problem:
         near = _near(folder.name, folder.parent, Path.is_dir)
-        allowed = f"a folder that is there{near}"
+        allowed = f"an existing folder{near}"
         raise InputError(f"cannot be written: {problem}", file=os.fspath(path), allowed=allowed)
 
 
@@ -51,13 +51,13 @@ def make_folder(path: PathLike) -> None:
 def ending(path: PathLike, allowed: Iterable[str], what: str, hint: str = "") -> str:
     """Return the suffix of an output file, ".h5".
 
-    Raises InputError unless it is one of those `allowed` for `what`, such as "a result"; `hint` ends the message.
+    Raises InputError unless it is one of those `allowed`. `what`, such as "results are HDF5", begins the message, and
+    `hint` ends it.
     """
     name, ends = os.fspath(path), tuple(allowed)
     suffix = Path(name).suffix
     if suffix.lower() not in ends:
-        found = f"'{suffix}' is" if suffix else "the name tells"
-        problem = f"{found} no kind of file for {what}"
+        problem = f"{what}: " + (f"'{suffix}' is not possible" if suffix else "the name has no extension")
         more = closest(suffix, ends) if suffix else ""
         raise InputError(problem, file=name, allowed=f"{', '.join(ends)}{more}{hint}")
     return suffix.lower()

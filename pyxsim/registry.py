@@ -23,7 +23,7 @@ REGISTRIES: list[Registry[Any]] = []  # every registry that exists, whatever roo
 T = TypeVar("T")
 V = TypeVar("V")
 
-OWN = "or a name of your own, whose folder is told with --library DIR"
+OWN = "or your own: give its folder with --library DIR"
 
 
 @dataclass(frozen=True)

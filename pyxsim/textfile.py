@@ -27,7 +27,7 @@ def read_text(path: str | PathLike[str], what: str = "a text file") -> str:
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
         raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=file) from error
     if raw.startswith(HDF5):
-        raise InputError("is HDF5, as results are, and no text", file=file, allowed=what)
+        raise InputError("is an HDF5 result, not a text file", file=file, allowed=what)
     if len(raw) > MAX_FILE:
         raise InputError(f"is too large for {what}", file=file, allowed=f"at most {MAX_FILE} bytes")
     try:

@@ -188,8 +188,8 @@ def _circle(graphs: Sequence[Graph], ptr: np.ndarray, before: np.ndarray, level:
 
     graph, own = where(circle[0])
     if len(circle) == 1:
-        return [graph.fault(own, "waits for itself", "nodes that do not wait in a circle")]
+        return [graph.fault(own, "waits for itself", "nodes without circular dependencies")]
     named = ", that for ".join(map(named_node, circle[1 : TOLD + 1]))
     rest = "and so on" if len(circle) > TOLD + 1 else "that for the first"
     problem = f"waits for {named}, {rest}: {len(circle)} wait for each other in a circle"
-    return [graph.fault(own, problem, "nodes that do not wait in a circle")]
+    return [graph.fault(own, problem, "nodes without circular dependencies")]

@@ -27,7 +27,7 @@ def bench(
 ) -> None:
     """Measure how fast this machine simulates.
 
-    Runs fixed cases, and tells how long experiments will take.
+    Runs fixed cases, and estimates how long experiments will take.
     """
     with CommandOutput(json=json, quiet=quiet) as out:
         from pyxsim.library import import_from_checkout

@@ -212,7 +212,7 @@ def diff(
 ) -> None:
     """Compare two results to the bit.
 
-    Every dataset and attribute; what only tells how and where it ran is told apart. Exit code 3 if something differs.
+    Every dataset and attribute; how and where it ran is listed separately. Exit code 3 if something differs.
     """
     with CommandOutput(json=json, quiet=quiet) as out:
         from pyxsim.cli.diff import show_diff
@@ -247,7 +247,7 @@ def sweep(
 ) -> None:
     """Run all points of an experiment into a folder.
 
-    Its tables [sweep] and [[variant]] say which. Whatever ends it, the same command goes on from there: docs/sweep.md.
+    Its tables [sweep] and [[variant]] say which. Whatever ends it, the same command resumes it: docs/sweep.md.
     """
     with CommandOutput(json=json, quiet=quiet) as out:
         from pyxsim.cli.sweep import show_sweep
@@ -374,7 +374,7 @@ def check(
 def list_(
     what: Annotated[
         str | None,
-        typer.Argument(metavar="[WHAT]", callback=_name, help="A shelf, such as models; or a model, a system."),
+        typer.Argument(metavar="[WHAT]", callback=_name, help="A list, such as models or backends; a model, a system."),
     ] = None,
     device: Annotated[
         str | None,
@@ -415,7 +415,7 @@ def collective(
 ) -> None:
     """Show a collective algorithm, step by step.
 
-    Proves it, counts steps and bytes, and tells who sends what to whom.
+    Proves it, counts steps and bytes, and shows who sends what to whom.
     """
     with CommandOutput(json=json) as out:
         from pyxsim.cli.collective import show_collective

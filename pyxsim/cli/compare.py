@@ -31,7 +31,7 @@ def read_share(text: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+) ?(%?)", text.strip(), re.ASCII)
     share = float(match[1]) / (100 if match[2] else 1) if match else -1
     if not 0 < share < 1:
-        raise InputError(f"'{text}' is no share", key="--within", allowed="between 0 and 1, such as 10% or 0.1")
+        raise InputError(f"'{text}' is not a fraction", key="--within", allowed="between 0 and 1, such as 10% or 0.1")
     return share
 
 
@@ -47,7 +47,7 @@ def show_comparison(
 ) -> None:
     """`pyxsim compare`. `options`: overrides, backends, libraries, allow_deadlock of `plan_of`."""
     if is_hdf5(path):  # two results are something else to compare
-        raise InputError("is HDF5, as results are, and no text", file=path, allowed=f"a TOML file; {RESULTS}")
+        raise InputError("is an HDF5 result, not an experiment", file=path, allowed=f"a TOML file; {RESULTS}")
     outputs: list[tuple[str, Callable[[str], Path]]] = [(name, check_comparison) for name in files]
     outputs += [] if plot is None else [(plot, check_plot)]
     share, plan, _ = all_or_faults(

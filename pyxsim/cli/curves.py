@@ -53,7 +53,7 @@ def show_curve(
         check_plot(file, KINDS)
         file, plot = None, file  # a name may say that it is a picture
     elif file is not None:
-        ending(file, KINDS, "a curve")
+        ending(file, KINDS, "format of a curve")
     wanted = None if loads is None else read_loads(loads)
     points = _points(out, path, options, (file, plot))
     found = _placed(lambda: curve(points, wanted), path, options)

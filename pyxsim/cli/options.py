@@ -18,7 +18,7 @@ def overriding(
 
         if not (threads.isascii() and threads.isdecimal() and 1 <= int(threads) <= MOST_THREADS):
             allowed = f"auto, or a whole number from 1 to {MOST_THREADS}"
-            raise InputError(f"'{threads}' is no number of threads", key="--threads", allowed=allowed)
+            raise InputError(f"'{threads}' is not a number of threads", key="--threads", allowed=allowed)
     if checkpoint is not None:
         from pyxsim.settings.run import interval
 

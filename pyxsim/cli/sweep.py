@@ -44,7 +44,7 @@ def show_sweep(
         try:
             found = sweep(path, folder, **{**options, "overrides": overrides}, needs=needs, watch=watch.see)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"what was run is in {folder}, and the same command goes on from there") from None
+            raise KeyboardInterrupt(f"what was run is in {folder}, and the same command resumes the sweep") from None
     written = [f"{folder}/{name}" for name in names_of(found)]
     if wanted is not None:
         written.append(f"{folder}/{file_name(wanted)}")
@@ -102,8 +102,8 @@ class _Watch:
             return
         if not (began or standing.swept):  # before the time of a run is spent on another thing than was meant
             self._say(
-                f"one point: nothing is swept in {self.path}; [sweep] and [[variant]] tell what is, and --set takes "
-                "its keys out of them"
+                f"one point: nothing is swept in {self.path}; add [sweep] or [[variant]]; a key given with --set is "
+                "no longer swept"
             )
         if self.out.live and time.monotonic() - self._shown >= PAUSE:
             self._shown = time.monotonic()

@@ -82,7 +82,7 @@ def synopsis(place: str, command: Any) -> str:
         elif _is_argument(parameter):
             parts.append(text if text.startswith("[") else f"[{text}]")
     tail = ["COMMAND"] if hasattr(command, "commands") else []
-    return f"`{' '.join([*parts, *tail, '[OPTIONS]'])}`; `{' '.join(parts[: 2 if place else 1])} --help` tells them"
+    return f"`{' '.join([*parts, *tail, '[OPTIONS]'])}`; `{' '.join(parts[: 2 if place else 1])} --help` lists them"
 
 
 def _meant(command: Any, words: Sequence[str]) -> tuple[str, Any]:

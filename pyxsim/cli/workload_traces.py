@@ -58,7 +58,7 @@ def show_workload(out: CommandOutput, name: str, *, plot: str | None = None, ran
     total = together(ranks.values())
     _tables(out, ranks, total)
     if faults:
-        out.say("", f"{plural(faults, 'fault')} in single nodes: `pyxsim workload check` tells them")
+        out.say("", f"{plural(faults, 'fault')} in single nodes: `pyxsim workload check` lists them")
     if plot is not None:
         out.say("", f"wrote {plot}")
     of_ranks = {str(number): _json(each) for number, each in ranks.items()}

@@ -120,7 +120,7 @@ def ring_time(kind: str, n: int, size: int, hop: Callable[[int], int], *, endpoi
     each that is added up. All-to-all needs equal blocks: ValueError unless n divides the size.
     """
     if kind == "all-to-all" and size % n:
-        raise ValueError(f"{size} bytes are not {n} equal blocks")
+        raise ValueError(f"{size} bytes cannot be divided into {n} equal blocks")
     if n == 1 or not size:
         return 0
     steps, reducing = _RING_STEPS[kind](n)

@@ -74,4 +74,4 @@ def _description(path: Path) -> Transformer | Recommendation:
 
 def _refuse(sequence: int | None, name: str) -> None:
     if sequence is not None:
-        raise InputError(f"samples of the model '{name}' have no tokens", key="sequence", allowed="nothing here")
+        raise InputError(f"samples of the model '{name}' have no tokens", key="sequence", allowed="none")

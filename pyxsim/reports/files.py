@@ -124,7 +124,7 @@ def check_plot(path: str, others: tuple[str, ...] = ()) -> Path:
     if suffix not in known:
         what = "a file" if others else "a picture"
         raise InputError(
-            f"'.{suffix}' is no format of {what}" if suffix else f"the name does not tell the format of {what}",
+            f"'.{suffix}' is not a format of {what}" if suffix else "the name does not show the format",
             file=path,
             allowed=[*others, *(f".{name}" for name in known)],
             given=f".{suffix}" if suffix else None,

@@ -16,6 +16,7 @@ from pyxsim.results.provenance import provenance
 from pyxsim.results.result import Result
 from pyxsim.results.table import Framed, Table, Variable, column, number, plain, texts
 from pyxsim.results.views import Viewed
+from pyxsim.units import plural
 
 PACKET = "packet"
 LINKS = "links"
@@ -212,7 +213,7 @@ class Comparison(Framed, Viewed):
     provenance: dict[str, str] = field(default_factory=provenance)
 
     def __repr__(self) -> str:
-        return f"Comparison({self.title}: {len(self.points)} points on {', '.join(self.backends)})"
+        return f"Comparison({self.title}: {plural(len(self.points), 'point')} on {', '.join(self.backends)})"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write .h5, .json or .md, by the extension of the name. Raises InputError if that is impossible."""

@@ -27,7 +27,7 @@ Path_ = str | os.PathLike[str]
 
 def check_comparison(path: Path_) -> Path:
     """Check that a comparison can be written to `path`. Raises InputError."""
-    ending(path, KINDS, "a comparison")
+    ending(path, KINDS, "format of a comparison")
     return check_writable(path)
 
 

@@ -170,7 +170,7 @@ def _read(file: h5py.File) -> Curve:
 
 def check_curve(path: str | os.PathLike[str]) -> Path:
     """Check that a curve can be written to `path`. Raises InputError."""
-    ending(path, KINDS, "a curve")
+    ending(path, KINDS, "format of a curve")
     return check_writable(path)
 
 

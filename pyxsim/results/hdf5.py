@@ -64,7 +64,7 @@ def check_writable(path: Path_) -> Path:
 def check_hdf5(path: Path_, hint: str = "") -> Path:
     """Check as `check_writable`, and the extension of the name. `hint`: alternatives for the error message."""
     target = check_writable(path)
-    ending(path, ENDS, "a result, which is HDF5", hint)
+    ending(path, ENDS, "results are HDF5", hint)
     return target
 
 
@@ -96,7 +96,7 @@ def unreadable(path: Path_, error: OSError, allowed: str) -> InputError:
         return InputError(_reason(error), file=file)
     problem = _reason(error) if isinstance(error, IsADirectoryError) else "not a readable HDF5 file"
     if file.endswith(".toml"):
-        problem = "an experiment by its name, not a result"
+        problem = "looks like an experiment file, not a result"
     return InputError(problem, file=file, allowed=allowed)
 
 

@@ -39,10 +39,10 @@ def minimal_adaptive(
     number = plain_plane(base, "minimal-adaptive")
     allowed = ["both", "+", "-"] if base.planes > 1 else ["both"]
     if ties not in allowed:
-        raise InputError(f"no ties '{ties}' here", key=f"{ROUTING}_options.ties", allowed=allowed, given=ties)
+        raise InputError(f"unknown value '{ties}'", key=f"{ROUTING}_options.ties", allowed=allowed, given=ties)
     if dimensions not in ("any", "first"):
         raise InputError(
-            f"no dimensions '{dimensions}' here",
+            f"unknown value '{dimensions}'",
             key=f"{ROUTING}_options.dimensions",
             allowed=["any", "first"],
             given=dimensions,

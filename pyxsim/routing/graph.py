@@ -198,7 +198,8 @@ def _plane(
 ) -> Plane:
     """A packet at a router takes one of its links with allowed[link, home]; with an escape, any that is free."""
     if select not in SELECT:
-        raise InputError("no such choice", key=f"{ROUTING}_options.select", allowed=list(SELECT), given=select)
+        key = f"{ROUTING}_options.select"
+        raise InputError(f"unknown choice '{select}'", key=key, allowed=list(SELECT), given=select)
     homes = np.unique(graph.home)
     goal, link = np.nonzero(allowed.T)
     entry = graph.src[link].astype(np.int64) * len(homes) + goal

@@ -55,8 +55,8 @@ def prove_routes(relation: Relation, settings: Network, pairs: IntArray | None, 
     except DeadlockError as error:
         if fits:
             raise
-        hint = f"; VCs of {router.buffer} flits need slots of the pool for {longest}, and so wait for each other"
-        raise DeadlockError(f"{error}{hint}: network.router.buffer = {longest} keeps them apart", error.cycle) from None
+        hint = f"; VCs of {router.buffer} flits, packets of {longest}: a shared pool lets VCs block each other"
+        raise DeadlockError(f"{error}{hint}; network.router.buffer = {longest} prevents it", error.cycle) from None
 
 
 def _without_classes(relation: Relation) -> Relation:

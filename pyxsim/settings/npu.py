@@ -18,7 +18,7 @@ _Count = Annotated[int, *whole(1, 2**16)]
 def _share(value: object) -> Fraction:
     share = exact(value)
     if share is None or not 0 < share <= 1:
-        raise InputError(f"{shown(value)} is not a share", allowed="a number above 0, at most 1")
+        raise InputError(f"{shown(value)} is not a fraction", allowed="a number above 0, at most 1")
     return share
 
 

@@ -39,7 +39,7 @@ def _share(value: object) -> Fraction:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", value, re.ASCII) if isinstance(value, str) else None
     share = Fraction(match[1]) / 100 if match else None if isinstance(value, str) else exact(value)
     if share is None or not 0 <= share < 1:
-        raise InputError(f"{shown(value)} is not a share", allowed="from 0 to less than 1, such as '1 %' or 0.01")
+        raise InputError(f"{shown(value)} is not a fraction", allowed="from 0 to less than 1, such as '1 %' or 0.01")
     return share
 
 

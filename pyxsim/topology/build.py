@@ -90,7 +90,7 @@ def _block(index: int, dim: Mapping[str, Any]) -> Block:
     given = checked_options(generator, {k: v for k, v in dim.items() if k not in ("block", "npus")}, key, 1)
     block = _made(generator, (npus,), given, Block, f"the block '{name}'")
     if block.npus != npus:
-        raise InputError(f"the block '{name}' was asked for {npus} NPUs and has {block.npus}", key=f"{key}.npus")
+        raise InputError(f"the block '{name}' was requested with {npus} NPUs and has {block.npus}", key=f"{key}.npus")
     return block
 
 

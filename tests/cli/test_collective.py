@@ -120,7 +120,7 @@ def test_a_picture(pyxsim: Command, folder: Path) -> None:
         (("bruck", "--kind", "gather"), "--kind: bruck cannot do gather; allowed: all-reduce"),
         (("ring", "--npus", "0"), "--npus: 0 is out of range; allowed: a whole number from 1"),
         (("ring", "--size", "3 q"), "--size: 'q' in '3 q' is not a unit of size"),
-        (("ring", "--plot", "ring.foo"), "ring.foo: '.foo' is no format of a picture"),
+        (("ring", "--plot", "ring.foo"), "ring.foo: '.foo' is not a format of a picture"),
         (("--plot", "ring.png"), "--plot: needs the name of an algorithm"),
         (("hierarchical:3",), "8 ranks cannot be divided into groups of 3; allowed: 1, 2, 4, 8"),
     ],

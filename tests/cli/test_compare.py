@@ -114,14 +114,14 @@ def test_without_packets(pyxsim: Command, study: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("--within", "ten"), "--within: 'ten' is no share; allowed: between 0 and 1, such as 10% or 0.1"),
-        (("--within", "100%"), "--within: '100%' is no share"),
+        (("--within", "ten"), "--within: 'ten' is not a fraction; allowed: between 0 and 1, such as 10% or 0.1"),
+        (("--within", "100%"), "--within: '100%' is not a fraction"),
         (("--backend", "flows"), "--backend: unknown backend 'flows'; allowed: analytical, analytical-congestion"),
         (
             ("-o", "all.csv"),
-            "all.csv: '.csv' is no kind of file for a comparison; allowed: .h5, .hdf5, .nc, .json",
+            "all.csv: format of a comparison: '.csv' is not possible; allowed: .h5, .hdf5, .nc, .json",
         ),
-        (("-o", "four_points.toml.md", "--plot", "x.pgn"), "x.pgn: '.pgn' is no format of a picture"),
+        (("-o", "four_points.toml.md", "--plot", "x.pgn"), "x.pgn: '.pgn' is not a format of a picture"),
         (("--set", "network.shap=[4]"), "--set: network.shap: unknown key"),
         (("--set", "network.shape=[4, 4, 4]"), ": network.shape: "),
     ],

@@ -47,11 +47,11 @@ def test_faults(pyxsim: Command, two: tuple[str, str]) -> None:
         (("diff", "a.h5", "none.h5"), "none.h5: no such file"),
         (
             ("diff", "a.h5", "small.toml"),
-            "small.toml: an experiment by its name, not a result; allowed: an",
+            "small.toml: looks like an experiment file, not a result; allowed: an",
         ),
         (
             ("compare", "a.h5"),
-            "a.h5: is HDF5, as results are, and no text; allowed: a TOML file; results: `pyxsim diff A.h5 B.h5`",
+            "a.h5: is an HDF5 result, not an experiment; allowed: a TOML file; results: `pyxsim diff A.h5 B.h5`",
         ),
     ):
         ended = pyxsim(*words)

@@ -218,10 +218,10 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
         ["run", "small.toml", "-o", "a.png", "--plot", "a.png"],
         "a.png: cannot be written: it is the other output",
     ),
-    "--plot without format": (["run", "small.toml", "--plot", "x"], "x: the name does not tell the format"),
+    "--plot without format": (["run", "small.toml", "--plot", "x"], "x: the name does not show the format"),
     "--plot unknown format": (
         ["run", "small.toml", "--plot", "x.pgn"],
-        "x.pgn: '.pgn' is no format...did you mean '.png'?",
+        "x.pgn: '.pgn' is not a format...did you mean '.png'?",
     ),
     "--plot in no folder": (["run", "small.toml", "--plot", "/proc/none/x.png"], "/proc/none/x.png: cannot be written"),
     "backend": (["run", "small.toml", "--backend", "pakcet"], "--backend: unknown backend...did you mean 'packet'?"),
@@ -305,7 +305,7 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "topology file missing": (["topology", "none.toml"], "none.toml: no such file"),
     "topology format": (["topology", "small.toml", "--export", "grafml"], "--export: unknown format...'graphml'?"),
     "topology over the input": (["topology", "small.toml", "-o", "small.toml"], "small.toml: cannot be written"),
-    "topology picture": (["topology", "small.toml", "-o", "x.foo"], "x.foo: '.foo' is no format of a picture"),
+    "topology picture": (["topology", "small.toml", "-o", "x.foo"], "x.foo: '.foo' is not a format of a picture"),
 }
 
 

@@ -72,7 +72,7 @@ def test_files(pyxsim: Command, folder: Path) -> None:
     pytest.importorskip("matplotlib")
     words = ("run", "small.toml", "-o", "new/out.h5", "--plot", "out.png")
     assert pyxsim(*words).lines == [
-        "pyxsim: new/out.h5: cannot be written: there is no folder 'new'; allowed: a folder that is there"
+        "pyxsim: new/out.h5: cannot be written: there is no folder 'new'; allowed: an existing folder"
     ]
     assert not (folder / "new").exists()
     (folder / "new").mkdir()
@@ -237,14 +237,15 @@ def test_a_result_is_no_experiment(pyxsim: Command, command: str) -> None:
     assert ended.code == 2
     others = "; results: `pyxsim diff A.h5 B.h5`, to the bit, or `pyxsim report A.h5 B.h5`, side by side"
     more = others if command == "compare" else ""
-    assert ended.lines == [f"pyxsim: out.h5: is HDF5, as results are, and no text; allowed: a TOML file{more}"]
+    other = "an experiment" if command == "compare" else "a text file"
+    assert ended.lines == [f"pyxsim: out.h5: is an HDF5 result, not {other}; allowed: a TOML file{more}"]
 
 
 def test_a_name_that_says_something_else_than_hdf5(pyxsim: Command, folder: Path) -> None:
     """Before anything is simulated."""
     (line,) = pyxsim("run", "small.toml", "-o", "out.json").lines
     assert line == (
-        "pyxsim: out.json: '.json' is no kind of file for a result, which is HDF5; allowed: .h5, .hdf5, .nc; "
+        "pyxsim: out.json: results are HDF5: '.json' is not possible; allowed: .h5, .hdf5, .nc; "
         "--json prints JSON, --plot draws"
     )
     assert pyxsim("run", "small.toml", "-o", "out.result").code == 2

@@ -209,7 +209,7 @@ def test_a_system_of_ones_own(pyxsim: Command, folder: Path) -> None:
     assert "A box" in pyxsim("list", "my-box", "--library", "mine").err
     ended = pyxsim("run", "exp.toml")
     assert (ended.code, "unknown topology 'my-box'" in ended.err) == (2, True)
-    assert ended.err.endswith("w-2d, or a name of your own, whose folder is told with --library DIR\n")
+    assert ended.err.endswith("w-2d, or your own: give its folder with --library DIR\n")
     (shelf / "my-box.toml").write_text(text.replace("ring", "rong"), encoding="utf-8")
     ended = pyxsim("run", "exp.toml", "--library", "mine")
     assert "exp.toml: network.topology: unknown topology 'rong', which 'my-box' is made of; allowed: " in ended.err

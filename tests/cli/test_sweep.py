@@ -68,8 +68,8 @@ def test_a_sweep_of_nothing_says_so(pyxsim: Command, ring: Path, folder: Path) -
     for number, words in enumerate((("one.toml",), ("ring.toml", *fixed))):
         ended = pyxsim("sweep", *words, "-o", f"out{number}", "--workers", "1")
         assert ended.code == 0
-        told = f"one point: nothing is swept in {words[0]}; [sweep] and [[variant]] tell what is, and --set takes its"
-        assert ended.lines[0] == f"{told} keys out of them"
+        told = f"one point: nothing is swept in {words[0]}; add [sweep] or [[variant]]; a key given with --set"
+        assert ended.lines[0] == f"{told} is no longer swept"
         assert ended.err.count("nothing is swept") == 1
     assert pyxsim("sweep", "one.toml", "-o", "out0", "-q").err == ""
     one = pyxsim("sweep", "ring.toml", *fixed[:2], "-o", "out1", "--workers", "1")
@@ -96,7 +96,10 @@ FAULTS = {
     "no scheduler": ("sweep ring.toml -o out --dask nowhere", "--dask: no scheduler at 'nowhere'"),
     "a setting": ("sweep ring.toml -o out --set network.router.vcs=0", "--set: network.router.vcs: 0 is too small"),
     "no file": ("sweep none.toml -o out", "none.toml: no such file"),
-    "no folder above": ("sweep ring.toml -o a/b", "a/b: cannot be written: there is no folder 'a'; allowed: a folder"),
+    "no folder above": (
+        "sweep ring.toml -o a/b",
+        "a/b: cannot be written: there is no folder 'a'; allowed: an existing folder",
+    ),
 }
 
 

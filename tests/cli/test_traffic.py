@@ -228,14 +228,14 @@ FAULTS = [
     (("curve", "traffic.toml", "--loads", "x"), "pyxsim: --loads: 'x' is no list of loads"),
     (
         ("curve", "traffic.toml", "--loads", "0.1", "-o", "traffic.toml"),
-        "pyxsim: traffic.toml: '.toml' is no format of a file; allowed: .h5, .hdf5, .nc, .json, .csv, .",
+        "pyxsim: traffic.toml: '.toml' is not a format of a file; allowed: .h5, .hdf5, .nc, .json, .csv, .",
     ),
     (("curve", "small.toml", "--loads", "0.1"), "pyxsim: small.toml: traffic: the table [traffic] is missing"),
     (("saturation", "traffic.toml", "--resolution", "-1"), "pyxsim: --resolution: -1 is no resolution"),
-    (("saturation", "traffic.toml", "--threads", "0"), "pyxsim: --threads: '0' is no number of threads"),
-    (("run", "traffic.toml", "--threads", "many"), "pyxsim: --threads: 'many' is no number of threads"),
+    (("saturation", "traffic.toml", "--threads", "0"), "pyxsim: --threads: '0' is not a number of threads"),
+    (("run", "traffic.toml", "--threads", "many"), "pyxsim: --threads: 'many' is not a number of threads"),
     (("run", "traffic.toml", "--checkpoint", "0 s"), "pyxsim: --checkpoint: '0 s' is not a time; allowed: a time"),
-    (("saturation", "traffic.toml", "-o", "x.png"), "pyxsim: x.png: '.png' is no kind of file for a curve"),
+    (("saturation", "traffic.toml", "-o", "x.png"), "pyxsim: x.png: format of a curve: '.png' is not possible"),
     (
         ("curve", "traffic.toml", "--loads", "0.1", "--set", "traffic.pattern=shufle"),
         "pyxsim: --set: traffic.pattern: unknown traffic pattern 'shufle'",

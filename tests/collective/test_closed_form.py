@@ -178,7 +178,7 @@ def test_ring_times() -> None:
     assert ring_time("all-to-all", 4, 12, hop, endpoint=5, reduction=7) == 5 + 6 * (103 + 5)
     assert ring_all_reduce_time(1, 10, hop, endpoint=5) == 0
     assert ring_all_reduce_time(4, 0, hop, endpoint=5) == 0
-    with pytest.raises(ValueError, match="10 bytes are not 4 equal blocks"):
+    with pytest.raises(ValueError, match="10 bytes cannot be divided into 4 equal blocks"):
         ring_time("all-to-all", 4, 10, hop)
 
 

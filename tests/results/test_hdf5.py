@@ -225,7 +225,7 @@ def test_missing_folder_is_told_and_not_made(result: Result, tmp_path: Path) -> 
             with pytest.raises(InputError) as caught:
                 attempt(path)
             told = str(caught.value)
-            assert told.endswith(f"there is no folder '{tmp_path / missing}'; allowed: a folder that is there{near}")
+            assert told.endswith(f"there is no folder '{tmp_path / missing}'; allowed: an existing folder{near}")
             assert told.partition(": ")[0] in (str(path), str(tmp_path / missing / "real.h5"))
     assert sorted(os.listdir(tmp_path)) == ["link.h5", "results"]
 
@@ -240,11 +240,11 @@ def test_endings_of_hdf5(result: Result, tmp_path: Path, end: str) -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("out.txt", "'.txt' is no kind of file for a result, which is HDF5; allowed: .h5, .hdf5, .nc"),
-        ("out.JSON", "'.JSON' is no kind of file for a result, which is HDF5; allowed: .h5, .hdf5, .nc"),
+        ("out.txt", "results are HDF5: '.txt' is not possible; allowed: .h5, .hdf5, .nc"),
+        ("out.JSON", "results are HDF5: '.JSON' is not possible; allowed: .h5, .hdf5, .nc"),
         ("out.hdf", "; allowed: .h5, .hdf5, .nc; did you mean '.hdf5'?"),
-        ("load-0.5", "'.5' is no kind of file for a result"),
-        ("out", "the name tells no kind of file for a result, which is HDF5; allowed: .h5, .hdf5, .nc"),
+        ("load-0.5", "results are HDF5: '.5' is not possible"),
+        ("out", "results are HDF5: the name has no extension; allowed: .h5, .hdf5, .nc"),
     ],
 )
 def test_other_endings_are_refused(result: Result, tmp_path: Path, name: str, says: str) -> None:
@@ -261,7 +261,7 @@ def test_unwritable_paths(result: Result, tmp_path: Path) -> None:
         (tmp_path / "file" / "out.h5", "cannot be written"),
         (Path("/dev/null"), "no regular file"),
         (tmp_path / ("x" * 300), "cannot be written"),
-        (tmp_path / "file" / "out.h5", "is no folder; allowed: a folder that is there"),
+        (tmp_path / "file" / "out.h5", "is no folder; allowed: an existing folder"),
     ]:
         for attempt in (check_writable, result.save):
             with pytest.raises(InputError, match=text) as caught:

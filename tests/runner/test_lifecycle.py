@@ -376,5 +376,5 @@ def test_no_number_of_workers(tmp_path: Path, workers: Any) -> None:
 
 @pytest.mark.parametrize("within", [-1, 0, 1, float("nan")])
 def test_no_share_within(within: float) -> None:
-    with pytest.raises(InputError, match=r"within: .* is no share; allowed: between 0 and 1"):
+    with pytest.raises(InputError, match=r"within: .* is not a fraction; allowed: between 0 and 1"):
         compare(SMALL, within=within)

@@ -94,7 +94,7 @@ def test_the_room_of_an_escape_is_not_that_of_a_pool(reuse: str) -> None:
     flits = 4
     network = TORUS | {"flit": "16 B", "packet": f"{16 * flits} B"}
     prepared(network, adaptive | {"buffer": flits, "shared_buffer": 2})
-    with pytest.raises(DeadlockError, match=r"keeps them apart"):
+    with pytest.raises(DeadlockError, match=r"prevents it"):
         prepared(network, adaptive | {"buffer": flits - 1, "shared_buffer": flits})
 
 
@@ -102,7 +102,7 @@ def test_vc_classes_that_need_the_slots_of_a_pool_are_none() -> None:
     """Packets of both classes round a ring wait for the same slots; in wormholes one of a VC's own will do."""
     router = {"vcs": 2, "buffer": 3, "shared_buffer": 4, "flow_control": "virtual-cut-through"}
     with pytest.raises(
-        DeadlockError, match=r"VCs of 3 flits need slots of the pool for 4, .*buffer = 4 keeps them apart"
+        DeadlockError, match=r"VCs of 3 flits, packets of 4: .*buffer = 4 prevents it"
     ):
         prepared(TORUS, router)
     prepared(TORUS, router | {"buffer": 4})
@@ -149,7 +149,7 @@ def test_buffers_of_cut_through_hold_the_longest_packet_of_the_traffic() -> None
 
 
 def test_a_class_wants_a_virtual_network_that_is_there() -> None:
-    with pytest.raises(InputError, match="there is no virtual network 1"):
+    with pytest.raises(InputError, match="no virtual network 1; the network has 1"):
         prepared(TORUS, traffic={"load": 0.1, "virtual_network": 1})
 
 

@@ -114,7 +114,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"goal": {**SMALLEST, "key": "network.router.bufer"}}, "sweep.goal.key: unknown key"),
     ({"goal": {**SMALLEST, "values": [0]}}, "sweep.goal.values[0]: 0 is too small"),
     ({"goal": {**SMALLEST, "values": [1, 1]}}, "sweep.goal.values: duplicate value"),
-    ({"goal": {**SMALLEST, "within": "200 %"}}, "sweep.goal.within: '200 %' is not a share"),
+    ({"goal": {**SMALLEST, "within": "200 %"}}, "sweep.goal.within: '200 %' is not a fraction"),
     ({"goal": {"kind": "saturation", "metric": "cycles"}}, "sweep.goal.metric: has no effect on a saturation"),
     ({"goal": {"kind": "saturation", "values": [0.2, 0.1]}}, "sweep.goal.values: are not in order"),
     ({"goal": {"kind": "saturation"}, LOAD: [0.1]}, "sweep also sets traffic.load"),

@@ -48,7 +48,7 @@ def test_a_product_of_blocks() -> None:
             "network.options.bidirektional",
             "unknown option; allowed: bidirectional; did you mean 'bidirectional'?",
         ),
-        ({"name": "mesh", "shape": [4], "options": {"k": 1}}, "network.options.k", "allowed: nothing here"),
+        ({"name": "mesh", "shape": [4], "options": {"k": 1}}, "network.options.k", "allowed: none"),
         (
             {"name": "torus", "shape": [4], "options": {"bidirectional": 1}},
             "network.options.bidirectional",

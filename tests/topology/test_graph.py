@@ -150,9 +150,9 @@ def test_other_routings() -> None:
     ("name", "options", "key", "words"),
     [
         ("valiantt", {}, "network.router.routing", "did you mean 'valiant'?"),
-        ("valiant", {"k": 1}, "network.router.routing_options.k", "allowed: nothing here"),
+        ("valiant", {"k": 1}, "network.router.routing_options.k", "allowed: none"),
         ("ugal", {"bias": "much"}, "network.router.routing_options.bias", "'much' is no whole number"),
-        ("minimal-adaptive", {"ties": "?"}, "network.router.routing_options.ties", "no ties"),
+        ("minimal-adaptive", {"ties": "?"}, "network.router.routing_options.ties", "unknown value '?'"),
         ("dimension-order", {"x": 1}, "network.router.routing_options.x", "unknown option"),
     ],
 )

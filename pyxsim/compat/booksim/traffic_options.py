@@ -287,7 +287,7 @@ def _replies(config: Config, c: int, classes: int) -> tuple[dict[str, Any], floa
     }
     share = config.numbers("write_fraction", classes)[c]
     if not 0 <= share <= 1:
-        config.fault("write_fraction", f"{share:g} is not a share", allowed="from 0 to 1")
+        config.fault("write_fraction", f"{share:g} is not a fraction", allowed="from 0 to 1")
         share = 0.5
     reads = sizes["read_request"] + sizes["read_reply"]
     writes = sizes["write_request"] + sizes["write_reply"]

@@ -84,7 +84,7 @@ def _error(point: Mapping[str, Any], backend: str) -> float | None:
 
 def _sections(comparison: Mapping[str, Any], points: Sequence[Mapping[str, Any]], detail: Detail) -> Iterator[Section]:
     shown = points[: detail.most(MOST_POINTS)]
-    notes = [] if len(shown) == len(points) else [f"Bounded: {len(shown)} of {len(points)} points."]
+    notes = [] if len(shown) == len(points) else [f"Shortened: {len(shown)} of {len(points)} points."]
     yield Section("models", "Models", [_bars(comparison, shown, notes), _table(comparison, shown, notes)])
 
 

@@ -59,7 +59,7 @@ def _table(curve: Curve, detail: Detail) -> Panel:
         for point in shown
     ]
     notes = (
-        [] if len(shown) == len(curve.points) else [f"Bounded: {len(shown)} of {plural(len(curve.points), 'point')}."]
+        [] if len(shown) == len(curve.points) else [f"Shortened: {len(shown)} of {plural(len(curve.points), 'point')}."]
     )
     text = "Loads in flits per node and cycle, latencies in cycles."
     return Panel("Every load", text, sheet=Sheet((*COLUMNS.values(), "state"), rows, ("state",)), notes=notes)

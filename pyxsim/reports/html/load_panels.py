@@ -176,7 +176,7 @@ def _accepted(lines: Lines, bound: float | None) -> Panel:
         {"type": "line", "x0": 0, "y0": 0, "x1": end, "y1": end, "line": quiet_line(), "layer": "below"},
     ]
     sketch["yaxis"] = {"title": {"text": "accepted load"}, "range": [0, 1.1 * most or 1.0]}
-    text = "Flits per node and cycle that arrived, over those that were asked for; dotted: all of them."
+    text = "Flits per node and cycle that arrived, over the offered ones; dotted: all of them."
     return Panel("Accepted load", text, figure(traces, sketch), 320)
 
 

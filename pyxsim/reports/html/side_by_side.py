@@ -110,7 +110,7 @@ def _differing(named: Named, rows: list[list[str]]) -> tuple[Sheet, list[str]]:
     rows = [row[: MOST_COLUMNS + 1] for row in rows]
     kept = [(i, row) for i, row in enumerate(rows) if row[0] not in _ALWAYS]
     marked = {(i, j) for i, row in kept for j in range(2, len(row)) if row[j] != row[1]}
-    notes = [f"Bounded: {MOST_COLUMNS} of {len(named)} files."] if len(named) > MOST_COLUMNS else []
+    notes = [f"Shortened: {MOST_COLUMNS} of {len(named)} files."] if len(named) > MOST_COLUMNS else []
     return Sheet(("", *names), rows, marked=frozenset(marked)), notes
 
 
@@ -186,7 +186,7 @@ def _over_time(named: Named, detail: Detail) -> list[Panel]:
             }
         )
         if len(use) < len(result.windows) and not notes:
-            notes.append(f"Bounded: at most {most} means of neighbours of each file.")
+            notes.append(f"Shortened: at most {most} means of neighbours of each file.")
     sketch = {
         "xaxis": {"title": {"text": f"simulated time ({unit})"}, "rangemode": "tozero"},
         "yaxis": share_axis("share of time spent sending", 1.03 * top_of(*means)),
@@ -262,7 +262,7 @@ def _settings(named: Named) -> list[Panel]:
     if differ:
         sheet, notes = _differing(named, differ[:MOST_SETTINGS])
         if len(differ) > MOST_SETTINGS:
-            notes.append(f"Bounded: {MOST_SETTINGS} of {plural(len(differ), 'setting')}.")
+            notes.append(f"Shortened: {MOST_SETTINGS} of {plural(len(differ), 'setting')}.")
         same = f"{plural(len(rows) - len(differ), 'other setting')} are the same."
         panels.append(
             Panel(

@@ -145,7 +145,7 @@ def _curves(sweep: Sweep, done: Sequence[Point], chosen: Sequence[str]) -> Panel
         "showlegend": len(shown) > 1,
         "legend": {"y": -0.16, "yanchor": "top"},
     }
-    notes = [f"Bounded: {MOST_LINES} of {len(lines)} lines."] if len(lines) > MOST_LINES else []
+    notes = [f"Shortened: {MOST_LINES} of {len(lines)} lines."] if len(lines) > MOST_LINES else []
     text = f"Over {axis}; the menu chooses the number (docs/output.md says what each is)."
     return Panel("Numbers over what was swept", text, figure(traces, sketch), 420, notes=notes)
 
@@ -182,7 +182,7 @@ def _table(sweep: Sweep, detail: Detail) -> Panel:
         for point in shown
     ]
     marked = frozenset((i, len(keys) + 1) for i, point in enumerate(shown) if point.state != "done")
-    notes = [] if len(shown) == len(sweep) else [f"Bounded: {len(shown)} of {plural(len(sweep), 'point')}."]
+    notes = [] if len(shown) == len(sweep) else [f"Shortened: {len(shown)} of {plural(len(sweep), 'point')}."]
     head = (", ".join(sweep.axes) or "point", *keys, "state")
     return Panel(
         "Every point",
@@ -197,7 +197,7 @@ def _failed(points: Sequence[Point]) -> Panel:
         [point.label or ", ".join(f"{k} = {_word(v)}" for k, v in point.changed.items()), cut(point.reason, 400)]
         for point in points[:MOST_FAILED]
     ]
-    notes = [f"Bounded: {MOST_FAILED} of {plural(len(points), 'point')}."] if len(points) > MOST_FAILED else []
+    notes = [f"Shortened: {MOST_FAILED} of {plural(len(points), 'point')}."] if len(points) > MOST_FAILED else []
     return Panel("Why they failed", "", sheet=Sheet(("point", "why"), rows, ("why",)), notes=notes)
 
 

@@ -49,5 +49,5 @@ def _kind(path: str | os.PathLike[str]) -> str:
         if name.lower().endswith(kind):
             return kind
     suffix = "".join(Path(name).suffixes[-2:])
-    problem = f"'{suffix}' is no format of a trace" if suffix else "the name does not tell the format of a trace"
+    problem = f"'{suffix}' is not a trace format" if suffix else "the name does not show the format"
     raise InputError(problem, file=name, allowed=list(KINDS), given=suffix or None)

@@ -158,7 +158,7 @@ def _notes(outcome: Outcome, observer: Observer) -> Iterator[str]:
     cycles = f"{observer.grid.start(outcome.to):,} cycles"
     why = {
         "saturated": "the latency has no steady value: it is that of the packets so far, and grows with time",
-        "limit": f"stopped after {cycles} (traffic.max_cycles), before the latency was as precise as asked for",
+        "limit": f"stopped after {cycles} (traffic.max_cycles), before the latency was as precise as required",
         "interrupted": "interrupted: the latency is that of the packets so far",
         "failed": "the simulated system failed: the latency is that of the packets so far",
     }

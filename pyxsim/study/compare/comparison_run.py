@@ -132,7 +132,8 @@ def compare(
     tell
         Called with each point as soon as it is done.
     options
-        `overrides`, `backends`, `libraries`, `allow_deadlock`, as of `plan_of`.
+        `overrides` (`key=value`, as `--set`), `backends` (names; none: all), `libraries` (folders, as `--library`),
+        `allow_deadlock`.
 
     Raises
     ------
@@ -140,7 +141,7 @@ def compare(
         With the faults of all points.
     """
     if not 0 < within < 1:
-        raise InputError(f"{within:g} is no share", key="within", allowed="between 0 and 1, such as 0.1")
+        raise InputError(f"{within:g} is not a fraction", key="within", allowed="between 0 and 1, such as 0.1")
     plan = source if isinstance(source, Plan) else plan_of(source, **options)
     seed = plan.points[0].experiment.output.seed
     found = Comparison(plan.title, plan.backends, [], within, seed)

@@ -85,7 +85,7 @@ def sweep(
     uses, so that a name which no point has is reported early. Points that fail do not end it: see their state.
 
     Raises InputError with the faults of all points before anything is run. KeyboardInterrupt ends it early: what was
-    run is kept, and the same call goes on from there.
+    run is kept, and the same call resumes the sweep.
     """
     libraries = listed(libraries)
     if backend not in backends:

@@ -226,7 +226,7 @@ def make_plan(
     if (offload := offload_of(workload, own, in_switch=in_switch)) is not None:
         faults += offload_faults(offload, model, own, data, npus)
     if rest:
-        problem = f"{samples} samples do not divide the {replica} of a replica"
+        problem = f"{samples} is not a divisor of the replica's {replica} samples"
         faults.append(InputError(problem, key="workload.micro_batch", allowed=f"a divisor of {replica}"))
     elif own.schedule == "interleaved" and micro_batches % own.pipeline:
         problem = f"{micro_batches} micro-batches on {own.pipeline} stages"

@@ -92,7 +92,7 @@ def test_many_windows_are_taken_together(torus: Result, monkeypatch: pytest.Monk
     (panel,) = network.network(torus, Detail())
     shown = len(panel.figure.frames) - 1
     assert shown < len(torus.windows)
-    assert any("Bounded" in note and f"{shown} steps" in note for note in panel.notes)
+    assert any("Shortened" in note and f"{shown} steps" in note for note in panel.notes)
     whole = torus.busy[: -(-len(torus.windows) // shown)].sum(axis=0)
     together = torus.window_cycles[: -(-len(torus.windows) // shown)].sum()
     np.testing.assert_allclose(panel.figure.frames[1].data[0].z, whole / together, rtol=1e-6)
@@ -106,7 +106,7 @@ def test_a_network_of_many_links_is_seen_along_its_dimensions(torus: Result, mon
     assert np.nanmax(cells.z) == pytest.approx(torus.link_utilization.max())
     assert len(panel.figure.frames) == 1 + len(torus.windows)
     np.testing.assert_allclose(np.nanmax(panel.figure.frames[3].data[0].z), torus.utilization[2].max(), rtol=1e-6)
-    assert any("Bounded" in note for note in panel.notes)
+    assert any("Shortened" in note for note in panel.notes)
 
 
 def test_less_detail_draws_fewer_links_one_by_one(torus: Result) -> None:
@@ -119,5 +119,5 @@ def test_a_network_that_nobody_knows_has_no_picture(torus: Result, build: Callab
 
 
 def test_colours_end_where_the_busiest_window_does(build: Callable[..., Result], torus: Result) -> None:
-    assert network._scale(0.05) == ["The colours end at 5 %: no link was busier in any window."]
+    assert network._scale(0.05) == ["The colour scale ends at 5 %; no link was busier in any window."]
     assert network._scale(1.0) == []

@@ -141,7 +141,7 @@ def test_less_detail_gives_a_smaller_page(torus: Result, monkeypatch: pytest.Mon
     monkeypatch.setattr(render, "MOST_BYTES", len(whole.encode()) - 1)
     smaller = render.page(found)
     assert len(smaller.encode()) < len(whole.encode())
-    assert smaller.count("Bounded") > whole.count("Bounded")
+    assert smaller.count("Shortened") > whole.count("Shortened")
 
 
 def test_what_cannot_be_made_small_enough_is_refused(
@@ -193,7 +193,7 @@ def test_files_that_are_no_results(tmp_path: Path) -> None:
 
 
 def test_a_page_is_html(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"'\.pdf' is no kind of file for a page; allowed: \.html, \.htm"):
+    with pytest.raises(InputError, match=r"pages are HTML: '\.pdf' is not possible; allowed: \.html, \.htm"):
         check_page(tmp_path / "page.pdf")
 
 

@@ -33,7 +33,7 @@ P = "workload.parallelism"
         ({"parallelism": {"expert": 4}}, f"{P}.expert: transformer has no experts"),
         ({"parallelism": {"tensor": 8, "sequence": True}}, f"{P}.sequence: 4 tokens cannot be divided among 8"),
         ({"batch": 12}, "workload.batch: 12 samples cannot be divided among 8 replicas"),
-        ({"micro_batch": 3}, "workload.micro_batch: 3 samples do not divide the 2 of a replica"),
+        ({"micro_batch": 3}, "workload.micro_batch: 3 is not a divisor of the replica's 2 samples"),
         (
             {"batch": 12, "parallelism": {"pipeline": 2, "schedule": "interleaved"}},
             "workload.batch: 3 micro-batches on 2 stages",

@@ -56,7 +56,7 @@ def _parts(result: Result) -> Panel:
     assert attributed is not None
     every = rows(attributed)
     shown = every[: MOST_TRAFFICS + 1]
-    notes = [f"Bounded: {len(shown)} of {len(every)} traffics."] if len(shown) < len(every) else []
+    notes = [f"Shortened: {len(shown)} of {len(every)} traffics."] if len(shown) < len(every) else []
     names = unlike([f"{plain(cut(row.name, NAME))}, {number(row.latency)} cycles" for row in shown])
     values = {part: [row.shares[i] for row in shown] for i, part in enumerate(PARTS)}
     sketch = {

@@ -104,11 +104,11 @@ def _gantt(result: Result, npus: list[int], detail: Detail) -> Panel:
         sketch["updatemenus"] = [buttons([_entry(i, npu, npus, ticks, tops) for i, npu in enumerate(npus)])]
     if most_left:
         notes.append(
-            f"Bounded: the longest bars of each NPU are drawn; up to {plural(most_left, 'shorter one')} left out."
+            f"Shortened: the longest bars of each NPU are drawn; up to {plural(most_left, 'shorter one')} left out."
         )
     ranks = len(np.unique(result.chunks["rank"]))
     if ranks > len(npus):
-        notes.append(f"Bounded: {len(npus)} of {plural(ranks, 'NPU')} can be chosen.")
+        notes.append(f"Shortened: only {len(npus)} of {plural(ranks, 'NPU')} can be selected.")
     what = "collectives have a colour each" if several else "chunks have a colour each, dark to light"
     text = "A bar: a chunk is at work in a dimension; the thin line before it: it waits for its turn. "
     text += f"{what.capitalize()}."

@@ -77,7 +77,7 @@ def histogram(title: str, what: str, groups: list[Group], label: str, per_cycle:
     edges = _edges(values, broad=broad)
     notes = []
     if len(groups) > MOST_CLASSES:
-        notes.append(f"Bounded: {MOST_CLASSES} of {len(groups)} have a colour, the others are one.")
+        notes.append(f"Shortened: {MOST_CLASSES} of {len(groups)} have a colour, the others are one.")
         rest = together(groups[MOST_CLASSES - 1 :])
         groups = [*groups[: MOST_CLASSES - 1], ("others", *rest)]
     traces: list[Any] = []
@@ -179,7 +179,7 @@ def _course(result: Result, detail: Detail) -> Panel:
     told, batches = traffic.summary, traffic.batches
     step = -(-len(batches["start"]) // detail.most(MOST_BATCHES))
     start = np.asarray(batches["start"])[::step]
-    notes = [f"Bounded: every {step}th batch of {len(batches['start']):,}."] if step > 1 else []
+    notes = [f"Shortened: every {step}th batch of {len(batches['start']):,}."] if step > 1 else []
     begin = int(told["warmup_cycles"] or 0)
     end = begin + int(told["measured_cycles"] or 0)
     means = np.where(start < end, np.asarray(batches["latency"], dtype=float)[::step], np.nan)

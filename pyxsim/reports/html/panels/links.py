@@ -57,9 +57,9 @@ def _dimensions(result: Result, detail: Detail) -> Panel:
         mean_line = {"name": name, "hovertemplate": "%{y:.1%}", "line": {**shape, "width": 1.8}}
         traces.append({**step, "y": mine.mean(axis=1), **mean_line})
     if len(dims) > MOST_DIMENSIONS:
-        notes.append(f"Bounded: {MOST_DIMENSIONS} of {len(dims)} dimensions are drawn.")
+        notes.append(f"Shortened: {MOST_DIMENSIONS} of {len(dims)} dimensions are drawn.")
     if len(use) < len(result.windows):
-        notes.append(f"Bounded: {len(result.windows):,} windows are drawn as {len(use)} means of neighbours.")
+        notes.append(f"Shortened: {len(result.windows):,} windows are drawn as {len(use)} means of neighbours.")
     notes += beyond(use)
     sketch = {
         "xaxis": {"title": {"text": clock.label}, "range": [0, clock.end]},
@@ -82,7 +82,7 @@ def _every_link(result: Result, detail: Detail) -> Panel:
     if share.size < result.busy.size:
         windows = -(-len(result.windows) // len(columns))
         cell = f"{plural(-(-len(ordered) // len(share)), 'link')} by {plural(windows, 'window')}"
-        notes.append(f"Bounded: a cell is the mean of up to {cell}.")
+        notes.append(f"Shortened: a cell is the mean of up to {cell}.")
     heat = {
         "type": "heatmap",
         "x": edges(result, starts),
@@ -218,5 +218,5 @@ def hot(result: Result, detail: Detail) -> Panel:
     if more := equals(result, MOST_HOT):
         notes.append(f"And {plural(more, 'link')} just as busy as the last of these.")
     elif len(result.links) > MOST_HOT:
-        notes.append(f"Bounded: the {MOST_HOT} busiest of {plural(len(result.links), 'link')}.")
+        notes.append(f"Shortened: the {MOST_HOT} busiest of {plural(len(result.links), 'link')}.")
     return Panel("The busiest links", text, sheet=Sheet(head, rows, ("routers", "of")), notes=notes)

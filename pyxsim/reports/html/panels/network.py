@@ -102,7 +102,8 @@ def _drawn(result: Result, topology: Topology, detail: Detail) -> Panel:
         "The network: how busy each link was",
         f"{plural(topology.links, 'link')} between {plural(topology.routers, 'router')}; the colour of a link is the "
         "share of the time that it spent sending, on the same scale in every window."
-        f" Traffic keeps to the right{'; a square is a switch' if topology.switches else ''}.",
+        " The two directions of a link are drawn side by side, each on the right of its direction"
+        f"{'; a square is a switch' if topology.switches else ''}.",
         _moving(
             [_regions(result, plan, place), *_routers(topology, plan, place)],
             _sketch(place),
@@ -131,7 +132,7 @@ class _Windows:
         top = top_of(result.link_utilization, use)
         most = min(MOST_WINDOWS, detail.most(MOST_VALUES) // max(1, cells))
         if len(use) < 2 or most < 2:
-            none = ["Bounded: there is no room for windows of time."] if len(use) > 1 else []
+            none = ["Shortened: there is no room for windows of time."] if len(use) > 1 else []
             return cls([], [], top, [*_scale(top), *beyond(result.link_utilization), *none])
         shown, starts = together(result, most)
         unit = Clock.of(result).unit
@@ -139,12 +140,12 @@ class _Windows:
         notes = [*_scale(top), *beyond(result.link_utilization, use)]
         if len(shown) < len(use):
             each = int(starts[1]) if len(starts) > 1 else len(use)
-            notes.append(f"Bounded: the slider has {len(shown)} steps for {len(use):,} windows, {each} in each.")
+            notes.append(f"Shortened: the slider has {len(shown)} steps for {len(use):,} windows, {each} in each.")
         return cls(list(shown), labels, top, notes)
 
 
 def _scale(top: float) -> list[str]:
-    return [f"The colours end at {100 * top:g} %: no link was busier in any window."] if top < 1 else []
+    return [f"The colour scale ends at {100 * top:g} %; no link was busier in any window."] if top < 1 else []
 
 
 def _moving(traces: list[Any], sketch: dict[str, Any], frames: list[list[Any]], windows: _Windows, top: float) -> Any:
@@ -379,7 +380,7 @@ def _along_dimensions(result: Result, topology: Topology, detail: Detail) -> Pan
         f"{plural(topology.links, 'link')} are too many to draw each. A cell is the busiest link at the routers with "
         "these coordinates, its colour the share of the time that it spent sending."
     )
-    bounded = f"Bounded: {plural(topology.links, 'link')} seen as {cells:,} cells."
+    bounded = f"Shortened: {plural(topology.links, 'link')} seen as {cells:,} cells."
     return Panel("The network along its dimensions", text, made, 460, notes=[bounded, *few.notes])
 
 

@@ -29,5 +29,5 @@ def numbers(result: Result, detail: Detail) -> list[Panel]:
 def _warnings(texts: Sequence[str]) -> Panel:
     rows = [[cut(text, LONGEST)] for text in texts[:MOST_WARNINGS]]
     more = len(texts) - MOST_WARNINGS
-    notes = [f"Bounded: {more} more are in the file."] if more > 0 else []
+    notes = [f"Shortened: {more} more are in the file."] if more > 0 else []
     return Panel("Warnings", sheet=Sheet(("warning",), rows), notes=notes)

@@ -25,7 +25,7 @@ def settings(toml: str) -> Panel:
     text, notes = toml, []
     if len(toml) > MOST_LETTERS:
         text = toml[:MOST_LETTERS]
-        notes.append(f"Bounded: the first {MOST_LETTERS:,} of {plural(len(toml), 'letter')}; the file has all.")
+        notes.append(f"Shortened: the first {MOST_LETTERS:,} of {plural(len(toml), 'letter')}; the file has all.")
     what = "The experiment as it was understood: every setting with its default, in the form of an experiment file."
     if not toml:
         what = "The file has no settings."

@@ -53,7 +53,7 @@ def _timeline(result: Result, detail: Detail) -> Panel:
     length = np.where(there, table["end"] - table["begin"], -1)
     kept = np.sort(np.argsort(-length, kind="stable")[: min(detail.most(MOST_SPANS), int(there.sum()))])
     if len(kept) < there.sum():
-        notes.append(f"Bounded: the {len(kept):,} longest of {int(there.sum()):,} stretches are drawn.")
+        notes.append(f"Shortened: the {len(kept):,} longest of {int(there.sum()):,} stretches are drawn.")
     traces = []
     for name, (top, high) in places.items():
         mine = kept[table["doing"][kept] == DOING.index(name)]
@@ -91,7 +91,7 @@ def _timeline(result: Result, detail: Detail) -> Panel:
     )
     text += "The line: the critical path, why the end is not sooner."
     if len(npus) < len(np.unique(work.npus["like"])):
-        notes.append(f"Bounded: {plural(len(npus), 'NPU')} of {len(work.npus['like']):,}.")
+        notes.append(f"Shortened: {plural(len(npus), 'NPU')} of {len(work.npus['like']):,}.")
     height = int(np.clip(ROW * len(texts) + 120, LEAST, MOST))
     return Panel("What NPUs do", text, figure(traces, sketch), height, notes=notes)
 
@@ -137,11 +137,11 @@ def _layers(result: Result) -> list[Panel]:
         kinds = list(dict.fromkeys(alike(name) for name in names))
         of = np.array([kinds.index(alike(name)) for name in names])
         sums = {key: np.bincount(of, values, len(kinds)) for key, values in sums.items()}
-        notes.append(f"Bounded: {len(names):,} layers; those whose names differ by a number only are one.")
+        notes.append(f"Shortened: {len(names):,} layers; those whose names differ by a number only are one.")
         names, what = kinds, "kind of layers"
     most = np.sort(np.argsort(-(sums["compute"] + sums["exposed"]), kind="stable")[:MOST_LAYERS])
     if len(most) < len(names):
-        notes.append(f"Bounded: the {len(most)} of {len(names):,} that take longest.")
+        notes.append(f"Shortened: the {len(most)} of {len(names):,} that take longest.")
     scale = Clock.of(result)
     shown = unlike([plain(cut(names[i], NAME)) for i in most.tolist()])
     traces = [
