@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,19 +19,10 @@ from pyxsim.reports.text.text_width import bound
 from pyxsim.results.comparison import PACKET, Compared, Comparison
 from pyxsim.results.comparison_file import check_comparison, save
 from pyxsim.runner.hooks import ProgressHooks
-from pyxsim.study.compare import WITHIN, Plan, Step, compare, plan_of
+from pyxsim.study.compare import WITHIN, Plan, Step, compare, plan_of, read_share
 
 MOST_ROWS = 40  # of points on a terminal
 MOST_SENTENCES = 3  # about links; the files have ten
-
-
-def read_share(text: str) -> float:
-    """A share as it is typed: "10%", "10 %" or "0.1". Raises InputError."""
-    match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+) ?(%?)", text.strip(), re.ASCII)
-    share = float(match[1]) / (100 if match[2] else 1) if match else -1
-    if not 0 < share < 1:
-        raise InputError(f"'{text}' is not a fraction", key="--within", allowed="between 0 and 1, such as 10% or 0.1")
-    return share
 
 
 def show_comparison(
@@ -51,7 +41,7 @@ def show_comparison(
     outputs: list[tuple[str, Callable[[str], Path]]] = [(name, check_comparison) for name in files]
     outputs += [] if plot is None else [(plot, check_plot)]
     share, plan, _ = all_or_faults(
-        lambda: WITHIN if within is None else read_share(within),
+        lambda: WITHIN if within is None else read_share(within, "--within"),
         lambda: plan_of(path, **options),
         lambda: check_outputs(outputs, [path]),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from os import PathLike
+from os import PathLike, fspath
 from types import MappingProxyType
 from typing import Any
 
@@ -201,6 +201,8 @@ def _plain(experiment: Experiment) -> dict[str, Any]:
 
 
 def _parse(text: str) -> Experiment:
+    if isinstance(text, PathLike) or (isinstance(text, str) and text.endswith(".toml") and "\n" not in text):
+        raise InputError("is a file name; pyxsim.load_experiment reads files", file=fspath(text))
     return load_experiment(parse_toml(text))
 
 

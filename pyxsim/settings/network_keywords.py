@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from os import PathLike, fspath
 from typing import Any, Literal, TypedDict
@@ -47,7 +47,9 @@ def network_of(topology: str, function: Callable[..., Network], values: dict[str
     defaults = function.__kwdefaults__ or {}
     given = {name: value for name, value in values.items() if name not in defaults or value != defaults[name]}
     if "shape" in given:
-        settings["shape"] = tuple(given.pop("shape"))
+        shape = given.pop("shape")
+        is_list = isinstance(shape, Iterable) and not isinstance(shape, str)
+        settings["shape"] = tuple(shape) if is_list else shape or ()  # Network refuses whatever is no list
     options = {name: fspath(value) if isinstance(value, PathLike) else value for name, value in given.items()}
     return Network(topology=topology, options=options, **settings)
 

@@ -101,9 +101,7 @@ def test_the_room_of_an_escape_is_not_that_of_a_pool(reuse: str) -> None:
 def test_vc_classes_that_need_the_slots_of_a_pool_are_none() -> None:
     """Packets of both classes round a ring wait for the same slots; in wormholes one of a VC's own will do."""
     router = {"vcs": 2, "buffer": 3, "shared_buffer": 4, "flow_control": "virtual-cut-through"}
-    with pytest.raises(
-        DeadlockError, match=r"VCs of 3 flits, packets of 4: .*buffer = 4 prevents it"
-    ):
+    with pytest.raises(DeadlockError, match=r"VCs of 3 flits, packets of 4: .*buffer = 4 prevents it"):
         prepared(TORUS, router)
     prepared(TORUS, router | {"buffer": 4})
     prepared(TORUS, router | {"flow_control": "wormhole"})

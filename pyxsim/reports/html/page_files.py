@@ -17,8 +17,8 @@ from pyxsim.results.result import Result
 KINDS = "a result, a load-latency curve or a comparison (.h5), or the folder of a sweep"
 
 
-def chapters(paths: Sequence[str]) -> list[Chapter]:
-    """Return the chapters of some files; several results share one.
+def chapters(sources: Sequence[Result | str]) -> list[Chapter]:
+    """Return the chapters of some results and files; several results share one.
 
     Raises
     ------
@@ -28,9 +28,10 @@ def chapters(paths: Sequence[str]) -> list[Chapter]:
     faults: list[InputError] = []
     results: dict[str, Result] = {}
     others: list[Chapter] = []
-    for path, name in zip(paths, side_by_side.names_of(paths), strict=True):
+    numbered = [each if isinstance(each, str) else f"result {number}" for number, each in enumerate(sources, 1)]
+    for source, name in zip(sources, side_by_side.names_of(numbered), strict=True):
         try:
-            content = _read(path, name)
+            content = source if isinstance(source, Result) else _read(source, name)
         except InputError as error:
             faults += error.faults if isinstance(error, InputErrors) else [error]
             continue

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyxsim import library
-from pyxsim.errors import all_or_faults
+from pyxsim.errors import InputError, all_or_faults
 from pyxsim.reports.files import check_outputs
-from pyxsim.reports.html.page_files import chapters
+from pyxsim.reports.html.page_files import KINDS, chapters
 from pyxsim.reports.html.render import check_page, save
+from pyxsim.results.result import Result
 from pyxsim.settings.types import listed
 
 PathLike = str | os.PathLike[str]
+Source = Result | PathLike
 
 
 @dataclass(frozen=True)
@@ -27,14 +29,14 @@ class WrittenReport:
 
 
 def report(
-    files: PathLike | Sequence[PathLike], file: PathLike | None = None, *, libraries: Iterable[PathLike] = ()
+    files: Source | Sequence[Source], file: PathLike | None = None, *, libraries: Iterable[PathLike] = ()
 ) -> WrittenReport:
     """Write one HTML page of results, which works offline.
 
     Parameters
     ----------
     files
-        Results (.h5), load-latency curves, comparisons, folders of sweeps; several are compared.
+        Results, or their files (.h5), load-latency curves, comparisons, folders of sweeps; several are compared.
     file
         The page; by default beside the only file under its name, or report.html.
     libraries
@@ -46,16 +48,22 @@ def report(
         For files that are no results, or a page that cannot be written.
     """
     library.load_all(listed(libraries))
-    paths = [os.fspath(each) for each in listed(files)]
-    target = default_name(paths) if file is None else os.fspath(file)
-    _, made = all_or_faults(lambda: check_outputs([(target, check_page)], paths), lambda: chapters(paths))
+    sources = [
+        each if isinstance(each, Result) else os.fspath(each)
+        for each in ([files] if isinstance(files, Result) else listed(files))
+    ]
+    if not sources:
+        raise InputError("no results", key="files", allowed=KINDS)
+    paths = [each for each in sources if isinstance(each, str)]
+    target = default_name(sources) if file is None else os.fspath(file)
+    _, made = all_or_faults(lambda: check_outputs([(target, check_page)], paths), lambda: chapters(sources))
     save(made, target)
     return WrittenReport(target, os.path.getsize(target), [each.title for each in made])
 
 
-def default_name(paths: Sequence[str]) -> str:
-    """Return the name of the page of some files: beside a single one, else report.html in the present folder."""
-    if len(paths) > 1:
+def default_name(sources: Sequence[Result | str]) -> str:
+    """Return the name of the page of some sources: beside a single file, else report.html in the current folder."""
+    if len(sources) > 1 or isinstance(sources[0], Result):
         return "report.html"
-    (path,) = paths
+    path = sources[0]
     return os.path.join(path, "report.html") if os.path.isdir(path) else str(Path(path).with_suffix(".html"))

@@ -32,15 +32,15 @@ class WrittenTimeline:
         return {"file": self.file, "bytes": self.bytes, **self.trace.count(), **about}
 
 
-def timeline(result: PathLike, file: PathLike | None = None, view: View | None = None) -> WrittenTimeline:
+def timeline(result: Result | PathLike, file: PathLike | None = None, view: View | None = None) -> WrittenTimeline:
     """Write a trace for Perfetto: chunks, tasks and links over time (docs/timeline.md).
 
     Parameters
     ----------
     result
-        The HDF5 file of a run.
+        A Result, or the HDF5 file of a run.
     file
-        The trace, .json or .json.gz; beside the result by default.
+        The trace, .json or .json.gz; by default beside the file of the result, or result.trace.json.gz.
     view
         Times, NPUs, links and counters to show; by default all NPUs and the busiest links.
 
@@ -49,13 +49,13 @@ def timeline(result: PathLike, file: PathLike | None = None, view: View | None =
     InputError
         For a file that is no result, or a trace that cannot be written.
     """
-    path, view = os.fspath(result), view or View()
+    path, view = "result" if isinstance(result, Result) else os.fspath(result), view or View()
     target = f"{path.removesuffix('.h5')}{DEFAULT}" if file is None else os.fspath(file)
 
     def check() -> None:
         if os.path.realpath(check_timeline(target)) == os.path.realpath(path):
             raise InputError("cannot be written: it is the result", file=target, allowed="another name")
 
-    found, *_ = all_or_faults(lambda: Result.load(path), check, view.check)
+    found, *_ = all_or_faults(lambda: result if isinstance(result, Result) else Result.load(path), check, view.check)
     trace = build(found, view)
     return WrittenTimeline(target, write(trace, target), trace, found)

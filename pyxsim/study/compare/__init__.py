@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from pyxsim.study.compare.comparison_run import WITHIN, Plan, Step, compare, plan_of
+from pyxsim.study.compare.comparison_run import WITHIN, Plan, Step, compare, plan_of, read_share
 
-__all__ = ["WITHIN", "Plan", "Step", "compare", "plan_of"]
+__all__ = ["WITHIN", "Plan", "Step", "compare", "plan_of", "read_share"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from pyxsim.runner.prepared import Prepared
 from pyxsim.settings import Experiment, resolved_toml
 from pyxsim.settings.load import Source
 from pyxsim.settings.points import Point, points
-from pyxsim.settings.types import listed
+from pyxsim.settings.types import listed, shown
 from pyxsim.study.compare.alone import packet_estimate
 from pyxsim.study.compare.chains import chain_of
 
@@ -111,10 +113,20 @@ def _faults(plan: Plan, point: Point) -> Iterator[InputError]:
         yield first
 
 
+def read_share(value: object, key: str = "within") -> float:
+    """Return a share that is given as "10%", "10 %", "0.1" or a number. Raises InputError."""
+    share: Any = value if isinstance(value, Real) else -1
+    if isinstance(value, str) and (match := re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+) ?(%?)", value.strip(), re.ASCII)):
+        share = float(match[1]) / (100 if match[2] else 1)
+    if not 0 < share < 1:
+        raise InputError(f"{shown(value)} is not a fraction", key=key, allowed="between 0 and 1, such as 10% or 0.1")
+    return float(share)
+
+
 def compare(
     source: Source | Plan,
     *,
-    within: float = WITHIN,
+    within: float | str = WITHIN,
     hooks: Hooks = lambda step: ProgressHooks(),
     tell: Callable[[Compared], None] = lambda point: None,
     **options: Any,
@@ -126,7 +138,7 @@ def compare(
     Parameters
     ----------
     within
-        By which share of the packet backend's time another backend may differ and still count as good.
+        By which share of the packet backend's time another backend may differ and still count as good: 0.1, or "10%".
     hooks
         Returns the hooks of each run.
     tell
@@ -140,8 +152,7 @@ def compare(
     InputError
         With the faults of all points.
     """
-    if not 0 < within < 1:
-        raise InputError(f"{within:g} is not a fraction", key="within", allowed="between 0 and 1, such as 0.1")
+    within = read_share(within)
     plan = source if isinstance(source, Plan) else plan_of(source, **options)
     seed = plan.points[0].experiment.output.seed
     found = Comparison(plan.title, plan.backends, [], within, seed)

@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,14 @@ from pyxsim.runner.prepared import PreparedTraffic
 from pyxsim.runner.traffic.open_loop import settings_of, traffic_bound
 from pyxsim.settings import Experiment, load_experiment, resolved_toml
 from pyxsim.settings.load import Source
-from pyxsim.settings.types import listed
+from pyxsim.settings.types import listed, shown
 from pyxsim.study.sweep.crew import processes
 
 Point = dict[str, Any]
 
 FIRST = (0.02, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0)
 """The first loads of an automatic curve, over the bound."""
+MOST_LOAD = 1e6
 KNEE = 3  # times halved between the last load that is taken and the first one that is not
 
 
@@ -146,7 +148,7 @@ def points_of(
     return Points(experiment, folder, tuple(libraries), allow_deadlock, count, tell)
 
 
-def curve(source: Source | Points, loads: Sequence[float] | None = None, **options: Any) -> Curve:
+def curve(source: Source | Points, loads: float | Sequence[float] | None = None, **options: Any) -> Curve:
     """Simulate the same open traffic at many loads: the load-latency curve.
 
     Ctrl-C ends it early; the curve then has the points that were simulated, and is not `complete`.
@@ -156,7 +158,8 @@ def curve(source: Source | Points, loads: Sequence[float] | None = None, **optio
     source
         A TOML file, a dict, an Experiment, or the Points of one, with a table [traffic] whose load is replaced.
     loads
-        Flits per node and cycle. Without them, loads up to the bound, more densely where the latency rises.
+        One or several, in flits per node and cycle. Without them, loads up to the bound, more densely where the
+        latency rises.
     options
         `overrides`, `libraries`, `allow_deadlock`, as of `pyxsim.run`; `workers`, the number of processes, by default
         one per processor; `tell`, called with each point as soon as it is simulated.
@@ -166,18 +169,29 @@ def curve(source: Source | Points, loads: Sequence[float] | None = None, **optio
     InputError
         For everything that is wrong with the experiment, and without a load.
     """
+    wanted = None if loads is None else _checked(loads)
     points = source if isinstance(source, Points) else points_of(source, **options)
     bound = points.bound()
     complete = True
     try:
         with points.pool():
-            if loads is not None:
-                points.at(loads)
+            if wanted is not None:
+                points.at(wanted)
             else:
                 _automatic(points, bound or 1.0)
     except KeyboardInterrupt:
         complete = False
     return _curve(points, bound, complete)
+
+
+def _checked(loads: Any) -> list[float]:
+    """The loads as a list. Raises InputError for what is no load."""
+    values: list[Any] = list(loads) if isinstance(loads, Iterable) and not isinstance(loads, str) else [loads]
+    for load in values:
+        if not isinstance(load, Real) or isinstance(load, bool) or not 0 < load < MOST_LOAD:
+            problem = f"{shown(load)} is not a load"
+            raise InputError(problem, key="loads", allowed="numbers above 0, in flits per node and cycle")
+    return values
 
 
 def _curve(points: Points, bound: float | None, complete: bool) -> Curve:
