@@ -176,7 +176,7 @@ class Entries:
         self.faults.append(InputError(problem, file=self.place(key), key=key, allowed=allowed, given=given))
 
     def sound(self, *keys: str) -> bool:
-        """Whether nothing is wrong with these keys so far: a fault is told once, not again by what follows from it."""
+        """Whether nothing is wrong with these keys so far: a fault is reported once, without its consequences."""
         return not any(fault.key in keys for fault in self.faults)
 
     def finish(self) -> None:

@@ -82,8 +82,10 @@ class Registry(Generic[T]):
         raise self.unknown(name)
 
     def unknown(self, name: str, *more: str, key: str | None = None) -> InputError:
-        """The fault of a name that is not here. `more`: what else could be named there. Whose name is close to no other
-        may have left out the folder that it is from."""
+        """Return the fault of an unknown name. `more`: what else could be named there.
+
+        A name that is close to no known one may come from a library folder that was not given.
+        """
         known = [*self.names(), *more]
         own = () if nearest(name, known) else (OWN,)
         return InputError(f"unknown {self.kind} '{name}'", key=key, allowed=[*known, *own], given=name)

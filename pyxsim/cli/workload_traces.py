@@ -79,7 +79,7 @@ def no_experiment(name: str) -> None:
         allowed += f"; its workload is {Path(name).parent / str(asked['file'])}"
     elif "model" in asked:
         allowed += f"; `pyxsim workload generate {name} -o NAME.*.et` writes the traces of its model"
-    raise InputError("is an experiment, no workload", file=name, allowed=allowed)
+    raise InputError("is an experiment, not a workload", file=name, allowed=allowed)
 
 
 def _is_text(name: str) -> bool:

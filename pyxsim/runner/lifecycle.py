@@ -135,7 +135,7 @@ def resume(path: PathLike, *, keep: bool = False, progress: Callable[[Progress],
     Raises
     ------
     InputError
-        For a file that is no checkpoint, damaged, or of another version of pyxsim.
+        For a file that is not a checkpoint, damaged, or of another version of pyxsim.
     SimulationError
         As of `pyxsim.run`.
     """

@@ -31,7 +31,7 @@ def _looked(name: str, look: Callable[[], Iterator[Diagnosis]]) -> list[Diagnosi
     found: list[Diagnosis] = []
     try:
         found.extend(look())
-    except Exception as error:  # whatever is broken here is what the doctor is asked for
+    except Exception as error:  # the doctor reports whatever is broken here
         text = str(error) if isinstance(error, PyxsimError) else f"{type(error).__name__}: {error}"
         found.append(Diagnosis(name, False, " ".join(text.split())))
     return found

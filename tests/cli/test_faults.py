@@ -272,7 +272,7 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     ),
     "an experiment as a workload": (
         ["workload", "show", "small.toml"],
-        "small.toml: is an experiment, no workload; allowed: a text of ASTRA-sim 1, or traces: PREFIX.*.et",
+        "small.toml: is an experiment, not a workload; allowed: a text of ASTRA-sim 1, or traces: PREFIX.*.et",
     ),
     "a missing experiment as a workload": (
         ["workload", "check", "smal.toml"],

@@ -84,7 +84,7 @@ def open_checkpoint(
     Raises
     ------
     InputError
-        For a file that is no checkpoint, damaged, or of another version; for outputs that cannot be written.
+        For a file that is not a checkpoint, damaged, or of another version; for outputs that cannot be written.
     """
     path = os.fspath(path)
     if not os.path.lexists(path):
