@@ -77,6 +77,13 @@ class Wires:
         levels = [vc_class] * len(planes) if isinstance(allowed, np.ndarray) else list(vc_class)  # type: ignore[arg-type]
         chosen = [select] * len(planes) if isinstance(select, str) else list(select)
         homes = self.homes
+        expected = (self.links, len(homes))
+        for flags in planes:
+            if np.shape(flags) != expected:
+                raise InputError(f"allowed has shape {np.shape(flags)}; expected {expected}", key=KEY)
+        for level in levels:
+            if not _stretches(np.shape(level), expected):
+                raise InputError(f"vc_class has shape {np.shape(level)}; expected {expected}", key=KEY)
         check_size(self.links, len(planes) * self.routers * len(homes))
         tables = [self._table(flags, np.asarray(level)) for flags, level in zip(planes, levels, strict=True)]
         sets = np.cumsum([0, *(len(table.count) for table in tables)])
@@ -124,6 +131,14 @@ class Wires:
         table[several] = FIRST_SET - np.arange(len(several))
         member = count[entry] > 1
         return _Table(table, classes, count[several], link[member], level[member])
+
+
+def _stretches(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether numpy broadcasts an array of one shape to the other."""
+    try:
+        return np.broadcast_shapes(shape, target) == target
+    except ValueError:
+        return False
 
 
 def _select(word: str) -> int:

@@ -107,6 +107,16 @@ def test_a_relation_from_flags() -> None:
         w.relation(w.shortest(), select="most")
 
 
+def test_arrays_of_another_shape_are_refused() -> None:
+    w = wires(square())
+    with pytest.raises(InputError, match=r"allowed has shape \(2, 3\); expected \(8, 2\)"):
+        w.relation(np.ones((2, 3), bool))
+    with pytest.raises(InputError, match=r"allowed has shape \(8,\); expected \(8, 2\)"):
+        w.relation([w.shortest(), np.ones(8, bool)], [0, 0])
+    with pytest.raises(InputError, match=r"vc_class has shape \(8,\); expected \(8, 2\)"):
+        w.relation(w.shortest(), np.zeros(8, int), classes=2)
+
+
 @st.composite
 def graphs(draw: st.DrawFn) -> nx.Graph:
     graph = nx.random_labeled_tree(draw(st.integers(2, 9)), seed=draw(st.integers(0, 99)))

@@ -186,9 +186,10 @@ def curve(source: Source | Points, loads: float | Sequence[float] | None = None,
 
 def _checked(loads: Any) -> list[float]:
     """The loads as a list. Raises InputError for what is no load."""
-    values: list[Any] = list(loads) if isinstance(loads, Iterable) and not isinstance(loads, str) else [loads]
+    values = list(loads) if isinstance(loads, Iterable) and not isinstance(loads, str) else [loads]
     for load in values:
-        if not isinstance(load, Real) or isinstance(load, bool) or not 0 < load < MOST_LOAD:
+        number: Any = load if isinstance(load, Real) and not isinstance(load, bool) else 0
+        if not 0 < number < MOST_LOAD:
             problem = f"{shown(load)} is not a load"
             raise InputError(problem, key="loads", allowed="numbers above 0, in flits per node and cycle")
     return values
