@@ -26,7 +26,7 @@ def need_folder(path: PathLike) -> None:
     """
     folder = Path(path).parent
     try:
-        problem = "" if stat.S_ISDIR(os.stat(folder).st_mode) else f"'{folder}' is no folder"
+        problem = "" if stat.S_ISDIR(os.stat(folder).st_mode) else f"'{folder}' is not a folder"
     except FileNotFoundError:
         problem = f"there is no folder '{folder}'"
     except OSError as error:

@@ -216,7 +216,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        problem = "holds no sweep" if folder.is_dir() else "is no folder of a sweep"
+        problem = "holds no sweep" if folder.is_dir() else "is not a folder of a sweep"
         raise InputError(problem, file=os.fspath(folder), allowed="a folder that `pyxsim sweep` has written") from error
     except OSError as error:
         raise InputError(os.strerror(error.errno or 0), file=os.fspath(file)) from error

@@ -72,7 +72,7 @@ def garnet_switch(local: int, packages: int, local_rings: int, links_per_tile: i
 
 def _count(key: str, number: int) -> int:
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-        raise InputError(f"{number!r} is no number of rings or links", key=key, allowed="a whole number from 1")
+        raise InputError(f"{number!r} is not a number of rings or links", key=key, allowed="a whole number from 1")
     return number
 
 

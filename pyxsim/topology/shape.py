@@ -22,7 +22,7 @@ def check_npus(npus: object, key: str | None = "network.shape") -> int:
         number = operator.index(npus)  # type: ignore[arg-type]
     except TypeError:
         text = str(npus).lower() if isinstance(npus, bool) else repr(npus)
-        raise InputError(f"{text} is no number of NPUs", key=key, allowed=allowed) from None
+        raise InputError(f"{text} is not a number of NPUs", key=key, allowed=allowed) from None
     if number < 1:
         raise InputError(f"a dimension of {number} NPUs is no dimension", key=key, allowed=allowed)
     if number > MAX_DIMENSION:

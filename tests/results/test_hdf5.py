@@ -261,7 +261,7 @@ def test_unwritable_paths(result: Result, tmp_path: Path) -> None:
         (tmp_path / "file" / "out.h5", "cannot be written"),
         (Path("/dev/null"), "no regular file"),
         (tmp_path / ("x" * 300), "cannot be written"),
-        (tmp_path / "file" / "out.h5", "is no folder; allowed: an existing folder"),
+        (tmp_path / "file" / "out.h5", "is not a folder; allowed: an existing folder"),
     ]:
         for attempt in (check_writable, result.save):
             with pytest.raises(InputError, match=text) as caught:

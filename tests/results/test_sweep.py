@@ -74,7 +74,7 @@ def test_columns_have_an_entry_for_each_point(folder: Path) -> None:
 
 
 def test_what_is_no_sweep_is_refused_in_one_line(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is no folder of a sweep"):
+    with pytest.raises(InputError, match="is not a folder of a sweep"):
         read(tmp_path / "nowhere")
     with pytest.raises(InputError, match="holds no sweep"):
         read(folder / POINTS)

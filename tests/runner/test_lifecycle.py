@@ -365,7 +365,7 @@ def test_one_word_is_a_list_of_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("workers", [0, -1, "two", 1.5])
 def test_no_number_of_workers(tmp_path: Path, workers: Any) -> None:
-    problem = r"^--workers: .* is no number of workers; allowed: a whole number from 1$"
+    problem = r"^--workers: .* is not a number of workers; allowed: a whole number from 1$"
     with pytest.raises(InputError, match=problem):
         sweep(SMALL, tmp_path / "points", workers=workers)
     traffic = {"network": SMALL["network"], "traffic": {"pattern": "uniform", "load": 0.1}}

@@ -42,7 +42,7 @@ def test_a_product_of_blocks() -> None:
         ({"name": "ring", "shape": [4, 4]}, "network.shape", "2 dimensions; allowed: a list of one number"),
         ({"name": "switch", "shape": [4, 4]}, "network.shape", "2 dimensions"),
         ({"name": "fully-connected", "shape": [4, 4]}, "network.shape", "2 dimensions"),
-        ({"name": "mesh", "shape": [4, "x"]}, "network.shape", "'x' is no number of NPUs"),
+        ({"name": "mesh", "shape": [4, "x"]}, "network.shape", "'x' is not a number of NPUs"),
         (
             {"name": "torus", "shape": [4], "options": {"bidirektional": True}},
             "network.options.bidirektional",

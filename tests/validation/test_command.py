@@ -48,7 +48,7 @@ def test_validate_lists(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
         (["--write", "nothing.md"], "no such page"),
         (["ring/kinds", "--workers", "0"], "--workers: 0 is out of range; allowed: a whole number from 1"),
         (["ring/kinds", "--workers", "1025"], "--workers: 1025 processes; allowed: from 1 to 1024"),
-        (["ring/kinds", "-o", "torus.cfg/out"], "'torus.cfg' is no folder"),
+        (["ring/kinds", "-o", "torus.cfg/out"], "'torus.cfg' is not a folder"),
         (["ring/kinds", "-o", "torus.cfg"], "torus.cfg: -o: is a file; allowed: the name of a folder"),
         (["ring/kinds", "-o", "a/b"], "a/b: -o: cannot be written: there is no folder 'a'"),
     ],
@@ -95,7 +95,7 @@ def test_booksim_from_stdin_shows_an_experiment(
     [
         (["nothing.cfg"], 2, "nothing.cfg: no such file"),
         (["torus.cfg", "num_vc=4"], 2, "num_vc: unknown key"),
-        (["torus.cfg", "num_vcs"], 2, "'num_vcs' is no assignment"),
+        (["torus.cfg", "num_vcs"], 2, "'num_vcs' is not an assignment"),
         (["torus.cfg", "num_vcs=1"], 2, "num_vcs: "),
         (["torus.cfg", "alloc_iters=3", "--strict"], 2, "alloc_iters: changes nothing"),
         (["torus.cfg", "routing_function=min_adapt", "packet_size=5", "--strict"], 3, "can deadlock"),

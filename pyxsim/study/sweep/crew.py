@@ -34,7 +34,7 @@ def processes(workers: int | None) -> int:
     if workers is None:
         return os.cpu_count() or 1
     if not isinstance(workers, int) or workers < 1:
-        raise InputError(f"{workers!r} is no number of workers", key="--workers", allowed="a whole number from 1")
+        raise InputError(f"{workers!r} is not a number of workers", key="--workers", allowed="a whole number from 1")
     return workers
 
 
