@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import pyxsim
+from pyxsim.network.delay.delay_network import DelayedNetwork
 
 ALL_REDUCE: dict[str, Any] = {
     "network": {"topology": "ring", "shape": [3]},
@@ -67,3 +68,10 @@ def test_within_is_a_share(within: Any) -> None:
 def test_from_toml_takes_no_file_name(name: Any) -> None:
     with pytest.raises(pyxsim.InputError, match=r"^small\.toml: is a file name; pyxsim\.load_experiment reads files"):
         pyxsim.Experiment.from_toml(name)
+
+
+def test_a_backend_without_a_bound_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert pyxsim.run(ALL_REDUCE, backend="analytical").json()["bound_ns"] > 0
+    monkeypatch.setattr(DelayedNetwork, "delay_terms", None)
+    assert pyxsim.run(ALL_REDUCE, backend="analytical").json()["bound_ns"] is None
+    assert pyxsim.check(ALL_REDUCE, backend="analytical")["bound_ns"] is None

@@ -61,6 +61,11 @@ class Prepared:
         """The lower bound of the run time, in cycles from the first start (analysis/bound.py)."""
         return self.bound_of(self._issued)
 
+    @property
+    def has_bound(self) -> bool:
+        """Whether the backend has a lower bound; without one, `bound` is 0."""
+        return self.network.capabilities.packets or self.network.delay_terms is not None
+
     def bound_of(self, collectives: Iterable[Any]) -> Fraction:
         """Return the bound of some collectives and messages."""
         return bound_cycles(collectives, self.system, self.network, self._times)

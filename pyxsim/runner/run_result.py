@@ -69,7 +69,8 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
     issued = job.collectives
     bounds = [prepared.bound_of(each.per_group) for each in issued]
     # Computation between collectives has no bound.
-    bound_ns = float(prepared.bound * 10**9 / prepared.experiment.network.clock) if job.planned else None
+    is_bounded = job.planned and prepared.has_bound
+    bound_ns = float(prepared.bound * 10**9 / prepared.experiment.network.clock) if is_bounded else None
     least = int(prepared.first + prepared.physical) if end.complete else 0
     traffic = system.traffic()
     counted = system.chunk_table()

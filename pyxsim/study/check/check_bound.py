@@ -18,7 +18,7 @@ def bound(prepared: Prepared | PreparedTraffic) -> Finding:
         return _open_traffic(prepared)
     least = prepared.bound * 10**9 / prepared.experiment.network.clock
     rows = [("bound", f"{format_time_ns(least)}: the least for its bytes on these links")] if least else []
-    return Finding(rows, {"bound_ns": plain(least)})
+    return Finding(rows, {"bound_ns": plain(least) if prepared.has_bound else None})
 
 
 def _open_traffic(prepared: PreparedTraffic) -> Finding:
