@@ -103,10 +103,10 @@ def test_check_without_packets(pyxsim: Command, mixed: Path) -> None:
     [
         (
             ("--backend", "analytica"),
-            "--backend: unknown backend 'analytica'; allowed: analytical, analytical-congestion, flow, packet; did you",
+            "--backend: unknown backend 'analytica'; allowed: analytical, analytical-congestion, flow, packet, reference; did you",
         ),
         (("--backend", "analytical", "--watch", "1"), "--watch: this backend has no packets"),
-        (("--carry", "--set", "system.compat=astra-sim-2"), "output.carry: astra-sim-2 sends other bytes"),
+        (("--carry", "--set", "system.compat=astra-sim-2"), "output.carry: astra-sim-2 does not model data"),
     ],
 )
 def test_options_that_do_not_go_together(pyxsim: Command, words: tuple[str, ...], told: str) -> None:

@@ -130,7 +130,7 @@ def test_a_backend_that_is_not_there() -> None:
     with pytest.raises(InputError, match=r"^--backend: unknown backend 'packets'; .*did you mean 'packet'\?"):
         prepare(experiment, backend="packets")
     traffic = load_experiment(tables(traffic={"load": 0.1}))
-    with pytest.raises(InputError, match="open traffic is made of packets"):
+    with pytest.raises(InputError, match="does not carry open traffic"):
         prepare(traffic, backend="analytical")
 
 
@@ -197,8 +197,8 @@ def test_messages_among_collectives() -> None:
     assert alone.bound_ns is not None
     assert 0 < alone.bound_ns <= row["end"] - row["start"]
     both = run(tables(message=[message, {**message, "src": 3}], collective={**ALL, "size": "40 kB"}))
-    assert len(both.messages) == 2
-    assert both.messages[0]["end"] > row["end"], "it shares its links with the collective"
+    assert len(both.point_to_point) == 2
+    assert both.point_to_point[0]["end"] > row["end"], "it shares its links with the collective"
 
 
 def test_stragglers_and_skew() -> None:

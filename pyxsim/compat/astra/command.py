@@ -94,7 +94,7 @@ def astra(
     link_bandwidth: Annotated[str | None, typer.Option(metavar="X X ...", help="GB/s of a link, likewise.")] = None,
     link_latency: Annotated[str | None, typer.Option(metavar="X X ...", help="ns of a link, likewise.")] = None,
     rendezvous_protocol: Annotated[
-        str | None, typer.Option(metavar="BOOL", help="Whether receivers request messages (version 2).")
+        str | None, typer.Option(metavar="BOOL", help="Whether receivers request messages (version 2 only).")
     ] = None,
     backend: Annotated[
         str | None, typer.Option(metavar="NAME", help="As of run; else that of the network file.")
