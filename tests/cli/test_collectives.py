@@ -103,7 +103,7 @@ def test_check_without_packets(pyxsim: Command, mixed: Path) -> None:
     [
         (
             ("--backend", "analytica"),
-            "--backend: unknown backend 'analytica'; allowed: analytical, analytical-congestion, flow, packet, reference; did you",
+            "--backend: unknown backend 'analytica'; allowed: analytical, analytical-congestion, flow, packet",
         ),
         (("--backend", "analytical", "--watch", "1"), "--watch: this backend has no packets"),
         (("--carry", "--set", "system.compat=astra-sim-2"), "output.carry: astra-sim-2 does not model data"),
