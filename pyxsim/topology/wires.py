@@ -78,12 +78,12 @@ class Wires:
         chosen = [select] * len(planes) if isinstance(select, str) else list(select)
         homes = self.homes
         expected = (self.links, len(homes))
-        for flags in planes:
-            if np.shape(flags) != expected:
-                raise InputError(f"allowed has shape {np.shape(flags)}; expected {expected}", key=KEY)
-        for level in levels:
-            if not _stretches(np.shape(level), expected):
-                raise InputError(f"vc_class has shape {np.shape(level)}; expected {expected}", key=KEY)
+        for shape in (np.asarray(flags).shape for flags in planes):
+            if shape != expected:
+                raise InputError(f"allowed has shape {shape}; expected {expected}", key=KEY)
+        for shape in (np.asarray(level).shape for level in levels):
+            if not _stretches(shape, expected):
+                raise InputError(f"vc_class has shape {shape}; expected {expected}", key=KEY)
         check_size(self.links, len(planes) * self.routers * len(homes))
         tables = [self._table(flags, np.asarray(level)) for flags, level in zip(planes, levels, strict=True)]
         sets = np.cumsum([0, *(len(table.count) for table in tables)])
