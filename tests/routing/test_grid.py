@@ -218,7 +218,7 @@ def test_minimal_adaptive() -> None:
         (lambda base: valiant(minimal_adaptive(base)), [("mesh", 3)], "adaptive routing with an escape"),
         (lambda base: xy_yx(valiant(base)), [("mesh", 2), ("mesh", 2)], "several ways"),
         (lambda base: minimal_adaptive(base, adaptive_vcs=-1), [("mesh", 2)], r"adaptive_vcs: -1 adaptive VCs"),
-        (lambda base: minimal_adaptive(base, ties="+"), [("mesh", 2)], "ties '[+]' here; allowed: both"),
+        (lambda base: minimal_adaptive(base, ties="+"), [("mesh", 2)], "unknown value '[+]'; allowed: both"),
         (lambda base: minimal_adaptive(base, ties="up"), [("ring", 4)], "allowed: both, [+], -"),
     ],
 )
