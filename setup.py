@@ -26,7 +26,7 @@ NATIVE = wanted("PYXSIM_NATIVE")
 KIND = ("debug" if DEBUG else "release") + ("-native" if NATIVE else "")
 BASE = Path("build", KIND)  # each kind keeps its own C files and objects, so that none is taken for another
 
-SHELVES = ("topologies", "patterns", "collectives", "readers")
+SHELVES = ("topologies", "routings", "patterns", "collectives", "readers")
 SHELF_DATA = ["*.toml", "*.graphml"]  # the *.py of a shelf come along as modules of its folder
 
 # Packages with Cython sources:

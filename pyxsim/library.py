@@ -32,8 +32,8 @@ from typing import Any
 from pyxsim import registry
 from pyxsim.errors import InputError
 
-SHIPPED = ("topologies", "patterns", "collectives", "readers")
-EXTENSIONS = ("routings", "backends", "checks", "datasets", "panels")  # shelves in libraries of users only
+SHIPPED = ("topologies", "routings", "patterns", "collectives", "readers")
+EXTENSIONS = ("backends", "checks", "datasets", "panels")  # shelves in libraries of users only
 SHELVES = (*SHIPPED, *EXTENSIONS)
 ENTRY_POINTS = "pyxsim.library"
 PACKAGE = Path(__file__).resolve().parent
@@ -83,11 +83,12 @@ def load_all(extra_dirs: Iterable[str | Path] = ()) -> None:
     """
     extra_dirs = list(extra_dirs)
     folders = {shelf: shelf_dirs(shelf, extra_dirs) for shelf in SHELVES}
-    for shelf in SHELVES:
-        # Reversed: shipped files come first, so the error about a duplicate name reports the user's file.
-        for folder in reversed(folders[shelf]):
-            for path in _files(folder, ".py"):
-                _load(shelf, path)
+    # Reversed: shipped files come first, so the error about a duplicate name reports the user's file.
+    files = [(s, path) for s in SHELVES for folder in reversed(folders[s]) for path in _files(folder, ".py")]
+    if any(f"{_ROOT}.{shelf}.{path.stem}" not in sys.modules for shelf, path in files):
+        importlib.invalidate_caches()  # a new file may be newer than the finders' cached listings
+    for shelf, path in files:
+        _load(shelf, path)
     for name, path in _stems(folders["topologies"], ".toml").items():
         if name in registry.topologies:
             raise InputError(f"a topology named '{name}' already exists", file=str(path), allowed="another name")
@@ -213,8 +214,6 @@ def _load(shelf: str, path: Path) -> None:
     if str(path.parent) not in package.__path__:
         package.__path__.append(str(path.parent))
     name = f"{_ROOT}.{shelf}.{path.stem}"
-    if name not in sys.modules:
-        importlib.invalidate_caches()  # the file may be newer than the finder's cached listing
     try:
         module = importlib.import_module(name)
     except (Exception, SystemExit) as error:

@@ -132,6 +132,11 @@ class Registry(Generic[T]):
 topologies: Registry[Callable[..., Any]] = Registry("topology")
 blocks: Registry[Callable[..., Any]] = Registry("block")
 routings: Registry[Callable[..., Any]] = Registry("routing")
+"""Functions of the Wires of any network, which every network accepts by name."""
+grid_routings: Registry[Callable[..., Any]] = Registry("routing of grids")
+"""Functions of dimension-order tables; every grid to which one `applies` offers it."""
+graph_routings: Registry[Callable[..., Any]] = Registry("routing of graphs")
+"""Functions of the Wires of a network with links in both directions; the topologies of graphs offer them."""
 patterns: Registry[Callable[..., Any]] = Registry("traffic pattern")
 collectives: Registry[Callable[..., Any]] = Registry("collective algorithm")
 readers: Registry[Callable[..., Any]] = Registry("workload reader")

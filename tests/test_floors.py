@@ -50,7 +50,7 @@ CLOSED = {
     ("workload", "core"),
 }
 # What a file of a shelf may use: nothing above the floor that it serves.
-SHELF_FLOORS = {"topologies": 2, "patterns": 2, "collectives": 4, "readers": 6}
+SHELF_FLOORS = {"topologies": 2, "routings": 2, "patterns": 2, "collectives": 4, "readers": 6}
 SHELVES = {*SHELF_FLOORS, "pyxsim_library"}
 # The models of delays and fluids get arrays, too: their Cython files see these rooms, and each other.
 MODEL_FOLDERS = ("delay", "fluid")

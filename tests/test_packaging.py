@@ -23,7 +23,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-SHELVES = ("topologies", "patterns", "collectives")
+SHELVES = ("topologies", "routings", "patterns", "collectives")
 # What an installed pyxsim says of itself: where it is, which engine it has, what its shelves hold.
 PROBE = """
 import json, sys
@@ -35,6 +35,7 @@ print(json.dumps({
     "package": pyxsim.__file__, "version": pyxsim.__version__, "build": engine.build_info["kind"],
     "topologies": registry.topologies.names(), "patterns": registry.patterns.names(),
     "collectives": registry.collectives.names(),
+    "routings": sorted({*registry.grid_routings, *registry.graph_routings}),
     "shelf": sys.modules["pyxsim_library.topologies.ring"].__file__,
 }))
 """

@@ -31,6 +31,7 @@ FOLDERS = (
     "pyxsim",
     "topologies",
     "patterns",
+    "routings",
     "collectives",
     "inputs",
     "tests",

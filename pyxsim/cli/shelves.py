@@ -6,7 +6,7 @@ import inspect
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyxsim import library
@@ -18,7 +18,17 @@ from pyxsim.collective.kinds import KINDS
 from pyxsim.errors import InputError
 from pyxsim.models import model_files
 from pyxsim.plugins import backends
-from pyxsim.registry import Entry, blocks, collectives, patterns, readers, routings, topologies
+from pyxsim.registry import (
+    Entry,
+    blocks,
+    collectives,
+    graph_routings,
+    grid_routings,
+    patterns,
+    readers,
+    routings,
+    topologies,
+)
 from pyxsim.results.dataset import Dataset, every
 
 
@@ -33,6 +43,8 @@ class Item:
     file: str
     kinds: list[str] | None = None
     when: str | None = None
+    vc_classes: str | None = None
+    adaptive: bool | None = None
 
     @property
     def notes(self) -> list[str]:
@@ -40,6 +52,8 @@ class Item:
         notes = [", ".join(self.kinds)] if self.kinds is not None else []
         if self.when:
             notes.append(f"only {self.when}")
+        if self.vc_classes:
+            notes.append(f"VC classes: {self.vc_classes}" + ("; adaptive" if self.adaptive else ""))
         if self.aliases:
             notes.append(f"also called {', '.join(self.aliases)}")
         if self.options and self.kinds is None:
@@ -73,7 +87,11 @@ def list_shelves(
         ],
         "patterns": [_item(entry, ("context",)) for entry in patterns.entries],
         "readers": [_item(entry, ("name", "context")) for entry in readers.entries],
-        "routings": [_item(entry, ("wires",)) for entry in routings.entries],
+        "routings": [
+            *(_routing(entry, "grids") for entry in grid_routings.entries),
+            *(_routing(entry, "graphs") for entry in graph_routings.entries),
+            *(_item(entry, ("wires",)) for entry in routings.entries),
+        ],
         "backends": [_backend(entry) for entry in backends.entries],
         "datasets": [_dataset(spec) for spec in every()],
     }
@@ -129,6 +147,17 @@ def _item(entry: Entry[Any], size: Sequence[str], kinds: list[str] | None = None
     )
 
 
+def _routing(entry: Entry[Any], networks: str) -> Item:
+    """A routing with its options and the networks that offer it."""
+    info = entry.info
+    return replace(
+        _item(entry, tuple(inspect.signature(entry.value).parameters)[:1]),
+        when=info.get("networks", networks),
+        vc_classes=info.get("vc_classes"),
+        adaptive=info.get("adaptive", False),
+    )
+
+
 def _backend(entry: Entry[Any]) -> Item:
     """A backend with its capabilities."""
     text = inspect.getdoc(entry.value) or ""
@@ -159,7 +188,7 @@ _TITLES = {
     "collectives": "collective algorithms: [system] all_reduce = ...",
     "patterns": "patterns of open traffic: [traffic] pattern = ...",
     "readers": "workload readers: [workload] file = ...",
-    "routings": "routings from libraries: [network.router] routing = ...; every topology has more of its own",
+    "routings": "routings: [network.router] routing = ...; trees, dragonflies and Garnet's networks have their own",
     "backends": "backends: pyxsim run --backend ...",
     "datasets": "datasets: the tables of a result, result.NAME, /NAME in the HDF5 file",
     "models": "models: [workload] model = ...; pyxsim list NAME shows the layers",

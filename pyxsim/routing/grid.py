@@ -41,7 +41,7 @@ def xy_yx(base: Relation) -> Relation:
 
 
 def adaptive_xy_yx(base: Relation) -> Relation:
-    """The same, but a packet takes the order whose first link has less in use where it starts."""
+    """Each packet corrects its digits in ascending or descending order, by the use of the first link at its source."""
     return _two_orders(base, "least", "adaptive-xy-yx")
 
 

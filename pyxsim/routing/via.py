@@ -23,7 +23,7 @@ def valiant(base: Relation) -> Relation:
 
 
 def romm(base: Relation, wrap: tuple[int, ...] | None = None) -> Relation:
-    """The same, with an NPU drawn from those on a shortest way: in the box between source and destination.
+    """Every packet goes first to an NPU drawn from the box between source and destination: the route stays minimal.
 
     Randomised, oblivious, multi-phase, minimal (Nesson and Johnsson 1995), with two phases. For lines and bidirectional
     rings. `wrap`: the modulus of each digit that goes round, else 0; left out, it is seen from the routes.

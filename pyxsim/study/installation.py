@@ -75,10 +75,15 @@ def _engine() -> Iterator[Diagnosis]:
 
 def _shelves() -> Iterator[Diagnosis]:
     from pyxsim import library
-    from pyxsim.registry import blocks, collectives, patterns, topologies
+    from pyxsim.registry import blocks, collectives, graph_routings, grid_routings, patterns, topologies
 
     library.load_all()
-    shelves = {"topologies": (topologies, blocks), "patterns": (patterns,), "collectives": (collectives,)}
+    shelves = {
+        "topologies": (topologies, blocks),
+        "routings": (grid_routings, graph_routings),
+        "patterns": (patterns,),
+        "collectives": (collectives,),
+    }
     for shelf, registries in shelves.items():
         folders = ", ".join(map(str, library.shelf_dirs(shelf))) or "no folder"
         count = sum(map(len, registries))

@@ -1,65 +1,76 @@
-"""Routings that many networks share, by their names."""
+"""The routings that grids and graphs offer: those of the shelf `routings/` that apply to the network."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
-import numpy as np
-
+from pyxsim import library, registry
 from pyxsim.errors import InputError
-from pyxsim.routing.adaptive import minimal_adaptive
-from pyxsim.routing.graph import FAR, adaptive_up_down, shortest, up_down
-from pyxsim.routing.grid import Kind, adaptive_xy_yx, balanced, steps, tie_random, xy_yx
+from pyxsim.registry import Entry, Registry
+from pyxsim.routing.grid import Kind, steps
 from pyxsim.routing.planes import plane
-from pyxsim.routing.relation import ALWAYS, Relation
-from pyxsim.routing.via import romm, ugal, valiant
-from pyxsim.topology.topology import Routing, same
+from pyxsim.routing.relation import Relation
+from pyxsim.routing.via import ugal, valiant
+from pyxsim.topology.topology import Routing
 from pyxsim.topology.wires import Wires, WiresRouting
 
-__all__ = ["Kind", "graph_routings", "grid_routings", "kinds_of", "minimal", "over", "table"]
+__all__ = ["SEVERAL_DIMENSIONS", "Kind", "graph_routings", "grid_routings", "kinds_of", "over"]
+
+
+def _has_several_dimensions(base: Relation, kinds: Sequence[Kind]) -> bool:
+    return int((base.digits.max(axis=0, initial=0) > 0).sum()) > 1
+
+
+SEVERAL_DIMENSIONS: dict[str, Any] = {
+    "networks": "grids of two dimensions or more",
+    "applies": _has_several_dimensions,
+}
+"""What a routing of `registry.grid_routings` declares that needs two dimensions with more than one router."""
 
 
 def kinds_of(base: Relation) -> list[Kind]:
-    """How the NPUs of each dimension of a grid are joined."""
+    """Return how the NPUs of each dimension of a grid are joined."""
     return steps(base, plane(base, 0)).kinds()
 
 
-def grid_routings(base: Relation, kinds: Sequence[Kind]) -> dict[str, Routing]:
-    """What a network offers whose routers stand in a grid of digits, from its tables in dimension order.
+def _in_order(table: Registry[Callable[..., Relation]]) -> list[Entry[Callable[..., Relation]]]:
+    """The entries by their `order`; those without one, which users add, come last."""
+    if not len(table):
+        library.load_all()
+    return sorted(table.entries, key=lambda entry: entry.info.get("order", 100))
 
-    Planes, if there are several, must differ only in which of two equally long ways round a ring they take.
+
+def grid_routings(base: Relation, kinds: Sequence[Kind]) -> dict[str, Routing]:
+    """Return the routings of a network whose routers form a grid, by name; the first is the default.
+
+    Parameters
+    ----------
+    base
+        Its tables in dimension order. Planes, if there are several, differ only in which of two equally long ways
+        round a ring they take.
+    kinds
+        How the routers of each dimension are joined.
     """
-    found: dict[str, Routing] = {"dimension-order": partial(same, tie_random(base))}
-    if "ring" in kinds:
-        found["dimension-order-balanced"] = partial(balanced, base)
-    if (base.digits.max(axis=0, initial=0) > 0).sum() > 1:
-        found |= {"xy-yx": partial(xy_yx, base), "adaptive-xy-yx": partial(adaptive_xy_yx, base)}
-    if len(kinds) == 1 or not (base.own == ALWAYS).any():  # over switches there is no escape in order
-        found["minimal-adaptive"] = partial(minimal_adaptive, base)
-    found["valiant"] = partial(valiant, base)
-    # A via in the box is an NPU that is named by its digits.
-    if set(kinds) <= {"ring", "line"} and (base.stride.any() or base.npus == 1):
-        found["romm"] = partial(romm, base)
-    return {**found, "ugal": partial(ugal, base)}
+    entries = _in_order(registry.grid_routings)
+    return {
+        entry.name: partial(entry.value, base)
+        for entry in entries
+        if "applies" not in entry.info or entry.info["applies"](base, kinds)
+    }
 
 
 def graph_routings(first: str = "up-down") -> dict[str, WiresRouting]:
-    """What any graph can do whose links go both ways; `first` is the routing that comes first, which is the default."""
-    every: Mapping[str, WiresRouting] = {
-        "up-down": up_down,
-        "minimal": minimal,
-        "minimal-adaptive": adaptive_up_down,
-        **over(minimal),
-        "table": table,
-    }
+    """Return the routings of any graph whose links go both ways; `first` comes first, which makes it the default."""
+    every = {entry.name: entry.value for entry in _in_order(registry.graph_routings)}
     if first not in every:
         raise InputError(f"graphs have no routing '{first}'", allowed=list(every), given=first)
     return {first: every[first], **every}
 
 
 def over(base: WiresRouting) -> dict[str, WiresRouting]:
-    """Routings over an NPU between, each way by a base."""
+    """Return Valiant and UGAL with routes of a base on both sides of the intermediate NPU."""
 
     def by_valiant(wires: Wires) -> Relation:
         return valiant(base(wires))
@@ -68,22 +79,3 @@ def over(base: WiresRouting) -> dict[str, WiresRouting]:
         return ugal(base(wires), bias)
 
     return {"valiant": by_valiant, "ugal": by_ugal}
-
-
-def minimal(wires: Wires, select: str = "random") -> Relation:
-    """All shortest ways; the VC class counts the hops, so that no packet ever waits for one that has more to go.
-
-    A link from which n more lead to the end is in class (diameter - 1 - n): classes only grow (Gunther 1981).
-    """
-    away = wires.distances()
-    diameter = max(1, int(away[wires.homes].max()))
-    if diameter >= FAR:
-        shortest(wires)  # raises: some pair is unreachable
-    # Routers farther off than any with an NPU are on no route.
-    level = np.maximum(diameter - away[wires.src], 0)
-    return wires.relation(wires.shortest(), level, classes=diameter, select=select)
-
-
-def table(wires: Wires) -> Relation:
-    """One shortest way each, by the first listed link of equals, without VC classes: it may be able to deadlock."""
-    return shortest(wires, "first")

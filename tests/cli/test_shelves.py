@@ -32,7 +32,7 @@ def test_list_in_json(pyxsim: Command, tree: Path) -> None:
     data = json.loads(ended.out)
     names = {
         shelf: [entry["name"] for entry in data[shelf]]
-        for shelf in ("topologies", "blocks", "patterns", "collectives", "readers")
+        for shelf in ("topologies", "blocks", "routings", "patterns", "collectives", "readers")
     }
     assert {"torus", "mesh", "ring", "switch", "fully-connected", "garnet-torus"} <= set(names["topologies"])
     assert {"ring", "mesh", "switch", "fully-connected"} <= set(names["blocks"])
@@ -44,6 +44,10 @@ def test_list_in_json(pyxsim: Command, tree: Path) -> None:
         for entry, name in zip(data[shelf], entries, strict=True):
             assert len(entry["help"]) > 20, f"{name} does not say what it is"
             assert Path(entry["file"]).exists()
+    routings = {(entry["name"], entry["when"]): entry for entry in data["routings"]}
+    assert routings["adaptive-xy-yx", "grids of two dimensions or more"]["adaptive"]
+    assert not routings["up-down", "graphs"]["adaptive"]
+    assert routings["ugal", "grids"]["options"] == routings["ugal", "graphs"]["options"] == {"bias": "0"}
     options = {entry["name"]: entry["options"] for entry in data["topologies"]}
     assert options["torus"] == {"bidirectional": "true"}
     assert all(Path(folder).is_dir() for folders in data["folders"].values() for folder in folders)

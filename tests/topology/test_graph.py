@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pyxsim import registry
 from pyxsim.errors import InputError, UnreachableError
 from pyxsim.routing import EACH, LEAST, TWO, Relation, prove
 from pyxsim.topology import Dimension, Queue, Topology, Wires, build, graph_network
@@ -208,3 +209,17 @@ def test_parts_that_are_not_joined() -> None:
     for first in ("minimal", "up-down", "table"):
         with pytest.raises(UnreachableError, match="NPU 0 cannot reach NPU 1"):
             graph_network("apart", [0, 2], [(0, 1), (2, 3)], graph_routings(first))
+
+
+def test_routings_of_a_library_are_offered_after_the_shipped_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    for table in (registry.grid_routings, registry.graph_routings):
+        monkeypatch.setattr(table, "_entries", dict(table._entries))
+        monkeypatch.setattr(table, "_spellings", dict(table._spellings))
+    shipped = list(graph_routings())
+    registry.graph_routings.register("mine")(lambda wires: wires.relation(wires.shortest()))
+    assert list(graph_routings()) == [*shipped, "mine"]
+    on_lines = registry.grid_routings.register("on-lines", applies=lambda base, kinds: set(kinds) == {"line"})
+    on_lines(lambda base, turns=1: base)
+    assert list(build("mesh", [3, 3]).routings)[-1] == "on-lines"
+    assert "on-lines" not in build("torus", [3, 3]).routings
+    assert build("mesh", [3, 3]).routed("on-lines", {"turns": 2}).routing == "on-lines"
