@@ -15,7 +15,7 @@ PYTEST := $(VENV)/bin/pytest -n auto --dist worksteal
 # what it has compiled takes twice as long to start, of which the tests start some hundreds.
 unexport PYXSIM_DEBUG PYTHONPATH PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test validate bench lint debug docs wheel clean
+.PHONY: help run test validate fuzz bench lint debug docs wheel clean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -32,6 +32,10 @@ test: $(VENV)/.ready-dev  ## the tests, without the slow ones
 validate: $(VENV)/.ready-dev  ## all tests, the slow ones too, and every case of docs/validation.md; pictures in results/validation
 	$(RELEASE) $(PYTEST) --slow $(ARGS)
 	$(VENV)/bin/pyxsim validate -o results/validation
+	$(VENV)/bin/python -m validation.fuzz --cases 2000
+
+fuzz: $(VENV)/.ready-dev  ## 20,000 damaged inputs and commands; ARGS="--seed 2 --cases 1000"
+	$(VENV)/bin/python -m validation.fuzz $(ARGS)
 
 bench: $(VENV)/.ready-dev  ## how fast it is, on fixed cases and beside others; ARGS="--quick", --curves (docs/performance.md)
 	$(VENV)/bin/python -m benchmarks.run $(ARGS)
