@@ -64,11 +64,9 @@ class CommandOutput:
 
     def _console(self, parts: Iterable[RenderableType]) -> Console:
         """The console, as wide as these parts need: in a file rich would cut them at 80 columns."""
-        from rich.console import Console
+        from pyxsim.reports.text.text_width import room, stderr_console
 
-        from pyxsim.reports.text.text_width import room
-
-        console = Console(stderr=True, highlight=False)
+        console = stderr_console()
         console.width = room(console, parts)
         return console
 

@@ -278,3 +278,13 @@ def test_closed_streams(start: Start, folder: Path, stream: int) -> None:
     assert done.stderr == b""
     if stream == 2:
         json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("words", [("run", "small.toml"), ("list",)])
+def test_no_reader_of_both_streams(start: Start, words: tuple[str, ...]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = start(*words, stdout=writer, stderr=writer)
+    os.close(writer)
+    process.communicate(timeout=60)
+    assert process.returncode == 141

@@ -23,7 +23,7 @@ from pyxsim.reports.text.facts import (
     plural,
     rounded,
 )
-from pyxsim.reports.text.text_width import WIDTH, bound, fitted, room
+from pyxsim.reports.text.text_width import WIDTH, bound, fitted, room, stderr_console
 from pyxsim.reports.text.traffic_facts import number, traffic_facts
 from pyxsim.results.result import Result
 from pyxsim.results.traffic import Traffic
@@ -195,10 +195,8 @@ def shortened(texts: list[str], most: int, what: str) -> Iterator[str]:
 
 def print_summary(result: Result, console: Console | None = None) -> None:
     """Print the summary, by default on stderr, because scripts read stdout."""
-    from rich.console import Console
-
     if console is None:
-        console = Console(stderr=True, highlight=False)
+        console = stderr_console()
         # Without a width, rich would cut lines in files at 80 columns.
         console.width = room(console, Summary(result).parts(console.options.ascii_only, bound(console)))
     console.print(Summary(result), highlight=False)

@@ -14,6 +14,17 @@ BOUNDLESS = 10_000
 LEAST = 8  # minimum columns of names
 
 
+def stderr_console() -> Console:
+    """Return the console on stderr. Without a reader it raises BrokenPipeError; that of rich exits with 1."""
+    from rich.console import Console
+
+    class StderrConsole(Console):
+        def on_broken_pipe(self) -> None:
+            raise  # noqa: PLE0704: rich calls this while it handles the BrokenPipeError
+
+    return StderrConsole(stderr=True, highlight=False)
+
+
 def room(console: Console, parts: Iterable[RenderableType]) -> int:
     """Return the columns for some parts: WIDTH, or more for tables that would be cut, up to the terminal's width.
 
