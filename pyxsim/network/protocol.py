@@ -288,7 +288,10 @@ class Backend(ABC):
         return self.router_visits
 
     def totals(self) -> dict[str, IntArray]:
-        """Return the counters of each link, int64[links]; "flits" is always there."""
+        """Return the counters of each link, int64[links]; "flits" is always there.
+
+        Reports leave out counters that stay zero on a backend without router visits (`Result.has_link_counters`).
+        """
         return {"flits": np.zeros(self.topology.links, np.int64)}
 
     def windows_table(self) -> Windows:

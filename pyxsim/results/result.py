@@ -302,6 +302,20 @@ class Result(Viewed):
         """Share of the whole run in which each link was sending, float64[L]."""
         return self.busy_total / float(max(1, self.time_cycles))
 
+    @cached_property
+    def has_link_counters(self) -> bool:
+        """Whether the backend counted flits on links: reports leave out counters that it does not have."""
+        return len(self.links) > 0 and (self._has_routers or bool(self.busy_total.any()))
+
+    @cached_property
+    def stall_causes(self) -> tuple[str, ...]:
+        """Names of the stall counters that the backend has: all of them with routers, else those that counted."""
+        return tuple(name for name in STALLS if self._has_routers or self.totals[name].any())
+
+    @property
+    def _has_routers(self) -> bool:
+        return int(self.counts.get("router_visits", 0)) > 0
+
     # The experiment
 
     @cached_property

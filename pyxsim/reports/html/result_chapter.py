@@ -59,7 +59,7 @@ def cards(result: Result) -> list[Fact]:
         shares = {name: result.work.extremes(name)["mean"] / end for name in ("compute", "exposed")}
         facts_shown.append(Fact("computing", percent(shares["compute"]), "of the time of the NPUs, on average"))
         facts_shown.append(Fact("exposed", percent(shares["exposed"]), "communication that nothing hides"))
-    if len(result.links):
+    if result.has_link_counters:
         use = result.link_utilization
         facts_shown.append(
             Fact("links busy", percent(float(use.mean())), f"{percent(float(use.max()))} the busiest one")

@@ -99,7 +99,7 @@ def _facts(result: Result) -> dict[str, str]:
     values = {fact.label: fact.value for fact in lines}
     if result.ratio is not None and result.complete:
         values["of the bound"] = f"{result.ratio:.3f} x"
-    if len(result.links):
+    if result.has_link_counters:
         values["busiest link"] = percent(float(result.link_utilization.max()))
     return values
 
@@ -162,7 +162,7 @@ def _top(named: Named) -> float:
 
 def _over_time(named: Named, detail: Detail) -> list[Panel]:
     """The mean utilisation of all links, one line per file; and of each dimension."""
-    there = [(name, result) for name, result in named if result.busy.size]
+    there = [(name, result) for name, result in named if result.busy.size and result.has_link_counters]
     if not there:
         return []
     unit, scale = unit_of(max(float(result.time_ns) for _, result in there))

@@ -155,7 +155,7 @@ def _header(ax: Axes, result: Result) -> None:
     if rates := result.rates:
         figures.append(f"bus bandwidth {rounded(rates.bus, 'B/s')}")
     figures.append(f"{plural(int(result.counts.get('npus', 0)), 'NPU')}, {plural(len(result.links), 'link')}")
-    if len(result.links):
+    if result.has_link_counters:
         share = result.link_utilization
         figures.append(f"links busy {percent(float(share.mean()))} on average, {percent(float(share.max()))} at most")
     ax.set_axis_off()

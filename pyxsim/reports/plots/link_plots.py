@@ -32,6 +32,7 @@ from pyxsim.units import format_time_ns
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+NOT_COUNTED = "not measured by this backend"
 MAX_NAMED = 24  # maximum rows with names
 MAX_COLUMNS = 600  # points in time
 MAX_LINES = 500  # rows of links
@@ -77,8 +78,8 @@ def utilization(result: Result, ax: Axes | None = None) -> Axes:
     """Heat map: the share of each time window that each link spends sending; grouped by dimension and direction."""
     ax = axes(ax, 9, 5)
     use = result.utilization
-    if not use.size:
-        return nothing(ax, "no links, or no time")
+    if not (use.size and result.has_link_counters):
+        return nothing(ax, NOT_COUNTED if result.busy.size else "no links, or no time")
     clock, rows, top = Clock.of(result), bands(result), nice_top(float(use.max()))
     # Averaged here, because matplotlib would blend neighbouring rows.
     use, starts = thinned(use, MAX_COLUMNS)
@@ -121,8 +122,8 @@ def dimension_lines(result: Result, ax: Axes | None = None) -> Axes:
     """Lines: utilisation of the links of each dimension or kind over time, mean (line) and maximum (shade)."""
     ax = axes(ax, 9, 2.5)
     use = result.utilization
-    if not use.size:
-        return nothing(ax, "no links, or no time")
+    if not (use.size and result.has_link_counters):
+        return nothing(ax, NOT_COUNTED if result.busy.size else "no links, or no time")
     clock = Clock.of(result)
     for dim in np.unique(result.links.dim).tolist():
         mine = use[:, result.links.dim == dim]
@@ -150,11 +151,13 @@ def stalls(result: Result, ax: Axes | None = None) -> Axes:
     """Bars: causes of stalls per dimension, as shares of the run."""
     ax = axes(ax, 5, 2.5)
     uses = dimensions(result)
-    if not uses:
-        return nothing(ax, "no links")
+    if not result.stall_causes:
+        return nothing(ax, NOT_COUNTED if uses else "no links")
     places = np.arange(len(uses))
     left = np.zeros(len(uses))
     for i, name in enumerate(STALLS):
+        if name not in result.stall_causes:
+            continue
         share = np.array([use.stalls[i] for use in uses])
         ax.barh(places, share, left=left, height=0.6, color=STALL_COLOURS[name], label=STALL_WORDS[name])
         left += share
@@ -175,8 +178,8 @@ def stalls(result: Result, ax: Axes | None = None) -> Axes:
 def link_lines(result: Result, ax: Axes | None = None) -> Axes:
     """Lines: utilisation of the links of each dimension, sorted; flat lines are balanced."""
     ax = axes(ax, 5, 3)
-    if not len(result.links):
-        return nothing(ax, "no links")
+    if not result.has_link_counters:
+        return nothing(ax, NOT_COUNTED if len(result.links) else "no links")
     for dim in np.unique(result.links.dim).tolist():
         share = np.sort(result.link_utilization[result.links.dim == dim])[::-1]
         edges = np.linspace(0, 1, len(share) + 1)

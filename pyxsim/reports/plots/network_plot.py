@@ -30,6 +30,11 @@ def network(result: Result, ax: Axes | None = None) -> Axes:
         return projections(result, topology, ax)
     figure = ax.get_figure()
     before = set(figure.axes) if figure else set()
+    if not result.has_link_counters:
+        draw(topology, ax=ax)
+        ax.set_title("")
+        titled(ax, "Network")
+        return ax
     use = result.link_utilization
     # The same scale as the heat map of links.
     top = nice_top(float(max(use.max(initial=0), result.utilization.max(initial=0))))

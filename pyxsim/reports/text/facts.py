@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -44,6 +44,10 @@ class Use:
     most: float
     stalls: tuple[float, ...]
 
+    def waited(self, causes: Iterable[str]) -> list[float]:
+        """Return the shares of some causes, such as those of `Result.stall_causes`."""
+        return [self.stalls[STALLS.index(cause)] for cause in causes]
+
     @property
     def cause(self) -> str:
         """The main cause of stalls, and its share of the cycles."""
@@ -75,9 +79,10 @@ def facts(result: Result) -> list[Fact]:
     count = {name: int(result.counts.get(name, 0)) for name in _COUNTS}
     sent = [plural(count[f"{word}s"], word) for word in ("message", "packet", "flit") if count[f"{word}s"]]
     lines.append(Fact("delivered", rounded(count["bytes_delivered"], "B", 1024), ", ".join(sent)))
-    note = f"{plural(len(result.links), 'link')}, {plural(count['flit_hops'], 'flit hop')}"
+    hops = f", {plural(count['flit_hops'], 'flit hop')}" if result.has_link_counters else ""
+    note = f"{plural(len(result.links), 'link')}{hops}"
     lines.append(Fact("network", plural(count["npus"], "NPU"), note))
-    if len(result.links):
+    if result.has_link_counters:
         use = result.link_utilization
         note = f"on average; {percent(float(use.max()))} the busiest one"
         lines.append(Fact("links busy", percent(float(use.mean())), note))
@@ -87,6 +92,12 @@ def facts(result: Result) -> list[Fact]:
 # From these on, the summary explains the number of threads: threads become profitable (docs/threads.md), or a run long.
 EXPECT_ROUTERS, EXPECT_SECONDS = 256, 10
 _COUNTS = ("messages", "packets", "flits", "flit_hops", "npus", "bytes_delivered")
+
+
+def waiting_titles(causes: Iterable[str]) -> list[str]:
+    """Return the titles of the columns of stalls: "waited: credit", "VC", ..."""
+    words = [STALL_WORDS[cause].split()[-1] for cause in causes]
+    return [f"waited: {words[0]}", *words[1:]] if words else []
 
 
 def dimensions(result: Result) -> list[Use]:

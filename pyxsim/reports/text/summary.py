@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from pyxsim.reports.text import attribution_tables, layer_tables, memory_facts, workload_tables
 from pyxsim.reports.text.chunk_tables import tables
 from pyxsim.reports.text.facts import (
-    STALL_WORDS,
     Fact,
     Use,
     dimensions,
@@ -22,6 +21,7 @@ from pyxsim.reports.text.facts import (
     percent,
     plural,
     rounded,
+    waiting_titles,
 )
 from pyxsim.reports.text.text_width import WIDTH, bound, fitted, room, stderr_console
 from pyxsim.reports.text.traffic_facts import number, traffic_facts
@@ -90,13 +90,14 @@ class Summary:
         for table in chunk_tables:
             yield Text()
             yield table
-        if len(result.links):
+        if result.has_link_counters:
             yield Text()
-            yield fitted(_dimension_table(dimensions(result), "kind" if result.link_kinds else "dimension"), width)
+            title = "kind" if result.link_kinds else "dimension"
+            yield fitted(_dimension_table(dimensions(result), title, result.stall_causes), width)
             yield Text()
             # Fewer links where the summary is long.
             count = 3 if chunk_tables else 5
-            yield _link_table(hottest(result, count), plain, whole=width is None)
+            yield _link_table(hottest(result, count), plain, bool(result.stall_causes), whole=width is None)
             if more := equals(result, count):
                 yield Text(f"and {plural(more, 'link')} just as busy as the last of these", style="dim")
         for table in attribution_tables.tables(result, width):
@@ -141,25 +142,24 @@ _CLASS_KEYS = (
 )
 
 
-def _dimension_table(uses: list[Use], title: str) -> Table:
+def _dimension_table(uses: list[Use], title: str, causes: tuple[str, ...]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
     table.add_column(title, no_wrap=True)
-    first, *others = (words.split()[-1] for words in STALL_WORDS.values())
-    # "(most)" is the busiest link of the row. The causes continue "waited:": credit, VC, ...
-    for title in ("links", "bandwidth", "busy", "(most)", f"waited: {first}", *others):
+    # "(most)" is the busiest link of the row.
+    for title in ("links", "bandwidth", "busy", "(most)", *waiting_titles(causes)):
         table.add_column(title, justify="right", no_wrap=True)
     for use in uses[:MAX_DIMENSIONS]:
         numbers = (f"{use.links:,}", rounded(use.bandwidth, "B/s"), percent(use.mean), percent(use.most))
-        table.add_row(Text(use.name), *numbers, *(percent(stall) for stall in use.stalls))
+        table.add_row(Text(use.name), *numbers, *map(percent, use.waited(causes)))
     if len(uses) > MAX_DIMENSIONS:
         table.add_row(f"and {len(uses) - MAX_DIMENSIONS} more")
     return table
 
 
-def _link_table(uses: list[Use], plain: bool, whole: bool) -> Table:
+def _link_table(uses: list[Use], plain: bool, waited: bool, whole: bool) -> Table:
     from rich.table import Table
     from rich.text import Text
 
@@ -167,9 +167,10 @@ def _link_table(uses: list[Use], plain: bool, whole: bool) -> Table:
     table.add_column("busiest links", no_wrap=True, overflow="ellipsis", max_width=None if whole else 36)
     table.add_column("busy", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True, style="cyan")
-    table.add_column("flits waited most for", no_wrap=True, overflow="ellipsis")
+    if waited:
+        table.add_column("flits waited most for", no_wrap=True, overflow="ellipsis")
     for use in uses:
-        table.add_row(Text(use.name), percent(use.mean), bar(use.mean, 20, plain), use.cause)
+        table.add_row(Text(use.name), percent(use.mean), bar(use.mean, 20, plain), *([use.cause] if waited else []))
     return table
 
 
@@ -227,12 +228,14 @@ def html(result: Result) -> str:
         f"<td style='text-align:left'>{escape(fact.note)}</td></tr>"
         for fact in _facts(result)
     )
+    waited = bool(result.stall_causes)
     links = "".join(
         f"<tr><td style='text-align:left'><code>{escape(use.name)}</code></td><td>{percent(use.mean)}</td>"
-        f"<td style='text-align:left'>{escape(use.cause)}</td></tr>"
-        for use in (hottest(result) if len(result.links) else [])
+        + (f"<td style='text-align:left'>{escape(use.cause)}</td></tr>" if waited else "</tr>")
+        for use in (hottest(result) if result.has_link_counters else [])
     )
-    head = "<tr><th style='text-align:left'>busiest links</th><th>busy</th><th>flits waited most for</th></tr>"
+    head = "<tr><th style='text-align:left'>busiest links</th><th>busy</th>"
+    head += "<th>flits waited most for</th></tr>" if waited else "</tr>"
     notes = [
         *([] if result.complete else [FAILED if result.failure else INCOMPLETE]),
         *(f"warning: {warning}" for warning in result.warnings),

@@ -21,7 +21,7 @@ UTILIZATION = "utilization"
 def network_counters(result: Result, clock: Clock, pid: int) -> Iterator[Counter]:
     """Yield the counters of the network: utilisation, also per dimension or kind, flits, stalls."""
     rows = _rows(result, clock)
-    if not len(result.links) or not len(rows):
+    if not result.has_link_counters or not len(rows):
         return
     share = 100 * result.utilization[rows]
     yield _counter(result, clock, rows, pid, "all links", UTILIZATION, share.mean(axis=1))

@@ -12,7 +12,7 @@ from pyxsim.reports.html.time_windows import beyond, edges, together, top_of
 from pyxsim.reports.plots.link_plots import MAX_NAMED, bands
 from pyxsim.reports.plots.network_plot import topology_of
 from pyxsim.reports.plots.style import STALL_COLOURS, Clock, thinned
-from pyxsim.reports.text.facts import STALL_WORDS, dimensions, equals, hottest, link_title, percent, plural, rounded
+from pyxsim.reports.text.facts import STALL_WORDS, dimensions, equals, hottest, link_title, percent, plural, rounded, waiting_titles
 from pyxsim.reports.text.text_table import Sheet
 from pyxsim.results.result import STALLS, Result
 from pyxsim.units import format_time_ns
@@ -25,7 +25,7 @@ MOST_TICKS = 16
 ROW = 26  # pixels of a bar with its name
 
 
-@html_panel("links-over-time", section="links", applies=lambda result: result.utilization.size > 0)
+@html_panel("links-over-time", section="links", applies=lambda result: result.utilization.size > 0 and result.has_link_counters)
 def links_over_time(result: Result, detail: Detail) -> list[Panel]:
     """The utilisation of each dimension and of each link over time."""
     return [_dimensions(result, detail), _every_link(result, detail)]
@@ -154,6 +154,7 @@ def _stalls(result: Result) -> Panel:
             "hovertemplate": f"{STALL_WORDS[name]}: %{{x:.2%}} of the time<extra></extra>",
         }
         for i, name in enumerate(STALLS)
+        if name in result.stall_causes
     ]
     sketch = {
         "barmode": "stack",
@@ -198,22 +199,25 @@ def _whole(most: int) -> dict[str, Any]:
     return {"range": [-0.6, most + 0.6], **({"dtick": 1} if most <= MOST_TICKS else {})}
 
 
-@html_panel("hot-links", section="hot", applies=lambda result: len(result.links) > 0)
+@html_panel("hot-links", section="hot", applies=lambda result: result.has_link_counters)
 def hot(result: Result, detail: Detail) -> Panel:
     """The busiest links."""
     uses = hottest(result, MOST_HOT)
     numbers = {name: link for link, name in enumerate(result.links.name)}
+    buffers = result.buffer_max if result.buffer_max is not None and result.buffer_max.any() else None
     rows = []
     for use in uses:
         link = numbers[use.name]
         ends = f"{result.links.src[link]} to {result.links.dst[link]}"
         kind = link_title(result, int(result.links.dim[link]))
-        waits = ["-" if not share else percent(share) for share in use.stalls]
+        waits = ["-" if not share else percent(share) for share in use.waited(result.stall_causes)]
         row = [use.name, ends, kind, rounded(use.bandwidth, "B/s"), percent(use.mean), *waits]
-        rows.append([*row, "-" if result.buffer_max is None else f"{result.buffer_max[link]:,}"])
-    words = [text.split()[-1] for text in STALL_WORDS.values()]
-    head = ["link", "routers", "of", "bandwidth", "busy", f"waited: {words[0]}", *words[1:], "fullest VC"]
+        rows.append([*row, *([f"{buffers[link]:,}"] if buffers is not None else [])])
+    words = waiting_titles(result.stall_causes)
+    head = ["link", "routers", "of", "bandwidth", "busy", *words, *(["fullest VC"] if buffers is not None else [])]
     text = "Busy, and waited for, as shares of the run; the fullest VC in flits."
+    if not words:
+        text = "Busy, as a share of the run."
     notes = []
     if more := equals(result, MOST_HOT):
         notes.append(f"And {plural(more, 'link')} just as busy as the last of these.")

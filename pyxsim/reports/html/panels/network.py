@@ -21,7 +21,7 @@ from pyxsim.reports.plots.network_plot import topology_of
 from pyxsim.reports.plots.projections import MOST_DRAWN, VIEWS, busiest
 from pyxsim.reports.plots.style import Clock
 from pyxsim.reports.text.facts import STALL_WORDS, link_title, plural
-from pyxsim.results.result import STALLS, Result
+from pyxsim.results.result import Result
 from pyxsim.topology import Topology
 from pyxsim.topology.place import Points
 
@@ -47,7 +47,7 @@ SMALLEST_LETTER = 7
 def network(result: Result, detail: Detail) -> list[Panel]:
     """The drawing of the network, or projections along its dimensions if it has too many links."""
     topology = topology_of(result)
-    if topology is None or not len(result.links):
+    if topology is None or not result.has_link_counters:
         return []
     if topology.links > detail.most(MOST_DRAWN):
         return [_along_dimensions(result, topology, detail)]
@@ -57,7 +57,7 @@ def network(result: Result, detail: Detail) -> list[Panel]:
 def still(result: Result, title: str, top: float) -> list[Panel]:
     """Return a small drawing without a slider, for a page of several results; `top` is the end of the colour scale."""
     topology = topology_of(result)
-    if topology is None or not MOST_STILL >= len(result.links) > 0:
+    if topology is None or not result.has_link_counters or len(result.links) > MOST_STILL:
         return []
     place = _Map.of(plan := layout(topology), SMALL)
     traces = [_regions(result, plan, place), *_routers(topology, plan, place)]
@@ -328,13 +328,15 @@ def _hover_texts(result: Result) -> dict[str, Any]:
     links, cycles = result.links, max(1, result.time_cycles)
     kinds = {dim: plain(link_title(result, dim)) for dim in np.unique(links.dim).tolist()}
     ends = zip(links.name, links.src.tolist(), links.dst.tolist(), links.dim.tolist(), strict=True)
-    shares = [result.link_utilization, *(result.totals[name] / cycles for name in STALLS)]
-    waits = ", ".join(f"{STALL_WORDS[name]} %{{customdata[{i}]:.1%}}" for i, name in enumerate(STALLS, 1))
+    causes = result.stall_causes
+    shares = [result.link_utilization, *(result.totals[name] / cycles for name in causes)]
+    waits = ", ".join(f"{STALL_WORDS[name]} %{{customdata[{i}]:.1%}}" for i, name in enumerate(causes, 1))
     return {
         "text": [f"{plain(cut(name))}<br>router {src} to {dst}, {kinds[dim]}" for name, src, dst, dim in ends],
         "customdata": np.stack(shares, axis=1).astype(np.float32),
-        "hovertemplate": "<b>%{z:.1%}</b> busy<br>%{text}<br>whole run: busy %{customdata[0]:.1%}, flits waited for "
-        + f"{waits}<extra></extra>",
+        "hovertemplate": "<b>%{z:.1%}</b> busy<br>%{text}<br>whole run: busy %{customdata[0]:.1%}"
+        + (f", flits waited for {waits}" if waits else "")
+        + "<extra></extra>",
     }
 
 
