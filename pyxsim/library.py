@@ -38,6 +38,8 @@ SHELVES = (*SHIPPED, *EXTENSIONS)
 ENTRY_POINTS = "pyxsim.library"
 PACKAGE = Path(__file__).resolve().parent
 _ROOT = "pyxsim_library"
+_given: set[Path] = set()  # shelves of all folders that users gave in this process
+_current: set[Path] = set()  # of these, the shelves of the run, report or list that is under way
 _USER_ROOTS = (_ROOT, "pyxsim_custom")  # the second: files of collective/custom, named by their path
 
 
@@ -73,16 +75,25 @@ def shelf_dirs(shelf: str, extra_dirs: Iterable[str | Path] = ()) -> list[Path]:
     return list(dict.fromkeys(d.resolve() for d in dirs if d.is_dir()))
 
 
-def load_all(extra_dirs: Iterable[str | Path] = ()) -> None:
+def load_all(extra_dirs: Iterable[str | Path] | None = None) -> None:
     """Import all files of all shelves that are not imported yet.
+
+    Parameters
+    ----------
+    extra_dirs
+        Folders given by the user; `used` holds for them until others are given. None leaves those of before.
 
     Raises
     ------
     InputError
         If a file cannot be imported (with its line), or registers a name that is already taken.
     """
-    extra_dirs = list(extra_dirs)
-    folders = {shelf: shelf_dirs(shelf, extra_dirs) for shelf in SHELVES}
+    of_user = list(extra_dirs or ())
+    folders = {shelf: shelf_dirs(shelf, of_user) for shelf in SHELVES}
+    if extra_dirs is not None:
+        _current.clear()
+        _current.update((Path(each) / shelf).resolve() for each in of_user for shelf in SHELVES)
+        _given.update(_current)
     # Reversed: shipped files come first, so the error about a duplicate name reports the user's file.
     files = [(s, path) for s in SHELVES for folder in reversed(folders[s]) for path in _files(folder, ".py")]
     if any(f"{_ROOT}.{shelf}.{path.stem}" not in sys.modules for shelf, path in files):
@@ -92,6 +103,16 @@ def load_all(extra_dirs: Iterable[str | Path] = ()) -> None:
     for name, path in _stems(folders["topologies"], ".toml").items():
         if name in registry.topologies:
             raise InputError(f"a topology named '{name}' already exists", file=str(path), allowed="another name")
+
+
+def used(entry: registry.Entry[Any]) -> bool:
+    """Return whether an entry ships or is from a library of the present run.
+
+    Datasets, checks, panels and plots apply without being named: those from the libraries of earlier runs do not.
+    """
+    file = getattr(sys.modules.get(entry.module), "__file__", None)
+    shelf = None if file is None else Path(file).parent
+    return shelf not in _given or shelf in _current
 
 
 def data_files(

@@ -75,3 +75,51 @@ def test_a_backend_without_a_bound_has_none(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(DelayedNetwork, "delay_terms", None)
     assert pyxsim.run(ALL_REDUCE, backend="analytical").json()["bound_ns"] is None
     assert pyxsim.check(ALL_REDUCE, backend="analytical")["bound_ns"] is None
+
+
+@pytest.fixture
+def ring_file(tmp_path: Path) -> Path:
+    """An experiment whose network and traffic matrix are files beside it."""
+    folder = tmp_path / "study"
+    folder.mkdir()
+    (folder / "ring.edges").write_text("0 1\n1 2\n2 3\n3 0\n")
+    (folder / "even.csv").write_text("\n".join(["1,1,1,1"] * 4))
+    (folder / "ring.toml").write_text(
+        '[network]\ntopology = "graph"\n[network.options]\nfile = "ring.edges"\n[traffic]\npattern = "matrix"\n'
+        'load = 0.1\nwarmup = 50\nmeasure = 200\n[traffic.pattern_options]\nfile = "even.csv"\n'
+    )
+    return folder / "ring.toml"
+
+
+def test_an_experiment_keeps_the_folder_of_its_files(
+    ring_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cycles = pyxsim.run(ring_file).time_cycles
+    experiment = pyxsim.load_experiment("study/ring.toml")
+    changed = pyxsim.load_experiment(experiment, ["output.seed=2"])
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    assert pyxsim.run(experiment).time_cycles == cycles
+    assert pyxsim.run(changed).seed == 2
+    assert pyxsim.check(experiment)["npus"] == 4
+    assert len(pyxsim.curve(experiment, 0.1, workers=1).points) == 1
+    assert pyxsim.sweep(experiment, "sweep", workers=1).complete
+    assert experiment == pyxsim.Experiment.from_toml(experiment.to_toml())
+
+
+def test_paths_of_a_written_experiment_start_at_its_file(
+    ring_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    experiment = pyxsim.load_experiment(ring_file)
+    (tmp_path / "other").mkdir()
+    text = experiment.to_toml("other/copy.toml")
+    assert Path("other/copy.toml").read_text() == text
+    assert 'file = "../study/ring.edges"' in text
+    assert 'file = "../study/even.csv"' in text
+    assert pyxsim.run("other/copy.toml").time_cycles == pyxsim.run(ring_file).time_cycles
+    experiment.to_toml(ring_file.parent / "same.toml")
+    assert (ring_file.parent / "same.toml").read_text() == experiment.to_toml()
+    with pytest.raises(pyxsim.InputError, match=r"^nowhere/x\.toml: cannot be written"):
+        experiment.to_toml("nowhere/x.toml")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from pyxsim import registry
 from pyxsim.errors import InputError
+from pyxsim.library import used
 from pyxsim.results.hdf5 import StoredTables
 from pyxsim.results.table import Dims, Table, Variable, infer, plain
 
@@ -327,7 +328,7 @@ def table_of(result: Any, name: str) -> Table:
 def compute(result: Any, prepared: Any) -> None:
     """Compute the datasets of the shelves into `result.extra`; one that fails becomes a warning of the result."""
     for spec in every():
-        if not spec.computed:
+        if not (spec.computed and used(registry.datasets.entry(spec.name))):
             continue
         try:
             values = spec.values(result, prepared)

@@ -6,8 +6,6 @@ topology, without injection and ejection lanes. T is the number of time windows.
 
 from __future__ import annotations
 
-from pyxsim.arrays import FloatArray, Int32Array, IntArray
-
 import os
 import tomllib
 from collections.abc import Callable, Sequence
@@ -20,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyxsim.arrays import FloatArray, Int32Array, IntArray
 from pyxsim.network.windows import Windows
 from pyxsim.results import dataset
 from pyxsim.results.attribution import Attribution, HotLink

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pyxsim.errors import PyxsimError, SimulationError, StuckError
+from pyxsim.errors import InputError, PyxsimError, SimulationError, StuckError
+from pyxsim.library import file_of
 from pyxsim.results.result import Result
 from pyxsim.runner.garbage import with_frozen_objects
 from pyxsim.runner.prepared import Prepared
@@ -67,6 +68,8 @@ def check_bytes(prepared: Prepared) -> None:
     delivered, planned = prepared.network.bytes_delivered, prepared.system.bytes_planned
     if not delivered == planned == sent:
         problem = f"{delivered} bytes were delivered, {planned} were planned in messages of {sent} bytes together"
+        if file := file_of(type(prepared.network)):
+            raise InputError(f"the backend is wrong: {problem}", file=file)
         raise PyxsimError(f"this is a bug of pyxsim: {problem}")
 
 

@@ -7,7 +7,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyxsim.errors import InputError, SimulationError
 from pyxsim.results import dataset
@@ -25,7 +24,7 @@ from pyxsim.runner.prepare import PathLike, prepare
 from pyxsim.runner.prepared import Prepared, PreparedTraffic
 from pyxsim.runner.run_result import RunEnd
 from pyxsim.runner.traffic.open_loop import TrafficRun
-from pyxsim.settings import Experiment, load_experiment
+from pyxsim.settings import Experiment, folder_of, load_experiment
 from pyxsim.settings.load import Source
 from pyxsim.settings.types import listed
 
@@ -111,7 +110,7 @@ def run(
     context = CheckpointContext(backend=backend, libraries=tuple(os.path.abspath(each) for each in libraries))
     return run_experiment(
         experiment,
-        folder=Path(source).parent if isinstance(source, str | Path) else Path(),
+        folder=folder_of(source),
         allow_deadlock=allow_deadlock,
         context=context,
         hooks=_library_hooks(progress, path, experiment.run.every, context),
@@ -151,7 +150,7 @@ def _checkpoint_path(experiment: Experiment, source: Source, given: PathLike | N
             problem = "it is not said how often"
             raise InputError(problem, key="run.checkpoint", allowed="a time such as '60 s', with a file of checkpoints")
         return None
-    inputs = [source] if isinstance(source, str | Path) else []
+    inputs = [source] if isinstance(source, str | os.PathLike) else []
     path = os.path.abspath(default_path(None, inputs) if given is None else given)
     return check_new(path, f"pyxsim.resume({path!r})")
 
@@ -205,6 +204,9 @@ def run_experiment(
         backend=context.backend,
         allow_deadlock=allow_deadlock,
     )
+    if hooks is not None and hooks.checkpoints is not None and not prepared.network.capabilities.checkpoint:
+        problem = f"backend '{context.backend}' cannot write checkpoints"
+        raise InputError(problem, key="run.checkpoint", allowed="no checkpoints, or another backend")
     prepared.warnings[:0] = warnings
     if context.packet_watch is not None:
         context.packet_watch.begin(prepared.network)

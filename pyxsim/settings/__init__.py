@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyxsim.settings.algorithms import canonical_algorithm
 from pyxsim.settings.collective import Collective, Message
 from pyxsim.settings.experiment import Experiment
-from pyxsim.settings.load import load_experiment, resolved_toml
+from pyxsim.settings.load import folder_of, load_experiment, resolved_toml
 from pyxsim.settings.network import Dimension, Network, PipelineTable, RouterSettings, Stages
 from pyxsim.settings.output import Output
 from pyxsim.settings.system import System
@@ -30,6 +30,7 @@ __all__ = [
     "System",
     "Workload",
     "canonical_algorithm",
+    "folder_of",
     "load_experiment",
     "per_dimension",
     "read_toml",

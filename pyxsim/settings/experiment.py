@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
@@ -128,11 +131,32 @@ class Experiment(Table):
             raise InputError("requires a collective", key="carry", allowed="false")
         return output
 
-    codec: ClassVar[tuple[Callable[[Experiment], str], Callable[[str], Experiment]]]  # of load.py: write, read
+    codec: ClassVar[tuple[Callable[..., str], Callable[[str], Experiment]]]  # of load.py: write, read
 
-    def to_toml(self) -> str:
-        """Return every setting with its value, defaults included, as the text of an experiment file."""
-        return self.codec[0](self)
+    @cached_property
+    def folder(self) -> Path:
+        """Where relative paths start: the folder of the file that the experiment is from, else the current folder."""
+        return Path()
+
+    def placed(self, folder: Path) -> Experiment:
+        """Return the experiment with its `folder`; call it on a new experiment only."""
+        self.__dict__["folder"] = folder.absolute()  # like a cached property: no setting, and equality ignores it
+        return self
+
+    def to_toml(self, path: str | PathLike[str] | None = None) -> str:
+        """Return every setting with its value, defaults included, as the text of an experiment file.
+
+        Parameters
+        ----------
+        path
+            Also write the text to this file; relative paths in it then start at the folder of the file.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be written.
+        """
+        return self.codec[0](self, path)
 
     @classmethod
     def from_toml(cls, text: str) -> Experiment:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
+from os.path import relpath
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -19,6 +22,8 @@ from pyxsim.settings.spelling import as_written, respell
 from pyxsim.settings.toml import parse_toml, read_toml, to_toml
 from pyxsim.settings.types import TableType, fresh, listed
 
+_FILES = ("file", "groups", "algorithms", "trace")  # settings that are always the name of a file
+_PATH = re.compile(r"(one-)?([^:]+)((?::\w+)*)")  # FILE, or as an algorithm one-FILE.py:FUNCTION:4
 _OVERRIDE = "--set"
 LOADS = ("collective", "traffic", "workload")  # exactly one of these tables
 STUDY = ("sweep", "variant")  # tables of a file that holds several experiments: points.py
@@ -55,7 +60,15 @@ def load_experiment(
             what = "the file contains several experiments" if file else "these are several experiments"
             allowed = "`pyxsim sweep` or `pyxsim compare`, which run each of them"
             raise InputError(what, file=file, key=table, allowed=allowed)
-    return assemble(data, read_overrides(overrides), file, Systems(libraries))
+    experiment = assemble(data, read_overrides(overrides), file, Systems(libraries))
+    return experiment if isinstance(source, Mapping) else experiment.placed(folder_of(source))
+
+
+def folder_of(source: Source) -> Path:
+    """Return where relative paths of a source start."""
+    if isinstance(source, str | PathLike):
+        return Path(source).parent
+    return source.folder if isinstance(source, Experiment) else Path()
 
 
 @dataclass(frozen=True)
@@ -172,6 +185,32 @@ def resolved_toml(experiment: Experiment) -> str:
     return to_toml(_plain(experiment))
 
 
+def _write(experiment: Experiment, path: str | PathLike[str] | None) -> str:
+    if path is None:
+        return resolved_toml(experiment)
+    folder = Path(path).parent.absolute()
+    text = to_toml(_moved(_plain(experiment), "", experiment.folder.absolute(), folder))
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", file=fspath(path)) from error
+    return text
+
+
+def _moved(value: Any, key: str, old: Path, new: Path) -> Any:
+    """Return settings in which relative paths start at the folder `new` instead of `old`."""
+    if isinstance(value, Mapping):
+        return {name: _moved(each, name, old, new) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_moved(each, key, old, new) for each in value]
+    match = _PATH.fullmatch(value) if isinstance(value, str) else None
+    if match is None or old == new or Path(match[2]).is_absolute():
+        return value
+    if key in _FILES or (Path(match[2]).suffix and (old / match[2]).is_file()):
+        return (match[1] or "") + relpath(old / match[2], new) + match[3]
+    return value
+
+
 def read_source(source: object) -> tuple[str | None, dict[str, Any]]:
     """Return (file name for error messages or None, a copy of the tables) of a source."""
     if isinstance(source, Experiment):
@@ -207,4 +246,4 @@ def _parse(text: str) -> Experiment:
 
 
 TableType.on_invalid = staticmethod(lambda error, table: bundle(translate(error, table)))
-Experiment.codec = (resolved_toml, _parse)
+Experiment.codec = (_write, _parse)

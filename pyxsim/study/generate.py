@@ -12,7 +12,7 @@ from pyxsim.errors import InputError
 from pyxsim.paths import need_folder
 from pyxsim.results.hdf5 import check_writable
 from pyxsim.runner.prepare import PathLike
-from pyxsim.settings import Experiment, load_experiment
+from pyxsim.settings import Experiment, folder_of, load_experiment
 from pyxsim.settings.load import Source
 from pyxsim.settings.types import listed
 from pyxsim.topology.build import network_of
@@ -103,7 +103,7 @@ def generate(
     if settings.workload is None or settings.workload.model is None:
         problem = "has no model to train"
         raise InputError(problem, file=file, key="workload.model", allowed="a model, such as gpt3-175b")
-    plan = _plan(settings, Path() if file is None else Path(file).parent)
+    plan = _plan(settings, folder_of(source))
     name = None if target is None else str(target)
     if name is not None:
         need_folder(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pyxsim.library import used
 from pyxsim.reports.html import (
     key_findings,
     panels,  # noqa: F401  registers the shipped panels
@@ -70,7 +71,7 @@ def cards(result: Result) -> list[Fact]:
 def sections(result: Result, detail: Detail) -> Iterator[Section]:
     """Make the sections of the page of a result; those without panels are left out."""
     shipped_first = sorted(html_panels.entries, key=lambda entry: not entry.module.startswith("pyxsim."))
-    entries = [entry for entry in shipped_first if entry.info["applies"](result)]
+    entries = [entry for entry in shipped_first if used(entry) and entry.info["applies"](result)]
     new = dict.fromkeys(section for entry in entries if (section := entry.info["section"]) not in SECTIONS)
     for key in (*(key for key in SECTIONS if key not in LAST_SECTIONS), *new, *LAST_SECTIONS):
         made_panels: list[Panel] = []

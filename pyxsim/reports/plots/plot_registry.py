@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pyxsim.library import used
 from pyxsim.registry import Registry
 from pyxsim.results.result import Result
 
@@ -39,7 +40,7 @@ def plot(
 def figure_rows(result: Result) -> list[tuple[float, Callable[..., Any]]]:
     """Return (inches, function) of each registered row of the figure that applies to a result."""
     rows = []
-    for entry in plots.entries:
+    for entry in filter(used, plots.entries):
         height = entry.info["height"]
         if height is not None and entry.info["applies"](result):
             rows.append((float(height(result) if callable(height) else height), entry.value))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pyxsim import __version__
@@ -12,7 +11,7 @@ from pyxsim.errors import InputError
 from pyxsim.library import file_of
 from pyxsim.runner.prepare import PathLike, prepare
 from pyxsim.runner.prepared import Prepared, PreparedTraffic
-from pyxsim.settings import load_experiment
+from pyxsim.settings import folder_of, load_experiment
 from pyxsim.settings.load import Source
 from pyxsim.settings.types import listed
 from pyxsim.study.check.registered import Check, Finding, in_order
@@ -85,7 +84,7 @@ def check(
     libraries = listed(libraries)
     prepared = prepare(
         load_experiment(source, overrides, libraries),
-        folder=Path(source).parent if isinstance(source, str | Path) else Path(),
+        folder=folder_of(source),
         libraries=libraries,
         backend=backend,
         allow_deadlock=allow_deadlock,

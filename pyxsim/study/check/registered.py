@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyxsim.library import used
 from pyxsim.registry import Registry
 from pyxsim.runner.prepared import Prepared, PreparedTraffic
 
@@ -40,5 +41,5 @@ LAST = 1000  # the order of a check that gives none
 
 def in_order() -> list[tuple[str, Check]]:
     """Return the checks in the order in which they run."""
-    entries = sorted(checks.entries, key=lambda entry: (entry.info.get("order", LAST), entry.name))
+    entries = sorted(filter(used, checks.entries), key=lambda entry: (entry.info.get("order", LAST), entry.name))
     return [(entry.name, entry.value) for entry in entries]

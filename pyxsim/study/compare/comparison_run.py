@@ -21,7 +21,7 @@ from pyxsim.runner.hooks import ProgressHooks
 from pyxsim.runner.lifecycle import simulate
 from pyxsim.runner.prepare import PathLike, prepare
 from pyxsim.runner.prepared import Prepared
-from pyxsim.settings import Experiment, resolved_toml
+from pyxsim.settings import Experiment, folder_of, resolved_toml
 from pyxsim.settings.load import Source
 from pyxsim.settings.points import Point, points
 from pyxsim.settings.types import listed, shown
@@ -86,7 +86,7 @@ def plan_of(
     raise_all([point.placed(_open_traffic()) for point in found if point.experiment.traffic is not None][:1])
     file = Path(source) if isinstance(source, str | Path) else None
     title = file.stem.replace("_", " ") if file is not None and len(found) > 1 else ""
-    plan = Plan(found, chosen, file.parent if file else Path(), tuple(libraries), allow_deadlock, title)
+    plan = Plan(found, chosen, folder_of(source), tuple(libraries), allow_deadlock, title)
     faults = {str(fault): fault for point in found for fault in _faults(plan, point)}  # points may share one
     raise_all(list(faults.values()))
     return plan

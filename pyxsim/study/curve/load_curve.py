@@ -25,7 +25,7 @@ from pyxsim.runner.lifecycle import simulate
 from pyxsim.runner.prepare import prepare
 from pyxsim.runner.prepared import PreparedTraffic
 from pyxsim.runner.traffic.open_loop import settings_of, traffic_bound
-from pyxsim.settings import Experiment, load_experiment, resolved_toml
+from pyxsim.settings import Experiment, folder_of, load_experiment, resolved_toml
 from pyxsim.settings.load import Source
 from pyxsim.settings.types import listed, shown
 from pyxsim.study.sweep.crew import processes
@@ -141,11 +141,10 @@ def points_of(
     traffic = settings_of(experiment)
     if traffic.offered is None:
         raise InputError("a batch or a trace has no load that could be changed", key="traffic.load")
-    folder = Path(source).parent if isinstance(source, str | Path) else Path()
     count = processes(workers)
     if count > 1 and experiment.run.threads == "auto":  # the cores are taken
         experiment = experiment.model_copy(update={"run": experiment.run.model_copy(update={"threads": 1})})
-    return Points(experiment, folder, tuple(libraries), allow_deadlock, count, tell)
+    return Points(experiment, folder_of(source), tuple(libraries), allow_deadlock, count, tell)
 
 
 def curve(source: Source | Points, loads: float | Sequence[float] | None = None, **options: Any) -> Curve:

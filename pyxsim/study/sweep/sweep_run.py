@@ -21,7 +21,7 @@ from pyxsim.results.result import HOW_IT_RAN
 from pyxsim.results.sweep import Point, Sweep, is_number, read_point, read_summary, state_of
 from pyxsim.results.sweep_table import write_tables
 from pyxsim.results.title import title_of
-from pyxsim.settings import resolved_toml
+from pyxsim.settings import folder_of, resolved_toml
 from pyxsim.settings.load import Source
 from pyxsim.settings.points import Plan, plan_of
 from pyxsim.settings.types import listed
@@ -93,7 +93,7 @@ def sweep(
     backend_class(backend)
     plan = plan_of(source, overrides, libraries)
     file = Path(source) if isinstance(source, str | os.PathLike) else None
-    at = (file.parent if file is not None else Path()).resolve()
+    at = folder_of(source).resolve()
     own = tuple(os.path.abspath(each) for each in listed(libraries))
     keys = Keys(at, backend, own, allow_deadlock)
     found = [keys.key(point.experiment) for point in plan.points]

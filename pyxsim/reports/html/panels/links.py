@@ -12,7 +12,17 @@ from pyxsim.reports.html.time_windows import beyond, edges, together, top_of
 from pyxsim.reports.plots.link_plots import MAX_NAMED, bands
 from pyxsim.reports.plots.network_plot import topology_of
 from pyxsim.reports.plots.style import STALL_COLOURS, Clock, thinned
-from pyxsim.reports.text.facts import STALL_WORDS, dimensions, equals, hottest, link_title, percent, plural, rounded, waiting_titles
+from pyxsim.reports.text.facts import (
+    STALL_WORDS,
+    dimensions,
+    equals,
+    hottest,
+    link_title,
+    percent,
+    plural,
+    rounded,
+    waiting_titles,
+)
 from pyxsim.reports.text.text_table import Sheet
 from pyxsim.results.result import STALLS, Result
 from pyxsim.units import format_time_ns
@@ -25,7 +35,7 @@ MOST_TICKS = 16
 ROW = 26  # pixels of a bar with its name
 
 
-@html_panel("links-over-time", section="links", applies=lambda result: result.utilization.size > 0 and result.has_link_counters)
+@html_panel("links-over-time", section="links", applies=lambda result: result.has_link_counters)
 def links_over_time(result: Result, detail: Detail) -> list[Panel]:
     """The utilisation of each dimension and of each link over time."""
     return [_dimensions(result, detail), _every_link(result, detail)]
