@@ -15,7 +15,7 @@ from pyxsim.traffic.pattern import PatternContext, RandomPattern
 
 @patterns.register("adversarial")
 def adversarial(context: PatternContext, group: int | None = None, offset: int = 1) -> RandomPattern:
-    """Any node of the group `offset` further: a whole group contends for the same few links.
+    """Any node of the group that is `offset` groups further: all nodes of a group contend for the same few links.
 
     `group` is the number of nodes per group; the default is the nodes that share their coordinate in the last
     dimension, which are the groups of a dragonfly.

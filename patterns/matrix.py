@@ -10,7 +10,7 @@ from pyxsim.traffic.pattern import PatternContext
 
 @patterns.register("matrix")
 def matrix(context: PatternContext, file: str) -> MatrixPattern:
-    """As a file specifies: row i holds how much node i sends to each node, in any unit; the load scales all of it."""
+    """The matrix of a file: row i is the traffic from node i to each node, in any unit; the load scales it."""
     if not isinstance(file, str) or not file.strip():
         raise InputError(f"{file!r} is not a file name", key="pattern_options.file", allowed="a text in quotes")
     try:

@@ -183,7 +183,7 @@ class Routing:
             path.append(link)
             router = link.dst
             if len(path) > bound:
-                raise AssertionError(f"plane {plane} goes round in a circle")
+                raise AssertionError(f"plane {plane} contains a cycle")
 
 
 LEAST_WAY = 1  # the value of `choose` for "least"; 0 is "random"

@@ -1,4 +1,7 @@
-"""Which link and which virtual channel a packet takes next, and the proof that packets never wait in a circle."""
+"""L2, routing: relations that give the next link and VC of a packet, and the proof that they cannot deadlock.
+
+A `Relation` is a set of tables; this room does not see topologies. `prove` is called before every run.
+"""
 
 from pyxsim.routing.adaptive import minimal_adaptive
 from pyxsim.routing.deadlock import Dependencies, dependencies, prove

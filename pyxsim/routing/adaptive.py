@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from pyxsim.errors import InputError
-from pyxsim.routing.grid import all_ways_round
+from pyxsim.routing.grid import all_directions
 from pyxsim.routing.planes import ROUTING, plain_plane, plane, rebuilt
 from pyxsim.routing.relation import ALWAYS, EACH, Relation, Way
 
@@ -24,17 +24,35 @@ def minimal_adaptive(
     ties: Ties = "both",
     dimensions: Dimensions = "any",
 ) -> Relation:
-    """A packet may take any dimension in which it must still move, over the last VC class; the base is its escape.
+    """Return minimal adaptive routing in the last VC class, with the base relation as its escape.
 
-    Duato, "A new theory of deadlock-free adaptive routing in wormhole networks", IEEE TPDS 4(12), 1993. The classes of
-    the base have one VC each, the adaptive class `adaptive_vcs` or (0) all others. `sticky`: a packet with an escape VC
-    stays on the escape. `equal`: escape VCs are as good as others. `ties`: where both ways round a ring are equally
-    long, an adaptive packet may go either way, or that of one plane of the base; for the escape it is drawn.
-    `dimensions`: an adaptive packet may go in any that it must go in, or ("first", as BookSim2 has it) in the first.
+    Duato, "A new theory of deadlock-free adaptive routing in wormhole networks", IEEE TPDS 4(12), 1993.
 
-    A sticky packet that entered the escape keeps its class round a ring as on the base. One that may leave it again,
-    and come back anywhere, has its class read anew at every hop: 1 before the end of the ring is crossed, 0 behind it,
-    which is Dally and Seitz's dateline.
+    A sticky packet that entered the escape keeps its class in a ring, as on the base. A packet that may leave the
+    escape and return anywhere takes the class of the table at every hop: 1 before the dateline of the ring, 0 after
+    it (Dally and Seitz).
+
+    Parameters
+    ----------
+    base
+        A grid relation without vias and without an escape of its own.
+    adaptive_vcs
+        VCs of the adaptive class, 0 for all that remain; each class of the base has one VC.
+    sticky
+        Whether a packet with an escape VC stays on the escape.
+    equal
+        Whether escape VCs have the same priority as adaptive ones.
+    ties
+        Directions of an adaptive packet where both directions of a ring are equally long: both, or that of one plane
+        of the base. On the escape, the direction is drawn.
+    dimensions
+        Whether an adaptive packet may move in any dimension in which its digit differs, or only in the first
+        (BookSim2).
+
+    Raises
+    ------
+    InputError
+        For an unknown value, or a base without a usable escape.
     """
     number = plain_plane(base, "minimal-adaptive")
     allowed = ["both", "+", "-"] if base.planes > 1 else ["both"]
@@ -51,22 +69,22 @@ def minimal_adaptive(
         raise InputError(
             f"{adaptive_vcs} adaptive VCs",
             key=f"{ROUTING}_options.adaptive_vcs",
-            allowed="0 (all that are left) or more",
+            allowed="0 (all that remain) or more",
         )
-    escape = plane(base, number) if number else all_ways_round(base, "minimal-adaptive")
-    own = escape if ties == "both" else plane(base, "+-".index(ties))
+    escape = plane(base, number) if number else all_directions(base, "minimal-adaptive")
+    adaptive_base = escape if ties == "both" else plane(base, "+-".index(ties))
     switched = (escape.own == ALWAYS).any(axis=0)
     if switched.any() and escape.own.shape[1] > 1:
         dim = int(np.argmax(switched))
         raise InputError(
-            f"minimal-adaptive needs direct links: in dimension {dim} packets go over a switch, where they have no"
-            " escape that keeps the order of the dimensions",
+            f"minimal-adaptive requires direct links: dimension {dim} has a switch, which gives no escape in dimension"
+            " order",
             key=ROUTING,
         )
     classes = base.classes
     adaptive = replace(
-        own,
-        vc_class=np.full_like(own.vc_class, classes),
+        adaptive_base,
+        vc_class=np.full_like(adaptive_base.vc_class, classes),
         any=int(dimensions == "any"),
         select=EACH,
         escape=1,

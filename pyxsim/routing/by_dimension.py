@@ -1,14 +1,15 @@
-"""A short proof for adaptive routing on grids whose escape is dimension order: one dimension at a time.
+"""A fast deadlock proof for adaptive routing on grids with a dimension-order escape, one dimension at a time.
 
-On a grid an escape channel of dimension i is taken when the digits before i are right, and whatever a packet does from
-there on, they stay right. So what it waits for on the escape later is of dimension i or of a later one, and a circle
-could only close inside one dimension. There it is enough to look at digits: all lines of a dimension are laid over
-each other, which may add circles but cannot hide any. Packets on other planes are of the same kind.
+On a grid, a packet takes an escape channel of dimension i when its digits before i are correct, and they stay correct.
+It later waits only for escape channels of dimension i or above, so every cycle lies within one dimension. There the
+proof considers digits only: it merges all lines of a dimension, which may add cycles but cannot hide one. The same
+holds for packets on other planes.
 
-Adaptive packets that stay on the escape once they took it are simpler still: all that they can do to others they do on
-the escape plane, as if they had started there.
+An adaptive packet that stays on the escape after it entered (sticky) affects others only as a packet of the escape
+plane, as if it had started there.
 
-So a network of any size is proved from its tables, without a walk. Where this proof fails, the full one decides.
+The proof reads the tables only, so it suits networks of any size. Where it fails, the full proof decides
+(`pyxsim/routing/deadlock.py`).
 """
 
 from __future__ import annotations
@@ -23,19 +24,23 @@ from pyxsim.routing.relation import ALWAYS, EACH, SKIP, Relation, Way
 
 
 def without_sticky(relation: Relation) -> Relation | None:
-    """A relation whose proof is one for this relation, too; None where there is none as simple."""
+    """Return a relation without adaptive planes whose proof holds for this one too; None if there is none."""
     planes = [plane(relation, number) for number in range(relation.planes)]
     if not _fits(relation, planes) or not all(at.sticky for at in planes if _adaptive(at)):
         return None
-    rest = [at for at in planes if not _adaptive(at)]
-    # In a group of links classes are kept, whatever the tables say: so they must be other classes on all links.
-    waited = {number for at in rest for number in np.unique(at.vc_class).tolist()}
-    own = {number for at in planes if _adaptive(at) for number in np.unique(at.vc_class).tolist()}
-    return None if waited & own else rebuilt(relation, rest, ways=(Way(0),))
+    escapes = [at for at in planes if not _adaptive(at)]
+    # Within a group of links packets keep their class whatever the tables contain, so the classes must be disjoint on
+    # all links.
+    escape_classes = {number for at in escapes for number in np.unique(at.vc_class).tolist()}
+    adaptive_classes = {number for at in planes if _adaptive(at) for number in np.unique(at.vc_class).tolist()}
+    return None if escape_classes & adaptive_classes else rebuilt(relation, escapes, ways=(Way(0),))
 
 
 def proves(relation: Relation) -> bool:
-    """Whether all pairs on all planes are safe, by this proof. VCs hold packets of one at a time, or whole ones."""
+    """Return whether this proof shows that no pair on any plane can deadlock.
+
+    It requires that a VC holds one packet at a time, or whole packets.
+    """
     planes = [plane(relation, number) for number in range(relation.planes)]
     if not _fits(relation, planes) or (relation.link_group >= 0).any():
         return False
@@ -57,7 +62,7 @@ def proves(relation: Relation) -> bool:
 
 
 def _fits(relation: Relation, planes: list[Plane]) -> bool:
-    """A grid of routers without switches or vias, whose escapes are in dimension order and lead on from everywhere."""
+    """Whether the network is a grid without switches and vias, with dimension-order escapes that cover all pairs."""
     if not relation.separable or any(way.via != "none" for way in relation.ways):
         return False
     if len(np.unique(relation.home)) < relation.routers:
@@ -73,10 +78,10 @@ def _fits(relation: Relation, planes: list[Plane]) -> bool:
             continue
         if at.any or at.select == EACH:
             return False
-        # An entry of its own digit is never looked at.
+        # The entry of a router's own digit is never read.
         empty = np.diff(at.start) == 0
-        mine = np.concatenate([np.repeat(at.own[:, i], n) for i, n in enumerate(sizes)])
-        if (mine[empty] != goal[empty]).any():
+        own_digit = np.concatenate([np.repeat(at.own[:, i], n) for i, n in enumerate(sizes)])
+        if (own_digit[empty] != goal[empty]).any():
             return False
     return True
 
@@ -92,31 +97,32 @@ class _Part:
         self.number, self.at = number, at
         self.adaptive = _adaptive(at)
         self.classes = relation.classes
-        found: Steps = steps(relation, at)
-        used = found.mine != found.goal
-        self.dim, self.mine, self.goal = found.dim[used], found.mine[used], found.goal[used]
-        self.size = found.size
-        self.after = (self.mine + found.step[used]) % self.size[self.dim]
+        moves: Steps = steps(relation, at)
+        used = moves.mine != moves.goal
+        self.dim, self.mine, self.goal = moves.dim[used], moves.mine[used], moves.goal[used]
+        self.size = moves.size
+        self.after = (self.mine + moves.step[used]) % self.size[self.dim]
         self.vc_class = at.vc_class[used].astype(np.int64)
         self.channel: IntArray = at.link[used].astype(np.int64) * self.classes + self.vc_class
 
     def edges(self, dim: int, parts: list[_Part]) -> tuple[IntArray, IntArray]:
-        """In one dimension: (from, to), between channels (digit, next digit, class) and states (plane, digit, goal)."""
-        here = self.dim == dim
+        """(from, to) of the edges of one dimension, between channels (digit, next digit, class) and states (plane,
+        digit, goal)."""
+        in_dim = self.dim == dim
         n = int(self.size[dim])
-        states = n * n * self.classes  # states are numbered behind the channels
-        mine, goal, after = self.mine[here], self.goal[here], self.after[here]
+        states = n * n * self.classes  # number of the first state, after the channels
+        mine, goal, after = self.mine[in_dim], self.goal[in_dim], self.after[in_dim]
         base = states + self.number * n * n
-        at, then = base + mine * n + goal, base + after * n + goal
+        state, next_state = base + mine * n + goal, base + after * n + goal
         if not self.adaptive:
             return self._over(dim, base)
         src, dst = parts[self.at.escape]._over(dim, base)
-        return np.concatenate([at, src]), np.concatenate([then, dst])
+        return np.concatenate([state, src]), np.concatenate([next_state, dst])
 
     def _over(self, dim: int, base: int) -> tuple[IntArray, IntArray]:
-        """The candidates of this plane, taken by packets whose states are numbered from `base` on."""
-        here = self.dim == dim
+        """The edges of packets that take the candidates of this plane; their states have numbers from `base`."""
+        in_dim = self.dim == dim
         n = int(self.size[dim])
-        mine, goal, after = self.mine[here], self.goal[here], self.after[here]
-        channel = (mine * n + after) * self.classes + self.vc_class[here]
+        mine, goal, after = self.mine[in_dim], self.goal[in_dim], self.after[in_dim]
+        channel = (mine * n + after) * self.classes + self.vc_class[in_dim]
         return np.concatenate([base + mine * n + goal, channel]), np.concatenate([channel, base + after * n + goal])

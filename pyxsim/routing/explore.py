@@ -1,8 +1,8 @@
-"""Where packets can be: every state that a routing relation leads to, found in breadth with numpy.
+"""All states that packets of a routing relation can reach, by breadth-first search with NumPy.
 
-A *walk* is a target (an NPU, or one digit in a dimension) with the routers from which packets set out for it. A
-packet's future depends on its walk, its plane, its router and, where links form groups, the VC class that it has. So
-states are not followed once for each packet but once for each such combination: that makes proofs fast.
+A *walk* is a target (an NPU, or one digit in a dimension) with the routers from which packets start toward it. The
+future of a packet depends on its walk, plane, router and, where links form groups, its VC class. The search visits
+each such state once instead of once per packet, which makes proofs fast.
 """
 
 from __future__ import annotations
@@ -16,18 +16,27 @@ from pyxsim.arrays import BoolArray, Int32Array, IntArray
 from pyxsim.routing.planes import candidates
 from pyxsim.routing.relation import EACH, SKIP, Relation
 
-# States that are looked at together: enough to keep numpy busy, few enough for its temporaries to stay in the cache.
+# States per batch: large enough for NumPy, small enough for its temporaries to stay in the cache.
 BATCH = 1 << 18
-MOVES = 1 << 23  # and at most this many moves, if every channel leads to them
+MOVES = 1 << 23  # and at most this many moves
 
 
 @dataclass(frozen=True, eq=False)
 class Walks:
-    """Packets on one plane: for each walk its target, and the routers where packets of which walk start.
+    """Packets on one plane: the target of each walk, and the routers where its packets start.
 
-    digits   int32[walks, len(dims)]  of the targets, in the dimensions that count
-    home     int32[walks]             their routers; None: a walk ends where no digit differs
-    start_walk, start_router  int64[starts]
+    Attributes
+    ----------
+    plane
+        Number of the plane.
+    dims
+        Dimensions in which packets move.
+    digits
+        int32[walks, len(dims)], digits of the targets.
+    home
+        int32[walks], routers of the targets; None: a walk ends where no digit differs.
+    start_walk, start_router
+        int64[starts].
     """
 
     plane: int
@@ -40,19 +49,29 @@ class Walks:
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """All that packets in some states can do next.
+    """All moves of packets in a batch of states.
 
-    walk, router, plane  int64[states]
-    before    int64[states]   the channel by which they came, -1 at their start; in a compact exploration any channel
-                              whose group and class are the same, or -1 where neither matters
-    node      int64[states]   a number of each state, counted through all that is explored together
-    home      bool[states]    those that have arrived; they make no moves
-    start     bool[states]    those in which packets start
-    who       int64[moves]    the state (its place here) that makes the move
-    channel   int64[moves]    the channel that it takes
-    waits     bool[moves]     whether a packet that cannot go anywhere else waits for this channel: where there is an
-                              escape, its channels only
-    after     int64[moves]    the number of the state that follows
+    Attributes
+    ----------
+    walk, router, plane
+        int64[states].
+    before
+        int64[states], the channel by which the packets came, -1 at their start. In a compact exploration any channel
+        of the same group and class, or -1 where neither matters.
+    node
+        int64[states], number of each state within the exploration.
+    home
+        bool[states], whether the packets have arrived; these states have no moves.
+    start
+        bool[states], whether packets start in the state.
+    who
+        int64[moves], index of the state that makes the move.
+    channel
+        int64[moves], the channel that it takes.
+    waits
+        bool[moves], whether a blocked packet waits for this channel; with an escape, only for the escape's channels.
+    after
+        int64[moves], number of the next state.
     """
 
     walk: IntArray
@@ -69,7 +88,7 @@ class Moves:
 
 
 class Lost(Exception):
-    """A packet without a next hop: its walk, router and plane, and why."""
+    """A packet without a next hop: its walk, router and plane, and the cause."""
 
     def __init__(self, walk: int, router: int, plane: int, why: str) -> None:
         super().__init__(why)
@@ -79,40 +98,64 @@ class Lost(Exception):
 def decide(
     relation: Relation, plane: int, router: IntArray, digits: Int32Array, dims: Sequence[int]
 ) -> tuple[IntArray, Int32Array, Int32Array, BoolArray]:
-    """All candidates of many packets: (packet, link, VC class by the table), and whether a digit of a packet differs.
+    """Return the candidates of n packets.
 
-    digits  int32[n, len(dims)] of the targets. Candidates of a packet come in the order of its dimensions, but those
-    of different packets may come in between.
+    Parameters
+    ----------
+    relation, plane
+        The routes.
+    router
+        int64[n], router of each packet.
+    digits
+        int32[n, len(dims)], digits of the targets.
+    dims
+        Dimensions of the digits.
+
+    Returns
+    -------
+    packet, link, vc_class
+        Arrays of one length: a candidate of a packet, with the VC class of the table. Candidates of one packet are in
+        order of dimensions, possibly interleaved with those of others.
+    differs
+        bool[n], whether a digit of the packet differs from the router's.
     """
     row = plane * relation.routers + router
-    every = bool(relation.plane_any[plane])
+    any_dimension = bool(relation.plane_any[plane])
     differs = np.zeros(len(router), np.bool_)
     waiting = np.arange(len(router))
-    found: list[tuple[IntArray, Int32Array, Int32Array]] = []
+    parts: list[tuple[IntArray, Int32Array, Int32Array]] = []
     for column, dim in enumerate(dims):
-        mine = relation.own[row[waiting], dim]
+        own_digit = relation.own[row[waiting], dim]
         digit = digits[waiting, column]
-        goes = (mine != SKIP) & (mine != digit)
-        who = waiting[goes]
-        differs[who] = True
-        if len(who):
-            start, link, vc_class = candidates(relation, relation.offset[row[who], dim] + digit[goes])
-            found.append((np.repeat(who, np.diff(start)), link, vc_class))
-        if not every:
-            waiting = waiting[~goes]
-    if len(found) == 1:
-        return (*found[0], differs)
+        moves = (own_digit != SKIP) & (own_digit != digit)
+        movers = waiting[moves]
+        differs[movers] = True
+        if len(movers):
+            start, link, vc_class = candidates(relation, relation.offset[row[movers], dim] + digit[moves])
+            parts.append((np.repeat(movers, np.diff(start)), link, vc_class))
+        if not any_dimension:
+            waiting = waiting[~moves]
+    if len(parts) == 1:
+        return (*parts[0], differs)
     none = np.zeros(0, np.int32)
-    found.append((np.zeros(0, np.int64), none, none))
-    packet, link, vc_class = (np.concatenate(part) for part in zip(*found, strict=True))
+    parts.append((np.zeros(0, np.int64), none, none))
+    packet, link, vc_class = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return packet, link, vc_class, differs
 
 
 class Explorer:
-    """Explores the walks given to it, one set after the other, and numbers their states from `first` on.
+    """Explores sets of walks one after the other.
 
-    `escapes`: whether a packet with an escape waits for nothing else (else it waits for all of its candidates).
-    `compact`: states keep only what matters of the incoming channel, so that there are fewer.
+    Parameters
+    ----------
+    relation
+        The routes.
+    escapes
+        Whether a packet with an escape waits for the escape only; else it waits for all of its candidates.
+    compact
+        Whether states are merged whose incoming channels have the same effect.
+    first
+        Number of the first state.
     """
 
     def __init__(self, relation: Relation, *, escapes: bool, compact: bool = False, first: int = 0) -> None:
@@ -121,7 +164,7 @@ class Explorer:
         self.channels = relation.links * self.classes
         self.escapes = escapes
         self.count = first
-        # Places of a packet: the router where it starts or, behind them, the channel by which it came.
+        # Places of a packet: the router where it starts, then the channels by which it may come.
         routers, channel = np.arange(relation.routers), np.arange(self.channels)
         link = channel // self.classes
         self.place_of_channel: IntArray = relation.routers + channel
@@ -139,12 +182,12 @@ class Explorer:
         self.places = len(self.came)
 
     def __call__(self, walks: Walks) -> Iterator[Moves]:
-        """In breadth; states of later batches have nothing to do with those of earlier ones."""
+        """Yield the moves in breadth-first order; batches of walks share no state."""
         planes = self._planes(walks.plane)
         order = np.argsort(walks.start_walk, kind="stable")
         start_walk, start_router = walks.start_walk[order], walks.start_router[order]
-        most = int(np.diff(self.relation.set_start).max(initial=1))  # candidates of a packet
-        rows = max(1, min(BATCH // self.relation.routers, MOVES // (self.places * len(planes) * most)))
+        max_candidates = int(np.diff(self.relation.set_start).max(initial=1))  # per packet
+        rows = max(1, min(BATCH // self.relation.routers, MOVES // (self.places * len(planes) * max_candidates)))
         for begin in range(0, len(walks.digits), rows):
             low, high = np.searchsorted(start_walk, (begin, begin + rows))
             if low < high:
@@ -152,7 +195,7 @@ class Explorer:
                 yield from self._batch(walks, planes, begin, size, start_walk[low:high], start_router[low:high])
 
     def _planes(self, plane: int) -> list[int]:
-        """The plane, and those that packets come to when they stay on its escape."""
+        """The plane, and the escape planes on which its packets may stay."""
         planes = [plane]
         while self.relation.plane_sticky[planes[-1]]:
             escape = int(self.relation.plane_escape[planes[-1]])
@@ -174,12 +217,12 @@ class Explorer:
             router, before = self.router[place], self.came[place]
             walk = local + begin
             home = np.zeros(len(front), np.bool_) if walks.home is None else router == walks.home[walk]
-            found = [
-                self._moves(walks, planes, here, walk, router, before, home, np.flatnonzero(which == here))
-                for here in range(len(planes))
+            parts = [
+                self._moves(walks, planes, index, walk, router, before, home, np.flatnonzero(which == index))
+                for index in range(len(planes))
             ]
-            who, channel, waits, then = (np.concatenate(part) for part in zip(*found, strict=True))
-            key = (local[who] * len(planes) + then) * places + self.place_of_channel[channel]
+            who, channel, waits, next_plane = (np.concatenate(part) for part in zip(*parts, strict=True))
+            key = (local[who] * len(planes) + next_plane) * places + self.place_of_channel[channel]
             node = number[front].astype(np.int64)
             fresh = self._fresh(number, key)
             after = number[key].astype(np.int64)
@@ -188,9 +231,9 @@ class Explorer:
             front, start = fresh, np.zeros(len(fresh), np.bool_)
 
     def _fresh(self, number: Int32Array, keys: IntArray) -> IntArray:
-        """Those of the keys that have no number yet, once each, with numbers given to them."""
+        """Number the keys that have no number yet, and return each of them once."""
         new: IntArray = keys[number[keys] < 0]
-        # Of several values assigned to one place numpy keeps the last one: so each key finds one of its places.
+        # Of several values assigned to one index NumPy keeps the last one, so each key finds one of its indices.
         number[new] = np.arange(len(new), dtype=np.int32)
         new = new[number[new] == np.arange(len(new))]
         number[new] = np.arange(self.count, self.count + len(new), dtype=np.int32)
@@ -201,18 +244,18 @@ class Explorer:
         self,
         walks: Walks,
         planes: list[int],
-        here: int,
+        plane_index: int,
         walk: IntArray,
         router: IntArray,
         before: IntArray,
         home: BoolArray,
         at: IntArray,
     ) -> tuple[IntArray, IntArray, BoolArray, IntArray]:
-        """(state, channel, whether it waits, place of the next plane) of the states `at`, all on one plane.
+        """(state, channel, whether it waits, index of the next plane) of the moves of states `at`, all on one plane.
 
-        States in which no digit differs become home where walks have no router to end at.
+        Where walks have no target router, states in which no digit differs are marked in `home`.
         """
-        relation, plane = self.relation, planes[here]
+        relation, plane = self.relation, planes[plane_index]
         at = at[~home[at]]
         who, channel, differs = self._channels(walks, plane, walk, router, before, at)
         if walks.home is None:
@@ -222,24 +265,24 @@ class Explorer:
             self._lose(walk, router, plane, at[~differs], "the route ends at another NPU")
         escape = int(relation.plane_escape[plane]) if relation.plane_select[plane] == EACH else -1
         if escape < 0:
-            self._need(at, who, walk, router, plane, "there is no route")
-            return who, channel, np.ones(len(who), np.bool_), np.full(len(who), here, np.int64)
-        # What an escape offers is in the classes of its tables: the keep rule is for packets on a plane.
-        out, escapes, _ = self._channels(walks, escape, walk, router, None, at)
-        self._need(at, out, walk, router, escape, f"plane {plane} has no escape")
-        leaves = here + 1 if relation.plane_sticky[plane] and here + 1 < len(planes) else here
-        waits = np.repeat([not self.escapes, True], [len(who), len(out)])
-        then = np.repeat([here, leaves], [len(who), len(out)])
-        if leaves != here and np.bincount(channel, minlength=self.channels)[escapes].any():
-            # A VC that is both a candidate of the plane and an escape is one of the plane.
-            both = np.isin(out * self.channels + escapes, who * self.channels + channel)
-            then[len(who) :][both] = here
-        return np.concatenate([who, out]), np.concatenate([channel, escapes]), waits, then
+            self._need(at, who, walk, router, plane, "no route")
+            return who, channel, np.ones(len(who), np.bool_), np.full(len(who), plane_index, np.int64)
+        # Candidates of an escape have the classes of its tables: the keep rule is for packets on a plane.
+        escape_who, escapes, _ = self._channels(walks, escape, walk, router, None, at)
+        self._need(at, escape_who, walk, router, escape, f"plane {plane} has no escape")
+        leaves = plane_index + 1 if relation.plane_sticky[plane] and plane_index + 1 < len(planes) else plane_index
+        waits = np.repeat([not self.escapes, True], [len(who), len(escape_who)])
+        next_plane = np.repeat([plane_index, leaves], [len(who), len(escape_who)])
+        if leaves != plane_index and np.bincount(channel, minlength=self.channels)[escapes].any():
+            # A VC that is a candidate of both the plane and the escape counts for the plane.
+            both = np.isin(escape_who * self.channels + escapes, who * self.channels + channel)
+            next_plane[len(who) :][both] = plane_index
+        return np.concatenate([who, escape_who]), np.concatenate([channel, escapes]), waits, next_plane
 
     def _channels(
         self, walks: Walks, plane: int, walk: IntArray, router: IntArray, before: IntArray | None, at: IntArray
     ) -> tuple[IntArray, IntArray, BoolArray]:
-        """(state, channel) of every candidate, by the keep rule with `before`; which of `at` have a digit to set."""
+        """(state, channel) of every candidate, by the keep rule with `before`; which of `at` have a wrong digit."""
         relation = self.relation
         packet, link, vc_class, differs = decide(relation, plane, router[at], walks.digits[walk[at]], walks.dims)
         who = at[packet]

@@ -1,4 +1,4 @@
-"""Dimension order on grids and what is made of it: random ties, two orders, the balanced dateline classes of rings."""
+"""Relations derived from dimension order on grids: random ties, two dimension orders, balanced datelines of rings."""
 
 from __future__ import annotations
 
@@ -15,27 +15,30 @@ from pyxsim.routing.relation import SKIP, Relation, Way
 
 
 def tie_random(base: Relation) -> Relation:
-    """One more plane, on which a packet that may go round a ring either way draws which; packets take it as their way.
+    """Return the base with one more plane, on which packets draw the direction of a tie in a ring.
 
-    The planes of the base differ in such ties only (a ring: plane 0 goes by +, plane 1 by -); they stay as they are.
-    The draw is made where the packet turns into the dimension: from there on one way is shorter. Without ties the base
-    itself comes back.
+    A tie is a destination at equal distance in both directions. The planes of the base differ in ties only (a ring:
+    plane 0 takes +, plane 1 takes -) and are unchanged. A packet draws where it enters the dimension; afterwards one
+    direction is shorter. Without ties this returns the base.
     """
     if base.planes < 2 or base.ways != (Way(0),):
         return base
     planes = [plane(base, number) for number in range(base.planes)]
-    return rebuilt(base, [*planes, _joined(planes, "random ties")], ways=(Way(base.planes),))
+    return rebuilt(base, [*planes, _joined(planes, "tie-random")], ways=(Way(base.planes),))
 
 
-def all_ways_round(base: Relation, what: str) -> Plane:
-    """One plane with the candidates of all planes of the base, which must differ in ties only. Raises InputError."""
+def all_directions(base: Relation, what: str) -> Plane:
+    """Return one plane with the candidates of all planes of the base, which must differ in ties only.
+
+    Raises InputError; `what` names the routing in its message.
+    """
     return _joined([plane(base, number) for number in range(base.planes)], what)
 
 
 def xy_yx(base: Relation) -> Relation:
-    """Half of the packets correct their digits in ascending order, half in descending order (O1TURN: Seo et al. 2005).
+    """Return O1TURN: packets draw ascending or descending dimension order with equal probability (Seo et al. 2005).
 
-    Each order has VC classes of its own, so it is as free of deadlock as the base.
+    Each order has its own VC classes, so the relation is deadlock-free if the base is.
     """
     return _two_orders(base, "random", "xy-yx")
 
@@ -49,19 +52,19 @@ def _two_orders(base: Relation, choose: Literal["random", "least"], what: str) -
     grid_only(base, what)
     dims = base.digits.shape[1]
     if dims < 2:
-        raise InputError(f"{what} needs two dimensions at least: there is one order only", key=ROUTING)
+        raise InputError(f"{what} requires at least two dimensions", key=ROUTING)
     base = tie_random(base)
     up = plane(base, plain_plane(base, what))
     # Columns 0 .. dims - 1 are the ascending order, columns dims - 1 .. 2 * dims - 2 the descending one.
-    there, back = list(range(dims)), list(range(dims - 2, -1, -1))
-    ascending = _columns(up, [*there, *back], range(dims))
-    descending = _columns(up, [*there, *back], range(dims - 1, 2 * dims - 1))
+    ascending_dims, descending_dims = list(range(dims)), list(range(dims - 2, -1, -1))
+    ascending = _columns(up, [*ascending_dims, *descending_dims], range(dims))
+    descending = _columns(up, [*ascending_dims, *descending_dims], range(dims - 1, 2 * dims - 1))
     by, changes = doubled(base)
     return rebuilt(
         base,
         [ascending, descending.raised(by)],
-        digits=base.digits[:, [*there, *back]],
-        wrap=base.wrap[[*there, *back]],
+        digits=base.digits[:, [*ascending_dims, *descending_dims]],
+        wrap=base.wrap[[*ascending_dims, *descending_dims]],
         stride=np.concatenate([base.stride, np.zeros(dims - 1, np.int32)]),
         separable=False,
         ways=(Way(0), Way(1)),
@@ -71,22 +74,22 @@ def _two_orders(base: Relation, choose: Literal["random", "least"], what: str) -
 
 
 def doubled(base: Relation) -> tuple[Int32Array, dict[str, object]]:
-    """(by how much a class is raised in the upper half, changes of the relation): twice the VC classes on each link."""
+    """Double the VC classes of each link: return (offset of the upper half per link, changes of the relation)."""
     if not any(base.fixed_vcs):
         twice = (base.link_classes * 2).astype(np.int32)
         return base.link_classes, {"link_classes": twice, "fixed_vcs": (0,) * int(twice.max(initial=1))}
-    # Class numbers that have a number of VCs must mean the same on all links.
+    # A class with a fixed number of VCs must have the same number on all links.
     both = np.full_like(base.link_classes, 2 * base.classes)
     return both // 2, {"link_classes": both, "fixed_vcs": base.fixed_vcs * 2}
 
 
 def balanced(base: Relation) -> Relation:
-    """Bidirectional rings whose two classes are used about evenly: "partition" datelines, as Cray's T3E had them.
+    """Return dimension order whose two classes in bidirectional rings have about equal load (datelines of Cray's T3E).
 
-    A packet whose way round a ring crosses the end is in class 1, one that crosses the middle of the ring in class 0,
-    both as long as it stays in the ring; one that crosses neither draws its class. Class 1 is never used on the links
-    over the middle, class 0 never on those over the end: no class closes a circle. (No way of at most half the ring
-    crosses both.) Raises InputError where no dimension is such a ring.
+    A packet whose route in a ring crosses the end of the ring uses class 1; one that crosses its middle, class 0; one
+    that crosses neither draws its class. A packet keeps its class within the ring. Class 1 is never used on the
+    links across the middle and class 0 never on those across the end, so neither forms a cycle. (No route of at most
+    half the ring crosses both.) Raises InputError if no dimension is such a ring.
     """
     grid_only(base, "dimension-order-balanced")
     base = tie_random(base)
@@ -94,10 +97,10 @@ def balanced(base: Relation) -> Relation:
     moves = steps(base, plane(base, number))
     rings = [dim for dim, kind in enumerate(moves.kinds()) if kind == "ring"]
     if not rings:
-        raise InputError("dimension-order-balanced needs a bidirectional ring in some dimension", key=ROUTING)
+        raise InputError("dimension-order-balanced requires a dimension that is a bidirectional ring", key=ROUTING)
     size, a, b = moves.size[moves.dim], moves.mine, moves.goal
     middle = (size - 1) // 2
-    # The way covers the links i -> i + 1 from `low` on, `length` of them (those back are the same ones, turned round).
+    # The route covers `length` links i -> i + 1 from `low` on (or the opposite links).
     low = np.where(moves.step == 1, a, b)
     length = np.where(moves.step == 1, b - a, a - b) % size
     over_end, over_middle = ((edge - low) % size < length for edge in (size - 1, middle))
@@ -129,9 +132,19 @@ Kind = Literal["line", "ring", "one-way ring", "other"]
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """Where the candidates of a plane lead: from digit `mine` of dimension `dim`, on the way to `goal`, by `step`.
+    """The candidates of a plane as steps in a dimension.
 
-    `step` is counted upward, modulo the size: 1, or size - 1 for one down. -1: to a switch, or from one.
+    Attributes
+    ----------
+    plane
+        The plane.
+    size
+        int64[dims], digits per dimension.
+    dim, mine, goal
+        int64[candidates]: dimension, digit of the router, digit of the destination.
+    step
+        int64[candidates]: difference of digits modulo the size, such as 1, or size - 1 for one down; -1: to or from a
+        switch.
     """
 
     plane: Plane
@@ -142,7 +155,7 @@ class Steps:
     step: IntArray
 
     def kinds(self) -> list[Kind]:
-        """How the NPUs of each dimension are joined, as far as this plane uses it."""
+        """Return the kind of network in each dimension, by the links that this plane uses."""
         return [self._kind(dim) for dim in range(len(self.size))]
 
     def _kind(self, dim: int) -> Kind:
@@ -158,12 +171,12 @@ class Steps:
 
 
 def steps(relation: Relation, at: Plane) -> Steps:
-    """Where the candidates of a plane of a grid lead."""
+    """Return the steps of the candidates of a plane of a grid."""
     size = relation.digits.max(axis=0, initial=0).astype(np.int64) + 1
     dim, mine, goal = at.digits(relation)
-    there = at.own[relation.link_dst[at.link], dim]
-    between = (mine < 0) | (there < 0)
-    step = np.where(between, -1, (there.astype(np.int64) - mine) % size[dim])
+    next_digit = at.own[relation.link_dst[at.link], dim]
+    at_switch = (mine < 0) | (next_digit < 0)
+    step = np.where(at_switch, -1, (next_digit.astype(np.int64) - mine) % size[dim])
     return Steps(at, size, dim, mine.astype(np.int64), goal.astype(np.int64), step)
 
 
@@ -171,13 +184,13 @@ def _joined(planes: Sequence[Plane], what: str) -> Plane:
     first = planes[0]
     for other in planes[1:]:
         if not np.array_equal(first.own, other.own):
-            raise InputError(f"{what} need planes that serve the same dimensions", key=ROUTING)
+            raise InputError(f"{what} requires planes that serve the same dimensions", key=ROUTING)
         first = first.joined(other)
     return first
 
 
 def _columns(at: Plane, source: Sequence[int], decide: Sequence[int]) -> Plane:
-    """The same entries under other columns: column i looks at dimension source[i], if it is one of `decide`."""
+    """The plane with other columns: column i reads dimension source[i] if i is in `decide`, else it is skipped."""
     own = np.full((len(at.own), len(source)), SKIP, np.int32)
     offset = np.zeros((len(at.own), len(source)), np.int64)
     for column in decide:

@@ -1,7 +1,7 @@
-"""The walks that a proof must explore: of all packets or of some pairs, dimension by dimension where that is enough.
+"""The walks that a proof explores: of all packets or of given pairs, dimension by dimension where that suffices.
 
-Packets that go over a via turn there from one plane to another. Where they do, the walks on the first plane and those
-on the last one meet in a *join*: whoever arrives at one of them may hold what it came by and ask for what leaves it.
+At its via a packet changes from its first plane to its last. There, walks on the first plane and walks on the last
+plane are connected by a *join*: a packet that arrives at it may hold its incoming channel and request an outgoing one.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ MAX_JOINS = 1 << 22  # distinct (source, via, destination)
 
 
 @dataclass(frozen=True, eq=False)
-class Meeting:
-    """Where walks end or begin in joins: walk w at router r in those of number
+class Joins:
+    """The joins in which walks end or begin. For walk w at router r their numbers are
 
-    base + r                          if all packets of a router may meet there; else
-    base + r * npus + goals[i]        for i from first[w] to first[w + 1]: destinations are distinct
+    base + r                      if all packets of a router share a join (`npus` is 0), else
+    base + r * npus + goals[i]    for i from first[w] to first[w + 1], one join per destination.
     """
 
     base: int
@@ -37,7 +37,7 @@ class Meeting:
     goals: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def joins(self, walk: IntArray, router: IntArray) -> tuple[IntArray, IntArray]:
-        """(place in the arrays given, join)."""
+        """Return (index into `walk`, join)."""
         if not self.npus:
             return np.arange(len(walk)), self.base + router
         count = self.first[walk + 1] - self.first[walk]
@@ -47,15 +47,15 @@ class Meeting:
 
 @dataclass(frozen=True, eq=False)
 class Journey:
-    """Walks, and the joins into which they lead (`ends`) and out of which they come (`begins`).
+    """Walks with the joins in which they end (`ends`) or begin (`begins`).
 
-    npu   int64[walks]   the NPU that each is for; -1 in a dimension
+    `npu` is int64[walks], the destination of each walk; -1 for a walk in one dimension.
     """
 
     walks: Walks
     npu: IntArray
-    ends: tuple[Meeting, ...] = ()
-    begins: tuple[Meeting, ...] = ()
+    ends: tuple[Joins, ...] = ()
+    begins: tuple[Joins, ...] = ()
 
     @property
     def by_dimension(self) -> bool:
@@ -64,10 +64,18 @@ class Journey:
 
 @dataclass(frozen=True, eq=False)
 class Journeys:
-    """All of them, and how many joins there are.
+    """All journeys of a proof, and the number of joins.
 
-    exact       no join is used by packets that cannot exist
-    everything  all NPUs send to all others on all planes
+    Attributes
+    ----------
+    all
+        The journeys.
+    joins
+        Number of joins.
+    exact
+        Whether no join connects walks of packets that cannot exist.
+    everything
+        Whether all NPUs send to all others on all planes.
     """
 
     all: list[Journey]
@@ -77,7 +85,7 @@ class Journeys:
 
 
 def journeys(relation: Relation, pairs: Pairs | None, *, exact: bool = False) -> Journeys:
-    """What the pairs make necessary: see `dependencies`. `exact`: distinguish packets by source and destination."""
+    """Return the journeys of the pairs (see `dependencies`); `exact`: distinguish packets by source and destination."""
     ways = [way for way in relation.ways if way.via != "none"]
     boxes = any(way.via == "box" for way in ways)
     if pairs is None and not (exact and boxes):
@@ -91,21 +99,21 @@ def journeys(relation: Relation, pairs: Pairs | None, *, exact: bool = False) ->
 
 
 def checked(relation: Relation, pairs: Pairs) -> IntArray:
-    """The pairs as distinct rows (source, destination, plane), plane -1 for those that choose a way."""
+    """Return the pairs as distinct rows (source, destination, plane), plane -1 for those that choose a route option."""
     table = np.asarray(pairs if isinstance(pairs, np.ndarray) else list(pairs))  # type: ignore[arg-type]
     if not table.size:
         return np.zeros((0, 3), np.int64)
     if table.ndim != 2 or table.shape[1] not in (2, 3) or table.dtype.kind not in "iu":
-        raise InputError("pairs for the deadlock proof are rows (source, destination) or (source, destination, plane)")
+        raise InputError("pairs for the deadlock proof must be rows (source, destination[, plane])")
     table = table.astype(np.int64)
     limits = (relation.npus, relation.npus, relation.planes)[: table.shape[1]]
     if (table < (0, 0, -1)[: table.shape[1]]).any() or (table >= limits).any():
         raise InputError(
-            "a pair for the deadlock proof is outside of the network",
-            allowed=f"NPUs 0 to {relation.npus - 1}, planes 0 to {relation.planes - 1}, or -1 for the ways",
+            "a pair for the deadlock proof is outside the network",
+            allowed=f"NPUs 0 to {relation.npus - 1}, planes 0 to {relation.planes - 1}, or -1 for the route options",
         )
     if table.shape[1] == 2:
-        # On every plane and on every way.
+        # On every plane and every route option.
         planes = np.arange(-1, relation.planes)
         table = np.column_stack([np.repeat(table, len(planes), axis=0), np.tile(planes, len(table))])
     code = (table[:, 2] + 1) * relation.npus**2 + table[:, 0] * relation.npus + table[:, 1]
@@ -114,7 +122,7 @@ def checked(relation: Relation, pairs: Pairs) -> IntArray:
 
 
 def check_routes(relation: Relation, *, circles: bool = False) -> None:
-    """Raise UnreachableError where a pair has no route, or, if requested, one that may be a cycle."""
+    """Raise UnreachableError if a pair has no route or, with `circles`, a route that may never end."""
     for journey in journeys(relation, None).all:
         for _ in explored(Explorer(relation, escapes=True, compact=True), journey):
             pass
@@ -123,7 +131,7 @@ def check_routes(relation: Relation, *, circles: bool = False) -> None:
 
 
 def check_circles(relation: Relation, journey: Journey) -> None:
-    """Raise UnreachableError if a packet of the journey may come to a router again as it was there before."""
+    """Raise UnreachableError if a packet of the journey may reach the same state twice."""
     explorer = Explorer(relation, escapes=True, compact=True)
     src, dst, walk = ([np.zeros(0, np.int64)] for _ in range(3))
     starts: list[tuple[IntArray, IntArray, IntArray]] = []
@@ -133,31 +141,31 @@ def check_circles(relation: Relation, journey: Journey) -> None:
         walk.append(moves.walk[moves.who])
         starts.append((moves.walk[moves.start], moves.router[moves.start], moves.node[moves.start]))
     edges = np.concatenate(src), np.concatenate(dst)
-    left = behind_cycles(*edges, explorer.count)
-    inside = left[edges[0]] & left[edges[1]]
+    behind = behind_cycles(*edges, explorer.count)
+    inside = behind[edges[0]] & behind[edges[1]]
     if not inside.any():
         return
-    round_ = one_cycle(edges[0][inside], edges[1][inside])
+    cycle = one_cycle(edges[0][inside], edges[1][inside])
     walks = np.concatenate(walk)
-    lost = int(walks[np.flatnonzero(edges[0] == round_[0])[0]])
-    mine = walks == lost
+    cyclic_walk = int(walks[np.flatnonzero(edges[0] == cycle[0])[0]])
+    of_walk = walks == cyclic_walk
     follow: dict[int, list[int]] = {}
-    for a, b in zip(edges[0][mine].tolist(), edges[1][mine].tolist(), strict=True):
+    for a, b in zip(edges[0][of_walk].tolist(), edges[1][of_walk].tolist(), strict=True):
         follow.setdefault(a, []).append(b)
     begins = [
         (router, node)
         for group in starts
-        for other, router, node in zip(*(part.tolist() for part in group), strict=True)
-        if other == lost
+        for start_walk, router, node in zip(*(part.tolist() for part in group), strict=True)
+        if start_walk == cyclic_walk
     ]
-    router = next(router for router, node in sorted(begins) if _reaches(follow, node, set(round_)))
-    src_npu, dst_npu = _ends(relation, journey, lost, router)
-    why = "the route goes round in a circle"
+    router = next(router for router, node in sorted(begins) if _reaches(follow, node, set(cycle)))
+    src_npu, dst_npu = _ends(relation, journey, cyclic_walk, router)
+    why = "the route contains a cycle"
     raise UnreachableError(f"plane {journey.walks.plane}: NPU {src_npu} cannot reach NPU {dst_npu}: {why}")
 
 
 def explored(explorer: Explorer, journey: Journey) -> Iterator[Moves]:
-    """The moves of a journey. Raises UnreachableError where a packet has nowhere to go."""
+    """Yield the moves of a journey. Raises UnreachableError if a packet has no next hop."""
     try:
         yield from explorer(journey.walks)
     except Lost as lost:
@@ -167,33 +175,33 @@ def explored(explorer: Explorer, journey: Journey) -> Iterator[Moves]:
         if router not in starts:
             router = next(r for r in sorted(starts) if _passes(relation, walks, lost.walk, r, lost.router))
         src, dst = _ends(relation, journey, lost.walk, router)
-        place = "" if router == lost.router else f" at router {lost.router}"
-        raise UnreachableError(f"plane {lost.plane}: NPU {src} cannot reach NPU {dst}: {lost.why}{place}") from None
+        where = "" if router == lost.router else f" at router {lost.router}"
+        raise UnreachableError(f"plane {lost.plane}: NPU {src} cannot reach NPU {dst}: {lost.why}{where}") from None
 
 
 def behind_cycles(src: IntArray, dst: IntArray, size: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Nodes that stay when nodes without predecessors are taken away again and again (Kahn, 1962), level by level."""
+    """Return bool[size]: nodes on a cycle or reachable from one (what remains of Kahn's algorithm, 1962)."""
     order = np.argsort(src, kind="stable")
     successors = dst[order]
     degree = np.bincount(src, minlength=size)
     first = np.cumsum(degree) - degree
-    waits = np.bincount(dst, minlength=size)
-    left = np.ones(size, np.bool_)
-    front = np.flatnonzero(waits == 0)
+    predecessors = np.bincount(dst, minlength=size)
+    remaining = np.ones(size, np.bool_)
+    front = np.flatnonzero(predecessors == 0)
     while len(front):
-        left[front] = False
+        remaining[front] = False
         reached = np.sort(successors[ranges(first[front], degree[front])])
-        place = np.flatnonzero(np.diff(reached, prepend=-1))
-        reached, times = reached[place], np.diff(place, append=len(reached))
-        waits[reached] -= times
-        front = reached[waits[reached] == 0]
-    return left
+        index = np.flatnonzero(np.diff(reached, prepend=-1))
+        reached, times = reached[index], np.diff(index, append=len(reached))
+        predecessors[reached] -= times
+        front = reached[predecessors[reached] == 0]
+    return remaining
 
 
 def one_cycle(src: IntArray, dst: IntArray) -> list[int]:
-    """Nodes of one cycle, in order. Every node given must have a predecessor that is given too."""
-    # Going back must come round. The first predecessor is of the lowest dimension, so the cycle found is one of a
-    # single ring where there is one.
+    """Return the nodes of one cycle, in order. Every node must have a predecessor."""
+    # Following predecessors must return. The first predecessor is of the lowest dimension, so the cycle lies within a
+    # single ring where possible.
     back = dict(zip(dst[::-1].tolist(), src[::-1].tolist(), strict=True))
     if not back:
         return []
@@ -210,34 +218,37 @@ def one_cycle(src: IntArray, dst: IntArray) -> list[int]:
 def _everything(relation: Relation, exact: bool) -> Journeys:
     """All pairs on all planes, and over all vias."""
     ways = [way for way in relation.ways if way.via != "none"]
-    found: list[Journey] = []
+    all_journeys: list[Journey] = []
     npus = np.arange(relation.npus, dtype=np.int64)
     routers = np.unique(relation.home).astype(np.int64)
     targets = _Targets(relation, npus)
     for plane in range(relation.planes):
-        ends = tuple(Meeting(i * relation.routers) for i, way in enumerate(ways) if way.first == plane)
-        begins = tuple(Meeting(i * relation.routers) for i, way in enumerate(ways) if way.last == plane)
+        ends = tuple(Joins(i * relation.routers) for i, way in enumerate(ways) if way.first == plane)
+        begins = tuple(Joins(i * relation.routers) for i, way in enumerate(ways) if way.last == plane)
         simple = relation.plane_select[plane] != EACH and not relation.plane_any[plane]
-        # A packet turns once: those that have turned and those that will are apart, where a plane serves both.
-        for leads, comes in [(ends, ()), ((), begins)] if ends and begins else [(ends, begins)]:
+        # A packet reaches its via once: where a plane serves both parts of a route, they are separate journeys.
+        for to_via, from_via in [(ends, ()), ((), begins)] if ends and begins else [(ends, begins)]:
             if relation.separable and simple:
-                found += _by_dimension(relation, plane, leads, comes)
+                all_journeys += _by_dimension(relation, plane, to_via, from_via)
                 continue
             walk = np.repeat(np.arange(targets.count), len(routers))
             walks = targets.walks(plane, walk, np.tile(routers, targets.count))
-            found.append(Journey(walks, targets.npu, leads, comes))
-    return Journeys(found, len(ways) * relation.routers, exact, everything=True)
+            all_journeys.append(Journey(walks, targets.npu, to_via, from_via))
+    return Journeys(all_journeys, len(ways) * relation.routers, exact, everything=True)
 
 
 def _by_dimension(
-    relation: Relation, plane: int, ends: tuple[Meeting, ...], begins: tuple[Meeting, ...]
+    relation: Relation, plane: int, ends: tuple[Joins, ...], begins: tuple[Joins, ...]
 ) -> Iterator[Journey]:
-    """In a separable relation the walk in dimension i from a router to a digit is the same for every pair that comes
-    there with the digits before i corrected. That makes npus * sum(n_i) walks instead of npus ** 2."""
+    """The journeys of a separable relation, one per dimension.
+
+    The walk in dimension i from a router to a digit is the same for every pair whose digits before i are correct. That
+    makes npus * sum(n_i) walks instead of npus ** 2.
+    """
     for dim in range(relation.digits.shape[1]):
         size = int(relation.digits[:, dim].max(initial=0)) + 1
-        own = relation.own[plane * relation.routers + relation.home, dim]
-        starts = relation.home[(own != ALWAYS) & (own != SKIP)].astype(np.int64)
+        own_digit = relation.own[plane * relation.routers + relation.home, dim]
+        starts = relation.home[(own_digit != ALWAYS) & (own_digit != SKIP)].astype(np.int64)
         digits = np.arange(size, dtype=np.int32)[:, None]
         walk = np.repeat(np.arange(size), len(starts))
         walks = Walks(plane, (dim,), digits, None, walk, np.tile(starts, size))
@@ -245,34 +256,35 @@ def _by_dimension(
 
 
 def _given(relation: Relation, rows: IntArray, exact: bool) -> Journeys:
-    """Rows (source, destination, plane)."""
+    """The journeys of rows (source, destination, plane)."""
     npus = relation.npus
     targets = _Targets(relation, np.arange(npus))
     direct = rows[rows[:, 2] >= 0]
-    open_ = rows[rows[:, 2] == -1]
-    straight = {way.last for way in relation.ways if way.via == "none"}
-    direct = np.concatenate([direct, *(np.column_stack([open_[:, :2], np.full(len(open_), p)]) for p in straight)])
-    found = [
+    undecided = rows[rows[:, 2] == -1]
+    direct_planes = {way.last for way in relation.ways if way.via == "none"}
+    for plane in direct_planes:
+        direct = np.concatenate([direct, np.column_stack([undecided[:, :2], np.full(len(undecided), plane)])])
+    all_journeys = [
         Journey(targets.walks(plane, targets.number[part[:, 1]], relation.home[part[:, 0]]), targets.npu)
         for plane in np.unique(direct[:, 2]).tolist()
         for part in [direct[direct[:, 2] == plane]]
     ]
-    ways = [way for way in relation.ways if way.via != "none"] if len(open_) else []
+    ways = [way for way in relation.ways if way.via != "none"] if len(undecided) else []
     if not exact:
-        sources, goals = np.unique(open_[:, 0]), np.unique(open_[:, 1])
+        sources, goals = np.unique(undecided[:, 0]), np.unique(undecided[:, 1])
         for i, way in enumerate(ways):
-            meeting = (Meeting(i * relation.routers),)
+            joins = (Joins(i * relation.routers),)
             src = relation.home[np.tile(sources, targets.count)]
             walks = targets.walks(way.first, np.repeat(np.arange(targets.count), len(sources)), src)
-            found.append(Journey(walks, targets.npu, ends=meeting))
+            all_journeys.append(Journey(walks, targets.npu, ends=joins))
             goal = np.unique(targets.number[goals])
             homes = np.unique(relation.home)
             walks = targets.walks(way.last, np.repeat(goal, len(homes)), np.tile(homes, len(goal)))
-            found.append(Journey(walks, targets.npu, begins=meeting))
-        return Journeys(found, len(ways) * relation.routers, not ways)
+            all_journeys.append(Journey(walks, targets.npu, begins=joins))
+        return Journeys(all_journeys, len(ways) * relation.routers, not ways)
     size = relation.routers * npus
     for i, way in enumerate(ways):
-        src, via, dst = _triples(relation, open_, way.via)
+        src, via, dst = _triples(relation, undecided, way.via)
         # A walk for each (source, via), which ends in the joins of its destinations.
         pair, walk = np.unique(src * npus + via, return_inverse=True)
         order = np.argsort(walk, kind="stable")
@@ -285,8 +297,8 @@ def _given(relation: Relation, rows: IntArray, exact: bool) -> Journeys:
             np.arange(len(pair)),
             relation.home[pair // npus].astype(np.int64),
         )
-        found.append(Journey(walks, pair % npus, ends=(Meeting(i * size, npus, first, dst[order]),)))
-        each = np.arange(npus, dtype=np.int64)
+        all_journeys.append(Journey(walks, pair % npus, ends=(Joins(i * size, npus, first, dst[order]),)))
+        every_npu = np.arange(npus, dtype=np.int64)
         pair = np.unique(dst * relation.routers + relation.home[via])
         walks = Walks(
             way.last,
@@ -296,12 +308,12 @@ def _given(relation: Relation, rows: IntArray, exact: bool) -> Journeys:
             pair // relation.routers,
             pair % relation.routers,
         )
-        found.append(Journey(walks, each, begins=(Meeting(i * size, npus, np.arange(npus + 1), each),)))
-    return Journeys(found, len(ways) * size, True)
+        all_journeys.append(Journey(walks, every_npu, begins=(Joins(i * size, npus, np.arange(npus + 1), every_npu),)))
+    return Journeys(all_journeys, len(ways) * size, True)
 
 
 def _triples(relation: Relation, rows: IntArray, via: str) -> tuple[IntArray, IntArray, IntArray]:
-    """(source, via, destination) of everything that packets without a plane may do."""
+    """(source, via, destination) of all packets that choose a route option."""
     src = np.repeat(rows[:, 0], relation.npus)
     dst = np.repeat(rows[:, 1], relation.npus)
     between = np.tile(np.arange(relation.npus), len(rows))
@@ -321,7 +333,7 @@ def _triples(relation: Relation, rows: IntArray, via: str) -> tuple[IntArray, In
 
 
 class _Targets:
-    """NPUs as targets; those with the same digits and the same router are one."""
+    """NPUs as targets; NPUs with the same digits and router share one."""
 
     def __init__(self, relation: Relation, npus: IntArray) -> None:
         table = np.column_stack([relation.digits, relation.home])
@@ -338,14 +350,14 @@ class _Targets:
 
 
 def _ends(relation: Relation, journey: Journey, walk: int, router: int) -> tuple[int, int]:
-    """A source and a destination for a walk from a router."""
+    """A source and a destination that use a walk from a router."""
     src = int(np.flatnonzero(relation.home == router)[0])
     if not journey.by_dimension:
         return src, int(journey.npu[walk])
-    # Single digits: the destination meant is the source with that digit exchanged.
-    wanted = relation.digits[src].copy()
-    wanted[list(journey.walks.dims)] = journey.walks.digits[walk]
-    return src, int(np.flatnonzero((relation.digits == wanted).all(axis=1))[0])
+    # A walk in one dimension: the destination has the source's digits except in that dimension.
+    dst_digits = relation.digits[src].copy()
+    dst_digits[list(journey.walks.dims)] = journey.walks.digits[walk]
+    return src, int(np.flatnonzero((relation.digits == dst_digits).all(axis=1))[0])
 
 
 def _reaches(follow: dict[int, list[int]], begin: int, goals: set[int]) -> bool:
@@ -359,7 +371,7 @@ def _reaches(follow: dict[int, list[int]], begin: int, goals: set[int]) -> bool:
 
 
 def _passes(relation: Relation, walks: Walks, walk: int, begin: int, router: int) -> bool:
-    """Whether a packet of a walk that starts at `begin` may come to a router, on its plane or an escape."""
+    """Whether a packet of a walk that starts at `begin` may reach a router, on its plane or an escape."""
     planes = {walks.plane, *relation.plane_escape[walks.plane : walks.plane + 1].tolist()} - {-1}
     seen = {begin}
     front = np.array([begin])

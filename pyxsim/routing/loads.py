@@ -1,7 +1,7 @@
-"""What traffic does to the links when nothing is in its way: the mean load of each, and the mean hops.
+"""Mean channel loads and hops of a traffic matrix without contention.
 
-Exact for oblivious routing: each of several candidates of a set, and each way or via that is drawn, gets its share.
-The load of adaptive routing depends on the state of the network; only the hops of its minimal paths are known.
+They are exact for oblivious routing: traffic divides evenly over the candidates of a set, the route options and the
+vias. The load of adaptive routing depends on the state of the network; only the hops of its minimal paths are known.
 """
 
 from __future__ import annotations
@@ -23,15 +23,33 @@ _NONE = np.zeros(0, np.int64)
 
 
 def expected_loads(relation: Relation, matrix: ArrayLike, plane: int = -1) -> tuple[FloatArray | None, float]:
-    """(float64[links], mean hops): flits per cycle over each link when NPU s sends matrix[s, d] of them to NPU d.
+    """Return the mean load of each link and the mean hops of a traffic matrix.
 
-    Hops are links, weighted with the matrix. On a plane, or (-1) on the ways of the relation. None instead of the loads
-    where packets adapt to what is in use; then the hops are those of the minimal ways, all candidates taken alike.
-    Raises UnreachableError.
+    Parameters
+    ----------
+    relation
+        The routes.
+    matrix
+        Flits per cycle from each NPU (row) to each NPU (column).
+    plane
+        A plane, or -1 for the route options of the relation.
+
+    Returns
+    -------
+    loads
+        float64[links], flits per cycle; None if packets choose their routes by load.
+    hops
+        Mean number of links, weighted with the matrix; for adaptive routing, of minimal routes with equal use of all
+        candidates.
+
+    Raises
+    ------
+    UnreachableError
+        If a pair with traffic has no route.
     """
     traffic = np.asarray(matrix, np.float64)
     if traffic.shape != (relation.npus, relation.npus):
-        raise InputError(f"a traffic matrix of shape {traffic.shape} is none for {relation.npus} NPUs")
+        raise InputError(f"traffic matrix has shape {traffic.shape}; expected ({relation.npus}, {relation.npus})")
     ways = ways_of(relation, plane)
     load = np.zeros(relation.links)
     for number, part in _parts(relation, ways, traffic):
@@ -41,9 +59,9 @@ def expected_loads(relation: Relation, matrix: ArrayLike, plane: int = -1) -> tu
 
 
 def expected_hops(relation: Relation, plane: int = -1) -> FloatArray:
-    """float64[npus, npus]: mean hops (links) from each NPU to each other, on a plane or (-1) on the ways.
+    """Return float64[npus, npus]: mean hops (links) from each NPU to each other, on a plane or (-1) the route options.
 
-    Of adaptive routing, those of its minimal ways, all candidates taken alike.
+    For adaptive routing these are the hops of minimal routes with equal use of all candidates.
     """
     ways = ways_of(relation, plane)
     known: dict[int, FloatArray] = {}
@@ -58,14 +76,14 @@ def expected_hops(relation: Relation, plane: int = -1) -> FloatArray:
         elif way.via == "any":
             total += known[way.first].mean(axis=1)[:, None] + known[way.last].mean(axis=0)[None, :]
         else:
-            # The mean over the vias v between s and d of what s to v and v to d take.
+            # The mean, over the vias v between s and d, of the hops from s to v and from v to d.
             total += _in_box(relation, known[way.first], "abv,av...->ab...")
             total += _in_box(relation, known[way.last], "abv,vb...->ab...")
     return total / len(ways)
 
 
 def oblivious(relation: Relation, plane: int = -1) -> bool:
-    """Whether what packets do does not depend on what is in use."""
+    """Return whether the routes do not depend on the state of the network."""
     ways = relation.ways if plane < 0 else (Way(plane),)
     if len(ways) > 1 and relation.choose == "least":
         return False
@@ -76,7 +94,7 @@ def oblivious(relation: Relation, plane: int = -1) -> bool:
 
 
 def ways_of(relation: Relation, plane: int) -> tuple[Way, ...]:
-    """The ways to look at: of those that are chosen by what is in use the ones without a via."""
+    """Return the route options to count: those without a via if packets choose by load, else all."""
     if plane >= 0:
         return (Way(plane),)
     if len(relation.ways) > 1 and relation.choose == "least":
@@ -85,7 +103,7 @@ def ways_of(relation: Relation, plane: int) -> tuple[Way, ...]:
 
 
 def _parts(relation: Relation, ways: tuple[Way, ...], traffic: FloatArray) -> Iterator[tuple[int, FloatArray]]:
-    """(plane, matrix) of all that moves on one plane."""
+    """(plane, matrix) of the traffic on each plane."""
     share = traffic / len(ways)
     for way in ways:
         if way.via == "none":
@@ -95,7 +113,7 @@ def _parts(relation: Relation, ways: tuple[Way, ...], traffic: FloatArray) -> It
             yield way.first, np.outer(share.sum(axis=1), spread)
             yield way.last, np.outer(spread, share.sum(axis=0))
         else:
-            # Of what s sends to d, each via v between them gets its share.
+            # The traffic from s to d divides evenly over the vias v between them.
             yield way.first, _in_box(relation, share, "abv,ab...->av...")
             yield way.last, _in_box(relation, share, "abv,ab...->vb...")
 
@@ -108,19 +126,19 @@ def _plane_loads(relation: Relation, plane: int, traffic: FloatArray) -> FloatAr
 
 
 def _plane_hops(relation: Relation, plane: int) -> FloatArray:
-    """float64[npus, npus], from each NPU to each other."""
+    """float64[npus, npus]: mean hops from each NPU to each other on one plane."""
     targets = _Targets(relation)
     hops = np.zeros((relation.npus, relation.npus))
     for begin, end in targets.batches():
         paths = Paths(relation, plane, targets.digits[begin:end], targets.home[begin:end], targets.starts(begin, end))
-        found = paths.hops().reshape(end - begin, relation.routers)
-        mine = np.flatnonzero((targets.number >= begin) & (targets.number < end))
-        hops[:, mine] = found[targets.number[mine] - begin][:, relation.home].T
+        by_target = paths.hops().reshape(end - begin, relation.routers)
+        columns = np.flatnonzero((targets.number >= begin) & (targets.number < end))
+        hops[:, columns] = by_target[targets.number[columns] - begin][:, relation.home].T
     return hops
 
 
 def _problems(relation: Relation, plane: int, traffic: FloatArray) -> Iterator[tuple[Paths, FloatArray]]:
-    """Paths with what is sent at each place: for all destinations, or dimension by dimension where that is the same."""
+    """(paths, traffic from each place): for all destinations, or by dimension if the relation is separable."""
     simple = relation.plane_select[plane] != EACH and not relation.plane_any[plane]
     if relation.separable and simple and relation.stride.any():
         yield from _by_dimension(relation, plane, traffic)
@@ -128,18 +146,18 @@ def _problems(relation: Relation, plane: int, traffic: FloatArray) -> Iterator[t
     targets = _Targets(relation)
     for begin, end in targets.batches():
         sent = np.zeros((end - begin, relation.routers))
-        mine = np.flatnonzero((targets.number >= begin) & (targets.number < end))
+        columns = np.flatnonzero((targets.number >= begin) & (targets.number < end))
         to_target = np.zeros((end - begin, relation.npus))
-        np.add.at(to_target, targets.number[mine] - begin, traffic[:, mine].T)
+        np.add.at(to_target, targets.number[columns] - begin, traffic[:, columns].T)
         np.add.at(sent.T, relation.home, to_target.T)
-        # What is sent home goes nowhere.
+        # Traffic to the router itself crosses no link.
         sent[np.arange(end - begin), targets.home[begin:end]] = 0
         starts = np.flatnonzero(sent)
         yield Paths(relation, plane, targets.digits[begin:end], targets.home[begin:end], starts), sent.ravel()
 
 
 def _by_dimension(relation: Relation, plane: int, traffic: FloatArray) -> Iterator[tuple[Paths, FloatArray]]:
-    """In dimension i, packets are at routers whose digits before i are those of their destination."""
+    """(paths, traffic) in each dimension i, where packets start at routers with the digits before i corrected."""
     size = _sizes(relation)
     dims = len(size)
     # Axes: digits of the source from the last one down to digit 0, then those of the destination.
@@ -147,11 +165,11 @@ def _by_dimension(relation: Relation, plane: int, traffic: FloatArray) -> Iterat
     for dim in range(dims):
         if size[dim] == 1:
             continue
-        gone = [dims - 1 - i for i in range(dim)]  # the source's digits that have been corrected
-        later = [2 * dims - 1 - i for i in range(dim + 1, dims)]  # the destination's that will be
-        part = grid.sum(axis=tuple(gone + later))
-        # Left: the source's digits dims-1 .. dim, then the destination's dim .. 0. A place is a digit of the
-        # destination in this dimension, and a router: the source's digits from here on, the destination's before.
+        corrected = [dims - 1 - i for i in range(dim)]  # digits of the source
+        uncorrected = [2 * dims - 1 - i for i in range(dim + 1, dims)]  # digits of the destination
+        part = grid.sum(axis=tuple(corrected + uncorrected))
+        # Remaining axes: the source's digits dims-1 .. dim, then the destination's dim .. 0. A place is a digit of the
+        # destination in this dimension, and a router: the source's digits from dim on, the destination's before.
         axis = dims - dim  # the destination's digit of this dimension
         sent = np.moveaxis(part, axis, 0).reshape(size[dim], -1)
         at = np.zeros((size[dim], relation.routers))
@@ -182,7 +200,7 @@ class _Targets:
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """Edges between places: the link, and the share of what is at `src` that takes it."""
+    """Edges between places: the link, and the share of the traffic at `src` that takes it."""
 
     src: IntArray
     dst: IntArray
@@ -191,7 +209,7 @@ class _Step:
 
 
 class Paths:
-    """All paths of a plane to some targets, from some places: a place is target * routers + router."""
+    """All paths of a plane to a batch of targets. A place is target * routers + router; paths begin at `starts`."""
 
     def __init__(
         self,
@@ -212,8 +230,8 @@ class Paths:
         while len(front):
             target, router = np.divmod(front, relation.routers)
             if home is not None:
-                away = router != home[target]
-                front, target, router = front[away], target[away], router[away]
+                not_home = router != home[target]
+                front, target, router = front[not_home], target[not_home], router[not_home]
             who, link = self._candidates(relation, plane, router, digits[target], dims, home is None)
             ahead = target[who] * relation.routers + relation.link_dst[link].astype(np.int64)
             count = np.bincount(who, minlength=len(front))
@@ -237,10 +255,10 @@ class Paths:
         lost = differs & ~has if open_end else ~has
         escape = int(relation.plane_escape[plane]) if relation.plane_select[plane] == EACH else -1
         if lost.any() and escape >= 0:
-            place = np.flatnonzero(lost)
-            more, out, _, _ = decide(relation, escape, router[place], digits[place], dims)
-            who, link = np.concatenate([who, place[more]]), np.concatenate([link, out])
-            lost[place[more]] = False
+            places = np.flatnonzero(lost)
+            escaping, escape_link, _, _ = decide(relation, escape, router[places], digits[places], dims)
+            who, link = np.concatenate([who, places[escaping]]), np.concatenate([link, escape_link])
+            lost[places[escaping]] = False
         if lost.any():
             check_routes(relation)  # raises, with the pair
             raise UnreachableError(f"plane {plane} has no route at router {int(router[np.argmax(lost)])}")
@@ -253,21 +271,22 @@ class Paths:
         order = np.argsort(src, kind="stable")
         degree = np.bincount(src, minlength=self.size)
         first = np.cumsum(degree) - degree
-        waits = np.bincount(dst, minlength=self.size)
-        front = np.flatnonzero((waits == 0) & (degree > 0))
+        pending = np.bincount(dst, minlength=self.size)
+        front = np.flatnonzero((pending == 0) & (degree > 0))
         done = 0
         while len(front):
             edge = order[ranges(first[front], degree[front])]
             yield _Step(src[edge], dst[edge], link[edge], share[edge])
             done += len(edge)
-            np.subtract.at(waits, dst[edge], 1)
+            np.subtract.at(pending, dst[edge], 1)
             reached = distinct(dst[edge])
-            front = reached[(waits[reached] == 0) & (degree[reached] > 0)]
+            front = reached[(pending[reached] == 0) & (degree[reached] > 0)]
         if done < len(src):
             check_routes(relation, circles=True)
-            raise UnreachableError("a route goes round in a circle")
+            raise UnreachableError("a route contains a cycle")
 
     def loads(self, sent: FloatArray, links: int) -> FloatArray:
+        """Return float64[links]: the load of each link if `sent`, float64[places], starts at each place."""
         passing = sent.copy()
         load = np.zeros(links)
         for step in self.steps:
@@ -277,30 +296,30 @@ class Paths:
         return load
 
     def amounts(self, sent: FloatArray) -> tuple[IntArray, Int32Array, FloatArray]:
-        """(target, link, amount), of what is sent at each place: a row for every edge."""
+        """Return (target, link, amount) for every edge if `sent`, float64[places], starts at each place."""
         passing = sent.copy()
-        target, link, found = [_NONE], [_NONE.astype(np.int32)], [np.zeros(0)]
+        target, link, amounts = [_NONE], [_NONE.astype(np.int32)], [np.zeros(0)]
         for step in self.steps:
             amount = passing[step.src] * step.share
             np.add.at(passing, step.dst, amount)
             target.append(step.src // self.routers)
             link.append(step.link)
-            found.append(amount)
-        return np.concatenate(target), np.concatenate(link), np.concatenate(found)
+            amounts.append(amount)
+        return np.concatenate(target), np.concatenate(link), np.concatenate(amounts)
 
     def longest(self, lengths: IntArray) -> IntArray:
-        """int64[places]: the most that links on a path to the target have together, each of some length."""
-        found = np.zeros(self.size, np.int64)
+        """Return int64[places]: the largest sum of `lengths`, int64[links], over a path to the target."""
+        total = np.zeros(self.size, np.int64)
         for step in reversed(self.steps):
-            np.maximum.at(found, step.src, lengths[step.link] + found[step.dst])
-        return found
+            np.maximum.at(total, step.src, lengths[step.link] + total[step.dst])
+        return total
 
     def hops(self) -> FloatArray:
-        """float64[places]: mean links to the target."""
-        found = np.zeros(self.size)
+        """Return float64[places]: mean number of links to the target."""
+        mean = np.zeros(self.size)
         for step in reversed(self.steps):
-            np.add.at(found, step.src, step.share * (1 + found[step.dst]))
-        return found
+            np.add.at(mean, step.src, step.share * (1 + mean[step.dst]))
+        return mean
 
 
 def _sizes(relation: Relation) -> list[int]:
@@ -309,8 +328,8 @@ def _sizes(relation: Relation) -> list[int]:
 
 
 def _box(relation: Relation) -> list[FloatArray]:
-    """For each dimension that counts, float64[n, n, n]: the chance of each digit (last) between two digits."""
-    found = []
+    """For each dimension float64[n, n, n]: the probability of each via digit (last axis) between two digits."""
+    chances = []
     for dim, size in enumerate(_sizes(relation)):
         a, b = np.indices((size, size))
         n = int(relation.wrap[dim])
@@ -322,22 +341,22 @@ def _box(relation: Relation) -> list[FloatArray]:
             inside = i <= count
             digit = (a + step * i) % n if n else a + step * i
             chance[a[inside], b[inside], digit[inside]] += 1 / (count[inside] + 1)
-        found.append(chance)
-    return found
+        chances.append(chance)
+    return chances
 
 
 def _in_box(relation: Relation, matrix: FloatArray, rule: str) -> FloatArray:
-    """A matrix by NPU and NPU, multiplied with the chances of vias in one dimension after the other.
+    """A matrix [npus, npus] multiplied with the probabilities of vias, dimension by dimension.
 
-    `rule`: for einsum; a, b and v are the digits of source, destination and via.
+    `rule` is the subscript string of einsum; a, b and v are the digits of source, destination and via.
     """
     size = _sizes(relation)
     if int(np.prod(size)) != relation.npus:
-        raise InputError("vias in a box need NPUs that are numbered by their coordinates")
+        raise InputError("vias in a box require NPUs that are numbered by their coordinates")
     dims = len(size)
     grid = matrix.reshape(*size[::-1], *size[::-1])
     for dim, chance in enumerate(_box(relation)):
-        # The two digits of this dimension to the front, and back again.
+        # Move the two digits of this dimension to the front, and back.
         axes = (dims - 1 - dim, 2 * dims - 1 - dim)
         grid = np.moveaxis(np.einsum(rule, chance, np.moveaxis(grid, axes, (0, 1))), (0, 1), axes)
     return grid.reshape(relation.npus, relation.npus)

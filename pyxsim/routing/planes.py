@@ -1,4 +1,4 @@
-"""Relations taken apart into planes and put together again: for functions that make one from another."""
+"""Split relations into planes and rebuild them: for functions that derive one relation from another."""
 
 from __future__ import annotations
 
@@ -17,13 +17,20 @@ ROUTING = "network.router.routing"
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """One plane with entries of its own: entry e has the candidates start[e] to start[e + 1].
+    """One plane of a relation with its own table: entry e has the candidates start[e] to start[e + 1].
 
-    own     int32[routers, nd]
-    offset  int64[routers, nd]
-    start   int64[entries + 1]
-    link, vc_class  int32[candidates]
-    any, select, escape, sticky, equal   as in Relation
+    Attributes
+    ----------
+    own
+        int32[routers, nd].
+    offset
+        int64[routers, nd].
+    start
+        int64[entries + 1].
+    link, vc_class
+        int32[candidates].
+    any, select, escape, sticky, equal
+        As `plane_any` and so on in `Relation`.
     """
 
     own: Int32Array
@@ -39,17 +46,17 @@ class Plane:
 
     @property
     def entry(self) -> IntArray:
-        """int64[candidates]: the entry that each belongs to."""
+        """int64[candidates]: the entry of each candidate."""
         return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
 
     def raised(self, by: Int32Array) -> Plane:
-        """The same with the VC class on each link higher by a number of the link."""
+        """Return the plane with the VC class on each link raised by `by`, int32[links]."""
         return replace(self, vc_class=self.vc_class + by[self.link])
 
     def with_candidates(self, entry: IntArray, link: Int32Array, vc_class: Int32Array) -> Plane:
-        """Other candidates, in any order of entries; those of one entry stay in the order given, the same one once."""
-        most = int(max(link.max(initial=0), 0)) + 1, int(vc_class.max(initial=0)) + 1
-        _, first = np.unique((entry * most[0] + link) * most[1] + vc_class, return_index=True)
+        """Return the plane with other candidates; within an entry they keep their order, without repetitions."""
+        links, classes = int(max(link.max(initial=0), 0)) + 1, int(vc_class.max(initial=0)) + 1
+        _, first = np.unique((entry * links + link) * classes + vc_class, return_index=True)
         kept = np.sort(first)
         order = kept[np.argsort(entry[kept], kind="stable")]
         start = np.zeros(len(self.start), np.int64)
@@ -57,7 +64,7 @@ class Plane:
         return replace(self, start=start, link=link[order], vc_class=vc_class[order])
 
     def joined(self, other: Plane) -> Plane:
-        """The candidates of this plane and then, at each entry, those that only the other has."""
+        """Return the plane with, at each entry, its candidates and then those that only the other plane has."""
         return self.with_candidates(
             np.concatenate([self.entry, other.entry]),
             np.concatenate([self.link, other.link]),
@@ -65,38 +72,38 @@ class Plane:
         )
 
     def digits(self, relation: Relation) -> tuple[IntArray, Int32Array, Int32Array]:
-        """Of every candidate: the dimension of its entry, the digit of its router there, the digit that is sought."""
+        """Return for every candidate the dimension of its entry, the digit of its router, and the destination's."""
         size = _sizes(relation)
         rows = [np.flatnonzero(self.own[:, dim] != SKIP) for dim in range(len(size))]
         dim = np.repeat(np.arange(len(size)), [len(r) * n for r, n in zip(rows, size, strict=True)])
-        mine = np.concatenate([np.repeat(self.own[r, i], size[i]) for i, r in enumerate(rows)])
+        own_digit = np.concatenate([np.repeat(self.own[r, i], size[i]) for i, r in enumerate(rows)])
         goal = np.concatenate([np.tile(np.arange(size[i]), len(r)) for i, r in enumerate(rows)])
-        return dim[self.entry], mine[self.entry].astype(np.int32), goal[self.entry].astype(np.int32)
+        return dim[self.entry], own_digit[self.entry].astype(np.int32), goal[self.entry].astype(np.int32)
 
 
 def plane(relation: Relation, number: int) -> Plane:
-    """One plane taken out of a relation; entries of a dimension follow each other in order of router and digit."""
+    """Return one plane of a relation, with the entries of each dimension in order of router and digit."""
     rows = slice(number * relation.routers, (number + 1) * relation.routers)
-    own = relation.own[rows]
+    own_digits = relation.own[rows]
     offset = np.zeros_like(relation.offset[rows])
     entries = []
     used = 0
     for dim, size in enumerate(_sizes(relation).tolist()):
-        moves = np.flatnonzero(own[:, dim] != SKIP)
+        moves = np.flatnonzero(own_digits[:, dim] != SKIP)
         entries.append((relation.offset[rows][moves, dim][:, None] + np.arange(size)).ravel())
         offset[moves, dim] = used + np.arange(len(moves)) * size
         used += len(entries[-1])
     entry = np.concatenate(entries) if entries else np.zeros(0, np.int64)
     start, link, vc_class = candidates(relation, entry)
-    columns = {name: int(getattr(relation, f"plane_{name}")[number]) for name in _TOLD}
-    return Plane(own, offset, start, link, vc_class, **columns)
+    columns = {name: int(getattr(relation, f"plane_{name}")[number]) for name in _FLAGS}
+    return Plane(own_digits, offset, start, link, vc_class, **columns)
 
 
-_TOLD = ("any", "select", "escape", "sticky", "equal")
+_FLAGS = ("any", "select", "escape", "sticky", "equal")
 
 
 def candidates(relation: Relation, entry: IntArray) -> tuple[IntArray, Int32Array, Int32Array]:
-    """(start, link, VC class): the candidates start[i] to start[i + 1] are those of entry[i]."""
+    """Return (start, link, VC class); entry[i] has the candidates start[i] to start[i + 1]."""
     link, vc_class = relation.link[entry], relation.vc_class[entry]
     count = (link != NONE).astype(np.int64)
     chosen = np.flatnonzero(link <= FIRST_SET)
@@ -110,13 +117,13 @@ def candidates(relation: Relation, entry: IntArray) -> tuple[IntArray, Int32Arra
     links, classes = np.zeros(start[-1], np.int32), np.zeros(start[-1], np.int32)
     single = link >= 0
     links[start[:-1][single]], classes[start[:-1][single]] = link[single], vc_class[single]
-    place, member = ranges(start[chosen], count[chosen]), ranges(first, count[chosen])
-    links[place], classes[place] = relation.set_link[member], relation.set_class[member]
+    index, member = ranges(start[chosen], count[chosen]), ranges(first, count[chosen])
+    links[index], classes[index] = relation.set_link[member], relation.set_class[member]
     return start, links, classes
 
 
 def rebuilt(relation: Relation, planes: Sequence[Plane], **changes: Any) -> Relation:
-    """The relation with these planes instead of its own, and other changes. Sets that are equal are kept once."""
+    """Return the relation with these planes instead of its own, and other changes. Equal sets are stored once."""
     base = np.cumsum([0, *(len(p.start) - 1 for p in planes)])
     count = np.concatenate([np.diff(p.start) for p in planes])
     link = np.concatenate([p.link for p in planes])
@@ -128,7 +135,7 @@ def rebuilt(relation: Relation, planes: Sequence[Plane], **changes: Any) -> Rela
     number, kept = _same_sets(first[several], count[several], link, vc_class)
     table[several] = FIRST_SET - number
     member = ranges(first[several[kept]], count[several[kept]])
-    columns = {f"plane_{name}": np.array([getattr(p, name) for p in planes], np.int32) for name in _TOLD}
+    columns = {f"plane_{name}": np.array([getattr(p, name) for p in planes], np.int32) for name in _FLAGS}
     arrays: dict[str, Any] = {
         "planes": len(planes),
         "own": np.concatenate([p.own for p in planes]),
@@ -144,17 +151,17 @@ def rebuilt(relation: Relation, planes: Sequence[Plane], **changes: Any) -> Rela
 
 
 def main_plane(relation: Relation, what: str) -> int:
-    """The plane of packets without a via. Raises InputError where packets have several ways already."""
+    """Return the plane of packets without a via. Raises InputError if the relation has several route options."""
     if len(relation.ways) != 1 or relation.ways[0].via != "none":
         raise InputError(
-            f"{what} cannot be built on a routing in which packets choose between several ways, or go over a via",
+            f"{what} cannot be built on a routing with several route options or a via",
             key=ROUTING,
         )
     return relation.ways[0].last
 
 
 def plain_plane(relation: Relation, what: str) -> int:
-    """The same, without an escape either."""
+    """Return `main_plane`, which must not have an escape either. Raises InputError."""
     number = main_plane(relation, what)
     if relation.plane_select[number] == EACH:
         raise InputError(f"{what} cannot be built on an adaptive routing with an escape", key=ROUTING)
@@ -162,24 +169,24 @@ def plain_plane(relation: Relation, what: str) -> int:
 
 
 def grid_only(relation: Relation, what: str) -> None:
-    """Raises InputError where destinations are no coordinates of a grid (of two NPUs at least)."""
+    """Raise InputError unless the network is a product of one block per dimension."""
     if not relation.separable:
-        raise InputError(f"{what} needs NPUs that stand in a grid, joined dimension by dimension", key=ROUTING)
+        raise InputError(f"{what} requires a grid of NPUs that is a product of one block per dimension", key=ROUTING)
 
 
 def ranges(first: IntArray, count: IntArray) -> IntArray:
-    """first[0], first[0] + 1, .. (count[0] of them), first[1], ..."""
+    """Return first[0], first[0] + 1, ... (count[0] numbers), first[1], ..."""
     jump = np.cumsum(count) - count
     return np.repeat(first - jump, count) + np.arange(int(count.sum()))
 
 
 def distinct(numbers: IntArray) -> IntArray:
-    """Each number once, in order. (np.unique finds them by hashing, which takes many times as long for millions.)"""
+    """Return each number once, in order. (np.unique uses hashing, which is far slower for millions of numbers.)"""
     ordered = np.sort(numbers)
     first = np.ones(len(ordered), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
-    found: IntArray = ordered[first]
-    return found
+    unique: IntArray = ordered[first]
+    return unique
 
 
 def _sizes(relation: Relation) -> IntArray:
@@ -188,16 +195,16 @@ def _sizes(relation: Relation) -> IntArray:
 
 
 def _same_sets(first: IntArray, count: IntArray, link: Int32Array, vc_class: Int32Array) -> tuple[IntArray, IntArray]:
-    """(number of each set, one set of each number): sets with the same members in the same order get one number."""
+    """(number of each set, one set per number): sets with the same members in the same order share a number."""
     if not len(first):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     code = link.astype(np.int64) * (int(vc_class.max(initial=0)) + 1) + vc_class
     number = np.unique(count, return_inverse=True)[1].astype(np.int64)
-    for place in range(int(count.max())):
-        # Sets that were equal so far are distinguished by their next member; those without one stay as they are.
-        more = np.flatnonzero(count > place)
-        key = number[more] * (int(code.max()) + 1) + code[first[more] + place]
-        number[more] = int(number.max()) + 1 + np.unique(key, return_inverse=True)[1]
+    for position in range(int(count.max())):
+        # Equal prefixes are distinguished by their next member; sets without one are unchanged.
+        longer = np.flatnonzero(count > position)
+        key = number[longer] * (int(code.max()) + 1) + code[first[longer] + position]
+        number[longer] = int(number.max()) + 1 + np.unique(key, return_inverse=True)[1]
         number = np.unique(number, return_inverse=True)[1].astype(np.int64)
     kept = np.unique(number, return_index=True)[1]
     return number, kept.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Proofs that were made before: of the same relation and pairs, by the same prover (see pyxsim/cache.py)."""
+"""The cache of deadlock proofs, by relation, pairs and source code of the prover (`pyxsim/cache.py`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ known, remember, forget = _PROOFS.known, _PROOFS.remember, _PROOFS.forget
 
 
 def key(relation: Relation, pairs: IntArray | None, whole: bool) -> str:
-    """The name of a proof."""
-    # Names of links are only for people.
+    """Return the cache key of a proof."""
+    # Link names do not affect the proof.
     columns = {field.name: getattr(relation, field.name) for field in fields(relation) if field.name != "link_name"}
     return _PROOFS.key(**columns, pairs=pairs, whole=whole)

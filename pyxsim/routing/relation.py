@@ -1,25 +1,25 @@
-"""The routing relation as digit tables: what the engine looks up, and what the deadlock proof is made from.
+"""The routing relation as digit tables: the engine reads them, and the deadlock proof is derived from them.
 
-A destination is written in digits, one per dimension of the network (its coordinates). A router compares them, in
-order, with its own: the first digit that differs decides. So a router of an `n0 x n1 x n2` torus needs
-`n0 + n1 + n2` table entries and not `n0 * n1 * n2`, and dimension order needs no code. A table over whole
-destinations, as any graph needs it, is the special case of one digit.
+A destination has digits, one per dimension of the network (its coordinates). A router compares them, in order, with
+its own: the first digit that differs decides. A router of an `n0 x n1 x n2` torus therefore has `n0 + n1 + n2` table
+entries instead of `n0 * n1 * n2`, and dimension order needs no code. A table over destinations, for any graph, is the
+special case of one digit.
 
 Several *planes* may share the links of a network: a plane is one such set of tables, and a packet keeps its plane.
-A bidirectional ring has two, which differ only in the way round to the opposite node.
+A bidirectional ring has two, which differ only in the direction to the opposite node.
 
     at router r, plane p, for a packet to `dst`:
         for i, digit in enumerate(digits[dst]):
             mine = own[p * routers + r, i]
             if mine == SKIP or mine == digit:  continue          # nothing to do in this dimension
             entry = offset[p * routers + r, i] + digit
-            take link[entry] in VC class vc_class[entry]         # (-1: there is no route, <= -2: one of a set)
-        no digit left: the packet is at the router of its destination
+            take link[entry] in VC class vc_class[entry]         # (-1: no route, <= -2: one of a set)
+        no digit differs: the packet is at the router of its destination
 
-That is one link, or a choice: an entry may name a *set* of candidates, and a plane that is *any* goes in every digit
-that differs; how a candidate is chosen is a property of the plane. *Ways* choose the plane, and may lead a packet over
-an NPU between (Valiant). docs/router.md says what a router does with all that, docs/routing.md which relations there
-are.
+An entry is one link or a *set* of candidates; on a plane that is *any*, every digit that differs contributes
+candidates. How a candidate is chosen is a property of the plane. Route options (*ways*) choose the plane and may
+lead a packet over an intermediate NPU (Valiant). docs/router.md defines how a router uses the relation,
+docs/routing.md lists the relations.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from numpy.typing import NDArray
 from pyxsim.arrays import Int32Array, IntArray
 from pyxsim.errors import InputError, UnreachableError
 
-ALWAYS = -1  # in `own`: a switch, which has no digit of its own in this dimension, always decides
+ALWAYS = -1  # in `own`: a switch, which has no digit in this dimension, always decides
 SKIP = -2  # in `own`: this router (of this plane) never decides in this dimension
 
-NONE = -1  # in `link`: there is no route
+NONE = -1  # in `link`: no route
 FIRST_SET = -2  # in `link`: candidate set number FIRST_SET - link
 
 # How one of several candidates is chosen: `plane_select`.
@@ -54,10 +54,10 @@ def _longs() -> IntArray:
 
 @dataclass(frozen=True)
 class Way:
-    """One way to a destination: on plane `last`; with a via, on plane `first` to that NPU and from there on `last`.
+    """A route option: on plane `last`; with a via, on plane `first` to the via, then on plane `last`.
 
-    `via`: "none", "any" (any NPU: Valiant) or "box" (an NPU between source and destination: ROMM). `bias` counts
-    against this way where the way with the least cost is chosen.
+    `via` is "none", "any" (any NPU: Valiant) or "box" (an NPU between source and destination: ROMM). `bias` is added to
+    the cost of this option where the cheapest one is chosen.
     """
 
     last: int
@@ -68,32 +68,59 @@ class Way:
 
 @dataclass(frozen=True, eq=False)
 class Relation:
-    """Digit tables of one network, with the links that they speak of.
+    """Digit tables of one network, with its links.
 
-    digits      int32[npus, nd]            the digits of each destination
-    own         int32[planes * routers, nd]  the digits of each router, ALWAYS or SKIP
-    offset      int64[planes * routers, nd]  where the entries of a router and dimension begin
-    link        int32[entries]             link to take, NONE, or FIRST_SET - s for one of set s
-    vc_class    int32[entries]             VC class on that link
-    link_src, link_dst  int32[links]       routers at the ends of a link
-    link_classes int32[links]              VC classes of a link
-    link_group  int32[links]               -1, or a number: a packet that stays in the same group keeps its class
-    link_name   list[links]                for people
-    separable   a hop decided by one digit leaves the others as they are, every combination of digits is an NPU, and
-                links of different dimensions are in different groups: a proof by dimension is one for all pairs
-    home        int32[npus]                the router of each NPU; left out: NPU i is at router i
-    set_start   int64[sets + 1]            where the members of each candidate set begin
-    set_link, set_class  int32[members]    links and VC classes of the candidates
-    plane_any   int32[planes]              1: every digit that differs contributes candidates, not only the first
-    plane_select int32[planes]             RANDOM, LEAST, TWO or EACH
-    plane_escape int32[planes]             (with EACH) the plane whose candidates come behind, or -1
-    plane_sticky int32[planes]             1: a packet that got a VC of an escape candidate stays on the escape plane
-    plane_equal int32[planes]              1: escape candidates are as good as the others in a matrix allocator
-    ways        tuple[Way, ...]            for packets that are sent without a plane
-    choose      "random" | "least"         how one of several ways is chosen
-    wrap        int32[nd]                  the modulus of a digit that goes round, else 0 (for vias in a box)
-    stride      int32[nd]                  NPU = sum(digit * stride), if the NPUs stand in a grid (for vias in a box)
-    fixed_vcs   tuple[int, ...]            per VC class the VCs it has on a link, 0: an even share of what is left
+    Attributes
+    ----------
+    npus, routers, planes
+        Numbers of NPUs, routers and planes.
+    digits
+        int32[npus, nd], the digits of each destination.
+    own
+        int32[planes * routers, nd], the digits of each router, ALWAYS or SKIP.
+    offset
+        int64[planes * routers, nd], the first entry of a router and dimension.
+    link
+        int32[entries], link to take, NONE, or FIRST_SET - s for one of set s.
+    vc_class
+        int32[entries], VC class on that link.
+    link_src, link_dst
+        int32[links], routers at the ends of a link.
+    link_classes
+        int32[links], VC classes of a link.
+    link_group
+        int32[links], -1, or a number: a packet that stays in the same group keeps its class.
+    link_name
+        list[links], for messages.
+    separable
+        Whether a hop decided by one digit leaves the others unchanged, every combination of digits is an NPU, and links
+        of different dimensions are in different groups: a proof by dimension then holds for all pairs.
+    home
+        int32[npus], the router of each NPU; default: NPU i is at router i.
+    set_start
+        int64[sets + 1], the first member of each candidate set.
+    set_link, set_class
+        int32[members], links and VC classes of the candidates.
+    plane_any
+        int32[planes], 1: every digit that differs contributes candidates, not only the first.
+    plane_select
+        int32[planes], RANDOM, LEAST, TWO or EACH.
+    plane_escape
+        int32[planes], with EACH the plane whose candidates follow, or -1.
+    plane_sticky
+        int32[planes], 1: a packet with a VC of an escape candidate stays on the escape plane.
+    plane_equal
+        int32[planes], 1: escape candidates have the same priority as the others in a matrix allocator.
+    ways
+        Route options of packets that are sent without a plane.
+    choose
+        "random" or "least": how one of several route options is chosen.
+    wrap
+        int32[nd], the modulus of a digit in a ring, else 0 (for vias in a box).
+    stride
+        int32[nd], NPU = sum(digit * stride) if the NPUs form a grid (for vias in a box).
+    fixed_vcs
+        VCs of each VC class on a link; 0: an even share of the rest.
     """
 
     npus: int
@@ -126,7 +153,7 @@ class Relation:
     fixed_vcs: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        """Fill in what was left out: arrays that are empty although there is something to say."""
+        """Replace empty arrays by their defaults."""
         self._default("home", np.arange(self.npus))
         self._default("set_start", np.zeros(1))
         for name, value in (("any", 0), ("select", RANDOM), ("escape", -1), ("sticky", 0), ("equal", 0)):
@@ -153,16 +180,16 @@ class Relation:
 
     @property
     def classes(self) -> int:
-        """The most VC classes of any link."""
+        """Largest number of VC classes of a link."""
         return int(self.link_classes.max(initial=1))
 
     @property
     def deterministic(self) -> bool:
-        """Whether a packet has no choice anywhere: one way without a via, no sets, one digit decides."""
+        """Whether each packet has one route: one route option without a via, no sets, one digit decides."""
         return len(self.ways) == 1 and self.ways[0].via == "none" and not self.sets and not self.plane_any.any()
 
     def candidates(self, entry: int) -> list[tuple[int, int]]:
-        """(link, VC class) of each candidate of one table entry, in order."""
+        """Return (link, VC class) of each candidate of a table entry, in order."""
         link = int(self.link[entry])
         if link >= 0:
             return [(link, int(self.vc_class[entry]))]
@@ -172,19 +199,18 @@ class Relation:
         return list(zip(self.set_link[part].tolist(), self.set_class[part].tolist(), strict=True))
 
     def keep(self, before: Int32Array, before_class: Int32Array, link: Int32Array, vc_class: Int32Array) -> Int32Array:
-        """The classes really taken: a packet that stays in a group of links keeps the one it has.
+        """Return the VC classes that packets take: a packet that stays in a group of links keeps its class.
 
-        `before` is the link a packet comes by, -1 at its source.
+        `before` is the incoming link of a packet, -1 at its source; `before_class` its class there.
         """
         group = self.link_group[link]
         stays = (before >= 0) & (group >= 0) & (self.link_group[before] == group)
         return np.where(stays, before_class, vc_class).astype(np.int32)
 
     def next_hop(self, router: int, dst: int, plane: int = 0) -> tuple[int, int] | None:
-        """(link, VC class by the table) at a router, None at the destination. Raises UnreachableError.
+        """Return (link, VC class of the table) at a router, None at the destination. Raises UnreachableError.
 
-        Where there is a choice, the representative one: the first of a set, in the first digit that differs and has
-        a link.
+        Of several candidates it returns the first, in the first digit that differs and has one.
         """
         if router == self.home[dst]:
             return None
@@ -194,8 +220,8 @@ class Relation:
             if self.own[row, dim] in (SKIP, digit):
                 continue
             differs = True
-            if found := self.candidates(int(self.offset[row, dim] + digit)):
-                return found[0]
+            if candidates := self.candidates(int(self.offset[row, dim] + digit)):
+                return candidates[0]
             if not self.plane_any[plane]:
                 break
         if differs:
@@ -203,9 +229,9 @@ class Relation:
         raise UnreachableError(f"plane {plane} has no route to NPU {dst} that passes router {router}")
 
     def route(self, src: int, dst: int, plane: int = 0) -> list[tuple[int, int]]:
-        """Every (link, VC class) that a packet takes, in order, after the keep rule. Raises UnreachableError.
+        """Return the (link, VC class) of each hop of a packet, with the keep rule. Raises UnreachableError.
 
-        Plane -1: that of the first way, without its via. Where there is a choice, the route of `next_hop`.
+        Plane -1 is that of the first route option, without its via. Of several routes it returns that of `next_hop`.
         """
         plane = self.ways[0].last if plane < 0 else plane
         hops: list[tuple[int, int]] = []
@@ -218,38 +244,38 @@ class Relation:
                     vc_class = hops[-1][1]
             hops.append((link, vc_class))
             router = int(self.link_dst[link])
-            # The next hop depends on nothing but the router, so a router seen twice is a circle.
+            # The next hop depends on the router only, so a route that visits a router twice is a cycle.
             if len(hops) > self.routers:
-                raise UnreachableError(f"plane {plane}: a packet from NPU {src} to NPU {dst} goes round in a circle")
+                raise UnreachableError(f"plane {plane}: the route from NPU {src} to NPU {dst} contains a cycle")
         return hops
 
 
 def vc_ranges(vcs: int, classes: int, fixed: Sequence[int] = ()) -> tuple[Int32Array, Int32Array]:
-    """The VCs [low, high) of each class on a link with `vcs` VCs (of one virtual network) and `classes` classes.
+    """Return the VCs [low, high) of each class on a link with `vcs` VCs (of one virtual network).
 
-    `fixed`: the exact number of VCs of each class; 0, or left out, is an even share of what the fixed ones leave.
-    The ranges follow each other in the order of the classes. Raises InputError where a class would have none.
+    `fixed` is the number of VCs of each class; 0 or missing: an even share of the remaining VCs. The ranges are in the
+    order of the classes. Raises InputError if a class has none.
     """
     exact = np.zeros(classes, np.int64)
     given = np.asarray(fixed[:classes], np.int64)
     exact[: len(given)] = given
     shares = exact == 0
     sharing = int(shares.sum())
-    left = vcs - int(exact.sum())
-    if vcs < 1 or left < sharing:
+    remaining = vcs - int(exact.sum())
+    if vcs < 1 or remaining < sharing:
         raise InputError(
-            f"{vcs} VCs are too few for the VC classes of the routing: a class would have none",
+            f"{vcs} VCs are too few for the VC classes of the routing",
             key="network.router.vcs",
             allowed=f"at least {max(1, int(exact.sum()) + sharing)}",
         )
-    parts = np.arange(sharing + 1) * left // max(sharing, 1)
+    parts = np.arange(sharing + 1) * remaining // max(sharing, 1)
     exact[shares] = np.diff(parts)
     high = np.cumsum(exact)
     return (high - exact).astype(np.int32), high.astype(np.int32)
 
 
 def _strides(digits: Int32Array) -> Int32Array:
-    """Those of a grid with dimension 0 first, if the NPUs stand so; else zeros."""
+    """The strides of a grid with dimension 0 first if the NPUs are numbered so, else zeros."""
     size = digits.max(axis=0, initial=0).astype(np.int64) + 1
     stride: IntArray = np.cumprod(size) // size
     if not np.array_equal(digits @ stride, np.arange(len(digits))):

@@ -1,7 +1,7 @@
-"""What becomes of a message that is so large that it takes all the paths it may take: each link's share of it.
+"""The share of a large message on each link if its packets use all their routes.
 
-Each of several candidates, and each way or via that is drawn, gets its share, as in `loads`. Packets that adapt are
-taken to use their candidates alike, and of ways that are chosen by what is in use those without a via.
+Traffic divides evenly over candidates, route options and vias, as in `pyxsim/routing/loads.py`. Adaptive packets count
+as if they used all candidates equally and, where they choose route options by load, only options without a via.
 """
 
 from __future__ import annotations
@@ -16,13 +16,22 @@ from pyxsim.routing.loads import Paths, ways_of
 from pyxsim.routing.planes import plane as taken_out
 from pyxsim.routing.relation import EACH, Relation, Way
 
-TRIPS = 1 << 18  # from NPU to NPU, over one way and via each, that are looked at together
+TRIPS = 1 << 18  # (pair, route option, via) combinations per batch
 
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """Of K pairs: how many links each uses, the links and their shares, one pair behind the other; and the length of
-    the longest path of each, as the sum of the lengths of its links."""
+    """The links of K pairs.
+
+    Attributes
+    ----------
+    count
+        int64[K], number of links of each pair.
+    link, share
+        The links of all pairs, in order of pairs, and their shares of a message.
+    longest
+        int64[K], length of the longest path of each pair: the sum of the lengths of its links.
+    """
 
     count: IntArray
     link: IntArray
@@ -31,7 +40,7 @@ class Spread:
 
 
 def fixed(relation: Relation, plane: int) -> bool:
-    """Whether all that is sent on a plane, or (-1) on the ways, keeps to one route."""
+    """Return whether each pair has a single route on a plane, or (-1) over the route options."""
     ways = relation.ways if plane < 0 else (Way(plane),)
     if len(ways) > 1 or ways[0].via != "none" or relation.plane_any[ways[0].last]:
         return False
@@ -42,13 +51,13 @@ def fixed(relation: Relation, plane: int) -> bool:
 
 
 def spread(relation: Relation, src: IntArray, dst: IntArray, plane: int, lengths: IntArray) -> Spread:
-    """What the links carry of each pair, on a plane or (-1) on the ways. `lengths`: int64[links].
+    """Return the links of each pair with their shares, on a plane or (-1) over the route options.
 
-    Raises UnreachableError.
+    `lengths` is int64[links]. Raises UnreachableError.
     """
     ways = ways_of(relation, plane)
-    most = sum(1 if way.via == "none" else relation.npus for way in ways)
-    rows = max(1, TRIPS // most)
+    max_trips = sum(1 if way.via == "none" else relation.npus for way in ways)
+    rows = max(1, TRIPS // max_trips)
     parts = [
         _batch(relation, ways, src[begin : begin + rows], dst[begin : begin + rows], lengths)
         for begin in range(0, len(src), rows)
@@ -71,16 +80,16 @@ def _batch(relation: Relation, ways: tuple[Way, ...], src: IntArray, dst: IntArr
         legs = [(way.last, src[pair], dst[pair])]
         if way.via != "none":
             legs = [(way.first, src[pair], via), (way.last, via, dst[pair])]
-        reach = np.zeros(len(pair), np.int64)
+        path_length = np.zeros(len(pair), np.int64)
         for plane, begin, end in legs:
-            trip, link, part, far = _legs(relation, plane, begin, end, lengths)
-            reach += far
+            trip, link, part, leg_length = _legs(relation, plane, begin, end, lengths)
+            path_length += leg_length
             parts = np.concatenate([share, chance[trip] * part])
-            key, place = np.unique(np.concatenate([key, pair[trip] * relation.links + link]), return_inverse=True)
-            share = np.bincount(place, parts, len(key)).astype(np.float64)
-        np.maximum.at(longest, pair, reach)
+            key, index = np.unique(np.concatenate([key, pair[trip] * relation.links + link]), return_inverse=True)
+            share = np.bincount(index, parts, len(key)).astype(np.float64)
+        np.maximum.at(longest, pair, path_length)
     pair, link = np.divmod(key, max(relation.links, 1))
-    # Parts of a whole, summed up in floating point, are the whole.
+    # Shares whose floating-point sum is nearly 1 are 1.
     share[np.abs(share - 1) < 2.0**-30] = 1
     return Spread(np.bincount(pair, minlength=len(src)).astype(np.int64), link, share, longest)
 
@@ -88,7 +97,7 @@ def _batch(relation: Relation, ways: tuple[Way, ...], src: IntArray, dst: IntArr
 def _legs(
     relation: Relation, plane: int, src: IntArray, dst: IntArray, lengths: IntArray
 ) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
-    """(trip, link, share) of what goes from NPU to NPU on a plane, and the longest path of each trip."""
+    """(trip, link, share) of traffic from NPU to NPU on a plane, and the longest path of each trip."""
     pairs, number = np.unique(src * relation.npus + dst, return_inverse=True)
     begin, end = np.divmod(pairs, relation.npus)
     rows = max(1, BATCH // relation.routers)
@@ -110,15 +119,15 @@ def _legs(
     order = np.argsort(legs, kind="stable")
     count = np.bincount(legs, minlength=len(pairs))
     start = np.cumsum(count) - count
-    # Every trip has the rows of its leg.
-    many = count[number]
-    place = np.repeat(start[number] - (np.cumsum(many) - many), many) + np.arange(int(many.sum()))
-    row = order[place]
-    return np.repeat(np.arange(len(src)), many), links[row], shares[row], longest[number]
+    # A trip has the rows of its leg.
+    rows_per = count[number]
+    position = np.repeat(start[number] - (np.cumsum(rows_per) - rows_per), rows_per) + np.arange(int(rows_per.sum()))
+    row = order[position]
+    return np.repeat(np.arange(len(src)), rows_per), links[row], shares[row], longest[number]
 
 
 def _vias(relation: Relation, way: Way, src: IntArray, dst: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
-    """(pair, via, chance): every NPU that a pair may go over."""
+    """(pair, via, probability) of every via of each pair."""
     if way.via == "none":
         return np.arange(len(src)), dst, np.ones(len(src))
     if way.via == "any":

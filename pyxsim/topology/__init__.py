@@ -1,4 +1,7 @@
-"""Networks as arrays: blocks and their products, graphs, Garnet's networks; and what theory says of them."""
+"""L2, topology: networks as arrays, and their theoretical bounds.
+
+A `Topology` is a product of blocks, a graph, or one of Garnet's networks. The shelf `topologies/` builds them.
+"""
 
 from pyxsim.topology.block import Block
 from pyxsim.topology.build import build

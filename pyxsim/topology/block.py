@@ -1,4 +1,4 @@
-"""A block: one dimension of a network, and the routing that belongs to it."""
+"""A block: the network of one dimension, with its routing tables."""
 
 from __future__ import annotations
 
@@ -21,21 +21,38 @@ def _not_given() -> Int32Array:
 class Block:
     """One group of NPUs with its links, switches and routes; a network is a product of such groups.
 
-    Routers are numbered inside the block: 0 to npus - 1 are those of the NPUs, the switches follow. Links are
-    directed and numbered as listed. Anything wrong raises InputError.
+    Routers are numbered inside the block: first those of the NPUs, 0 to npus - 1, then the switches. Links are
+    directed and numbered as listed.
 
-    name         the name on the shelf
+    Parameters
+    ----------
+    name
+        Name on the shelf.
     npus, switches
-    src, dst     int32[links]   routers at the ends of each link (any integers are taken, and converted)
-    link_names   list[links]    "+", "-", "up" ... (default: empty)
-    next         int32[planes, npus + switches, npus]   link to take toward an NPU, -1 at home; without the first
-                                axis: one plane. Default: shortest paths, the first listed link among equals.
-    vc_class     same shape     VC class for that hop (default: 0)
-    classes      VC classes that the links need
-    keep_class   a packet keeps the class with which it enters the block, whatever `vc_class` says later: a static
-                 dateline
-    directions   2: collectives may go round both ways, on plane 0 (+1) and plane 1 (-1); else 1
-    algorithm    the collective algorithm that is natural here
+        Number of NPUs and of switches.
+    src, dst
+        int32[links], the routers at the ends of each link; other integer types are converted.
+    link_names
+        list[links]: "+", "-", "up", ...; default: empty.
+    next
+        int32[planes, npus + switches, npus]: the link to take toward an NPU, -1 at its own router. The first axis may
+        be omitted for one plane. Default: shortest paths; of several, the link listed first.
+    vc_class
+        Same shape: VC class for that hop (default: 0).
+    classes
+        VC classes that the links require.
+    keep_class
+        Whether a packet keeps the class with which it enters the block, whatever `vc_class` of later hops: a static
+        dateline.
+    directions
+        2 if collectives may use both directions, on plane 0 (+1) and plane 1 (-1); else 1.
+    algorithm
+        Default collective algorithm.
+
+    Raises
+    ------
+    InputError
+        If the arrays are inconsistent.
     """
 
     name: str
@@ -58,10 +75,10 @@ class Block:
         self._set("src", self._numbers("src", self.src))
         self._set("dst", self._numbers("dst", self.dst))
         if self.src.ndim != 1 or self.src.shape != self.dst.shape:
-            self._refuse(f"src has the shape {self.src.shape} and dst {self.dst.shape}: they are the ends of each link")
+            self._refuse(f"src has shape {self.src.shape} and dst {self.dst.shape}; expected one router per link")
         for ends in (self.src, self.dst):
             if ((ends < 0) | (ends >= self.routers)).any():
-                self._refuse(f"a link leads outside of routers 0 to {self.routers - 1}")
+                self._refuse(f"a link has an end outside routers 0 to {self.routers - 1}")
         if (self.src == self.dst).any():
             self._refuse(f"link {int(np.argmax(self.src == self.dst))} leads from a router to itself")
         self._set("link_names", list(self.link_names) or [""] * self.links)
@@ -72,7 +89,7 @@ class Block:
         self._set("next", self._table("next", self.next))
         self._set("vc_class", self._table("vc_class", self.vc_class if np.size(self.vc_class) else 0 * self.next))
         if self.next.shape != self.vc_class.shape:
-            self._refuse(f"next has the shape {self.next.shape} and vc_class {self.vc_class.shape}")
+            self._refuse(f"next has shape {self.next.shape} and vc_class {self.vc_class.shape}")
         self._check_routes()
 
     @classmethod
@@ -86,16 +103,17 @@ class Block:
         both_ways: bool = True,
         algorithm: str = "direct",
     ) -> Block:
-        """A block from a list of (router, router), routed along shortest paths (the first listed link among equals).
+        """Make a block from a list of (router, router), routed along shortest paths.
 
-        `both_ways`: every pair stands for two links, there and back.
+        Of several shortest paths it takes the one whose link is listed first. With `both_ways`, every pair gives two
+        links, one in each direction.
         """
-        ends = [end for a, b in links for end in (((a, b), (b, a)) if both_ways else ((a, b),))]
-        names, seen = [], dict.fromkeys(ends, 0)
-        for end in ends:
-            names.append(f"#{seen[end]}" if seen[end] else "")  # parallel links need names of their own
-            seen[end] += 1
-        table = np.array(ends, np.int32).reshape(-1, 2)
+        pairs = [pair for a, b in links for pair in (((a, b), (b, a)) if both_ways else ((a, b),))]
+        names, seen = [], dict.fromkeys(pairs, 0)
+        for pair in pairs:
+            names.append(f"#{seen[pair]}" if seen[pair] else "")  # parallel links need different names
+            seen[pair] += 1
+        table = np.array(pairs, np.int32).reshape(-1, 2)
         return cls(
             name=name,
             npus=npus,
@@ -116,7 +134,7 @@ class Block:
 
     @property
     def planes(self) -> int:
-        """Routing tables of this block: 2 for a bidirectional ring (ties go round by + or by -)."""
+        """Routing tables of this block: 2 for a bidirectional ring (ties go in direction + or -)."""
         return len(self.next)
 
     def out_degree(self, npu: int) -> int:
@@ -132,7 +150,7 @@ class Block:
     def _numbers(self, name: str, value: object) -> Int32Array:
         array = np.asarray(value)
         if array.size and array.dtype.kind not in "iu":
-            self._refuse(f"{name} is no array of whole numbers")
+            self._refuse(f"{name} is not an array of integers")
         return array.astype(np.int32)
 
     def _table(self, name: str, value: object) -> Int32Array:
@@ -140,18 +158,18 @@ class Block:
         table = table[None] if table.ndim == 2 else table
         if table.ndim != 3 or table.shape[1:] != (self.routers, self.npus) or not len(table):
             self._refuse(
-                f"{name} has the shape {table.shape}, not (planes, routers, NPUs) = "
+                f"{name} has shape {table.shape}; expected (planes, routers, NPUs) = "
                 f"({max(len(table), 1)}, {self.routers}, {self.npus})"
             )
         return table
 
     def _check_routes(self) -> None:
         if self.directions not in (1, self.planes):
-            self._refuse(f"{self.directions} directions need {self.directions} planes, there are {self.planes}")
+            self._refuse(f"{self.directions} directions require {self.directions} planes; the block has {self.planes}")
         if self.classes < 1 or ((self.vc_class < 0) | (self.vc_class >= self.classes)).any():
-            self._refuse(f"a VC class is outside of 0 to {self.classes - 1}")
+            self._refuse(f"a VC class is outside 0 to {self.classes - 1}")
         if ((self.next < -1) | (self.next >= self.links)).any():
-            self._refuse(f"next names a link outside of 0 to {self.links - 1}")
+            self._refuse(f"next contains a link outside 0 to {self.links - 1}")
         if self.links:
             leaves = np.where(self.next >= 0, self.src[self.next], np.arange(self.routers)[:, None])
             wrong = np.argwhere(leaves != np.arange(self.routers)[:, None])

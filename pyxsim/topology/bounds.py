@@ -1,12 +1,12 @@
-"""What theory says of a network before anything is simulated: hops, channel load, throughput, bisection.
+"""Bounds of a network without simulation: hops, channel load, throughput, bisection.
 
-Terms and closed forms: Dally and Towles, *Principles and Practices of Interconnection Networks* (2004), chapter 3.
-Everything here is counted from the routing relation, so it holds for any network; the closed forms are for the tests.
+Terms: Dally and Towles, *Principles and Practices of Interconnection Networks* (2004), chapter 3. All values are
+counted from the routing relation, so they hold for any network; the tests compare them with the closed forms.
 Traffic is a matrix: flits per cycle from each NPU (row) to each NPU (column). Uniform traffic includes the NPU itself,
 as in the book: each sends one flit per cycle, `1/npus` to every NPU.
 
-Where packets choose by load, the load of a link is not known in advance. Then the bounds are those that
-hold for every routing (`least_load`).
+Where packets choose by load, the load of a link is not known in advance; the bounds are then those that hold for every
+routing (`least_load`).
 """
 
 from __future__ import annotations
@@ -45,11 +45,22 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Bounds:
-    """Of uniform traffic, and the bisection.
+    """Bounds of uniform traffic, and the bisection.
 
-    mean_hops, max_hops  links that a packet crosses; it visits one router more
-    channel_load  flits per cycle on the busiest link; `load_exact`: by this routing, else the least by any routing
-    throughput    flits per NPU and cycle that cannot be exceeded, with one injection and one ejection lane per NPU
+    Attributes
+    ----------
+    mean_hops, max_hops
+        Links that a packet crosses; it visits one router more.
+    channel_load
+        Flits per cycle on the busiest link.
+    load_exact
+        Whether `channel_load` is that of this routing, not the minimum over all routings.
+    throughput
+        Upper bound in flits per NPU and cycle, with one injection and one ejection lane per NPU.
+    bisection
+        Directed links between two halves of the routers with NPUs.
+    bisection_exact
+        Whether no smaller bisection exists.
     """
 
     mean_hops: float
@@ -62,70 +73,71 @@ class Bounds:
 
 
 def summary(topology: Topology) -> Bounds:
-    """All numbers of this module. Raises UnreachableError when some pair has no route."""
+    """Return all bounds of a network. Raises UnreachableError if a pair of NPUs has no route."""
     channels, exact = bisection(topology)
     if oblivious(topology.relation):
-        load, hops, most = _uniform(topology)
+        load, hops, max_hops = _uniform(topology)
         gamma = float(load.max(initial=0))
     else:
         check_routes(topology.relation)
-        away = _distances(topology)
-        gamma, hops, most = least_load(topology), float(away.mean()), int(away.max())
+        link_distance = _distances(topology)
+        gamma, hops, max_hops = least_load(topology), float(link_distance.mean()), int(link_distance.max())
     known = oblivious(topology.relation)
-    return Bounds(hops, most, gamma, known, min(1.0, 1 / gamma) if gamma else 1.0, channels, exact)
+    return Bounds(hops, max_hops, gamma, known, min(1.0, 1 / gamma) if gamma else 1.0, channels, exact)
 
 
 def uniform(npus: int) -> Loads:
-    """The matrix of uniform traffic."""
+    """Return the matrix of uniform traffic, float64[npus, npus]."""
     return np.full((npus, npus), 1 / npus)
 
 
 def channel_loads(topology: Topology, matrix: ArrayLike | None = None) -> Loads:
-    """float64[links]: flits per cycle over each link, on average; left out: under uniform traffic.
+    """Return the mean load of each link under `matrix` (default: uniform traffic): float64[links], flits per cycle.
 
-    Raises InputError where packets choose by what is in use.
+    Raises InputError if packets choose their routes by load.
     """
     if not oblivious(topology.relation):
-        raise InputError(f"the load of links by {topology.routing} depends on what is in use", allowed="least_load")
+        problem = f"channel loads of {topology.routing} depend on the state of the network"
+        raise InputError(problem, allowed="least_load")
     if matrix is None:
         return _uniform(topology)[0]
     return _loads(topology.relation, _checked(topology, matrix))
 
 
 def mean_hops(topology: Topology) -> float:
-    """Links that a packet of uniform traffic crosses on average; switches make two links of one hop of a group."""
+    """Return the mean number of links that a packet of uniform traffic crosses (two for a hop through a switch)."""
     return _uniform(topology)[1]
 
 
 def hop_counts(topology: Topology, plane: int = 0) -> Int32Array:
-    """int32[npus, npus]: the most links from each NPU (row) to each other (column)."""
+    """Return int32[npus, npus]: the length in links of the longest route from each NPU (row) to each NPU (column)."""
     relation = topology.relation
     check_routes(relation)
     homes, goals = np.unique(relation.home, return_index=True)
     dims = range(relation.digits.shape[1])
     hops = [flow.hops[homes] for flow in flows(relation, plane, relation.digits[goals], dims)]
-    place = np.searchsorted(homes, relation.home)
-    return np.concatenate(hops, axis=1)[place][:, place].astype(np.int32)
+    home_index = np.searchsorted(homes, relation.home)
+    return np.concatenate(hops, axis=1)[home_index][:, home_index].astype(np.int32)
 
 
 def least_load(topology: Topology, matrix: ArrayLike | None = None, rates: ArrayLike = 1.0) -> float:
-    """The busiest link carries at least this share of what it could, whatever the routing.
+    """Return a lower bound, over all routings, of the utilization of the busiest link.
 
-    Two reasons: packets need at least the links of a shortest way, and all links together carry no more than they can;
-    and what goes from one side of a cut to the other goes over the links between them. `rates`: flits per cycle that
-    each link can carry.
+    It is the larger of two bounds: packets cross at least the links of a shortest path, so the mean utilization is
+    bounded; and traffic between the two sides of a cut crosses the links of the cut. `rates`: flits per cycle that each
+    link can carry.
     """
     traffic = uniform(topology.npus) if matrix is None else _checked(topology, matrix)
     capacity = np.broadcast_to(np.asarray(rates, np.float64), topology.links)
     if not topology.links:
         return 0.0
-    found = [float((traffic * _distances(topology)).sum() / capacity.sum())]
+    utilizations = [float((traffic * _distances(topology)).sum() / capacity.sum())]
     for side, routers in cuts(topology):
-        over = routers[topology.link_src] & ~routers[topology.link_dst]
+        crosses_cut = routers[topology.link_src] & ~routers[topology.link_dst]
         sent = float(traffic[side][:, ~side].sum())
         if sent > 0:
-            found.append(sent / float(capacity[over].sum()) if over.any() else np.inf)
-    return max(found)
+            utilizations.append(sent / float(capacity[crosses_cut].sum()) if crosses_cut.any() else np.inf)
+    return max(utilizations)
 
 
 def throughput(
@@ -136,69 +148,77 @@ def throughput(
     injection: ArrayLike = 1.0,
     ejection: ArrayLike = 1.0,
 ) -> float:
-    """By how much the traffic may be multiplied before a link or lane carries more than it can.
+    """Return the factor by which the traffic can be multiplied before a link or lane is saturated.
 
-    rates  flits per cycle of each link; `injection`, `ejection`: of all lanes of each NPU together
+    Parameters
+    ----------
+    topology, matrix
+        The network and its traffic; default: uniform traffic.
+    rates
+        Flits per cycle of each link.
+    injection, ejection
+        Flits per cycle of all lanes of each NPU together.
     """
     sent = received = np.ones(topology.npus)
     if matrix is not None:
         sent, received = (_checked(topology, matrix).sum(axis=axis) for axis in (1, 0))
-    shares = [sent / np.asarray(injection), received / np.asarray(ejection)]
+    utilizations = [sent / np.asarray(injection), received / np.asarray(ejection)]
     if oblivious(topology.relation):
-        shares.append(channel_loads(topology, matrix) / np.asarray(rates))
+        utilizations.append(channel_loads(topology, matrix) / np.asarray(rates))
     else:
-        shares.append(np.array([least_load(topology, matrix, rates)]))
-    most = max(float(share.max(initial=0)) for share in shares)
-    return 1 / most if most else np.inf
+        utilizations.append(np.array([least_load(topology, matrix, rates)]))
+    busiest = max(float(utilization.max(initial=0)) for utilization in utilizations)
+    return 1 / busiest if busiest else np.inf
 
 
 def _checked(topology: Topology, matrix: ArrayLike) -> Loads:
     traffic = np.asarray(matrix, np.float64)
     if traffic.shape != (topology.npus, topology.npus) or not (traffic >= 0).all():
-        wanted = f"{topology.npus} x {topology.npus} numbers from 0"
-        raise InputError(f"a matrix of the shape {traffic.shape} is no traffic of {topology}", allowed=wanted)
+        allowed = f"{topology.npus} x {topology.npus} non-negative numbers"
+        raise InputError(f"invalid traffic matrix of shape {traffic.shape} for {topology}", allowed=allowed)
     return traffic
 
 
 def _loads(relation: Relation, traffic: Loads) -> Loads:
-    """Mean loads of the links. NPUs of one router send as one, where all routers have as many."""
+    """Mean loads of the links. NPUs of one router count as one where all routers have the same number of NPUs."""
     homes, first, count = np.unique(relation.home, return_index=True, return_counts=True)
     if (count == count[0]).all() and count[0] > 1:
-        place = np.searchsorted(homes, relation.home)
-        whole = np.zeros((len(homes), len(homes)))
-        np.add.at(whole, (place[:, None], place[None, :]), traffic)
-        # Without strides: they are worked out from the digits.
+        home_index = np.searchsorted(homes, relation.home)
+        home_traffic = np.zeros((len(homes), len(homes)))
+        np.add.at(home_traffic, (home_index[:, None], home_index[None, :]), traffic)
+        # Without strides: the relation derives them from the digits.
         digits, none = relation.digits[first], np.zeros(0, np.int32)
-        relation, traffic = replace(relation, npus=len(homes), digits=digits, home=homes, stride=none), whole
+        relation, traffic = replace(relation, npus=len(homes), digits=digits, home=homes, stride=none), home_traffic
     load = expected_loads(relation, traffic)[0]
     return np.zeros(relation.links) if load is None else load
 
 
 def _distances(topology: Topology) -> Loads:
-    """Links on the shortest way from each NPU to each other."""
+    """Length in links of the shortest path from each NPU to each other."""
     relation = topology.relation
     wires = Wires(topology.routers, relation.home, topology.link_src, topology.link_dst, topology.link_name)
     homes = wires.homes
-    place = np.searchsorted(homes, relation.home)
-    away: Loads = distances(wires)[homes][place][:, place].astype(np.float64)
-    if (away >= FAR).any():
+    home_index = np.searchsorted(homes, relation.home)
+    link_distances: Loads = distances(wires)[homes][home_index][:, home_index].astype(np.float64)
+    if (link_distances >= FAR).any():
         check_routes(relation)
-    return away
+    return link_distances
 
 
 def _uniform(topology: Topology) -> tuple[Loads, float, int]:
-    """Channel loads, mean hops and the longest route."""
+    """Channel loads, mean hops and the length of the longest route."""
     relation = topology.relation
     check_routes(relation)
     if any(way.via == "box" for way in relation.ways):
         load = _loads(relation, uniform(topology.npus))
         return load, float(load.sum() / topology.npus), int(_distances(topology).max())
-    # A via that may be any NPU makes uniform traffic twice over.
+    # With a via that may be any NPU, each half of a route is uniform traffic.
     planes = [[plane for plane in (way.first, way.last) if plane >= 0] for way in relation.ways]
-    found = {plane: _uniform_plane(topology, plane) for plane in {p for own in planes for p in own}}
-    load = sum((found[plane][0] for own in planes for plane in own), np.zeros(relation.links)) / len(planes)
-    most = max(sum(found[plane][1] for plane in own) for own in planes)
-    return load, float(load.sum() / topology.npus), most
+    used = [plane for option_planes in planes for plane in option_planes]
+    by_plane = {plane: _uniform_plane(topology, plane) for plane in set(used)}
+    load = sum((by_plane[plane][0] for plane in used), np.zeros(relation.links)) / len(planes)
+    max_hops = max(sum(by_plane[plane][1] for plane in option_planes) for option_planes in planes)
+    return load, float(load.sum() / topology.npus), max_hops
 
 
 def _uniform_plane(topology: Topology, plane: int) -> tuple[Loads, int]:
@@ -206,17 +226,17 @@ def _uniform_plane(topology: Topology, plane: int) -> tuple[Loads, int]:
     relation, npus = topology.relation, topology.npus
     homes, first, count = np.unique(relation.home, return_index=True, return_counts=True)
     if relation.separable and (count == count[0]).all():
-        # The way in each dimension is the same for all pairs that only differ elsewhere: it is enough to look at the
-        # digits of one dimension after the other.
+        # The route in one dimension does not depend on the digits of the others, so the dimensions are counted one by
+        # one.
         load, longest = np.zeros(relation.links), 0
         for dim in range(relation.digits.shape[1]):
             size = int(relation.digits[:, dim].max()) + 1
             digits = np.arange(size, dtype=np.int32)[:, None]
-            most = 0
+            longest_in_dim = 0
             for flow in flows(relation, plane, digits, (dim,)):
                 load += flow.load * (npus / (len(homes) * size))
-                most = max(most, int(flow.hops[homes].max()))
-            longest += most
+                longest_in_dim = max(longest_in_dim, int(flow.hops[homes].max()))
+            longest += longest_in_dim
         return load, longest
     load, longest = np.zeros(relation.links), 0
     dims = range(relation.digits.shape[1])

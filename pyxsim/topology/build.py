@@ -1,4 +1,4 @@
-"""From the words of an experiment file to a Topology: names are looked up on the shelves."""
+"""Build the Topology that an experiment names: topologies and blocks come from the registries of the shelves."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ T = TypeVar("T")
 
 
 def network_of(settings: Network, folder: str | Path = ".") -> Topology:
-    """The network of settings, by the routing that they ask for. Raises InputError.
+    """Return the network of the settings, with the routing that they name. Raises InputError.
 
-    The shelves must have been loaded (`library.load_all`). `folder`: where names of files start.
+    The shelves must have been loaded (`library.load_all`). Relative file names start in `folder`.
     """
     dims = [dim.model_dump(exclude={"bandwidth", "latency"}) for dim in settings.dims or ()]
     try:
@@ -33,8 +33,8 @@ def network_of(settings: Network, folder: str | Path = ".") -> Topology:
     except InputError as error:
         if settings.name is None or error.key != "network.topology":
             raise
-        # The experiment may not have that word: a system of the shelf does.
-        problem = f"{error.problem}, which '{settings.name}' is made of"
+        # The name may come from the named system instead of the experiment file.
+        problem = f"{error.problem}, which the system '{settings.name}' uses"
         raise InputError(problem, key=error.key, allowed=error.allowed, given=error.given) from None
     topology = replace(topology, name=settings.name or topology.name)
     return topology.routed(settings.router.routing, settings.router.routing_options)
@@ -47,23 +47,36 @@ def build(
     options: Mapping[str, Any] | None = None,
     folder: str | Path = ".",
 ) -> Topology:
-    """The network of an experiment: a topology by name with its options, or a product of blocks. Raises InputError.
+    """Build a topology by name, or a product of blocks.
 
     The shelves must have been loaded (`library.load_all`).
 
-    shape    for a topology that has one
-    dims     one table per dimension with `block`, `npus` and the options of the block
-    options  those of the topology; one that is None counts as not given
-    folder   where an option that is the name of a file starts
+    Parameters
+    ----------
+    name
+        Name of a topology; None with `dims`.
+    shape
+        NPUs per dimension, for a topology with a parameter `shape`.
+    dims
+        One table per dimension with `block`, `npus` and the options of the block.
+    options
+        Options of the topology; None counts as not given.
+    folder
+        Folder in which relative file names of options start.
+
+    Raises
+    ------
+    InputError
+        For an unknown name or option, or a wrong value.
     """
     if name is not None and dims:
         raise InputError("both a topology and dims are given", key="network.topology", allowed="one of them")
     if dims:
         if shape is not None:
-            raise InputError("dims say how many NPUs there are: a shape has no place", key="network.shape")
+            raise InputError("both shape and dims are given", key="network.shape", allowed="one of them")
         return product(" x ".join(str(dim.get("block")) for dim in dims), [_block(i, d) for i, d in enumerate(dims)])
     if name is None:
-        raise InputError("there is no network", key="network.topology", allowed="a name on the shelf, or network.dims")
+        raise InputError("no network is given", key="network.topology", allowed="a name on the shelf, or network.dims")
     generator = _find(topologies, name, "network.topology", library.data_files)
     size: tuple[Any, ...] = ()
     if "shape" in inspect.signature(generator).parameters:
@@ -73,48 +86,48 @@ def build(
     elif shape is not None:
         known = ", ".join(inspect.signature(generator).parameters)
         raise InputError(
-            f"the topology '{name}' has no shape of its own", key="network.shape", allowed=f"network.options: {known}"
+            f"the topology '{name}' takes no shape", key="network.shape", allowed=f"network.options: {known}"
         )
     given = checked_options(generator, options or {}, "network.options", len(size), folder)
-    return _made(generator, size, given, Topology, f"the topology '{name}'")
+    return _generate(generator, size, given, Topology, f"the topology '{name}'")
 
 
 def _block(index: int, dim: Mapping[str, Any]) -> Block:
     key = f"network.dims[{index}]"
-    for wanted in ("block", "npus"):
-        if dim.get(wanted) is None:
-            raise InputError(f"'{wanted}' is missing", key=key)
+    for required in ("block", "npus"):
+        if dim.get(required) is None:
+            raise InputError(f"'{required}' is missing", key=key)
     name = str(dim["block"])
     generator = _find(blocks, name, f"{key}.block")
     npus = check_npus(dim["npus"], f"{key}.npus")
     given = checked_options(generator, {k: v for k, v in dim.items() if k not in ("block", "npus")}, key, 1)
-    block = _made(generator, (npus,), given, Block, f"the block '{name}'")
+    block = _generate(generator, (npus,), given, Block, f"the block '{name}'")
     if block.npus != npus:
-        raise InputError(f"the block '{name}' was requested with {npus} NPUs and has {block.npus}", key=f"{key}.npus")
+        raise InputError(f"the block '{name}' has {block.npus} NPUs instead of {npus}", key=f"{key}.npus")
     return block
 
 
 def _find(
     registry: Registry[Callable[..., Any]], name: str, key: str, more: Callable[[], Iterable[str]] = tuple
 ) -> Callable[..., Any]:
-    """What is registered under a name. `more`: what else could be named there."""
+    """The function registered under a name; `more` lists other allowed names for the error message."""
     if name in registry:
         return registry.get(name)
     raise registry.unknown(name, *more(), key=key)
 
 
-def _made(
+def _generate(
     generator: Callable[..., Any], size: tuple[Any, ...], options: Mapping[str, Any], kind: type[T], what: str
 ) -> T:
-    """Call a generator of the shelf; errors name its file."""
+    """Call a generator of the shelf; errors name its file and line."""
     try:
         value = generator(*size, **options)
     except PyxsimError:
         raise
     except (Exception, SystemExit) as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{last.filename}:{last.lineno}"
-        raise InputError(f"{what} failed: {type(error).__name__}: {error}", file=place) from error
+        where = f"{last.filename}:{last.lineno}"
+        raise InputError(f"{what} failed: {type(error).__name__}: {error}", file=where) from error
     if not isinstance(value, kind):
-        raise InputError(f"{what} returned {type(value).__name__} and not {kind.__name__}")
+        raise InputError(f"{what} returned {type(value).__name__} instead of {kind.__name__}")
     return value

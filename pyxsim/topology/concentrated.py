@@ -16,7 +16,7 @@ from pyxsim.topology.topology import Dimension, Topology
 
 
 def check_tile(concentration: object, dimensions: int) -> tuple[int, ...]:
-    """NPUs of a router along each dimension: a number c is [c, 1, 1 ..]. Raises InputError."""
+    """Return the NPUs of a router along each dimension; a number c means [c, 1, 1, ...]. Raises InputError."""
     key = "network.options.concentration"
     if isinstance(concentration, int) and not isinstance(concentration, bool):
         concentration = [concentration] + [1] * (dimensions - 1)
@@ -24,11 +24,11 @@ def check_tile(concentration: object, dimensions: int) -> tuple[int, ...]:
 
 
 def concentrate(base: Topology, tile: Sequence[int], *, floor_plan: bool = False) -> Topology:
-    """The same network with `tile[i]` times as many NPUs along each dimension i: those of a tile share a router.
+    """Return the network with `tile[i]` times as many NPUs along each dimension i; the NPUs of a tile share a router.
 
-    With tile = [c, 1, 1 ..] NPUs c*r to c*r + c-1 are at router r; with [2, 2] the NPUs are a grid of their own, cut
-    into squares. `floor_plan`: links are as long as routers are apart in that grid, instead of all alike.
-    Raises InputError.
+    With tile = [c, 1, 1, ...] NPUs c*r to c*r + c-1 are at router r; with [2, 2] the NPUs form a grid of squares, one
+    per router. With `floor_plan`, the length of a link is the distance of its routers in the grid of NPUs, instead
+    of 1. Raises InputError.
     """
     shape = check_shape([n * t for n, t in zip(base.shape, tile, strict=True)], key="network.options.concentration")
     npus = math.prod(shape)
@@ -39,15 +39,15 @@ def concentrate(base: Topology, tile: Sequence[int], *, floor_plan: bool = False
         npus=npus,
         digits=base.relation.digits[home],
         home=home.astype(np.int32),
-        # NPUs are distinguished by more than the digits of their routers: there are no strides.
+        # NPUs of one router have the same digits, so an NPU's number cannot be computed from digits and strides.
         stride=np.zeros(0, np.int32),
     )
     length = base.link_length
     if floor_plan:
         if base.switches:
-            raise InputError("a floor plan has no place for switches", key="network.options.floor_plan")
-        apart = np.abs(base.coords[base.link_src] - base.coords[base.link_dst]) * np.array(tile)
-        length = apart.sum(axis=1).astype(np.int32)
+            raise InputError("a floor plan requires a network without switches", key="network.options.floor_plan")
+        distance = np.abs(base.coords[base.link_src] - base.coords[base.link_dst]) * np.array(tile)
+        length = distance.sum(axis=1).astype(np.int32)
     routings = grid_routings(relation, kinds_of(relation))
     dims: list[Block | Dimension] = []
     for dim, npus_along in zip(base.dims, shape, strict=True):

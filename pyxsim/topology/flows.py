@@ -1,4 +1,4 @@
-"""Packets from all routers to some destinations at once, spread evenly where they draw their way: loads and hops."""
+"""Link loads and hop counts of packets from all routers to a batch of destinations, divided evenly over candidates."""
 
 from __future__ import annotations
 
@@ -14,15 +14,19 @@ from pyxsim.routing.journeys import check_routes
 from pyxsim.routing.planes import ranges
 from pyxsim.routing.relation import Relation
 
-BATCH = 1 << 18  # routers times destinations that are followed together
+BATCH = 1 << 18  # routers times destinations that are evaluated together
 
 
 @dataclass(frozen=True, eq=False)
 class Flow:
-    """What packets to some destinations do on one plane.
+    """Loads and hops of packets to a batch of destinations on one plane.
 
-    load  float64[links]               what goes over each link
-    hops  int64[routers, destinations] the most links to go from each router (0 where no packet comes by)
+    Attributes
+    ----------
+    load
+        float64[links].
+    hops
+        int64[routers, destinations]: links of the longest route from each router, 0 where no packet passes.
     """
 
     load: NDArray[np.float64]
@@ -37,13 +41,27 @@ def flows(
     weights: ArrayLike | None = None,
     shares: ArrayLike | None = None,
 ) -> Iterator[Flow]:
-    """Follows what goes to destinations with these digits, in batches of them. Raises UnreachableError.
+    """Yield the Flow to each batch of destinations.
 
-    digits   int32[destinations, len(dims)]
-    weights  what starts at each router (default: 1 where there is an NPU), times
-    shares   what goes to each destination (default: 1)
+    Routes to one destination form no cycle, so each router is evaluated once, after all its predecessors.
 
-    Routes to one destination have no circle. So each router can be dealt with once, when all that comes by it has come.
+    Parameters
+    ----------
+    relation, plane
+        The routes.
+    digits
+        int32[destinations, len(dims)].
+    dims
+        Dimensions of the digits.
+    weights
+        Traffic that starts at each router (default: 1 at a router with an NPU), times
+    shares
+        the share for each destination (default: 1).
+
+    Raises
+    ------
+    UnreachableError
+        If a destination cannot be reached.
     """
     weight = np.zeros(relation.routers)
     weight[relation.home] = 1
@@ -51,8 +69,8 @@ def flows(
     share = np.ones(len(digits)) if shares is None else np.asarray(shares, np.float64)
     batch = max(1, BATCH // relation.routers)
     for begin in range(0, len(digits), batch):
-        part = slice(begin, begin + batch)
-        yield _flow(relation, plane, digits[part], dims, weight, share[part])
+        batch_slice = slice(begin, begin + batch)
+        yield _flow(relation, plane, digits[batch_slice], dims, weight, share[batch_slice])
 
 
 def _flow(
@@ -66,41 +84,41 @@ def _flow(
     goals = len(digits)
     size = relation.routers * goals
     router, goal = np.divmod(np.arange(size), goals)
-    who, link, _, _ = decide(relation, plane, router, digits[goal], dims)
-    order = np.argsort(who, kind="stable")
-    who, link = who[order], link[order]
-    after = relation.link_dst[link].astype(np.int64) * goals + goal[who]
-    count = np.bincount(who, minlength=size)
+    from_entry, link, _, _ = decide(relation, plane, router, digits[goal], dims)
+    order = np.argsort(from_entry, kind="stable")
+    from_entry, link = from_entry[order], link[order]
+    next_entry = relation.link_dst[link].astype(np.int64) * goals + goal[from_entry]
+    count = np.bincount(from_entry, minlength=size)
     first = np.cumsum(count) - count
 
     starts = np.flatnonzero(np.isin(router, np.unique(relation.home)))
-    seen = np.zeros(size, np.bool_)
-    seen[starts] = True
+    reached = np.zeros(size, np.bool_)
+    reached[starts] = True
     front = starts
     while len(front):
-        there = after[ranges(first[front], count[front])]
-        front = np.unique(there[~seen[there]])
-        seen[front] = True
+        successors = next_entry[ranges(first[front], count[front])]
+        front = np.unique(successors[~reached[successors]])
+        reached[front] = True
 
-    waits = np.bincount(after[seen[who]], minlength=size)
-    mass = np.where(seen, weight[router] * share[goal], 0.0)
+    pending = np.bincount(next_entry[reached[from_entry]], minlength=size)
+    traffic = np.where(reached, weight[router] * share[goal], 0.0)
     load = np.zeros(relation.links)
-    front = np.flatnonzero(seen & (waits == 0))
+    front = np.flatnonzero(reached & (pending == 0))
     fronts = []
-    left = int(seen.sum())
+    unvisited = int(reached.sum())
     while len(front):
         fronts.append(front)
-        left -= len(front)
+        unvisited -= len(front)
         edge = ranges(first[front], count[front])
-        moved = np.repeat(mass[front] / np.maximum(count[front], 1), count[front])
+        moved = np.repeat(traffic[front] / np.maximum(count[front], 1), count[front])
         load += np.bincount(link[edge], moved, relation.links)
-        np.add.at(mass, after[edge], moved)
-        np.subtract.at(waits, after[edge], 1)
-        front = np.unique(after[edge][waits[after[edge]] == 0])
-    if left:
+        np.add.at(traffic, next_entry[edge], moved)
+        np.subtract.at(pending, next_entry[edge], 1)
+        front = np.unique(next_entry[edge][pending[next_entry[edge]] == 0])
+    if unvisited:
         check_routes(relation, circles=True)
     hops = np.zeros(size, np.int64)
     for front in reversed(fronts):
         edge = ranges(first[front], count[front])
-        np.maximum.at(hops, who[edge], hops[after[edge]] + 1)
+        np.maximum.at(hops, from_entry[edge], hops[next_entry[edge]] + 1)
     return Flow(load, hops.reshape(relation.routers, goals))

@@ -29,7 +29,7 @@ UNITS: Mapping[str, Callable[[object], object]] = {"bandwidth": parse_bandwidth,
 
 
 def read_graph(path: Path) -> Any:
-    """A networkx graph from a file: .graphml, .gml, or else an edge list. Raises InputError.
+    """Read a networkx graph from a file: .graphml, .gml, or else an edge list. Raises InputError.
 
     An edge list has a line `a b` for every link, or `a b {"bandwidth": "50 GB/s", "latency": "10 ns"}`.
     """
@@ -45,11 +45,11 @@ def read_graph(path: Path) -> Any:
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", key=f"{KEY}.file", file=str(path)) from None
     except Exception as error:
-        raise InputError(f"is no graph that networkx can read: {error}", key=f"{KEY}.file", file=str(path)) from None
+        raise InputError(f"networkx cannot read this graph: {error}", key=f"{KEY}.file", file=str(path)) from None
     if path.suffix.lower() in NO_EDGE_LISTS:
         allowed = ".graphml, .gml, or an edge list such as net.edges"
         raise InputError(
-            f"a graph in a {path.suffix} cannot be read", key=f"{KEY}.file", allowed=allowed, file=str(path)
+            f"unknown format '{path.suffix}' of a graph", key=f"{KEY}.file", allowed=allowed, file=str(path)
         )
     graph = nx.MultiGraph()
     try:
@@ -63,11 +63,11 @@ def read_graph(path: Path) -> Any:
     return graph
 
 
-def _add_edge(graph: Any, words: Sequence[str], place: str) -> None:
-    """A line of an edge list: the two ends, and perhaps attributes."""
+def _add_edge(graph: Any, words: Sequence[str], file_line: str) -> None:
+    """Add a line of an edge list: the two ends, and optional attributes."""
     if len(words) < 2:
         allowed = "a line `a b` for every link"
-        raise InputError(f"'{words[0]}' alone is no link", key=f"{KEY}.file", allowed=allowed, file=place)
+        raise InputError(f"'{words[0]}' is not a link", key=f"{KEY}.file", allowed=allowed, file=file_line)
     a, b, *rest = words
     try:
         data = ast.literal_eval(rest[0].strip()) if rest else {}
@@ -75,21 +75,34 @@ def _add_edge(graph: Any, words: Sequence[str], place: str) -> None:
         data = None
     if not isinstance(data, dict) or not all(isinstance(name, str) for name in data):
         allowed = 'a table such as {"bandwidth": "50 GB/s"}'
-        raise InputError(f"'{rest[0].strip()}' are no attributes", key=f"{KEY}.file", allowed=allowed, file=place)
-    _check_names(data, EDGE, f"the edge from {a} to {b}", place)
+        raise InputError(f"invalid attributes '{rest[0].strip()}'", key=f"{KEY}.file", allowed=allowed, file=file_line)
+    _check_names(data, EDGE, f"the edge from {a} to {b}", file_line)
     graph.edges[a, b, graph.add_edge(a, b)].update(data)
 
 
 def from_networkx(
     graph: Any, *, npus: int = 1, dims: Sequence[int] | None = None, name: str = "graph", file: str | None = None
 ) -> Topology:
-    """The network of a networkx graph: a router for each node, a link for each edge, two for an edge without direction.
+    """Return the network of a networkx graph: a router per node, a link per directed edge, two per undirected edge.
 
-    Attributes of a node: `npus`, how many NPUs it has (a number, or true); or `kind`, "npu" or "switch". Where no node
-    says anything each has `npus`. `npu_ids` says which they are; else they are counted in order of the nodes, which is
-    that of their numbers, if they are numbers, else that of the file. `label`: a name.
-    Attributes of an edge: `bandwidth` and `latency`, texts with a unit; `length`, a whole number; `kind`, a word.
-    dims: how collectives see the NPUs; left out: one dimension. Raises InputError.
+    Parameters
+    ----------
+    graph
+        Attributes of a node: `npus`, its number of NPUs (an integer or a boolean), or `kind`, "npu" or "switch";
+        `npu_ids`, the numbers of its NPUs; `label`, its name. Without `npu_ids`, NPUs are numbered in order of the
+        nodes: by node number if all are numbers, else in file order.
+        Attributes of an edge: `bandwidth` and `latency`, texts with a unit; `length`, an integer; `kind`, a word.
+    npus
+        NPUs of each node if no node has `npus` or `kind`.
+    dims
+        Shape of the NPUs for collectives; default: one dimension.
+    name, file
+        Name of the network; file for error messages.
+
+    Raises
+    ------
+    InputError
+        For wrong attributes or an unconnected graph.
     """
     nodes = list(graph.nodes)
     if all(str(node).isdecimal() for node in nodes):
@@ -104,10 +117,10 @@ def from_networkx(
     for a, b, _ in edges:
         if a == b:
             raise InputError(f"a link leads from {names[number[a]]} to itself", key=f"{KEY}.file", file=file)
-    _check_whole(graph, [nodes[router] for router in home], [names[router] for router in home], file)
+    _check_connected(graph, [nodes[router] for router in home], [names[router] for router in home], file)
     shape = check_shape(dims, key=f"{KEY}.dims") if dims is not None else (len(home),)
     if int(np.prod(shape)) != len(home):
-        raise InputError(f"{shape} is no shape of {len(home)} NPUs", key=f"{KEY}.dims", file=file)
+        raise InputError(f"{shape} is not a shape of {len(home)} NPUs", key=f"{KEY}.dims", file=file)
     if all("link" in data for *_, data in edges):
         edges.sort(key=lambda edge: int(edge[2]["link"]))
     kinds = list(dict.fromkeys(str(data.get("kind", "link")) for *_, data in edges)) or ["link"]
@@ -130,7 +143,7 @@ def from_networkx(
 
 
 def _check_words(graph: Any, nodes: Sequence[Any], edges: Sequence[Any], file: str | None) -> None:
-    """Attributes that are nearly ours, and kinds of nodes that are none."""
+    """Refuse misspelt attributes and unknown kinds of nodes."""
     for node in nodes:
         data = graph.nodes[node]
         _check_names(data, NODE, f"node {node}", file)
@@ -145,7 +158,7 @@ def _check_words(graph: Any, nodes: Sequence[Any], edges: Sequence[Any], file: s
 
 
 def _check_names(data: Iterable[Any], known: tuple[str, ...], what: str, file: str | None) -> None:
-    """A graph may have any attributes of its own, but none that looks like one of ours and is not."""
+    """Refuse misspelt attributes; a graph may have any other attributes."""
     for name in data:
         if _misspelt(str(name), known):
             raise InputError(
@@ -162,36 +175,36 @@ def _misspelt(name: str, known: tuple[str, ...]) -> bool:
     return name not in known and bool(difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.8))
 
 
-def _check_whole(graph: Any, homes: Sequence[Any], names: Sequence[str], file: str | None) -> None:
-    """All NPUs must be in one piece of the graph."""
+def _check_connected(graph: Any, homes: Sequence[Any], names: Sequence[str], file: str | None) -> None:
+    """Refuse a graph in which NPUs are not connected."""
     import networkx as nx
 
     if not homes:
         raise InputError("no node has an NPU", key=f"{KEY}.file", file=file)
-    piece = nx.node_connected_component(graph.to_undirected(as_view=True), homes[0])
+    component = nx.node_connected_component(graph.to_undirected(as_view=True), homes[0])
     for node, name in zip(homes, names, strict=True):
-        if node not in piece:
-            problem = f"the graph is in pieces: no links lead from {names[0]} to {name}"
+        if node not in component:
+            problem = f"the graph is not connected: no path leads from {names[0]} to {name}"
             raise InputError(problem, key=f"{KEY}.file", file=file)
 
 
 def _homes(graph: Any, nodes: Sequence[Any], npus: int, file: str | None) -> Sequence[int]:
     """The router of each NPU."""
-    says = any(key in data for _, data in graph.nodes(data=True) for key in ("npus", "kind"))
+    any_attribute = any(key in data for _, data in graph.nodes(data=True) for key in ("npus", "kind"))
     count = []
     for node in nodes:
         data = graph.nodes[node]
-        own = data.get("npus", data.get("kind") == "npu" if says else npus)
-        if not isinstance(own, int) or own < 0:
-            allowed = "a whole number, or true or false"
-            raise InputError(f"node {node} has npus = {own!r}", key=f"{KEY}.file", allowed=allowed, file=file)
-        count.append(int(own))
+        node_npus = data.get("npus", data.get("kind") == "npu" if any_attribute else npus)
+        if not isinstance(node_npus, int) or node_npus < 0:
+            allowed = "a whole number, true or false"
+            raise InputError(f"node {node} has npus = {node_npus!r}", key=f"{KEY}.file", allowed=allowed, file=file)
+        count.append(int(node_npus))
     home = np.repeat(np.arange(len(nodes)), count)
     if not any("npu_ids" in graph.nodes[node] for node in nodes):
         return home.tolist()
     ids = [int(word) for node in nodes for word in str(graph.nodes[node].get("npu_ids", "")).split()]
     if sorted(ids) != list(range(len(home))):
-        raise InputError("npu_ids do not name each NPU once", key=f"{KEY}.file", file=file)
+        raise InputError("npu_ids do not contain each NPU once", key=f"{KEY}.file", file=file)
     placed = np.empty(len(home), np.int64)
     placed[ids] = home
     return placed.tolist()

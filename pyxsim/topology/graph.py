@@ -1,4 +1,4 @@
-"""Networks that are no product of blocks: routers and links as they come, and routes as candidates for each hop."""
+"""Networks that are not a product of blocks: arbitrary routers and links, with candidates for each hop."""
 
 from __future__ import annotations
 
@@ -35,16 +35,37 @@ def graph_network(
     router_names: Sequence[str] | None = None,
     place: Points | None = None,
 ) -> Topology:
-    """A network from its routers and links. Raises InputError.
+    """Make a network from its routers and links.
 
-    home       the router of each NPU
-    links      (router, router) for each; with `both_ways` each stands for two links, one there and the next one back
-    routings   name -> a function of the `Wires` (and options) that makes the routes; the first is the default
-    routers    how many there are; left out: as many as are named
-    dims       how collectives see the NPUs, which count through the first dimension first. Left out: one dimension
-    kinds      what kinds of links there are, and `kind` which one each of `links` is; `kind_dims`, `length`,
-               `bandwidth` and `latency` as in `Topology`, per entry of `links`
-    place      where the routers stand in a picture
+    Parameters
+    ----------
+    name
+        Name of the network.
+    home
+        The router of each NPU.
+    links
+        (router, router) for each link.
+    routings
+        Name -> function of the `Wires` (and options) that returns the routing relation; the first is the default.
+    routers
+        Number of routers; default: one more than the largest router number in `home` and `links`.
+    both_ways
+        Whether each entry of `links` gives two links, the second in the opposite direction.
+    dims
+        Dimensions of the NPUs for collectives, the first one fastest; default: one dimension.
+    kinds, kind
+        Names of the kinds of links; the kind of each entry of `links`.
+    kind_dims, length, bandwidth, latency
+        As in `Topology`, per entry of `links`.
+    router_names
+        Names of the routers; default: their numbers.
+    place
+        Positions of the routers in a drawing.
+
+    Raises
+    ------
+    InputError
+        If a router does not exist, a link leads to its own router, or the network is too large.
     """
     table = np.array(links if isinstance(links, np.ndarray) else list(links), np.int32).reshape(-1, 2)  # type: ignore[arg-type]
     homes = np.asarray(home, np.int32)
@@ -79,14 +100,14 @@ def graph_network(
         link_kinds=tuple(kinds),
         kind_dims=tuple(kind_dims),
         link_length=lengths,
-        link_bandwidth=_each(bandwidth, times),
-        link_latency=_each(latency, times),
+        link_bandwidth=_repeat(bandwidth, times),
+        link_latency=_repeat(latency, times),
         routings=bound,
         place=np.zeros((0, 2)) if place is None else place,
     )
 
 
-def _each(texts: Sequence[str | None] | None, times: int) -> tuple[str | None, ...] | None:
+def _repeat(texts: Sequence[str | None] | None, times: int) -> tuple[str | None, ...] | None:
     return None if texts is None else tuple(text for text in texts for _ in range(times))
 
 
@@ -107,9 +128,9 @@ def _link_names(ends: Int32Array, routers: Sequence[str], kinds: Sequence[str], 
     """ "local:(0)->(1)"; parallel links of a kind are distinguished by a number."""
     names: list[str] = []
     seen: dict[str, int] = {}
-    for (a, b), of in zip(ends.tolist(), kind.tolist(), strict=True):
+    for (a, b), link_kind in zip(ends.tolist(), kind.tolist(), strict=True):
         text = f"{routers[a]}->{routers[b]}"
-        key = f"{kinds[of]}:{text}"
+        key = f"{kinds[link_kind]}:{text}"
         number = seen[key] = seen.get(key, -1) + 1
-        names.append(f"{kinds[of]}#{number}:{text}" if number else key)
+        names.append(f"{kinds[link_kind]}#{number}:{text}" if number else key)
     return names

@@ -1,4 +1,4 @@
-"""Options by name for a function of a shelf: a generator, a block, a routing."""
+"""Check options of functions of the shelves (topologies, blocks, routings) against their signatures."""
 
 from __future__ import annotations
 
@@ -11,23 +11,38 @@ from pyxsim.errors import InputError
 
 KEY = "network.router.routing"
 
-# type of an option -> what a value of another type is, and what is allowed
+# Type of an option -> problem with a value of another type, and what is allowed.
 _WORDS = {
     bool: ("is neither true nor false", "true or false"),
-    int: ("is no whole number", "a whole number such as 4"),
-    float: ("is no number", "a number such as 0.5"),
-    str: ("is no text", "a text in quotes"),
-    Path: ("is no name of a file", "the name of a file, in quotes"),
+    int: ("is not a whole number", "a whole number such as 4"),
+    float: ("is not a number", "a number such as 0.5"),
+    str: ("is not a text", "a text in quotes"),
+    Path: ("is not a file name", "a file name in quotes"),
 }
 
 
 def checked_options(
     function: Callable[..., Any], options: Mapping[str, Any], key: str, skip: int = 0, folder: str | Path = "."
 ) -> dict[str, Any]:
-    """Options that are not None, each one a parameter of the function and of its type. Raises InputError.
+    """Return the options that are not None, checked against the parameters of a function.
 
-    skip    leading parameters that are no options
-    folder  where the names of files start: a text for a parameter that is a Path
+    Parameters
+    ----------
+    function
+        The function that takes the options.
+    options
+        Name -> value.
+    key
+        Key path of the options in error messages.
+    skip
+        Number of leading parameters that are not options.
+    folder
+        Folder in which relative file names start; a text for a Path parameter becomes a path in it.
+
+    Raises
+    ------
+    InputError
+        For an unknown or missing option, or a value of another type.
     """
     parameters = list(inspect.signature(function, eval_str=True).parameters.values())[skip:]
     known = {p.name: p.annotation for p in parameters}
@@ -40,14 +55,15 @@ def checked_options(
             allowed = _WORDS[parameter.annotation][1] if parameter.annotation in _WORDS else None
             raise InputError(f"the option '{parameter.name}' is missing", key=key, allowed=allowed)
     for name, value in given.items():
-        wanted = known[name]
-        if wanted is Path and isinstance(value, str):
+        expected = known[name]
+        if expected is Path and isinstance(value, str):
             given[name] = Path(folder) / value
             continue
-        # True is an int to Python, but not to the author of an experiment; a whole number is a number, too.
-        right = (int, float) if wanted is float else wanted
-        if wanted in _WORDS and (not isinstance(value, right) or (wanted is not bool and isinstance(value, bool))):
+        # In Python True is an int; in an experiment it is not a number. An int is accepted as a float.
+        accepted = (int, float) if expected is float else expected
+        is_wrong_bool = expected is not bool and isinstance(value, bool)
+        if expected in _WORDS and (is_wrong_bool or not isinstance(value, accepted)):
             text = str(value).lower() if isinstance(value, bool) else repr(value)
-            is_no, allowed = _WORDS[wanted]
-            raise InputError(f"{text} {is_no}", key=f"{key}.{name}", allowed=allowed)
+            problem, allowed = _WORDS[expected]
+            raise InputError(f"{text} {problem}", key=f"{key}.{name}", allowed=allowed)
     return given

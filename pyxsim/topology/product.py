@@ -1,4 +1,4 @@
-"""Products of blocks: every network whose NPUs stand in a grid of coordinates and are joined dimension by dimension."""
+"""Products of blocks: networks whose NPUs form a grid and are connected by one block per dimension."""
 
 from __future__ import annotations
 
@@ -18,12 +18,16 @@ from pyxsim.topology.topology import Queue, Routing, Topology
 
 
 def product(name: str, blocks: Sequence[Block]) -> Topology:
-    """The network in which NPUs that differ in coordinate `i` only are joined by block `i`, routed in dimension order.
+    """Return the network in which block `i` connects the NPUs that differ in coordinate `i` only.
 
-    The first block has stride 1. A packet goes to the right coordinate in dimension 0, then 1, and so on; so a link of
-    a dimension is never waited for by one of a later dimension, and the network can deadlock only if one of its blocks
-    can. Planes are shared: a block with fewer than the others repeats its last.
-    Raises InputError when there are no blocks or too many NPUs, links or table entries.
+    The first block has stride 1. Routing is in dimension order, so no link waits for a link of an earlier dimension,
+    and the network can deadlock only if one of its blocks can. A block with fewer planes than the others repeats its
+    last plane.
+
+    Raises
+    ------
+    InputError
+        If there are no blocks, or too many NPUs, links or table entries.
     """
     shape = check_shape([block.npus for block in blocks])
     planes = max(block.planes for block in blocks)
@@ -33,35 +37,35 @@ def product(name: str, blocks: Sequence[Block]) -> Topology:
     ]
     queues = tuple(native_queues(block) for block in blocks)
     net = assemble(name, shape, tuple(blocks), queues, parts, separable=True)
-    # Planes of blocks that go both ways round differ in ties only.
+    # The two planes of a block with two directions differ in ties only.
     ties = all(block.planes == 1 or block.directions == 2 for block in blocks)
     return with_routings(net, grid_routings(net.relation, _kinds(blocks)) if ties else {})
 
 
 def _kinds(blocks: Sequence[Block]) -> list[Kind]:
-    """How the NPUs of each dimension are joined."""
-    found = []
+    """The kind of network in each dimension."""
+    kinds = []
     for block in blocks:
         planes = tuple(range(block.planes))
         alone = assemble("", (block.npus,), (block,), ((),), [Part(block, groups_of((block.npus,), 0), planes)])
-        found += kinds_of(alone.relation)
-    return found
+        kinds += kinds_of(alone.relation)
+    return kinds
 
 
 def with_routings(topology: Topology, routings: Mapping[str, Routing]) -> Topology:
-    """The same network with these routings, and the routes of the first; without any, those it has."""
+    """Return the network with these routings, routed by the first; without any, the network itself."""
     if not routings:
         return topology
     return replace(topology, relation=next(iter(routings.values()))(), routings=routings, routing=next(iter(routings)))
 
 
 def native_queues(block: Block) -> tuple[Queue, ...]:
-    """Clockwise, and anticlockwise where the block goes both ways."""
+    """Return a clockwise queue, and an anticlockwise one if the block has two directions."""
     return (Queue(0, 1), Queue(1, -1)) if block.directions == 2 else (Queue(0, 1),)
 
 
 def groups_of(shape: Sequence[int], dim: int) -> IntArray:
-    """int64[groups, shape[dim]]: NPUs that differ in one coordinate only, groups and members in order of id."""
+    """Return int64[groups, shape[dim]]: NPUs that differ in one coordinate only, groups and members in order of id."""
     ids = np.arange(math.prod(shape), dtype=np.int64)
     below = math.prod(shape[:dim])
     return ids.reshape(-1, shape[dim], below).transpose(0, 2, 1).reshape(-1, shape[dim])
@@ -69,11 +73,16 @@ def groups_of(shape: Sequence[int], dim: int) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One block laid over all NPUs.
+    """All copies of one block in a network.
 
-    members  int64[groups, block.npus]: the NPUs of each copy of the block; every NPU is in exactly one. Its place
-             in its group is its digit.
-    planes   for every plane of the network, the block's plane that it follows; None: the plane does not move here
+    Attributes
+    ----------
+    members
+        int64[groups, block.npus]: the NPUs of each copy of the block; every NPU is in exactly one. Its position in its
+        group is its digit.
+    planes
+        For every plane of the network, the block's plane that it uses; None if packets of the plane do not use the
+        block.
     """
 
     block: Block
@@ -96,7 +105,7 @@ def assemble(
     confined: bool = False,
     lane_per_plane: bool = False,
 ) -> Topology:
-    """Number routers and links and write the digit tables, part by part: what every network here is made of."""
+    """Make a Topology from the copies of its blocks: number routers and links and write the routing tables."""
     check_size(
         sum(part.groups * part.block.links for part in parts), sum(part.groups * part.block.next.size for part in parts)
     )
@@ -105,7 +114,7 @@ def assemble(
     coords = np.stack(np.unravel_index(np.arange(npus), shape, order="F"), axis=1).astype(np.int32)
 
     digits = np.zeros((npus, len(parts)), np.int32)
-    own = np.full((planes, routers, len(parts)), SKIP, np.int32)
+    own_digits = np.full((planes, routers, len(parts)), SKIP, np.int32)
     offset = np.zeros((planes, routers, len(parts)), np.int64)
     router_dim = np.full(routers, -1, np.int32)
     router_name = [f"({','.join(map(str, row))})" for row in coords.tolist()]
@@ -118,12 +127,12 @@ def assemble(
         block, first_link, first_switch = part.block, len(link_name), len(router_name)
         switches = first_switch + np.arange(part.groups * block.switches).reshape(part.groups, block.switches)
         # Router ids by group and by number inside the block.
-        here = np.concatenate([part.members, switches], axis=1)
+        group_routers = np.concatenate([part.members, switches], axis=1)
         router_dim[switches.ravel()] = dim
         router_name += _switch_names(coords[part.members], block.switches)
 
-        src.append(here[:, block.src].ravel().astype(np.int32))
-        dst.append(here[:, block.dst].ravel().astype(np.int32))
+        src.append(group_routers[:, block.src].ravel().astype(np.int32))
+        dst.append(group_routers[:, block.dst].ravel().astype(np.int32))
         of_dim.append(np.full(len(src[-1]), dim, np.int32))
         classes.append(np.full(len(src[-1]), block.classes, np.int32))
         group.append(np.full(len(src[-1]), dim if block.keep_class else -1, np.int32))
@@ -137,12 +146,12 @@ def assemble(
         table = np.where(block.next[:, None] >= 0, block.next[:, None] + base, -1)
         link.append(table.ravel().astype(np.int32))
         vc_class.append(np.broadcast_to(block.vc_class[:, None], table.shape).ravel().astype(np.int32))
-        places = entries + np.arange(table.size // block.npus).reshape(table.shape[:3]) * block.npus
-        mine = np.where(np.arange(block.routers) < block.npus, np.arange(block.routers), ALWAYS)
+        entry_of = entries + np.arange(table.size // block.npus).reshape(table.shape[:3]) * block.npus
+        own_digit = np.where(np.arange(block.routers) < block.npus, np.arange(block.routers), ALWAYS)
         for plane, followed in enumerate(part.planes):
             if followed is not None:
-                own[plane, here, dim] = mine
-                offset[plane, here, dim] = places[followed]
+                own_digits[plane, group_routers, dim] = own_digit
+                offset[plane, group_routers, dim] = entry_of[followed]
         entries += table.size
 
     link_src, link_dst = np.concatenate(src), np.concatenate(dst)
@@ -151,7 +160,7 @@ def assemble(
         routers=routers,
         planes=planes,
         digits=digits,
-        own=own.reshape(-1, len(parts)),
+        own=own_digits.reshape(-1, len(parts)),
         offset=offset.reshape(-1, len(parts)),
         link=np.concatenate(link),
         vc_class=np.concatenate(vc_class),
@@ -188,7 +197,7 @@ def _switch_names(coords: Int32Array, switches: int) -> list[str]:
         return []
     low, high = coords.min(axis=1), coords.max(axis=1)
     names = []
-    for least, most in zip(low.tolist(), high.tolist(), strict=True):
-        place = ",".join(str(a) if a == b else "*" for a, b in zip(least, most, strict=True))
-        names += [f"({place})" if switches == 1 else f"({place})#{i}" for i in range(switches)]
+    for first, last in zip(low.tolist(), high.tolist(), strict=True):
+        position = ",".join(str(a) if a == b else "*" for a, b in zip(first, last, strict=True))
+        names += [f"({position})" if switches == 1 else f"({position})#{i}" for i in range(switches)]
     return names

@@ -1,16 +1,15 @@
-"""How large a network may be: beyond these its arrays are a mistake in the input, or need another machine."""
+"""Limits of the size of a network: larger arrays point to a mistake in the input."""
 
 from __future__ import annotations
 
 from pyxsim.errors import InputError
 
-# 2 million links, 1 GB of tables.
 MAX_LINKS = 2**21
-MAX_ENTRIES = 2**27
+MAX_ENTRIES = 2**27  # 1 GB of tables
 
 
 def check_size(links: int, entries: int) -> None:
-    """Raises InputError."""
+    """Raise InputError if a network has too many links or table entries."""
     if links > MAX_LINKS:
         raise InputError(f"{links} links are too many", key="network.shape", allowed=f"at most {MAX_LINKS}")
     if entries > MAX_ENTRIES:

@@ -23,9 +23,9 @@ Routing = Callable[..., Relation]
 
 @dataclass(frozen=True)
 class Queue:
-    """One queue of a dimension, in which the chunks of a collective wait for their turn.
+    """One queue of a dimension for the chunks of collectives.
 
-    What it sends follows the routing tables of `plane`; ring algorithms go round by +1 (clockwise) or -1.
+    Its messages use the routing tables of `plane`; ring algorithms send in `direction`, +1 (clockwise) or -1.
     """
 
     plane: int
@@ -34,7 +34,7 @@ class Queue:
 
 @dataclass(frozen=True)
 class Dimension:
-    """A dimension that is not a block, for the system layer: its name, size and best algorithm."""
+    """A dimension that is not a block, for the system layer: its name, size and default collective algorithm."""
 
     name: str
     npus: int
@@ -48,29 +48,51 @@ class Topology:
     Links are directed. NPU ids count through dimension 0 first, as in ASTRA-sim:
     id = sum(coords[i] * product(shape[:i])).
 
+    Attributes
+    ----------
     name
+        Name of the network.
     npus, routers
-    shape        NPUs per dimension
-    dims         the block of each dimension, or its name and what suits it
-    queues       for each dimension, its queues; plane -1: packets choose a way of the relation
-    coords       int32[npus, dimensions]
-    router_dim   int32[routers]   dimension that a switch belongs to, -1 for the router of an NPU
-    router_name  list[routers]    "(0,1,2)"; a switch shows * where its NPUs differ
-    link_src, link_dst, link_dim  int32[links]   ends and kind; of a product in the order dimension, group, link
-    link_name    list[links]      "d0+:(0,0,0)->(1,0,0)"
-    relation     the routes of `routing`
-    confined     a plane serves one dimension only (Garnet's rings); else every plane serves all pairs
-    lane_per_plane  each NPU has an injection and an ejection lane per plane (Garnet: one per virtual network)
-    link_kinds   what the values of `link_dim` are called: "d0", "d1" .. where they are dimensions (default), else
-                 "local", "global" ..; a bandwidth or latency may be given for each kind
-    kind_dims    the dimension that the links of each kind serve (default: kind i serves dimension i)
-    link_length  int32[links]     the latency of a link is that of its kind times this (default: 1)
-    link_bandwidth, link_latency  for each link a text with its unit, or None: that of its kind (default: no link)
-    routings     name -> what builds the relation from options; the first is that of a new network
-                 (default: "dimension-order", or "ring" where planes are confined)
-    routing      the name of the present one
-    place        float64[routers, 2]  where routers stand in a picture (see `place.py`); without rows: worked out from
-                 the links (default: None, from the coordinates of the NPUs)
+        Number of NPUs and of routers, switches included.
+    shape
+        NPUs per dimension.
+    dims
+        The block of each dimension, or a `Dimension`.
+    queues
+        The queues of each dimension; with plane -1, packets choose a route option of the relation.
+    coords
+        int32[npus, dimensions].
+    router_dim
+        int32[routers], the dimension of a switch; -1 for a router with an NPU.
+    router_name
+        list[routers], such as "(0,1,2)"; a switch has * in the coordinates in which its NPUs differ.
+    link_src, link_dst, link_dim
+        int32[links], ends and kind; in a product in the order dimension, group, link.
+    link_name
+        list[links], such as "d0+:(0,0,0)->(1,0,0)".
+    relation
+        The routing relation of `routing`.
+    confined
+        Whether each plane serves one dimension only (Garnet's rings); else every plane serves all pairs.
+    lane_per_plane
+        Whether each NPU has an injection and an ejection lane per plane (Garnet: one per virtual network).
+    link_kinds
+        Names of the values of `link_dim`: "d0", "d1", ... for dimensions (default), else "local", "global", ...;
+        bandwidth and latency may be set per kind.
+    kind_dims
+        The dimension that the links of each kind serve (default: kind i serves dimension i).
+    link_length
+        int32[links], factor of the latency of the link's kind (default: 1).
+    link_bandwidth, link_latency
+        A text with unit for each link, or None for the value of its kind; None: no link has its own.
+    routings
+        Name -> function from options to a relation; the first is the default routing (default: "dimension-order", or
+        "ring" for confined planes).
+    routing
+        The name of the current routing.
+    place
+        float64[routers, 2], positions in a drawing (`pyxsim/topology/place.py`). Without rows they are computed from
+        the links; None: from the coordinates of the NPUs.
     """
 
     name: str
@@ -104,12 +126,12 @@ class Topology:
         self._default("kind_dims", tuple(min(kind, len(self.shape) - 1) for kind in range(len(kinds))))
         if not len(self.link_length):
             object.__setattr__(self, "link_length", np.ones(self.links, np.int32))
-        own = "ring" if self.confined else "dimension-order"
-        self._default("routings", {own: partial(same, self.relation)})
+        default_routing = "ring" if self.confined else "dimension-order"
+        self._default("routings", {default_routing: partial(same, self.relation)})
         self._default("routing", next(iter(self.routings)))
 
     def __getstate__(self) -> dict[str, Any]:
-        """A pickle keeps the present routing only: others may be functions that cannot be pickled."""
+        """Pickle the current routing only: the others may be functions that cannot be pickled."""
         return {**self.__dict__, "routings": {self.routing: partial(same, self.relation)}}
 
     def _default(self, name: str, value: object) -> None:
@@ -140,48 +162,49 @@ class Topology:
 
     @cached_property
     def strides(self) -> tuple[int, ...]:
-        """How much an NPU id grows by one step in each dimension."""
+        """Difference of NPU ids for one step in each dimension."""
         return tuple(int(np.prod(self.shape[:i], dtype=np.int64)) for i in range(len(self.shape)))
 
     def npu(self, coords: Sequence[int]) -> int:
-        """The id of the NPU at some coordinates. Raises InputError outside of the network."""
+        """Return the id of the NPU at these coordinates. Raises InputError outside the network."""
         inside = len(coords) == len(self.shape) and all(0 <= c < n for c, n in zip(coords, self.shape, strict=True))
         if not inside:
             raise InputError(f"no NPU has the coordinates {tuple(coords)}; the shape is {self.shape}")
         return sum(c * s for c, s in zip(coords, self.strides, strict=True))
 
     def group(self, npu: int, dim: int) -> IntArray:
-        """The NPUs that differ from this one in one dimension only, itself included, by their coordinate there."""
+        """Return the NPUs that differ from this one in one dimension only, itself included, in order of coordinate."""
         first = npu - int(self.coords[npu, dim]) * self.strides[dim]
         members: IntArray = first + self.strides[dim] * np.arange(self.shape[dim], dtype=np.int64)
         return members
 
     def pairs(self) -> IntArray:
-        """Rows (source, destination, plane) of everything that can be sent, for `routing.prove`.
+        """Return rows (source, destination, plane) of all possible traffic, for `routing.prove`.
 
-        All pairs on all planes; where planes are confined, the pairs that differ in the dimension of the plane only.
+        These are all pairs on all planes; where planes are confined, the pairs that differ only in the dimension of
+        the plane.
         """
         npus = np.arange(self.npus, dtype=np.int64)
         if not self.confined:
             rows: IntArray = np.indices((self.npus, self.npus, self.planes), np.int64).reshape(3, -1).T
-            others: IntArray = rows[rows[:, 0] != rows[:, 1]]
-            return others
-        found = [np.zeros((0, 3), np.int64)]
+            distinct: IntArray = rows[rows[:, 0] != rows[:, 1]]
+            return distinct
+        rows_of_queues = [np.zeros((0, 3), np.int64)]
         for dim, queues in enumerate(self.queues):
             size, stride = self.shape[dim], self.strides[dim]
             first = npus - self.coords[:, dim] * stride
             src = np.repeat(npus, size)
             dst = (first[:, None] + stride * np.arange(size)).ravel()
-            apart = src != dst
+            differs = src != dst
             for queue in queues:
-                plane = np.full(int(apart.sum()), queue.plane, np.int64)
-                found.append(np.stack([src[apart], dst[apart], plane], axis=1))
-        return np.concatenate(found)
+                plane = np.full(int(differs.sum()), queue.plane, np.int64)
+                rows_of_queues.append(np.stack([src[differs], dst[differs], plane], axis=1))
+        return np.concatenate(rows_of_queues)
 
     def routed(self, name: str | None = None, options: Mapping[str, Any] | None = None) -> Topology:
-        """The same network with another routing. Raises InputError for what it does not offer.
+        """Return the network with another routing. Raises InputError for an unknown routing or option.
 
-        Queues keep their planes with the routing that the network came with; with any other, packets choose a way.
+        Queues keep their planes with the default routing; with any other, packets choose a route option.
         """
         options = {key: value for key, value in (options or {}).items() if value is not None}
         name = name or self.routing
@@ -193,7 +216,7 @@ class Topology:
         relation = build(**checked_options(build, options, f"{KEY}_options"))
         queues = self.queues
         if name != next(iter(self.routings)) and not self.confined:
-            queues = tuple(tuple(replace(queue, plane=-1) for queue in own) for own in queues)
+            queues = tuple(tuple(replace(queue, plane=-1) for queue in dim_queues) for dim_queues in queues)
         return replace(self, relation=relation, queues=queues, routing=name)
 
     def _routed_by(self, name: str, options: Mapping[str, Any]) -> Topology:
@@ -204,14 +227,14 @@ class Topology:
         wires = Wires(self.routers, self.home, self.link_src, self.link_dst, self.link_name)
         build = partial(routings.get(name), wires)
         relation = build(**checked_options(build, options, f"{KEY}_options"))
-        queues = tuple(tuple(replace(queue, plane=-1) for queue in own) for own in self.queues)
+        queues = tuple(tuple(replace(queue, plane=-1) for queue in dim_queues) for dim_queues in self.queues)
         return replace(self, relation=relation, queues=queues, routing=name, confined=False)
 
     def to_networkx(self) -> Any:
-        """A networkx.MultiDiGraph with the attributes that GraphML can hold: one node per router, one edge per link.
+        """Return a networkx.MultiDiGraph with one node per router and one edge per link.
 
-        The topology `graph` reads them back: a router's `npus` is how many it has, and `npu_ids` which, where they
-        are not numbered in order of the routers.
+        Its attributes fit GraphML, and the topology `graph` reads them back: `npus` is the number of NPUs of a router,
+        `npu_ids` their numbers if they are not in order of the routers.
         """
         import networkx as nx
 
@@ -223,17 +246,16 @@ class Topology:
         if (np.diff(self.home) < 0).any():
             for router in np.unique(self.home).tolist():
                 graph.nodes[router]["npu_ids"] = " ".join(map(str, np.flatnonzero(self.home == router).tolist()))
-        own = {"bandwidth": self.link_bandwidth, "latency": self.link_latency}
+        own_values: dict[str, Any] = {"bandwidth": self.link_bandwidth, "latency": self.link_latency}
         for link, name in enumerate(self.link_name):
             src, dst, kind = int(self.link_src[link]), int(self.link_dst[link]), int(self.link_dim[link])
-            more = {key: texts[link] for key, texts in own.items() if texts is not None and texts[link] is not None}
-            length = int(self.link_length[link])
-            graph.add_edge(
-                src, dst, key=link, link=link, name=name, dim=kind, kind=self.link_kinds[kind], length=length, **more
-            )
+            texts = {key: values[link] for key, values in own_values.items() if values is not None}
+            attributes = {key: text for key, text in texts.items() if text is not None}
+            attributes |= {"dim": kind, "kind": self.link_kinds[kind], "length": int(self.link_length[link])}
+            graph.add_edge(src, dst, key=link, link=link, name=name, **attributes)
         return graph
 
 
 def same(relation: Relation) -> Relation:
-    """A routing that is at hand already."""
+    """Return the relation: the routing function of a relation that is already built."""
     return relation

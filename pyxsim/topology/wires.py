@@ -1,4 +1,4 @@
-"""Routers, links and NPUs of a network that is no product of blocks: what its routes are made from."""
+"""Routers, links and NPUs of a network without its routes: the input of routing functions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SELECT = {"random": RANDOM, "least": LEAST, "two": TWO}
 
 @dataclass(frozen=True, eq=False)
 class Wires:
-    """Routers, the links between them, and the router of each NPU: what routes are made from.
+    """Routers, the links between them, and the router of each NPU.
 
     Destinations of routes are the routers that have an NPU, the *homes*: `homes[j]` is home number j, in order of
     router number.
@@ -45,13 +45,13 @@ class Wires:
         return np.unique(self.home)
 
     def distances(self) -> Int32Array:
-        """int32[routers, homes]: links on the shortest way from a router to a home, FAR where there is none."""
+        """Return int32[routers, homes]: links of the shortest path from a router to a home; FAR without a path."""
         return distances(self)
 
     def shortest(self) -> BoolArray:
-        """bool[links, homes]: whether a link begins a shortest way to a home."""
-        away = self.distances()
-        shorter: BoolArray = away[self.dst] == away[self.src] - 1
+        """Return bool[links, homes]: whether a link begins a shortest path to a home."""
+        distance = self.distances()
+        shorter: BoolArray = distance[self.dst] == distance[self.src] - 1
         return shorter
 
     def relation(
@@ -63,15 +63,27 @@ class Wires:
         classes: ArrayLike = 1,
         group: ArrayLike = -1,
     ) -> Relation:
-        """The routes in which a packet at router r takes, toward home j, one of the links of r with `allowed[link, j]`.
+        """Return the relation in which a packet at router r takes, toward home j, a link of r with `allowed[link, j]`.
 
-        Of several links one is selected: by a draw, the least used, or the less used of two. Several planes are a
-        sequence for each of `allowed`, `vc_class` and `select`.
+        Several planes are a sequence for each of `allowed`, `vc_class` and `select`.
 
-        allowed   bool[links, homes]
-        vc_class  int[links, homes], or what numpy stretches to that: the VC class on that link
-        classes   VC classes of all links, or int[links] of each
-        group     int[links]: a packet that stays in a group (>= 0) of links keeps its VC class
+        Parameters
+        ----------
+        allowed
+            bool[links, homes].
+        vc_class
+            int[links, homes], or an array that broadcasts to it: the VC class on that link.
+        select
+            How one of several links is selected: "random", "least" (least used) or "two" (less used of two).
+        classes
+            VC classes of all links, or int[links].
+        group
+            int[links]: a packet that stays in a group (>= 0) of links keeps its VC class.
+
+        Raises
+        ------
+        InputError
+            For wrong shapes, an unknown selection, or tables that are too large.
         """
         planes = [allowed] if isinstance(allowed, np.ndarray) else list(allowed)
         levels = [vc_class] * len(planes) if isinstance(allowed, np.ndarray) else list(vc_class)  # type: ignore[arg-type]
@@ -89,15 +101,15 @@ class Wires:
         sets = np.cumsum([0, *(len(table.count) for table in tables)])
         link = [np.where(t.link <= FIRST_SET, t.link - first, t.link) for t, first in zip(tables, sets, strict=False)]
         count = np.concatenate([np.zeros(1, np.int64), *(table.count for table in tables)])
-        own = np.full(self.routers, ALWAYS, np.int32)
-        own[homes] = np.arange(len(homes))
+        own_digit = np.full(self.routers, ALWAYS, np.int32)
+        own_digit[homes] = np.arange(len(homes))
         rows = np.arange(len(planes) * self.routers, dtype=np.int64)
         return Relation(
             npus=len(self.home),
             routers=self.routers,
             planes=len(planes),
             digits=np.searchsorted(homes, self.home).astype(np.int32)[:, None],
-            own=np.tile(own, len(planes))[:, None],
+            own=np.tile(own_digit, len(planes))[:, None],
             offset=(rows * len(homes))[:, None],
             link=np.concatenate(link).astype(np.int32),
             vc_class=np.concatenate([table.vc_class for table in tables]),
@@ -118,7 +130,7 @@ class Wires:
         homes = len(self.homes)
         link, goal = np.nonzero(allowed)
         entry = self.src[link].astype(np.int64) * homes + goal
-        order = np.argsort(entry, kind="stable")  # of one entry in order of the links
+        order = np.argsort(entry, kind="stable")  # within an entry, in order of the links
         link, entry = link[order].astype(np.int32), entry[order]
         level = np.broadcast_to(vc_class, (self.links, homes))[link, goal[order]].astype(np.int32)
         count = np.bincount(entry, minlength=self.routers * homes)
@@ -143,7 +155,7 @@ def _stretches(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 
 def _select(word: str) -> int:
     if word not in SELECT:
-        raise InputError(f"'{word}' selects nothing", key=f"{KEY}_options.select", allowed=list(SELECT), given=word)
+        raise InputError(f"unknown selection '{word}'", key=f"{KEY}_options.select", allowed=list(SELECT), given=word)
     return SELECT[word]
 
 

@@ -22,7 +22,7 @@ from pyxsim.registry import patterns
 
 @dataclass(frozen=True)
 class PatternContext:
-    """What a pattern is made for.
+    """The network and experiment that a pattern is made for.
 
     Parameters
     ----------

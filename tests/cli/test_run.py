@@ -155,7 +155,7 @@ def test_unproved_routes_are_refused(pyxsim: Command, folder: Path) -> None:
         ended = pyxsim(command, "deadlock.toml")
         assert (ended.code, ended.out) == (3, "")
         (line,) = ended.lines
-        assert line.startswith("pyxsim: the routes can deadlock: 4 channels may wait in a circle: d0LocalEast0:(0,0,0)")
+        assert line.startswith("pyxsim: the routes can deadlock: 4 channels can form a cycle: d0LocalEast0:(0,0,0)")
         assert "--allow-deadlock" in line
     pyxsim("run", "deadlock.toml", "-o", "out.h5")
     assert not (folder / "out.h5").exists()

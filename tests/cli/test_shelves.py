@@ -125,7 +125,7 @@ def test_rings_without_datelines(pyxsim: Command) -> None:
     assert (data["mean_hops"], data["unreachable"]) == (None, None)
     ended = pyxsim("topology", "garnet-torus", "--shape", "4,2,2")
     assert ended.code == 0
-    assert "may wait in a circle" in " ".join(ended.err.split())
+    assert "can form a cycle" in " ".join(ended.err.split())
 
 
 def test_in_words(pyxsim: Command) -> None:
@@ -216,7 +216,7 @@ def test_a_system_of_ones_own(pyxsim: Command, folder: Path) -> None:
     assert ended.err.endswith("w-2d, or your own: give its folder with --library DIR\n")
     (shelf / "my-box.toml").write_text(text.replace("ring", "rong"), encoding="utf-8")
     ended = pyxsim("run", "exp.toml", "--library", "mine")
-    assert "exp.toml: network.topology: unknown topology 'rong', which 'my-box' is made of; allowed: " in ended.err
+    assert "exp.toml: network.topology: unknown topology 'rong', which the system 'my-box' uses; allowed: " in ended.err
 
 
 def test_a_model_that_there_is_not_may_be_a_system(pyxsim: Command) -> None:

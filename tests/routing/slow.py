@@ -135,7 +135,7 @@ class Slow:
         escape = int(relation.plane_escape[plane])
         if relation.plane_select[plane] != EACH or escape < 0:
             if not own:
-                raise NoRoute("there is no route")
+                raise NoRoute("no route")
             return own, [(channel, plane) for channel in own]
         # The keep rule is for those who are on a plane, not for those who may enter it.
         escapes = self._candidates(state.router, None, escape, target)

@@ -102,7 +102,7 @@ def test_the_cycle_is_named_by_links() -> None:
     cycle = ["d0+:(0,0)->(1,0)", "d0+:(1,0)->(2,0)", "d0+:(2,0)->(3,0)", "d0+:(3,0)->(0,0)"]
     assert caught.value.cycle == cycle
     assert str(caught.value) == (
-        "the routes can deadlock: 4 channels may wait in a circle: "
+        "the routes can deadlock: 4 channels can form a cycle: "
         "d0+:(0,0)->(1,0) -> d0+:(1,0)->(2,0) -> d0+:(2,0)->(3,0) -> d0+:(3,0)->(0,0) -> d0+:(0,0)->(1,0)"
     )
     assert caught.value.exit_code == 3
@@ -153,7 +153,7 @@ def test_planes_share_their_channels() -> None:
     [
         ([(0, 1, 2, 3)], "rows"),
         ([(0.5, 1.0)], "rows"),
-        ([(0, 4)], "outside of the network; allowed: NPUs 0 to 3, planes 0 to 1, or -1 for the ways"),
+        ([(0, 4)], "outside the network; allowed: NPUs 0 to 3, planes 0 to 1, or -1 for the route options"),
         ([(0, 1, 2)], "outside"),
         ([(-1, 0)], "outside"),
         ([(0, 1, -2)], "outside"),

@@ -205,9 +205,9 @@ def test_npus_share_routers_and_switches_have_none() -> None:
 @pytest.mark.parametrize(
     ("links", "made", "words"),
     [
-        ([(0, 1), (1, 2), (2, 0)], up_down, r"\(0\)->\(1\) has none back"),
-        ([(0, 1), (1, 0)], lambda g: up_down(g, root=5), r"no router 5; allowed: 0 to 1, or -1"),
-        ([(0, 1), (1, 0)], lambda g: nca(g, [0, 0]), r"link \(0\)->\(1\) joins two routers of one level"),
+        ([(0, 1), (1, 2), (2, 0)], up_down, r"\(0\)->\(1\) has no opposite link"),
+        ([(0, 1), (1, 0)], lambda g: up_down(g, root=5), r"unknown router 5; allowed: 0 to 1, or -1"),
+        ([(0, 1), (1, 0)], lambda g: nca(g, [0, 0]), r"link \(0\)->\(1\) connects two routers of one level"),
     ],
 )
 def test_graphs_that_do_not_fit(links: list[tuple[int, int]], made: Any, words: str) -> None:

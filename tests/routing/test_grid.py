@@ -212,11 +212,11 @@ def test_minimal_adaptive() -> None:
         (balanced, [("mesh", 4)], "bidirectional ring"),
         (romm, [("switch", 4)], "dimension 0 is neither"),
         (romm, [("mesh", 3), ("fully-connected", 4)], "dimension 1 is neither"),
-        (minimal_adaptive, [("ring", 4), ("switch", 2)], "in dimension 1 packets go over a switch"),
-        (lambda base: valiant(valiant(base)), [("ring", 4)], "choose between several ways, or go over a via"),
-        (lambda base: ugal(xy_yx(base)), [("mesh", 2), ("mesh", 2)], "choose between several ways"),
+        (minimal_adaptive, [("ring", 4), ("switch", 2)], "dimension 1 has a switch"),
+        (lambda base: valiant(valiant(base)), [("ring", 4)], "several route options or a via"),
+        (lambda base: ugal(xy_yx(base)), [("mesh", 2), ("mesh", 2)], "several route options"),
         (lambda base: valiant(minimal_adaptive(base)), [("mesh", 3)], "adaptive routing with an escape"),
-        (lambda base: xy_yx(valiant(base)), [("mesh", 2), ("mesh", 2)], "several ways"),
+        (lambda base: xy_yx(valiant(base)), [("mesh", 2), ("mesh", 2)], "several route options"),
         (lambda base: minimal_adaptive(base, adaptive_vcs=-1), [("mesh", 2)], r"adaptive_vcs: -1 adaptive VCs"),
         (lambda base: minimal_adaptive(base, ties="+"), [("mesh", 2)], "unknown value '[+]'; allowed: both"),
         (lambda base: minimal_adaptive(base, ties="up"), [("ring", 4)], "allowed: both, [+], -"),
@@ -230,7 +230,7 @@ def test_what_makes_no_sense_is_refused(made: Any, blocks: list[tuple[str, int]]
 @pytest.mark.parametrize("made", [xy_yx, balanced, romm])
 def test_grids_only(made: Any) -> None:
     graph = up_down(Graph.of([(0, 1), (1, 0)]))
-    with pytest.raises(InputError, match="NPUs that stand in a grid"):
+    with pytest.raises(InputError, match="a grid of NPUs"):
         made(graph)
 
 

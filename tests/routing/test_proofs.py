@@ -123,7 +123,7 @@ def test_where_the_folder_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
 def test_tables_that_name_what_there_is_not() -> None:
     ring = grid("ring", [4])
-    with pytest.raises(InputError, match=r"VC class 2 of d0[+-]:.*, which it does not have"):
+    with pytest.raises(InputError, match=r"VC class 2 of d0[+-]:.*, which does not exist"):
         prove(dataclasses.replace(ring, vc_class=np.where(ring.link == 1, 2, ring.vc_class).astype(np.int32)))
     with pytest.raises(InputError, match="candidate set that does not exist"):
         prove(dataclasses.replace(ring, link=np.where(ring.link == 1, -2, ring.link).astype(np.int32)))

@@ -248,7 +248,7 @@ RISKY: dict[str, Any] = {
 
 
 def test_routes_that_can_deadlock_are_refused() -> None:
-    with pytest.raises(DeadlockError, match=r"6 channels may wait in a circle.*--allow-deadlock runs it all the same"):
+    with pytest.raises(DeadlockError, match=r"6 channels can form a cycle.*--allow-deadlock runs it all the same"):
         run(RISKY)
 
 

@@ -307,13 +307,13 @@ def test_random_regular_graphs() -> None:
         ),
         ("dragonfly", {"p": 1, "a": 2}, "network.options", "the option 'h' is missing; allowed: a whole number"),
         ("dragonfly", {"p": 1, "a": 2, "hh": 1}, "network.options.hh", "unknown option; allowed: p, a, h, g,"),
-        ("dragonfly", {"p": 1, "a": 2, "h": 1.5}, "network.options.h", "1.5 is no whole number"),
+        ("dragonfly", {"p": 1, "a": 2, "h": 1.5}, "network.options.h", "1.5 is not a whole number"),
         ("slim-fly", {"q": 6}, "network.options.q", "no field has 6 elements"),
         ("slim-fly", {"q": 2}, "network.options.q", "no field has 2 elements"),
         ("random-regular", {"routers": 5, "degree": 3}, "network.options", "5 routers of degree 3"),
         ("random-regular", {"routers": 4, "degree": 4}, "network.options", "a degree from 2 to routers - 1"),
         ("hyperx", {"routers": []}, "network.options.routers", "the shape is empty"),
-        ("hyperx", {"routers": 4}, "network.options.routers", "4 is no shape"),
+        ("hyperx", {"routers": 4}, "network.options.routers", "4 is not a shape"),
         ("hyperx", {"routers": [4, 4], "concentration": [2]}, "network.options.concentration", "a list of 2 numbers"),
         ("hyperx", {"routers": [4], "concentration": 0}, "network.options.concentration", "a dimension of 0 NPUs"),
         ("k-ary-n-tree", {"k": 2, "n": 0}, "network.options.n", "0 is too small"),
@@ -336,7 +336,7 @@ def test_faults(name: str, options: dict[str, Any], key: str, words: str) -> Non
 
 
 def test_a_network_without_a_shape_of_its_own() -> None:
-    with pytest.raises(InputError, match=r"network\.shape: the topology 'slim-fly' has no shape of its own; allowed: "):
+    with pytest.raises(InputError, match=r"network\.shape: the topology 'slim-fly' takes no shape; allowed: "):
         build("slim-fly", [4, 4], options={"q": 5})
 
 

@@ -32,10 +32,10 @@ def test_a_product_of_blocks() -> None:
     [
         ({"name": "torsu", "shape": [4]}, "network.topology", "unknown topology 'torsu'"),
         ({"name": "torsu", "shape": [4]}, "network.topology", "did you mean 'torus'?"),
-        ({"name": None}, "network.topology", "there is no network"),
-        ({"name": None, "dims": []}, "network.topology", "there is no network"),
+        ({"name": None}, "network.topology", "no network is given"),
+        ({"name": None, "dims": []}, "network.topology", "no network is given"),
         ({"name": "torus", "dims": [{"block": "ring", "npus": 2}]}, "network.topology", "both a topology and dims"),
-        ({"name": None, "shape": [2], "dims": [{"block": "ring", "npus": 2}]}, "network.shape", "a shape has no place"),
+        ({"name": None, "shape": [2], "dims": [{"block": "ring", "npus": 2}]}, "network.shape", "both shape and dims are given"),
         ({"name": "torus"}, "network.shape", "the shape is missing"),
         ({"name": "torus", "shape": []}, "network.shape", "the shape is empty"),
         ({"name": "torus", "shape": [4, 0]}, "network.shape", "a dimension of 0 NPUs"),
@@ -90,14 +90,14 @@ def test_what_a_users_file_may_get_wrong() -> None:
         return [npus]
 
     try:
-        with pytest.raises(InputError, match="'test-none' returned NoneType and not Topology"):
+        with pytest.raises(InputError, match="'test-none' returned NoneType instead of Topology"):
             build("test-none", [4])
         with pytest.raises(InputError, match=r"network\.options: the option 'radix' is missing"):
             build("test-radix", [4])
-        with pytest.raises(InputError, match="true is no whole number; allowed: a whole number"):
+        with pytest.raises(InputError, match="true is not a whole number; allowed: a whole number"):
             build("test-radix", [4], options={"radix": True})
         assert build("test-radix", [4], options={"radix": 2}).switches == 1
-        with pytest.raises(InputError, match="'test-list' returned list and not Block"):
+        with pytest.raises(InputError, match="'test-list' returned list instead of Block"):
             build(None, None, [{"block": "test-list", "npus": 4}])
     finally:
         topologies.discard(__name__)

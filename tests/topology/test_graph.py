@@ -74,7 +74,7 @@ def test_links_one_way() -> None:
     net = graph_network("circle", [0, 1, 2], [(0, 1), (1, 2), (2, 0)], graph_routings("table"), both_ways=False)
     assert net.links == 3
     assert len(net.relation.route(1, 0, -1)) == 2
-    with pytest.raises(InputError, match="up-down needs links in both directions"):
+    with pytest.raises(InputError, match="up-down requires links in both directions"):
         net.routed("up-down")
 
 
@@ -104,7 +104,7 @@ def test_a_relation_from_flags() -> None:
     entries = len(double.link) // 2
     assert double.candidates(1) == [(0, 0), (7, 0)]
     assert double.candidates(entries + 1) == [(0, 1), (7, 1)]
-    with pytest.raises(InputError, match=r"routing_options\.select: 'most' selects nothing"):
+    with pytest.raises(InputError, match=r"routing_options\.select: unknown selection 'most'"):
         w.relation(w.shortest(), select="most")
 
 
@@ -162,7 +162,7 @@ def test_other_routings() -> None:
     [
         ("valiantt", {}, "network.router.routing", "did you mean 'valiant'?"),
         ("valiant", {"k": 1}, "network.router.routing_options.k", "allowed: none"),
-        ("ugal", {"bias": "much"}, "network.router.routing_options.bias", "'much' is no whole number"),
+        ("ugal", {"bias": "much"}, "network.router.routing_options.bias", "'much' is not a whole number"),
         ("minimal-adaptive", {"ties": "?"}, "network.router.routing_options.ties", "unknown value '?'"),
         ("dimension-order", {"x": 1}, "network.router.routing_options.x", "unknown option"),
     ],

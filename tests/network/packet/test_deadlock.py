@@ -34,7 +34,7 @@ def ring_without_datelines(vcs: int, **network: object) -> PacketNetwork:
 def test_a_ring_without_datelines_is_not_proved() -> None:
     network = ring_without_datelines(2)
     pairs = network.topology.pairs()
-    with pytest.raises(DeadlockError, match="8 channels may wait in a circle") as caught:
+    with pytest.raises(DeadlockError, match="8 channels can form a cycle") as caught:
         prove(network.topology.relation, pairs[pairs[:, 2] == 0])
     assert len(caught.value.cycle) == 8
     # One hop only is safe.
