@@ -24,7 +24,9 @@ def minimal_adaptive(
     ties: Ties = "both",
     dimensions: Dimensions = "any",
 ) -> Relation:
-    """Return minimal adaptive routing in the last VC class, with the base relation as its escape.
+    """Each packet takes any dimension in which it must still move; the escape is the base relation.
+
+    Adaptive candidates are in the last VC class.
 
     Duato, "A new theory of deadlock-free adaptive routing in wormhole networks", IEEE TPDS 4(12), 1993.
 

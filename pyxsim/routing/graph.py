@@ -57,14 +57,14 @@ class Graph:
 
 
 def shortest(graph: Wired, select: Select = "random") -> Relation:
-    """Return all shortest paths: at each hop, one of the links that begin one. They may deadlock; see `prove`."""
+    """All shortest paths: at each hop, one of the links that begin one. They may deadlock; see `prove`."""
     distance = distances(graph)
     _check_reached(graph, distance, "no path")
     return _table(graph, [_plane(graph, _nearer(graph, distance), select=select)])
 
 
 def up_down(graph: Wired, root: int = -1, select: Select = "random") -> Relation:
-    """Return up*/down* routes: each packet takes links up toward a root, then links down (Autonet 1991).
+    """Each packet takes links up toward a root, then links down (up*/down*: Autonet 1991).
 
     A link is up if it leads nearer to the root, or to a router of equal distance with a lower number. No packet takes
     a link up after one down, so no cycle exists and no VC classes are needed. The next hop does not depend on the
@@ -85,7 +85,7 @@ def up_down(graph: Wired, root: int = -1, select: Select = "random") -> Relation
 
 
 def nca(graph: Wired, level: ArrayLike, select: Select = "random", seed: int = 0) -> Relation:
-    """Return nearest-common-ancestor routes in a tree of switches: up, then down (Leiserson's fat tree, 1985).
+    """Each packet goes up to the nearest common ancestor in a tree of switches, then down (Leiserson 1985).
 
     A packet takes links up until its destination is below it, then the path down.
 
@@ -114,7 +114,7 @@ def nca(graph: Wired, level: ArrayLike, select: Select = "random", seed: int = 0
 def adaptive_up_down(
     graph: Wired, root: int = -1, adaptive_vcs: int = 0, sticky: bool = True, equal: bool = False
 ) -> Relation:
-    """Return adaptive routing over all shortest paths, with up*/down* as the escape (Silla and Duato 1997).
+    """Adaptive routing over all shortest paths, with up*/down* as the escape (Silla and Duato 1997).
 
     Class 0 is the escape, with one VC; class 1 has `adaptive_vcs` VCs, or (0) all others. A packet that takes the
     escape stays there (`sticky`): if it could go up again after going down, cycles would be possible.

@@ -36,7 +36,7 @@ def all_directions(base: Relation, what: str) -> Plane:
 
 
 def xy_yx(base: Relation) -> Relation:
-    """Return O1TURN: packets draw ascending or descending dimension order with equal probability (Seo et al. 2005).
+    """Packets draw ascending or descending dimension order with equal probability (O1TURN: Seo et al. 2005).
 
     Each order has its own VC classes, so the relation is deadlock-free if the base is.
     """
@@ -84,7 +84,7 @@ def doubled(base: Relation) -> tuple[Int32Array, dict[str, object]]:
 
 
 def balanced(base: Relation) -> Relation:
-    """Return dimension order whose two classes in bidirectional rings have about equal load (datelines of Cray's T3E).
+    """Dimension order whose two classes in bidirectional rings have about equal load (datelines of Cray's T3E).
 
     A packet whose route in a ring crosses the end of the ring uses class 1; one that crosses its middle, class 0; one
     that crosses neither draws its class. A packet keeps its class within the ring. Class 1 is never used on the

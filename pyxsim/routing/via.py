@@ -14,7 +14,7 @@ from pyxsim.routing.relation import Relation, Way
 
 
 def valiant(base: Relation) -> Relation:
-    """Return Valiant's routing: each packet goes to a random NPU, then to its destination (Valiant and Brebner 1981).
+    """Every packet goes first to an NPU drawn from all, then to its destination (Valiant and Brebner 1981).
 
     Each of the two phases is uniform traffic, whatever the pattern. They use separate VC classes, the second phase
     those above the first. No packet returns to the first phase, so the relation is deadlock-free if the base is.
@@ -46,7 +46,7 @@ def romm(base: Relation, wrap: tuple[int, ...] | None = None) -> Relation:
 
 
 def ugal(base: Relation, bias: int = 0) -> Relation:
-    """Return UGAL-L: each packet takes the minimal or Valiant's route, whichever is cheaper at its source (Singh 2005).
+    """Each packet takes the minimal or Valiant's route, whichever is cheaper at its source (UGAL-L: Singh 2005).
 
     The cost of a route is the flits in use on its first link times its number of links; `bias` is added to that of
     Valiant's route. The minimal route uses the classes of the second phase.

@@ -35,7 +35,7 @@ def test_a_product_of_blocks() -> None:
         ({"name": None}, "network.topology", "no network is given"),
         ({"name": None, "dims": []}, "network.topology", "no network is given"),
         ({"name": "torus", "dims": [{"block": "ring", "npus": 2}]}, "network.topology", "both a topology and dims"),
-        ({"name": None, "shape": [2], "dims": [{"block": "ring", "npus": 2}]}, "network.shape", "both shape and dims are given"),
+        ({"name": None, "shape": [2], "dims": [{"block": "ring", "npus": 2}]}, "network.shape", "both shape and dims"),
         ({"name": "torus"}, "network.shape", "the shape is missing"),
         ({"name": "torus", "shape": []}, "network.shape", "the shape is empty"),
         ({"name": "torus", "shape": [4, 0]}, "network.shape", "a dimension of 0 NPUs"),
