@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,8 @@ from hypothesis import settings
 from pyxsim import library
 from pyxsim.registry import REGISTRIES
 from pyxsim.runner.peak_memory import resident_mb
-from tests import examples
+from pyxsim.study.sweep import crew
+from tests import examples, fork_server
 
 MUCH_MB = 300  # of garbage in a process of tests
 
@@ -111,6 +113,18 @@ def shelves_as_before(loaded: None) -> Iterator[None]:
         for module in {entry.module for entry in shelf.entries} - before:
             if not module.startswith("pyxsim."):  # which registers once, when it is imported
                 shelf.discard(module)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forked_workers() -> None:
+    """The workers of a sweep begin as copies of one process, which has imported all that they import."""
+    crew.subprocess = fork_server  # type: ignore[assignment,attr-defined]
+
+
+@pytest.fixture
+def new_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The workers of a sweep are new processes in this test, as they are for a user."""
+    monkeypatch.setattr(crew, "subprocess", subprocess)
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,19 @@ import pytest
 
 from pyxsim import library, registry
 from pyxsim.cli.app import main
-from tests.cli.inputs import ASTRA, DEADLOCK, SMALL, UNDER_WAY, Command, Ended, Start, environment, hear_signals
+from tests import fork_server
+from tests.cli.inputs import (
+    ASTRA,
+    DEADLOCK,
+    SMALL,
+    UNDER_WAY,
+    Command,
+    Ended,
+    Process,
+    Start,
+    environment,
+    hear_signals,
+)
 
 
 @pytest.fixture
@@ -56,13 +68,17 @@ def pyxsim(folder: Path, capfd: pytest.CaptureFixture[str]) -> Command:
 @pytest.fixture
 def start(folder: Path) -> Iterator[Start]:
     """Start a command in a process of its own, which hears Ctrl-C whatever the shell of the tests has set. `told`: a
-    file that the process makes as soon as a long run is under way."""
-    started = []
+    file that the process makes as soon as a long run is under way. `fresh`: in a new Python."""
+    started: list[Process] = []
 
-    def begin(*words: str, told: Path | None = None, **options: Any) -> subprocess.Popen[str]:
+    def begin(*words: str, told: Path | None = None, fresh: bool = False, **options: Any) -> Process:
         program = ["-m", "pyxsim"] if told is None else [str(UNDER_WAY), str(told)]
+        words = (sys.executable, *program, *words)
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment(), **options}
-        process = subprocess.Popen([sys.executable, *program, *words], preexec_fn=hear_signals, **options)
+        if fresh:
+            process: Process = subprocess.Popen(words, preexec_fn=hear_signals, **options)
+        else:
+            process = fork_server.Popen(words, **options)
         started.append(process)
         return process
 

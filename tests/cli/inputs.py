@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyxsim
+from tests import fork_server
 
 SMALL = """
 [network]
@@ -98,7 +99,8 @@ class Ended:
 
 
 Command = Callable[..., Ended]
-Start = Callable[..., "subprocess.Popen[str]"]
+Process = subprocess.Popen[str] | fork_server.Popen
+Start = Callable[..., Process]
 
 
 def environment(**more: str) -> dict[str, str]:

@@ -18,7 +18,8 @@ import pytest
 from pyxsim.results import hdf5
 from pyxsim.results.result import Result
 from pyxsim.runner.signals import REPEAT, StopSignals
-from tests.cli.inputs import SMALL, UNDER_WAY, Command, Start, environment, hear_signals, wait_for
+from tests import fork_server
+from tests.cli.inputs import SMALL, UNDER_WAY, Command, Process, Start, environment, wait_for
 
 LONG = ("run", "small.toml", "--set", "collective.size=100 GiB", "--no-skip")  # minutes
 
@@ -35,7 +36,7 @@ def heard() -> Iterator[None]:
         signal.signal(number, handler)
 
 
-def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+def end(process: Process) -> tuple[int, str, str]:
     out, err = process.communicate(timeout=60)
     assert "Traceback" not in err
     return process.returncode, out, err
@@ -115,9 +116,7 @@ def test_impatience() -> None:
 
 def test_the_terminal_goes_away(folder: Path) -> None:
     """What is shown while a run goes on is not worth its end; the system says SIGHUP."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", _ON_A_TERMINAL], env=environment(TERM="xterm"), preexec_fn=hear_signals
-    )
+    process = fork_server.Popen([sys.executable, "-c", _ON_A_TERMINAL], env=environment(TERM="xterm"))
     assert process.wait(timeout=60) == 0
     with h5py.File(folder / "out.h5") as file:
         assert file.attrs["complete"] == 0
@@ -128,7 +127,8 @@ import os, pty, sys
 words = {("run", "small.toml", "--set", "collective.size=100 GiB", "--no-skip", "-o", "out.h5")!r}
 pid, terminal = pty.fork()
 if not pid:
-    os.execv(sys.executable, [sys.executable, "-m", "pyxsim", *words])
+    from pyxsim.cli.app import main
+    sys.exit(main(words))
 seen = b""
 while b" left" not in seen:
     seen += os.read(terminal, 65536)
@@ -168,7 +168,7 @@ def test_ctrl_c_while_python_is_still_importing(start: Start, folder: Path) -> N
     (package / "__init__.py").write_text(
         "import pathlib, time\npathlib.Path('here').touch()\ntime.sleep(60)\n", encoding="utf-8"
     )
-    process = start("run", "small.toml", env=environment(PYTHONPATH=str(folder / "slow")))
+    process = start("run", "small.toml", env=environment(PYTHONPATH=str(folder / "slow")), fresh=True)
     wait_for((folder / "here").exists, "the import")
     process.send_signal(signal.SIGINT)
     assert end(process) == (130, "", "pyxsim: interrupted\n")
@@ -177,18 +177,13 @@ def test_ctrl_c_while_python_is_still_importing(start: Start, folder: Path) -> N
 def test_a_signal_that_is_ignored_stays_ignored(folder: Path) -> None:
     """As under nohup, or for a background job of a script."""
     words = [sys.executable, str(UNDER_WAY), "begun", *LONG, "--quiet"]
-    process = subprocess.Popen(
-        words,
-        env=environment(),
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
-        stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    pipe = fork_server.PIPE
+    options = {"env": environment(), "ignored": [signal.SIGINT], "stderr": pipe, "stdout": pipe, "text": True}
+    process = fork_server.Popen(words, **options)
     try:
         wait_for((folder / "begun").exists, "the simulation")
         process.send_signal(signal.SIGINT)
-        with pytest.raises(subprocess.TimeoutExpired):
+        with pytest.raises(fork_server.TimeoutExpired):
             process.wait(timeout=1)
         process.terminate()
         assert end(process)[0] == 143

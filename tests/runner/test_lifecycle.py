@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,9 +22,9 @@ from pyxsim.settings import load_experiment
 from pyxsim.study.compare import compare
 from pyxsim.study.curve.load_curve import points_of
 from pyxsim.study.sweep import sweep
+from tests import fork_server
 from tests.examples import part_of
 
-TREE = Path(__file__).parents[2]
 SMALL: dict[str, Any] = {
     # A flit per cycle.
     "network": {
@@ -202,9 +201,7 @@ pyxsim.run({SMALL!r}, progress=progress)
 print("not reached")
 """
     words = [sys.executable, "-c", script]
-    done = subprocess.run(
-        words, capture_output=True, text=True, cwd=tmp_path, env={"PYTHONPATH": str(TREE)}, check=False
-    )
+    done = fork_server.run(words, capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGTERM, "", "")
     assert not list(tmp_path.iterdir())
 

@@ -24,6 +24,7 @@ from pyxsim.runner.hooks import ProgressHooks
 from pyxsim.runner.lifecycle import simulate
 from pyxsim.runner.prepare import prepare
 from pyxsim.settings import load_experiment
+from tests import fork_server
 from tests.examples import part_of
 from tests.runner.experiments import networks
 
@@ -204,7 +205,7 @@ for path, backend in zip(sys.argv[1::2], sys.argv[2::2]):
 def resumed(*paths: tuple[Path, str]) -> None:
     """Resume checkpoints, each on its backend, in a new process; their results lie beside them."""
     words = [str(word) for path in paths for word in path]
-    subprocess.run([sys.executable, "-c", RESUME, *words], check=True, cwd="/", env={"PYTHONPATH": str(TREE)})
+    fork_server.run([sys.executable, "-c", RESUME, *words], check=True, cwd="/")
 
 
 def test_every_kind_of_run_in_another_process(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,9 +21,9 @@ from pyxsim.runner.hooks import Progress, ProgressHooks
 from pyxsim.runner.lifecycle import simulate
 from pyxsim.runner.prepare import prepare
 from pyxsim.study.curve.load_curve import points_of
+from tests import fork_server
 from tests.runner.checkpoint.test_checkpoint import Boundaries, assert_same, everything
 
-TREE = Path(__file__).parents[3]
 RING: dict[str, Any] = {
     "network": {"topology": "ring", "shape": [8], "latency": "50 ns"},
     "collective": {"kind": "all-reduce", "size": "1 MiB"},
@@ -100,9 +99,7 @@ print("not reached")
 
 
 def test_sigterm_ends_the_process_after_a_last_checkpoint(here: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, env={"PYTHONPATH": str(TREE)}, check=False
-    )
+    done = fork_server.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGTERM, "", "")
     # The command goes on as well, and is told where its result goes.
     assert main(["resume", "mine.checkpoint", "-o", "out.h5", "--quiet"]) == 0
@@ -221,7 +218,7 @@ run("ring")
 run("relay-b", libraries=["relay-b"])
 run("relay-a")
 """
-    subprocess.run([sys.executable, "-c", script], check=True, env={"PYTHONPATH": str(TREE)})
+    fork_server.run([sys.executable, "-c", script], check=True)
     assert main(["resume", "relay-a.checkpoint", "--quiet"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("pyxsim: unknown collective algorithm 'relay-a'")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -18,6 +17,7 @@ from pyxsim.results.result import HOW_IT_RAN
 from pyxsim.results.sweep import Sweep, read
 from pyxsim.study.sweep import Standing, sweep
 from pyxsim.study.sweep.folder import Folder
+from tests import fork_server
 from tests.study.sweep.small import LOAD, LOADS, RING, SWEEP, TEXT, VCS, ended, keys, started
 
 # A network that ends its process when it is built: the first `times` times, as told by a file.
@@ -61,7 +61,7 @@ def test_a_point_is_what_run_gives(once: Sweep) -> None:
         assert point.result().totals["flits"].tolist() == alone.totals["flits"].tolist()
 
 
-def test_the_table_does_not_depend_on_who_runs_it(once: Sweep, tmp_path: Path) -> None:
+def test_the_table_does_not_depend_on_who_runs_it(once: Sweep, tmp_path: Path, new_workers: None) -> None:
     both = sweep(SWEEP, tmp_path / "both", workers=2)
     assert table(both) == table(once)
     assert ended(both.folder) == started(both.folder) == dict.fromkeys(keys(both.folder), 1)
@@ -188,7 +188,7 @@ class Begun:
         words = ["sweep", str(path), "-o", str(folder), "--workers", "1", "--quiet"]
         words = [sys.executable, "-c", HELD, "10", *words]
         self.folder = folder
-        self.process = subprocess.Popen(words, start_new_session=True, stderr=subprocess.PIPE, text=True)
+        self.process = fork_server.Popen(words, start_new_session=True, stderr=fork_server.PIPE, text=True)
 
     def at(self, points: int) -> None:
         """Wait until so many points are done."""
