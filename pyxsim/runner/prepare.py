@@ -69,7 +69,7 @@ def prepare(
     check_lengths(experiment, topology)
     window = max(1, to_cycles(experiment.output.window, settings.clock)[0])
     if experiment.traffic is not None:
-        return _prepare_traffic(experiment, topology, window, folder, allow_deadlock, backend)
+        return _prepare_traffic(experiment, topology, window, folder, allow_deadlock, backend, notes)
     check_boost(experiment)
     job = make_job(WorkloadContext(experiment, topology, folder, packets=capabilities.packets))
     network = make_backend(backend, experiment, topology, window)
@@ -104,11 +104,12 @@ def _prepare_traffic(
     folder: Path,
     allow_deadlock: bool,
     backend: str,
+    notes: Iterable[str],
 ) -> PreparedTraffic:
     longest = open_loop.largest_packet(experiment)
     classes = open_loop.message_classes(experiment)
     network = make_open_backend(backend, experiment, topology, window, classes, longest)
-    warnings = [*experiment.warnings(), *network.warnings, *starved(network, longest)]
+    warnings = [*notes, *experiment.warnings(), *network.warnings, *starved(network, longest)]
     warnings += deadlock_warnings(topology, experiment.network, open_traffic_pairs(topology), longest, allow_deadlock)
     prepared = PreparedTraffic(experiment, topology, network, folder, warnings)
     open_loop.check_traffic(prepared)

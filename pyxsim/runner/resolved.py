@@ -20,9 +20,10 @@ def resolved(experiment: Experiment, folder: Path) -> tuple[Experiment, list[str
 
     `folder`: where relative paths count from. The shelves must have been loaded: a name there is no path.
     """
-    warnings: list[str] = []
+    warnings = list(experiment.notes)
     if experiment.system.file is not None:
-        experiment, warnings = _with_system_file(experiment, folder / experiment.system.file)
+        experiment, notes = _with_system_file(experiment, folder / experiment.system.file)
+        warnings += notes
     collective: Any = experiment.collective
     if isinstance(collective, tuple):
         collective = tuple(_located(each, ("algorithm",), folder) for each in collective)

@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 
 from pyxsim.errors import InputError, raise_all
 from pyxsim.settings.algorithms import ALGORITHM_KEYS
@@ -41,6 +41,7 @@ class Experiment(Table):
     workload: Workload | None = Field(default=None, description="A workload. Instead: collectives or traffic.")
     output: Output = Field(default_factory=Output, description="What is recorded, and the seed.")
     run: Run = Field(default_factory=Run, description="How the result is computed.")
+    _notes: tuple[str, ...] = PrivateAttr(default=())
 
     @field_validator("system")
     @classmethod
@@ -167,6 +168,11 @@ class Experiment(Table):
     def collectives(self) -> tuple[tuple[str, Collective], ...]:
         """The collectives with their key paths: "collective", or "collective[0]", "collective[1]", ..."""
         return tuple((join("collective", key), each) for key, each in _numbered(self.collective))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A line for each key that was read under a former name."""
+        return self._notes
 
     def warnings(self) -> list[str]:
         """Return one line per time that rounding up to whole cycles increases by more than 1 %."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from pyxsim.errors import InputError, InputErrors
+from pyxsim.errors import InputError, InputErrors, nearest
 from pyxsim.settings.describe import list_words, models_in, table_headers, words_of
 from pyxsim.settings.types import MANY, ONE, TABLE, WORD, shown
 
@@ -47,23 +47,38 @@ def model_at(root: type[BaseModel], loc: Loc) -> type[BaseModel] | None:
     return model
 
 
-def tables_with(model: type[BaseModel], name: str, path: str = "", head: str = "the top of the file") -> Iterator[str]:
-    """Yield the headers of the tables that have a key `name`."""
-    if name in model.model_fields:
-        yield head
+def all_keys(
+    model: type[BaseModel], path: str = "", head: str = "the top of the file"
+) -> Iterator[tuple[str, str, str]]:
+    """Yield the name of each key of a table and of the tables in it, its key path, and the header of its table."""
     for key, info in model.model_fields.items():
         inside = join(path, key)
+        yield key, inside, head
         for inner in dict.fromkeys(models_in(info.annotation)):
-            yield from tables_with(inner, name, inside, table_headers(inside, info.annotation)[0])
+            yield from all_keys(inner, inside, table_headers(inside, info.annotation)[0])
 
 
 def unknown_key(root: type[BaseModel], loc: Loc) -> InputError:
-    """Return the error for an unknown key, with the closest known key or the tables that have it."""
+    """Return the error for an unknown key, with the tables that have it or the closest known key, here or elsewhere."""
     name, model = str(loc[-1]), model_at(root, loc[:-1])
     words = list(model.model_fields) if model is not None else []
-    tables = list(tables_with(root, name))
-    problem = f"unknown key here; it belongs to {' or '.join(tables)}" if tables else "unknown key"
+    everywhere = list(all_keys(root))
+    if tables := [head for key, _, head in everywhere if key == name]:
+        problem = f"unknown key here; it belongs to {' or '.join(tables)}"
+    elif words and nearest(name, words) is None and (paths := _near(name, everywhere, f"{key_path(loc[:-1])}.")):
+        words_and_path = f"{', '.join(words)}; did you mean {' or '.join(paths)}?"
+        return InputError("unknown key", key=key_path(loc), allowed=words_and_path, given=name)
+    else:
+        problem = "unknown key"
     return InputError(problem, key=key_path(loc), allowed=words, given=name)
+
+
+def _near(name: str, keys: Sequence[tuple[str, str, str]], table: str) -> list[str]:
+    """The key paths with the closest name: those inside the table, if there are any, else those of other tables."""
+    for candidates in ([each for each in keys if each[1].startswith(table)], keys):
+        if (closest := nearest(name, [key for key, *_ in candidates])) is not None:
+            return list(dict.fromkeys(path for key, path, _ in candidates if key == closest))
+    return []
 
 
 def _missing(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:

@@ -15,9 +15,10 @@ from pydantic import ValidationError
 
 from pyxsim.errors import InputError, InputErrors, bundle, nearest
 from pyxsim.settings.experiment import Experiment
-from pyxsim.settings.faults import key_path, translate
+from pyxsim.settings.faults import key_path, translate, unknown_key
 from pyxsim.settings.named import Systems, Underlay
 from pyxsim.settings.override import Steps, parse_override, put
+from pyxsim.settings.renamed import RENAMED, note, rename
 from pyxsim.settings.spelling import as_written, respell
 from pyxsim.settings.toml import parse_toml, read_toml, to_toml
 from pyxsim.settings.types import TableType, fresh, listed
@@ -28,7 +29,6 @@ _OVERRIDE = "--set"
 LOADS = ("collective", "traffic", "workload")  # exactly one of these tables
 STUDY = ("sweep", "variant")  # tables of a file that holds several experiments: points.py
 BESIDE = "message"  # with collectives or alone
-_ALL = (*LOADS, BESIDE)
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _TABLES = "one of [collective], [[message]], [traffic] and [workload]"
 
@@ -92,7 +92,8 @@ def read_overrides(overrides: Iterable[str]) -> list[Setting | InputError]:
     for text in listed(overrides):
         try:
             steps, value = parse_override(text)
-            found.append(Setting(steps, value, key_path(steps), _OVERRIDE))
+            written = text.partition("=")[0].strip()
+            found.append(Setting(steps, value, written if written in RENAMED else key_path(steps), _OVERRIDE))
         except InputError as error:
             found.append(error.at(file=_OVERRIDE))
     return found
@@ -109,7 +110,8 @@ def assemble(
         problem = "this file describes a system, not an experiment"
         raise InputError(problem, file=file, allowed='in an experiment: [network] topology = "its name", and --library')
     renamed: dict[str, str] = {}
-    faults = [fault.at(file=file) for fault in respell(data, renamed)]
+    both, notes = rename(data, renamed)
+    faults = [fault.at(file=file) for fault in (*_misspelt_tables(data), *both, *respell(data, renamed))]
     replaced: list[Setting] = []
     for setting in settings:
         if isinstance(setting, InputError):
@@ -121,6 +123,8 @@ def assemble(
             faults.append(replaced_key(error, setting.key).at(file=setting.file))
             continue
         renamed.pop(key_path(setting.steps), None)
+        if setting.key in RENAMED:
+            notes.append(note(setting.key, key_path(setting.steps)))
         replaced.append(setting)
     under: Underlay | None = None
 
@@ -140,28 +144,38 @@ def assemble(
         faults += [place(fault) for fault in translate(error, Experiment)]
     else:
         if not faults:
+            experiment._notes = tuple(notes)
             return experiment
     raise bundle(faults)
 
 
 def _load_faults(data: Mapping[str, Any]) -> list[InputError]:
-    """Errors unless exactly one of the tables LOADS is present; messages may stand alone or with collectives.
-
-    A misspelt table is not reported as missing as well.
-    """
+    """Errors unless exactly one of the tables LOADS is present; messages may stand alone or with collectives."""
     given = [table for table in LOADS if data.get(table) is not None]
     if data.get(BESIDE) and given[:1] != ["collective"]:
         given.insert(0, BESIDE)
-    if not given and not any(nearest(key, Experiment.model_fields) in _ALL for key in _unknown(data)):
+    if not given:
         return [InputError("the table [collective] is missing", key="collective", allowed=_TABLES)]
     return [
         InputError(f"cannot be combined with [{given[0]}]", key=table, allowed="one of them") for table in given[1:]
     ]
 
 
-def _unknown(data: Mapping[str, Any]) -> list[str]:
-    """Unknown tables, mostly misspelt ones."""
-    return [str(key) for key in data if key not in Experiment.model_fields]
+def _misspelt_tables(data: dict[str, Any]) -> list[InputError]:
+    """Errors for misspelt tables; `data` gets them under the right name, so that their keys are checked as well."""
+    faults = []
+    for key in [key for key in data if isinstance(key, str) and key not in Experiment.model_fields]:
+        name = nearest(key, Experiment.model_fields)
+        if name is None:
+            continue
+        if name not in data:
+            data[name] = data.pop(key)
+        elif isinstance(data[key], dict) and isinstance(data[name], dict):
+            data[name] = {**data.pop(key), **data[name]}
+        else:
+            continue
+        faults.append(unknown_key(Experiment, (key,)))
+    return faults
 
 
 def placed(

@@ -10,6 +10,7 @@ from pyxsim.errors import InputError
 from pyxsim.settings.describe import words_of
 from pyxsim.settings.experiment import Experiment
 from pyxsim.settings.faults import key_path, model_at, unknown_key
+from pyxsim.settings.renamed import new_steps
 from pyxsim.settings.spelling import SPELLINGS, TABLE, Reader
 
 _SEGMENT = re.compile(r"([A-Za-z0-9_-]+)((?:\[\d{1,6}\])*)", re.ASCII)
@@ -65,6 +66,7 @@ def _parse_path(path: str) -> Steps:
 
 def _canonical(steps: Steps) -> tuple[Steps, Reader]:
     read: Reader = _as_it_is
+    steps = new_steps(steps)
     if steps[0] == TABLE and len(steps) == 2 and steps[1] in SPELLINGS:
         key, read = SPELLINGS[str(steps[1])]
         steps = (TABLE, key)

@@ -181,6 +181,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (changed(network={"vcs": 4}), "network.vcs: unknown key here; it belongs to [network.router];"),
     ({**GOOD, "shape": [4]}, "shape: unknown key here; it belongs to [network];"),
     ({**GOOD, "systm": {}}, "systm: unknown key; allowed: network, system, "),
+    (changed(network={"vcz": 4}), "; did you mean network.router.vcs?"),
+    ({**GOOD, "vcz": 4}, "vcz: unknown key; allowed: network, system, "),
     (
         changed(network={"router": {"pipeline": {"rcc": 1}}}),
         "network.router.pipeline.rcc: unknown key; allowed: bw, rc,",
@@ -444,3 +446,11 @@ def test_any_bytes_are_an_experiment_or_told_plainly(tmp_path: Path, content: by
         load_experiment(path)
     except InputError as error:
         assert all(line.startswith(str(path)) for line in str(error).split("\n"))  # noqa: PT017
+
+
+@pytest.mark.parametrize("table", ["network", "collective"])
+def test_keys_of_a_misspelt_table_are_checked_under_its_name(table: str) -> None:
+    data = {("x" + key if key == table else key): value for key, value in GOOD.items()}
+    (line,) = lines(data)
+    assert line.startswith(f"x{table}: unknown key; allowed: network, system, ")
+    assert line.endswith(f"did you mean '{table}'?")
