@@ -104,13 +104,13 @@ def _once(script: str, file: Path, pythons: Sequence[str]) -> dict[str, Any] | s
 def _row(name: str, outcomes: list[dict[str, Any]], ours: list[dict[str, Any]], how: str | None) -> dict[str, Any]:
     if how is not None:
         return {"name": name, "install": how}
-    ratios = [each["cpu_s"] / own["cpu_s"] for each, own in zip(outcomes, ours, strict=True)]
+    ratios = [outcome["cpu_s"] / own["cpu_s"] for outcome, own in zip(outcomes, ours, strict=True)]
     return {
         "name": name,
         **{key: outcomes[0][key] for key in ("version", "packets", "latency", "events")},
-        "cpu_s": spread([each["cpu_s"] for each in outcomes]),
+        "cpu_s": spread([outcome["cpu_s"] for outcome in outcomes]),
         "ratio": statistics.median(ratios),
-        "packets_per_cpu_s": outcomes[0]["packets"] / statistics.median(each["cpu_s"] for each in outcomes),
+        "packets_per_cpu_s": outcomes[0]["packets"] / statistics.median(outcome["cpu_s"] for outcome in outcomes),
     }
 
 

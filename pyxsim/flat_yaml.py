@@ -1,7 +1,7 @@
-"""YAML files of ASTRA-sim 2: `key: value` and `key: [a, b]`, one level deep, with remarks.
+"""YAML files of ASTRA-sim 2: `key: value` and `key: [a, b]`, one level deep, with comments.
 
-A reader of its own for these: the files are flat, so a YAML library would bring a dependency, and values that the
-original does not have (anchors, dates, "no" as false). What is not of this form is refused with its line.
+A separate reader, because a YAML library would add a dependency and accept values that ASTRA-sim does not have
+(anchors, dates, "no" as false). Anything else is an error with its line.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ _SCALAR = re.compile(r"""'[^']*'|"[^"\\]*"|[^\s,\[\]{}#&*!|>'"%@`:-][^,\[\]{}#:'
 
 
 class Yaml(Entries):
-    """A flat YAML file. Raises InputError when it is none."""
+    """A flat YAML file. Raises InputError for any other text."""
 
     def __init__(self, path: PathLike) -> None:
         super().__init__(path)
-        every = ((number, _bare(line)) for number, line in enumerate(read_text(path).splitlines(), 1))
-        lines = deque((number, line) for number, line in every if line and line not in ("---", "..."))
+        numbered = ((number, _bare(line)) for number, line in enumerate(read_text(path).splitlines(), 1))
+        lines = deque((number, line) for number, line in numbered if line and line not in ("---", "..."))
         if not lines:
             self.broken("is empty", None, _WHAT)
         while lines:
             number, line = lines.popleft()
             match = _KEY.fullmatch(line)
             if match is None:
-                self.broken(f"'{line.strip()[:40]}' is no 'key: value'", number, _WHAT)
+                self.broken(f"'{line.strip()[:40]}' is not 'key: value'", number, _WHAT)
             parts = [match["rest"] or ""]
-            # A list may go on over lines, until its bracket is closed; or have an item in each line.
+            # A list may continue on further lines until its bracket is closed, or have one item per line.
             while parts[0].startswith("[") and not parts[-1].endswith("]") and lines:
                 parts.append(lines.popleft()[1].strip())
             rest = " ".join(parts)
@@ -58,10 +58,10 @@ class Yaml(Entries):
         if _NUMBER.fullmatch(text):
             return Fraction(text)
         if not _SCALAR.fullmatch(text):
-            self.broken(f"'{text[:40]}' is no value", line, _WHAT)
+            self.broken(f"'{text[:40]}' is not a value", line, _WHAT)
         return text[1:-1] if text[0] in "'\"" else text
 
 
 def _bare(line: str) -> str:
-    """A line without its remark and the blanks at its end."""
+    """A line without its comment and trailing blanks."""
     return re.sub(r"(^|\s)#.*", "", line).rstrip()

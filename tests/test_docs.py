@@ -156,7 +156,7 @@ def follow(page: Path, run: Run) -> None:
 
 
 # What a sweep says every ten seconds where there is no terminal: whether it comes is up to the machine.
-PROGRESS = re.compile(r"\d+ of \d+ points(, .*)?|looking whether every point can be run")
+PROGRESS = re.compile(r"\d+ of \d+ points(, .*)?|checking every point")
 
 
 def plain(text: str) -> str:

@@ -20,7 +20,7 @@ from pyxsim.network.protocol import Backend, DelayTerms
 from pyxsim.results.phases import differing
 from pyxsim.system import SystemLayer
 
-MOST_STARTS = 32  # issue times that are considered one by one
+MOST_STARTS = 32  # issue times that are evaluated one by one
 
 
 def bound_cycles(
@@ -47,7 +47,7 @@ def bound_cycles(
 
 
 def times_of(system: SystemLayer, network: Backend) -> Times:
-    """What this network needs at least."""
+    """Return the rules by which this network's lower bounds are computed."""
     if network.capabilities.packets:
         return OfPackets(network, system)
     terms = network.delay_terms
@@ -55,9 +55,9 @@ def times_of(system: SystemLayer, network: Backend) -> Times:
 
 
 def physical_cycles(collectives: Iterable[Any], system: SystemLayer, network: Backend) -> Fraction:
-    """The same for the links alone, whatever the backend: bytes over their capacity, the latency of the shortest way.
+    """Return the lower bound from the links alone, whatever the backend: bytes over capacity, shortest latency.
 
-    No machine with these links can be faster; a model that is does not know that links are shared.
+    No hardware with these links can be faster; a model that is faster ignores that messages share links.
     """
     return _least(collectives, OfLinks(network, system), system)
 
@@ -87,22 +87,25 @@ def _is_all(system: SystemLayer, every: Sequence[Any]) -> bool:
 
 
 def _traffic(system: SystemLayer, every: Sequence[Any]) -> IntArray:
-    """The messages of some collectives and messages."""
+    """The network messages of this work."""
     if _is_all(system, every):
         return system.traffic()
     return system.traffic(every)
 
 
 class Times:
-    """What a network needs at least for loads. `least`: for collectives and messages that are all there from the
-    beginning; `least_of`: for messages, rows (source, destination, plane, bytes, how many)."""
+    """Lower bounds of a network, for any work.
+
+    `least` takes collectives and messages that are all issued at the start; `least_of` takes network messages, as rows
+    (source, destination, plane, bytes, count).
+    """
 
     def __init__(self, network: Backend, system: SystemLayer) -> None:
         self.network: Any = network
         self.system = system
         self.topology = network.topology
         self.endpoint = system.options.endpoint_delay if system.pays_endpoint_delays else 0
-        # NPUs at the same router: each has a lane for what stays there.
+        # NPUs at the same router: each has a lane for the messages that stay there.
         self._neighbours = np.bincount(self.topology.home)[self.topology.home] - 1
         self.shared = bool(self._neighbours.any())
         self._known: dict[Any, Any] = {}
@@ -129,15 +132,15 @@ class Times:
 
 
 class OfLinks(Times):
-    """Bytes over the capacity of links and the latency of the shortest route only: a bound for any router with these
-    links. It omits what NPUs at one router send to each other."""
+    """Bytes over link capacity plus the latency of the shortest route: a bound for any router with these
+    links. It omits messages between NPUs of one router."""
 
     def __init__(self, network: Backend, system: SystemLayer) -> None:
         super().__init__(network, system)
-        self._everything = tuple(range(len(self.topology.shape)))
+        self._all_dims = tuple(range(len(self.topology.shape)))
 
     def least(self, work: Sequence[Any]) -> Fraction:
-        if self.shared:  # where it is up to the algorithm what leaves a router
+        if self.shared:  # the algorithm decides which bytes leave a router
             return self.least_of(_traffic(self.system, work))
         return self._carry([loads for each in work for loads in self._loads(each).items()])
 
@@ -155,7 +158,7 @@ class OfLinks(Times):
             by_dims = {dims: together(load for other, load in loads if other == dims) for dims, _ in loads}
             least = max(self._through_links(dims, load) for dims, load in by_dims.items())
         else:
-            least = self._through_links(self._everything, together(load for _, load in loads))
+            least = self._through_links(self._all_dims, together(load for _, load in loads))
         return least + 2 * self.endpoint
 
     def _loads(self, each: Any) -> Loads:
@@ -167,16 +170,16 @@ class OfLinks(Times):
         )
 
     def _between(self, message: Any) -> tuple[int, ...]:
-        """The dimension in which the ends of a message differ; all of them where it is not one alone."""
+        """The dimension in which the ends of a message differ; all dimensions if they differ in several."""
         at, weight = [], 1
         for dim, size in enumerate(self.topology.shape):
             if message.src // weight % size != message.dst // weight % size:
                 at.append(dim)
             weight *= size
-        return (at[0],) if len(at) == 1 else self._everything
+        return (at[0],) if len(at) == 1 else self._all_dims
 
     def _through_links(self, dims: tuple[int, ...], load: Load) -> Fraction:
-        """A load over the links of some dimensions: all that leaves the NPUs together, and each router's own."""
+        """Cycles for a load on the links of some dimensions: that of all NPUs together, and that of each router."""
         out, into = self._capacities(dims)
         home = self.topology.home
         all_out = out.together(np.unique(home[load.members]))
@@ -187,7 +190,7 @@ class OfLinks(Times):
         return busy + min((self._latency(kind) for kind in kinds), default=0)
 
     def _capacities(self, dims: tuple[int, ...]) -> tuple[Capacities, Capacities]:
-        """Of the links from each router, and to it, in some dimensions."""
+        """The capacities of the links from each router, and of those to it, in some dimensions."""
         if dims not in self._known:
             topology = self.topology
             used = np.isin(np.array(topology.kind_dims)[topology.link_dim], dims)
@@ -214,7 +217,7 @@ class OfLinks(Times):
         )
 
     def _way(self, kind: int) -> tuple[IntArray, int]:
-        """The links of a kind, and how many of them the shortest way from NPU to NPU has: two through a switch."""
+        """The links of a kind, and the number of them on the shortest route between NPUs: two through a switch."""
         topology = self.topology
         links = np.flatnonzero(topology.link_dim == kind)
         ends = np.isin([topology.link_src[links], topology.link_dst[links]], topology.home).all(axis=0)
@@ -222,7 +225,7 @@ class OfLinks(Times):
 
 
 class OfPackets(OfLinks):
-    """Besides the links what packets need: lanes, and the stages of routers."""
+    """The bound of the packet backend: links, lanes and the stages of routers."""
 
     def __init__(self, network: Backend, system: SystemLayer) -> None:
         super().__init__(network, system)
@@ -247,7 +250,7 @@ class OfPackets(OfLinks):
         return [rates[kind] for kind in which.tolist()]
 
     def _flight(self, kind: int) -> int:
-        """Lanes, routers and the shortest way there can be, from NPU to NPU, or through a switch."""
+        """Cycles through lanes, routers and the links of the shortest route, direct or through a switch."""
         config = self.network.config
         links, hops = self._way(kind)
         wire = config.link_params[links[np.argmin(_flights(links, self.network))]] if len(links) else config.wires[kind]
@@ -256,7 +259,7 @@ class OfPackets(OfLinks):
         return int(lanes + config.head_wait + wire.delay + (hops - 1) * (ceil(wire.s) + wire.delay + wire.traversal))
 
     def _through_lanes(self, load: Load) -> Fraction:
-        """A load out of the injection lanes and into the ejection lanes."""
+        """Cycles for a load out of the injection lanes and into the ejection lanes."""
         into, out = (_lanes(self.network, incoming=which) for which in (False, True))
         busy = load.total / min(_capacity(into, self.network), _capacity(out, self.network))
         # The last flit still enters a router and leaves it.
@@ -264,7 +267,7 @@ class OfPackets(OfLinks):
 
 
 class Unbounded(Times):
-    """No bound: the backend does not say what it takes at least."""
+    """No bound: the backend gives no terms for one."""
 
     def least(self, work: Sequence[Any]) -> Fraction:
         return Fraction(0)
@@ -274,29 +277,29 @@ class Unbounded(Times):
 
 
 class OfDelays(Times):
-    """Delays, each cut off to whole cycles: the longest chain of messages, and what all of an NPU take on its links."""
+    """The bound of a delay model, which truncates delays: the longest chain of messages, or the busiest NPU's links."""
 
     def __init__(self, network: Backend, system: SystemLayer, terms: DelayTerms) -> None:
         super().__init__(network, system)
-        self._fastest, self._queue = terms.bandwidth, terms.queues
-        # Cycles of the shortest link, cut off. NPUs that share a router need no link.
-        self._least_late = 0 if self.shared else int(terms.latency)
+        self._bandwidth, self._queue = terms.bandwidth, terms.queues
+        # Cycles of the shortest link, truncated. NPUs that share a router need no link.
+        self._latency_cycles = 0 if self.shared else int(terms.latency)
 
     def least(self, work: Sequence[Any]) -> Fraction:
-        different = {_likeness(each): each for each in work}
-        for likeness, each in different.items():
-            if likeness not in self._known:
-                self._known[likeness] = self._chain(each)
-        return max((self._known[likeness] for likeness in different), default=Fraction(0))
+        different = {_chain_key(each): each for each in work}
+        for key, each in different.items():
+            if key not in self._known:
+                self._known[key] = self._chain(each)
+        return max((self._known[key] for key in different), default=Fraction(0))
 
     def least_of(self, traffic: IntArray) -> Fraction:
-        longest = int(traffic[:, 3].max(initial=0) / self._fastest) + self._least_late + 2 * self.endpoint
+        longest = int(traffic[:, 3].max(initial=0) / self._bandwidth) + self._latency_cycles + 2 * self.endpoint
         return max(Fraction(longest if len(traffic) else 0), self._queued(traffic))
 
     def queued(self, work: Sequence[Any]) -> Fraction:
         if not self._queue:
             return Fraction(0)
-        alike = tuple(_sends(each) for each in work)  # many layers have equal work
+        alike = tuple(_traffic_key(each) for each in work)  # many layers have equal work
         if alike not in self._known:
             self._known[alike] = self._queued(_traffic(self.system, work))
         return Fraction(self._known[alike])
@@ -306,7 +309,7 @@ class OfDelays(Times):
             return Fraction(0)
         topology = self.topology
         everything = np.ones(len(topology.link_src), dtype=bool)
-        most = self._queues(traffic, everything, self._fastest)
+        most = self._queues(traffic, everything, self._bandwidth)
         if self._apart and not self.shared:
             differ = differing(traffic, topology.shape)
             for dim in range(len(topology.shape)):
@@ -315,10 +318,10 @@ class OfDelays(Times):
                 if used.any() and len(alone):
                     fastest = max(unique_by_identity(self._wires[0][link] for link in np.flatnonzero(used).tolist())[0])
                     most = max(most, self._queues(alone, used, fastest))
-        return most + self._least_late + 2 * self.endpoint
+        return most + self._latency_cycles + 2 * self.endpoint
 
     def _queues(self, traffic: IntArray, used: NDArray[np.bool_], fastest: Fraction) -> Fraction:
-        """Cycles for messages over some links of their NPUs, of which the widest carries `fastest` bytes per cycle."""
+        """Cycles for messages on some links of their NPUs; the widest link carries `fastest` bytes per cycle."""
         sizes, which = np.unique(traffic[:, 3], return_inverse=True)
         busy = np.array([int(size / fastest) for size in sizes.tolist()])[which] * traffic[:, 4]
         most = Fraction(0)
@@ -330,11 +333,11 @@ class OfDelays(Times):
         return most
 
     def _chain(self, each: Any) -> Fraction:
-        """Messages that never meet: the most that come one after the other in a phase, each with its latency.
+        """Cycles of the longest chain of dependent messages of a phase, without contention.
 
-        In so many rounds every message takes at least the bytes of the smallest over the widest link.
+        Each message of the chain takes at least the bytes of the smallest message over the widest link.
         """
-        fastest, late = self._fastest, self._least_late
+        fastest, late = self._bandwidth, self._latency_cycles
         if hasattr(each, "dst"):
             return Fraction(int(each.size / fastest) + late + 2 * self.endpoint)
         least = Fraction(0)
@@ -349,16 +352,16 @@ class OfDelays(Times):
         return least
 
 
-def _likeness(each: Any) -> tuple[Any, ...]:
-    """Collectives, or messages, that are the same but for who takes part have the same chain."""
+def _chain_key(each: Any) -> tuple[Any, ...]:
+    """A key that is equal for work with the same chain of messages, whichever NPUs take part."""
     if hasattr(each, "dst"):
         return (each.size,)
     group = each.communicator
     return each.kind, each.size, each.algorithms, group.shape, group.dims, each.root, len(each.chunks)
 
 
-def _sends(each: Any) -> tuple[Any, ...]:
-    """Collectives, or messages, that send the same between the same NPUs."""
+def _traffic_key(each: Any) -> tuple[Any, ...]:
+    """A key that is equal for work that sends the same bytes between the same NPUs."""
     if hasattr(each, "dst"):
         return each.src, each.dst, each.size
     return each.communicator, tuple(chunk.plan for chunk in each.chunks)
@@ -366,7 +369,7 @@ def _sends(each: Any) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Capacities:
-    """Bytes per cycle of the links at each router together: `parts` / `whole`, int64[routers] or Python's numbers."""
+    """Total bytes per cycle of the links at each router: `parts` / `whole`; int64[routers], or Python integers."""
 
     parts: NDArray[Any]
     whole: int
@@ -375,7 +378,7 @@ class Capacities:
     def of(
         cls, rates: Sequence[Fraction], used: NDArray[np.bool_], ends: NDArray[np.int32], routers: int
     ) -> Capacities:
-        """From the rates of links, which of them count, and the router at the end of each."""
+        """Add the rates of the `used` links at the routers of their `ends`."""
         kinds, which = unique_by_identity(rates)
         whole = lcm(*(rate.denominator for rate in kinds))
         parts = [int(rate * whole) for rate in kinds]
@@ -385,13 +388,13 @@ class Capacities:
         return cls(found, whole)
 
     def together(self, routers: AnyIntArray) -> Fraction:
-        """Of some routers."""
+        """Return the total bytes per cycle of some routers."""
         return Fraction(sum(self.parts[routers].tolist()), self.whole)
 
     def longest(self, load: IntArray) -> Fraction:
-        """The most cycles that a router takes for its load; those that can carry nothing do not count."""
+        """Return the cycles of the router that takes longest for its load; routers without capacity do not count."""
         at = np.flatnonzero((load > 0) & (self.parts > 0))
-        # Of those with the same capacity only the most loaded.
+        # Of routers with the same capacity only the most loaded one matters.
         parts, which = np.unique(self.parts[at], return_inverse=True)
         most = np.zeros(len(parts), np.int64)
         np.maximum.at(most, which, load[at])
@@ -400,14 +403,14 @@ class Capacities:
 
 
 def _by_router(values: IntArray, home: NDArray[np.integer[Any]], routers: int) -> IntArray:
-    """What the NPUs of each router have together."""
+    """The sum over the NPUs of each router."""
     found = np.zeros(routers, np.int64)
     np.add.at(found, home, values)
     return found
 
 
 def _capacity(links: AnyIntArray, network: Any) -> Fraction:
-    """Bytes per cycle that some links or lanes carry together."""
+    """Total bytes per cycle of some links or lanes."""
     every = network.config.links
     speeds, counts = np.unique(np.stack([every.s_den[links], every.s_num[links]]), axis=1, return_counts=True)
     flits = (Fraction(den, num) * count for den, num, count in zip(*speeds.tolist(), counts.tolist(), strict=True))
@@ -415,7 +418,7 @@ def _capacity(links: AnyIntArray, network: Any) -> Fraction:
 
 
 def _flights(links: AnyIntArray, network: Any) -> AnyIntArray:
-    """Cycles of a flit on each of some links or lanes."""
+    """Cycles of a flit on each of these links or lanes."""
     every = network.config.links
     flights: AnyIntArray = -(-every.s_num[links] // every.s_den[links]) + every.delay[links]
     return flights

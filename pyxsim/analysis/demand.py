@@ -1,4 +1,4 @@
-"""The bytes that collectives and messages put on a network at least, whatever their algorithms."""
+"""The fewest bytes that collectives and messages put on a network, whatever their algorithms."""
 
 from __future__ import annotations
 
@@ -19,11 +19,17 @@ Dims = tuple[int, ...]
 
 @dataclass
 class Load:
-    """Bytes that go over the links of some dimensions of the network.
+    """Bytes on the links of some dimensions of the network.
 
-    `sent`, `received`: int64[NPUs], what each NPU must send and receive there at least; `total`: what all of them send
-    together at least, which may be more than the sum of `sent`: who sends it is up to the algorithm. `members`: who
-    takes part.
+    Attributes
+    ----------
+    sent, received
+        int64[NPUs]: the fewest bytes that each NPU sends and receives.
+    members
+        bool[NPUs]: the NPUs that take part.
+    total
+        The fewest bytes that all NPUs send together. This can exceed the sum of `sent`, because the algorithm decides
+        which NPU sends a byte.
     """
 
     sent: IntArray
@@ -41,7 +47,7 @@ Loads = dict[Dims, Load]
 
 
 def collective_loads(collective: Any, npus: int, dims: int) -> Loads:
-    """What a collective puts on the dimensions of a network of `npus` NPUs in `dims` dimensions."""
+    """Return the load of a collective on each set of dimensions, for `npus` NPUs in `dims` dimensions."""
     group = collective.communicator
     members = np.array(group.members, dtype=np.int64)
     loads: Loads = {}
@@ -57,7 +63,7 @@ def collective_loads(collective: Any, npus: int, dims: int) -> Loads:
 
 
 def message_load(message: Any, npus: int, between: Dims) -> Loads:
-    """What a message from NPU to NPU puts on the dimensions `between` them."""
+    """Return the load of a message between NPUs that differ in the dimensions `between`."""
     load = Load.none(npus)
     load.sent[message.src] = load.received[message.dst] = load.total = message.size
     load.members[message.src] = True
@@ -65,7 +71,7 @@ def message_load(message: Any, npus: int, between: Dims) -> Loads:
 
 
 def traffic_loads(rows: IntArray, npus: int, shape: tuple[int, ...]) -> Loads:
-    """What messages put on the network, from rows (source, destination, plane, bytes, how many)."""
+    """Return the load of messages, rows (source, destination, plane, bytes, count), on each set of dimensions."""
     loads: Loads = {}
     where = differing(rows, shape)
     for dim in np.unique(where).tolist():
@@ -81,7 +87,7 @@ def traffic_loads(rows: IntArray, npus: int, shape: tuple[int, ...]) -> Loads:
 
 
 def together(loads: Iterable[Load]) -> Load:
-    """Several loads, at least one, as one."""
+    """Return the sum of one or more loads."""
     every = list(loads)
     return Load(
         sum((load.sent for load in every[1:]), every[0].sent),
@@ -97,7 +103,7 @@ Rows = tuple[IntArray, IntArray, NDArray[np.integer[Any]], int]
 def _phase(phase: Phase) -> Iterable[Rows]:
     """(sent, received, positions, total) of the ranks of each group in one phase."""
     schedule = phase.schedule()
-    if schedule.unproved:  # its meaning is not known: count what it sends
+    if schedule.unproved:  # what it computes is unknown: count the bytes that it sends
         yield from _as_sent(phase)
         return
     root = schedule.root
@@ -108,7 +114,7 @@ def _phase(phase: Phase) -> Iterable[Rows]:
         sent[:, root], received[:, root] = _OF_THE_ROOT[phase.kind](piece[:, 0], own[:, root])
     crossings = _CROSSINGS[phase.kind](phase.npus)
     if len(schedule.join) and (schedule.join >= 0).any():
-        crossings = min(crossings, phase.npus)  # the network adds up: each NPU sends its part once
+        crossings = min(crossings, phase.npus)  # the network reduces: each NPU sends its part once
     total = int((crossings * piece // (phase.npus if phase.kind in _SHARED_OUT else 1)).sum())
     yield sent.ravel(), received.ravel(), phase.groups.ravel(), total
 
@@ -126,7 +132,7 @@ def _nothing(values: IntArray) -> IntArray:
     return np.zeros_like(values)
 
 
-# The least that a rank must send and receive, from the piece of its group and its own block.
+# The fewest bytes that a rank sends and receives, from the piece of its group and its own block.
 _LEAST: dict[str, Callable[[IntArray, IntArray], tuple[IntArray, IntArray]]] = {
     "all-reduce": lambda piece, own: (piece.copy(), piece.copy()),
     "reduce-scatter": lambda piece, own: (piece - own, own.copy()),
@@ -144,8 +150,8 @@ _OF_THE_ROOT: dict[str, Callable[[IntArray, IntArray], tuple[IntArray, IntArray]
     "scatter": lambda piece, own: (piece - own, _nothing(own)),
     "gather": lambda piece, own: (_nothing(own), piece - own),
 }
-# How often each byte of the piece must go from a rank to another. A byte of an all-reduce needs n-1 crossings to be
-# summed up and n-1 to be known everywhere.
+# How often each byte of the piece goes from one rank to another. A byte of an all-reduce needs n-1 crossings to be
+# reduced and n-1 to reach every rank.
 _CROSSINGS: dict[str, Callable[[int], int]] = {
     "all-reduce": lambda n: 2 * (n - 1),
     "reduce-scatter": lambda n: n - 1,

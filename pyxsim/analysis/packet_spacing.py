@@ -1,4 +1,4 @@
-"""How soon a packet can follow another one over a link, where nothing else is in their way (docs/router.md)."""
+"""The shortest interval between packets on a link without other traffic (docs/router.md)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,28 @@ COVERED = 0.995  # share of the time that counts as a busy link
 
 @dataclass(frozen=True)
 class Stream:
-    """Packets of `flits` flits over a link or lane whose flits take `pace` cycles. They may use `vcs` VCs of `slots`
-    flits each; `loop`: cycles until the credit of a body flit returns.
+    """Back-to-back packets on a link or lane.
 
-    held      cycles from head to head of successive packets on one VC
-    credits   the same for all VCs, as far as the buffers behind the link allow
-    queued    the same if packets do not interleave although there are VCs; 0 if they do
-    narrow    the same if no other packet is present on another VC
-    drained   whether a VC is free only after the packet has left the buffer behind the link
+    Attributes
+    ----------
+    flits
+        Flits per packet.
+    pace
+        Flit time in cycles.
+    slots, vcs
+        Flits per VC, and the VCs that the packets may use.
+    loop
+        Cycles until the credit of a body flit returns.
+    held
+        Cycles from head to head of successive packets on one VC.
+    credits
+        Cycles from head to head that the downstream buffers of all VCs allow.
+    queued
+        Cycles from head to head if packets do not interleave; 0 if they do.
+    narrow
+        Cycles from head to head while no other packet is on another VC.
+    drained
+        Whether a VC is released only after its packet has left the downstream buffer.
     """
 
     flits: int
@@ -41,32 +55,32 @@ class Stream:
 
     @property
     def cycles(self) -> Fraction:
-        """From head to head."""
+        """Cycles from head to head."""
         return max(self.flits * self.pace, self.held / self.vcs, self.credits, self.queued)
 
     @property
     def returns(self) -> Fraction:
-        """Cycles from head to head as far as credits limit them."""
+        """Cycles from head to head, limited by credits only."""
         return max(self.flits * self.pace, self.credits, self.held / self.vcs if self.drained else Fraction(0))
 
     @property
     def at_most(self) -> float:
-        """Of the time, how long a link can be busy whatever packets do."""
+        """The largest share of the time for which the link can be busy, if packets interleave."""
         return float(self.flits * self.pace / self.returns)
 
     @property
     def share(self) -> float:
-        """Of the time, how long the link can be busy."""
+        """The share of the time for which the link can be busy."""
         return float(self.flits * self.pace / self.cycles)
 
     @property
     def certain(self) -> float:
-        """The same where packets do not go side by side although they could."""
+        """The share of the time for which the link is busy even if packets do not use several VCs at once."""
         return float(self.flits * self.pace / max(self.cycles, self.narrow))
 
     @property
     def needed(self) -> int:
-        """So many flits of each VC cover the credit loop."""
+        """The flits per VC that cover the credit loop."""
         return ceil(self.loop / self.pace / self.vcs)
 
     @property
@@ -86,12 +100,14 @@ def stream(network: Backend, link: int, flits: int) -> Stream:
     traversal = 0 if injects else options.st // options.speedup
     loop = traversal + ceil(pace) + int(links.delay[link] + links.credit_delay[link])
     slots, pool, vcs = int(links.depth[link]), int(links.pool[link]), _vcs(network, link)
-    next_head = pace if injects else max(pace, Fraction(1 + wait))  # behind a tail, on the VC that has just been freed
+    next_head = pace if injects else max(pace, Fraction(1 + wait))  # after a tail, on the VC that it released
     whole = options.flow != WORMHOLE
     slow = pace if whole else max(pace, Fraction(loop, slots + pool))
-    rounds, rest = divmod(flits - 1, slots + pool)  # all credits are used up, and come back
+    rounds, rest = divmod(flits - 1, slots + pool)  # times that all credits are consumed and return
     body = rounds * (slots + pool) * slow + rest * pace
-    gone = body + loop + (0 if ejects else wait)  # until the packet has left the buffer behind, and that is known
+    gone = (
+        body + loop + (0 if ejects else wait)
+    )  # until the packet has left the downstream buffer and its credits are back
     if options.flow == STORE_AND_FORWARD and not ejects:
         gone += body
     narrow = flits * slow if flits > slots + pool else Fraction(0)
@@ -99,16 +115,18 @@ def stream(network: Backend, link: int, flits: int) -> Stream:
         held = gone + (0 if injects or options.speculative or not stages.va else 1)
     else:
         held = body + next_head
-        if not (injects or stages.va):  # a head takes the first VC that is free: that of the packet before it
+        if not (injects or stages.va):  # a head takes the first free VC: that of the previous packet
             narrow = max(narrow, (flits - 1) * pace + next_head)
     queued = Fraction(0)
-    if whole:  # a head takes the room of its whole packet
+    if whole:  # a head needs space for its whole packet
         credits = gone / max(1, (slots + pool) // flits + (vcs - 1) * (slots // flits))
     else:
         credits = Fraction(flits * loop, slots * vcs + pool)
-        if options.ordered:  # packets leave in order: only the credits of the first one count
+        if options.ordered:  # packets leave in order: only the credits of the first packet count
             credits = max(credits, body + pace)
-    if not options.interleaved:  # a lane finishes a packet before it opens another: the buffers behind must hold it
+    if (
+        not options.interleaved
+    ):  # a lane finishes a packet before it starts another: the downstream buffers must hold it
         behind = flits if injects else max(0, flits - 2 * (slots + pool))
         first = max(Fraction(0), loop + wait - (slots + pool) * slow) if injects and flits > slots + pool else 0
         queued = max(queued, flits * pace + behind * (slow - pace) + first)
@@ -116,7 +134,7 @@ def stream(network: Backend, link: int, flits: int) -> Stream:
 
 
 def _vcs(network: Backend, link: int) -> int:
-    """The VCs of a class that messages of the first virtual network have."""
+    """The number of VCs per class for messages of the first virtual network."""
     links, fixed = network.config.links, any(network.topology.relation.fixed_vcs)
     first, classes = int(links.ranges[link]), int(links.classes[link])
     counts = (links.high - links.low)[first : first + classes]
@@ -124,29 +142,29 @@ def _vcs(network: Backend, link: int) -> int:
 
 
 def kind_streams(network: Backend, flits: int) -> Iterator[tuple[int, Stream]]:
-    """Of each kind of links that there are: the stream on its slowest link."""
+    """Yield each kind of links with the stream on its slowest link."""
     for kind in range(len(network.topology.link_kinds)):
         if (found := _slowest(network, np.flatnonzero(network.topology.link_dim == kind), flits)) is not None:
             yield kind, found
 
 
 def lane_stream(network: Backend, flits: int) -> Stream | None:
-    """That on the slowest injection lane."""
+    """Return the stream on the slowest injection lane; None without lanes."""
     links = network.config.links
     return _slowest(network, np.arange(links.network, links.network + links.injection), flits)
 
 
-def _slowest(network: Backend, some: IntArray, flits: int) -> Stream | None:
-    """Of some links the stream with the least share; links that are alike are looked at once."""
+def _slowest(network: Backend, candidates: IntArray, flits: int) -> Stream | None:
+    """The stream with the lowest share among these links; equal links are evaluated once."""
     links = network.config.links
-    what = (links.s_num, links.s_den, links.delay, links.credit_delay, links.depth, links.ranges, links.classes)
-    rows = np.array([values[some] for values in what], np.int64)
-    alike = some[np.unique(rows, axis=1, return_index=True)[1]]
-    return min((stream(network, link, flits) for link in alike.tolist()), key=lambda each: each.share, default=None)
+    columns = (links.s_num, links.s_den, links.delay, links.credit_delay, links.depth, links.ranges, links.classes)
+    rows = np.array([values[candidates] for values in columns], np.int64)
+    distinct = candidates[np.unique(rows, axis=1, return_index=True)[1]]
+    return min((stream(network, link, flits) for link in distinct.tolist()), key=lambda s: s.share, default=None)
 
 
 def starved(network: Backend, flits: int) -> Iterator[str]:
-    """Warnings of links that full packets cannot keep busy: credits, or VCs, are away for longer than others last."""
+    """Yield warnings about links that full packets cannot keep busy: credits or VCs return too late."""
     kinds = network.topology.link_kinds
     for kind, each in kind_streams(network, flits):
         if each.at_most < COVERED:
@@ -164,7 +182,7 @@ def _short(each: Stream, least: Fraction, what: str, who: str, vcs: str) -> str:
     if each.drained and least == each.held / each.vcs:
         return (
             f"network.router.vc_reuse: a VC takes a packet of {each.flits} flits every {float(each.held):.0f} cycles, "
-            f"when all its credits are back: with {vcs} {what} can be busy {share} of the time; {each.enough} are "
+            f"when all its credits have returned: with {vcs} {what} can be busy {share} of the time; {each.enough} are "
             "enough"
         )
     needed = ceil(each.loop / each.pace) if vcs.startswith("1 ") else each.needed

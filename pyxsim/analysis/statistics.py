@@ -1,8 +1,8 @@
-"""How sure a mean is, and where a steady state begins: batch means, and MSER.
+"""Confidence intervals of means by batch means, and the start of a steady state by MSER.
 
-What is observed comes in *batches*, spans of equal length in time. Neighbours are correlated, so a mean over all of
-them is less sure than their number suggests; longer batches are less so (Law and Kelton, *Simulation Modeling and
-Analysis*, section 9.5.3).
+Observations come in *batches*, spans of equal length in time. Neighbours are correlated, so a mean over all of
+them is less precise than their number suggests; longer batches are less correlated (Law and Kelton, *Simulation
+Modeling and Analysis*, section 9.5.3).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyxsim.arrays import FloatArray
 
 CONFIDENCE = 0.95
 MOST, FEWEST = 40, 10  # batches of an interval
-KEPT = 0.5  # of a series that is to be called settled
+KEPT = 0.5  # share of a series that must remain after the transient
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Interval:
 
     @property
     def independent(self) -> bool:
-        """Whether what neighbours have in common could be chance."""
+        """Whether the correlation of neighbouring batches is insignificant (5 %, one-sided)."""
         return self.correlation <= 1.645 / math.sqrt(self.batches)
 
     @property
@@ -53,11 +53,11 @@ class Interval:
 
 
 def settled(series: FloatArray) -> int | None:
-    """How many entries at the beginning of a series belong to its transient; None where it does not settle.
+    """Return the number of entries at the start of a series that belong to its transient; None if it does not settle.
 
     MSER (White, "An effective truncation heuristic for bias reduction in simulation output", Simulation 69(6), 1997;
-    White, Cobb and Spratt, WSC 2000): the cut after which the mean of the rest would be most precise, by
-    sum((x - mean)^2) / n^2. Where that is in the second half the series is too short to tell, or has a trend.
+    White, Cobb and Spratt, WSC 2000): the cut after which the mean of the rest is most precise, by
+    sum((x - mean)^2) / n^2. If the cut is in the second half, the series is too short or has a trend.
     """
     count = len(series)
     if count < 2 * FEWEST:
@@ -65,20 +65,20 @@ def settled(series: FloatArray) -> int | None:
     backwards = (series - series.mean())[::-1]
     left = np.arange(1, count + 1)
     sums, squares = np.cumsum(backwards), np.cumsum(backwards * backwards)
-    # The last few entries alone look precise by chance.
+    # A few entries at the end can look precise by chance.
     score = np.maximum(squares - sums * sums / left, 0.0)[FEWEST - 1 :] / left[FEWEST - 1 :] ** 2
-    # Of equal ones the longest rest: a constant series has no transient.
+    # Of equal scores take the longest remainder: a constant series has no transient.
     best = len(score) - 1 - int(np.argmin(score[::-1]))
     cut = count - FEWEST - best
     return cut if cut <= count * (1 - KEPT) else None
 
 
 def interval(sums: FloatArray, weights: FloatArray | None = None) -> Interval:
-    """The ratio of two sums over batches, `sums` per `weights` (per batch, if left out), with its interval.
+    """Return the ratio of two sums over batches, `sums` per `weights` (by default per batch), with its interval.
 
     The classical ratio estimator: with r the ratio over all, the residuals sums - r * weights are treated as batch
-    means. Batches are merged until there are less than 40, and on until their lag-1 correlation could be chance (at
-    5 %, one-sided), as long as 10 are left; of a correlation that is left after that, the interval is widened as for an
+    means. Batches are merged until fewer than 40 remain, then until their lag-1 correlation is insignificant (at
+    5 %, one-sided), but not below 10; a remaining correlation widens the interval as for an
     AR(1) process.
     """
     lows = np.ones(len(sums)) if weights is None else weights
@@ -97,9 +97,9 @@ def _merged(mean: float, sums: FloatArray, weights: FloatArray, batches: int) ->
     edges = np.arange(batches) * len(sums) // batches
     tops, lows = np.add.reduceat(sums, edges), np.add.reduceat(weights, edges)
     rest = tops - mean * lows
-    # Exact sums: those of a library depend on where in the memory the numbers are.
+    # Exact sums: those of NumPy depend on the alignment of the array.
     square = math.fsum(rest * rest)
-    # Rounding alone, where all batches are the same.
+    # Equal batches: the residuals are rounding errors.
     if square <= 1e-24 * math.fsum(tops * tops):
         return Interval(mean, 0.0, batches, 0.0)
     correlation = math.fsum(rest[1:] * rest[:-1]) / square
@@ -111,7 +111,7 @@ def _merged(mean: float, sums: FloatArray, weights: FloatArray, batches: int) ->
 
 @cache
 def student_t(freedom: int, confidence: float = CONFIDENCE) -> float:
-    """The number that a Student t variable stays below, in absolute value, with that probability."""
+    """Return t with P(|T| <= t) = confidence, for Student's t with `freedom` degrees of freedom."""
     low, high = 0.0, 1e4
     for _ in range(100):
         middle = (low + high) / 2
@@ -133,7 +133,7 @@ def _within(t: float, freedom: int) -> float:
 
 
 def percentile(values: NDArray[np.int64], counts: NDArray[np.int64], share: float) -> float:
-    """The smallest value that at least a `share` of all observations do not exceed; NaN where there are none."""
+    """Return the smallest value that at least a `share` of the observations do not exceed; NaN without any."""
     total = int(counts.sum())
     if not total:
         return math.nan

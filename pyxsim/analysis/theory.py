@@ -1,4 +1,4 @@
-"""What theory says of a network under a traffic pattern: the latency without load, and the load that it can carry."""
+"""Zero-load latency and saturation bound of a network under a traffic pattern."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ from pyxsim.topology.bounds import throughput
 from pyxsim.traffic import Pattern
 from pyxsim.traffic.draws import DESTINATION, random_below, stream
 
-EXACT = 256  # NPUs up to which all pairs are looked at
-SAMPLE = 1000  # pairs, where there are more
+EXACT = 256  # NPUs up to which all pairs are evaluated
+SAMPLE = 1000  # pairs that are evaluated in a larger network
 MOST_PAIRS = 2**26  # half a GB of memory
 
 
 @dataclass(frozen=True)
 class Theory:
-    """`zero_load`: mean cycles of a packet that meets no other, from its creation on. `hops`: routers that it passes,
-    on average."""
+    """`zero_load`: mean packet latency in cycles without contention. `hops`: mean number of routers on a route."""
 
     zero_load: float
     hops: float
@@ -35,7 +34,7 @@ class Theory:
 def zero_load(
     topology: Topology, config: EngineConfig, classes: Sequence[TrafficClass], patterns: Sequence[Pattern]
 ) -> Theory:
-    """Return the zero-load latency and hops of open traffic: of all pairs up to 256 NPUs, of a sample beyond.
+    """Return the zero-load latency and hops of open traffic: over all pairs up to 256 NPUs, over a sample beyond.
 
     Adaptive packets take the route of an empty network.
     """
@@ -57,8 +56,8 @@ def bound(
 ) -> float | None:
     """Return the largest load that links and lanes can carry, in flits per node and cycle.
 
-    It follows from the load of each link by these routes; for adaptive routes, from what no routing can avoid. None if
-    nothing bounds the load, or for more than MOST_PAIRS pairs unless traffic is uniform and routes are oblivious.
+    It follows from the channel loads of these routes; for adaptive routes, from a bound for any routing. None if
+    the load is unbounded, or for more than MOST_PAIRS pairs unless traffic is uniform and routes are oblivious.
     """
     large = topology.npus**2 > MOST_PAIRS
     even = all(pattern.uniform for pattern in patterns) and oblivious(topology.relation)
@@ -82,14 +81,14 @@ def _cycles_per_flit(config: EngineConfig) -> FloatArray:
 
 
 def _packets(classes: Sequence[TrafficClass]) -> float:
-    """Packets per node and cycle; with replies one trial makes two."""
+    """Packets per node and cycle; a request and its reply count as two."""
     return sum((each.load or 0.0) / each.mean_flits * (1 if each.replies is None else 2) for each in classes)
 
 
 def _matrix(
     classes: Sequence[TrafficClass], patterns: Sequence[Pattern], npus: int, *, packets: bool = False
 ) -> FloatArray:
-    """float64[npus, npus]: flits (or packets) per cycle from each node to each other, for a load of one flit."""
+    """float64[npus, npus]: flits (or packets) per cycle between nodes, for a load of one flit per node and cycle."""
     total = sum(each.load or 0.0 for each in classes)
     found = np.zeros((npus, npus))
     for each, pattern in zip(classes, patterns, strict=True):
@@ -107,7 +106,7 @@ def _matrix(
 def _all_pairs(
     topology: Topology, classes: Sequence[TrafficClass], patterns: Sequence[Pattern], wire: FloatArray
 ) -> tuple[float, float]:
-    """Mean cycles on links, and mean links, of a packet."""
+    """Mean cycles on links and mean number of links of a packet, over all pairs."""
     matrix = _matrix(classes, patterns, topology.npus, packets=True)
     relation = topology.relation
     # In an empty network an adaptive choice takes the route with the smallest bias.
@@ -121,7 +120,7 @@ def _all_pairs(
 def _some_pairs(
     topology: Topology, classes: Sequence[TrafficClass], patterns: Sequence[Pattern], wire: FloatArray
 ) -> tuple[float, float]:
-    """The same of a sample."""
+    """Mean cycles on links and mean number of links of a packet, over a sample of pairs."""
     rate = _packets(classes)
     time = hops = 0.0
     for number, (each, pattern) in enumerate(zip(classes, patterns, strict=True)):

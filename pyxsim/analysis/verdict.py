@@ -1,4 +1,4 @@
-"""Whether the time of a backend without packets is accurate enough: the rule of docs/compare.md."""
+"""The verdict whether a backend without packets is accurate enough, by the rule of docs/compare.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SAFE, NOT_SAFE, UNKNOWN = "safe", "not safe", "cannot tell"
 UNAWARE = "analytical"
 AWARE = ("analytical-congestion", "flow")
 MEASURED, WAITED, BEFORE = "measured", "waiting", "beforehand"
-"""How a verdict is known: from both times, from the waiting of packets, or before packets are simulated."""
+"""The basis of a verdict: both times, the waiting of packets, or estimates before packets are simulated."""
 
 
 @dataclass(frozen=True)
@@ -82,25 +82,33 @@ def beforehand(point: Compared, backend: str, within: float) -> Verdict:
         return Verdict(backend, NOT_SAFE, BEFORE, cycles / least - 1, why)
     aware = [time for time in map(point.cycles, AWARE) if time]
     if len(aware) < len(AWARE):
-        return Verdict(backend, UNKNOWN, BEFORE, why=f"only {' and '.join(AWARE)} together tell more")
+        return Verdict(backend, UNKNOWN, BEFORE, why=f"a verdict needs both {' and '.join(AWARE)}")
     if cycles < (1 - within) * min(aware):
-        why = "every model that knows of congestion says so"
+        why = "every model of congestion gives a longer time"
         return Verdict(backend, NOT_SAFE, BEFORE, cycles / min(aware) - 1, why)
     if estimate is None:
-        return Verdict(backend, UNKNOWN, BEFORE, why="packets cannot be run")
+        return Verdict(backend, UNKNOWN, BEFORE, why="the packet backend cannot run it")
     waiting = 1 - (point.cycles(UNAWARE) or 0) / min(aware)  # in the models of congestion
     idle = 1 / estimate.covered - 1
     error = _spread(point, [*AWARE, backend]) + estimate.overhead + idle
     doubts = [
-        *([] if estimate.certain else ["packets choose their ways"]),
-        *([] if estimate.own else ["NPUs send over lanes that are not one for each link"]),
-        *([] if waiting <= within or not estimate.meet else [f"messages wait on their way {waiting:.0%} of the time"]),
-        *([] if idle <= within * MARGIN else [f"buffers and VCs keep links busy {estimate.covered:.0%} of the time"]),
-        *([] if error <= within * MARGIN else [f"models, and packets that are alone, are {error:.0%} apart"]),
+        *([] if estimate.certain else ["packets choose between routes"]),
+        *([] if estimate.own else ["NPUs do not have one lane per link"]),
+        *(
+            []
+            if waiting <= within or not estimate.meet
+            else [f"messages wait in the network {waiting:.0%} of the time"]
+        ),
+        *(
+            []
+            if idle <= within * MARGIN
+            else [f"buffers and VCs keep links busy only {estimate.covered:.0%} of the time"]
+        ),
+        *([] if error <= within * MARGIN else [f"models and uncontended packets differ by {error:.0%}"]),
     ]
     if doubts:
         return Verdict(backend, UNKNOWN, BEFORE, why="; ".join(doubts))
-    return Verdict(backend, SAFE, BEFORE, why=f"models, and packets that are alone, are {error:.1%} apart")
+    return Verdict(backend, SAFE, BEFORE, why=f"models and uncontended packets differ by {error:.1%}")
 
 
 def _spread(point: Compared, backends: list[str]) -> float:
@@ -127,15 +135,15 @@ def unmodelled(point: Compared) -> str:
 SPENT = {
     GAPS: "endpoints and their queues",
     KNOWN: "bytes and wires",
-    PACKETS: "headers, half-full flits and routers",
+    PACKETS: "headers, padding and routers",
     "source": "behind other messages of the NPU",
     "vc": "no free virtual channel",
     "credit": "full buffers",
-    "link": "links that send others",
-    "arbitration": "others' turns",
-    "queue": "behind packets of others",
+    "link": "busy links",
+    "arbitration": "lost arbitration",
+    "queue": "head-of-line blocking",
 }
-"""Words for what the time of packets was spent on."""
+"""Labels of the parts of the time of packets."""
 
 
 def _says(error: float, within: float) -> str:

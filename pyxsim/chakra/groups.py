@@ -70,6 +70,6 @@ def process_groups(values: str) -> dict[str, Any]:
     means all ranks. Other metadata have no groups.
     """
     try:
-        return {str(int(each["pg_name"])): each["ranks"] for each in json.loads(values[2:-2])}
+        return {str(int(load["pg_name"])): load["ranks"] for load in json.loads(values[2:-2])}
     except (ValueError, TypeError, KeyError, RecursionError):
         return {}

@@ -7,8 +7,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-# Objects that are made before the collector of garbage looks at them. A command makes few circles of objects that it
-# then forgets; to look for some at every 700, as Python has it, is a tenth of the time that a start takes.
+# Allocations between two runs of the garbage collector. A command makes few reference cycles; Python's default of
+# 700 costs a tenth of the start-up time.
 _UNSEEN = 50_000
 
 
@@ -17,9 +17,9 @@ def main(words: Sequence[str] | None = None) -> int:
 
     Nothing heavy is imported outside the `try`: Ctrl-C may arrive while Python still imports.
     """
-    if words is None:  # the process is for this command alone
+    if words is None:  # the process runs this command only
         gc.set_threshold(_UNSEEN, *gc.get_threshold()[1:])
-    # A stream that the shell has closed is None, and `print` would then write people's text to stdout.
+    # A stream that the shell has closed is None, and `print` would write messages to stdout.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     try:
@@ -37,5 +37,5 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def astra() -> int:
-    """`pyxsim astra`, as a command of one word."""
+    """Run `pyxsim astra`; entry point of the script `pyxsim-astra`."""
     return main(["astra", *sys.argv[1:]])

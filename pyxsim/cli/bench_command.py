@@ -1,4 +1,4 @@
-"""`pyxsim bench`: what can be typed."""
+"""`pyxsim bench`: its arguments and options."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ def bench(
     ] = None,
     repeat: Annotated[str, typer.Option(metavar="N", help="Runs of each case; the median counts.")] = "3",
     list_only: Annotated[bool, typer.Option("--list", help="List the cases.")] = False,
-    show: Annotated[
-        bool, typer.Option("--show", help="Print the experiment (TOML) of a case and do not run it.")
-    ] = False,
+    show: Annotated[bool, typer.Option("--show", help="Print the experiment (TOML) of a case; run nothing.")] = False,
     no_skip: NoSkip = False,
     json: Json = False,
     quiet: Quiet = False,

@@ -1,4 +1,4 @@
-"""`pyxsim check`: prints what is known of an experiment before it runs."""
+"""`pyxsim check`: print the proofs and estimates of an experiment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyxsim.study.check import check
 
 
 def show_check(out: CommandOutput, path: str, *, overrides: Iterable[str] = (), **options: Any) -> None:
-    """Run `pyxsim check`; `options` as of `pyxsim.check`. Raises what `pyxsim run` would raise."""
+    """Run `pyxsim check`; `options` as of `pyxsim.check`. Raises the errors of `pyxsim run`."""
     from rich.table import Table
     from rich.text import Text
 

@@ -1,4 +1,4 @@
-"""`pyxsim collective`: the algorithms of the shelf, and what one of them does, step by step."""
+"""`pyxsim collective`: list the algorithms of the shelf, or print the steps of one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pyxsim.study.describe.collective_facts import CollectiveFacts, describe_col
 from pyxsim.units import format_bytes
 
 MAX_STEPS = 40  # rows of the table
-MAX_MESSAGES = 12  # of one step
+MAX_MESSAGES = 12  # messages of a step
 
 
 def show_collective(
@@ -35,7 +35,7 @@ def show_collective(
     libraries: Iterable[str] = (),
     plot: str | None = None,
 ) -> None:
-    """`pyxsim collective`. Raises InputError, ScheduleError where the algorithm is wrong."""
+    """Run `pyxsim collective`. Raises InputError; ScheduleError for an algorithm that is wrong."""
     library.load_all(list(libraries))
     if name is None:
         if plot is not None:
@@ -59,12 +59,12 @@ def _show(out: CommandOutput, facts: CollectiveFacts) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    about = Table.grid(padding=(0, 2))
-    about.add_column(style="dim", no_wrap=True)
-    about.add_column()
-    for label, value in _about(facts):
-        about.add_row(label, Text(value))
-    out.say(about, "")
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column()
+    for label, value in _summary(facts):
+        grid.add_row(label, Text(value))
+    out.say(grid, "")
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("step", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
@@ -81,19 +81,19 @@ def _show(out: CommandOutput, facts: CollectiveFacts) -> None:
         out.say(f"  and {plural(facts.steps - MAX_STEPS, 'more step')}; --json has all of them")
 
 
-def _about(facts: CollectiveFacts) -> list[tuple[str, str]]:
+def _summary(facts: CollectiveFacts) -> list[tuple[str, str]]:
     busiest = max(*facts.sent, *facts.received)
     of = "" if facts.kind == "barrier" or facts.size is None else f", of {format_bytes(facts.size)}"
     least = facts.least or 0
-    over = f", {busiest / least:.4g} times the least there can be" if busiest > least > 0 else ""
+    over = f", {busiest / least:.4g} times the minimum" if busiest > least > 0 else ""
     return [
         ("algorithm", f"{facts.name}: {facts.kind} on {plural(facts.npus, 'NPU')}{of}"),
-        ("proof", facts.unproved or "right, in whatever order messages arrive"),
-        ("steps", f"{plural(facts.steps, 'message')} behind each other"),
+        ("proof", facts.unproved or "correct for every order of arrivals"),
+        ("steps", f"{plural(facts.steps, 'message')} in sequence"),
         (
             "messages",
-            f"{facts.messages:,}; the data are cut in {plural(facts.blocks, 'block')}"
-            + (f", at most {facts.window} of a rank are unanswered" if facts.window else ""),
+            f"{facts.messages:,}; the data are divided into {plural(facts.blocks, 'block')}"
+            + (f", at most {facts.window} of a rank in flight" if facts.window else ""),
         ),
         ("sent", f"{_span(facts.sent)} by each rank"),
         ("received", f"{_span(facts.received)} by each rank{over}"),
@@ -106,12 +106,12 @@ def _span(numbers: list[int]) -> str:
 
 
 def _messages(s: CompiledSchedule, messages: list[int], carried: I64) -> str:
-    def told(m: int) -> str:
+    def message_text(m: int) -> str:
         blocks = s.content[s.block_ptr[m] : s.block_ptr[m + 1]].tolist()
         return f"{s.src[m]}>{s.dst[m]}: {runs(blocks) if blocks else format_bytes(int(carried[m]))}"
 
     more = len(messages) - MAX_MESSAGES
-    return "   ".join(told(m) for m in messages[:MAX_MESSAGES]) + (f"   and {more} more" if more > 0 else "")
+    return "   ".join(message_text(m) for m in messages[:MAX_MESSAGES]) + (f"   and {more} more" if more > 0 else "")
 
 
 def _list(out: CommandOutput) -> None:
@@ -126,7 +126,7 @@ def _list(out: CommandOutput) -> None:
         for item in items:
             number = f":{item['parameter'].upper()}" if item["parameter"] else ""
             table.add_row(Text(f"{item['name']}{number}"), Text(", ".join(item["kinds"])))
-        out.say(table, "", "A name behind one- goes over all dimensions together; :NUMBER may be left out.")
+        out.say(table, "", "one-NAME uses all dimensions together; :NUMBER is optional.")
     out.put({"algorithms": items})
 
 

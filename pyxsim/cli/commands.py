@@ -143,7 +143,7 @@ def resume(
 ) -> None:
     """Continue a run from its checkpoint.
 
-    The result is that of a run that was not left. A checkpoint is code: resume your own ones only.
+    The result equals that of an uninterrupted run. A checkpoint contains code: resume only your own.
     """
     with CommandOutput(json=json, quiet=quiet) as out:
         from pyxsim.cli.resume import resume as go_on
@@ -183,8 +183,8 @@ def compare(
 ) -> None:
     """Run an experiment on every backend.
 
-    Tells where they differ and why. A file may hold several experiments: its tables [sweep] and [[variant]].
-    Ctrl-C keeps what was compared.
+    Prints where they differ and why. A file may contain several experiments: its tables [sweep] and [[variant]].
+    Ctrl-C keeps the completed runs.
     """
     with CommandOutput(json=json, quiet=quiet) as out:
         from pyxsim.cli.compare import show_comparison
@@ -247,7 +247,7 @@ def sweep(
 ) -> None:
     """Run all points of an experiment into a folder.
 
-    Its tables [sweep] and [[variant]] say which. Whatever ends it, the same command resumes it: docs/sweep.md.
+    Its tables [sweep] and [[variant]] define the points. The same command resumes an interrupted sweep: docs/sweep.md.
     """
     with CommandOutput(json=json, quiet=quiet) as out:
         from pyxsim.cli.sweep import show_sweep
@@ -528,8 +528,8 @@ def validate(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="NAME", help="Cases, families, or patterns such as 'ring/*'.")
     ] = None,
-    list_only: Annotated[bool, typer.Option("--list", help="List the cases and do not run them.")] = False,
-    workers: Annotated[str | None, typer.Option(metavar="N", help="Processes; else one per processor.")] = None,
+    list_only: Annotated[bool, typer.Option("--list", help="List the cases; run nothing.")] = False,
+    workers: Annotated[str | None, typer.Option(metavar="N", help="Processes; by default one per processor.")] = None,
     folder: Annotated[
         str | None, typer.Option("-o", metavar="DIR", callback=_name, help="Pictures, results.json.")
     ] = None,
@@ -541,7 +541,7 @@ def validate(
 ) -> None:
     """Check the claims of docs/validation.md.
 
-    Each case has a number, a bound and a picture. Exit code 3 if one does not hold.
+    Each case has a number, a bound and a picture. Exit code 3 if a claim fails.
     """
     with CommandOutput(json=json, quiet=quiet) as out:
         from pyxsim.library import import_from_checkout

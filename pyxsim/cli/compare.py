@@ -1,4 +1,4 @@
-"""`pyxsim compare`: an experiment, or each of those in a file, on every backend and against its links."""
+"""`pyxsim compare`: run the experiments of a file on every backend, and print the differences."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from pyxsim.results.comparison_file import check_comparison, save
 from pyxsim.runner.hooks import ProgressHooks
 from pyxsim.study.compare import WITHIN, Plan, Step, compare, plan_of, read_share
 
-MOST_ROWS = 40  # of points on a terminal
-MOST_SENTENCES = 3  # about links; the files have ten
+MOST_ROWS = 40  # points on a terminal
+MOST_SENTENCES = 3  # links that are described; files have ten
 
 
 def show_comparison(
@@ -35,8 +35,8 @@ def show_comparison(
     point: str | None = None,
     **options: Any,
 ) -> None:
-    """`pyxsim compare`. `options`: overrides, backends, libraries, allow_deadlock of `plan_of`."""
-    if is_hdf5(path):  # two results are something else to compare
+    """Run `pyxsim compare`. `options`: overrides, backends, libraries, allow_deadlock of `plan_of`."""
+    if is_hdf5(path):  # `diff` and `report` compare results
         raise InputError("is an HDF5 result, not an experiment", file=path, allowed=f"a TOML file; {RESULTS}")
     outputs: list[tuple[str, Callable[[str], Path]]] = [(name, check_comparison) for name in files]
     outputs += [] if plot is None else [(plot, check_plot)]
@@ -47,21 +47,23 @@ def show_comparison(
     )
     if point is not None and point not in (labels := [each.label for each in plan.points]):
         raise InputError("no point has that label", key="--point", allowed=labels, given=point)
-    found = _run(out, plan, share)
-    with out.signals.deferred():  # what is there is written, whatever comes meanwhile
-        _ended(out, found, files, plot, point)
+    comparison = _run(out, plan, share)
+    with out.signals.deferred():  # write the files even if a signal arrives
+        _ended(out, comparison, files, plot, point)
 
 
-def _ended(out: CommandOutput, found: Comparison, files: Sequence[str], plot: str | None, point: str | None) -> None:
-    shown = point if point in [each.label for each in found.points] else None  # unless it was interrupted before
-    written = _written(found, [*files, *([plot] if plot is not None else [])], plot, shown)
-    out.put(comparison_json(found))
-    out.say(*_tables(found, bound(out.console), shown))
-    if not found.complete:
-        raise KeyboardInterrupt(f"what was compared so far is in {written}" if written else "nothing was written")
+def _ended(
+    out: CommandOutput, comparison: Comparison, files: Sequence[str], plot: str | None, point: str | None
+) -> None:
+    shown = point if point in [each.label for each in comparison.points] else None  # an interrupted run may lack it
+    written = _written(comparison, [*files, *([plot] if plot is not None else [])], plot, shown)
+    out.put(comparison_json(comparison))
+    out.say(*_tables(comparison, bound(out.console), shown))
+    if not comparison.complete:
+        raise KeyboardInterrupt(f"the completed points are in {written}" if written else "nothing was written")
     out.say(*(["", f"wrote {written}"] if written else []))
-    if failed := [point for point in found.points if all(entry.cycles is None for entry in point.entries)]:
-        raise SimulationError(f"{len(failed)} of {len(found.points)} points could be run on no backend")
+    if failed := [point for point in comparison.points if all(entry.cycles is None for entry in point.entries)]:
+        raise SimulationError(f"{len(failed)} of {len(comparison.points)} points failed on every backend")
 
 
 def _run(out: CommandOutput, plan: Plan, within: float) -> Comparison:
@@ -77,40 +79,40 @@ def _run(out: CommandOutput, plan: Plan, within: float) -> Comparison:
 
 
 def _line(point: Compared) -> str:
-    """A point as soon as it is there."""
+    """The line of a completed point."""
     cycles = point.cycles(PACKET)
     parts = [f"{entry.backend} {entry.cycles:,}" for entry in point.entries if entry.cycles is not None]
     return f"{point.label}: {', '.join(parts)} cycles" if cycles is None or parts else point.label
 
 
-def _written(found: Comparison, names: Sequence[str], plot: str | None, label: str | None) -> str:
+def _written(comparison: Comparison, names: Sequence[str], plot: str | None, label: str | None) -> str:
     for name in names:
         if name == plot:
             from pyxsim.reports.plots.backend_ratios import save as draw
 
-            draw(found, name, label)
+            draw(comparison, name, label)
         else:
-            save(found, name)
+            save(comparison, name)
     return " and ".join(names)
 
 
-def _tables(found: Comparison, width: int | None, label: str | None) -> Iterator[Any]:
+def _tables(comparison: Comparison, width: int | None, label: str | None) -> Iterator[Any]:
     from rich.text import Text
 
-    yield Text(found.title, style="bold")
-    if len(found.points) > 1:
+    yield Text(comparison.title, style="bold")
+    if len(comparison.points) > 1:
         yield ""
-        yield overview(found, short=True).rich(MOST_ROWS, width)
-    worst = found.worst if label is None else found.point(label)
+        yield overview(comparison, short=True).rich(MOST_ROWS, width)
+    worst = comparison.worst if label is None else comparison.point(label)
     if worst is None:
         return
-    if len(found.points) > 1:
+    if len(comparison.points) > 1:
         yield ""
-        yield Text(worst.label + ("" if label else ": here the models differ most"), style="bold")
+        yield Text(worst.label + ("" if label else ": the point with the largest difference"), style="bold")
     yield ""
-    yield times(worst, found.within).rich(width=width)
+    yield times(worst, comparison.within).rich(width=width)
     yield ""
-    yield from map(Text, said(worst, found.within))
+    yield from map(Text, said(worst, comparison.within))
     for sheet in details(worst):
         yield ""
         yield sheet.rich(width=width)

@@ -1,4 +1,4 @@
-"""`pyxsim curve` and `pyxsim saturation`: the same traffic at many loads."""
+"""`pyxsim curve` and `pyxsim saturation`: simulate the same traffic at many loads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pyxsim.study.curve.load_curve import Point, Points, Saturation, curve, poin
 
 
 def read_loads(text: str) -> list[float]:
-    """Loads as they are typed: "0.1,0.2,0.3", or "0.1:0.5:0.1" (from, to, step). Raises InputError."""
+    """Parse loads: "0.1,0.2,0.3", or "0.1:0.5:0.1" (from, to, step). Raises InputError."""
     allowed = "numbers above zero such as 0.1,0.2,0.3, or from:to:step such as 0.1:0.5:0.1"
     try:
         if ":" in text:
@@ -29,9 +29,9 @@ def read_loads(text: str) -> list[float]:
         else:
             loads = [float(word) for word in text.split(",")]
     except (ValueError, OverflowError):
-        raise InputError(f"'{text}' is no list of loads", key="--loads", allowed=allowed) from None
+        raise InputError(f"'{text}' is not a list of loads", key="--loads", allowed=allowed) from None
     if not loads or not all(0 < load < 1e6 for load in loads):
-        raise InputError(f"'{text}' is no list of loads", key="--loads", allowed=allowed)
+        raise InputError(f"'{text}' is not a list of loads", key="--loads", allowed=allowed)
     return loads
 
 
@@ -45,19 +45,19 @@ def show_curve(
     plot: str | None = None,
     **options: Any,
 ) -> None:
-    """`pyxsim curve`. `options`: as for `points_of`."""
+    """Run `pyxsim curve`. `options`: as of `points_of`."""
     if (loads is None) == (not auto):
         which = "both --loads and --auto are" if auto else "neither --loads nor --auto is"
         raise InputError(f"{which} given", key="curve", allowed="one of them")
     if file is not None and plot is None and Path(file).suffix.lower() not in KINDS:
         check_plot(file, KINDS)
-        file, plot = None, file  # a name may say that it is a picture
+        file, plot = None, file  # -o also takes a picture
     elif file is not None:
         ending(file, KINDS, "format of a curve")
     wanted = None if loads is None else read_loads(loads)
     points = _points(out, path, options, (file, plot))
     found = _placed(lambda: curve(points, wanted), path, options)
-    with out.signals.deferred():  # what is there is written, whatever comes meanwhile
+    with out.signals.deferred():  # write the files even if a signal arrives
         written = _written(found, file, plot)
         out.put({**found.json(), **_faults(found)})
         out.say(*_table(found))
@@ -67,9 +67,9 @@ def show_curve(
 
 
 def _ended(out: CommandOutput, found: Curve, written: str) -> None:
-    """Say where it is. Raises KeyboardInterrupt for a curve that was ended early."""
+    """Print the names of the files. Raises KeyboardInterrupt for an interrupted curve."""
     if not found.complete:
-        kept = f"the points that are there are in {written}" if written else "without -o nothing was written"
+        kept = f"the completed points are in {written}" if written else "without -o nothing was written"
         raise KeyboardInterrupt(kept)
     out.say(*(["", f"wrote {written}"] if written else []))
 
@@ -77,9 +77,9 @@ def _ended(out: CommandOutput, found: Curve, written: str) -> None:
 def show_saturation(
     out: CommandOutput, path: str, *, resolution: float | None = None, file: str | None = None, **options: Any
 ) -> None:
-    """`pyxsim saturation`."""
+    """Run `pyxsim saturation`."""
     if resolution is not None and not 0 < resolution < 1e6:
-        raise InputError(f"{resolution:g} is no resolution", key="--resolution", allowed="a number above zero")
+        raise InputError(f"{resolution:g} is not a resolution", key="--resolution", allowed="a number above zero")
     points = _points(out, path, options, (file, None))
     found = _placed(lambda: saturation(points, resolution), path, options)
     with out.signals.deferred():
@@ -100,7 +100,9 @@ def _points(out: CommandOutput, path: str, options: dict[str, Any], outputs: tup
 
     def load() -> Points:
         more = {**options, "overrides": overrides}
-        points: Points = _placed(lambda: points_of(path, **more, tell=lambda point: _told(out, point)), path, options)
+        points: Points = _placed(
+            lambda: points_of(path, **more, tell=lambda point: _print_point(out, point)), path, options
+        )
         return points
 
     (points, *_) = all_or_faults(load, *checks)
@@ -137,13 +139,13 @@ def _written(found: Curve, file: str | None, plot: str | None) -> str:
     return " and ".join(name for name in (file, plot) if name is not None)
 
 
-def _told(out: CommandOutput, point: Point) -> None:
-    """Print a point as soon as it is simulated, on a terminal."""
+def _print_point(out: CommandOutput, point: Point) -> None:
+    """Print a completed point if stderr is a terminal."""
     if out.live:
-        out.say(f"load {point['offered_load']:g}: {_words(point)}")
+        out.say(f"load {point['offered_load']:g}: {_point_text(point)}")
 
 
-def _words(point: Point) -> str:
+def _point_text(point: Point) -> str:
     if "error" in point:
         return str(point["error"])
     if point["saturated"]:
@@ -160,15 +162,15 @@ def _table(found: Curve) -> Iterable[Any]:
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True, overflow="ellipsis")
     keys = ("accepted_load_interval", "packet_latency", "packet_latency_interval", "packet_latency_p99")
-    failed: dict[str, list[str]] = {}  # each fault once
+    failed: dict[str, list[str]] = {}  # loads by fault
     for point in found.points:
         if "error" in point:
             table.add_row(f"{point['offered_load']:g}", *("-" for _ in range(7)), "failed")
             failed.setdefault(str(point["error"]), []).append(f"{point['offered_load']:g}")
             continue
-        # The latency of a saturated network grows with the time that is simulated.
-        told = point["steady"] or not point["saturated"]
-        shown = [point[key] if told or "latency" not in key else None for key in (*keys, "network_latency")]
+        # The latency of a saturated network grows with the simulated time.
+        has_latency = point["steady"] or not point["saturated"]
+        shown = [point[key] if has_latency or "latency" not in key else None for key in (*keys, "network_latency")]
         note = "saturated" if point["saturated"] else "" if point["steady"] else "not precise"
         accepted = f"{point['accepted_load']:.4f}"
         numbers = (accepted, *(number(value) for value in shown), number(point["hops"]))
@@ -177,12 +179,12 @@ def _table(found: Curve) -> Iterable[Any]:
     yield table
     yield from (Text(f"load {', '.join(loads)}: {fault}", overflow="fold") for fault, loads in failed.items())
     if found.bound is not None:
-        yield f"bound: at a load of {number(found.bound)} flits per node and cycle the busiest link or lane is full"
+        yield f"bound: at a load of {number(found.bound)} flits per node and cycle the busiest link or lane saturates"
 
 
 def _verdict(found: Saturation) -> str:
     if not found.curve.complete and found.high is None:
-        return "interrupted: where it saturates is not known yet"
+        return "interrupted before the saturation was found"
     if found.high is None:
-        return f"not saturated at {number(found.low)} flits per node and cycle, the most that was tried"
+        return f"not saturated at {number(found.low)} flits per node and cycle, the highest load tried"
     return f"saturates between {number(found.low)} and {number(found.high)} flits per node and cycle"

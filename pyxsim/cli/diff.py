@@ -1,4 +1,4 @@
-"""`pyxsim diff`: whether two files hold the same to the bit."""
+"""`pyxsim diff`: compare two files to the bit."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from pyxsim.reports.text.text_width import bound
 from pyxsim.results.diff import Diff, Difference, diff
 
 DIFFERENT = 3
-"""The exit code where something differs: a claim that does not hold, as in `validate`."""
-MOST_ROWS = 20  # on a terminal; files and --json have all of them
-LONGEST = 25  # letters of a value
+"""The exit code of files that differ."""
+MOST_ROWS = 20  # on a terminal; --json has all
+LONGEST = 25  # characters of a value
 
 
 def show_diff(out: CommandOutput, first: str, second: str) -> None:
-    """`pyxsim diff`. Ends with DIFFERENT where something differs that is no matter of how it ran."""
-    found = diff(first, second)
-    out.put(found.json())
+    """Run `pyxsim diff`; exit with DIFFERENT if the files differ in more than how they were computed."""
+    result = diff(first, second)
+    out.put(result.json())
     width = bound(out.console)
     most = MOST_ROWS if width is not None else None
-    out.say(said(found))
-    if found.differences:
-        out.say("", _differences(found).rich(most, width))
-    if found.apart:
-        out.say("", _apart(found).rich(most, width))
-    if not found.equal:
+    out.say(verdict(result))
+    if result.differences:
+        out.say("", _differences(result).rich(most, width))
+    if result.apart:
+        out.say("", _apart(result).rich(most, width))
+    if not result.equal:
         raise typer.Exit(DIFFERENT)
 
 
-def said(found: Diff) -> str:
-    """What was found in a line."""
-    seen = f"{plural(found.datasets, 'dataset')} and {plural(found.attributes, 'attribute')}"
-    first, second = found.names
-    if found.equal:
-        return f"equal to the bit: {first} and {second}, {seen}"
-    return f"{first} and {second} differ: {plural(len(found.differences), 'difference')} in {seen}"
+def verdict(result: Diff) -> str:
+    """Return the verdict in one line."""
+    compared = f"{plural(result.datasets, 'dataset')} and {plural(result.attributes, 'attribute')}"
+    first, second = result.names
+    if result.equal:
+        return f"equal to the bit: {first} and {second}, {compared}"
+    return f"{first} and {second} differ: {plural(len(result.differences), 'difference')} in {compared}"
 
 
-def _differences(found: Diff) -> Sheet:
+def _differences(result: Diff) -> Sheet:
     head = ("differs", "in", "shape", "places", "first at", "first", "second", "largest difference")
-    return Sheet(head, [_row(each) for each in found.differences])
+    return Sheet(head, [_row(difference) for difference in result.differences])
 
 
 def _row(each: Difference) -> tuple[str, ...]:
@@ -53,10 +53,10 @@ def _row(each: Difference) -> tuple[str, ...]:
     return (each.name, each.what, shape, f"{each.places:,}", at, _short(each.first), _short(each.second), largest)
 
 
-def _apart(found: Diff) -> Sheet:
-    """What is bound to differ, so that it is seen what was compared."""
-    head = ("only how it ran", "first", "second")
-    return Sheet(head, [(name, _short(one), _short(other)) for name, one, other in found.apart])
+def _apart(result: Diff) -> Sheet:
+    """The table of values that describe how the files were computed."""
+    head = ("how it was computed", "first", "second")
+    return Sheet(head, [(name, _short(one), _short(other)) for name, one, other in result.apart])
 
 
 def _short(value: Any) -> str:

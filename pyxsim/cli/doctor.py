@@ -1,4 +1,4 @@
-"""`pyxsim doctor`: whether this installation works."""
+"""`pyxsim doctor`: check this installation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MARKS = {True: ("good", "green"), False: ("BROKEN", "bold red"), None: ("-", "d
 
 
 def examine(out: CommandOutput) -> None:
-    """Run `pyxsim doctor`; ends with exit code 1 when something is broken."""
+    """Run `pyxsim doctor`; exit with code 1 if something is broken."""
     findings = doctor()
     good = all(finding.ok is not False for finding in findings)
     _show(out, findings, good)

@@ -1,4 +1,4 @@
-"""Exit codes of commands, and the lines that explain them. Only a bug has a traceback."""
+"""Exit codes of commands, and their error messages. Only a bug prints a traceback."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def lines(error: BaseException) -> list[str]:
     if isinstance(error, KeyboardInterrupt):
         return [f"interrupted; {error}" if error.args else "interrupted"]
     if isinstance(error, BrokenPipeError):
-        return []  # the reader of the output has gone
+        return []  # the reader of the output has closed it
     if isinstance(error, MemoryError):
-        what = str(error)  # ours: "for ..."; numpy's: a sentence
+        what = str(error)  # pyxsim's own text starts with "for"; NumPy's is a sentence
         return [_one_line(f"not enough memory{' ' if what.startswith('for ') or not what else ': '}{what}")]
     if (fault := _user_fault(error)) is not None:
         return [str(fault)]
@@ -74,12 +74,12 @@ def silence() -> None:
         try:
             stream.flush()
         except (OSError, ValueError):
-            with contextlib.suppress(OSError, ValueError):  # a stream without a file has nothing to lose
+            with contextlib.suppress(OSError, ValueError):  # a stream without a file
                 os.dup2(nowhere, stream.fileno())
 
 
 def without_terminal() -> None:
-    """Discard stdout and stderr if they were a terminal that is gone: writing to it is an error."""
+    """Discard stdout and stderr if they were a terminal that has closed: writing to it fails."""
     for number in (1, 2):
         try:
             os.write(number, b"")

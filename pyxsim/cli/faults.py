@@ -1,4 +1,4 @@
-"""The files that faults of an input belong to."""
+"""Add file names to faults of the input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pyxsim workload generate`: the training of a model as Chakra traces or an ASTRA-sim 1 text, and in numbers."""
+"""`pyxsim workload generate`: write a model's training as Chakra traces or an ASTRA-sim 1 text, and print its size."""
 
 from __future__ import annotations
 
@@ -29,29 +29,31 @@ def generate_workload(
 ) -> None:
     """Run `pyxsim workload generate`. Raises InputError."""
     source = _source(experiment, model, device, shape)
-    found = generate(source, target, overrides=overrides)
-    moves = {"communication": found.communication, "remote memory": found.remote_memory}
-    _tell(out, found.plan, found.graph, found.stages, moves)
-    if found.traces:
-        groups = f", groups in {found.groups}" if found.groups else ""
-        counts = f"{plural(found.traces, 'trace')}, {plural(found.nodes, 'node')}"
-        out.say("", f"wrote {counts}: {found.file}{groups}")
+    workload = generate(source, target, overrides=overrides)
+    moves = {"communication": workload.communication, "remote memory": workload.remote_memory}
+    _print_summary(out, workload.plan, workload.graph, workload.stages, moves)
+    if workload.traces:
+        groups = f", groups in {workload.groups}" if workload.groups else ""
+        counts = f"{plural(workload.traces, 'trace')}, {plural(workload.nodes, 'node')}"
+        out.say("", f"wrote {counts}: {workload.file}{groups}")
     elif target is not None:
         out.say("", f"wrote {target}")
-    out.put(found.json())
+    out.put(workload.json())
 
 
 def _source(experiment: str | None, model: str | None, device: str | None, shape: str | None) -> Source:
-    """The experiment: a file, or what the options say. Raises InputError."""
+    """The experiment: a file, or the options. Raises InputError."""
     given = {"--model": model, "--device": device, "--shape": shape}
     if experiment is not None:
         for name, value in given.items():
             if value is not None:
-                raise InputError("the experiment says it", key=name, allowed=f"--set, or no {experiment}")
+                raise InputError(
+                    "cannot be combined with an experiment", key=name, allowed=f"--set, or no {experiment}"
+                )
         return experiment
     for name, value in given.items():
         if value is None:
-            problem = "is missing, where there is no experiment"
+            problem = "is required without an experiment"
             raise InputError(problem, key=name, allowed="EXPERIMENT.toml; or --model, --device and --shape")
     assert shape is not None
     return {
@@ -61,16 +63,18 @@ def _source(experiment: str | None, model: str | None, device: str | None, shape
     }
 
 
-def _tell(out: CommandOutput, plan: Plan, graph: TaskGraph, rows: list[Stage], moves: dict[str, list[Traffic]]) -> None:
+def _print_summary(
+    out: CommandOutput, plan: Plan, graph: TaskGraph, rows: list[Stage], moves: dict[str, list[Traffic]]
+) -> None:
     if out.silent:
         return
     from rich.table import Table
 
-    own, grid = plan.parallelism, plan.grid
+    parallelism, grid = plan.parallelism, plan.grid
     out.say(
         f"{plan.model.name}: {plan.model.parameters:,} parameters; a sample is {plan.model.sample}",
-        f"{len(grid):,} NPUs: tensor {own.tensor} x data {grid.data} x pipeline {own.pipeline}; each replica takes "
-        f"{plan.micro_batches:,} times {plural(plan.samples, 'sample')}",
+        f"{len(grid):,} NPUs: tensor {parallelism.tensor} x data {grid.data} x pipeline {parallelism.pipeline}; "
+        f"each replica runs {plan.micro_batches:,} x {plural(plan.samples, 'sample')}",
         f"{len(graph):,} tasks, {len(graph.calls):,} collectives",
         "",
     )
@@ -100,8 +104,8 @@ def _tell(out: CommandOutput, plan: Plan, graph: TaskGraph, rows: list[Stage], m
         moved = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
         for column in (title, "tasks", "bytes"):
             moved.add_column(column, justify="left" if column == title else "right", no_wrap=True)
-        for each in kinds:
-            moved.add_row(each.kind, f"{each.tasks:,}", _bytes(each.bytes))
+        for kind in kinds:
+            moved.add_row(kind.kind, f"{kind.tasks:,}", _bytes(kind.bytes))
         out.say("", moved)
 
 

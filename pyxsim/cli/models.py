@@ -17,7 +17,7 @@ _STEPS = ("", "k", "M", "G", "T", "P", "E")
 
 
 def short(number: int) -> str:
-    """To four digits: 174604259328 -> "174.6 G"."""
+    """Format a number with four digits: 174604259328 -> "174.6 G"."""
     value, step = float(number), 0
     while value >= 999.95 and step < len(_STEPS) - 1:
         value, step = value / 1000, step + 1
@@ -25,7 +25,7 @@ def short(number: int) -> str:
 
 
 def model_facts() -> list[dict[str, Any]]:
-    """The models that ship."""
+    """Return the models of the shelf."""
     return [_facts(load_model(name)) for name in model_files()]
 
 
@@ -45,19 +45,19 @@ def device_facts() -> list[dict[str, Any]]:
 
 
 def model_notes(facts: dict[str, Any]) -> list[str]:
-    """The text about a model."""
+    """Return the description of a model."""
     return [f"{short(facts['parameters'])} parameters; {short(facts['flops'])}FLOP forward for {facts['sample']}"]
 
 
 def device_notes(facts: dict[str, Any]) -> list[str]:
-    """The text about a device."""
+    """Return the description of a device."""
     known = device(facts["name"])
     peaks = ", ".join(f"{precision} {format_flops(peak)}" for precision, peak in known.peaks.items())
     return [f"{format_bytes(known.memory)}, {format_bandwidth(known.bandwidth)}; {peaks}"]
 
 
 def show_model(out: CommandOutput, name: str, on: str | None) -> None:
-    """The layers of a model; `on`: a device, for times. Raises InputError."""
+    """Print the layers of a model, with their times `on` a device. Raises InputError."""
     model = load_model(name)
     npu = None
     if on is not None:
@@ -69,7 +69,7 @@ def show_model(out: CommandOutput, name: str, on: str | None) -> None:
     facts = _facts(model)
     out.say(f"{model.name}: {model.help or 'a table of layers'}", *(f"  {note}" for note in model_notes(facts)))
     if model.batch > 1:
-        out.say(f"  the table speaks of {model.batch} samples")
+        out.say(f"  for a batch of {model.batch} samples")
     if model.source:
         out.say(f"  source: {model.source}")
     _table(out, found, npu is not None)

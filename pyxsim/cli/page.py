@@ -1,6 +1,6 @@
-"""The options of all commands as Markdown, from the commands themselves: the page says what `--help` says.
+"""Generate the options of all commands as Markdown, from their definitions.
 
-docs/commands.md holds them between marks; `python -m pyxsim.cli.page docs/commands.md` brings the page up to date.
+docs/commands.md has them between marks; `python -m pyxsim.cli.page docs/commands.md` updates the page.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import typer
 from pyxsim.cli.commands import app
 from pyxsim.settings.page import linked
 
-# Options that at least so many commands share, with the same help, are listed once.
+# Options that at least this many commands share, with the same help, are listed once.
 COMMON = 3
 EVERYWHERE = "all"
 TABLE = re.compile(r"<!-- options of ([\w ]+): written by pyxsim\.cli\.page -->\n.*?<!-- end -->", re.DOTALL)
@@ -26,7 +26,7 @@ TABLE = re.compile(r"<!-- options of ([\w ]+): written by pyxsim\.cli\.page -->\
 
 @cache
 def commands() -> dict[str, Any]:
-    """Every command by its words, in the order of the help."""
+    """Return all commands by name ("workload show"), in the order of the help."""
     return dict(_within("", typer.main.get_command(app)))
 
 
@@ -40,7 +40,7 @@ def _within(path: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 
 def row(parameter: Any) -> tuple[str, str]:
-    """How a parameter is written, and what it says."""
+    """Return the syntax of a parameter, and its help with the default."""
     metavar = parameter.metavar or ("" if getattr(parameter, "is_flag", False) else parameter.type.name.upper())
     written = ", ".join(_code(f"{name} {metavar}".strip()) for name in names(parameter) or [""])
     given = parameter.default if isinstance(parameter.default, str | int | float) else None
@@ -50,26 +50,26 @@ def row(parameter: Any) -> tuple[str, str]:
 
 
 def _code(text: str) -> str:
-    """As code in a cell, where Markdowns differ on what a bar is."""
+    """Code in a cell of a table; Markdown dialects differ in how they escape a bar."""
     return f"<code>{text.replace('|', '&#124;')}</code>" if "|" in text else f"`{text}`"
 
 
 def names(parameter: Any) -> list[str]:
-    """The names of an option, the long one last; none of an argument, which is known by its place."""
+    """Return the names of an option, the long one last; an argument has none."""
     return sorted(parameter.opts, key=len) if parameter.param_type_name == "option" else []
 
 
 def table(name: str) -> str:
-    """The options of one command as Markdown, or with `all` those that many have."""
+    """Return the options of one command as Markdown, or with `all` the shared ones."""
     options = [p for command in commands().values() for p in command.params if names(p)]
-    often = Counter(row(parameter) for parameter in options)
-    common = [each for each, count in often.items() if count >= COMMON]
+    counts = Counter(row(parameter) for parameter in options)
+    common = [option for option, uses in counts.items() if uses >= COMMON]
     if name == EVERYWHERE:
         return _markdown(common)
-    mine = commands()[name].params
-    also = ", ".join(f"`{names(p)[-1]}`" for p in mine if row(p) in common)
-    text = _markdown([row(p) for p in mine if row(p) not in common])
-    return "\n\n".join(part for part in (text, also and f"[Options of many](#options-of-many): {also}.") if part)
+    params = commands()[name].params
+    also = ", ".join(f"`{names(p)[-1]}`" for p in params if row(p) in common)
+    text = _markdown([row(p) for p in params if row(p) not in common])
+    return "\n\n".join(part for part in (text, also and f"[Shared options](#shared-options): {also}.") if part)
 
 
 def _markdown(rows: Sequence[tuple[str, str]]) -> str:
@@ -77,16 +77,16 @@ def _markdown(rows: Sequence[tuple[str, str]]) -> str:
     return "\n".join(["| option | |", "|---|---|", *lines]) if lines else ""
 
 
-def renewed(page: str) -> str:
-    """A page with all its tables as they are now."""
+def updated(page: str) -> str:
+    """Return a page with updated tables."""
 
-    def renew(match: re.Match[str]) -> str:
+    def update(match: re.Match[str]) -> str:
         first, _, _ = match[0].partition("\n")
         return f"{first}\n\n{table(match[1])}\n\n<!-- end -->"
 
-    return TABLE.sub(renew, page)
+    return TABLE.sub(update, page)
 
 
 if __name__ == "__main__":
     file = Path(sys.argv[1])
-    file.write_text(renewed(file.read_text(encoding="utf-8")), encoding="utf-8")
+    file.write_text(updated(file.read_text(encoding="utf-8")), encoding="utf-8")

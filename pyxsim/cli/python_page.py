@@ -1,6 +1,6 @@
-"""What `import pyxsim` offers as Markdown, from the signatures and docstrings.
+"""Generate the reference of the Python interface as Markdown, from signatures and docstrings.
 
-docs/python.md holds it below a mark; `python -m pyxsim.cli.python_page docs/python.md` brings the page up to date.
+docs/python.md has it below a mark; `python -m pyxsim.cli.python_page docs/python.md` updates the page.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ FUNCTIONS: tuple[Callable[..., Any], ...] = (
     generate,
     doctor,
 )
-# What these functions give back.
+# The classes that these functions return.
 CLASSES = (
     Result,
     CheckReport,
@@ -83,7 +83,7 @@ CLASSES = (
 )
 
 
-# The tables of an experiment; their settings are on the page of settings.
+# The tables of an experiment; docs/settings.md lists their settings.
 TABLES = (
     Experiment,
     Network,
@@ -101,7 +101,7 @@ TABLES = (
 
 
 def reference() -> str:
-    """All of it, a section for each name."""
+    """Return the reference, with a section for each name."""
     lines = [line for function in FUNCTIONS for line in _function(function)]
     lines += [line for kind in CLASSES for line in _class(kind)]
     lines += _objects()
@@ -109,15 +109,15 @@ def reference() -> str:
 
 
 def _objects() -> Iterator[str]:
-    """The typed objects of an experiment, a row for each."""
+    """The table of the typed objects of an experiment."""
     yield from ("", "### Objects of an experiment", "", "| call | returns |", "|---|---|")
     for table in TABLES:
-        said = " ".join((inspect.getdoc(table) or "").partition("\n\n")[0].split())
-        yield f"| `pyxsim.{table.__name__}(...)` | {said} |"
+        summary = " ".join((inspect.getdoc(table) or "").partition("\n\n")[0].split())
+        yield f"| `pyxsim.{table.__name__}(...)` | {summary} |"
     for name in networks.__all__:
         function = getattr(networks, name)
-        own = [each.name for each in inspect.signature(function).parameters.values()]
-        words = ", ".join(own[: own.index("name")])
+        parameters = [parameter.name for parameter in inspect.signature(function).parameters.values()]
+        words = ", ".join(parameters[: parameters.index("name")])
         yield f"| `pyxsim.{name}({words}, ...)` | {' '.join((inspect.getdoc(function) or '').split())} |"
 
 
@@ -128,7 +128,7 @@ def _function(function: Callable[..., Any]) -> Iterator[str]:
 
 
 def _markdown(doc: str) -> Iterator[str]:
-    """A numpydoc docstring: sections with bold titles, and lists of their items."""
+    """Convert a numpydoc docstring to Markdown: bold titles of sections, and lists of their items."""
     lines = doc.splitlines()
     items = code = False
     for number, line in enumerate(lines):
@@ -147,16 +147,20 @@ def _markdown(doc: str) -> Iterator[str]:
 
 
 def _signature(name: str, function: Callable[..., Any]) -> str:
-    """A line for each parameter; annotations as they are written. What is a function by default calls nothing."""
-    told = inspect.signature(function)
+    """Format a signature with a line per parameter; a default that is a function is shown as "..."."""
+    signature = inspect.signature(function)
     lines = []
-    for each in told.parameters.values():
-        if each.kind == each.KEYWORD_ONLY and "    *," not in lines:
+    for parameter in signature.parameters.values():
+        if parameter.kind == parameter.KEYWORD_ONLY and "    *," not in lines:
             lines.append("    *,")
-        given = "" if each.default is each.empty else f" = {'...' if callable(each.default) else repr(each.default)}"
-        stars = "**" if each.kind == each.VAR_KEYWORD else ""
-        lines.append(f"    {stars}{each.name}: {each.annotation}{given},")
-    return "\n".join([f"{name}(", *lines, f") -> {told.return_annotation}"])
+        given = (
+            ""
+            if parameter.default is parameter.empty
+            else f" = {'...' if callable(parameter.default) else repr(parameter.default)}"
+        )
+        stars = "**" if parameter.kind == parameter.VAR_KEYWORD else ""
+        lines.append(f"    {stars}{parameter.name}: {parameter.annotation}{given},")
+    return "\n".join([f"{name}(", *lines, f") -> {signature.return_annotation}"])
 
 
 def _class(kind: type) -> Iterator[str]:
@@ -165,12 +169,12 @@ def _class(kind: type) -> Iterator[str]:
     for name, value in inspect.getmembers_static(kind):
         read = isinstance(value, property | cached_property)
         if not name.startswith("_") and (read or inspect.isroutine(value)):
-            said = " ".join((inspect.getdoc(value) or "").partition("\n\n")[0].split())
-            yield f"| `{name}{'' if read else '()'}` | {said.replace('|', '&#124;')} |"
+            summary = " ".join((inspect.getdoc(value) or "").partition("\n\n")[0].split())
+            yield f"| `{name}{'' if read else '()'}` | {summary.replace('|', '&#124;')} |"
 
 
 def main(path: Path) -> None:
-    """Write the reference anew below the mark of a Markdown page."""
+    """Update the reference below the mark of a Markdown page."""
     write_below(path, MARK, reference())
 
 

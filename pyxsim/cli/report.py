@@ -1,4 +1,4 @@
-"""`pyxsim report`: one page in HTML of results."""
+"""`pyxsim report`: write an HTML page of results."""
 
 from __future__ import annotations
 

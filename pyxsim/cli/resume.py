@@ -13,7 +13,7 @@ from pyxsim.runner.lifecycle import complete_run
 
 
 def resume(out: CommandOutput, path: str, output: str | None = None, *, keep: bool = False) -> None:
-    """Run `pyxsim resume`, which ends as the run would have.
+    """Run `pyxsim resume`: continue a run to its end.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def resume(out: CommandOutput, path: str, output: str | None = None, *, keep: bo
     head, prepared, context = open_checkpoint(path, output)
     writer = checkpoint_writer(path, prepared.experiment.run.every, context, warn=complain)
     hooks = ProgressHooks(progress_of(out), signals=out.signals, checkpoints=writer)
-    out.say(f"{path}: going on from cycle {prepared.network.now:,}, written {head['written']}", "")
+    out.say(f"{path}: continuing from cycle {prepared.network.now:,}, written {head['written']}", "")
     # The context in further checkpoints keeps the absolute names.
     context = replace(context, outputs=relative_outputs(context.outputs, output))
     complete_run(

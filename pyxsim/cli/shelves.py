@@ -1,4 +1,4 @@
-"""`pyxsim list`: what is on the shelves, with what it says of itself; or one model, layer by layer, or one system."""
+"""`pyxsim list`: list the shelves, or show a model layer by layer, or a system."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ from pyxsim.results.dataset import Dataset, every
 
 @dataclass(frozen=True)
 class Item:
-    """One entry of a shelf. `options`: what it takes besides its size: {"bidirectional": "true"}."""
+    """An entry of a shelf. `options`: its parameters besides the size with their defaults: {"bidirectional":
+    "true"}."""
 
     name: str
     help: str
@@ -48,7 +49,7 @@ class Item:
 
     @property
     def notes(self) -> list[str]:
-        """The text beside the help."""
+        """Details in addition to the help."""
         notes = [", ".join(self.kinds)] if self.kinds is not None else []
         if self.when:
             notes.append(f"only {self.when}")
@@ -67,14 +68,15 @@ class Item:
 def list_shelves(
     out: CommandOutput, what: str | None = None, libraries: Iterable[str] = (), on: str | None = None
 ) -> None:
-    """`pyxsim list`: all shelves, or one; a model, with times `on` a device; or a system. Raises InputError."""
+    """Run `pyxsim list` for all shelves, one shelf, a model (with times `on` a device) or a system. Raises
+    InputError."""
     libraries = list(libraries)
     files = library.data_files(extra_dirs=libraries)
     if what is not None and what not in _TITLES and what not in files:
         _show_model(out, what, on, files, libraries)
         return
     if on is not None:
-        raise InputError("nothing is computed here", key="--device", allowed="with the name of a model")
+        raise InputError("has no effect without a model", key="--device", allowed="with the name of a model")
     if what in files:
         show_topology(out, str(what), libraries=libraries)
         return
@@ -124,7 +126,7 @@ def _show_model(
         shown = {"topology": topologies, "collective": collectives}
         known = [f"`pyxsim {command} {name}`" for command, shelf in shown.items() if name in shelf]
         if known:
-            raise InputError(f"'{name}' is shown elsewhere", key="list", allowed=" or ".join(known)) from None
+            raise InputError(f"'{name}' has a command of its own", key="list", allowed=" or ".join(known)) from None
         allowed = [*_TITLES, *model_files(), *systems, "a file, .csv or .toml"]
         raise InputError(
             f"there is no shelf, model or system '{name}'", key="list", allowed=allowed, given=name
@@ -134,7 +136,7 @@ def _show_model(
 def _item(entry: Entry[Any], size: Sequence[str], kinds: list[str] | None = None) -> Item:
     module = sys.modules.get(entry.module)
     function = entry.value
-    # What is no plain function (a partial, an instance) has the text of its class: not about this entry.
+    # The docstring of a partial or an instance is that of its class, not of this entry.
     own = inspect.getdoc(function) if inspect.isfunction(function) else None
     text = own or inspect.getdoc(module) or ""
     return Item(
@@ -159,7 +161,7 @@ def _routing(entry: Entry[Any], networks: str) -> Item:
 
 
 def _backend(entry: Entry[Any]) -> Item:
-    """A backend with its capabilities."""
+    """The entry of a backend, with its capabilities."""
     text = inspect.getdoc(entry.value) or ""
     capabilities = [name for name, value in vars(entry.value.capabilities).items() if value]
     module = sys.modules[entry.value.__module__]
@@ -173,12 +175,12 @@ def _dataset(spec: Dataset) -> Item:
 
 
 def _options(function: Any, size: Sequence[str]) -> dict[str, str]:
-    """Parameters that do not say how large it is."""
+    """The parameters other than the size."""
     try:
         parameters = [p for p in inspect.signature(function).parameters.values() if p.name not in size]
     except (TypeError, ValueError):
         return {}
-    # As TOML writes it: true, 4, "text".
+    # in TOML: true, 4, "text"
     return {p.name: "" if p.default is p.empty else json.dumps(p.default, default=str) for p in parameters}
 
 

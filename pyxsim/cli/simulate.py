@@ -29,7 +29,7 @@ from pyxsim.settings import Experiment, load_experiment, resolved_toml
 
 
 def show_experiment(out: CommandOutput, experiment: Experiment, notes: Iterable[str]) -> None:
-    """Print the experiment that files of another simulator describe, as TOML, instead of running it."""
+    """Print the experiment that files of another simulator describe, as TOML; run nothing."""
     text, notes = resolved_toml(experiment), list(notes)
     out.put({"experiment": text, "notes": notes})
     out.say(*notes)
@@ -106,7 +106,7 @@ def run_request(
     )
     if watch is not None:
         experiment = watch.with_attribution(experiment)
-    libraries = tuple(os.path.abspath(each) for each in request.libraries)
+    libraries = tuple(os.path.abspath(library) for library in request.libraries)
     context = CheckpointContext(outputs.placed(), request.backend, libraries, watch)
     writer = None
     if epilogue is not None:  # a resumed run has none
@@ -161,13 +161,13 @@ def show_outcome(out: CommandOutput, outcome: RunOutcome, watch: PacketWatch | N
     if not result.complete:
         words = _kept(outcome.written) if outcome.written else "without -o nothing was written"
         if hooks.checkpoints is not None and hooks.checkpoints.written:
-            words += f"; {resume_command(hooks.checkpoints.path)} goes on"
+            words += f"; {resume_command(hooks.checkpoints.path)} continues"
         raise KeyboardInterrupt(words)
     out.say(*(["", f"wrote {outcome.written}"] if outcome.written else []))
 
 
 def _with_files(failure: SimulationError, outcome: RunOutcome) -> SimulationError:
-    """The failure, and where its result is; not being able to write that is of less interest."""
+    """The message of a failure with the file of its result, or why that could not be written."""
     words = f"; {_kept(outcome.written)}" if outcome.written else ""
     if outcome.write_error is not None:
         words = f"; {outcome.write_error}"
@@ -176,7 +176,7 @@ def _with_files(failure: SimulationError, outcome: RunOutcome) -> SimulationErro
 
 
 def _kept(written: str) -> str:
-    return f"what was simulated so far is in {written}, marked incomplete"
+    return f"{written} has the incomplete result"
 
 
 def numbers(result: Result) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`pyxsim sweep`: the points of an experiment, run by several processes into a folder."""
+"""`pyxsim sweep`: run the points of an experiment in several processes, and keep the results in a folder."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from pyxsim.study.sweep import Standing, sweep
 if TYPE_CHECKING:
     from rich.live import Live
 
-MOST_ROWS = 24  # of points on a terminal
-MOST_RUNNING = 8  # of points at work that are named
+MOST_ROWS = 24  # rows of points on a terminal
+MOST_RUNNING = 8  # running points that are listed
 PAUSE = 0.1  # seconds between two updates of a terminal
 SILENCE = 10.0  # seconds between two lines without a terminal
 NO_HUE = "-"
-_TELLING = (  # numbers that a row on a terminal has, as far as there are such
+_TELLING = (  # columns on a terminal, where the points have them
     *("time_ns", "bound_ns", "accepted_load", "packet_latency", "packet_latency_p99", "saturated"),
 )
 
@@ -36,7 +36,7 @@ _TELLING = (  # numbers that a row on a terminal has, as far as there are such
 def show_sweep(
     out: CommandOutput, path: str, folder: str, *, plot: tuple[str, str, str] | None = None, **options: Any
 ) -> None:
-    """`pyxsim sweep`. `plot`: x, y and hue, which may be "-". `options`: as for `sweep`."""
+    """Run `pyxsim sweep`. `plot`: x, y and hue, which may be "-". `options`: as of `pyxsim.sweep`."""
     overrides = tuple(options.get("overrides") or ())
     wanted = _wanted(plot, path, overrides, tuple(options.get("libraries") or ())) if plot is not None else None
     needs = [(wanted[1], "--plot")] if wanted is not None else []
@@ -44,7 +44,7 @@ def show_sweep(
         try:
             found = sweep(path, folder, **{**options, "overrides": overrides}, needs=needs, watch=watch.see)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"what was run is in {folder}, and the same command resumes the sweep") from None
+            raise KeyboardInterrupt(f"{folder} has the completed points; the same command resumes the sweep") from None
     written = [f"{folder}/{name}" for name in names_of(found)]
     if wanted is not None:
         written.append(f"{folder}/{file_name(wanted)}")
@@ -60,7 +60,7 @@ def show_sweep(
 def _wanted(
     plot: tuple[str, str, str], path: str, overrides: tuple[str, ...], libraries: tuple[str, ...]
 ) -> tuple[str, str, str | None]:
-    """The columns of a picture, before the work that it shall show. Raises InputError."""
+    """The columns of a plot, checked before the sweep. Raises InputError."""
     plan, _ = all_or_faults(lambda: plan_of(path, overrides, libraries), need_matplotlib)
     x, y, hue = plot
     return _axis(plan, x), y, None if hue == NO_HUE else _axis(plan, hue)
@@ -69,7 +69,7 @@ def _wanted(
 def _axis(plan: Plan, name: str) -> str:
     ends = [path for path in plan.axes if path == name or path.endswith(f".{name}")]
     if len(ends) != 1:
-        raise InputError(f"'{name}' is no swept key", key="--plot", allowed=short_names(plan.axes), given=name)
+        raise InputError(f"'{name}' is not a swept key", key="--plot", allowed=short_names(plan.axes), given=name)
     return ends[0]
 
 
@@ -77,7 +77,7 @@ def _axis(plan: Plan, name: str) -> str:
 
 
 class _Watch:
-    """Shows how far a sweep is: lines that change on a terminal; elsewhere a line every now and then."""
+    """Shows the progress of a sweep: live lines on a terminal, else a line from time to time."""
 
     def __init__(self, out: CommandOutput, path: str) -> None:
         self.out = out
@@ -100,7 +100,7 @@ class _Watch:
         began, self.standing = bool(self.standing.total), standing
         if self.out.silent:
             return
-        if not (began or standing.swept):  # before the time of a run is spent on another thing than was meant
+        if not (began or standing.swept):  # warn before running what may not be meant
             self._say(
                 f"one point: nothing is swept in {self.path}; add [sweep] or [[variant]]; a key given with --set is "
                 "no longer swept"
@@ -137,12 +137,12 @@ class _Watch:
 def _words(standing: Standing) -> str:
     """One line: 120 of 200 points, 2 failed, 1:05 left."""
     if standing.checking:
-        return "looking whether every point can be run"
+        return "checking every point"
     done = standing.done + standing.failed
     parts = [f"{done} of {standing.total} points"]
     parts += [f"{standing.failed} failed"] if standing.failed else []
     parts += [f"{len(standing.running)} running"] if standing.running else []
-    parts += [f"{standing.before} were there"] if standing.before else []
+    parts += [f"{standing.before} from an earlier sweep"] if standing.before else []
     left = standing.left
     return ", ".join([*parts, f"{clock(left)} left"] if left is not None and done < standing.total else parts)
 
@@ -192,7 +192,7 @@ def _faults(found: Sweep) -> dict[str, Any]:
 
 
 def _others(found: Sweep, row: dict[str, Any]) -> str:
-    """Which row of the answers it is."""
+    """The label of a row of the answers."""
     told = [f"{name}={text_of(row[name])}" for name in found.axes if name in row and name != found.goal["key"]]
     return ", ".join(told) or found.title
 
@@ -204,11 +204,11 @@ def _shown(found: Sweep, standing: Standing, width: int | None) -> Iterator[Any]
     if found.answers:
         yield _sheet(columns_of(found.answers)).rich(MOST_ROWS, width)
         if any(row.get("monotone") is False for row in found.answers):
-            yield "not monotone: a value is better than a later one, so the first that is good may have been missed"
+            yield "not monotone: a value is better than a later one, so the search may have missed the first good one"
     else:
         telling = [name for name in _TELLING if name in found.numbers]
         yield _sheet(found.columns([*found.axes, "state", *telling])).rich(MOST_ROWS, width)
-    reasons: dict[str, list[str]] = {}  # each once
+    reasons: dict[str, list[str]] = {}  # labels by reason
     for point in found.points:
         if point.state == "failed":
             reasons.setdefault(point.reason, []).append(point.label)
@@ -216,7 +216,7 @@ def _shown(found: Sweep, standing: Standing, width: int | None) -> Iterator[Any]
         more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
         yield Text(f"failed: {labels[0]}{more}: {reason}", overflow="fold")
     if standing.unwanted:
-        yield f"{standing.unwanted} points of other settings are kept in the folder, and not in the table"
+        yield f"{standing.unwanted} points in the folder have other settings and are not in the table"
 
 
 def _sheet(columns: dict[str, list[Any]]) -> Sheet:

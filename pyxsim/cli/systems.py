@@ -15,12 +15,12 @@ _MEASURES = {"npu": "per NPU", "all": "in all", "bisection": "between two halves
 
 
 def system_facts(files: Mapping[str, Path]) -> list[dict[str, Any]]:
-    """The systems of the shelves. Raises InputError for a file that is none."""
+    """Return the systems of the shelves. Raises InputError for an invalid file."""
     return [_facts(name, path, read_system(path)) for name, path in files.items()]
 
 
 def system_notes(facts: dict[str, Any]) -> list[str]:
-    """The rows about a system beside its help."""
+    """Return the details of a system in addition to its help."""
     npu = facts["published"].get("npu")
     rate = f", {format_bandwidth(Fraction(npu))} each" if npu else ""
     sources = "; ".join(f"{each['title']} ({each['year']})" for each in facts["sources"][:1])
@@ -28,9 +28,9 @@ def system_notes(facts: dict[str, Any]) -> list[str]:
 
 
 def system_rows(facts: dict[str, Any], npus: int, capacity: Capacity) -> Iterator[tuple[str, str]]:
-    """The same in rows of a table, with what the links give and all sources and assumptions.
+    """Return rows about a system: its links compared with published figures, all sources and assumptions.
 
-    `npus`: as many as are looked at; what is published of the whole says nothing of a part.
+    `npus`: the NPUs of the simulated part; published totals apply to the whole system only.
     """
     yield "system", facts["help"]
     exact = "" if capacity.exact else " at most"

@@ -1,4 +1,4 @@
-"""Workload texts of ASTRA-sim 1 in `pyxsim workload`: their layers, their faults, and their loops as Chakra traces."""
+"""`pyxsim workload` for texts of ASTRA-sim 1: show layers, check, and convert training loops to Chakra traces."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _TOML = ".toml"
 
 @dataclass(frozen=True)
 class Loop:
-    """How a user says for which network a loop is, one of three; how often and at which scale, as words; and which
-    collective goes first where the loop leaves it open."""
+    """Options of a training loop: its network, in one of three ways; passes and scales; the order of its
+    collectives."""
 
     shape: str | None = None
     npus: int | None = None
@@ -43,17 +43,17 @@ class Loop:
     scheduling: str = POLICIES[0]
 
     @property
-    def is_told(self) -> bool:
+    def has_network(self) -> bool:
         """Return whether a network is given."""
-        return any(each is not None for each in (self.shape, self.npus, self.network))
+        return any(option is not None for option in (self.shape, self.npus, self.network))
 
     def dims(self) -> tuple[int, ...]:
-        """NPUs per dimension. Raises InputError."""
-        told = {"--shape": self.shape, "--npus": self.npus, "--network": self.network}
-        given = [name for name, value in told.items() if value is not None]
+        """Return the NPUs per dimension. Raises InputError."""
+        options = {"--shape": self.shape, "--npus": self.npus, "--network": self.network}
+        given = [name for name, value in options.items() if value is not None]
         if len(given) != 1:
-            problem = "a loop is for a network" if not given else f"{' and '.join(given)} are given"
-            raise InputError(problem, key=given[-1] if given else None, allowed=f"one of {', '.join(told)}")
+            problem = "a training loop requires a network" if not given else f"{' and '.join(given)} are given"
+            raise InputError(problem, key=given[-1] if given else None, allowed=f"one of {', '.join(options)}")
         if self.shape is not None:
             return tuple(shape_of(self.shape))
         if self.npus is not None:
@@ -63,7 +63,7 @@ class Loop:
         return _of_file(str(self.network))
 
     def graph(self, text: TextWorkload) -> tuple[TaskGraph, LogicalDims]:
-        """What the NPUs do, and the dimensions as they see them. Raises InputError."""
+        """Return the tasks of the NPUs, and the dimensions as the loop sees them. Raises InputError."""
         if self.scheduling not in POLICIES:
             problem = f"unknown policy '{self.scheduling}'"
             raise InputError(problem, key="--scheduling", allowed=POLICIES, given=self.scheduling)
@@ -74,12 +74,12 @@ class Loop:
             faults = translate(error, Workload)
             raise_all([replaced_key(fault, f"--{fault.key}".replace("_", "-")) for fault in faults])
         dims = logical_dims(text, self.dims())
-        manner = LoopOptions(newest_first=self.scheduling == POLICIES[0])
-        return training_loop(text, settings, dims, manner)[0], dims
+        order = LoopOptions(newest_first=self.scheduling == POLICIES[0])
+        return training_loop(text, settings, dims, order)[0], dims
 
 
 def _of_file(name: str) -> tuple[int, ...]:
-    """The dimensions of a network: an experiment, a network of the shelf, or a network file of ASTRA-sim."""
+    """The NPUs per dimension of an experiment, a network of the shelf, or a network file of ASTRA-sim."""
     from pyxsim import library, plugins
 
     if name.endswith(_TOML) or "." not in name:
@@ -92,7 +92,7 @@ def _of_file(name: str) -> tuple[int, ...]:
 
 
 def show_text(out: CommandOutput, text: TextWorkload) -> None:
-    """A table of the layers, and what they come to in one pass."""
+    """Print a table of the layers, and the sums over one pass."""
     parts = (FORWARD, INPUTS, WEIGHTS)
     compute = {part: sum(_of(layer, part).compute for layer in text.layers) for part in parts}
     sizes: Counter[str] = Counter()
@@ -156,7 +156,7 @@ def _word(part: str) -> str:
 
 
 def _head(text: TextWorkload) -> dict[str, Any]:
-    """What belongs to the keyword."""
+    """The header values of the keyword."""
     header, keyword = text.header, text.parallelism
     found: dict[str, Any] = {}
     if keyword in DLRM:
@@ -169,29 +169,29 @@ def _head(text: TextWorkload) -> dict[str, Any]:
 
 
 def _json(layer: Layer) -> dict[str, Any]:
-    told: dict[str, Any] = {"name": layer.name}
+    options: dict[str, Any] = {"name": layer.name}
     for part in (FORWARD, INPUTS, WEIGHTS):
         each = _of(layer, part)
-        told[_word(part)] = {"compute_ns": each.compute, "collective": each.kind, "bytes": each.size}
-    told["update_ns"] = layer.update
-    return told if layer.policy is None else told | {"parallelism": layer.policy}
+        options[_word(part)] = {"compute_ns": each.compute, "collective": each.kind, "bytes": each.size}
+    options["update_ns"] = layer.update
+    return options if layer.policy is None else options | {"parallelism": layer.policy}
 
 
 def check_text(out: CommandOutput, text: TextWorkload, loop: Loop) -> None:
     """Check the training loop on a network; reading has reported the other faults. Raises InputError."""
-    told = plural(len(text.layers), "layer")
-    if loop.is_told:
+    options = plural(len(text.layers), "layer")
+    if loop.has_network:
         graph, _ = loop.graph(text)
-        out.say(f"{told}, {plural(len(graph), 'task')} for {plural(graph.npus, 'NPU')}: nothing is wrong")
+        out.say(f"{options}, {plural(len(graph), 'task')} for {plural(graph.npus, 'NPU')}: no faults")
         out.put({"layers": len(text.layers), "npus": graph.npus, "tasks": len(graph)})
         return
-    out.say(f"{told}: nothing is wrong; with --shape, --npus or --network its loop is checked, too")
+    out.say(f"{options}: no faults; with --shape, --npus or --network its loop is checked, too")
     out.put({"layers": len(text.layers)})
 
 
 def convert_text(out: CommandOutput, text: TextWorkload, target: str, loop: Loop) -> None:
-    """Its loop on a network as traces. Raises InputError."""
+    """Write the training loop on a network as traces. Raises InputError."""
     graph, dims = loop.graph(text)
-    told = export(graph, target, dims.shape)
-    out.say(f"wrote {plural(told.traces, 'trace')}, {plural(told.nodes, 'node')}: {told.files}")
-    out.put({"file": told.files, "traces": told.traces, "nodes": told.nodes})
+    options = export(graph, target, dims.shape)
+    out.say(f"wrote {plural(options.traces, 'trace')}, {plural(options.nodes, 'node')}: {options.files}")
+    out.put({"file": options.files, "traces": options.traces, "nodes": options.nodes})

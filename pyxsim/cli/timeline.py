@@ -1,4 +1,4 @@
-"""`pyxsim timeline`: a result as a trace that Perfetto opens."""
+"""`pyxsim timeline`: write a result as a trace for Perfetto."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def write_timeline(out: CommandOutput, path: str, view: View, file: str | None =
         f"{trace.about['npus']} NPUs, {trace.about['links']} links"
     )
     if not (len(result.chunks["rank"]) or result.work or trace.counters):
-        out.say("it tells neither of chunks, tasks nor links over time: there is nothing to see but when it ran")
+        out.say("the result has neither chunks, tasks nor links over time: the trace shows its length only")
     if not result.complete:
-        out.say("the run was interrupted, or failed: it is shown until then")
+        out.say("the run was interrupted or failed: the trace ends there")
     if trace.left_out:
         out.say(f"left out, for --max-events {view.most_events}: {'; '.join(trace.left_out)}")
     out.say("", f"wrote {written.file} ({rounded(written.bytes, 'B')}); {OPENS}")

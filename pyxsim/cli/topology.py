@@ -1,4 +1,4 @@
-"""`pyxsim topology`: what theory says of a network, its picture, and its graph."""
+"""`pyxsim topology`: print bounds and proofs of a network; write its picture or graph."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def show_topology(
     export: str | None = None,
     file: str | None = None,
 ) -> None:
-    """`pyxsim topology`. Raises InputError.
+    """Run `pyxsim topology`. Raises InputError.
 
-    `name`: of the shelf, perhaps with options behind it as one text ("dragonfly p=2 a=4 h=2"); or a file.
+    `name`: one of the shelf, optionally with options in the same text ("dragonfly p=2 a=4 h=2"), or a file.
     """
     name, *words = name.split() if WORD.search(name.partition(" ")[2]) or not _is_path(name) else [name]
     write = _writer(out, name, export, file)
@@ -62,7 +62,7 @@ def show_topology(
 
 
 def _system_of(name: str, network: Network, libraries: list[str]) -> dict[str, Any] | None:
-    """The facts of the system that a name or an experiment refers to; None if it is no system."""
+    """The facts of the system that a name or an experiment selects; None if it selects none."""
     files = library.data_files(extra_dirs=libraries)
     found = name if name in files else network.name
     return next(iter(system_facts({found: files[found]})), None) if found in files else None
@@ -71,7 +71,7 @@ def _system_of(name: str, network: Network, libraries: list[str]) -> dict[str, A
 def find_topology(
     name: str, shape: str | None, overrides: tuple[str, ...], libraries: list[str]
 ) -> tuple[Topology, Network]:
-    """From a name on the shelf, or from an experiment file; the file need not say what the network has to do."""
+    """Return the topology of a name or an experiment file; the file needs no collective, traffic or workload."""
     library.load_all(libraries)
     systems = library.data_files(extra_dirs=libraries)
     on_shelf = name in topologies or name in systems
@@ -92,7 +92,7 @@ def find_topology(
 
 
 def _as_typed(fault: InputError, overrides: tuple[str, ...]) -> InputError:
-    """A fault of the shape as one of the option that gave it, or should have."""
+    """A fault of the shape as a fault of the option --shape."""
     key, dimension = re.fullmatch(r"(.*?)(?:\[(\d+)\])?", fault.key or "", re.DOTALL).groups()  # type: ignore[union-attr]
     if key != "network.shape" or by_hand(key, overrides):
         return fault
@@ -106,11 +106,11 @@ def _as_typed(fault: InputError, overrides: tuple[str, ...]) -> InputError:
 
 
 def _override(word: str) -> str:
-    """An option of the topology as a setting: "k=4" is network.options.k=4, "routing=valiant" the router's routing."""
+    """An option as a setting: "k=4" becomes network.options.k=4, "routing=valiant" network.router.routing."""
     match = WORD.fullmatch(word)
     if match is None:
-        allowed = "words such as k=4 behind the name, or --shape 4,4"
-        raise InputError(f"'{word}' is no option", key="topology", allowed=allowed)
+        allowed = "words such as k=4 after the name, or --shape 4,4"
+        raise InputError(f"'{word}' is not an option", key="topology", allowed=allowed)
     key, value = match.groups()
     if SHAPE.fullmatch(value) and not value.isdecimal():
         value = f"[{','.join(re.split('[,xX]', value))}]"
@@ -122,11 +122,13 @@ def _is_path(name: str) -> bool:
 
 
 def shape_of(text: str) -> list[int]:
-    """NPUs per dimension as they are typed: "4,4,4" or "4x4x4". Raises InputError."""
+    """Parse NPUs per dimension: "4,4,4" or "4x4x4". Raises InputError."""
     text = text.strip()
     if SHAPE.fullmatch(text) is None:
         both = "," in text and "x" in text.lower() and SHAPE.fullmatch(re.sub("[xX]", ",", text)) is not None
-        raise InputError(f"'{text}' {'mixes commas and x' if both else 'is no shape'}", key="--shape", allowed=SHAPES)
+        raise InputError(
+            f"'{text}' {'mixes commas and x' if both else 'is not a shape'}", key="--shape", allowed=SHAPES
+        )
     return [int(part) for part in re.split("[,xX]", text)]
 
 
@@ -136,7 +138,7 @@ def _show(out: CommandOutput, facts: TopologyFacts, more: Iterable[tuple[str, st
 
     low, high = facts.degree
     degree = f"{low}" if low == high else f"{low} to {high}"
-    cut = "the fewest of all even cuts" if facts.bisection_exact else "the fewest of the cuts that were tried"
+    cut = "the minimum over all even cuts" if facts.bisection_exact else "the minimum over the cuts tried"
     shared = facts.routers < facts.npus
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in facts.kinds.items()) if len(facts.kinds) > 1 else ""
     rows = [
@@ -147,7 +149,7 @@ def _show(out: CommandOutput, facts: TopologyFacts, more: Iterable[tuple[str, st
         ("links", f"{facts.links:,} (directed){': ' + kinds if kinds else ''}"),
         (
             "degree",
-            f"{plural(high, 'link') if low == high else degree + ' links'} out of each {'router' if shared else 'NPU'}",
+            f"{plural(high, 'link') if low == high else degree + ' links'} from each {'router' if shared else 'NPU'}",
         ),
         ("bisection", f"{plural(facts.bisection, 'link')} in both directions together; {cut}"),
     ]
@@ -157,16 +159,16 @@ def _show(out: CommandOutput, facts: TopologyFacts, more: Iterable[tuple[str, st
             ("mean hops", f"{facts.mean_hops:.4g} links under uniform traffic, {facts.max_hops} at most"),
             (
                 "channel load",
-                f"{least}{facts.channel_load:.4g} flits on the busiest link for each flit that every NPU sends",
+                f"{least}{facts.channel_load:.4g} flits on the busiest link per flit injected by every NPU",
             ),
             ("throughput", f"at most {facts.throughput:.4g} flits per NPU and cycle under uniform traffic"),
         ]
     others = [name for name in facts.routings if name != facts.routing]
     rows.append(("routing", facts.routing + (f"; also {', '.join(others)}" if others else "")))
-    rows.append(("VC classes", f"{facts.vc_classes}: a router needs as many VCs at least"))
-    rows.append(("deadlock", facts.deadlock or facts.unreachable or "proved impossible, for all pairs"))
+    rows.append(("VC classes", f"{facts.vc_classes}: a link needs at least as many VCs"))
+    rows.append(("deadlock", facts.deadlock or facts.unreachable or "none, proved for all pairs"))
     if facts.mean_hops is None and facts.unreachable is None:
-        rows.append(("routes", "along one dimension only: collectives go dimension by dimension"))
+        rows.append(("routes", "along one dimension only, as collectives use"))
     rows += more
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
@@ -177,7 +179,7 @@ def _show(out: CommandOutput, facts: TopologyFacts, more: Iterable[tuple[str, st
 
 
 def _writer(out: CommandOutput, name: str, export: str | None, file: str | None) -> Callable[[Topology], None] | None:
-    """Return the function that writes the output file, or None. Raises InputError before anything is computed."""
+    """Return the function that writes the output file, or None. Raises InputError before any computation."""
     if export is not None and export not in FORMATS:
         raise InputError(f"unknown format '{export}'", key="--export", allowed=FORMATS, given=export)
     if file is not None and os.path.realpath(file) == os.path.realpath(name):

@@ -1,4 +1,4 @@
-"""Faults of the command line, reported like any other: one line, what is allowed, the closest match."""
+"""Faults of the command line, reported as all others: one line, the allowed values, the closest match."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from pyxsim.errors import InputError, closest
 
-# Not exported under one name by all versions of typer; the base of BadParameter in each of them.
+# Versions of typer export it under different names; it is the base of BadParameter.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 NUMBER = re.compile("number|float|integer")  # in messages of typer about numbers
 RESULTS = "results: `pyxsim diff A.h5 B.h5`, to the bit, or `pyxsim report A.h5 B.h5`, side by side"
@@ -86,7 +86,7 @@ def synopsis(place: str, command: Any) -> str:
 
 
 def _meant(command: Any, words: Sequence[str]) -> tuple[str, Any]:
-    """The innermost command that the words name."""
+    """The innermost command that these words select."""
     place = []
     for word in words:
         inner = getattr(command, "commands", {})
@@ -101,14 +101,14 @@ def _is_argument(parameter: Any) -> bool:
 
 
 def _written(parameter: Any) -> str:
-    """As the help writes it: "EXPERIMENT.toml", "-o DIR"."""
+    """A parameter as in the help: "EXPERIMENT.toml", "-o DIR"."""
     metavar = parameter.metavar or ""
     return metavar if _is_argument(parameter) else f"{parameter.opts[0]} {metavar}".strip()
 
 
 def _option_fault(error: Any, key: str | None, command: Any, option: str) -> InputError:
-    """An option with too few values, or with one that it does not take."""
-    known = next((each for each in command.params if option in (*each.opts, *each.secondary_opts)), None)
+    """The fault of an option with a missing or superfluous value."""
+    known = next((param for param in command.params if option in (*param.opts, *param.secondary_opts)), None)
     written = option if known is None else _written(known)
     if "take a value" in str(error.message):
         return InputError("takes no value", key=" ".join(filter(None, (key, option))), allowed=option)
@@ -117,7 +117,7 @@ def _option_fault(error: Any, key: str | None, command: Any, option: str) -> Inp
 
 
 def _value_fault(error: Any, key: str | None) -> InputError:
-    """Invalid option value: the message of our own check, or that it is not a number."""
+    """The fault of an invalid value: the message of its check, or that it is not a number."""
     said = " ".join(str(error.message).split()).rstrip(".")
     number = NUMBER.search(said) is not None
     name = error.param.metavar if _is_argument(error.param) else error.param.opts[0]
@@ -126,7 +126,7 @@ def _value_fault(error: Any, key: str | None) -> InputError:
 
 
 def _extra_fault(word: str, place: str, command: Any) -> InputError:
-    """A superfluous argument: perhaps an option without its dashes, or a setting."""
+    """The fault of a superfluous argument, which may be an option without dashes or a setting."""
     options = [name for parameter in command.params for name in parameter.opts if name.startswith("--")]
     allowed = synopsis(place, command)
     if "=" in word and "--set" in options:

@@ -1,4 +1,4 @@
-"""What can be typed after `pyxsim workload`: its commands and their options."""
+"""`pyxsim workload`: its commands and their options."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def show_workloads(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Count nodes, bytes and times; draw a graph. Of a text, the table of its layers."""
+    """Count nodes, bytes and times; draw a graph. For a text, list its layers."""
     with CommandOutput(json=json) as out:
         from pyxsim.cli.workload_traces import show_workload
 
@@ -79,7 +79,7 @@ def check_workloads(
     network: OfNetwork = None,
     json: Json = False,
 ) -> None:
-    """Tell all that is wrong.
+    """List all faults of traces or a text.
 
     In each of the traces, and between ranks: messages, collectives, circles. Of a text, also whether its model fits a
     network.

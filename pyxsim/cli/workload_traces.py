@@ -1,4 +1,4 @@
-"""`pyxsim workload`: what is in traces and texts, what is wrong with them, and the same in another form."""
+"""`pyxsim workload`: show, check and convert traces and texts."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def show_workload(out: CommandOutput, name: str, *, plot: str | None = None, ran
     read."""
     no_experiment(name)
     if rank is not None and plot is None:
-        raise InputError("says which rank is drawn, and nothing is", key="--rank", allowed="with --plot")
+        raise InputError("has no effect without --plot", key="--rank", allowed="with --plot")
     if _is_text(name):
         if plot is not None:
-            problem = "is a text, which has no graph before it is for a network"
+            problem = "is a text, whose graph depends on the network"
             raise InputError(problem, file=name, key="--plot", allowed="traces; `pyxsim workload convert` makes them")
         show_text(out, read_text_workload(name))
         return
@@ -83,7 +83,7 @@ def no_experiment(name: str) -> None:
 
 
 def _is_text(name: str) -> bool:
-    """Whether it is a file, and no trace."""
+    """Whether a name is a file other than a trace."""
     return Path(name).is_file() and not are_traces(name)
 
 
@@ -134,27 +134,27 @@ def check_workload(out: CommandOutput, name: str, loop: Loop, *, groups: str | N
     for rank, path in found.items():
         try:
             graphs[rank] = load(path, rank)
-        except InputError as error:  # the other files may have faults of their own
+        except InputError as error:  # report the faults of the other files, too
             faults.append(error)
     whole = not alone and not faults
     faults += check(graphs, members, between=whole)
     raise_all(faults)
     nodes = sum(map(len, graphs.values()))
-    what = f"{plural(len(graphs), 'trace')}, {plural(nodes, 'node')}: nothing is wrong"
+    what = f"{plural(len(graphs), 'trace')}, {plural(nodes, 'node')}: no faults"
     out.say(what if whole else f"{what} in it by itself; PREFIX.*.et compares ranks, too")
     out.put({"traces": len(graphs), "nodes": nodes, "between": whole})
 
 
 def _no_loop(name: str, loop: Loop) -> None:
-    """Traces say themselves what they are for. Raises InputError."""
+    """Raise InputError for options that only texts use."""
     for field in fields(loop):
         if getattr(loop, field.name) != field.default:
-            problem = f"{name} is made of traces, which say it themselves"
+            problem = f"{name} consists of traces, which define it"
             raise InputError(problem, key=f"--{field.name}".replace("_", "-"), allowed="with a text of ASTRA-sim 1")
 
 
 def convert_workload(out: CommandOutput, source: str, target: str, loop: Loop) -> None:
-    """`pyxsim workload convert`. Raises InputError; no file is left that is not whole."""
+    """`pyxsim workload convert`. Raises InputError; an error leaves no partial file."""
     no_experiment(source)
     if _is_text(source):
         convert_text(out, read_text_workload(source), target, loop)
@@ -165,19 +165,19 @@ def convert_workload(out: CommandOutput, source: str, target: str, loop: Loop) -
         raise InputError(f"is one file, and {source} is a trace for each rank", file=target, allowed=STAR)
     if (end := chakra.form(target)) not in ENDS:
         allowed = [*ENDS, *(f"{each}.gz" for each in ENDS)]
-        raise InputError("the name does not tell the form of a trace", file=target, allowed=allowed, given=end)
+        raise InputError("the extension is not that of a trace", file=target, allowed=allowed, given=end)
     written = []
     for rank, path in found.items():
         to = check_writable(target.replace("*", str(rank)))
         if to == Path(os.path.realpath(path)):
-            raise InputError("is what is read, too", file=target, allowed="another name")
+            raise InputError("is an input, too", file=target, allowed="another name")
         written.append(_converted(path, to))
     out.say(f"wrote {plural(len(written), 'trace')}, {plural(sum(written), 'node')}: {target}")
     out.put({"file": target, "traces": len(written), "nodes": sum(written)})
 
 
 def _converted(path: Path, to: Path) -> int:
-    """Write a trace in another form; how many nodes it has."""
+    """Write a trace in another format; return its number of nodes."""
     count = 0
 
     def counted() -> Any:

@@ -136,21 +136,21 @@ class Compared:
     estimate: PacketEstimate | None = None
 
     def __repr__(self) -> str:
-        times = (f"{each.backend} {'-' if each.cycles is None else each.cycles}" for each in self.entries)
+        times = (f"{entry.backend} {'-' if entry.cycles is None else entry.cycles}" for entry in self.entries)
         return f"Compared({self.label}: {', '.join(times)} cycles)"
 
     def result(self, backend: str) -> Result | None:
         """Return the result on a backend; None without one."""
-        return next((each.result for each in self.entries if each.backend == backend), None)
+        return next((entry.result for entry in self.entries if entry.backend == backend), None)
 
     def cycles(self, backend: str) -> int | None:
         """Return the simulated time on a backend; None without one."""
-        return next((each.cycles for each in self.entries if each.backend == backend), None)
+        return next((entry.cycles for entry in self.entries if entry.backend == backend), None)
 
     @property
     def complete(self) -> bool:
         """Whether each backend has a complete result or a reason for having none."""
-        return all(each.cycles is not None or each.reason for each in self.entries)
+        return all(entry.cycles is not None or entry.reason for entry in self.entries)
 
     def ns(self, cycles: int | Fraction) -> float:
         """Convert cycles to nanoseconds."""
@@ -164,12 +164,12 @@ class Compared:
     @property
     def others(self) -> list[str]:
         """The backends without packets."""
-        return [each.backend for each in self.entries if each.backend != PACKET]
+        return [entry.backend for entry in self.entries if entry.backend != PACKET]
 
     @property
     def spread(self) -> float:
         """The largest ratio of the times of two backends."""
-        times = [each.cycles for each in self.entries if each.cycles]
+        times = [entry.cycles for entry in self.entries if entry.cycles]
         return max(times) / min(times) if times else 1.0
 
     @property
@@ -262,7 +262,7 @@ def _point(point: Compared) -> dict[str, Any]:
         "complete": point.complete,
         "physical_ns": point.ns(point.physical),
         "busiest_link": None if busiest is None else {"link": busiest.link, "ns": point.ns(busiest.cycles)},
-        "backends": [_entry(point, each) for each in point.entries],
+        "backends": [_entry(point, entry) for entry in point.entries],
         "collectives": ends(point),
     }
 

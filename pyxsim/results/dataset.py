@@ -175,7 +175,7 @@ class Dataset:
         """The columns of a result without their table; empty if it has no such data."""
         given = self.values(result) or {}
         columns = given if isinstance(given, Mapping) else columns_of(given)
-        return {each.name: each.array(columns[each.name]) for each in self.columns if each.name in columns}
+        return {column.name: column.array(columns[column.name]) for column in self.columns if column.name in columns}
 
     def _size(self, dim: str, given: Mapping[str, Any], specs: Mapping[str, Column]) -> int:
         """Length of a dimension, from the columns that have it."""

@@ -105,17 +105,17 @@ class Diff(Framed):
         rows = self.differences
         number = np.arange(len(rows), dtype=np.int32)
         texts = {
-            "name": [each.name for each in rows],
-            "what": [each.what for each in rows],
-            "shape": [" x ".join(map(str, each.shape)) for each in rows],
-            "at": [", ".join(map(str, each.at)) for each in rows],
-            "first": [str(each.first) for each in rows],
-            "second": [str(each.second) for each in rows],
+            "name": [row.name for row in rows],
+            "what": [row.what for row in rows],
+            "shape": [" x ".join(map(str, row.shape)) for row in rows],
+            "at": [", ".join(map(str, row.at)) for row in rows],
+            "first": [str(row.first) for row in rows],
+            "second": [str(row.second) for row in rows],
         }
         variables = {"row": Variable(("row",), number, {"long_name": "number of the difference, from 0"})}
         variables |= {key: Variable(("row",), np.array(column, dtype=object), {}) for key, column in texts.items()}
-        largest = [math.nan if each.largest is None else float(each.largest) for each in rows]
-        variables["places"] = Variable(("row",), np.array([each.places for each in rows], dtype=np.int64), {})
+        largest = [math.nan if row.largest is None else float(row.largest) for row in rows]
+        variables["places"] = Variable(("row",), np.array([row.places for row in rows], dtype=np.int64), {})
         variables["largest"] = Variable(("row",), np.array(largest, dtype=np.float64), {})
         return Table(variables, name="differences")
 
@@ -126,7 +126,7 @@ class Diff(Framed):
             "files": list(self.names),
             "datasets": self.datasets,
             "attributes": self.attributes,
-            "differences": [each.json() for each in self.differences],
+            "differences": [difference.json() for difference in self.differences],
             "apart": [{"name": name, "first": _for_json(a), "second": _for_json(b)} for name, a, b in self.apart],
         }
 

@@ -105,9 +105,9 @@ def _answers(sweep: Sweep) -> Table:
 def _put(group: h5py.Group, table: Table) -> None:
     """Write a table with truth values as 1 and 0, and without slashes, which separate groups, in names."""
     variables = {}
-    for name, each in table.variables.items():
-        data = each.data.astype(np.uint8) if each.data.dtype == bool else each.data
-        variables[name.replace("/", "_")] = Variable(each.dims, data, each.attrs)
+    for name, variable in table.variables.items():
+        data = variable.data.astype(np.uint8) if variable.data.dtype == bool else variable.data
+        variables[name.replace("/", "_")] = Variable(variable.dims, data, variable.attrs)
     write_table(group, Table(variables, tuple(name.replace("/", "_") for name in table.coordinates), table.attrs))
 
 

@@ -339,7 +339,7 @@ def _short(text: str) -> str:
 
 
 def _by_column(attrs: dict[str, dict[str, Any]], key: str) -> dict[str, Any]:
-    return {name: each[key] for name, each in attrs.items() if key in each}
+    return {name: attr[key] for name, attr in attrs.items() if key in attr}
 
 
 def _distinct(texts: list[str]) -> list[str]:

@@ -275,7 +275,7 @@ def _timeline(graph: TaskGraph, work: AtWork, npus: IntArray, until: int) -> Col
     spans = [intervals.of(which).spans(graph.npus) for which in classes]
     gap = 0
     while True:
-        tables = [_merged(*each, gap) for each in spans]
+        tables = [_merged(*span, gap) for span in spans]
         if sum(len(table[0]) for table in tables) <= MOST_SPANS:
             break
         gap = max(2 * gap, until // MOST_SPANS, 1)

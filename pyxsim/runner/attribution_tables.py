@@ -1,4 +1,4 @@
-"""What the packet backend knows of where the time went, as part of a result."""
+"""Convert the attribution records of a backend to the tables of a result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OTHERS = "others"
 
 
 def attribution(network: Backend, traffic: Sequence[str]) -> Attribution | None:
-    """Of messages with the tags of this traffic; None where it is off, or the backend has no packets."""
+    """Return the attribution of messages with the tags of this traffic; None without `output.attribution`."""
     records = network.attribution()
     if records is None:
         return None
@@ -42,7 +42,8 @@ def attribution(network: Backend, traffic: Sequence[str]) -> Attribution | None:
 def of_open_traffic(
     network: Backend, classes: Sequence[str], messages: IntArray, parts: IntArray
 ) -> Attribution | None:
-    """The same of open traffic: `messages` int64[classes] that were measured, `parts` int64[classes, 8] of them."""
+    """Return the attribution of open traffic; `messages`, `parts`: int64[classes], int64[classes, 8] of the
+    measurement."""
     records = network.attribution()
     if records is None:
         return None
@@ -61,7 +62,7 @@ def of_open_traffic(
 
 
 def traffic_names(tags: Sequence[str]) -> list[str]:
-    """Return unique names of the tags of the engine: "all-reduce", "all-reduce 2"; those beyond MOST_TAGS share one."""
+    """Return unique names of the engine's tags: "all-reduce", "all-reduce 2"; tags beyond MOST_TAGS share one."""
     seen: Counter[str] = Counter()
     names: list[str] = []
     for name in tags[: MOST_TAGS - 1] if len(tags) > MOST_TAGS else tags:
@@ -74,9 +75,9 @@ def traffic_names(tags: Sequence[str]) -> list[str]:
 
 
 def notes(table_set: Attribution | None) -> Iterator[str]:
-    """Warn of tables that are cut."""
+    """Yield a warning for each truncated table."""
     for name, missing in table_set.left_out.items() if table_set else ():
-        yield f"output.attribution: the table /{name} has the first {MOST_ROWS:,} rows, and not {missing:,} more"
+        yield f"output.attribution: the table /{name} is limited to {MOST_ROWS:,} rows; {missing:,} more are missing"
 
 
 def _blame(records: AttributionRecords) -> dict[str, IntArray]:
@@ -85,13 +86,13 @@ def _blame(records: AttributionRecords) -> dict[str, IntArray]:
 
 
 def _stays(records: AttributionRecords) -> dict[str, IntArray]:
-    """In the order in which packets arrived, and of each in that of its way."""
+    """The columns of stays: packets in the order of arrival, the stays of each in the order of its route."""
     rows = records.stays() if records.level > 1 else np.zeros((0, len(STAYS)), np.int64)
     return dict(zip(STAYS, rows.T, strict=True))
 
 
 def _bounded(name: str, table: dict[str, IntArray], left_out: dict[str, int]) -> dict[str, IntArray]:
-    """The first MOST_ROWS rows of a table; the number of the others goes into `left_out`."""
+    """The first MOST_ROWS rows of a table; `left_out` gets the number of the others."""
     count = len(next(iter(table.values())))
     if count > MOST_ROWS:
         left_out[name] = count - MOST_ROWS
@@ -99,7 +100,7 @@ def _bounded(name: str, table: dict[str, IntArray], left_out: dict[str, int]) ->
 
 
 def _added(keys: IntArray, values: IntArray, count: int) -> IntArray:
-    """Rows of values, added up by their key."""
+    """The sum of the rows of each key, int64[count, ...]."""
     sums = np.zeros((count, *values.shape[1:]), np.int64)
     np.add.at(sums, keys, values)
     return sums

@@ -1,4 +1,4 @@
-"""From what the system layer counted of NPU 0's chunks to what ASTRA-sim 1 tells of them."""
+"""Compute the delays of NPU 0's chunks, as ASTRA-sim 1 reports them, from the system layer's tables."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ MOST_WINDOWS = 1 << 20
 
 @dataclass(frozen=True)
 class _Rows:
-    """A row for each chunk and phase of NPU 0: `left`, when the chunk went on; `expected`, how long its messages were
-    expected, added up."""
+    """A row for each chunk and phase of NPU 0, in cycles.
+
+    `left`: when the chunk left its queue; `expected`: sum over its messages of the time for which each was expected.
+    """
 
     collective: IntArray
     chunk: IntArray
@@ -35,7 +37,7 @@ class _Rows:
 
 
 def detail(prepared: Prepared, chunks: dict[str, IntArray]) -> ChunkDelays | None:
-    """What ASTRA-sim 1 would tell; None without a workload. `chunks`: the table of the system layer."""
+    """Return the delays; None without a workload. `chunks`: columns of the system layer's chunk table."""
     issued = _issued(prepared)
     if issued is None:
         return None
@@ -52,7 +54,7 @@ def detail(prepared: Prepared, chunks: dict[str, IntArray]) -> ChunkDelays | Non
         layer_names=names,
         queueing=queueing,
         network=network,
-        chunk_time=[float(each.sum()) / len(each) if len(each) else float("nan") for each in times],
+        chunk_time=[float(time.sum()) / len(time) if len(time) else float("nan") for time in times],
         window=window,
         busy=_busy(rows, dims, until, window),
         clock_hz=clock,
@@ -60,8 +62,8 @@ def detail(prepared: Prepared, chunks: dict[str, IntArray]) -> ChunkDelays | Non
 
 
 def _issued(prepared: Prepared) -> tuple[list[str], dict[int, tuple[int, int]], int] | None:
-    """The names of the layers; for each collective of NPU 0, by its number in the system layer, its layer and when NPU
-    0 began it; when NPU 0 was through with everything."""
+    """The layer names; by number in the system layer, the layer and start of each collective of NPU 0; the end of NPU
+    0."""
     job, system = prepared.job, prepared.system
     place = {id(each): index for index, each in enumerate(system.collectives)}
     by_layer = job.layer_collectives()
@@ -86,7 +88,7 @@ def _rows(system: SystemLayer, table: dict[str, IntArray]) -> _Rows:
 def _layers(
     rows: _Rows, names: list[str], layer_of: dict[int, tuple[int, int]]
 ) -> tuple[list[list[float]], list[list[float]]]:
-    """Means of waiting and of messages, for each layer: of its collectives, in the order in which they ended."""
+    """Mean waits and message times of each layer, over its collectives in the order of their ends."""
     begin = np.flatnonzero(np.diff(rows.chunk, prepend=-1))
     chunks: dict[int, list[tuple[int, list[float], list[float]]]] = {}
     for first, last in pairwise([*begin.tolist(), len(rows.chunk)]):
@@ -108,7 +110,7 @@ def _layers(
 
 
 def _mean(lists: list[list[float]]) -> list[float]:
-    """Of each place, over all lists; those that are too short have 0 there."""
+    """The mean of each position over all lists; missing positions of short lists count as 0."""
     sums = [0.0] * max((len(each) for each in lists), default=0)
     for each in lists:
         for place, value in enumerate(each):
@@ -117,7 +119,7 @@ def _mean(lists: list[list[float]]) -> list[float]:
 
 
 def _window(clock: Fraction, until: int) -> int:
-    """10 us, doubled until there are not too many."""
+    """The length of a window in cycles: 10 us, doubled until there are at most MOST_WINDOWS."""
     window = ceil(PER_WINDOW_NS * clock / 10**9)
     while until // window > MOST_WINDOWS:
         window *= 2
@@ -125,7 +127,7 @@ def _window(clock: Fraction, until: int) -> int:
 
 
 def _busy(rows: _Rows, dims: int, until: int, window: int) -> IntArray:
-    """Of each whole window and dimension, the cycles in which there is a chunk."""
+    """int64[windows, dims]: cycles of each whole window in which the dimension has a chunk."""
     there = np.flatnonzero(rows.ready >= 0)
     there = there[np.lexsort((rows.ready[there], rows.dimension[there]))]
     left = np.where(rows.left[there] < 0, until, rows.left[there])
@@ -135,7 +137,7 @@ def _busy(rows: _Rows, dims: int, until: int, window: int) -> IntArray:
     for dim in range(dims):
         first, last = begin[start[dim] : start[dim + 1]], end[start[dim] : start[dim + 1]]
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(last - first)])
-        # What lies before each bound: whole stretches, and the one that it cuts.
+        # Busy cycles before each bound: whole intervals, and the one that the bound cuts.
         place = np.searchsorted(first, bounds)
         over = np.where(place > 0, np.maximum(last[np.maximum(place, 1) - 1] - bounds, 0), 0) if len(first) else 0
         busy[:, dim] = np.diff(before[place] - over)

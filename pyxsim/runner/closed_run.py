@@ -38,7 +38,7 @@ class ClosedRun:
         result = closed_result(prepared, end)
         if end.complete and prepared.carrier is not None:
             prepared.carrier.finish()
-            groups = [each.communicator.members for each in prepared.system.collectives]
+            groups = [collective.communicator.members for collective in prepared.system.collectives]
             result.carried = len({npu for members in groups for npu in members})
         if failure is not None:
             waits = failure.waits if isinstance(failure, StuckError) else ()
@@ -78,5 +78,5 @@ def announce_traffic(prepared: Prepared) -> None:
     network, system = prepared.network, prepared.system
     if not (network.wants_traffic and prepared.planned and system.independent_messages):
         return
-    if sum(len(each.chunks) for each in system.collectives) >= 2:
+    if sum(len(collective.chunks) for collective in system.collectives) >= 2:
         network.expect(system.traffic())

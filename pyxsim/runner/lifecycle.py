@@ -107,7 +107,7 @@ def run(
     libraries = listed(libraries)
     experiment = load_experiment(source, overrides, libraries)
     path = _checkpoint_path(experiment, source, checkpoint_file)
-    context = CheckpointContext(backend=backend, libraries=tuple(os.path.abspath(each) for each in libraries))
+    context = CheckpointContext(backend=backend, libraries=tuple(os.path.abspath(library) for library in libraries))
     return run_experiment(
         experiment,
         folder=folder_of(source),

@@ -75,7 +75,7 @@ class PacketWatch:
         mine = rows[(rows[:, 0] == self.message) & (rows[:, 1] == self.packet)]
         names = [network.link_name(link) for link in mine[:, 2].tolist()]
         parts = [dict(zip(CAUSES, row, strict=True)) for row in mine[:, 3:].tolist()]
-        return [{"place": name, "cycles": sum(each.values()), **each} for name, each in zip(names, parts, strict=True)]
+        return [{"place": name, "cycles": sum(part.values()), **part} for name, part in zip(names, parts, strict=True)]
 
     def _splits(self, network: Backend, width: int) -> list[str]:
         stays = self.stays(network)

@@ -198,7 +198,11 @@ def _memory(prepared: Prepared) -> Memory | None:
 
 def _rows(prepared: Prepared) -> list[int]:
     """The number of the experiment's collective, for each collective of the system layer (one per group)."""
-    row = {id(issued): number for number, each in enumerate(prepared.job.collectives) for issued in each.per_group}
+    row = {
+        id(issued): number
+        for number, collective in enumerate(prepared.job.collectives)
+        for issued in collective.per_group
+    }
     return [row[id(issued)] for issued in prepared.system.collectives]
 
 

@@ -57,7 +57,7 @@ def network_of(topology: str, function: Callable[..., Network], values: dict[str
 def show_keywords(function: Callable[..., Network]) -> None:
     """Let notebooks and `help` show the keywords of NetworkSettings in the signature."""
     signature = inspect.signature(function)
-    own = [each for each in signature.parameters.values() if each.kind != each.VAR_KEYWORD]
+    own = [parameter for parameter in signature.parameters.values() if parameter.kind != parameter.VAR_KEYWORD]
     more = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=_default(name))
         for name in NetworkSettings.__annotations__

@@ -253,7 +253,7 @@ def _axes(study: Study, by_hand: list[Setting], file: str | None) -> list[list[_
 def _rows(sweep: Swept, file: str | None, faults: list[InputError]) -> Iterator[list[Row]]:
     """The axes of a sweep, with the settings of each value."""
     if sweep.points:
-        yield [tuple(_set(each, f"sweep.points[{n}]", file, faults)) for n, each in enumerate(sweep.points)]
+        yield [tuple(_set(point, f"sweep.points[{n}]", file, faults)) for n, point in enumerate(sweep.points)]
     if sweep.zip:
         columns = [list(_swept(path, values, "sweep.zip", file, faults)) for path, values in sweep.zip.items()]
         yield list(zip(*columns, strict=False))  # a column with an error is empty; the error is raised later

@@ -128,7 +128,7 @@ class GraphJob(Job):
 
     def remote_memory(self) -> MemoryTotals | None:
         """Return what was done with remote memory; None without any."""
-        return next((totals for each in self.executors if (totals := each.totals()) is not None), None)
+        return next((totals for executor in self.executors if (totals := executor.totals()) is not None), None)
 
     def stuck_report(self) -> list[str]:
         """Return a line per started task that waits for another NPU; without any, per task that has not ended."""

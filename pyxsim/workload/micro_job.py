@@ -68,7 +68,7 @@ class MicroJob(Job):
     @property
     def ends(self) -> list[int]:
         """Cycles in which the passes end, update time included."""
-        return [each.end + self.update for each in self.collectives if each.end >= 0]
+        return [collective.end + self.update for collective in self.collectives if collective.end >= 0]
 
     def layers(self) -> dict[str, Any]:
         """Return the columns of `TrainingLoopJob.layers`; exposed is the time until the first collective ends, as
@@ -83,7 +83,7 @@ class MicroJob(Job):
 
     def layer_collectives(self) -> LayerCollectives:
         """Return the collectives, all of the first layer."""
-        begun = {number: (0, each.start) for number, each in enumerate(self.collectives)}
+        begun = {number: (0, collective.start) for number, collective in enumerate(self.collectives)}
         return LayerCollectives(list(self.layer_names), begun, self.end)
 
     @property

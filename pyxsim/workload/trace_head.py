@@ -62,7 +62,7 @@ def _by(shape: Sequence[int]) -> str:
 
 def _list(attributes: dict[str, Any], name: str, kind: type, file: str) -> list[Any] | None:
     values = attributes.get(name)
-    if values is not None and not (isinstance(values, list) and all(type(each) is kind for each in values)):
+    if values is not None and not (isinstance(values, list) and all(type(value) is kind for value in values)):
         kind_name = {int: "whole numbers", str: "strings"}[kind]
         raise InputError(f"its metadata has '{name}' of other values", file=file, allowed=f"a list of {kind_name}")
     return values

@@ -335,7 +335,7 @@ class _Reader:
             root = place.whole("root", -1)
         algorithms = place.attributes.get("algorithms")
         if algorithms is not None and not (
-            isinstance(algorithms, list) and all(isinstance(each, str) for each in algorithms)
+            isinstance(algorithms, list) and all(isinstance(algorithm, str) for algorithm in algorithms)
         ):
             place.refuse("has algorithms that are not a list of names")
         if place.node.id in self.rules.algorithms:
@@ -379,7 +379,7 @@ class _Reader:
         flags = place.attributes.get("involved_dim")
         if flags is None:
             return None
-        if not isinstance(flags, list) or not all(isinstance(each, bool) for each in flags):
+        if not isinstance(flags, list) or not all(isinstance(flag, bool) for flag in flags):
             place.refuse("has an involved_dim that is not a list of booleans")
         if len(flags) < len(self.shape):
             many = len(self.shape)

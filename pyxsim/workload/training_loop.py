@@ -227,7 +227,7 @@ def _pass(layer: Layer, part: str) -> Pass:
 
 def _first(tasks: Sequence[IntArray]) -> tuple[int, ...]:
     """The tasks of NPU 0."""
-    return tuple(int(each[0]) for each in tasks)
+    return tuple(int(task[0]) for task in tasks)
 
 
 # -- one pass of each loop ---------------------------------------------------------------------------------------------

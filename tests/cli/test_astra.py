@@ -168,7 +168,7 @@ def test_faults_of_these_files(pyxsim: Command, newer: Path) -> None:
     (newer / "ring.yml").write_text(RING.replace("[ 50.0 ]", "[ 0 ]"), encoding="utf-8")
     ended = pyxsim(*NEWER)
     assert ended.code == 2
-    assert ended.lines == ["pyxsim: ring.yml:3: bandwidth: '0' is none of what is allowed; allowed: a number above 0"]
+    assert ended.lines == ["pyxsim: ring.yml:3: bandwidth: '0' is not allowed; allowed: a number above 0"]
 
 
 def test_a_fault_of_the_system_has_the_key_of_its_file(pyxsim: Command, newer: Path) -> None:

@@ -41,9 +41,9 @@ def test_one_algorithm_in_words(pyxsim: Command) -> None:
     assert (ended.code, ended.out) == (0, "")
     for part in (
         "ring: all-reduce on 4 NPUs, of 4 KiB",
-        "right, in whatever order messages arrive",
-        "6 messages behind each other",
-        "24; the data are cut in 4 blocks, at most 1 of a rank are unanswered",
+        "correct for every order of arrivals",
+        "6 messages in sequence",
+        "24; the data are divided into 4 blocks, at most 1 of a rank in flight",
         "6,144 bytes by each rank",
         "0  added   0>1: 3   1>2: 0   2>3: 1   3>0: 2",
         "5  stored  0>1: 2   1>2: 3   2>3: 0   3>0: 1",

@@ -180,7 +180,7 @@ def test_ctrl_c_keeps_what_was_compared(start: Start, folder: Path) -> None:
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in err
-    assert "interrupted; what was compared so far is in all.json and all.h5" in err
+    assert "interrupted; the completed points are in all.json and all.h5" in err
     told: dict[str, Any] = json.loads((folder / "all.json").read_text(encoding="utf-8"))
     assert told["complete"] is False
     assert [point["label"] for point in told["points"]] == ["size=4 KiB", "size=100 GiB"]

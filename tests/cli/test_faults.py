@@ -280,16 +280,19 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     ),
     "a missing text": (["workload", "show", "worklod.txt"], "worklod.txt: no such file; did you mean 'workload.txt'?"),
     "no number": ([*ASTRA_WORDS, "--num-passes", "x"], "--num-passes: 'x' is not a number"),
-    "topology and a shape": (["topology", "torus", "4x4"], "topology: '4x4' is no option; allowed: ... or --shape 4,4"),
+    "topology and a shape": (
+        ["topology", "torus", "4x4"],
+        "topology: '4x4' is not an option; allowed: ... or --shape 4,4",
+    ),
     "library is a file": (["list", "--library", "small.toml"], "small.toml: --library: not a folder"),
     "topology unknown": (["topology", "trus"], "unknown topology 'trus'...did you mean 'torus'?"),
     "topology without shape": (["topology", "torus"], "--shape: the shape is missing; allowed: NPUs per dimension"),
-    "topology shape": (["topology", "torus", "--shape", "4,"], "--shape: '4,' is no shape"),
+    "topology shape": (["topology", "torus", "--shape", "4,"], "--shape: '4,' is not a shape"),
     "topology shape of two kinds": (
         ["topology", "torus", "--shape", "32x32,32"],
         "--shape: '32x32,32' mixes commas and x; allowed: NPUs per dimension, such as 4,4,4 or 4x4x4",
     ),
-    "topology shape in blanks": (["topology", "torus", "--shape", "4 4"], "--shape: '4 4' is no shape"),
+    "topology shape in blanks": (["topology", "torus", "--shape", "4 4"], "--shape: '4 4' is not a shape"),
     "topology shape too small": (
         ["topology", "torus", "--shape", "4,0"],
         "--shape: dimension 1: 0 is too small; allowed: a whole number from 1",

@@ -55,12 +55,12 @@ def test_a_table_of_the_user(pyxsim: Command, folder: Path) -> None:
     ("words", "text"),
     [
         (("mdels",), "list: there is no shelf, model or system 'mdels'; allowed: topologies, "),
-        (("torus",), "pyxsim: list: 'torus' is shown elsewhere; allowed: `pyxsim topology torus`"),
+        (("torus",), "pyxsim: list: 'torus' has a command of its own; allowed: `pyxsim topology torus`"),
         (("ring",), "`pyxsim topology ring` or `pyxsim collective ring`"),
         (("gpt3-175",), "did you mean 'gpt3-175b'?"),
         (("no.csv",), "no.csv: no such file"),
         (("dlrm", "--device", "h10"), "--device: unknown device 'h10'; allowed: v100, "),
-        (("models", "--device", "h100"), "--device: nothing is computed here; allowed: with the name of a model"),
+        (("models", "--device", "h100"), "--device: has no effect without a model; allowed: with the name of a model"),
     ],
 )
 def test_what_there_is_not_is_one_line(pyxsim: Command, words: tuple[str, ...], text: str) -> None:

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from pyxsim import Result
-from pyxsim.cli.page import EVERYWHERE, TABLE, commands, renewed, table
+from pyxsim.cli.page import EVERYWHERE, TABLE, commands, updated, table
 from tests.cli.inputs import ASTRA_WORDS, Command
 
 
@@ -17,7 +17,7 @@ def page(tree: Path) -> str:
 
 
 def test_its_options_are_those_of_the_commands(tree: Path) -> None:
-    assert page(tree) == renewed(page(tree)), "out of date: python -m pyxsim.cli.page docs/commands.md"
+    assert page(tree) == updated(page(tree)), "out of date: python -m pyxsim.cli.page docs/commands.md"
 
 
 def test_it_has_every_command_once(tree: Path) -> None:
@@ -31,7 +31,7 @@ def test_an_option_is_told_as_it_is() -> None:
     assert "| <code>--threads N&#124;auto</code> |" in table(EVERYWHERE)
     assert "Print errors only" not in table("run")
     assert "`--quiet`" in table("run")
-    assert table("doctor") == "[Options of many](#options-of-many): `--json`."
+    assert table("doctor") == "[Shared options](#shared-options): `--json`."
 
 
 def test_it_names_every_json_key(pyxsim: Command, tree: Path) -> None:

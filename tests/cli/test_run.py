@@ -168,7 +168,7 @@ def test_a_deadlock_is_named_and_kept(pyxsim: Command, folder: Path) -> None:
     assert line.startswith("pyxsim: deadlock in cycle ")
     for npu in range(4):
         assert f"d0LocalEast0:({npu},0,0)->({(npu + 1) % 4},0,0) VC 0 (message " in line
-    assert line.endswith("what was simulated so far is in out.h5, marked incomplete")
+    assert line.endswith("out.h5 has the incomplete result")
     with h5py.File(folder / "out.h5") as file:
         assert file.attrs["complete"] == 0
         assert file["links_total/flits"][()].sum() > 0

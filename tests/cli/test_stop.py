@@ -53,7 +53,7 @@ def test_a_run_that_is_ended_keeps_what_there_is(start: Start, folder: Path, num
     assert end(process) == (
         code,
         "",
-        "pyxsim: interrupted; what was simulated so far is in out.h5, marked incomplete\n",
+        "pyxsim: interrupted; out.h5 has the incomplete result\n",
     )
     with h5py.File(folder / "out.h5") as file:
         assert file.attrs["complete"] == 0
@@ -216,7 +216,7 @@ def test_progress_on_a_terminal(start: Start, folder: Path) -> None:
     # Each of the 4 NPUs sends one and a half buffers (test_run.py), in messages of 50 and 25 GiB: none is there yet.
     for part in ("simulated", "0 B of 600 GiB", "visits/s", "left"):
         assert part in bar
-    assert "out.h5, marked incomplete" in rest
+    assert "out.h5 has the incomplete result" in rest
     assert " left" not in rest
 
 

@@ -44,7 +44,7 @@ def test_a_sweep(pyxsim: Command, ring: Path) -> None:
     assert (told["done"], told["failed"], told["missing"], told["complete"]) == (2, 0, 0, True)
     assert told["points"][0]["packet_latency"] == read("out").points[0].values["packet_latency"]
     less = pyxsim("sweep", "ring.toml", "-o", "out", "--set", "network.router.vcs=2")
-    assert "2 points of other settings are kept in the folder, and not in the table" in less.err
+    assert "2 points in the folder have other settings and are not in the table" in less.err
 
 
 def test_points_that_fail(pyxsim: Command, folder: Path) -> None:
@@ -85,7 +85,7 @@ FAULTS = {
     "other things": ("sweep ring.toml -o .", ".: -o: is a folder with other files, and holds no sweep"),
     "no axis": (
         "sweep ring.toml -o out --plot loda time_ns -",
-        "--plot: 'loda' is no swept key; allowed: vcs, load; did",
+        "--plot: 'loda' is not a swept key; allowed: vcs, load; did",
     ),
     "no hue": ("sweep ring.toml -o out --plot load time_ns vc", "did you mean 'vcs'?"),
     "few words": (
@@ -121,9 +121,9 @@ def test_a_number_that_no_point_has_is_told_as_soon_as_one_is_there(pyxsim: Comm
 
 def test_how_far_it_is_in_words() -> None:
     standing = Standing(200, done=120, failed=2, before=22, running={"a": time.monotonic()}, seconds=100.0)
-    assert _words(standing) == "122 of 200 points, 2 failed, 1 running, 22 were there, 1:18 left"
+    assert _words(standing) == "122 of 200 points, 2 failed, 1 running, 22 from an earlier sweep, 1:18 left"
     assert _words(Standing(3, done=3, seconds=1)) == "3 of 3 points"
-    assert _words(Standing(3, checking=True)) == "looking whether every point can be run"
+    assert _words(Standing(3, checking=True)) == "checking every point"
 
 
 @pytest.mark.parametrize("command", ["sweep", "curve", "saturation", "validate"])

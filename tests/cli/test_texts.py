@@ -46,7 +46,7 @@ def test_show(pyxsim: Command, text: Path) -> None:
 
 
 def test_check(pyxsim: Command, text: Path) -> None:
-    assert pyxsim("workload", "check", "model.txt").lines[0].startswith("3 layers: nothing is wrong; with --shape")
+    assert pyxsim("workload", "check", "model.txt").lines[0].startswith("3 layers: no faults; with --shape")
     told = json.loads(pyxsim("workload", "check", "model.txt", "--shape", "2x4", "--json").out)
     assert (told["layers"], told["npus"]) == (3, 8)
     ended = pyxsim("workload", "check", "model.txt", "--shape", "3,3")
@@ -98,7 +98,10 @@ def test_policies(pyxsim: Command, text: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("convert", "model.txt", "x"), "a loop is for a network; allowed: one of --shape, --npus, --network"),
+        (
+            ("convert", "model.txt", "x"),
+            "a training loop requires a network; allowed: one of --shape, --npus, --network",
+        ),
         (("convert", "model.txt", "x", "--npus", "8", "--shape", "8"), "--npus: --shape and --npus are given"),
         (
             ("convert", "model.txt", "x", "--npus", "0"),
@@ -108,14 +111,14 @@ def test_policies(pyxsim: Command, text: Path) -> None:
             ("convert", "model.txt", "x", "--npus", "1048577"),
             "--npus: 1048577 is out of range; allowed: ",
         ),
-        (("convert", "model.txt", "x", "--shape", "a"), "--shape: 'a' is no shape"),
+        (("convert", "model.txt", "x", "--shape", "a"), "--shape: 'a' is not a shape"),
         (("convert", "model.txt", "x", "--network", "no.toml"), "no.toml: no such file"),
         (("convert", "model.txt", "x.et", "--npus", "8"), "x.et: is one file, but each NPU has a trace"),
         (("convert", "model.txt", "x", "--npus", "8", "--passes", "0"), "--passes: 0 is too small"),
         (("convert", "model.txt", "x", "--npus", "8", "--comm-scale", "0"), "--comm-scale: '0' is not a scale"),
         (("convert", "model.txt", "x", "--npus", "8", "--scheduling", "LIVO"), "--scheduling: unknown policy 'LIVO'"),
-        (("show", "model.txt", "--plot", "x.png"), "model.txt: --plot: is a text, which has no graph"),
-        (("show", "model.txt", "--rank", "1"), "--rank: says which rank is drawn, and nothing is"),
+        (("show", "model.txt", "--plot", "x.png"), "model.txt: --plot: is a text, whose graph depends on the network"),
+        (("show", "model.txt", "--rank", "1"), "--rank: has no effect without --plot"),
         (("check", "model.txt", "--groups", "g.json"), "model.txt: --groups: is a text, which names no groups"),
     ],
 )

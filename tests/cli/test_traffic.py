@@ -164,7 +164,7 @@ def test_loads(text: str, loads: list[float]) -> None:
 
 @pytest.mark.parametrize("text", ["", "a", "0", "-1", "0.1,,0.2", "1:2", "0.3:0.1:0.1", "0.1:0.2:0", "nan", "1e9"])
 def test_no_loads(text: str) -> None:
-    with pytest.raises(InputError, match="is no list of loads"):
+    with pytest.raises(InputError, match="is not a list of loads"):
         read_loads(text)
 
 
@@ -225,13 +225,13 @@ def test_saturation(pyxsim: Command) -> None:
 FAULTS = [
     (("curve", "traffic.toml"), "pyxsim: curve: neither --loads nor --auto is given; allowed: one of them"),
     (("curve", "traffic.toml", "--auto", "--loads", "1"), "pyxsim: curve: both --loads and --auto are given"),
-    (("curve", "traffic.toml", "--loads", "x"), "pyxsim: --loads: 'x' is no list of loads"),
+    (("curve", "traffic.toml", "--loads", "x"), "pyxsim: --loads: 'x' is not a list of loads"),
     (
         ("curve", "traffic.toml", "--loads", "0.1", "-o", "traffic.toml"),
         "pyxsim: traffic.toml: '.toml' is not a format of a file; allowed: .h5, .hdf5, .nc, .json, .csv, .",
     ),
     (("curve", "small.toml", "--loads", "0.1"), "pyxsim: small.toml: traffic: the table [traffic] is missing"),
-    (("saturation", "traffic.toml", "--resolution", "-1"), "pyxsim: --resolution: -1 is no resolution"),
+    (("saturation", "traffic.toml", "--resolution", "-1"), "pyxsim: --resolution: -1 is not a resolution"),
     (("saturation", "traffic.toml", "--threads", "0"), "pyxsim: --threads: '0' is not a number of threads"),
     (("run", "traffic.toml", "--threads", "many"), "pyxsim: --threads: 'many' is not a number of threads"),
     (("run", "traffic.toml", "--checkpoint", "0 s"), "pyxsim: --checkpoint: '0 s' is not a time; allowed: a time"),

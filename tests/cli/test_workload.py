@@ -81,14 +81,14 @@ def load_small(folder: Path) -> Graph:
 
 def test_check(pyxsim: Command, ring: Path) -> None:
     ended = pyxsim("workload", "check", "ring")
-    assert (ended.code, ended.lines) == (0, ["3 traces, 12 nodes: nothing is wrong"])
+    assert (ended.code, ended.lines) == (0, ["3 traces, 12 nodes: no faults"])
     assert json.loads(pyxsim("workload", "check", "ring.*.et", "--json").out) == {
         "traces": 3,
         "nodes": 12,
         "between": True,
     }
     one = pyxsim("workload", "check", "ring.0.et")
-    assert one.lines == ["1 trace, 4 nodes: nothing is wrong in it by itself; PREFIX.*.et compares ranks, too"]
+    assert one.lines == ["1 trace, 4 nodes: no faults in it by itself; PREFIX.*.et compares ranks, too"]
 
 
 def test_check_tells_all_faults(pyxsim: Command, ring: Path) -> None:
@@ -136,8 +136,8 @@ def test_convert(pyxsim: Command, ring: Path) -> None:
     ("source", "target", "told"),
     [
         ("ring", "x.json", "x.json: is one file, and ring is a trace for each rank; allowed: PREFIX.*.et"),
-        ("ring", "x.*.xml", "x.*.xml: the name does not tell the form of a trace; allowed: .et, .json, .jsonl"),
-        ("ring.0.et", "ring.0.et", "ring.0.et: is what is read, too; allowed: another name"),
+        ("ring", "x.*.xml", "x.*.xml: the extension is not that of a trace; allowed: .et, .json, .jsonl"),
+        ("ring.0.et", "ring.0.et", "ring.0.et: is an input, too; allowed: another name"),
         ("rung", "x.*.et", "rung: there are no such traces"),
         ("bad.et", "x.et", "bad.et: not a Chakra trace, or damaged"),
     ],

@@ -222,7 +222,7 @@ def test_tables_that_are_too_long_are_cut_and_it_is_said(monkeypatch: pytest.Mon
     assert result.latency["message"].tolist() == list(range(100))
     assert told.of_messages == (whole.attribution and whole.attribution.of_messages)
     assert [line for line in result.warnings if "output.attribution" in line] == [
-        f"output.attribution: the table /{name} has the first 100 rows, and not {missing[name]:,} more"
+        f"output.attribution: the table /{name} is limited to 100 rows; {missing[name]:,} more are missing"
         for name in ("latency", "stays")
     ]
 

@@ -19,7 +19,7 @@ def test_the_page_lists_every_key_as_it_is() -> None:
     )
 
 
-def test_the_page_is_renewed_below_its_mark_only(tmp_path: Path) -> None:
+def test_the_page_is_updated_below_its_mark_only(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"prose\n{MARK}\nold keys\n", encoding="utf-8")
     main(page)

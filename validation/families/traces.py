@@ -83,7 +83,7 @@ def _both(file: Path, shape: tuple[int, ...], name: str) -> tuple[float, float]:
     written = export(training_loop(text, settings, dims, LoopOptions())[0], file.with_suffix(""), dims.shape)
     table: dict[str, Any] = {"topology": "torus", "shape": list(shape), "bandwidth": "50 GB/s", "latency": "100 ns"}
     workloads = ({"file": str(file), "passes": 2}, {"file": written.files})
-    ours, theirs = (run({"network": table, "workload": each}, backend=name).time_ns for each in workloads)
+    ours, theirs = (run({"network": table, "workload": workload}, backend=name).time_ns for workload in workloads)
     return float(ours) - (START if name == "packet" else 0), float(theirs)
 
 

@@ -122,7 +122,7 @@ def _rarer(rng: random.Random, network: Tables) -> None:
 
 def _some(rng: random.Random, share: float, **values: list[Any]) -> Tables:
     """Each of some settings in a share of the draws, with one of its values."""
-    return {key: rng.choice(each) for key, each in values.items() if rng.random() < share}
+    return {key: rng.choice(value) for key, value in values.items() if rng.random() < share}
 
 
 @cache

@@ -147,7 +147,7 @@ def _pattern(config: Config, c: int, classes: int, nodes: Nodes) -> dict[str, An
 def _digits(config: Config, named: Named, nodes: Nodes) -> dict[str, Any]:
     """tornado(k,n,xr), neighbor(k,n,xr): digits of k*xr values each."""
     own = [config.count("k"), config.count("n"), config.count("xr")]
-    given = [each for each in named.arguments[:3] if isinstance(each, int)]
+    given = [argument for argument in named.arguments[:3] if isinstance(argument, int)]
     k, n, xr = given + own[len(given) :]
     if (k * xr,) * n != nodes.shape:
         shape = "x".join(map(str, nodes.shape))
@@ -224,8 +224,8 @@ _BUILD: dict[str, Callable[[Config, Named, Nodes], dict[str, Any]]] = {
 def _lists(config: Config, named: Named, most: int) -> list[list[int]]:
     """Return the arguments as lists of integers: name({{a,b},{c,d}}), or name({a}) with a single one."""
     lists: list[list[int]] = []
-    for each in named.arguments[:most]:
-        items = each if isinstance(each, tuple) else (each,)
+    for argument in named.arguments[:most]:
+        items = argument if isinstance(argument, tuple) else (argument,)
         lists.append([n for n in items if isinstance(n, int)])
     return lists + [[] for _ in range(most - len(lists))]
 

@@ -90,7 +90,7 @@ def _sections(comparison: Mapping[str, Any], points: Sequence[Mapping[str, Any]]
 
 def _bars(comparison: Mapping[str, Any], points: Sequence[Mapping[str, Any]], notes: list[str]) -> Panel:
     times = [_times(point) for point in points]
-    unit, scale = side_by_side.unit_of(max((t for each in times for t in each.values()), default=1.0))
+    unit, scale = side_by_side.unit_of(max((t for time in times for t in time.values()), default=1.0))
     labels = unlike([plain(cut(str(point["label"]), NAME)) for point in points])
     traces = [
         {
@@ -98,7 +98,7 @@ def _bars(comparison: Mapping[str, Any], points: Sequence[Mapping[str, Any]], no
             "orientation": "h",
             "name": backend,
             "y": labels,
-            "x": [each[backend] / scale if backend in each else None for each in times],
+            "x": [time[backend] / scale if backend in time else None for time in times],
             "marker": {"color": tint(i)},
             "hovertemplate": f"{backend}: %{{x:.4g}} {unit}<extra>%{{y}}</extra>",
         }

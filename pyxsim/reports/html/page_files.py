@@ -47,7 +47,7 @@ def of_results(results: Mapping[str, Result]) -> list[Chapter]:
     """Return the chapter of a result, or of several side by side, by their names on the page."""
     if len(results) > 1:
         return [side_by_side.chapter(list(results.items()))]
-    return [result_chapter.chapter(each, name) for name, each in results.items()]
+    return [result_chapter.chapter(result, name) for name, result in results.items()]
 
 
 def _read(path: str, name: str) -> Result | list[Chapter]:

@@ -63,9 +63,9 @@ def _page(chapters: Sequence[Chapter], detail: Detail) -> str:
         lstrip_blocks=True,
     )
     return look.get_template("page.jinja").render(
-        title=" | ".join(dict.fromkeys(each.title for each in chapters)),
+        title=" | ".join(dict.fromkeys(chapter.title for chapter in chapters)),
         source=f"pyxsim {__version__}",
-        chapters=[_chapter(each, number, len(chapters), detail) for number, each in enumerate(chapters)],
+        chapters=[_chapter(chapter, number, len(chapters), detail) for number, chapter in enumerate(chapters)],
         css=Markup((folder / "page.css").read_text(encoding="utf-8")),
         js=Markup((folder / "page.js").read_text(encoding="utf-8")),
         plotly=Markup(plotly_js()),

@@ -301,7 +301,7 @@ def names_of(paths: Sequence[str]) -> list[str]:
     """Return a distinct name per file: the shortest distinct ends of their paths."""
     parts = [list(reversed(path.replace("\\", "/").split("/"))) for path in paths]
     for depth, _ in enumerate(zip_longest(*parts), 1):
-        names = ["/".join(reversed(each[:depth])) for each in parts]
+        names = ["/".join(reversed(part[:depth])) for part in parts]
         if len(set(names)) == len(names):
             return names
     return [f"{path} ({number})" for number, path in enumerate(paths, 1)]

@@ -30,12 +30,12 @@ def edges(result: Result, starts: IntArray) -> Any:
 
 def top_of(*shares: FloatArray) -> float:
     """Return the end of a scale for utilisation: at most 100 %, although backends without packets may exceed it."""
-    return min(1.0, nice_top(max((float(each.max(initial=0)) for each in shares), default=0.0)))
+    return min(1.0, nice_top(max((float(share.max(initial=0)) for share in shares), default=0.0)))
 
 
 def beyond(*shares: FloatArray) -> list[str]:
     """Return notes about values beyond the scale."""
-    most = max((float(each.max(initial=0)) for each in shares), default=0.0)
+    most = max((float(share.max(initial=0)) for share in shares), default=0.0)
     if most <= 1.0 + 1e-9:
         return []
     # Shares do not distinguish the two cases.

@@ -158,7 +158,7 @@ def phases(point: Compared, ax: Axes | None = None) -> Axes:
         return nothing(ax, "no phases")
     names = [
         name
-        for name in sorted((each.backend for each in point.entries), key=lambda name: name != PACKET)
+        for name in sorted((entry.backend for entry in point.entries), key=lambda name: name != PACKET)
         if point.result(name) is not None
     ]
     height = 0.8 / len(names)

@@ -152,9 +152,9 @@ def _blame_table(attribution: Attribution, whole: bool) -> Table:
     table.add_column("who waited for whom", no_wrap=True, overflow="ellipsis", max_width=None if whole else 20)
     for title in ("cycles", *(short_name(name, whole) for name in culprits)):
         table.add_column(title, justify="right", no_wrap=True)
-    for victim, each in zip(victims, cycles, strict=True):
-        shares = (each / each.sum()).tolist()
-        table.add_row(Text(victim), rounded(int(each.sum()), ""), *(_share(share) for share in shares))
+    for victim, cycle in zip(victims, cycles, strict=True):
+        shares = (cycle / cycle.sum()).tolist()
+        table.add_row(Text(victim), rounded(int(cycle.sum()), ""), *(_share(share) for share in shares))
     return table
 
 

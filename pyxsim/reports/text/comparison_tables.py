@@ -270,7 +270,7 @@ def _point_json(point: Compared, within: float) -> dict[str, Any]:
         spent = {name: point.ns(cycles) for name, cycles in point.chain.spent.items()}
         chain = {"messages": point.chain.messages, "spent_ns": spent, "analytical_ns": point.ns(point.chain.unaware)}
     return {
-        "verdicts": [vars(each) for each in verdicts(point, within)],
+        "verdicts": [vars(verdict) for verdict in verdicts(point, within)],
         "from_waiting": None if waited is None else vars(waited),
         "beforehand": [vars(beforehand(point, name, within)) for name in others],
         "chain": chain,

@@ -36,7 +36,7 @@ def room(console: Console, parts: Iterable[RenderableType]) -> int:
     most = console.width if console.is_terminal else BOUNDLESS
     options = console.options.update(width=BOUNDLESS)
     tables = [part for part in parts if isinstance(part, Table)]
-    whole = [table for table in tables if all(each.no_wrap or each.width is not None for each in table.columns)]
+    whole = [table for table in tables if all(column.no_wrap or column.width is not None for column in table.columns)]
     needed = (Measurement.get(console, options, table).maximum for table in whole)
     return min(most, max(WIDTH, *needed, 0))
 

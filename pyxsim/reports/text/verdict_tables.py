@@ -130,5 +130,5 @@ def _needed(point: Compared, link: HotLink) -> str:
 
 def _who(cycles: Mapping[str, int]) -> str:
     whole = sum(cycles.values())
-    names = [name for name, each in cycles.items() if each >= LITTLE * whole]
+    names = [name for name, cycle in cycles.items() if cycle >= LITTLE * whole]
     return " and ".join(names[:3])

@@ -1,4 +1,4 @@
-"""Traffic that ends: batches of packets, and traces. All of it is measured, to the last arrival."""
+"""Open traffic of finite length: batches of packets and traces. All packets are measured, to the last arrival."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from pyxsim.traffic.source import Arrivals, Packets
 from pyxsim.traffic.trace import Trace
 
 FOREVER = 1 << 60
-MAX_PACKETS = 1 << 28  # of a batch, over all nodes
-SLACK = 10_000  # cycles after which arrivals are taken out: few enough for the memory
-REPLIES, TRIPS = 1, 2  # classes of the observer, besides 0
-WHOLE = Grid(0, 1 << 62)  # one batch of all time
+MAX_PACKETS = 1 << 28  # per batch, over all nodes
+SLACK = 10_000  # cycles after which arrivals are collected: few enough to fit into memory
+REPLIES, TRIPS = 1, 2  # classes of the observer; 0 is that of requests
+WHOLE = Grid(0, 1 << 62)  # one batch for the whole run
 
 
 class TraceRun:
-    """The messages of a trace, each at its cycle. `cut`: packets, flits, last flits of a number of bytes."""
+    """A run of the messages of a trace, each sent in its cycle."""
 
     def __init__(self, network: Any, trace: Trace) -> None:
         self.network = network
@@ -34,16 +34,16 @@ class TraceRun:
         self._sent = False
 
     def run(self) -> None:
-        """To the last arrival."""
+        """Simulate to the last arrival."""
         network = self.network
         if not self._sent:
             self._send()
         more = True
         while more:
             more = network.run(FOREVER, slack=SLACK)
-            got = network.deliveries()
-            self.observer.take(got)
-            self.cycle = max(self.cycle, int(got["last"].max(initial=0)))
+            arrived = network.deliveries()
+            self.observer.take(arrived)
+            self.cycle = max(self.cycle, int(arrived["last"].max(initial=0)))
 
     def _send(self) -> None:
         trace, network = self.trace, self.network
@@ -59,8 +59,19 @@ class TraceRun:
 
 @dataclass
 class _Batch:
-    """One batch: packets `drawn`; per node how many are `created`, and `after` which cycle it may create the next one;
-    how many of all are `left`."""
+    """The state of one batch.
+
+    Attributes
+    ----------
+    begin
+        First cycle.
+    drawn
+        All packets of the batch.
+    created, after
+        Per node: packets created so far, and the first cycle in which it can create the next one.
+    left
+        Packets that have not arrived.
+    """
 
     begin: int
     drawn: Arrivals
@@ -70,10 +81,11 @@ class _Batch:
 
 
 class BatchRun:
-    """Batches: a node creates its packets one per cycle, as long as not too many of them are under way, which it knows
-    in the cycle after an arrival. The next batch begins in the cycle after the last arrival.
+    """A run of batches, in which each node creates a fixed number of packets.
 
-    With replies a request is under way until the reply to it is there.
+    A node creates one packet per cycle while fewer than `outstanding` of its packets are in flight; it learns of an
+    arrival in the next cycle. The next batch begins in the cycle after the last arrival. With replies a request is in
+    flight until its reply arrives.
     """
 
     def __init__(self, network: Carrier, settings: TrafficClass, batch: Batch, context: PatternContext) -> None:
@@ -91,12 +103,12 @@ class BatchRun:
         self.observer = Observer(WHOLE, network.npus, 1 + self.answered, int(self.answered))
         self.cycle = 0
         self.times: list[int] = []
-        self._now: _Batch | None = None  # between two: none
-        self._owed: dict[int, int] = {}  # request -> flits of its reply
-        self._asked: dict[int, int] = {}  # reply -> cycle in which the request was created
+        self._now: _Batch | None = None  # None between two batches
+        self._reply_flits: dict[int, int] = {}  # request -> flits of its reply
+        self._request_cycle: dict[int, int] = {}  # reply -> cycle in which the request was created
 
     def run(self) -> None:
-        """All batches."""
+        """Simulate all batches."""
         while len(self.times) < self.batch.count:
             self._now = self._now or self._begin(len(self.times))
             self._carry(self._now)
@@ -106,7 +118,7 @@ class BatchRun:
 
     def _begin(self, number: int) -> _Batch:
         npus, size, begin = self.network.npus, self.batch.size, self.cycle
-        # In the order of creation without any waiting.
+        # In the order of creation without contention.
         drawn = self.packets.make(np.zeros(npus * size, np.int64), np.tile(np.arange(npus), size), number)
         at_once = min(size, self.batch.outstanding or size)
         cycle = np.repeat(np.arange(begin, begin + at_once), npus)
@@ -115,7 +127,7 @@ class BatchRun:
         return _Batch(begin, drawn, created, np.full(npus, begin + at_once, dtype=np.int64), npus * size)
 
     def _carry(self, now: _Batch) -> None:
-        """To the last arrival of a batch."""
+        """Simulate to the last arrival of a batch."""
         npus, size = self.network.npus, self.batch.size
         drawn, created, after = now.drawn, now.created, now.after
         while now.left:
@@ -124,7 +136,7 @@ class BatchRun:
             now.left -= len(nodes)
             self.cycle = max(self.cycle, int(last.max(initial=0)))
             while len(nodes):
-                # One arrival of each node at a time, in their order.
+                # One arrival per node at a time, in order.
                 _, first = np.unique(nodes, return_index=True)
                 node = nodes[first]
                 creates = created[node] < size
@@ -143,25 +155,33 @@ class BatchRun:
         first = self.network.inject(cycle, src, drawn.dst[which], flits, klass)
         if self.answered:
             self.observer.create(klass + TRIPS, cycle, klass)
-            self._owed.update(zip(range(first, first + len(which)), reply.tolist(), strict=True))
+            self._reply_flits.update(zip(range(first, first + len(which)), reply.tolist(), strict=True))
 
-    def _take(self, got: dict[str, IntArray]) -> tuple[IntArray, IntArray]:
-        """Note what arrived, and answer it. Returns the nodes that may create another packet, and the cycles in which
-        the arrivals that let them took place."""
-        self.observer.take(got)
-        klass = got["klass"]
+    def _take(self, arrived: dict[str, IntArray]) -> tuple[IntArray, IntArray]:
+        """Record arrivals and create replies; return the nodes that may create another packet, and the cycles of the
+        arrivals that allow it."""
+        self.observer.take(arrived)
+        klass = arrived["klass"]
         if not self.answered:
-            return got["src"], got["last"]
+            return arrived["src"], arrived["last"]
         requests, replies = np.flatnonzero(klass == 0), np.flatnonzero(klass == REPLIES)
         if len(requests):
-            flits = np.array([self._owed.pop(serial) for serial in got["serial"][requests].tolist()], dtype=np.int64)
-            at = got["last"][requests] + self.delay
+            flits = np.array(
+                [self._reply_flits.pop(serial) for serial in arrived["serial"][requests].tolist()], dtype=np.int64
+            )
+            at = arrived["last"][requests] + self.delay
             kind = np.full(len(requests), REPLIES, dtype=np.int64)
             self.observer.create(kind, at, flits)
-            first = self.network.inject(at, got["dst"][requests], got["src"][requests], flits, kind)
-            self._asked.update(zip(range(first, first + len(requests)), got["at"][requests].tolist(), strict=True))
+            first = self.network.inject(at, arrived["dst"][requests], arrived["src"][requests], flits, kind)
+            self._request_cycle.update(
+                zip(range(first, first + len(requests)), arrived["at"][requests].tolist(), strict=True)
+            )
         if len(replies):
-            begun = np.array([self._asked.pop(serial) for serial in got["serial"][replies].tolist()], dtype=np.int64)
+            requested = np.array(
+                [self._request_cycle.pop(serial) for serial in arrived["serial"][replies].tolist()], dtype=np.int64
+            )
             kind, zero = np.full(len(replies), TRIPS, dtype=np.int64), np.zeros(len(replies), dtype=np.int64)
-            self.observer.arrive(kind, begun, begun, got["last"][replies], zero, zero, zero, got["dst"][replies])
-        return got["dst"][replies], got["last"][replies]
+            self.observer.arrive(
+                kind, requested, requested, arrived["last"][replies], zero, zero, zero, arrived["dst"][replies]
+            )
+        return arrived["dst"][replies], arrived["last"][replies]

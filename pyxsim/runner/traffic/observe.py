@@ -1,8 +1,8 @@
-"""What is observed of open traffic: packets by the time at which they were created, flits by the time they arrived.
+"""Observations of open traffic: packets by their time of creation, flits by their time of arrival.
 
-Time is cut into batches. A packet belongs to the batch in which it was created, whenever it arrives; a batch is
-complete when all of its packets have arrived. Accepted load is counted where it happens: a packet's flits belong to the
-batch in which its last one arrived.
+Time is divided into batches. A packet belongs to the batch in which it was created, whenever it arrives; a batch is
+complete when all of its packets have arrived. Accepted traffic is counted on arrival: the flits of a packet belong to
+the batch in which its last flit arrived.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ MAX_BATCHES = 2**BATCH_BITS
 
 @dataclass(frozen=True)
 class Grid:
-    """Batches of `length / parts` cycles each, from cycle `origin` on. Batch -1 is everything before."""
+    """Batches of `length / parts` cycles from cycle `origin`. Batch -1 is the time before `origin`."""
 
     origin: int
     length: int
     parts: int = 1
 
     def index(self, cycle: IntArray) -> IntArray:
-        """The batch of each cycle."""
+        """Return the batch of each cycle."""
         found: IntArray = np.maximum((cycle - self.origin) * self.parts // self.length, -1)
         return found
 
     def start(self, batch: int) -> int:
-        """The first cycle of a batch."""
+        """Return the first cycle of a batch."""
         return self.origin + -(-batch * self.length // self.parts)
 
     def whole(self, cycle: int) -> int:
-        """Batches that have ended by the beginning of a cycle."""
+        """Return the number of batches that have ended before a cycle."""
         return max(0, (cycle - self.origin) * self.parts // self.length)
 
 
 class Columns:
-    """int64[rows, batches] that grows with time; batch -1 is kept apart."""
+    """A table int64[rows, batches] that grows with time; batch -1 is separate."""
 
     def __init__(self, rows: int) -> None:
         self._values = np.zeros((rows, 64), dtype=np.int64)
 
     def add(self, row: IntArray, batch: IntArray, amount: IntArray | None = None) -> None:
-        """Add amounts (1, if left out) at places, which may come more than once."""
+        """Add amounts (default 1) to entries; an entry may occur repeatedly."""
         if not len(row):
             return
         rows, width = self._values.shape
@@ -69,22 +69,22 @@ class Columns:
         self._values[:, first:needed] += found.reshape(rows, span)
 
     def upto(self, batches: int) -> IntArray:
-        """int64[rows, batches], of batches 0 and on."""
-        self._room(batches + 1)
+        """Return int64[rows, batches] from batch 0."""
+        self._grow(batches + 1)
         return self._values[:, 1 : batches + 1]
 
     @property
     def before(self) -> IntArray:
-        """int64[rows], of batch -1."""
+        """int64[rows] of batch -1."""
         return self._values[:, 0]
 
-    def _room(self, width: int) -> None:
+    def _grow(self, width: int) -> None:
         if width > self._values.shape[1]:
             self.add(np.zeros(1, np.int64), np.array([width - 2]), np.zeros(1, np.int64))
 
 
 class Tally:
-    """How many packets of each (class, batch) had each latency."""
+    """The number of packets of each (class, batch, latency)."""
 
     def __init__(self) -> None:
         self._keys: list[IntArray] = []
@@ -92,9 +92,9 @@ class Tally:
         self._size = self._limit = 1 << 16
 
     def add(self, klass: IntArray, batch: IntArray, latency: IntArray) -> None:
-        """Count packets; those of batch -1 are left out."""
-        there = batch >= 0
-        key = ((klass << BATCH_BITS | batch) << LATENCY_BITS | latency)[there]
+        """Count packets, except those of batch -1."""
+        counted = batch >= 0
+        key = ((klass << BATCH_BITS | batch) << LATENCY_BITS | latency)[counted]
         keys, counts = np.unique(key, return_counts=True)
         self._keys.append(keys)
         self._counts.append(counts.astype(np.int64))
@@ -104,7 +104,8 @@ class Tally:
             self._limit = 2 * self._size + (1 << 16)
 
     def of(self, first: int, end: int, classes: int) -> tuple[IntArray, IntArray]:
-        """Latencies that there were in the batches first to end - 1, and int64[classes, latencies] packets."""
+        """Return the distinct latencies in the batches first to end - 1, and their packets, int64[classes,
+        latencies]."""
         self._merge()
         keys, counts = self._keys[0], self._counts[0]
         batch = keys >> LATENCY_BITS & (MAX_BATCHES - 1)
@@ -124,9 +125,9 @@ class Tally:
 
 
 class Observer:
-    """Takes in what is created and what arrives.
+    """Records the creation and arrival of packets.
 
-    `classes`: those whose packets make up the totals; classes from there on (round trips) have latencies only.
+    Totals sum over the first `classes` classes; the others (round trips) have latencies only.
     """
 
     def __init__(self, grid: Grid, npus: int, classes: int, others: int = 0) -> None:
@@ -146,19 +147,19 @@ class Observer:
         self._nodes = Columns(npus)
 
     def create(self, klass: IntArray, cycle: IntArray, flits: IntArray) -> None:
-        """Messages, of `flits` flits each, are created."""
+        """Record the creation of messages of `flits` flits."""
         batch = self.grid.index(cycle)
         self.created.add(klass, batch)
         self.created_flits.add(klass, batch, flits)
 
-    def take(self, got: Mapping[str, IntArray]) -> None:
-        """What a network delivered."""
-        times = (got["at"], got["first"], got["last"])
-        self.arrive(got["klass"], *times, got["hops"], got["flits"], got["packets"], got["dst"])
-        if "parts" in got:
-            born = self.grid.index(got["at"])
-            for part, cycles in enumerate(got["parts"].T):
-                self.parts.add(got["klass"] * len(CAUSES) + part, born, cycles)
+    def take(self, arrived: Mapping[str, IntArray]) -> None:
+        """Record the deliveries of a network."""
+        times = (arrived["at"], arrived["first"], arrived["last"])
+        self.arrive(arrived["klass"], *times, arrived["hops"], arrived["flits"], arrived["packets"], arrived["dst"])
+        if "parts" in arrived:
+            born = self.grid.index(arrived["at"])
+            for part, cycles in enumerate(arrived["parts"].T):
+                self.parts.add(arrived["klass"] * len(CAUSES) + part, born, cycles)
 
     def arrive(
         self,
@@ -171,7 +172,8 @@ class Observer:
         packets: IntArray,
         dst: IntArray,
     ) -> None:
-        """Messages have arrived: created in cycle `at`, launched in `first`, complete in `last`."""
+        """Record the arrival of messages: created in cycle `at`, first flit sent in `first`, last flit arrived in
+        `last`."""
         if not len(klass):
             return
         born, now = self.grid.index(at), self.grid.index(last)
@@ -182,26 +184,25 @@ class Observer:
         self.packets.add(klass, born, packets)
         self.tally.add(klass, born, last - at)
         real = klass < self.classes
-        everything = bool(real.all())
-        part = slice(None) if everything else real
+        part = slice(None) if real.all() else real
         self.accepted.add(klass[part], now[part])
         self.accepted_flits.add(klass[part], now[part], flits[part])
         self._nodes.add(dst[part], now[part], flits[part])
 
     def split(self, first: int, end: int) -> tuple[IntArray, IntArray]:
-        """Messages created in the batches first to end - 1 that have arrived: int64[classes], how many, and
-        int64[classes, 8], the parts of their latency, added up."""
+        """Return the number of arrived messages created in the batches first to end - 1, int64[classes], and the sums
+        of their latency parts, int64[classes, 8]."""
         arrived = self.arrived.upto(end)[: self.classes, first:].sum(axis=1)
         parts = self.parts.upto(end)[: self.classes * len(CAUSES), first:].sum(axis=1)
         return arrived, parts.reshape(self.classes, len(CAUSES))
 
     def complete(self, batches: int) -> int:
-        """How many batches from the first one on have all their packets, of `batches` that have ended."""
+        """Return how many of the first `batches` batches, counted from batch 0, are complete."""
         missing = (self.created.upto(batches) != self.arrived.upto(batches)).any(axis=0)
         return int(np.argmax(missing)) if missing.any() else batches
 
     def backlog(self, batches: int) -> tuple[IntArray, IntArray]:
-        """Packets, and flits, that are under way or wait at their source at the end of each batch."""
+        """Return the packets and the flits that are created but not delivered at the end of each batch."""
         found = []
         for born, gone in ((self.created, self.accepted), (self.created_flits, self.accepted_flits)):
             before = (born.before - gone.before)[: self.classes].sum()
@@ -210,6 +211,6 @@ class Observer:
         return found[0], found[1]
 
     def nodes(self, first: int, end: int) -> IntArray:
-        """int64[npus]: flits that arrived at each node in the batches first to end - 1."""
+        """Return int64[npus]: the flits that arrived at each node in the batches first to end - 1."""
         total: IntArray = self._nodes.upto(end)[:, first:].sum(axis=1)
         return total

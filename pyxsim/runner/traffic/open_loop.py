@@ -18,33 +18,33 @@ from pyxsim.runner.traffic.feed import Feed
 from pyxsim.runner.traffic.finite import BatchRun, TraceRun
 from pyxsim.runner.traffic.observe import Grid, Observer
 from pyxsim.runner.traffic.record import record
-from pyxsim.runner.traffic.steady import PACKETS_LOOKED_AT, Method, Outcome, Rules
+from pyxsim.runner.traffic.steady import MIN_PACKETS, Method, Outcome, Rules
 from pyxsim.settings import Experiment
 from pyxsim.settings.traffic import Traffic as Settings
 from pyxsim.traffic import Pattern, PatternContext, Source
 from pyxsim.traffic.trace import read_trace
 
-LIMIT = 15  # times the zero-load latency: more is called saturated
-# Trials of a node in a cycle, to know rare packets well enough; those of bursts are drawn, which takes a quarter of an
+LIMIT = 15  # mean latency over zero-load latency above which the network counts as saturated
+# Bernoulli trials (node x cycle) of a measurement; for on-off processes, which draw each trial, a quarter of an
 # hour.
 MOST_TRIALS = 10**11
 
 
 def settings_of(experiment: Experiment) -> Settings:
-    """The table [traffic]. InputError where there is none."""
+    """Return the table [traffic]. Raises InputError without one."""
     if experiment.traffic is None:
         raise InputError("the table [traffic] is missing", key="traffic")
     return experiment.traffic
 
 
 def message_classes(experiment: Experiment) -> list[MessageClass]:
-    """What the network has to know of each class of messages."""
+    """Return the message classes of the network."""
     classes = settings_of(experiment).message_classes()
     return [MessageClass(each.virtual_network, each.priority) for each in classes]
 
 
 def largest_packet(experiment: Experiment) -> int:
-    """Flits of the longest packet that there will be."""
+    """Return the flits of the longest packet."""
     settings, network = settings_of(experiment), experiment.network
     if settings.trace is not None:
         return -(-(network.packet + network.header) // network.flit)
@@ -61,9 +61,9 @@ _REPLIES = ("read_request", "read_reply", "write_request", "write_reply")
 
 
 def check_traffic(prepared: PreparedTraffic) -> None:
-    """Raise InputError for traffic that does not fit the network; warn of a load that cannot be."""
+    """Raise InputError for traffic that does not fit the network; warn about a load that nodes cannot create."""
     study = Study(prepared)
-    study.source  # noqa: B018  made, and with it every pattern
+    study.source  # noqa: B018  builds and checks every pattern
     offered, settings = study.settings.offered, study.settings
     if offered is None:
         return
@@ -75,14 +75,14 @@ def check_traffic(prepared: PreparedTraffic) -> None:
 
 
 def _check_rare(settings: Settings) -> None:
-    """Raise InputError for packets so rare that it would take hours to draw as many as are looked at."""
+    """Raise InputError if packets are so rare that a measurement would take hours."""
     rate = sum((each.load or 0.0) / each.mean_flits for each in settings.resolved)  # packets of a node in a cycle
-    if settings.measure != "auto" or settings.max_cycles != "auto" or rate * MOST_TRIALS >= PACKETS_LOOKED_AT:
+    if settings.measure != "auto" or settings.max_cycles != "auto" or rate * MOST_TRIALS >= MIN_PACKETS:
         return
     offered = settings.offered or 0.0
-    problem = f"{offered:g} is too rare to be measured until it is known well enough"
-    least = offered / rate * PACKETS_LOOKED_AT / MOST_TRIALS
-    raise InputError(problem, key="traffic.load", allowed=f"from {least:.1e}; or give traffic.max_cycles")
+    problem = f"{offered:g} is too rare for an automatic measurement"
+    least = offered / rate * MIN_PACKETS / MOST_TRIALS
+    raise InputError(problem, key="traffic.load", allowed=f"from {least:.1e}, or set traffic.max_cycles")
 
 
 class Study:
@@ -104,7 +104,7 @@ class Study:
 
     @cached_property
     def source(self) -> Any:
-        """Where the packets come from: a `Source`, or a `Trace`; of a batch the pattern, which is checked here."""
+        """The generator of packets: a `Source`, or a `Trace`."""
         if self.settings.trace is not None:
             try:
                 return read_trace(self.prepared.folder / self.settings.trace, self.context.npus)
@@ -114,12 +114,12 @@ class Study:
 
     @property
     def patterns(self) -> list[Pattern]:
-        """Who sends to whom, for each class."""
+        """The traffic pattern of each class."""
         return [packets.pattern for packets in self.source.packets]
 
     @cached_property
     def theory(self) -> Theory | None:
-        """What theory says; None for traffic without a load."""
+        """Zero-load latency and hops; None for traffic without a load."""
         if self.settings.offered is None:
             return None
         topology, config = self.prepared.topology, self.network.config
@@ -127,7 +127,7 @@ class Study:
 
     @property
     def rules(self) -> Rules:
-        """How long to measure."""
+        """The rules that determine the length of the measurement."""
         settings, known = self.settings, self.theory
         limit = settings.latency_limit
         return Rules(
@@ -140,7 +140,7 @@ class Study:
         )
 
     def run(self) -> None:
-        """To the end. Raises what the network raises."""
+        """Simulate to the end. Raises SimulationError."""
         run = self.start()
         if isinstance(run, Method):
             self._outcome = run.run()
@@ -149,7 +149,7 @@ class Study:
             self._outcome = Outcome("finished", 0, 1, 0, 1, True, False)
 
     def start(self) -> Method | BatchRun | TraceRun:
-        """Make everything ready; from here on there is something to record. Raises InputError."""
+        """Build the run; `record` works from here on. Raises InputError."""
         if self._run is not None:
             return self._run
         settings, classes = self.settings, self.settings.resolved
@@ -168,11 +168,11 @@ class Study:
 
     @property
     def end(self) -> int:
-        """The cycle in which a run has ended: of traffic that ends, that of the last arrival."""
+        """The last cycle of the run; for finite traffic, that of the last arrival."""
         return self.network.now if self._run is None or isinstance(self._run, Method) else self._run.cycle
 
     def record(self, why: str = "interrupted") -> Traffic:
-        """What was measured, as far as it went; `why` it went no further."""
+        """Return the measurement so far; `why` says why it ended."""
         run, settings = self._run, self.settings
         if run is None:
             raise ValueError("nothing was run")
@@ -189,23 +189,23 @@ class Study:
         return record(run.observer, self._outcome, settings.message_classes(), offered=settings.offered, facts=facts)
 
     def attribution(self) -> Attribution | None:
-        """Return where the time of the measured packets went; None without `output.attribution`."""
+        """Return the attribution of the measured packets; None without `output.attribution`."""
         if self._run is None or self._outcome is None:
             raise ValueError("nothing was recorded")
-        classes = [each.name for each in self.settings.message_classes()]
+        classes = [message_class.name for message_class in self.settings.message_classes()]
         measured = self._run.observer.split(self._outcome.first, self._outcome.end)
         return of_open_traffic(self.network, classes, *measured)
 
 
 def traffic_bound(prepared: PreparedTraffic) -> float | None:
-    """Flits per node and cycle that links and lanes can carry at most, of the traffic of an experiment."""
+    """Return the largest load, in flits per node and cycle, that links and lanes can carry; None if unbounded."""
     study = Study(prepared)
     classes = study.settings.resolved
     return bound(prepared.topology, prepared.network.config, classes, study.patterns)
 
 
 class TrafficRun:
-    """Simulate open traffic until it is measured."""
+    """A run of open traffic, which ends when the measurement is complete."""
 
     def __init__(self, prepared: PreparedTraffic) -> None:
         self.prepared = prepared
@@ -227,11 +227,11 @@ class TrafficRun:
         """Return the Result."""
         prepared = self.prepared
         traffic = self.study.record("interrupted" if failure is None else "failed")
-        where_time_went = self.study.attribution()
+        attribution = self.study.attribution()
         return Result(
             **common_fields(prepared, end),
             traffic=traffic,
-            attribution=where_time_went,
-            warnings=[*prepared.warnings, *traffic.notes, *notes(where_time_went)],
+            attribution=attribution,
+            warnings=[*prepared.warnings, *traffic.notes, *notes(attribution)],
             failure="" if failure is None else str(failure),
         )

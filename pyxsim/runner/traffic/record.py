@@ -1,4 +1,4 @@
-"""The tables of measured traffic: from observed counts to latencies, loads and intervals."""
+"""Convert the observed counts of open traffic to the tables and numbers of a result."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ def record(
     *,
     offered: float | None,
     facts: dict[str, Any] | None = None,
-    warmup: int | None = None,
 ) -> Traffic:
-    """Return the measured traffic. `facts`: further keys of the summary; `warmup`: its length, if it was fixed."""
+    """Return the measured traffic. `facts`: further keys of the summary."""
     first, end, grid = outcome.first, outcome.end, observer.grid
     rate, generated = accepted(observer, outcome.from_, outcome.to), created(observer, outcome.from_, outcome.to)
     values, counts = observer.tally.of(first, end, observer.rows)
@@ -63,7 +62,7 @@ def record(
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it: no infinity, no NaN."""
+    """A value for JSON, which has neither infinity nor NaN."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -82,7 +81,7 @@ def _latencies(observer: Observer, first: int, end: int, rows: slice | int) -> d
 
 
 def _split(observer: Observer, first: int, end: int, rows: slice) -> dict[str, float]:
-    """The mean parts of a latency; empty if they were not recorded."""
+    """The mean latency parts; empty without attribution."""
     messages, parts = observer.split(first, end)
     if not parts.any():
         return {}
@@ -115,8 +114,8 @@ def _nodes(observer: Observer, outcome: Outcome) -> dict[str, float]:
 def _class(
     observer: Observer, number: int, message_class: MessageClass, outcome: Outcome, values: Any, counts: Any
 ) -> dict[str, Any]:
-    """The row of a class."""
-    first, end, cycles = outcome.first, outcome.end, 0
+    """The row of a message class."""
+    first, end = outcome.first, outcome.end
     cycles = observer.grid.start(outcome.to) - observer.grid.start(outcome.from_)
     per_cycle = 1 / max(1, cycles) / observer.npus
     part = (number, slice(outcome.from_, None))
@@ -134,7 +133,7 @@ def _class(
 
 
 def _batches(observer: Observer, batches: int) -> dict[str, Any]:
-    """The course of the run, batch by batch."""
+    """The columns of the batches."""
     grid, real = observer.grid, slice(observer.classes)
     start = np.array([grid.start(batch) for batch in range(batches + 1)], dtype=np.int64)
     cycles = np.diff(start).astype(float) * observer.npus

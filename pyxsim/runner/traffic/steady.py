@@ -1,8 +1,8 @@
-"""How long open traffic runs, which part of it is measured, and whether the network is saturated (docs/traffic.md).
+"""The length of an open-traffic run, the part that is measured, and the test for saturation (docs/traffic.md).
 
-Looks are taken at longer and longer times. At each one the transient is found anew (MSER), and the interval of the mean
-latency behind it; the run ends when it is narrow enough twice in a row, or when it turns out twice in a row that the
-network is saturated, or at a limit.
+The run is evaluated at growing times. Each evaluation determines the transient (MSER) and the confidence interval of
+the mean latency after it. The run ends when two evaluations in a row find the interval narrow enough, or the network
+saturated, or at a limit.
 """
 
 from __future__ import annotations
@@ -17,23 +17,36 @@ from pyxsim.arrays import FloatArray, IntArray
 from pyxsim.runner.traffic.feed import Feed
 from pyxsim.runner.traffic.observe import MAX_BATCHES, Grid, Observer
 
-FIRST_LOOK = 60  # batches
-GROWTH = 1.25  # from one look to the next
-SHORTEST = 100  # cycles of a batch
-PACKETS = 16  # of a batch, at least
-LONGEST = 200_000  # cycles of a run, if no other number is given; or so many batches, if that is more:
+FIRST_LOOK = 60  # batches before the first evaluation
+GROWTH = 1.25  # ratio of the times of two evaluations
+SHORTEST = 100  # minimum cycles of a batch
+PACKETS = 16  # minimum mean packets of a batch
+LONGEST = 200_000  # default limit of a run in cycles, or in batches if that is longer:
 MOST = 400
-LEAST = 100  # batches of a run with a limit
-FLIGHTS = 2  # mean zero-load latencies: by then what was created first has arrived over the longest routes, too
-PACKETS_LOOKED_AT = FIRST_LOOK * GROWTH * PACKETS  # at the second look, the first after which a run may end
+LEAST = 100  # minimum batches of a run with a limit
+FLIGHTS = 2  # mean zero-load latencies after which the first packets have arrived, even over the longest routes
+MIN_PACKETS = FIRST_LOOK * GROWTH * PACKETS  # packets at the second evaluation, after which a run can end
 MAX_LENGTH = 1 << 32
-ACCEPTED = 0.97  # of the load that was created: less is saturated
+ACCEPTED = 0.97  # accepted over created load below which the network is saturated
 
 
 @dataclass(frozen=True)
 class Rules:
-    """`warmup`, `measure`: cycles, None for as many as are needed. `max_cycles`: when to stop, None for a time that
-    suits the network. `latency_limit`: cycles; None: there is none. `flight`: the zero-load latency."""
+    """The settings of a measurement.
+
+    Attributes
+    ----------
+    warmup, measure
+        Cycles; None for an automatic length.
+    precision
+        Relative half-width of the confidence interval at which the run ends.
+    max_cycles
+        Limit of the run; None for a default that depends on the network.
+    latency_limit
+        Mean latency in cycles above which the network counts as saturated; None for no limit.
+    flight
+        Zero-load latency in cycles.
+    """
 
     warmup: int | None = None
     measure: int | None = None
@@ -43,10 +56,10 @@ class Rules:
     flight: float = 0.0
 
     def grid(self, packets_per_cycle: float, zero_load: float | None) -> Grid:
-        """The batches that suit a load and a network: long enough for one packet, and for some."""
-        wanted = max(SHORTEST, zero_load or 0, PACKETS / max(packets_per_cycle, 1e-9))
-        wanted = max(wanted, 8 * (self.max_cycles or 0) / MAX_BATCHES)
-        length = SHORTEST * math.ceil(min(wanted, MAX_LENGTH) / SHORTEST)
+        """Return batches that are longer than the zero-load latency and have enough packets."""
+        cycles = max(SHORTEST, zero_load or 0, PACKETS / max(packets_per_cycle, 1e-9))
+        cycles = max(cycles, 8 * (self.max_cycles or 0) / MAX_BATCHES)
+        length = SHORTEST * math.ceil(min(cycles, MAX_LENGTH) / SHORTEST)
         if self.max_cycles is not None:
             length = max(1, min(length, self.max_cycles // LEAST))
         if self.measure is None:
@@ -56,14 +69,27 @@ class Rules:
         return Grid(self.warmup, self.measure, min(FIRST_LOOK, self.measure))
 
     def longest(self, grid: Grid) -> int:
-        """The cycles after which a run is stopped."""
+        """Return the cycles after which a run is stopped."""
         return self.max_cycles or max(LONGEST, MOST * grid.length // grid.parts)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was measured: packets created in the batches `first` to `end` - 1; `accepted` was counted in the batches
-    `from_` to `to` - 1. `why`: "precision", "measured", "saturated" or "limit"."""
+    """The measured part of a run.
+
+    Attributes
+    ----------
+    why
+        Why the run ended: "precision", "measured", "saturated", "limit", "finished", or the word given to `so_far`.
+    first, end
+        Latency is that of packets created in the batches first to end - 1.
+    from_, to
+        Accepted load is that of the batches from_ to to - 1.
+    steady, saturated
+        Whether the latency is that of a steady state; whether the network is saturated.
+    reason
+        Why the network is saturated, or "".
+    """
 
     why: str
     first: int
@@ -77,8 +103,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class _Look:
-    """What is known after `batches` batches: `done` of them are complete, the first `cut` are the transient (None: not
-    settled)."""
+    """An evaluation after `batches` batches: `done` are complete, the first `cut` are the transient (None: unknown)."""
 
     batches: int
     done: int
@@ -86,19 +111,19 @@ class _Look:
     latency: Interval
     saturated: str
 
-    def good(self, precision: float) -> bool:
+    def is_precise(self, precision: float) -> bool:
         return self.cut is not None and self.latency.relative <= precision and self.latency.independent
 
 
 def latency(observer: Observer, first: int, end: int, rows: slice | int | None = None) -> Interval:
-    """The mean latency of packets created in some batches; of all real classes, if no rows are named."""
+    """Return the mean packet latency of the batches first to end - 1, by default over all classes of packets."""
     rows = slice(observer.classes) if rows is None else rows
     part = (rows, slice(first, end))
     return _ratio(observer.latency.upto(end)[part], observer.arrived.upto(end)[part])
 
 
 def network_latency(observer: Observer, first: int, end: int, rows: slice | int | None = None) -> Interval:
-    """The same of the time in the network."""
+    """Return the mean latency without the wait at the source, as `latency`."""
     rows = slice(observer.classes) if rows is None else rows
     part = (rows, slice(first, end))
     return _ratio(observer.network.upto(end)[part], observer.arrived.upto(end)[part])
@@ -110,13 +135,13 @@ def _ratio(sums: IntArray, counts: IntArray) -> Interval:
 
 
 def accepted(observer: Observer, first: int, end: int) -> Interval:
-    """Flits per node and cycle that arrived in some batches."""
+    """Return the flits per node and cycle that arrived in the batches first to end - 1."""
     flits = observer.accepted_flits.upto(end)[: observer.classes, first:].sum(axis=0)
     return interval(flits.astype(float), _cycles(observer.grid, first, end) * float(observer.npus))
 
 
 def created(observer: Observer, first: int, end: int) -> float:
-    """Flits per node and cycle that were created in some batches."""
+    """Return the flits per node and cycle that were created in the batches first to end - 1."""
     flits = int(observer.created_flits.upto(end)[: observer.classes, first:].sum())
     cycles = observer.grid.start(end) - observer.grid.start(first)
     return flits / cycles / observer.npus if cycles else math.nan
@@ -127,9 +152,9 @@ def _cycles(grid: Grid, first: int, end: int) -> FloatArray:
 
 
 class Method:
-    """Run a feed by the rules. If an exception ends `run`, `so_far` returns what was measured.
+    """Runs a feed by the rules. If an exception ends `run`, `so_far` returns the measurement until then.
 
-    The object holds all state: a copy of it, made while the network pauses, continues from there.
+    The object holds all state, so a copy made between two calls of the network continues from there.
     """
 
     def __init__(self, feed: Feed, rules: Rules) -> None:
@@ -137,25 +162,25 @@ class Method:
         self.observer = feed.observer
         self.rules = rules
         self.longest = rules.longest(feed.observer.grid)
-        self._batches = 0  # up to the next look
+        self._batches = 0  # at the next evaluation
         self._before: _Look | None = None
-        self._drained: int | None = None  # the first batch that is measured, while it waits for packets to arrive
-        self._goal = 0  # of this waiting, the next cycle to look at
+        self._drained: int | None = None  # first measured batch, while its packets are awaited
+        self._goal = 0  # cycle of the next evaluation while packets are awaited
 
     def run(self) -> Outcome:
-        """To the end. Raises what the network raises."""
+        """Simulate to the end. Raises SimulationError."""
         if self._drained is None and self.rules.warmup is not None and self.rules.measure is not None:
             self._begin_draining(0)
         return self._watch() if self._drained is None else self._drain(self._drained)
 
     def so_far(self, why: str) -> Outcome:
-        """What there is after the run was left, and why it was."""
+        """Return the outcome of a run that ended early; `why` says why."""
         cycle = max(self.feed.cycle, self.feed.network.now)
         batches = max(1, self.observer.grid.whole(cycle))
         return replace(self._ended("limit", self._look(batches)), why=why, steady=False)
 
     def _watch(self) -> Outcome:
-        """Look at it at longer and longer times."""
+        """Evaluate the run at growing times until it ends."""
         grid, rules = self.observer.grid, self.rules
         last = max(1, grid.whole(self.longest))
         self._batches = self._batches or min(FIRST_LOOK, last)
@@ -167,9 +192,9 @@ class Method:
                 if rules.measure is not None and look.cut is not None and before.cut is not None:
                     self._begin_draining(look.cut)
                     return self._drain(look.cut)
-                if rules.measure is None and look.good(rules.precision) and before.good(rules.precision):
+                if rules.measure is None and look.is_precise(rules.precision) and before.is_precise(rules.precision):
                     return self._ended("precision", look)
-                if look.saturated and before.saturated and not look.good(rules.precision):
+                if look.saturated and before.saturated and not look.is_precise(rules.precision):
                     return self._ended("saturated", look)
             if batches >= last:
                 return self._ended("limit", look)
@@ -180,26 +205,26 @@ class Method:
         cut: int | None = 0
         if self.rules.warmup is None:
             cuts = [settled(self._means(done)), settled(self.observer.backlog(batches)[0].astype(float))]
-            known = [each for each in cuts if each is not None]
+            known = [transient for transient in cuts if transient is not None]
             cut = max(known) if len(known) == len(cuts) and max(known) < done else None
         first = batches // 2 if cut is None else cut
         return _Look(batches, done, cut, latency(self.observer, min(first, done), done), self._saturated(batches, done))
 
     def _means(self, done: int) -> FloatArray:
-        """The mean latency of each complete batch; one without packets is as the one before."""
+        """The mean latency of each complete batch; a batch without packets repeats the previous one."""
         sums = self.observer.latency.upto(done)[: self.observer.classes].sum(axis=0)
         counts = self.observer.arrived.upto(done)[: self.observer.classes].sum(axis=0)
-        there = np.flatnonzero(counts)
-        if not len(there):
+        filled = np.flatnonzero(counts)
+        if not len(filled):
             return np.zeros(0)
-        means = sums[there] / counts[there]
-        found: FloatArray = means[np.maximum(np.searchsorted(there, np.arange(done), side="right") - 1, 0)]
-        return found
+        means = sums[filled] / counts[filled]
+        extended: FloatArray = means[np.maximum(np.searchsorted(filled, np.arange(done), side="right") - 1, 0)]
+        return extended
 
     def _saturated(self, batches: int, done: int, first: int | None = None) -> str:
-        """Why the network is saturated, by the second half of the time; "" if it is not."""
+        """Why the network is saturated, judged by the second half of the run; "" if it is not."""
         first = batches // 2 if first is None else first
-        # What is created reaches its end a flight later: the first time counts less that arrives than is created.
+        # Packets arrive a flight after their creation: at first fewer arrive than are created.
         while first < batches and self.observer.grid.start(first) < FLIGHTS * self.rules.flight:
             first += 1
         if first >= batches:
@@ -211,14 +236,14 @@ class Method:
         if limit is None:
             return ""
         mean = latency(self.observer, first, done).mean if done > first else math.nan
-        # Little's law: what is under way, over what arrives per cycle, is how long it takes.
-        under_way = float(self.observer.backlog(batches)[0][first:].mean())
+        # Little's law: the mean latency is the mean backlog over the arrivals per cycle.
+        backlog = float(self.observer.backlog(batches)[0][first:].mean())
         packets = int(self.observer.accepted.upto(batches)[: self.observer.classes, first:].sum())
         cycles = self.observer.grid.start(batches) - self.observer.grid.start(first)
-        little = under_way * cycles / packets if packets else math.inf if under_way else 0.0
+        little = backlog * cycles / packets if packets else math.inf if backlog else 0.0
         if little > limit and not mean <= limit:
             shown = little if math.isnan(mean) else mean
-            return f"packets take {shown:,.0f} cycles, and the limit is {limit:,.0f}"
+            return f"the mean packet latency is {shown:,.0f} cycles, above the limit of {limit:,.0f}"
         return ""
 
     def _begin_draining(self, first: int) -> None:
@@ -226,7 +251,7 @@ class Method:
         self._goal = max(self.observer.grid.start(first + self.observer.grid.parts), self.feed.cycle)
 
     def _drain(self, first: int) -> Outcome:
-        """Measure the packets of a fixed time: run until all of them have arrived."""
+        """Run until all packets created in a fixed interval have arrived."""
         grid = self.observer.grid
         end = first + grid.parts
         limit = max(self.longest, 3 * grid.start(end))

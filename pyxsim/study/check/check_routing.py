@@ -80,8 +80,8 @@ def _line(found: Routing) -> str:
     text = f"{found.name}: {kind}"
     if found.vc_classes > 1 or len(found.virtual_networks) > 1:
         ranges = [
-            ", ".join(f"{low}-{high - 1}" if high - low > 1 else f"{low}" for low, high in each)
-            for each in found.vc_ranges
+            ", ".join(f"{low}-{high - 1}" if high - low > 1 else f"{low}" for low, high in vc_range)
+            for vc_range in found.vc_ranges
         ]
         classes = f"{found.vc_classes} VC class{'es' if found.vc_classes > 1 else ''}"
         text += f"; {classes}, VCs {' and '.join(ranges)}"

@@ -1,4 +1,4 @@
-"""What is known of packets before any of them is simulated."""
+"""Estimates of the packet backend before any packet is simulated."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from pyxsim.routing.spread import fixed, spread
 from pyxsim.runner.prepared import Prepared
 from pyxsim.topology import Topology
 
-MOST_PAIRS = 2**16  # whose ways are looked at
-SAMPLE = 2000  # messages that are looked at, where there are more of different ends or sizes
+MOST_PAIRS = 2**16  # pairs whose routes are evaluated
+SAMPLE = 2000  # distinct messages that are evaluated if there are more
 
 
 def packet_estimate(prepared: Prepared) -> PacketEstimate:
-    """Of an experiment that is prepared for the packet backend."""
+    """Return the estimate of an experiment that is prepared for the packet backend."""
     network = prepared.network
-    every = prepared.system.traffic()
-    certain = _certain(prepared, every)
-    rows = every[:: max(1, len(every) // SAMPLE)]
+    traffic = prepared.system.traffic()
+    certain = _certain(prepared, traffic)
+    rows = traffic[:: max(1, len(traffic) // SAMPLE)]
     known = delays(prepared, rows)
     alone = _Alone(network)
     times = np.array([alone.cycles(*row) for row in rows[:, :4].tolist()])
     total = float((known * rows[:, 4]).sum())
     overhead = float((times * rows[:, 4]).sum()) / total - 1 if total else 0.0
-    pairs = np.unique(every[:, :3], axis=0)
+    pairs = np.unique(traffic[:, :3], axis=0)
     steps = routes(network.topology.relation, *pairs.T) if certain else np.zeros((0, 0), np.int64)
     return PacketEstimate(
         overhead=max(0.0, overhead),
@@ -45,14 +45,14 @@ def packet_estimate(prepared: Prepared) -> PacketEstimate:
         certain=certain,
         meet=not certain or _meet(network.topology, pairs, steps),
         own=certain and _own_lanes(network, pairs, steps),
-        lanes=prepared.first + _through_lanes(network, every),
+        lanes=prepared.first + _through_lanes(network, traffic),
     )
 
 
 def _meet(topology: Topology, pairs: IntArray, steps: IntArray) -> bool:
     """Return whether a link receives messages from several links or NPUs. `steps`: the links on the routes of pairs."""
     shared = _shared(topology)
-    lane = np.where(shared[pairs[:, 1]], topology.links + pairs[:, 1], -1)  # one for all that comes in
+    lane = np.where(shared[pairs[:, 1]], topology.links + pairs[:, 1], -1)  # one for all incoming messages
     after = np.column_stack([steps, np.full(len(steps), -1)])
     after[np.arange(len(steps)), (steps >= 0).sum(axis=1)] = lane
     before = np.column_stack([-1 - pairs[:, 0], after[:, :-1]])
@@ -61,13 +61,14 @@ def _meet(topology: Topology, pairs: IntArray, steps: IntArray) -> bool:
 
 
 def _certain(prepared: Prepared, rows: IntArray) -> bool:
-    """Whether each message can go one way only."""
+    """Whether each message has a single route."""
     relation, topology = prepared.topology.relation, prepared.topology
     for plane in np.unique(rows[:, 2]).tolist():
         if fixed(relation, plane):
             continue
         pairs = np.unique(rows[rows[:, 2] == plane][:, :2], axis=0)
-        if len(pairs) > MOST_PAIRS or (relation.plane_select == EACH).any():  # where packets choose, or escape
+        # packets choose their routes, or use escape VCs
+        if len(pairs) > MOST_PAIRS or (relation.plane_select == EACH).any():
             return False
         way = spread(relation, pairs[:, 0], pairs[:, 1], plane, np.ones(topology.links, np.int64))
         if (way.share < 1).any():
@@ -76,19 +77,19 @@ def _certain(prepared: Prepared, rows: IntArray) -> bool:
 
 
 def delays(prepared: Prepared, rows: IntArray) -> IntArray:
-    """Cycles that messages (source, destination, plane, bytes, ..) take without congestion, routers and packets."""
+    """Return the cycles of messages (source, destination, plane, bytes, ...) on the backend without congestion."""
     network = AnalyticalNetwork(prepared.topology, prepared.experiment.network)
-    found = np.zeros(len(rows), np.int64)
+    cycles = np.zeros(len(rows), np.int64)
     if len(rows):
         src, dst, plane, size = (np.ascontiguousarray(rows[:, column]) for column in range(4))
         network.send_many(src, dst, size, plane, 0)
     while len((arrived := network.advance(None))[0]):
-        found[arrived[0]] = arrived[1]
-    return found
+        cycles[arrived[0]] = arrived[1]
+    return cycles
 
 
 class _Alone:
-    """Messages that meet no other. `covered`: for what share of the time the links of these can be busy at least."""
+    """Latencies of uncontended messages; `covered`: the least share of the time for which their links can be busy."""
 
     def __init__(self, network: Backend) -> None:
         self.network = network
@@ -96,9 +97,10 @@ class _Alone:
         self._stream = cache(partial(stream, network))
 
     def cycles(self, src: int, dst: int, plane: int, size: int) -> float:
-        """The way of the head, and behind it the packets over the link or lane that takes longest for them."""
+        """Return the cycles of a message: its head along the route, then its packets on the slowest link or lane."""
         config, topology = self.network.config, self.network.topology
-        lanes = [int(config.inject.start[src]), int(config.eject.start[dst])]  # those of an NPU are alike in length
+        # all lanes of an NPU have the same latency
+        lanes = [int(config.inject.start[src]), int(config.eject.start[dst])]
         inject, eject = (config.links.network + config.links.injection * end + lanes[end] for end in (0, 1))
         way = [inject, *(link for link, _ in topology.relation.route(src, dst, plane)), eject]
         packets, full, last = self.network.cut(size)
@@ -107,14 +109,14 @@ class _Alone:
         paces = [each.pace for each in streams]
         head = sum(ceil(pace) + int(config.links.delay[link]) for link, pace in zip(way, paces, strict=True))
         body = max((packets - 1) * each.cycles + (last - 1) * each.pace for each in streams)
-        if config.options.flow == STORE_AND_FORWARD:  # each router waits for all of a packet: the last is behind all
+        if config.options.flow == STORE_AND_FORWARD:  # each router waits for a whole packet
             body += (last - 1) * (sum(paces) - max(paces))
         return float(head + (len(way) - 1) * config.head_wait + body)
 
 
 def _own_lanes(network: Backend, pairs: IntArray, steps: IntArray) -> bool:
-    """Whether lanes are what the models without packets think: one for each link of an NPU, or, where NPUs share a
-    router, a single one. Only links that carry messages count."""
+    """Whether lanes are those that models without packets assume: one per link of an NPU, or a single one where NPUs
+    share a router. Only links that carry messages count."""
     topology = network.topology
     shared, of_links = _shared(topology), network.settings.lanes in ("auto", "per-link") and not topology.lane_per_plane
     if not len(pairs) or (of_links and not shared.any()):
@@ -127,12 +129,12 @@ def _own_lanes(network: Backend, pairs: IntArray, steps: IntArray) -> bool:
 
 
 def _one_link(network: Backend, pairs: IntArray, end: int, links: IntArray) -> bool:
-    """Whether no lane serves messages of several links. `end`: column of the NPU; `links`: at its router."""
+    """Whether no lane carries messages of several links. `end`: column of the NPU; `links`: those at its router."""
     topology = network.topology
     npus = pairs[:, end]
     if topology.lane_per_plane:
         keys = pairs[:, 2]
-    elif isinstance(network.settings.lanes, int):  # in turns
+    elif isinstance(network.settings.lanes, int):  # lanes are used in rotation
         keys = np.zeros(len(pairs), np.int64)
     else:
         keys = topology.link_dim[links].astype(np.int64) if network.settings.lanes == "per-dimension" else links
@@ -142,17 +144,17 @@ def _one_link(network: Backend, pairs: IntArray, end: int, links: IntArray) -> b
 
 def _shared(topology: Topology) -> NDArray[np.bool_]:
     """Return, for each NPU, whether other NPUs share its router."""
-    found: NDArray[np.bool_] = np.bincount(topology.home)[topology.home] > 1
-    return found
+    shared: NDArray[np.bool_] = np.bincount(topology.home)[topology.home] > 1
+    return shared
 
 
 def _counts(config: EngineConfig) -> IntArray:
-    """How many lanes each NPU has, out or in."""
+    """The larger of the numbers of injection and ejection lanes of each NPU."""
     return np.maximum(config.inject.count, config.eject.count)
 
 
 def _through_lanes(network: Backend, rows: IntArray) -> int:
-    """Cycles in which all lanes of an NPU together carry what it sends, or gets."""
+    """Cycles that the lanes of the busiest NPU need for its messages."""
     sizes, which = np.unique(rows[:, 3], return_inverse=True)
     cuts = [network.cut(size) for size in sizes.tolist()]
     flits = np.array([(packets - 1) * full + last for packets, full, last in cuts], np.int64)[which] * rows[:, 4]

@@ -1,12 +1,12 @@
-"""Which messages the time of a packet run hung on, and what it would be if some of their time were not spent.
+"""The chain of dependent messages that determined the time of a packet run, and the time without parts of their
+latency.
 
-A message is sent when something arrives: its *trigger*, the last message that came in at its sender before (what is
-issued at a time of its own has none). The chain of triggers that ends with the last arrival of all makes up the time of
-the run, to the cycle: what its messages took, and the gaps between an arrival and what it triggered.
+A message is sent when another one arrives: its *trigger*, the last message that its sender received before. Messages
+that are issued at a given time have no trigger. The chain of triggers that ends with the last arrival accounts for the
+time of the run, to the cycle: the latencies of its messages, and the gaps between an arrival and the next sending.
 
-With less time for each message, each chain of triggers becomes shorter, and the longest of them is a time that the same
-messages take at least: a model that knows only the time that was left to them says that or more. So for a model that
-does not know of waiting the measured run itself tells by how much it can be wrong at most.
+If each message takes less time, each chain of triggers becomes shorter; the longest of them is a lower bound of the
+time of the same messages. So the measured run bounds the error of a model that ignores waiting.
 """
 
 from __future__ import annotations
@@ -24,14 +24,16 @@ from pyxsim.runner.prepared import Prepared
 from pyxsim.study.compare.alone import delays
 
 ALONE = ("serialisation", "hops")
-"""The parts of the latency of a message that meets no other."""
+"""The latency parts of an uncontended message."""
 
 
 @dataclass(frozen=True)
 class Messages:
-    """The messages of a run, in the order in which they were sent, as int64[K] each. `trigger`: the message whose
-    arrival each followed, -1 for none. `parts`: int64[K, 8] of the latency; `known`: cycles that the model without
-    congestion gives it."""
+    """The K messages of a run in the order of sending, int64[K] each.
+
+    `trigger`: the message whose arrival each one followed, -1 for none. `parts`: int64[K, 8], the latency parts.
+    `known`: the latency on the backend without congestion.
+    """
 
     sent: IntArray
     arrived: IntArray
@@ -41,7 +43,7 @@ class Messages:
 
     @classmethod
     def of(cls, prepared: Prepared, latency: dict[str, IntArray]) -> Messages:
-        """From the rows of /latency."""
+        """Make the messages from the rows of /latency."""
         order = np.argsort(latency["sent"], kind="stable")
         rows = {name: values[order] for name, values in latency.items()}
         pauses = np.array(prepared.system.options.endpoint_delays(prepared.network.npus), np.int64)
@@ -61,11 +63,11 @@ class Messages:
 
     @property
     def alone(self) -> IntArray:
-        """Cycles that are no waiting."""
+        """Cycles without waiting."""
         return _alone(self.parts)
 
     def over(self, spent: IntArray) -> int:
-        """The end of the longest chain of triggers if each message took `spent` cycles."""
+        """Return the end of the longest chain of triggers if each message takes `spent` cycles."""
         ends: list[int] = []
         for time, trigger, gap in zip(spent.tolist(), self.trigger.tolist(), self._gaps.tolist(), strict=True):
             ends.append((ends[trigger] if trigger >= 0 else 0) + gap + time)
@@ -73,12 +75,12 @@ class Messages:
 
     @property
     def _gaps(self) -> IntArray:
-        """From the arrival of the trigger (or from the beginning) to the sending."""
+        """Cycles from the arrival of the trigger (or from cycle 0) to the sending."""
         return self.sent - np.where(self.trigger >= 0, self.arrived[self.trigger], 0)
 
     @property
     def last(self) -> IntArray:
-        """The chain that ends with the last arrival, the first message first."""
+        """The chain that ends with the last arrival, in order of time."""
         chain: list[int] = []
         message = int(np.argmax(self.arrived)) if len(self.arrived) else -1
         while message >= 0:
@@ -93,7 +95,7 @@ def _alone(parts: IntArray) -> IntArray:
 
 
 def chain_of(prepared: Prepared, result: Result) -> Chain | None:
-    """What the time of a packet run hung on; None where that was not recorded, or not of all messages."""
+    """Return the chain of a packet run; None unless all messages were recorded."""
     records = result.attribution
     if records is None or records.left_out.get("latency") or not len(records.latency["sent"]):
         return None
@@ -102,7 +104,7 @@ def chain_of(prepared: Prepared, result: Result) -> Chain | None:
     messages = Messages.of(prepared, records.latency)
     last = messages.last
     parts = dict(zip(PARTS, messages.parts[last].sum(axis=0).tolist(), strict=True))
-    # Where flits wait one by one, less is left for the bytes than they take alone: what was waited covers it.
+    # Flits that wait one by one overlap with serialisation: only the remainder counts as known.
     alone = messages.alone[last]
     known = int(np.minimum(alone, messages.known[last]).sum())
     packets = sum(parts.pop(part) for part in ALONE) - known
@@ -113,11 +115,11 @@ def chain_of(prepared: Prepared, result: Result) -> Chain | None:
 
 
 def _triggers(rows: dict[str, IntArray], pauses: IntArray, issued: IntArray, collective: NDArray[np.bool_]) -> IntArray:
-    """Return the message that each one followed; -1 for those sent when their collective is issued.
+    """Return the trigger of each message; -1 for messages sent when their collective is issued.
 
-    It is a message that arrived exactly one pause earlier (the endpoint has received it) or two (the next phase
-    begins), or one of the same NPU that was delivered then, or the end of a phase elsewhere that freed a place in the
-    queue. Otherwise it is the last event of the same NPU that is a pause earlier. `collective`: messages of one.
+    A trigger arrived exactly one pause earlier (its endpoint delay) or two (the next phase begins), at the same NPU, or
+    sent by it; or it ended a phase elsewhere and so released a queue slot. Otherwise it is the last event of the same
+    NPU at least one pause earlier. `collective`: which messages belong to collectives.
     """
     found = np.full(len(rows["sent"]), -1, np.int64)
     anywhere = _Events.of(rows, collective)
@@ -137,7 +139,7 @@ def _triggers(rows: dict[str, IntArray], pauses: IntArray, issued: IntArray, col
 
 @dataclass(frozen=True)
 class _Events:
-    """Arrivals in order: the cycle, and the message."""
+    """Arrivals in order of time: cycles and messages."""
 
     cycles: IntArray
     messages: IntArray
@@ -149,30 +151,30 @@ class _Events:
         return cls(rows["arrived"][messages], messages)
 
     def until(self, cycles: IntArray) -> IntArray:
-        """The last message up to each cycle; -1 for none."""
+        """Return the last message up to each cycle; -1 for none."""
         place = np.searchsorted(self.cycles, cycles, side="right") - 1
         return np.where(place >= 0, self.messages[place], -1) if len(self.messages) else np.full(len(cycles), -1)
 
     def at(self, cycles: IntArray) -> IntArray:
-        """A message in each cycle; -1 for none."""
+        """Return the last message that arrived exactly in each cycle; -1 for none."""
         place = np.searchsorted(self.cycles, cycles, side="right") - 1
         there = (place >= 0) & (self.cycles[place] == cycles) if len(self.messages) else np.zeros(len(cycles), bool)
         return np.where(there, self.messages[place], -1) if there.any() else np.full(len(cycles), -1)
 
 
 def _known(prepared: Prepared, rows: dict[str, IntArray], parts: IntArray) -> IntArray:
-    """Cycles that each message takes in a network without congestion, routers and packets.
+    """The cycles of each message on the backend without congestion.
 
-    Where messages of a pair go several ways it is that of the longest one that is not longer than what was measured.
+    If messages of a pair have several routes: the longest latency that does not exceed the measured one.
     """
     traffic = np.unique(prepared.system.traffic()[:, :4], axis=0)
-    ways: dict[tuple[int, int, int], list[int]] = {}
+    delays_of: dict[tuple[int, int, int], list[int]] = {}
     for (src, dst, _, size), delay in zip(traffic.tolist(), delays(prepared, traffic).tolist(), strict=True):
-        ways.setdefault((src, dst, size), []).append(delay)
+        delays_of.setdefault((src, dst, size), []).append(delay)
     alone = _alone(parts).tolist()
     keys = zip(rows["src"].tolist(), rows["dst"].tolist(), rows["bytes"].tolist(), strict=True)
     found = [
-        max((delay for delay in ways[key] if delay <= most), default=min(ways[key]))
+        max((delay for delay in delays_of[key] if delay <= most), default=min(delays_of[key]))
         for key, most in zip(keys, alone, strict=True)
     ]
     return np.array(found, np.int64)

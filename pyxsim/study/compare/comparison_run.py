@@ -1,4 +1,4 @@
-"""Runs every point of a file on every backend, one after the other."""
+"""Run every point of a file on every backend, one after the other."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WITHIN = 0.1
 
 @dataclass(frozen=True)
 class Step:
-    """A point on a backend, about to be run. `number` of `count` in all."""
+    """A run that is about to start: a point on a backend, `number` of `count`."""
 
     point: Point
     backend: str
@@ -46,7 +46,7 @@ Hooks = Callable[[Step], ProgressHooks]
 
 @dataclass(frozen=True)
 class Plan:
-    """What to compare: the points of a file on some backends. `title`: of all of them."""
+    """The points of a file and the backends to compare; `title` names all of them."""
 
     points: Sequence[Point]
     backends: Sequence[str]
@@ -56,7 +56,7 @@ class Plan:
     title: str = ""
 
     def prepared(self, point: Point, backend: str) -> Prepared:
-        """A point, ready to run. Raises InputError, SimulationError."""
+        """Return a point, ready to run. Raises InputError, SimulationError."""
         found = prepare(
             _with_attribution(point.experiment) if backend == PACKET else point.experiment,
             folder=self.folder,
@@ -76,12 +76,12 @@ def plan_of(
     libraries: Sequence[PathLike] = (),
     allow_deadlock: bool = False,
 ) -> Plan:
-    """The points of a TOML file, a dict or an Experiment on some backends, all of them if none is named.
+    """Return the points of a TOML file, a dict or an Experiment, and the backends: by default all.
 
-    Raises InputError with the faults of all points: what no backend can run is the fault of the file.
+    Raises InputError with the faults of all points; what no backend can run is a fault of the file.
     """
     library.load_all(libraries := listed(libraries))
-    chosen = by_cost(listed(backends))  # the cheap ones first: they report faults soonest
+    chosen = by_cost(listed(backends))  # the fast ones first: they report faults soonest
     found = points(source, overrides, libraries)
     raise_all([point.placed(_open_traffic()) for point in found if point.experiment.traffic is not None][:1])
     file = Path(source) if isinstance(source, str | Path) else None
@@ -93,12 +93,12 @@ def plan_of(
 
 
 def _open_traffic() -> InputError:
-    problem = "open traffic is made of packets: no other backend carries it"
+    problem = "open traffic consists of packets; only packet backends support it"
     return InputError(problem, key="traffic", allowed="[collective], [[message]] or [workload]")
 
 
 def _faults(plan: Plan, point: Point) -> Iterator[InputError]:
-    """What is wrong with a point that no backend can run."""
+    """The faults of a point that no backend can run."""
     first: InputError | None = None
     for backend in plan.backends:
         try:
@@ -114,7 +114,7 @@ def _faults(plan: Plan, point: Point) -> Iterator[InputError]:
 
 
 def read_share(value: object, key: str = "within") -> float:
-    """Return a share that is given as "10%", "10 %", "0.1" or a number. Raises InputError."""
+    """Return the share of a text such as "10%", "10 %" or "0.1", or of a number. Raises InputError."""
     share: Any = value if isinstance(value, Real) else -1
     if isinstance(value, str) and (match := re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+) ?(%?)", value.strip(), re.ASCII)):
         share = float(match[1]) / (100 if match[2] else 1)
@@ -133,12 +133,12 @@ def compare(
 ) -> Comparison:
     """Run each point of an experiment file, a dict or an Experiment on each backend.
 
-    KeyboardInterrupt ends it early: what was run is kept, and `complete` is then False.
+    Ctrl-C ends it early: the completed runs are kept, and `complete` is False.
 
     Parameters
     ----------
     within
-        By which share of the packet backend's time another backend may differ and still count as good: 0.1, or "10%".
+        Largest accepted difference from the packet backend's time: 0.1, or "10%".
     hooks
         Returns the hooks of each run.
     tell
@@ -202,16 +202,16 @@ def _run(plan: Plan, step: Step, compared: Compared, hooks: ProgressHooks) -> En
 
 
 def _beforehand(plan: Plan, point: Point, compared: Compared) -> None:
-    """What is known of packets without running any."""
+    """Estimate packets without simulating them, unless the packet backend cannot run the point."""
     try:
         prepared = plan.prepared(point, PACKET)
     except (InputError, SimulationError):
-        return  # there is no such machine
+        return
     compared.estimate = packet_estimate(prepared)
 
 
 def _note(compared: Compared, prepared: Prepared, result: Result) -> None:
-    """What is known of a point when it was run on whatever backend."""
+    """Add to a point what any backend's run provides."""
     compared.title = result.title
     compared.physical = prepared.first + prepared.physical
     if result.backend == PACKET:

@@ -1,7 +1,7 @@
-"""The same traffic at many loads: the load-latency curve, and the load at which a network saturates.
+"""Simulate the same traffic at many loads: the load-latency curve and the saturation load.
 
-Points are independent simulations, run in parallel processes; each has the seed of the experiment, so a point is what
-`pyxsim run` gives at that load.
+Points are independent simulations in parallel processes; each has the seed of the experiment, so a point equals what
+`pyxsim run` computes at that load.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ Point = dict[str, Any]
 FIRST = (0.02, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0)
 """The first loads of an automatic curve, over the bound."""
 MOST_LOAD = 1e6
-KNEE = 3  # times halved between the last load that is taken and the first one that is not
+KNEE = 3  # halvings of the interval between the last sustained and the first saturated load
 
 
 @dataclass
 class Points:
-    """Simulate loads of one experiment. `tell` is called with each point as soon as it is simulated."""
+    """Simulates loads of one experiment and calls `tell` with each point when it is complete."""
 
     experiment: Experiment
     folder: Path = Path()
@@ -52,7 +52,7 @@ class Points:
     _map: Callable[..., Iterable[tuple[float, Point]]] = map
 
     def prepared(self, load: float | None = None) -> PreparedTraffic:
-        """The experiment at a load, ready to run. Raises InputError, DeadlockError."""
+        """Return the experiment at a load, ready to run. Raises InputError, DeadlockError."""
         traffic = settings_of(self.experiment)
         changed = traffic if load is None else traffic.at(load)
         found = prepare(
@@ -66,7 +66,7 @@ class Points:
 
     @contextmanager
     def pool(self) -> Iterator[None]:
-        """Inside, several processes simulate points."""
+        """Context manager in which several processes simulate points."""
         if self.workers == 1:
             yield
             return
@@ -80,9 +80,9 @@ class Points:
             pool.join()
 
     def at(self, loads: Iterable[float]) -> list[Point]:
-        """The points of some loads; each is simulated once."""
+        """Return the points of some loads; each is simulated once."""
         distinct = list(dict.fromkeys(loads))
-        # The longest first, so that the last one does not run alone.
+        # The longest first, so that the last one does not run on its own.
         new = sorted((load for load in distinct if load not in self.known), reverse=True)
         job = _Job(self.experiment, self.folder, tuple(self.libraries), self.allow_deadlock)
         for load, point in self._map(job, new):
@@ -91,7 +91,7 @@ class Points:
         return [self.known[load] for load in distinct]
 
     def bound(self) -> float | None:
-        """The load, in flits per node and cycle, at which the busiest link or lane is full."""
+        """The load in flits per node and cycle at which the busiest link or lane saturates."""
         return traffic_bound(self.prepared())
 
 
@@ -120,7 +120,7 @@ def _point(result: Result) -> Point:
 
 
 def _ignore_interrupts() -> None:
-    """Ctrl-C is for the process that started these; it ends them."""
+    """Ignore Ctrl-C in a worker: the parent process ends its workers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
@@ -134,15 +134,15 @@ def points_of(
     workers: int | None = None,
     tell: Callable[[Point], None] = lambda point: None,
 ) -> Points:
-    """The points of an experiment. Raises InputError unless it has traffic with a load that can be changed."""
+    """Return the points of an experiment. Raises InputError unless its traffic has a load."""
     libraries = listed(libraries)
     experiment = load_experiment(source, overrides, libraries)
     experiment.run.without_checkpoints()
     traffic = settings_of(experiment)
     if traffic.offered is None:
-        raise InputError("a batch or a trace has no load that could be changed", key="traffic.load")
+        raise InputError("a batch or a trace has no load", key="traffic.load")
     count = processes(workers)
-    if count > 1 and experiment.run.threads == "auto":  # the cores are taken
+    if count > 1 and experiment.run.threads == "auto":  # the other processes use the cores
         experiment = experiment.model_copy(update={"run": experiment.run.model_copy(update={"threads": 1})})
     return Points(experiment, folder_of(source), tuple(libraries), allow_deadlock, count, tell)
 

@@ -65,7 +65,12 @@ class Keys:
         """What stands on the shelves of the user."""
         if self._shelves is None:
             shipped = {folder for shelf in SHELVES for folder in shelf_dirs(shelf)}
-            folders = [each for shelf in SHELVES for each in shelf_dirs(shelf, self.libraries) if each not in shipped]
+            folders = [
+                shelf_dir
+                for shelf in SHELVES
+                for shelf_dir in shelf_dirs(shelf, self.libraries)
+                if shelf_dir not in shipped
+            ]
             files = sorted(path for folder in folders for path in folder.rglob("*") if _is_source(path))
             self._shelves = [f"{path.name} {self._digest(path)}" for path in files]
         return self._shelves

@@ -234,7 +234,7 @@ class _Run:
         if not self.goal:
             return len(set(self.keys))
         searches = [goals.search(self.goal, row) for row in goals.rows(self.goal, self.points)]
-        return sum(len(each.tried) + each.left for each in searches)
+        return sum(len(search.tried) + search.left for search in searches)
 
     # Running
 

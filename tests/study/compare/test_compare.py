@@ -207,7 +207,7 @@ def test_faults_of_all_points_come_at_once() -> None:
 
 def test_open_traffic_has_nothing_to_be_compared_with() -> None:
     traffic = {"network": SMALL["network"], "traffic": {"pattern": "uniform", "load": 0.1, "packet_flits": 1}}
-    with pytest.raises(InputError, match="traffic: open traffic is made of packets: no other backend carries it"):
+    with pytest.raises(InputError, match="traffic: open traffic consists of packets; only packet backends support it"):
         compare(traffic)
 
 
@@ -262,38 +262,38 @@ GOOD = PacketEstimate(overhead=0.01, covered=1.0, certain=False)
     ("times", "changes", "says", "why"),
     [
         ({"analytical": 100}, {"physical": 112}, NOT_SAFE, "links cannot carry"),
-        ({"analytical": 100}, {"physical": 111}, UNKNOWN, "together tell more"),
+        ({"analytical": 100}, {"physical": 111}, UNKNOWN, "a verdict needs both"),
         ({"analytical": 100, "analytical-congestion": 120, "flow": 112}, {"estimate": GOOD}, NOT_SAFE, "every model"),
-        ({"analytical": 100, "analytical-congestion": 120, "flow": 111}, {"estimate": GOOD}, UNKNOWN, "21% apart"),
+        ({"analytical": 100, "analytical-congestion": 120, "flow": 111}, {"estimate": GOOD}, UNKNOWN, "differ by 21%"),
         (
             {"analytical": 100, "analytical-congestion": 103, "flow": 102},
             {"estimate": GOOD},
             UNKNOWN,
-            "choose their ways",
+            "choose between routes",
         ),
         (
             {"analytical": 100, "analytical-congestion": 103, "flow": 102},
             {"estimate": replace(GOOD, certain=True)},
             SAFE,
-            "4.0% apart",
+            "differ by 4.0%",
         ),
         (
             {"analytical": 100, "analytical-congestion": 103, "flow": 102},
             {"estimate": replace(GOOD, certain=True, overhead=0.03)},
             UNKNOWN,
-            "6% apart",
+            "differ by 6%",
         ),
         (
             {"analytical": 100, "analytical-congestion": 103, "flow": 102},
             {"estimate": replace(GOOD, certain=True, covered=0.5)},
             UNKNOWN,
-            "buffers and VCs keep links busy 50% of the time",
+            "buffers and VCs keep links busy only 50% of the time",
         ),
         (
             {"analytical": 100, "analytical-congestion": 103, "flow": 102},
             {"estimate": replace(GOOD, certain=True, own=False)},
             UNKNOWN,
-            "NPUs send over lanes that are not one for each link",
+            "NPUs do not have one lane per link",
         ),
         (
             {"analytical": 100, "analytical-congestion": 103, "flow": 102},
@@ -351,20 +351,20 @@ ALL_REDUCE = {"collective": {"kind": "all-reduce", "size": "1 MiB"}}
 @pytest.mark.parametrize(
     ("network", "work", "says", "why"),
     [
-        (TORUS, ALL_REDUCE, SAFE, "apart"),
-        ({**TORUS, "router": {"vc_reuse": "drained"}}, ALL_REDUCE, UNKNOWN, "buffers and VCs keep links busy 3%"),
-        ({**TORUS, "router": {"buffer": 2}}, ALL_REDUCE, UNKNOWN, "buffers and VCs keep links busy"),
+        (TORUS, ALL_REDUCE, SAFE, "differ by"),
+        ({**TORUS, "router": {"vc_reuse": "drained"}}, ALL_REDUCE, UNKNOWN, "buffers and VCs keep links busy only 3%"),
+        ({**TORUS, "router": {"buffer": 2}}, ALL_REDUCE, UNKNOWN, "buffers and VCs keep links busy only"),
         (
             {**TORUS, "router": {"flow_control": "virtual-cut-through", "buffer": 4}},
             ALL_REDUCE,
             UNKNOWN,
             "buffers and VCs",
         ),
-        ({**TORUS, "lanes": 1}, ALL_REDUCE, UNKNOWN, "lanes that are not one for each link"),
-        ({**TORUS, "lanes": 4}, ALL_REDUCE, UNKNOWN, "lanes that are not one for each link"),
-        ({**TORUS, "lane_bandwidth": "25 GB/s"}, ALL_REDUCE, UNKNOWN, "packets that are alone, are"),
+        ({**TORUS, "lanes": 1}, ALL_REDUCE, UNKNOWN, "NPUs do not have one lane per link"),
+        ({**TORUS, "lanes": 4}, ALL_REDUCE, UNKNOWN, "NPUs do not have one lane per link"),
+        ({**TORUS, "lane_bandwidth": "25 GB/s"}, ALL_REDUCE, UNKNOWN, "models and uncontended packets differ"),
         ({**DRAGONFLY, "lanes": 1}, BROADCAST, NOT_SAFE, "the lanes of an NPU cannot carry"),
-        ({**DRAGONFLY, "lanes": 2}, BROADCAST, UNKNOWN, "lanes that are not one for each link"),
+        ({**DRAGONFLY, "lanes": 2}, BROADCAST, UNKNOWN, "NPUs do not have one lane per link"),
     ],
 )
 def test_what_models_do_not_know_of_the_machine_is_known_beforehand(

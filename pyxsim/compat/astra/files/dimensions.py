@@ -22,7 +22,7 @@ def yaml_tables(path: PathLike) -> tuple[dict[str, Any], int]:
     dims = len(blocks) or None
     npus = file.counts("npus_count", dims, least=2)
     bandwidth = file.numbers("bandwidth", dims, above=True)
-    latency = [each or _NO_TIME for each in file.numbers("latency", dims)]
+    latency = [number or _NO_TIME for number in file.numbers("latency", dims)]
     file.finish()
     rows = zip(blocks, npus, bandwidth, latency, strict=True)
     return {"dims": [dimension(*row) for row in rows], "clock": "1 GHz"}, len(blocks)

@@ -20,7 +20,7 @@ def network_tables(path: PathLike) -> tuple[dict[str, Any], int]:
     """Return the table [network] of a Garnet network text, and the number of dimensions. Raises InputError."""
     text = Text(path)
     npus, packages = text.count("num-npus"), text.count("num-packages")
-    if text.sound("num-npus", "num-packages") and npus % packages:
+    if text.is_valid("num-npus", "num-packages") and npus % packages:
         text.fault(
             "num-packages", f"{npus} NPUs cannot be divided evenly among {packages} packages", "a divisor of num-npus"
         )
@@ -81,7 +81,7 @@ def network_tables(path: PathLike) -> tuple[dict[str, Any], int]:
 
 def _torus(text: Text, local: int, packages: int) -> tuple[list[int], dict[str, int]]:
     rows = text.count("package-rows", 2)
-    if text.sound("num-packages", "package-rows") and packages % rows:
+    if text.is_valid("num-packages", "package-rows") and packages % rows:
         text.fault("package-rows", f"{packages} packages do not fill {rows} rows", "a divisor of num-packages")
     text.choice("routing-algorithm", {"Ring_XY": True}, "table")
     text.unused("links-per-tile")
@@ -101,7 +101,7 @@ def _switch(text: Text, local: int, packages: int) -> tuple[list[int], dict[str,
 def _phits(text: Text, key: str, flit: int) -> int:
     """Cycles of a flit on a link of width `key`."""
     width = text.count(key, 128)
-    if text.sound("flit-width", key) and width > flit:
+    if text.is_valid("flit-width", key) and width > flit:
         text.fault(key, f"a link of {width} bits is wider than the flit of {flit} bits", "at most flit-width")
     return max(1, -(-flit // width))
 

@@ -56,7 +56,7 @@ def hierarchy(path: PathLike, given: Mapping[str, str] | None = None) -> Hierarc
     scale = memory["scale"]
     if any(scale) and not all(width for width, factor in zip(memory["bandwidth"], scale, strict=False) if factor):
         file.fault("hbm-bandwidth", "is 0 where hbm-scale is not", "a number above 0")
-    if file.sound("topologies-per-dim", "units-count", "links-count", "dimensions-count"):
+    if file.is_valid("topologies-per-dim", "units-count", "links-count", "dimensions-count"):
         for dim, (block, npus, count) in enumerate(zip(blocks, units, links, strict=True)):
             if not _links_of_message(block, npus, count):
                 file.fault("links-count", f"{count} links are too few for dimension {dim}", _NEEDED[block])

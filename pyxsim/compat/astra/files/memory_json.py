@@ -37,7 +37,7 @@ def memory_table(path: PathLike, npus: int | None = None) -> dict[str, Any] | No
     if kind == "per-node":
         nodes, each = file.count("num-nodes", most=MANY), file.count("num-npus-per-node", most=MANY)
         table["npus_per_node"] = each
-        if npus is not None and file.sound("num-nodes", "num-npus-per-node") and nodes * each != npus:
+        if npus is not None and file.is_valid("num-nodes", "num-npus-per-node") and nodes * each != npus:
             problem = f"{nodes} nodes of {each} NPUs do not match the {npus} NPUs of the network"
             file.fault("num-nodes", problem, f"{npus // each if npus % each == 0 else 'whole nodes'}")
     else:

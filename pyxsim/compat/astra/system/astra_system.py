@@ -141,7 +141,7 @@ class AstraSystem(SystemBase):
         number = len(self.collectives)
         # Version 1's workloads give some of their collectives a priority of their own.
         own = self.options.compat == ASTRA_SIM_1 and priority is not None
-        collective.algorithms = tuple(each.name for each in comm.names)
+        collective.algorithms = tuple(name.name for name in comm.names)
         collective.priority = priority if own and priority is not None else self.options.priority(number, priority)
         counts = not own and self.options.scheduling != "explicit"
         issued = self._issued[collective] = Issued(collective, comm, key, number, counts)

@@ -75,9 +75,9 @@ def _parts(result: Result) -> Panel:
 def _links(result: Result) -> Panel:
     links = result.hot_links(MOST_LINKS)
     names = unlike(
-        [plain(cut(f"{each.name} (+{len(each.like):,})" if each.like else each.name, NAME)) for each in links]
+        [plain(cut(f"{link.name} (+{len(link.like):,})" if link.like else link.name, NAME)) for link in links]
     )
-    values = {part: [each.causes.get(part, 0) / each.cycles * each.waiting for each in links] for part in PARTS}
+    values = {part: [link.causes.get(part, 0) / link.cycles * link.waiting for link in links] for part in PARTS}
     sketch = {
         "barmode": "stack",
         "xaxis": {"title": {"text": "packets waiting at a time, mean over the run"}, "rangemode": "tozero"},

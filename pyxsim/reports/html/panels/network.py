@@ -107,7 +107,7 @@ def _drawn(result: Result, topology: Topology, detail: Detail) -> Panel:
         _moving(
             [_regions(result, plan, place), *_routers(topology, plan, place)],
             _sketch(place),
-            [[each] for each in frames],
+            [[frame] for frame in frames],
             windows,
             windows.top,
         ),

@@ -211,7 +211,7 @@ def test_lists_of_the_command_line(tmp_path: Path) -> None:
     assert [dim.bandwidth for dim in dims] == [2**30, 2**31, 2**33]  # all links that lead its way: 2 x 0.5 GB/s
     for key, words, told in (
         ("units-count", "2,3", "--units-count: units-count: the list has 2 entries; allowed: 3 entries"),
-        ("units-count", "2,3,x", "--units-count: units-count: 'x' is none of what is allowed"),
+        ("units-count", "2,3,x", "--units-count: units-count: 'x' is not allowed"),
         ("link-latency", "", "--link-latency: link-latency: the list has 1 entries"),
     ):
         with pytest.raises(InputError, match=told):
