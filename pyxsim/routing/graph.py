@@ -102,9 +102,7 @@ def nca(graph: Wired, level: ArrayLike, select: Select = "random", seed: int = 0
     height = np.asarray(level, np.int64)
     flat = np.flatnonzero(height[graph.src] == height[graph.dst])
     if len(flat):
-        raise InputError(
-            f"not a tree: link {graph.name[int(flat[0])]} connects two routers of one level", key=ROUTING
-        )
+        raise InputError(f"not a tree: link {graph.name[int(flat[0])]} connects two routers of one level", key=ROUTING)
     # Links up lead to lower numbers of the order, as in up_down.
     order = np.empty(graph.routers, np.int64)
     order[np.lexsort((np.arange(graph.routers), -height))] = np.arange(graph.routers)

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from pyxsim import Result
-from pyxsim.cli.page import EVERYWHERE, TABLE, commands, updated, table
+from pyxsim.cli.page import EVERYWHERE, TABLE, commands, table, updated
 from tests.cli.inputs import ASTRA_WORDS, Command
 
 
