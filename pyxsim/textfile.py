@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from os import PathLike
 from pathlib import Path
 
@@ -9,7 +10,14 @@ from pyxsim.errors import InputError
 from pyxsim.paths import missing
 
 HDF5 = b"\x89HDF\r\n\x1a\n"  # the signature of results, which users pass instead of experiments
+_FORMULA = frozenset("=+-@\t\r")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 MAX_FILE = 16 * 2**20  # bytes; a larger file is not an input, and reading a device would never end
+
+
+def csv_text(text: str) -> str:
+    """Return the text of a CSV cell; one that a spreadsheet would compute as a formula begins with an apostrophe."""
+    return f"'{text}" if text[:1] in _FORMULA and not _NUMBER.fullmatch(text) else text
 
 
 def read_text(path: str | PathLike[str], what: str = "a text file") -> str:

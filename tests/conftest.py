@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +25,9 @@ MUCH_MB = 300  # of garbage in a process of tests
 
 # No test depends on what another run has proved, nor writes into the user's cache.
 os.environ.setdefault("PYXSIM_CACHE", "")
+if "PYXSIM_CONFIG" not in os.environ:  # where the key of checkpoints is made; processes that tests start share it
+    os.environ["PYXSIM_CONFIG"] = tempfile.mkdtemp(prefix="pyxsim-config-")
+    atexit.register(shutil.rmtree, os.environ["PYXSIM_CONFIG"], ignore_errors=True)
 # validation/ and benchmarks/ are packages of the checkout, not of the wheel. Last: the installed pyxsim comes first.
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 

@@ -143,7 +143,7 @@ def resume(
 ) -> None:
     """Continue a run from its checkpoint.
 
-    The result equals that of an uninterrupted run. A checkpoint contains code: resume only your own.
+    The result equals that of an uninterrupted run. A checkpoint contains code: only your own ones are read.
     """
     with CommandOutput(json=json, quiet=quiet) as out:
         from pyxsim.cli.resume import resume as go_on

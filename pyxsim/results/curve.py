@@ -20,6 +20,7 @@ from pyxsim.results.provenance import provenance, settings_sha256
 from pyxsim.results.table import Framed, Table, Variable
 from pyxsim.results.traffic import TRAFFIC_KEYS, unit_of
 from pyxsim.results.views import Viewed
+from pyxsim.textfile import csv_text
 from pyxsim.paths import ending
 
 KINDS = (*ENDS, ".json", ".csv")
@@ -126,7 +127,7 @@ class Curve(Framed, Viewed):
         ]
         writer = csv.DictWriter(out, keys, extrasaction="ignore", restval="", lineterminator="\n")
         writer.writeheader()
-        writer.writerows({key: _plain(point.get(key)) for key in keys} for point in self.points)
+        writer.writerows({key: _cell(point.get(key)) for key in keys} for point in self.points)
         return out.getvalue().encode()
 
     def _hdf5(self) -> bytes:
@@ -176,6 +177,10 @@ def check_curve(path: str | os.PathLike[str]) -> Path:
 
 def _plain(value: Any) -> Any:
     return value if isinstance(value, int | float | str) else None
+
+
+def _cell(value: Any) -> Any:
+    return csv_text(value) if isinstance(value, str) else _plain(value)
 
 
 def _number(value: Any) -> float:

@@ -25,6 +25,7 @@ from pyxsim.results.hdf5 import ENDS, VERSIONS, put_file, write_table
 from pyxsim.results.sweep import Sweep
 from pyxsim.results.table import Table, Variable, column
 from pyxsim.paths import ending
+from pyxsim.textfile import csv_text
 
 TABLE, TIMING, ANSWERS = "table", "timing.csv", "answers.csv"
 Columns = Mapping[str, list[Any]]
@@ -67,7 +68,7 @@ def _swept(sweep: Sweep, changed: Mapping[str, Any]) -> dict[str, Any]:
 def _csv(columns: Columns) -> bytes:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
+    writer.writerow(map(csv_text, columns))
     writer.writerows([_cell(value) for value in row] for row in zip(*columns.values(), strict=True))
     return out.getvalue().encode()
 
@@ -76,7 +77,7 @@ def _cell(value: Any) -> Any:
     """A CSV cell: an exact number; empty for None; JSON for lists and dicts."""
     if value is None:
         return ""
-    return value if isinstance(value, str) else json.dumps(value)
+    return csv_text(value) if isinstance(value, str) else json.dumps(value)
 
 
 # HDF5
@@ -132,7 +133,7 @@ def _uniform(values: list[Any]) -> list[Any]:
     if all(isinstance(value, bool) for value in known):
         return values
     if any(not isinstance(value, int | float) or isinstance(value, bool) for value in known):
-        return [None if value is None else str(_cell(value)) for value in values]
+        return [value if value is None or isinstance(value, str) else str(_cell(value)) for value in values]
     if any(isinstance(value, float) or abs(value) >= 2**63 for value in known):
         return [None if value is None else float(value) for value in values]
     return values

@@ -120,7 +120,7 @@ def run(
 def resume(path: PathLike, *, keep: bool = False, progress: Callable[[Progress], None] | None = None) -> Result:
     """Continue a run from its checkpoint; the result equals that of a run without interruption.
 
-    A checkpoint contains pickled objects, which is code: resume only your own.
+    A checkpoint contains pickled objects, which is code: only files signed with the key of this user are read.
 
     Parameters
     ----------

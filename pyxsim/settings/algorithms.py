@@ -51,6 +51,20 @@ def is_file(name: str) -> bool:
     return re.fullmatch(rf".*({'|'.join(map(re.escape, FILES))})(:\w+)?", name) is not None
 
 
+def data_algorithm(name: str) -> str:
+    """Return the name of an algorithm that a data file gives: a trace, a system file, a list of prefixes.
+
+    Raises
+    ------
+    InputError
+        If it is a Python file: reading data must not run code. Only users name code.
+    """
+    if re.search(r"\.py(:|$)", name):
+        allowed = "Python only from the experiment's own TOML, --set or --library"
+        raise InputError(f"'{name}' is Python code, which a data file cannot name", allowed=allowed)
+    return name
+
+
 Algorithm = Annotated[Word, AfterValidator(canonical_algorithm)]
 AlgorithmNames = PerDimension[Algorithm] | None
 _BY_DIMENSION = (

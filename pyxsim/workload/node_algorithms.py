@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pyxsim.errors import InputError
 from pyxsim.file_entries import PathLike
 from pyxsim.flat_yaml import Yaml
+from pyxsim.settings.algorithms import data_algorithm
 
 
 def node_algorithms(path: PathLike, folder: Path) -> dict[int, str]:
@@ -24,6 +26,9 @@ def node_algorithms(path: PathLike, folder: Path) -> dict[int, str]:
         elif int(key) in algorithms:
             file.fault(key, "is given twice", "each node once")
         else:
-            algorithms[int(key)] = f"{folder / prefix}.*.et"
+            try:
+                algorithms[int(key)] = f"{folder / data_algorithm(prefix)}.*.et"
+            except InputError as error:
+                file.faults.append(error.at(file=file.place(key), key=key))
     file.finish()
     return algorithms

@@ -21,6 +21,7 @@ from pyxsim.chakra.files import find
 from pyxsim.chakra.groups import ALL, process_groups, wrong_members
 from pyxsim.errors import InputError
 from pyxsim.models import Roofline
+from pyxsim.settings.algorithms import data_algorithm
 from pyxsim.workload.graph import Access, Call, GraphBuilder, Kind, Part, TaskGraph, check
 from pyxsim.workload.trace_head import Head, read_head
 
@@ -338,6 +339,11 @@ class _Reader:
             isinstance(algorithms, list) and all(isinstance(algorithm, str) for algorithm in algorithms)
         ):
             place.refuse("has algorithms that are not a list of names")
+        for name in algorithms or ():
+            try:
+                data_algorithm(name)
+            except InputError as error:
+                place.refuse(f"has algorithms: {error.problem}", error.allowed)
         if place.node.id in self.rules.algorithms:
             algorithms = [self.rules.algorithms[place.node.id]]
         has_priority = place.attributes.get("comm_priority") is not None

@@ -16,6 +16,7 @@ import numpy as np
 from pyxsim.errors import InputError
 from pyxsim.file_entries import PathLike
 from pyxsim.results.result import Result
+from pyxsim.textfile import csv_text
 
 END_TO_END, DIMENSIONS = "backend_end_to_end.csv", "backend_dim_info.csv"
 MOST_DIMENSIONS = 7  # columns of the first file
@@ -94,6 +95,6 @@ def _grid(path: str, lines: int, columns: int, row: int) -> Grid:
 def _put(grid: Grid, path: str) -> None:
     try:
         with open(path, "w", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows(grid)
+            csv.writer(file, lineterminator="\n").writerows([csv_text(cell) for cell in row] for row in grid)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", file=path) from None

@@ -15,6 +15,7 @@ import numpy as np
 
 from pyxsim.errors import InputError
 from pyxsim.results.result import Result
+from pyxsim.textfile import csv_text
 
 NAME = "EndToEnd.csv"
 COLUMNS = {
@@ -77,7 +78,7 @@ def put_grid(grid: Grid, path: str | Path) -> None:
     """Write a grid. Raises InputError."""
     try:
         with open(path, "w", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows(grid)
+            csv.writer(file, lineterminator="\n").writerows([csv_text(cell) for cell in row] for row in grid)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", file=str(path)) from None
 

@@ -1,10 +1,11 @@
-"""The file of a checkpoint: a head for people, the run itself, and a digest of both.
+"""The file of a checkpoint: a head for people, the run itself, a digest of both, and a signature.
 
-    magic, 20 bytes    "pyxsim checkpoint 1\\n"
+    magic, 20 bytes    "pyxsim checkpoint 2\\n"
     two lengths        of head and run, 8 bytes each, the lowest first
     head               JSON: the version of pyxsim, the time, the cycle, the experiment, the files to write
-    run                see graph.py
+    run                see object_graph.py
     digest             SHA-256 of head, run and lengths
+    signature          HMAC-SHA-256 of the digest with the key of the user, see signing_key.py
 
 It is written beside the last one and takes its name when it is complete and on the disk: at any moment there is a whole
 one. Only the pyxsim that wrote it reads it.
@@ -16,6 +17,7 @@ import hashlib
 import json
 import os
 import pickle
+import stat
 import struct
 import sys
 from collections.abc import Iterable
@@ -28,11 +30,13 @@ import numpy as np
 from pyxsim import __version__, library
 from pyxsim.errors import InputError
 from pyxsim.runner.checkpoint import object_graph as graph
+from pyxsim.runner.checkpoint import signing_key
 
-MAGIC = b"pyxsim checkpoint 1\n"
+MAGIC = b"pyxsim checkpoint 2\n"
 LENGTHS = struct.Struct("<QQ")
 BEGIN = len(MAGIC) + LENGTHS.size
 DIGEST = hashlib.sha256().digest_size
+TAIL = DIGEST + signing_key.SIZE
 BLOCK = 1 << 20
 PathLike = str | os.PathLike[str]
 
@@ -62,7 +66,7 @@ def write(path: PathLike, head: dict[str, Any], run: object) -> None:
     """Replace a checkpoint, in one step. Raises OSError, and what pickle raises for a run that holds what it cannot."""
     part = part_of(path)
     try:
-        with open(part, "wb") as file:
+        with open(part, "wb", opener=_private) as file:
             file.write(MAGIC + bytes(LENGTHS.size))
             hashed = _Hashed(file)
             hashed.write(json.dumps({**head, "version": __version__, "build": build()}).encode())
@@ -70,7 +74,8 @@ def write(path: PathLike, head: dict[str, Any], run: object) -> None:
             graph.write(run, hashed)  # type: ignore[arg-type]
             lengths = LENGTHS.pack(begin, hashed.size - begin)
             hashed.digest.update(lengths)
-            file.write(hashed.digest.digest())
+            digest = hashed.digest.digest()
+            file.write(digest + signing_key.sign(digest))
             file.seek(len(MAGIC))
             file.write(lengths)
             file.flush()
@@ -80,6 +85,11 @@ def write(path: PathLike, head: dict[str, Any], run: object) -> None:
         part.unlink(missing_ok=True)
         raise
     _on_the_disk(Path(path).resolve().parent)
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a new file that only its owner can read or write."""
+    return os.open(path, flags, 0o600)
 
 
 def _on_the_disk(folder: Path) -> None:
@@ -113,23 +123,30 @@ def read(path: PathLike) -> tuple[dict[str, Any], Any]:
 
 
 def _check(path: PathLike, file: IO[bytes]) -> int:
-    """Check the digest and return the length of the head. Raises InputError."""
-    there = os.fstat(file.fileno()).st_size
+    """Check owner, digest and signature; return the length of the head. Raises InputError."""
+    state = os.fstat(file.fileno())
+    there = state.st_size
     if file.read(len(MAGIC)) != MAGIC:
         raise _fault(path, "it is no checkpoint", "what pyxsim run --checkpoint has written")
     lengths = file.read(LENGTHS.size)
-    whole = there >= BEGIN + DIGEST
+    whole = there >= BEGIN + TAIL
     begin, size = LENGTHS.unpack(lengths) if whole else (0, 0)
-    if not whole or begin + size > there - BEGIN - DIGEST:
+    if not whole or begin + size > there - BEGIN - TAIL:
         raise _fault(path, "the end of the checkpoint is missing")
-    digest, left = hashlib.sha256(), there - BEGIN - DIGEST
+    digest, left = hashlib.sha256(), there - BEGIN - TAIL
     while left:
         block = file.read(min(left, BLOCK))
         digest.update(block)
         left -= len(block)
     digest.update(lengths)
-    if begin + size != there - BEGIN - DIGEST or file.read() != digest.digest():
+    tail = file.read()
+    if begin + size != there - BEGIN - TAIL or tail[:DIGEST] != digest.digest():
         raise _fault(path, "the checkpoint is damaged")
+    if state.st_uid != os.geteuid() or stat.S_IMODE(state.st_mode) & 0o022:
+        raise _fault(path, "others can write this checkpoint, and resuming it runs code", "your own file, chmod 600")
+    if not signing_key.is_signed(tail[:DIGEST], tail[DIGEST:]):
+        problem = "another user has written this checkpoint, and resuming it runs code"
+        raise _fault(path, problem, f"a checkpoint signed with your key, {signing_key.key_path()}")
     return int(begin)
 
 

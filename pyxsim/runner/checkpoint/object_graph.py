@@ -4,7 +4,7 @@ Pickle recurses along references, and chunks, queues and tasks form chains as lo
 are numbered in the order of discovery, and their states follow in sequence. All others (arrays, containers,
 dataclasses, compiled classes) are pickled with the object that refers to them, and are complete once read.
 
-A pickle is code: load only files that you trust.
+A pickle is code: `checkpoint_file` checks the signature of the user before it is read.
 """
 
 from __future__ import annotations

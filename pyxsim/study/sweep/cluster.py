@@ -14,6 +14,7 @@ from pyxsim.study.sweep.crew import unheard
 from pyxsim.study.sweep.task import DIED, Outcome, Task, carry_out
 
 LOCAL = "local"
+LOOPBACK = "127.0.0.1"
 PATIENCE = "30s"
 
 
@@ -53,7 +54,9 @@ class Cluster:
                 self._cluster = self._dask.LocalCluster(
                     n_workers=self._workers,
                     threads_per_worker=1,
-                    dashboard_address=":0",
+                    host=LOOPBACK,  # what listens elsewhere runs the code of anybody who connects
+                    dashboard_address=f"{LOOPBACK}:0",
+                    worker_dashboard_address=f"{LOOPBACK}:0",
                     silence_logs=logging.CRITICAL,
                 )
             self._connect(self._cluster)

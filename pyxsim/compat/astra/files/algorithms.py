@@ -8,6 +8,7 @@ from pyxsim.collective.lookup import get_algorithm
 from pyxsim.errors import InputError
 from pyxsim.file_entries import Entries
 from pyxsim.settings import canonical_algorithm
+from pyxsim.settings.algorithms import data_algorithm
 
 # ASTRA-sim's algorithms, as its files spell them.
 SPELLED = ("ring", "direct", "halvingDoubling", "doubleBinaryTree", "oneRing", "oneDirect", "oneHalvingDoubling")
@@ -21,7 +22,7 @@ def algorithms(file: Entries, key: str, spelled: Sequence[str], dims: int | None
     names = []
     for word in spelled:
         try:
-            names.append(canonical_algorithm(word))
+            names.append(canonical_algorithm(data_algorithm(word)))
             if kind is not None:
                 get_algorithm(names[-1]).check(kind)
         except InputError as error:

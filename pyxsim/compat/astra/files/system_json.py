@@ -7,9 +7,9 @@ from typing import Any
 
 from pyxsim.compat.astra.files.algorithms import algorithms
 from pyxsim.compat.astra.files.json_file import Json
-from pyxsim.errors import raise_all
+from pyxsim.errors import InputError, raise_all
 from pyxsim.file_entries import MANY, PathLike
-from pyxsim.settings.algorithms import ASTRA_KINDS
+from pyxsim.settings.algorithms import ASTRA_KINDS, data_algorithm
 
 _POLICIES = {"LIFO": "LIFO", "FIFO": "FIFO", "EXPLICIT": "explicit"}
 _OPTIMIZATIONS = {name: name for name in ("baseline", "localBWAware")}
@@ -82,7 +82,16 @@ def _algorithms(file: Json, kind: str, dims: int | None, kinds: Collection[str])
         prefixes = file.listed(custom)
         if len(prefixes) > 1:
             file.fault(custom, f"{len(prefixes)} prefixes", "a list with one, of the files PREFIX.RANK.et")
-        return f"{prefixes[0]}.*.et" if prefixes else None
+        if not prefixes:
+            return None
+        if not isinstance(prefixes[0], str):
+            file.fault(custom, "is not a list of prefixes", "a list with one, of the files PREFIX.RANK.et")
+            return None
+        try:
+            return data_algorithm(f"{data_algorithm(prefixes[0])}.*.et")
+        except InputError as error:
+            file.faults.append(error.at(file=file.place(custom), key=custom))
+            return None
     if not native:
         return None
     spelled = file.listed(key)
