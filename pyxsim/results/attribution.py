@@ -1,4 +1,4 @@
-"""Where the time of messages went, and which traffic delayed which.
+"""Attribution of message latencies to causes, and of delays to the traffic that caused them.
 
 docs/attribution.md defines the parts. Times are whole cycles of the network clock; all sums are exact.
 """
@@ -86,7 +86,7 @@ class Attribution:
     parts
         int64[V, 8]: the parts of their latency, added up, in the order of PARTS.
     blame
-        Columns, one row per link, victim, culprit (-1: nobody) and cause: codes of the lists above and of PARTS,
+        Columns, one row per link, victim, culprit (-1: none) and cause: codes of the lists above and of PARTS,
         `cycles`, and `packets`, the number of stays. The sum of cycles is the latency of all delivered packets.
     latency
         Columns, one row per delivered message; the parts add up to `arrived - sent`. Empty for open traffic.
@@ -146,7 +146,7 @@ class Attribution:
 
     @property
     def matrix(self) -> IntArray:
-        """int64[V, V + 1]: cycles that a traffic (row) waited in the network for another (column; the last is nobody)."""
+        """int64[V, V + 1]: cycles that a traffic (row) waited in the network for another (column; the last is none)."""
         count = len(self.traffic_names)
         sums = np.zeros((count, count + 1), np.int64)
         np.add.at(sums, (self.waits["victim"], self.waits["culprit"]), self.waits["cycles"])  # -1 is the last column
@@ -259,7 +259,7 @@ def _profiles(attribution: Attribution, total: IntArray) -> _Profiles:
 
     def sums(column: str, width: int) -> IntArray:
         cycles = np.zeros((links, width), np.int64)
-        np.add.at(cycles, (waits["link"], waits[column]), waits["cycles"])  # -1, nobody, is the last column
+        np.add.at(cycles, (waits["link"], waits[column]), waits["cycles"])  # -1, no culprit, is the last column
         return cycles
 
     causes = sums("cause", len(PARTS)) / np.maximum(total, 1)[:, np.newaxis]

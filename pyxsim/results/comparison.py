@@ -1,4 +1,4 @@
-"""One experiment, or several, on several backends, and against the bound of their links."""
+"""Comparison of one or more experiments on several backends, and with the bound of their links."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Chain:
 
 @dataclass(frozen=True)
 class PacketEstimate:
-    """What is known of packets before they are simulated.
+    """Estimates of the packet backend before packets are simulated.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class PacketEstimate:
     certain
         Whether the routes are known: then the busiest link is a lower bound.
     meet
-        Whether messages from several links request the same one.
+        Whether messages from several links contend for one link.
     own
         Whether an NPU has a lane for each of its links, as the models assume.
     lanes
@@ -118,9 +118,9 @@ class Compared:
     loops
         For each kind of link: flits that a VC buffer needs to cover the credit loop, and flits that it holds.
     chain
-        What the time of packets was spent on, if attribution was on.
+        Where the time of packets went, with attribution.
     estimate
-        What is known of packets before they are simulated.
+        Estimates of the packet backend before packets are simulated.
     """
 
     label: str
@@ -344,11 +344,11 @@ def comparison_table(comparison: Comparison) -> Table:
         "point": Variable(("point",), texts([point.label for point in points]), {"long_name": "label of the point"}),
         "backend": Variable(("backend",), texts(backends), {"long_name": "model of the network"}),
         **{key: Variable(("point",), column([p.values.get(key) for p in points]), {}) for key in swept},
-        "physical_ns": _about(("point",), physical, "time that no machine with these links can beat"),
+        "physical_ns": _about(("point",), physical, "lower bound of the time on these links"),
         "time_ns": _about(both, grid(time), "simulated time"),
-        "error": _about(both, grid(error), "by how much the time differs from that of packets, of the latter"),
-        "to_physical": _about(both, grid(to_physical), "time over that which no machine can beat"),
-        "sim_cpu_s": _about(both, grid(cpu), "CPU time of the simulation alone"),
+        "error": _about(both, grid(error), "relative difference from the time of packets"),
+        "to_physical": _about(both, grid(to_physical), "time over the lower bound"),
+        "sim_cpu_s": _about(both, grid(cpu), "CPU time of the simulation without preparation"),
     }
     return Table(variables, (*swept, "physical_ns"), {"title": comparison.title}, "comparison")
 

@@ -121,9 +121,9 @@ def _times(group: h5py.Group, comparison: Comparison) -> None:
     group.create_dataset("backend", data=names, dtype=TEXT).make_scale("backend")
     rows = [[_ns(point, point.cycles(name)) for name in comparison.backends] for point in comparison.points]
     times = np.array(rows, dtype=np.float64).reshape(len(labels), len(names))
-    _column(group, "time_ns", times, "simulated time; NaN: it could not be run", ("point", "backend"))
+    _column(group, "time_ns", times, "simulated time; NaN: the run failed", ("point", "backend"))
     physical = np.array([_ns(point, point.physical) for point in comparison.points])
-    _column(group, "physical_ns", physical, "what no machine with these links can beat", ("point",))
+    _column(group, "physical_ns", physical, "lower bound of the time on these links", ("point",))
 
 
 def _ns(point: Any, cycles: Any) -> float:

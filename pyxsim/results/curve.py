@@ -79,7 +79,7 @@ class Curve(Framed, Viewed):
         }
         errors = np.array([str(point.get("error", "")) for point in self.points], dtype=object)
         if errors.any():
-            variables["error"] = Variable(dims, errors, {"long_name": "why the load has no numbers"})
+            variables["error"] = Variable(dims, errors, {"long_name": "why the load failed"})
         bound = {} if self.bound is None else {"throughput_bound": self.bound}
         return Table(variables, attrs={"title": self.title, **bound}, name="load-latency curve")
 

@@ -16,7 +16,7 @@ MOST_LISTED = 10  # memories and links in JSON
 
 @dataclass(eq=False, repr=False)
 class Memory:
-    """What memories did.
+    """The use of remote memories and shared endpoints.
 
     Attributes
     ----------

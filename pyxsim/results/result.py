@@ -75,7 +75,7 @@ class Result(Viewed):
     clock_hz : Fraction
         Network clock.
     complete : bool
-        Whether the run came to its end.
+        Whether the run was not interrupted and did not fail.
     links : LinkTable
         The network links.
     windows : Windows
@@ -96,9 +96,9 @@ class Result(Viewed):
     traffic : Traffic or None
         Measurements of open traffic.
     attribution : Attribution or None
-        Where the time of messages went, if the settings enable it and the backend supports it.
+        Attribution of latencies, if the settings enable it and the backend supports it.
     work : Work or None
-        What the tasks of a workload did; None without a task graph.
+        Activity of the tasks of a workload; None without a task graph.
     chunk_delays : ChunkDelays or None
         Delays of the chunks of NPU 0 in a workload.
     memory : Memory or None

@@ -17,35 +17,35 @@ PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
 # Keys of the JSON summary with their descriptions, which are attributes of HDF5 files.
 TRAFFIC_KEYS = {
-    "offered_load": "flits per node and cycle that the settings ask for; of a batch or a trace, that were created",
-    "generated_load": "flits per node and cycle that were created in the measured time",
-    "accepted_load": "flits per node and cycle that arrived in the measured time",
-    "accepted_load_interval": "half of its 95 % interval",
-    "accepted_load_min": "of the node that got the least",
-    "accepted_load_max": "of the node that got the most",
+    "offered_load": "offered load in flits per node and cycle; for a batch or a trace, the created one",
+    "generated_load": "flits per node and cycle created in the measured time",
+    "accepted_load": "flits per node and cycle delivered in the measured time",
+    "accepted_load_interval": "half-width of its 95 % confidence interval",
+    "accepted_load_min": "accepted load of the node that received least",
+    "accepted_load_max": "accepted load of the node that received most",
     "packet_latency": "mean cycles from the creation of a packet to the arrival of its last flit",
-    "packet_latency_interval": "half of its 95 % interval",
+    "packet_latency_interval": "half-width of its 95 % confidence interval",
     **{
-        f"packet_latency_{name}": f"{100 * share:g} % of the packets took no longer"
+        f"packet_latency_{name}": f"latency that {100 * share:g} % of the packets do not exceed"
         for name, share in PERCENTILES.items()
     },
-    "packet_latency_max": "the slowest packet",
-    "network_latency": "mean cycles from the launch of a packet's first flit to the arrival of its last one",
-    "network_latency_interval": "half of its 95 % interval",
-    **{f"latency_{part}": f"of the packet latency, with attribution: {part}, mean" for part in CAUSES},
-    "hops": "routers that a packet passes, on average",
-    "saturated": "the network cannot take this load",
-    "steady": "the latency has a steady value, and is as precise as asked for (or was measured as long)",
+    "packet_latency_max": "latency of the slowest packet",
+    "network_latency": "mean cycles from the injection of a packet's first flit to the arrival of its last flit",
+    "network_latency_interval": "half-width of its 95 % confidence interval",
+    **{f"latency_{part}": f"mean part '{part}' of the packet latency, with attribution" for part in CAUSES},
+    "hops": "mean number of routers that a packet passes",
+    "saturated": "whether the network is saturated at this load",
+    "steady": "whether the latency is that of a steady state, with the required precision or for the required time",
     "stopped": "why the measurement ended",
-    "warmup_cycles": "left out at the beginning",
-    "measured_cycles": "the packets that were created in them are measured",
-    "measured_packets": "how many these are",
-    "zero_load_latency": "mean cycles of a packet in the empty network",
-    "latency_limit": "mean packet latency above which the network is called saturated",
+    "warmup_cycles": "length of the warm-up",
+    "measured_cycles": "length of the interval whose packets are measured",
+    "measured_packets": "number of measured packets",
+    "zero_load_latency": "mean packet latency without contention, in cycles",
+    "latency_limit": "mean packet latency above which the network counts as saturated",
     "round_trip": "mean cycles from the creation of a request to the arrival of its reply",
-    "round_trip_interval": "half of its 95 % interval",
-    "batch_cycles": "of each batch, from its beginning to the arrival of its last packet",
-    "classes": "the classes, if there are several",
+    "round_trip_interval": "half-width of its 95 % confidence interval",
+    "batch_cycles": "cycles of each batch, from its start to the arrival of its last packet",
+    "classes": "the traffic classes, if there are several",
 }
 
 

@@ -1,4 +1,4 @@
-"""Plots and notebook pages of results: registered by `pyxsim.reports`, so that data does not import its pictures."""
+"""Plots and notebook displays of results. `pyxsim.reports` registers them, so `pyxsim.results` imports no plots."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 
 class Viewed:
-    """Base of what can be plotted.
+    """Base class of objects with plots.
 
     Attributes
     ----------

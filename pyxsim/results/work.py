@@ -1,4 +1,4 @@
-"""What the tasks of a workload did: the time of each NPU, the critical path, and the tasks themselves.
+"""Measurements of a workload's tasks: the activity of each NPU, the critical path, and optionally every task.
 
 Names, kinds and layers are codes in the columns, with lists of their texts: a graph has millions of tasks and few names.
 docs/output.md describes the columns.
@@ -32,18 +32,18 @@ LAYER_PARTS = {
     Part.WEIGHT_GRADIENT: "weight gradient",
     Part.UPDATE: "update",
 }
-LATE = "not begun"
-"""The kind of a first step in which an NPU had not begun yet: stragglers that start late, start_skew."""
+NOT_STARTED = "not begun"
+"""The kind of a first step before the NPU starts: a late straggler, or start_skew."""
 TIMES = ("compute", "memory", "communication", "exposed", "busy", "idle")
 NPUS = (*TIMES, "finished", "like")
 PATH = ("task", "npu", "name", "layer", "part", "kind", "why", "begin", "end")
 TASKS = ("npu", "name", "kind", "layer", "part", "ready", "start", "end", "bytes", "cause", "critical")
-WHY = tuple(link.value for link in Link)
+REASONS = tuple(link.value for link in Link)
 NAMES = {"names": "task_name", "kinds": "kind_name", "layers": "layer_name"}
 """The lists of texts, and their names in the file."""
-DOING = ("compute", "memory", "communication")
+ACTIVITIES = ("compute", "memory", "communication")
 TIMELINE = ("npu", "doing", "begin", "end")
-MOST_SHOWN = 32  # NPUs in a picture
+MOST_SHOWN = 32  # NPUs in a plot
 MOST_SPANS = 1 << 16
 MOST_TOTALS, LONGEST = 20, 10
 # Odd constants that mix the bits of times, so that equal hashes mean equal activity.
@@ -51,12 +51,12 @@ _ODD = tuple(
     np.uint64(word) for word in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xBF58476D1CE4E5B9)
 )
 _DIGITS = re.compile(r"\d+")
-_WHY = {link: number for number, link in enumerate(Link)}
+_REASON_CODE = {link: number for number, link in enumerate(Link)}
 
 
 @dataclass(eq=False, repr=False)
 class Work:
-    """What the tasks of a graph did.
+    """The activity of the tasks of a graph.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Work:
     tasks
         Columns, one row per task; empty unless requested.
     timeline
-        Columns `npu`, `doing` (code in DOING), `begin`, `end` of representative NPUs, for pictures.
+        Columns `npu`, `doing` (code in ACTIVITIES), `begin`, `end` of representative NPUs, for plots.
     names, kinds, layers
         Texts of the codes in the columns; the kind of a collective task is that of its collective.
     totals
@@ -98,10 +98,10 @@ class Work:
 
     @classmethod
     def of(
-        cls, graph: TaskGraph, times: TaskTimes, until: int, *, found: AtWork | None = None, tasks: bool = False
+        cls, graph: TaskGraph, times: TaskTimes, until: int, *, active: AtWork | None = None, tasks: bool = False
     ) -> Work:
-        """Evaluate a graph until a cycle. `found`: the intervals of `at_work`, if known; `tasks`: keep the tasks."""
-        intervals = at_work(graph, times, until) if found is None else found
+        """Evaluate a graph until a cycle. `active`: the result of `at_work`, if known; `tasks`: keep the tasks."""
+        intervals = at_work(graph, times, until) if active is None else active
         used = usage(graph, times, until, intervals)
         kinds, kind = _kinds(graph)
         steps = critical_path(graph, times)
@@ -143,7 +143,7 @@ class Work:
                 "name": self.names[path["name"][row]] if path["name"][row] >= 0 else "",
                 "layer": self.layers[path["layer"][row]] if path["layer"][row] >= 0 else "",
                 "part": LAYER_PARTS[Part(int(path["part"][row]))],
-                "why": WHY[path["why"][row]],
+                "why": REASONS[path["why"][row]],
                 "begin_ns": to_ns(int(path["begin"][row])),
                 "end_ns": to_ns(int(path["end"][row])),
             }
@@ -185,7 +185,7 @@ class Work:
 
     @property
     def warnings(self) -> list[str]:
-        """Lines about missing rows."""
+        """Notes about missing rows."""
         what = {"tasks": "tasks", "path": "steps of the critical path"}
         return [
             f"{count} {what[table]} are not in the file: it has the first {MOST_ROWS}"
@@ -296,7 +296,7 @@ def _merged(start: IntArray, begin: IntArray, end: IntArray, gap: int) -> tuple[
 
 def _kinds(graph: TaskGraph) -> tuple[list[str], NDArray[np.int16]]:
     """The kinds of tasks, collectives by their own kind, and the code of each task."""
-    kinds = [*(kind.name.lower() for kind in Kind), LATE]
+    kinds = [*(kind.name.lower() for kind in Kind), NOT_STARTED]
     of_call = np.array([_number(kinds, call.kind) for call in graph.calls], np.int16)
     kind = graph.kind.astype(np.int16)
     members = graph.of_kind(Kind.COLLECTIVE)
@@ -325,8 +325,8 @@ def _path(graph: TaskGraph, steps: Sequence[Step], kinds: list[str], kind: NDArr
         "name": of(graph.name, -1),
         "layer": of(graph.layer, -1),
         "part": of(graph.part, 0),
-        "kind": of(kind, kinds.index(LATE)),
-        "why": np.array([_WHY[step.link] for step in steps], np.int8),
+        "kind": of(kind, kinds.index(NOT_STARTED)),
+        "why": np.array([_REASON_CODE[step.link] for step in steps], np.int8),
         "begin": np.array([step.begin for step in steps], np.int64),
         "end": np.array([step.end for step in steps], np.int64),
     }

@@ -173,7 +173,7 @@ def _workload(prepared: Prepared, end: RunEnd) -> dict[str, Any]:
         return {"layers": layers}
     graph, times = run.graph, run.times
     work = at_work(graph, times, end.cycle)
-    table = Work.of(graph, times, end.cycle, found=work, tasks=prepared.experiment.output.tasks)
+    table = Work.of(graph, times, end.cycle, active=work, tasks=prepared.experiment.output.tasks)
     return {"layers": layers or layer_table(graph, work), "work": table}
 
 

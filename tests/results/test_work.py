@@ -181,7 +181,7 @@ def test_whatever_the_graph(drawn: Drawn, sharing: str, more: int) -> None:
     for npu in range(graph.npus):
         like = int(found.npus["like"][npu])
         assert like in shown
-        for number, name in enumerate(work.DOING):
+        for number, name in enumerate(work.ACTIVITIES):
             which = (table["npu"] == like) & (table["doing"] == number)
             assert (table["end"][which] - table["begin"][which]).sum() == found.npus[name][npu]
         assert all(found.npus[name][npu] == found.npus[name][like] for name in work.TIMES)

@@ -12,12 +12,12 @@ from pyxsim.reports.plots.plot_registry import plot
 from pyxsim.reports.plots.style import DIMENSION_COLOURS, Clock, axes, nothing, titled
 from pyxsim.reports.text.facts import plural
 from pyxsim.results.result import Result
-from pyxsim.results.work import DOING, MOST_SHOWN, Columns
+from pyxsim.results.work import ACTIVITIES, MOST_SHOWN, Columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLOURS = dict(zip(DOING, (DIMENSION_COLOURS[0], DIMENSION_COLOURS[2], DIMENSION_COLOURS[1]), strict=True))
+COLOURS = dict(zip(ACTIVITIES, (DIMENSION_COLOURS[0], DIMENSION_COLOURS[2], DIMENSION_COLOURS[1]), strict=True))
 # Shares of the height of an NPU: communication is below the computation that may hide it.
 _PLACES = {"compute": (0.08, 0.5), "communication": (0.6, 0.32)}
 _THREE = {"compute": (0.06, 0.32), "memory": (0.4, 0.18), "communication": (0.6, 0.32)}
@@ -48,7 +48,7 @@ def gantt(result: Result, ax: Axes | None = None) -> Axes:
     there = places(table)
     for npu, place in row.items():
         for name, (top, high) in there.items():
-            which = (table["npu"] == npu) & (table["doing"] == DOING.index(name))
+            which = (table["npu"] == npu) & (table["doing"] == ACTIVITIES.index(name))
             begin, end = clock.at(table["begin"][which]), clock.at(table["end"][which])
             spans = np.stack([begin, end - begin], axis=1).tolist()
             ax.broken_barh(spans, (place + top, high), facecolors=COLOURS[name], lw=0)
@@ -75,7 +75,7 @@ def gantt(result: Result, ax: Axes | None = None) -> Axes:
 
 def places(timeline: Columns) -> dict[str, tuple[float, float]]:
     """Return (top, height) of the bars of each activity within the row of an NPU."""
-    there = [name for number, name in enumerate(DOING) if (timeline["doing"] == number).any()]
+    there = [name for number, name in enumerate(ACTIVITIES) if (timeline["doing"] == number).any()]
     layout = _THREE if "memory" in there else _PLACES
     return {name: layout[name] for name in there}
 

@@ -12,7 +12,7 @@ from pyxsim.reports.text.facts import Fact, percent, plural
 from pyxsim.reports.text.text_table import Sheet
 from pyxsim.reports.text.text_width import WIDTH
 from pyxsim.results.result import Result
-from pyxsim.results.work import WHY, Work, alike
+from pyxsim.results.work import REASONS, Work, alike
 from pyxsim.units import format_time_ns
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _NPUS = {
     "exposed": "exposed communication",
     "idle": "idle",
 }
-_WHY = {
+_REASON_TEXT = {
     "begin": "",
     "dependency": "",
     "resource": "resource",
@@ -107,7 +107,7 @@ def _steps(result: Result, work: Work) -> Sheet:
         seen.add(group[row])
         name = work.names[path["name"][row]] if path["name"][row] >= 0 else ""
         text = kind if name in ("", kind) else f"{kind}: {name}"
-        why, more = _WHY[WHY[path["why"][row]]], count[group[row]] - 1
+        why, more = _REASON_TEXT[REASONS[path["why"][row]]], count[group[row]] - 1
         times = (_time(result, begin), _time(result, end - begin))
         rows.append([text, str(path["npu"][row]), *times, f"{more:,}" if more else "", why])
     return Sheet(["its longest steps", "NPU", "from", "time", "more alike", "waited"], rows, words=("waited",))

@@ -11,9 +11,9 @@ from pyxsim.arrays import IntArray
 from pyxsim.reports.timeline.clock import Clock
 from pyxsim.reports.timeline.trace_model import Place, Process, Rows, Slices, Trace
 from pyxsim.results.result import Result
-from pyxsim.results.work import DOING, LAYER_PARTS, WHY, Columns, Work
+from pyxsim.results.work import ACTIVITIES, LAYER_PARTS, REASONS, Columns, Work
 
-COMPUTE, MEMORY, COMMUNICATION = range(len(DOING))
+COMPUTE, MEMORY, COMMUNICATION = range(len(ACTIVITIES))
 _THREADS = {"compute": COMPUTE, "memory": MEMORY}  # by kind of task; marks are no work; the rest communicates
 _MARK = "mark"
 _PARTS = {int(part): text for part, text in LAYER_PARTS.items()}
@@ -41,12 +41,14 @@ def work_slices(work: Work, clock: Clock, trace: Trace, rows: Rows, process: dic
     if work.tasks:
         yield from _layers(work, clock, trace, mine, process)
     begin, end = clock.ns(mine["begin"]), clock.ns(mine["end"])
-    group = mine["npu"].astype(np.int64) * len(DOING) + mine["doing"]
-    tid = trace.threads(group, begin, end, lambda place: (process[place // len(DOING)], DOING[place % len(DOING)]))
+    group = mine["npu"].astype(np.int64) * len(ACTIVITIES) + mine["doing"]
+    tid = trace.threads(
+        group, begin, end, lambda place: (process[place // len(ACTIVITIES)], ACTIVITIES[place % len(ACTIVITIES)])
+    )
     cycles = clock.args(mine["begin"], mine["end"])
 
     def stretch(row: int) -> str:
-        return DOING[mine["doing"][row]]
+        return ACTIVITIES[mine["doing"][row]]
 
     def task(row: int) -> str:
         number = int(mine["name"][row])
@@ -137,7 +139,7 @@ def path_slices(work: Work, clock: Clock, trace: Trace, title: str) -> Slices | 
 
     def args(row: int) -> dict[str, Any]:
         args: dict[str, Any] = {"npu": int(mine["npu"][row]), "kind": work.kinds[mine["kind"][row]]}
-        return {**args, **_place(work, mine, row), "why": WHY[mine["why"][row]], **cycles(row)}
+        return {**args, **_place(work, mine, row), "why": REASONS[mine["why"][row]], **cycles(row)}
 
     thread = trace.thread(trace.process(title), "steps")
     return Slices("critical", np.full(len(rows), thread, np.int64), begin, end, name, args)

@@ -1,4 +1,4 @@
-"""Where the time of messages went, and which traffic delayed which."""
+"""Attribution of latencies to causes, and of delays to traffic."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pyxsim.results.result import Result
 WITH_LINKS = 'with `[output] attribution = "links"` or `"messages"`'
 DIMS = ("link", "victim", "cause")
 PART_TEXT = {
-    "source": "in the source queue, behind other messages",
-    "serialisation": "for the flits of its own message before it",
-    "hops": "on wires and in pipelines: what it would take alone",
+    "source": "waiting in the source queue, behind other messages",
+    "serialisation": "serialisation of the earlier flits of the same message",
+    "hops": "link and pipeline latency: the time without contention",
     "vc": "waiting for a free virtual channel",
-    "credit": "waiting for a credit: the buffer downstream was full",
-    "link": "waiting while the link sent flits of other messages",
-    "arbitration": "waiting because another flit was chosen",
+    "credit": "waiting for a credit, as the downstream buffer was full",
+    "link": "waiting while the link transmitted flits of other messages",
+    "arbitration": "waiting after losing arbitration",
     "queue": "waiting behind packets of other messages in a buffer",
 }
 PART_COLUMNS = tuple(Column(name, "cycles", text) for name, text in PART_TEXT.items())
@@ -72,11 +72,11 @@ add(
             Column("link", "1", "number of the link", "int32", ("link",)),
             Column("name", "", "name of the link or lane", "text", ("link",)),
             Column("victim", "", "whose packets", "text", ("victim",)),
-            Column("cause", "", "what the time went to", "text", ("cause",)),
-            Column("cycles", "cycles", "time of packets, at or on the way from here", "uint"),
-            Column("packets", "1", "stays of packets that these are of", "uint"),
-            Column("messages", "1", "messages that arrived (open traffic: were measured)", dims=("victim",)),
-            Column("parts", "cycles", "parts of their latency, added up", dims=("victim", "cause")),
+            Column("cause", "", "part of the latency", "text", ("cause",)),
+            Column("cycles", "cycles", "cycles of packets at this link or lane", "uint"),
+            Column("packets", "1", "number of stays with these cycles", "uint"),
+            Column("messages", "1", "delivered messages (open traffic: measured packets)", dims=("victim",)),
+            Column("parts", "cycles", "sums of the parts of their latency", dims=("victim", "cause")),
         ),
         _congestion,
         DIMS,
@@ -94,10 +94,10 @@ add(
         (
             Column("link", "1", "number of the link or lane", labels="link_name"),
             Column("victim", "1", "number of the traffic that waited", labels="traffic_name"),
-            Column("culprit", "1", "number of the traffic that it waited for; -1: nobody", labels="traffic_name"),
+            Column("culprit", "1", "number of the traffic that it waited for; -1: none", labels="traffic_name"),
             Column("cause", "1", "number of the part", labels="cause_name"),
-            Column("cycles", "cycles", "how long, over all packets"),
-            Column("packets", "1", "stays of packets that these are of"),
+            Column("cycles", "cycles", "cycles over all packets"),
+            Column("packets", "1", "number of stays with these cycles"),
         ),
         _blame,
         when=WITH_LINKS,
@@ -114,8 +114,8 @@ add(
             Column("dst", "1", "NPU that receives"),
             Column("bytes", "bytes", "bytes of the message"),
             Column("traffic", "1", "number of its traffic"),
-            Column("sent", "cycles", "it is handed to the network"),
-            Column("arrived", "cycles", "its last flit arrives"),
+            Column("sent", "cycles", "the message is handed to the network"),
+            Column("arrived", "cycles", "the last flit of the message arrives"),
             *PART_COLUMNS,
         ),
         lambda result: result.attribution and result.attribution.latency,
@@ -132,7 +132,7 @@ add(
         (
             MESSAGE,
             Column("packet", "1", "number of the packet in its message"),
-            Column("place", "1", "number of the link or lane by which it leaves, as in /congestion"),
+            Column("place", "1", "number of the link or lane on which it leaves, as in /congestion"),
             *PART_COLUMNS,
         ),
         lambda result: result.attribution and result.attribution.stays,
@@ -146,7 +146,7 @@ add(
 
 @restores
 def restore(tables: StoredTables) -> dict[str, Any]:
-    """Where the time of messages went."""
+    """The attribution of the latencies."""
     if "congestion" not in tables:
         return {}
     table = tables["congestion"]

@@ -1,4 +1,4 @@
-"""Collectives, messages between NPUs, and where the time of their chunks went."""
+"""Collectives, messages between NPUs, and the times of their chunks."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import numpy as np
 from pyxsim.results.dataset import Column, Dataset, add, has_rows
 from pyxsim.results.result import Result
 
-DIMENSION = Column("dimension", "1", "network dimension in which the phase runs; -1: several at once")
+DIMENSION = Column("dimension", "1", "network dimension of the phase; -1: several at once")
 COLLECTIVE = Column("collective", "1", "number of the collective, the row of /collectives")
-NETWORK = Column("network", "cycles", "time of a message in the network, mean", "float64")
+NETWORK = Column("network", "cycles", "mean time of a message in the network", "float64")
 
 add(
     Dataset(
         "chunks",
-        "One row per chunk, phase and NPU that takes part.",
+        "One row per chunk, phase and participating NPU.",
         (
             COLLECTIVE,
             Column("chunk", "1", "number of the chunk, over all collectives"),
@@ -22,15 +22,15 @@ add(
             Column("rank", "1", "NPU"),
             DIMENSION,
             Column("queue", "1", "number of the queue in its dimension"),
-            Column("bytes", "bytes", "data of the chunk on this NPU when the phase starts"),
-            Column("ready", "cycles", "the chunk could start the phase; -1: not in this run"),
-            Column("start", "cycles", "the phase starts; -1: not in this run"),
-            Column("end", "cycles", "the phase ends; -1: not in this run"),
-            Column("messages", "1", "messages that the NPU received in the phase; -1: it did not end in this run"),
+            Column("bytes", "bytes", "bytes of the chunk on this NPU at the start of the phase"),
+            Column("ready", "cycles", "cycle in which the chunk is ready for the phase; -1: not in this run"),
+            Column("start", "cycles", "cycle in which the phase starts; -1: not in this run"),
+            Column("end", "cycles", "cycle in which the phase ends; -1: not in this run"),
+            Column("messages", "1", "messages received in the phase; -1: the phase did not end in this run"),
             Column(
                 "network",
                 "cycles",
-                "time that these were in the network, added up; -1: the phase did not end in this run",
+                "sum of the times of these messages in the network; -1: the phase did not end in this run",
             ),
         ),
         lambda result: result.chunks,
@@ -47,15 +47,15 @@ add(
             Column(
                 "group",
                 "",
-                "who takes part: a group of the experiment, NPUs, dimensions, or all",
+                "participants: a group of the experiment, NPUs, dimensions, or all",
                 "text",
                 optional=True,
             ),
-            Column("npus", "1", "NPUs that take part", optional=True),
-            Column("root", "1", "NPU at the root; -1: none, or one in each group", optional=True),
+            Column("npus", "1", "number of participating NPUs", optional=True),
+            Column("root", "1", "root NPU; -1: none, or one per group", optional=True),
             Column("algorithm", "", "algorithm for each dimension", "text", optional=True),
-            Column("start", "cycles", "it is issued"),
-            Column("end", "cycles", "last NPU is done; -1: not in this run"),
+            Column("start", "cycles", "cycle in which it is issued"),
+            Column("end", "cycles", "cycle in which the last NPU is done; -1: not in this run"),
             Column("bytes", "bytes", "buffer of one NPU; for an all-gather the shard that one NPU contributes"),
             Column("bound", "cycles", "lower bound of the time", "float64"),
             Column("ratio", "1", "time over its lower bound", "float64"),
@@ -75,8 +75,8 @@ add(
             Column("src", "1", "NPU that sends"),
             Column("dst", "1", "NPU that receives"),
             Column("bytes", "bytes", "bytes of the message"),
-            Column("start", "cycles", "the message is sent"),
-            Column("end", "cycles", "the receiver has taken it in; -1: not in this run"),
+            Column("start", "cycles", "cycle in which the message is sent"),
+            Column("end", "cycles", "cycle in which the receiver has processed it; -1: not in this run"),
         ),
         lambda result: result.point_to_point,
         ("message",),
@@ -104,18 +104,18 @@ add(
             Column(
                 "occupancy",
                 "1",
-                "share of the run in which an NPU had a chunk at work in the dimension, mean over the NPUs",
+                "share of the run in which an NPU has an active chunk in the dimension, mean over the NPUs",
                 "float64",
             ),
-            Column("occupancy_npu0", "1", "the same of NPU 0", "float64"),
+            Column("occupancy_npu0", "1", "the same for NPU 0", "float64"),
             Column(
                 "queueing",
                 "cycles",
-                "wait of an NPU's chunk from being ready to the start of the phase, mean",
+                "mean wait of a chunk on an NPU, from ready to the start of the phase",
                 "float64",
             ),
             NETWORK,
-            Column("name", "", "what the dimension is", "text", derived=True),
+            Column("name", "", "description of the dimension", "text", derived=True),
         ),
         _dimensions,
         when="with collectives or a workload",
@@ -133,13 +133,13 @@ add(
             COLLECTIVE,
             Column("phase", "1", "phase of the plan, from 0"),
             DIMENSION,
-            Column("npus", "1", "NPUs that take part"),
+            Column("npus", "1", "number of participating NPUs"),
             Column("chunks", "1", "chunks"),
-            Column("start", "cycles", "the first NPU starts; -1: not in this run"),
-            Column("end", "cycles", "the last NPU is done with the last chunk; -1: not in this run"),
-            Column("kind", "", "what is done in the phase", "text"),
-            Column("time", "cycles", "time of an NPU in the phase of a chunk, mean", "float64"),
-            Column("queueing", "cycles", "wait before it, mean", "float64"),
+            Column("start", "cycles", "cycle in which the first NPU starts; -1: not in this run"),
+            Column("end", "cycles", "cycle in which the last NPU finishes the last chunk; -1: not in this run"),
+            Column("kind", "", "collective kind of the phase", "text"),
+            Column("time", "cycles", "mean time of a chunk's phase on an NPU", "float64"),
+            Column("queueing", "cycles", "mean wait before the phase", "float64"),
             NETWORK,
         ),
         lambda result: result.phases,

@@ -28,14 +28,14 @@ LINK_SPECS = (
 )
 COUNTER_TEXT = {
     "flits": "flits sent over the link",
-    "busy": "cycles in which the link was sending",
-    "stall_credit": "cycles in which a flit waited for a credit: the buffer downstream was full",
+    "busy": "cycles in which the link transmitted",
+    "stall_credit": "cycles in which a flit waited for a credit, as the downstream buffer was full",
     "stall_vc": "cycles in which a packet waited for a free virtual channel",
-    "stall_arbitration": "cycles in which a flit lost to another one",
-    "stall_serial": "cycles in which a flit waited because the link was sending",
+    "stall_arbitration": "cycles in which a flit lost switch arbitration",
+    "stall_serial": "cycles in which a flit waited while the link transmitted",
 }
 BUFFER_MAX = Column(
-    "buffer_max", "flits", "most flits ever in one virtual channel buffer at the end of the link", "int32", LINK
+    "buffer_max", "flits", "maximum number of flits in one VC buffer at the end of the link", "int32", LINK
 )
 
 
@@ -94,7 +94,7 @@ add(
             Column("s_num", "1", "cycles_per_flit as an exact fraction: numerator", dims=LINK),
             Column("s_den", "1", "cycles_per_flit as an exact fraction: denominator", dims=LINK),
             *_counters("int64", LINK)[:2],
-            Column("utilization", "1", "share of the run in which the link was sending", "float64", LINK),
+            Column("utilization", "1", "share of the run in which the link transmitted", "float64", LINK),
             *_counters("int64", LINK)[2:],
             BUFFER_MAX,
         ),

@@ -12,7 +12,7 @@ from pyxsim.results.chunk_delays import ChunkDelays
 from pyxsim.results.dataset import Column, Dataset, add, has_rows, restores
 from pyxsim.results.hdf5 import StoredTables
 from pyxsim.results.result import Result
-from pyxsim.results.work import DOING, LAYER_PARTS, NAMES, NPUS, PATH, TASKS, TIMELINE, WHY, Work
+from pyxsim.results.work import ACTIVITIES, LAYER_PARTS, NAMES, NPUS, PATH, TASKS, TIMELINE, REASONS, Work
 
 WITH_GRAPH = "with a workload other than a MICRO text"
 WITH_WORKLOAD = "with a workload"
@@ -20,10 +20,10 @@ PARTS = {
     "fwd": "forward pass",
     "wg": "weight gradient",
     "ig": "input gradient",
-    "update": "update of the parameters",
+    "update": "parameter update",
     "other": "rest",
 }
-TIMES = {"compute": "computing of the", "comm": "communication of the", "exposed": "waiting for that of the"}
+TIMES = {"compute": "computation of the", "comm": "communication of the", "exposed": "exposed communication of the"}
 
 add(
     Dataset(
@@ -37,9 +37,9 @@ add(
                 for time, words in TIMES.items()
                 for part, what in PARTS.items()
             ),
-            Column("memory", "cycles", "memory accesses, added up", "float64", optional=True),
-            Column("exposed_most", "cycles", "waiting of the NPU that waited longest, over all parts", optional=True),
-            Column("exposed_npu", "1", "which NPU that is; -1: none", optional=True),
+            Column("memory", "cycles", "sum of the memory accesses", "float64", optional=True),
+            Column("exposed_most", "cycles", "longest exposed communication of an NPU, over all parts", optional=True),
+            Column("exposed_npu", "1", "the NPU with the longest exposed communication; -1: none", optional=True),
             Column(
                 "finished", "cycles", "end of the layer; in a text of ASTRA-sim 1, of the whole workload", optional=True
             ),
@@ -58,7 +58,7 @@ TASK = {
     for column in (
         Column("npu", "1", "NPU", "int32"),
         Column("name", "1", "number of the name of the task, in task_name; -1: none", "int32", labels="task_name"),
-        Column("kind", "1", "number of what it does, in kind_name", "int16", labels="kind_name"),
+        Column("kind", "1", "number of the kind of the task, in kind_name", "int16", labels="kind_name"),
         Column("layer", "1", "number of its layer, in layer_name; -1: none", "int32", labels="layer_name"),
         Column("part", "1", "number of the part of the layer, in part_name", "int8", labels="part_name"),
     )
@@ -66,12 +66,12 @@ TASK = {
 
 
 def _labels(work: Work) -> dict[str, Sequence[str]]:
-    """The texts that codes in the rows of tasks stand for."""
+    """The texts of the codes in the rows of tasks."""
     return {**{name: getattr(work, of) for of, name in NAMES.items()}, "part_name": list(LAYER_PARTS.values())}
 
 
 def _path(result: Result) -> dict[str, Any] | None:
-    return None if result.work is None else {**result.work.path, **_labels(result.work), "why_name": WHY}
+    return None if result.work is None else {**result.work.path, **_labels(result.work), "why_name": REASONS}
 
 
 def _path_attrs(result: Result) -> dict[str, Any]:
@@ -85,13 +85,13 @@ add(
         "One row per NPU: how it spent its time.",
         (
             Column("compute", "cycles", "it computes"),
-            Column("memory", "cycles", "it reads or writes memory"),
+            Column("memory", "cycles", "cycles in which it accesses memory"),
             Column("communication", "cycles", "it communicates"),
-            Column("exposed", "cycles", "it communicates and does not compute"),
-            Column("busy", "cycles", "something is at work"),
-            Column("idle", "cycles", "nothing is at work"),
-            Column("finished", "cycles", "its last task ends"),
-            Column("like", "1", "the first NPU that did the same at the same times"),
+            Column("exposed", "cycles", "cycles in which it communicates and does not compute"),
+            Column("busy", "cycles", "cycles in which a task is active"),
+            Column("idle", "cycles", "cycles in which no task is active"),
+            Column("finished", "cycles", "cycle in which its last task ends"),
+            Column("like", "1", "the first NPU with the same activity at the same times"),
         ),
         lambda result: result.work and result.work.npus,
         ("npu",),
@@ -104,17 +104,17 @@ add(
         "critical_path",
         "The steps of the critical path, without gaps from cycle 0 to the end.",
         (
-            Column("task", "1", "number of the task; -1: the NPU had not begun"),
+            Column("task", "1", "number of the task; -1: before the start of the NPU"),
             *(TASK[name] for name in ("npu", "name", "layer", "part", "kind")),
             Column(
                 "why",
                 "1",
-                "number of why it begins when the step before it ends, in why_name",
+                "number of the reason why it starts at the end of the previous step, in why_name",
                 "int8",
                 labels="why_name",
             ),
-            Column("begin", "cycles", "from here on the end depends on it"),
-            Column("end", "cycles", "up to here"),
+            Column("begin", "cycles", "cycle in which the step begins"),
+            Column("end", "cycles", "cycle in which the step ends"),
         ),
         _path,
         ("step",),
@@ -130,12 +130,12 @@ add(
         "One row per task.",
         (
             *TASK.values(),
-            Column("ready", "cycles", "all that it waits for has ended; -1: not in this run"),
-            Column("start", "cycles", "it has its resource, too; -1: not in this run"),
-            Column("end", "cycles", "it ends; -1: not in this run"),
+            Column("ready", "cycles", "cycle in which its dependencies have ended; -1: not in this run"),
+            Column("start", "cycles", "cycle in which it starts, with its resource; -1: not in this run"),
+            Column("end", "cycles", "cycle in which it ends; -1: not in this run"),
             Column("bytes", "bytes", "bytes of a message, a collective, a memory access"),
             Column("cause", "1", "task whose end let it start; -1: none", "int32"),
-            Column("critical", "1", "1: it is on the critical path", "int8"),
+            Column("critical", "1", "1 for a task on the critical path, else 0", "int8"),
         ),
         lambda result: result.work and {**result.work.tasks, **_labels(result.work)},
         ("task",),
@@ -148,14 +148,14 @@ add(
 add(
     Dataset(
         "timeline",
-        "When at most 32 NPUs compute, use memory or communicate, for pictures.",
+        "Activity intervals of up to 32 NPUs, for plots.",
         (
             Column("npu", "1", "NPU", "int32"),
-            Column("doing", "1", "number of what it does, in doing_name", "int8", labels="doing_name"),
+            Column("doing", "1", "number of the activity, in doing_name", "int8", labels="doing_name"),
             Column("begin", "cycles", "it begins"),
             Column("end", "cycles", "it ends"),
         ),
-        lambda result: result.work and {**result.work.timeline, "doing_name": DOING},
+        lambda result: result.work and {**result.work.timeline, "doing_name": ACTIVITIES},
         when=WITH_GRAPH,
         present=lambda result: result.work,
     )
@@ -168,11 +168,11 @@ add(
             Column("layer", "1", "number of the layer"),
             Column("name", "", "name of the layer", "text"),
             Column("phase", "1", "phase of the plan, from 1; 0: before the first"),
-            Column("queueing", "cycles", "wait of a chunk, mean", "float64"),
+            Column("queueing", "cycles", "mean wait of a chunk", "float64"),
             Column(
                 "network",
                 "cycles",
-                "for how long a message was expected, mean; NaN before the first phase",
+                "mean time for which a message was expected; NaN before the first phase",
                 "float64",
             ),
         ),
@@ -196,12 +196,12 @@ def _occupancy(result: Result) -> dict[str, Any] | None:
 add(
     Dataset(
         "occupancy",
-        "When NPU 0 had chunks in each dimension of the system layer.",
+        "Occupancy of the dimensions of the system layer by chunks of NPU 0, per time window.",
         (
             Column("time", "cycles", "start of the time window", dims=("time",)),
             Column("dimension", "1", "dimension of the system layer", "int32", ("dimension",)),
-            Column("busy", "cycles", "cycles in which there was a chunk"),
-            Column("chunk_time", "cycles", "time of a chunk there, mean", "float64", ("dimension",)),
+            Column("busy", "cycles", "cycles in which the dimension had a chunk"),
+            Column("chunk_time", "cycles", "mean time of a chunk in the dimension", "float64", ("dimension",)),
         ),
         _occupancy,
         ("time", "dimension"),

@@ -13,7 +13,7 @@ from pyxsim.reports.plots.style import Clock
 from pyxsim.reports.text import layer_tables, workload_tables
 from pyxsim.reports.text.facts import plural
 from pyxsim.results.result import Result
-from pyxsim.results.work import DOING, alike
+from pyxsim.results.work import ACTIVITIES, alike
 
 MOST_SPANS = 6000
 MOST_STEPS = 1500  # of the critical path
@@ -56,7 +56,7 @@ def _timeline(result: Result, detail: Detail) -> Panel:
         notes.append(f"Shortened: the {len(kept):,} longest of {int(there.sum()):,} stretches are drawn.")
     traces = []
     for name, (top, high) in places.items():
-        mine = kept[table["doing"][kept] == DOING.index(name)]
+        mine = kept[table["doing"][kept] == ACTIVITIES.index(name)]
         begin, end = clock.at(table["begin"][mine]), clock.at(table["end"][mine])
         traces.append(
             {
