@@ -11,11 +11,12 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pyxsim.errors import InputError
-from pyxsim.registry import Registry
+from pyxsim.registry import Entry, Registry
 
 T = TypeVar("T")
 _ROOT = Path(__file__).parent
@@ -66,12 +67,45 @@ class WingRegistry(Registry[T]):
         return takes[0].value
 
 
+class LazyRegistry(WingRegistry[T]):
+    """A registry of targets "module:Class", each of which is imported when it is first looked up.
+
+    A run then imports the one backend that it uses. Decorated classes, such as a user's, register as elsewhere.
+    """
+
+    def entry(self, name: str) -> Entry[T]:
+        """The entry under a name or alias, its targets imported. Raises InputError for an unknown name."""
+        entry = super().entry(name)
+        targets = {key: value for key, value in entry.info.items() if isinstance(value, Target)}
+        if isinstance(entry.value, Target) or targets:
+            info = {**entry.info, **{key: target.load() for key, target in targets.items()}}
+            value = entry.value.load() if isinstance(entry.value, Target) else entry.value
+            entry = self._entries[entry.name] = replace(entry, value=value, info=info)
+        return entry
+
+    @property
+    def entries(self) -> list[Entry[T]]:
+        """All entries in the order of their names, all imported."""
+        return [self.entry(name) for name in self.names()]
+
+
+@dataclass(frozen=True)
+class Target:
+    """An object that is imported on first use: "module:name"."""
+
+    path: str
+
+    def load(self) -> Any:
+        """Import the module and return the object."""
+        module, _, name = self.path.partition(":")
+        return getattr(importlib.import_module(module), name)
+
+
 def imported(target: str) -> Callable[..., Any]:
     """Return a function that imports "module:function" when it is called, and calls it."""
 
     def call(*args: Any, **options: Any) -> Any:
-        module, _, name = target.partition(":")
-        return getattr(importlib.import_module(module), name)(*args, **options)
+        return Target(target).load()(*args, **options)
 
     return call
 
@@ -84,7 +118,7 @@ network_files: WingRegistry[Callable[..., Any]] = WingRegistry("network file")
 """Readers of other simulators' network files: path -> keys of [network]."""
 commands: WingRegistry[Callable[..., Any]] = WingRegistry("command")
 """Functions that add a command to the typer application."""
-backends: WingRegistry[Any] = WingRegistry("backend", BACKENDS)
+backends: LazyRegistry[Any] = LazyRegistry("backend", BACKENDS)
 """Classes of backends (pyxsim/network/protocol.py).
 
 `cost`: order in `pyxsim compare`, cheapest first. `compared`: False leaves it out of `compare` unless named.

@@ -3,4 +3,6 @@
 Read `engine.py` for the order of a cycle, then `router.py`, `lane.py` and `components.py`.
 """
 
-from pyxsim.reference import backend as backend
+from pyxsim.plugins import Target, backends
+
+backends.register("reference", cost=5, compared=False)(Target("pyxsim.reference.backend:ReferenceNetwork"))

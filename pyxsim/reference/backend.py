@@ -13,7 +13,6 @@ from pyxsim.core.engine_options import Stop
 from pyxsim.errors import InputError
 from pyxsim.network.packet.packet_network import PacketNetwork
 from pyxsim.network.protocol import Capabilities
-from pyxsim.plugins import backends
 from pyxsim.reference.engine import ReferenceEngine
 from pyxsim.settings import Experiment
 from pyxsim.topology.topology import Topology
@@ -62,7 +61,6 @@ class SteppedEngine(ReferenceEngine):
         }
 
 
-@backends.register("reference", cost=5, compared=False)
 class ReferenceNetwork(PacketNetwork):
     """The packet backend in plain Python, to read and to check the engine (docs/reference.md)."""
 

@@ -1,4 +1,6 @@
 """The backends that delay whole messages: `analytical` without congestion, `analytical-congestion` with queues."""
 
-from pyxsim.network.delay import analytical as analytical
-from pyxsim.network.delay import congestion as congestion
+from pyxsim.plugins import Target, backends
+
+backends.register("analytical", cost=1)(Target("pyxsim.network.delay.analytical:AnalyticalNetwork"))
+backends.register("analytical-congestion", cost=2)(Target("pyxsim.network.delay.congestion:CongestionNetwork"))

@@ -9,13 +9,11 @@ from typing import Self
 from pyxsim.network.delay.delay_network import DelayedNetwork
 from pyxsim.network.delay.unaware import unaware
 from pyxsim.network.protocol import Capabilities
-from pyxsim.plugins import backends
 from pyxsim.settings import Experiment, Network
 from pyxsim.topology.block import Block
 from pyxsim.topology.topology import Topology
 
 
-@backends.register("analytical", cost=1)
 class AnalyticalNetwork(DelayedNetwork):
     """Delay of each message by a formula: latency plus bytes over bandwidth, without congestion.
 

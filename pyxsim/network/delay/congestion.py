@@ -16,7 +16,6 @@ from pyxsim.network.delay.store_and_forward import StoreAndForward
 from pyxsim.network.delay.ticks import Ticks
 from pyxsim.network.delay.windowed_counts import COUNTED, EngineCounts
 from pyxsim.network.link_paths import LinkPaths
-from pyxsim.plugins import backends
 from pyxsim.settings import Experiment, Network
 from pyxsim.topology.topology import Topology
 
@@ -24,7 +23,6 @@ MOST_WINDOWS = 256
 MOST_CELLS = 2**19  # windows x links
 
 
-@backends.register("analytical-congestion", cost=2)
 class CongestionNetwork(DelayedNetwork):
     """Whole messages that queue for links, first come first served.
 

@@ -14,13 +14,11 @@ from pyxsim.network.delay.arithmetic import Arithmetic
 from pyxsim.network.delay.delay_network import DelayedNetwork
 from pyxsim.network.fluid.fluid import Fluid
 from pyxsim.network.link_paths import link_rates_of, routes, widest
-from pyxsim.plugins import backends
 from pyxsim.routing.spread import fixed, spread
 from pyxsim.settings import Experiment, Network
 from pyxsim.topology.topology import Topology
 
 
-@backends.register("flow", cost=3)
 class FlowNetwork(DelayedNetwork):
     """Fluids that share the links of their routes, max-min fair at every moment (docs/flow.md).
 

@@ -1,7 +1,6 @@
 """The packet backend: every flit, cycle by cycle, in the engine of pyxsim/core (docs/router.md)."""
 
-from pyxsim.network.packet.open_network import OpenNetwork
-from pyxsim.network.packet.packet_network import PacketNetwork
-from pyxsim.plugins import backends
+from pyxsim.plugins import Target, backends
 
-backends.register("packet", open_traffic=OpenNetwork, cost=4)(PacketNetwork)
+_OPEN = Target("pyxsim.network.packet.open_network:OpenNetwork")
+backends.register("packet", open_traffic=_OPEN, cost=4)(Target("pyxsim.network.packet.packet_network:PacketNetwork"))
