@@ -21,6 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyxsim.analysis.load import load
+    from pyxsim.cli.functions import bench, check_workload, convert_workload, list_, show_workload, validate
+    from pyxsim.compat.astra.function import astra
+    from pyxsim.compat.booksim.command_run import booksim
     from pyxsim.errors import (
         DeadlockError,
         InputError,
@@ -116,22 +119,30 @@ __all__ = [
     "UnreachableError",
     "Workload",
     "__version__",
+    "astra",
+    "bench",
+    "booksim",
     "check",
+    "check_workload",
     "compare",
+    "convert_workload",
     "curve",
     "describe_collective",
     "describe_topology",
     "diff",
     "doctor",
     "generate",
+    "list_",
     "load",
     "load_experiment",
     "report",
     "resume",
     "run",
     "saturation",
+    "show_workload",
     "sweep",
     "timeline",
+    "validate",
 ]
 
 _ERRORS = ("DeadlockError", "InputError", "InputErrors", "PyxsimError", "SimulationError", "StuckError")
@@ -178,6 +189,11 @@ _HOMES = {
     **dict.fromkeys((*_ERRORS, "UnreachableError"), "pyxsim.errors"),
     **dict.fromkeys(_NETWORKS, "pyxsim.settings.networks"),
     **{name: f"pyxsim.settings.{file}" for file, names in _TABLES.items() for name in names},
+    **dict.fromkeys(
+        ("bench", "check_workload", "convert_workload", "list_", "show_workload", "validate"), "pyxsim.cli.functions"
+    ),
+    "astra": "pyxsim.compat.astra.function",
+    "booksim": "pyxsim.compat.booksim.command_run",
     "Progress": "pyxsim.runner.hooks",
     "ProgressBar": "pyxsim.runner.progress_bar",
     "Result": "pyxsim.results.result",

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pyxsim.analysis.load import load
+from pyxsim.cli.functions import bench, check_workload, convert_workload, list_, show_workload, validate
 from pyxsim.reports.html.write_report import report
 from pyxsim.reports.timeline.write_timeline import timeline
 from pyxsim.results.comparison import Comparison
@@ -64,7 +65,14 @@ FUNCTIONS: tuple[Callable[..., Any], ...] = (
     describe_topology,
     describe_collective,
     generate,
+    show_workload,
+    check_workload,
+    convert_workload,
+    list_,
     doctor,
+    *(getattr(sys.modules["pyxsim"], name) for name in ("astra", "booksim")),  # of wings, which no room below imports
+    validate,
+    bench,
 )
 # The classes that these functions return.
 CLASSES = (

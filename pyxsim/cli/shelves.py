@@ -29,7 +29,9 @@ from pyxsim.registry import (
     routings,
     topologies,
 )
+from pyxsim.reports.html.elements import html_panels
 from pyxsim.results.dataset import Dataset, every
+from pyxsim.study.check import checks
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,10 @@ def list_shelves(
             *(_item(entry, ("wires",)) for entry in routings.entries),
         ],
         "backends": [_backend(entry) for entry in backends.entries],
+        "allocators": [Item(name, text, [], {}, "") for name, text in ALLOCATORS.items()],
+        "checks": [_item(entry, ("prepared",)) for entry in checks.entries],
         "datasets": [_dataset(spec) for spec in every()],
+        "panels": [_item(entry, ("result", "detail")) for entry in html_panels.entries],
     }
     folders = {shelf: [str(path) for path in library.shelf_dirs(shelf, libraries)] for shelf in library.SHIPPED}
     models, machines, systems = model_facts(), device_facts(), system_facts(files)
@@ -184,6 +189,15 @@ def _options(function: Any, size: Sequence[str]) -> dict[str, str]:
     return {p.name: "" if p.default is p.empty else json.dumps(p.default, default=str) for p in parameters}
 
 
+ALLOCATORS = {
+    "rotating": "the free VCs of a range in turn: the default of va_allocator, and for VCs only",
+    "separable-input-first": "each input picks an output, each output grants one of these: the default of sa_allocator",
+    "separable-output-first": "each output grants an input, each input accepts one of these: islip:1",
+    "islip:N": "N iterations of request, grant and accept among unmatched inputs and outputs (McKeown 1999)",
+    "wavefront": "requests along the diagonals of the matrix, from one that moves on every time",
+    "age": "the oldest packet first",
+}
+"""Allocators of routers; docs/router.md specifies them."""
 _TITLES = {
     "topologies": "topologies: [network] topology = ...",
     "blocks": "blocks: [[network.dims]] block = ..., products of which are networks",
@@ -192,7 +206,10 @@ _TITLES = {
     "readers": "workload readers: [workload] file = ...",
     "routings": "routings: [network.router] routing = ...; trees, dragonflies and Garnet's networks have their own",
     "backends": "backends: pyxsim run --backend ...",
+    "allocators": "allocators: [network.router] va_allocator = ..., sa_allocator = ...",
+    "checks": "checks: pyxsim check",
     "datasets": "datasets: the tables of a result, result.NAME, /NAME in the HDF5 file",
+    "panels": "panels of the HTML page: pyxsim report",
     "models": "models: [workload] model = ...; pyxsim list NAME shows the layers",
     "devices": "devices: [system.npu] device = ...",
     "systems": "systems: [network] topology = ...; pyxsim list NAME shows the numbers and where they come from",

@@ -84,8 +84,8 @@ def run_request(
     request: Request,
     outputs: Outputs,
     epilogue: Callable[[Any, Result], None] | None = None,
-) -> None:
-    """Run an experiment, write its files, and print its summary.
+) -> Result:
+    """Run an experiment, write its files, print its summary, and return its result.
 
     Parameters
     ----------
@@ -129,6 +129,7 @@ def run_request(
         raise request.place(error) from None
     if epilogue is not None:
         epilogue(outcome.prepared, outcome.result)
+    return outcome.result
 
 
 def progress_of(out: CommandOutput, label: str = "") -> ProgressBar | None:

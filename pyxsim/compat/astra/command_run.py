@@ -126,8 +126,8 @@ class Words:
 
 def run_astra(
     out: CommandOutput, files: AstraFiles, outputs: Outputs, words: Words, *, show_only: bool = False
-) -> None:
-    """Run `pyxsim astra`.
+) -> Result | None:
+    """Run `pyxsim astra` and return its result; None with `show_only`.
 
     The result goes to PATH/RUN-NAME.h5 unless `-o` names another file, and to the tables of ASTRA-sim 1 in PATH, as one
     row per layer. `show_only`: print the experiment without running it.
@@ -176,7 +176,7 @@ def run_astra(
 
     if show_only:
         show_experiment(out, load(), warnings)
-        return
+        return None
 
     def report_end(prepared: Prepared, result: Result) -> None:
         system, shape = prepared.experiment.system, prepared.topology.shape
@@ -201,7 +201,7 @@ def run_astra(
         warnings=warnings,
     )
     try:
-        run_request(out, request, outputs, report_end)
+        return run_request(out, request, outputs, report_end)
     except DeadlockError as error:
         text = str(error)
         if _HINT in text:

@@ -7,12 +7,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pyxsim.cli.command_output import CommandOutput
+from pyxsim.cli.functions import ReturnedOutput
 from pyxsim.cli.simulate import Request, run_request, show_experiment
 from pyxsim.compat.booksim.translation import booksim_experiment
 from pyxsim.errors import InputError, bundle, single_faults
 from pyxsim.reports.files import Outputs
 from pyxsim.results.result import Result
+from pyxsim.runner.prepare import PathLike
 from pyxsim.settings import Experiment
+from pyxsim.settings.types import listed
 
 STDIN = "-"
 # The BookSim2 key behind a key of the experiment, for faults.
@@ -29,6 +32,39 @@ _KEYS = {
 }
 
 
+def booksim(
+    configuration: PathLike,
+    assignments: Iterable[str] = (),
+    *,
+    overrides: Iterable[str] = (),
+    strict: bool = False,
+) -> Result:
+    """Simulate a configuration of BookSim2.
+
+    Parameters
+    ----------
+    configuration
+        The file.
+    assignments
+        "key=value" that come after the file.
+    overrides
+        As of `pyxsim.run`.
+    strict
+        Refuse what would differ from BookSim2, and routes that can deadlock.
+
+    Raises
+    ------
+    InputError, SimulationError
+        As of `pyxsim.run`.
+    """
+    words = listed(assignments)
+    result = run_booksim(
+        ReturnedOutput(), str(configuration), words, Outputs(), overrides=listed(overrides), strict=strict
+    )
+    assert result is not None
+    return result
+
+
 def run_booksim(
     out: CommandOutput,
     path: str,
@@ -38,8 +74,8 @@ def run_booksim(
     overrides: Iterable[str] = (),
     show_only: bool = False,
     strict: bool = False,
-) -> None:
-    """Run `pyxsim booksim`.
+) -> Result | None:
+    """Run `pyxsim booksim` and return its result; None with `show_only`.
 
     `show_only`: print the experiment without running it; `strict`: differences from BookSim2 are faults.
 
@@ -58,11 +94,11 @@ def run_booksim(
 
     if show_only:
         show_experiment(out, load(), seen)
-        return
+        return None
     inputs = () if path == STDIN else (path,)
     folder = Path() if path == STDIN else Path(path).parent
     request = Request(load, inputs, _place, folder=folder, allow_deadlock=not strict)
-    run_request(out, request, outputs, lambda _, result: out.say(*seen, *final_report(result)))
+    return run_request(out, request, outputs, lambda _, result: out.say(*seen, *final_report(result)))
 
 
 def _place(error: InputError) -> InputError:

@@ -126,10 +126,13 @@ def read_share(value: object, key: str = "within") -> float:
 def compare(
     source: Source | Plan,
     *,
+    overrides: Iterable[str] = (),
+    backends: Sequence[str] = (),
     within: float | str = WITHIN,
+    libraries: Sequence[PathLike] = (),
+    allow_deadlock: bool = False,
     hooks: Hooks = lambda step: ProgressHooks(),
     tell: Callable[[Compared], None] = lambda point: None,
-    **options: Any,
 ) -> Comparison:
     """Run each point of an experiment file, a dict or an Experiment on each backend.
 
@@ -137,15 +140,16 @@ def compare(
 
     Parameters
     ----------
+    source, overrides, libraries, allow_deadlock
+        As of `pyxsim.run`; a file may hold several experiments.
+    backends
+        Names of network models; by default all.
     within
         Largest accepted difference from the packet backend's time: 0.1, or "10%".
     hooks
         Returns the hooks of each run.
     tell
         Called with each point as soon as it is done.
-    options
-        `overrides` (`key=value`, as `--set`), `backends` (names; none: all), `libraries` (folders, as `--library`),
-        `allow_deadlock`.
 
     Raises
     ------
@@ -153,7 +157,8 @@ def compare(
         With the faults of all points.
     """
     within = read_share(within)
-    plan = source if isinstance(source, Plan) else plan_of(source, **options)
+    more: dict[str, Any] = {"backends": backends, "libraries": libraries, "allow_deadlock": allow_deadlock}
+    plan = source if isinstance(source, Plan) else plan_of(source, overrides=overrides, **more)
     seed = plan.points[0].experiment.output.seed
     found = Comparison(plan.title, plan.backends, [], within, seed)
     try:

@@ -115,7 +115,7 @@ class _Job:
 
 def _point(result: Result) -> Point:
     summary = result.traffic.summary if result.traffic is not None else {}
-    more = {key: result.json()[key] for key in ("cycles", "router_visits", "sim_cpu_s")}
+    more: dict[str, Any] = {key: result.json()[key] for key in ("cycles", "router_visits", "sim_cpu_s")}
     return {**summary, **more, "warnings": result.warnings}
 
 
@@ -147,7 +147,16 @@ def points_of(
     return Points(experiment, folder_of(source), tuple(libraries), allow_deadlock, count, tell)
 
 
-def curve(source: Source | Points, loads: float | Sequence[float] | None = None, **options: Any) -> Curve:
+def curve(
+    source: Source | Points,
+    loads: float | Sequence[float] | None = None,
+    *,
+    overrides: Iterable[str] = (),
+    libraries: Iterable[str] = (),
+    allow_deadlock: bool = False,
+    workers: int | None = None,
+    tell: Callable[[Point], None] = lambda point: None,
+) -> Curve:
     """Simulate the same open traffic at many loads: the load-latency curve.
 
     Ctrl-C ends it early; the curve then has the points that were simulated, and is not `complete`.
@@ -159,9 +168,12 @@ def curve(source: Source | Points, loads: float | Sequence[float] | None = None,
     loads
         One or several, in flits per node and cycle. Without them, loads up to the bound, more densely where the
         latency rises.
-    options
-        `overrides`, `libraries`, `allow_deadlock`, as of `pyxsim.run`; `workers`, the number of processes, by default
-        one per processor; `tell`, called with each point as soon as it is simulated.
+    overrides, libraries, allow_deadlock
+        As of `pyxsim.run`.
+    workers
+        Processes; by default one per processor.
+    tell
+        Called with each point as soon as it is simulated.
 
     Raises
     ------
@@ -169,7 +181,8 @@ def curve(source: Source | Points, loads: float | Sequence[float] | None = None,
         For everything that is wrong with the experiment, and without a load.
     """
     wanted = None if loads is None else _checked(loads)
-    points = source if isinstance(source, Points) else points_of(source, **options)
+    more: dict[str, Any] = {"libraries": libraries, "allow_deadlock": allow_deadlock, "workers": workers, "tell": tell}
+    points = source if isinstance(source, Points) else points_of(source, overrides=overrides, **more)
     bound = points.bound()
     complete = True
     try:
@@ -239,19 +252,28 @@ class Saturation:
         }
 
 
-def saturation(source: Source | Points, resolution: float | None = None, **options: Any) -> Saturation:
+def saturation(
+    source: Source | Points,
+    resolution: float | None = None,
+    *,
+    overrides: Iterable[str] = (),
+    libraries: Iterable[str] = (),
+    allow_deadlock: bool = False,
+    workers: int | None = None,
+) -> Saturation:
     """Search the load at which a network saturates, by bisection.
 
     It assumes that a network which sustains a load sustains all lower ones. Ctrl-C ends the search early.
 
     Parameters
     ----------
-    source, options
+    source, overrides, libraries, allow_deadlock, workers
         As of `pyxsim.curve`.
     resolution
         Flits per node and cycle; a hundredth of the bound by default.
     """
-    points = source if isinstance(source, Points) else points_of(source, **options)
+    more: dict[str, Any] = {"libraries": libraries, "allow_deadlock": allow_deadlock, "workers": workers}
+    points = source if isinstance(source, Points) else points_of(source, overrides=overrides, **more)
     bound = points.bound()
     most = _short(bound or 1.0)
     step = resolution or _short((bound or 1.0) / 100)

@@ -1,0 +1,224 @@
+"""Commands as functions of `import pyxsim`: what `--json` prints is the returned object, and faults are raised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pyxsim.cli.command_output import CommandOutput
+from pyxsim.library import import_from_checkout
+from pyxsim.runner.prepare import PathLike
+from pyxsim.runner.signals import StopSignals
+from pyxsim.settings.types import listed
+
+
+class ReturnedOutput(CommandOutput):
+    """The output of a command that a function returns: nothing is printed, and signals are those of a library."""
+
+    def __init__(self) -> None:
+        super().__init__(json=True, quiet=True)
+        self.signals = StopSignals.of_library()
+        self.data: dict[str, Any] = {}
+
+    def put(self, data: dict[str, Any]) -> None:
+        """Keep the JSON object."""
+        self.data = data
+
+    def write(self, text: str) -> None:
+        """Drop text for stdout."""
+
+
+def list_(what: str | None = None, *, device: str | None = None, libraries: Iterable[PathLike] = ()) -> dict[str, Any]:
+    """List the shelves, the layers of a model, or the numbers of a system.
+
+    Parameters
+    ----------
+    what
+        A shelf such as "topologies" or "backends"; a model or a system; by default all shelves.
+    device
+        With a model: the device whose layer times to compute.
+    libraries
+        Folders with shelves of your own.
+
+    Returns
+    -------
+    dict
+        By shelf, a list with `name`, `help`, `options` and more of each entry.
+
+    Raises
+    ------
+    InputError
+        For an unknown name.
+    """
+    from pyxsim.cli.shelves import list_shelves
+
+    out = ReturnedOutput()
+    list_shelves(out, what, [str(each) for each in listed(libraries)], device)
+    return out.data
+
+
+def validate(
+    names: Iterable[str] = (),
+    *,
+    list_only: bool = False,
+    workers: int | None = None,
+    folder: PathLike | None = None,
+    write: PathLike | None = None,
+) -> dict[str, Any]:
+    """Check the claims of docs/validation.md; it needs an editable install of the source tree.
+
+    Parameters
+    ----------
+    names
+        Cases, families, or patterns such as "ring/*"; by default all.
+    list_only
+        List the cases and do not run them.
+    workers
+        Processes; by default one per processor.
+    folder
+        For pictures and results.json; by default results/validation.
+    write
+        The page to update: docs/validation.md.
+
+    Raises
+    ------
+    InputError
+        For an unknown case.
+    SimulationError
+        If a claim does not hold; results.json has the numbers.
+    """
+    out = ReturnedOutput()
+    import_from_checkout("validation.command").validate(
+        out, listed(names), workers=workers, folder=_text(folder), list_only=list_only, write=_text(write)
+    )
+    return out.data
+
+
+def bench(
+    names: Iterable[str] = (), *, repeat: int = 3, list_only: bool = False, no_skip: bool = False
+) -> dict[str, Any]:
+    """Measure how fast this machine simulates; it needs an editable install of the source tree.
+
+    Parameters
+    ----------
+    names
+        Cases; by default a few, with `expected` times of experiments.
+    repeat
+        Runs of each case; the median counts.
+    list_only
+        List the cases and do not run them.
+    no_skip
+        Simulate every cycle, also of periodic traffic.
+
+    Raises
+    ------
+    InputError
+        For an unknown case.
+    """
+    out = ReturnedOutput()
+    command = import_from_checkout("benchmarks.command")
+    command.bench(out, listed(names), repeat=repeat, list_only=list_only, skip=not no_skip)
+    return out.data
+
+
+def show_workload(workload: PathLike, *, plot: PathLike | None = None, rank: int | None = None) -> dict[str, Any]:
+    """Count nodes, bytes and times of traces; of a text of ASTRA-sim 1, its layers.
+
+    Parameters
+    ----------
+    workload
+        Traces ("PREFIX.*.et", their prefix, or one file), or a text.
+    plot
+        A picture of the graph of one rank.
+    rank
+        The rank whose graph to draw; by default the first.
+
+    Raises
+    ------
+    InputError
+        For a file that cannot be read.
+    """
+    from pyxsim.cli.workload_traces import show_workload as show
+
+    out = ReturnedOutput()
+    show(out, str(workload), plot=_text(plot), rank=rank)
+    return out.data
+
+
+def check_workload(
+    workload: PathLike,
+    *,
+    groups: PathLike | None = None,
+    shape: Sequence[int] | None = None,
+    npus: int | None = None,
+    network: PathLike | None = None,
+) -> dict[str, Any]:
+    """Check traces, each and between ranks; of a text of ASTRA-sim 1, also whether it fits a network.
+
+    Parameters
+    ----------
+    workload
+        As of `show_workload`.
+    groups
+        A JSON file with the ranks of each group of the traces.
+    shape, npus, network
+        Of a text, one of: NPUs per dimension; NPUs in one dimension; an experiment or a network of ASTRA-sim.
+
+    Raises
+    ------
+    InputErrors
+        With all faults.
+    """
+    from pyxsim.cli.texts import Loop
+    from pyxsim.cli.workload_traces import check_workload as check
+
+    out = ReturnedOutput()
+    check(out, str(workload), Loop(_shape(shape), npus, _text(network)), groups=_text(groups))
+    return out.data
+
+
+def convert_workload(
+    workload: PathLike,
+    target: PathLike,
+    *,
+    shape: Sequence[int] | None = None,
+    npus: int | None = None,
+    network: PathLike | None = None,
+    passes: int = 1,
+    comm_scale: float | str = 1,
+    compute_scale: float | str = 1,
+    scheduling: str = "LIFO",
+) -> dict[str, Any]:
+    """Write traces in another form, or the training loop of a text of ASTRA-sim 1 as traces.
+
+    Parameters
+    ----------
+    workload
+        As of `show_workload`.
+    target
+        "PREFIX.*.json" or a file; its ending (.et, .json, .jsonl, .gz) tells the form.
+    shape, npus, network
+        As of `check_workload`; a text needs one of them.
+    passes, comm_scale, compute_scale, scheduling
+        Of a text: repetitions, factors for bytes and compute times, and the order of its collectives, LIFO or FIFO.
+
+    Raises
+    ------
+    InputError
+        For a file that cannot be read or written.
+    """
+    from pyxsim.cli.texts import Loop
+    from pyxsim.cli.workload_traces import convert_workload as convert
+
+    out = ReturnedOutput()
+    loop = Loop(_shape(shape), npus, _text(network), passes, str(comm_scale), str(compute_scale), scheduling)
+    convert(out, str(workload), str(target), loop)
+    return out.data
+
+
+def _text(path: PathLike | None) -> str | None:
+    return None if path is None else str(path)
+
+
+def _shape(shape: Sequence[int] | None) -> str | None:
+    return None if shape is None else ",".join(map(str, shape))

@@ -1,0 +1,110 @@
+"""`pyxsim.astra`: the command `pyxsim astra` as a function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pyxsim.cli.functions import ReturnedOutput
+from pyxsim.compat.astra.command_run import AstraFiles, Words, run_astra
+from pyxsim.reports.files import Outputs
+from pyxsim.results.result import Result
+from pyxsim.runner.prepare import PathLike
+from pyxsim.settings.types import listed
+
+
+def astra(
+    network_configuration: PathLike,
+    system_configuration: PathLike,
+    workload_configuration: PathLike,
+    *,
+    comm_group_configuration: PathLike | None = None,
+    remote_memory_configuration: PathLike | None = None,
+    path: PathLike | None = None,
+    run_name: str | None = None,
+    num_passes: int = 1,
+    comm_scale: float | str = 1,
+    compute_scale: float | str = 1,
+    injection_scale: float | str = 1,
+    num_queues_per_dim: int | None = None,
+    units_count: Sequence[int] | None = None,
+    links_count: Sequence[int] | None = None,
+    link_bandwidth: Sequence[float] | None = None,
+    link_latency: Sequence[float] | None = None,
+    rendezvous_protocol: bool = False,
+    backend: str | None = None,
+    total_stat_rows: int = 1,
+    stat_row: int = 0,
+    logging_folder: PathLike | None = None,
+    overrides: Iterable[str] = (),
+    strict: bool = False,
+) -> Result:
+    """Simulate the files of ASTRA-sim 1 and 2.
+
+    Parameters
+    ----------
+    network_configuration
+        Text for Garnet, JSON of version 1, YAML of version 2.
+    system_configuration
+        Text of version 1, JSON of version 2.
+    workload_configuration
+        Text of version 1, or the prefix of Chakra traces.
+    comm_group_configuration, remote_memory_configuration
+        JSON of groups of NPUs, and of remote memory.
+    path, run_name
+        Write the result to PATH/RUN_NAME.h5 and EndToEnd.csv beside it; by default nothing is written.
+    num_passes, comm_scale, compute_scale, injection_scale
+        Passes of the workload; factors for bytes, compute times and the endpoint delay.
+    num_queues_per_dim
+        Queues of every dimension.
+    units_count, links_count, link_bandwidth, link_latency
+        Of each dimension, in place of those of the network JSON; GB/s and ns.
+    rendezvous_protocol
+        Whether receivers request messages (version 2).
+    backend
+        By default that of the network file.
+    total_stat_rows, stat_row
+        Rows of each layer in EndToEnd.csv, and which of them this run fills.
+    logging_folder
+        Folder of log.log, with what the command prints.
+    overrides
+        As of `pyxsim.run`.
+    strict
+        Refuse routes that can deadlock.
+
+    Raises
+    ------
+    InputError, SimulationError
+        As of `pyxsim.run`.
+    """
+    dimensions = {
+        "units-count": units_count,
+        "links-count": links_count,
+        "link-bandwidth": link_bandwidth,
+        "link-latency": link_latency,
+    }
+    files = (network_configuration, system_configuration, workload_configuration)
+    more = (comm_group_configuration, remote_memory_configuration)
+    words = Words(
+        path=_text(path),
+        run_name=run_name,
+        passes=str(num_passes),
+        comm_scale=str(comm_scale),
+        compute_scale=str(compute_scale),
+        injection_scale=str(injection_scale),
+        queues=_text(num_queues_per_dim),
+        dimensions={key: None if each is None else ",".join(map(str, each)) for key, each in dimensions.items()},
+        rendezvous="true" if rendezvous_protocol else None,
+        backend=backend,
+        overrides=tuple(listed(overrides)),
+        rows=total_stat_rows,
+        row=stat_row,
+        log=_text(logging_folder),
+        strict=strict,
+    )
+    result = run_astra(ReturnedOutput(), AstraFiles(*map(str, files), *map(_text, more)), Outputs(), words)
+    assert result is not None
+    return result
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
