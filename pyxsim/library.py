@@ -33,7 +33,7 @@ from pyxsim import registry
 from pyxsim.errors import InputError
 
 SHIPPED = ("topologies", "routings", "patterns", "collectives", "readers")
-EXTENSIONS = ("backends", "checks", "datasets", "panels")  # shelves in libraries of users only
+EXTENSIONS = ("allocators", "backends", "checks", "datasets", "panels")  # in libraries of users only
 SHELVES = (*SHIPPED, *EXTENSIONS)
 ENTRY_POINTS = "pyxsim.library"
 PACKAGE = Path(__file__).resolve().parent

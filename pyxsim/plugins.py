@@ -1,5 +1,5 @@
-"""Registries that packages fill: the wings of `pyxsim.compat`, one for each simulator that pyxsim reproduces, and the
-folders of `pyxsim.network`, one for each family of backends.
+"""Registries that packages fill: the wings of `pyxsim.compat`, one for each simulator that pyxsim reproduces, the
+folders of `pyxsim.network`, one for each family of backends, and the allocators of the router.
 
 The packages below name no wing. The `__init__.py` of a wing registers what it offers, by a target that is imported on
 first use, so that a run without `compat` imports nothing of it. A package of your own does the same from its entry
@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pyxsim.errors import InputError
-from pyxsim.registry import Entry, Registry
+from pyxsim.registry import Entry, Registry, V
 
 T = TypeVar("T")
 _ROOT = Path(__file__).parent
 WINGS = ("compat/*",)
 BACKENDS = (*WINGS, "network/*", "reference")
+ALLOCATORS = ("core/router/allocators",)
 
 
 @functools.cache
@@ -101,6 +103,51 @@ class Target:
         return getattr(importlib.import_module(module), name)
 
 
+@dataclass(frozen=True)
+class AllocatorTraits:
+    """What an allocator can do, as registered.
+
+    Attributes
+    ----------
+    stages : tuple of str
+        Where it can be used: "va" (VC allocation), "sa" (switch allocation).
+    iterations : int
+        The most iterations that `NAME:N` may request; 0: the name takes no number.
+    by_age : bool
+        The rank of a request includes the cycle in which its message was sent.
+    stateless : bool
+        The grants depend on nothing but the requests, so that fast-forward may skip cycles.
+    direct : tuple of str
+        Stages in which the router implements it without a request matrix; the fast path has only these.
+    """
+
+    stages: tuple[str, ...] = ("va", "sa")
+    iterations: int = 0
+    by_age: bool = False
+    stateless: bool = False
+    direct: tuple[str, ...] = ()
+
+
+class AllocatorRegistry(WingRegistry[Any]):
+    """The registry of allocators: compiled functions (capsules), and classes of users (docs/extending_allocator.md)."""
+
+    def register(self, name: str, *, aliases: Iterable[str] = (), module: str = "", **traits: Any) -> Callable[[V], V]:
+        """Decorator: register an allocator with its `AllocatorTraits`."""
+        module = module or str(sys._getframe(1).f_globals.get("__name__", ""))
+        return super().register(name, aliases=aliases, module=module, traits=AllocatorTraits(**traits))
+
+    def traits(self, name: str) -> AllocatorTraits:
+        """Return the traits of an allocator. Raises InputError for an unknown name."""
+        traits: AllocatorTraits = self.entry(name).info["traits"]
+        return traits
+
+    def spellings(self, stage: str) -> list[str]:
+        """Return the names for a stage, and `NAME:N` for those with iterations."""
+        usable = [entry for entry in self.entries if stage in entry.info["traits"].stages]
+        counted = [entry.name for entry in usable if entry.info["traits"].iterations]
+        return [*(entry.name for entry in usable), *(f"{name}:N" for name in counted)]
+
+
 def imported(target: str) -> Callable[..., Any]:
     """Return a function that imports "module:function" when it is called, and calls it."""
 
@@ -124,3 +171,5 @@ backends: LazyRegistry[Any] = LazyRegistry("backend", BACKENDS)
 `cost`: order in `pyxsim compare`, cheapest first. `compared`: False leaves it out of `compare` unless named.
 `open_traffic`: the class of its `OpenBackend`.
 """
+allocators: AllocatorRegistry = AllocatorRegistry("allocator", ALLOCATORS)
+"""Allocators of `network.router.va_allocator` and `sa_allocator`."""

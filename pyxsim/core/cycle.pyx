@@ -344,7 +344,7 @@ cdef Reason run_cycles(State* s, int64_t until, int64_t slack, int64_t window) n
                 return REPEATS
             process_arrivals(s)
             s.arrived = 1
-        if s.failed:
+        if s.failed or s.matching.fault:
             return NO_MEMORY
         if s.arrivals.delivered_count and s.arrivals.delivered_at[0] + slack < stop:
             stop = s.arrivals.delivered_at[0] + slack

@@ -173,6 +173,8 @@ cdef class Engine(EngineArrays):
             self._whole()
             with nogil:
                 reason = run_cycles(&self.s, until, slack, window)
+        if self.users is not None and self.users.error is not None:
+            raise self.users.error
         return reason
 
     def run(self, int64_t until, *, int64_t slack=0, int64_t window=0, int64_t repeats_until=0, bint apart=False):
@@ -329,6 +331,7 @@ cdef class Engine(EngineArrays):
             "arrays": dict(self.arrays),
             "records": {kind: records.view(np.uint8) for kind, records in self.records.items()},   # padding included
             "state": save_state(&self.s),
+            "allocators": None if self.users is None else self.users.at,
             "skipped": self.skipped,
         }
 
@@ -339,6 +342,8 @@ cdef class Engine(EngineArrays):
                 array[:] = values
         for kind, values in snapshot["records"].items():
             self.records[kind].view(np.uint8)[:] = values
+        if self.users is not None:
+            self.users.at = snapshot["allocators"]
         self.skipped_before = snapshot["skipped"]
         load_state(&self.s, snapshot["state"])
 

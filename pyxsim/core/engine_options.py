@@ -9,9 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Allocators; ROTATING is for VCs only.
-ROTATING, INPUT_FIRST, ISLIP, WAVEFRONT, AGE = range(5)
-
 # Flow control.
 WORMHOLE, CUT_THROUGH, STORE_AND_FORWARD = range(3)
 
@@ -89,7 +86,7 @@ class Routes:
 
 @dataclass
 class RouterOptions:
-    """Options of all routers and lanes, as in docs/router.md."""
+    """Options of all routers and lanes, as in docs/router.md. Allocators go by their registered names."""
 
     rc: int = 1
     va: int = 1
@@ -97,9 +94,9 @@ class RouterOptions:
     step_arbiter: bool = False
     interleaved: bool = False
     ordered: bool = False
-    va_allocator: int = ROTATING
+    va_allocator: str = "rotating"
     va_iterations: int = 1
-    sa_allocator: int = INPUT_FIRST
+    sa_allocator: str = "separable-input-first"
     sa_iterations: int = 1
     speculative: bool = False
     input_speedup: int = 1

@@ -22,13 +22,6 @@ from pyxsim.units import Cycles, parse_bandwidth, parse_duration, rounding_warni
 
 Q = TypeVar("Q")
 
-ALLOCATORS = {
-    "rotating": (core.ROTATING, 1),
-    "separable-input-first": (core.INPUT_FIRST, 1),
-    "separable-output-first": (core.ISLIP, 1),
-    "wavefront": (core.WAVEFRONT, 1),
-    "age": (core.AGE, 1),
-}
 FLOWS = {
     "wormhole": core.WORMHOLE,
     "virtual-cut-through": core.CUT_THROUGH,
@@ -288,8 +281,8 @@ def _options(network: Network, stages: Stages, classes: Sequence[MessageClass], 
                 key="network.router.virtual_networks",
                 allowed=f"at least {each.vnet + 1} networks",
             )
-    va, va_iterations = _allocator(router.va_allocator)
-    sa, sa_iterations = _allocator(router.sa_allocator)
+    va, va_iterations = router.allocator("va")
+    sa, sa_iterations = router.allocator("sa")
     return RouterOptions(
         rc=stages.rc,
         va=stages.va,
@@ -311,12 +304,6 @@ def _options(network: Network, stages: Stages, classes: Sequence[MessageClass], 
         class_priority=[each.priority for each in classes],
         seed=seed & (2**64 - 1),
     )
-
-
-def _allocator(name: str) -> tuple[int, int]:
-    """Return (number of an allocator in the engine, iterations)."""
-    word, _, iterations = name.partition(":")
-    return (core.ISLIP, int(iterations or 1)) if word == "islip" else ALLOCATORS[word]
 
 
 def _ints(*parts: NDArray[np.generic]) -> Int32Array:

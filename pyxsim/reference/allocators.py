@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from pyxsim.core.engine_options import AGE, INPUT_FIRST, ISLIP, WAVEFRONT
+from pyxsim.core.user_allocator import UserAllocator
 
 Rank = tuple[int, ...]  # less is better
 Pair = tuple[int, int]  # (input, output)
+PRIORITY_SHIFT, PENALTY_SHIFT = 50, 60  # of the parts of a rank in one number
 
 
 def rotate(candidates: Collection[int], pointer: int) -> int:
@@ -26,10 +27,11 @@ def best(ranks: Mapping[int, Rank], pointer: int) -> int:
 class Matrix:
     """A matrix allocator with its pointers. `match` returns pairs; `settle` moves the pointers for a used pair."""
 
-    kind: int
+    name: str
     inputs: int
     outputs: int
     iterations: int = 1
+    user: UserAllocator | None = None
     accept: list[int] = field(init=False)
     grant: list[int] = field(init=False)
     wave: int = 0
@@ -38,26 +40,19 @@ class Matrix:
     def __post_init__(self) -> None:
         self.accept, self.grant = [0] * self.inputs, [0] * self.outputs
 
-    def match(self, requests: Mapping[Pair, Rank]) -> list[Pair]:
-        """Return the matched pairs and remember those of the first iteration."""
+    def match(self, requests: Mapping[Pair, Rank], wasted: Collection[Pair] = ()) -> list[Pair]:
+        """Return the matched pairs and remember those of the first iteration.
+
+        `wasted`: pairs whose grant would move no flit.
+        """
         self.first = set()
-        if self.kind == INPUT_FIRST:
-            return self.input_first(requests)
-        if self.kind == ISLIP:
-            return self.islip(requests)
-        n = max(self.inputs, self.outputs)
-        if self.kind == WAVEFRONT:
-            order = sorted(requests, key=lambda pair: (requests[pair], (sum(pair) - self.wave) % n, pair[0]))
-            self.wave += bool(requests)
-        elif self.kind == AGE:
-            order = sorted(requests, key=lambda pair: (requests[pair], pair))
-        else:
-            raise ValueError(f"no matrix allocator {self.kind}")
-        pairs: list[Pair] = []
-        for i, o in order:
-            if all(i != a and o != b for a, b in pairs):
-                pairs.append((i, o))
-        return pairs
+        if self.user is None:
+            return MATCHINGS[self.name](self, requests)
+        if not requests:
+            return []
+        pairs = sorted(requests)
+        rows = [(*pair, rank_number(requests[pair]), pair in wasted) for pair in pairs]
+        return [pairs[number] for number in self.user.grant(rows)]
 
     def input_first(self, requests: Mapping[Pair, Rank]) -> list[Pair]:
         """Separable, input first: each input picks an output, each output one of these inputs."""
@@ -87,8 +82,43 @@ class Matrix:
             pairs += accepted
         return pairs
 
+    def wavefront(self, requests: Mapping[Pair, Rank]) -> list[Pair]:
+        """In order of rank, then of diagonals; the first diagonal moves on."""
+        n = max(self.inputs, self.outputs)
+        order = sorted(requests, key=lambda pair: (requests[pair], (sum(pair) - self.wave) % n, pair[0]))
+        self.wave += bool(requests)
+        return in_order(order)
+
+    def by_age(self, requests: Mapping[Pair, Rank]) -> list[Pair]:
+        """In order of rank, which includes the age, then of input and output."""
+        return in_order(sorted(requests, key=lambda pair: (requests[pair], pair)))
+
     def settle(self, pair: Pair) -> None:
         """Move the pointers past a pair of the first iteration."""
         if pair in self.first:
             i, o = pair
             self.grant[o], self.accept[i] = i + 1, o + 1
+
+
+def in_order(order: Collection[Pair]) -> list[Pair]:
+    """Match pairs in this order while their input and output are free."""
+    pairs: list[Pair] = []
+    for i, o in order:
+        if all(i != a and o != b for a, b in pairs):
+            pairs.append((i, o))
+    return pairs
+
+
+MATCHINGS: dict[str, Callable[[Matrix, Mapping[Pair, Rank]], list[Pair]]] = {
+    "separable-input-first": Matrix.input_first,
+    "separable-output-first": Matrix.islip,
+    "islip": Matrix.islip,
+    "wavefront": Matrix.wavefront,
+    "age": Matrix.by_age,
+}
+
+
+def rank_number(rank: Rank) -> int:
+    """A rank as one number in the same order: penalty, priority, age (docs/extending_allocator.md)."""
+    penalty, priority, age = rank
+    return (penalty << PENALTY_SHIFT) + (priority << PRIORITY_SHIFT) + age

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from pyxsim.core.engine_options import AGE, INPUT_FIRST, ROTATING, RouterOptions
+from pyxsim.core.engine_options import RouterOptions
+from pyxsim.core.user_allocator import UserAllocator
+from pyxsim.plugins import allocators
 from pyxsim.reference.allocators import Matrix, Rank, best, rotate
 from pyxsim.reference.components import MOVING, PIPELINE, Candidate, Flit, InputVC, Link, Packet, State
 from pyxsim.reference.draws import TIE
@@ -82,8 +84,19 @@ class Router:
         self.parts = len(self.inputs) * options.input_speedup  # inputs of the switch
         self.input_pointers = [0] * self.parts
         self.output_pointers = [0] * len(self.outputs)
-        self.va = Matrix(options.va_allocator, self.first_input[-1], self.first_output[-1], options.va_iterations)
-        self.sa = Matrix(options.sa_allocator, self.parts, len(self.outputs), options.sa_iterations)
+        self.va = self.matrix("va", options.va_allocator, options.va_iterations)
+        self.sa = self.matrix("sa", options.sa_allocator, options.sa_iterations)
+
+    def matrix(self, stage: str, name: str, iterations: int) -> Matrix:
+        """Make the allocator of a stage."""
+        inputs, outputs = self.parts, len(self.outputs)
+        if stage == "va":
+            inputs, outputs = self.first_input[-1], self.first_output[-1]
+        user = None
+        if callable(allocators.get(name)) and (stage == "sa" or self.options.va > 0):
+            seed = int(self.options.seed)
+            user = UserAllocator(name, stage, self.number, inputs, outputs, iterations, seed)
+        return Matrix(name, inputs, outputs, iterations, user)
 
     def fronts(self) -> list[Front]:
         """The flits at the front of their VCs."""
@@ -165,7 +178,7 @@ class Router:
                         self.stall(ask.front, link, "vc", culprit=link.outputs[candidate.vcs.start].holder)
         asks = [ask for ask in asks if ask.usable]
         chosen = [self.choice(ask) for ask in asks]
-        if self.options.va_allocator == ROTATING:
+        if self.options.va_allocator == "rotating":
             grants = self.rotate_vcs(asks, chosen, u)
         else:
             grants = self.match_vcs(asks, u)
@@ -191,12 +204,12 @@ class Router:
 
     def requested(self, ask: VcRequest, chosen: Candidate) -> list[Candidate]:
         """The candidates whose VCs it requests: in a matrix all of them."""
-        return [chosen] if self.options.va_allocator == ROTATING else ask.usable
+        return [chosen] if self.options.va_allocator == "rotating" else ask.usable
 
     def choice(self, ask: VcRequest) -> Candidate:
         """Rotating: the candidate whose range a head requests. In a matrix: the first one with a free VC."""
         usable = ask.usable
-        if self.options.va_allocator != ROTATING:
+        if self.options.va_allocator != "rotating":
             return usable[0]
         everything = ask.front.vc.candidates
         own = [c for c in everything if not c.escape]
@@ -222,9 +235,10 @@ class Router:
     def va_rank(self, ask: VcRequest) -> Rank:
         return self.rank(ask.packet, self.options.va_allocator)
 
-    def rank(self, packet: Packet, allocator: int) -> Rank:
+    def rank(self, packet: Packet, allocator: str) -> Rank:
         message = packet.message
-        return (-message.kind.priority, message.at if allocator == AGE else 0)
+        top = max(self.options.class_priority)
+        return (top - message.kind.priority, message.at if allocators.traits(allocator).by_age else 0)
 
     def match_vcs(self, asks: list[VcRequest], u: int) -> dict[int, tuple[Candidate, int]]:
         """A matrix of input VCs and output VCs."""
@@ -283,7 +297,7 @@ class Router:
         """The speculative switch request of a head that requests a VC in this tick. It never stalls."""
         flit = ask.front.flit
         price = flit.price(self.options.flow)
-        rotating = self.options.va_allocator == ROTATING and ask.usable
+        rotating = self.options.va_allocator == "rotating" and ask.usable
         wanted = [self.choice(ask)] if rotating else ask.usable
         payable = [c for c in wanted if any(c.link.outputs[v].has(price) for v in c.free(u))]
         if not payable:
@@ -310,7 +324,7 @@ class Router:
 
     def allocate_switch(self, bids: list[SwitchRequest], t: int, u: int) -> bool:
         """SA. True if a flit won."""
-        picked = self.input_first(bids) if self.options.sa_allocator == INPUT_FIRST else self.match(bids)
+        picked = self.input_first(bids) if self.options.sa_allocator == "separable-input-first" else self.match(bids)
         won = [bid for bid in picked if self.counts(bid)]
         for bid in picked:
             if bid not in won:
@@ -376,7 +390,8 @@ class Router:
             for pair, some in rivals.items()
         }
         won = []
-        for pair in self.sa.match({pair: bid.rank for pair, bid in standing.items()}):
+        wasted = {pair for pair, bid in standing.items() if not self.counts(bid)}
+        for pair in self.sa.match({pair: bid.rank for pair, bid in standing.items()}, wasted):
             bid = standing[pair]
             won.append(bid)
             if self.counts(bid):

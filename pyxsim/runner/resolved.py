@@ -12,6 +12,7 @@ from pyxsim.collective.lookup import located
 from pyxsim.errors import InputError, InputErrors, bundle
 from pyxsim.settings import Experiment, load_experiment
 from pyxsim.settings.algorithms import ALGORITHM_KEYS
+from pyxsim.settings.router import DEFAULT_ALLOCATORS
 from pyxsim.settings.spelling import of_system_file
 
 
@@ -20,6 +21,8 @@ def resolved(experiment: Experiment, folder: Path) -> tuple[Experiment, list[str
 
     `folder`: where relative paths count from. The shelves must have been loaded: a name there is no path.
     """
+    for stage in DEFAULT_ALLOCATORS:
+        experiment.network.router.allocator(stage)
     warnings = list(experiment.notes)
     if experiment.system.file is not None:
         experiment, notes = _with_system_file(experiment, folder / experiment.system.file)

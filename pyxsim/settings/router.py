@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field, PlainValidator, ValidationInfo, WithJsonSchema, field_validator, model_validator
+from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationInfo, field_validator, model_validator
+from pydantic_core.core_schema import CoreSchema, no_info_plain_validator_function
 
-from pyxsim.errors import InputError, raise_all
+from pyxsim.errors import InputError, nearest, raise_all
+from pyxsim.plugins import allocators
+from pyxsim.registry import OWN
 from pyxsim.settings.types import Flag, Options, PerDimension, Table, Word, WordOrTable, shown, whole
 from pyxsim.units import MAX_CYCLES
 
 MAX_VCS = 1024
 MAX_FLITS = 2**20
-MAX_ITERATIONS = 64
 
 _Delay = Annotated[int, *whole(0, 1000)]
 _AtLeastOne = Annotated[int, *whole(1, 1000)]
@@ -52,22 +54,50 @@ PIPELINES: dict[str, Callable[[int], Stages]] = {
     "garnet": lambda r: Stages(bw=r - 1, rc=0, va=0, sa=1, st=0),
 }
 
-MATRIX_ALLOCATORS = ("separable-input-first", "separable-output-first", "islip", "wavefront", "age")
+DEFAULT_ALLOCATORS = {"va": "rotating", "sa": "separable-input-first"}
 
 
-def _allocator(*more: str) -> tuple[PlainValidator, WithJsonSchema]:
-    """The type of an allocator's name: one of `more`, or of the matrix allocators."""
-    words = (*more, *MATRIX_ALLOCATORS)
+def read_allocator(value: object, stage: str) -> tuple[str, int]:
+    """Return (registered name, iterations) of an allocator such as "islip:2" for a stage ("va" or "sa").
 
-    def read(value: object) -> str:
-        match = re.fullmatch(r"islip:([0-9]{1,9})", value) if isinstance(value, str) else None
-        if isinstance(value, str) and (value in words or (match and 1 <= int(match[1]) <= MAX_ITERATIONS)):
-            return value
-        allowed = [*words, f"islip:1 to islip:{MAX_ITERATIONS}"]
-        given = value if isinstance(value, str) else None
-        raise InputError(f"unknown value {shown(value)}", allowed=allowed, given=given)
+    Raises InputError for a name that is not registered or not for this stage, or a wrong number of iterations.
+    """
+    if value == DEFAULT_ALLOCATORS[stage]:
+        return str(value), 1  # without an import of the allocators
+    word, colon, number = value.partition(":") if isinstance(value, str) else ("", "", "")
+    if word in allocators:
+        traits = allocators.traits(word)
+        count = int(number) if re.fullmatch("[0-9]{1,9}", number) else 0
+        if stage in traits.stages and (1 <= count <= traits.iterations if colon else True):
+            return allocators.canonical(word), count or 1
+    allowed = []
+    for name in allocators.spellings(stage):
+        counted = name.removesuffix(":N")
+        allowed.append(name if name == counted else f"{counted}:1 to {counted}:{allocators.traits(counted).iterations}")
+    if word and word not in allocators and not nearest(word, allowed):
+        allowed.append(OWN)
+    raise InputError(f"unknown value {shown(value)}", allowed=allowed, given=value if isinstance(value, str) else None)
 
-    return PlainValidator(read), WithJsonSchema({"enum": [*words, "islip:N"]})
+
+class _AllocatorType:
+    """The type of an allocator's name. A name that is not registered yet may come from a library, loaded later."""
+
+    def __init__(self, stage: str) -> None:
+        self.stage = stage
+
+    def read(self, value: object) -> str:
+        """Validate a name."""
+        default = value == DEFAULT_ALLOCATORS[self.stage]
+        if default or not isinstance(value, str) or not value or value.partition(":")[0] in allocators:
+            read_allocator(value, self.stage)
+        return str(value)
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return no_info_plain_validator_function(self.read)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        yours = {"type": "string", "format": "name of your own", "examples": ["my-pim"]}
+        return {"anyOf": [{"enum": allocators.spellings(self.stage)}, yours]}
 
 
 class RouterSettings(Table):
@@ -109,13 +139,13 @@ class RouterSettings(Table):
         description="When an output VC is released: after the tail has left, or after all its credits have returned.",
     )
     credit_delay: _Delay = Field(default=0, description="Additional cycles until a router uses a returned credit.")
-    va_allocator: Annotated[str, *_allocator("rotating")] = Field(
-        default="rotating",
+    va_allocator: Annotated[str, _AllocatorType("va")] = Field(
+        default=DEFAULT_ALLOCATORS["va"],
         description="VC allocator; `islip:N` makes N iterations. "
         "All except `rotating` may assign a VC that was released in the same cycle.",
     )
-    sa_allocator: Annotated[str, *_allocator()] = Field(
-        default="separable-input-first", description="Switch allocator; `islip:N` makes N iterations."
+    sa_allocator: Annotated[str, _AllocatorType("sa")] = Field(
+        default=DEFAULT_ALLOCATORS["sa"], description="Switch allocator; `islip:N` makes N iterations."
     )
     input_speedup: Annotated[int, *whole(1, MAX_VCS)] = Field(
         default=1, description="Switch connections per input port; VCs share them by number."
@@ -176,9 +206,9 @@ class RouterSettings(Table):
         if self.speculation and not stages.va:
             problem = "requires VC allocation as a stage; the pipeline has va = 0"
             yield InputError(problem, key="speculation", allowed="a pipeline with va of at least 1")
-        if self.va_allocator != "rotating" and not stages.va:
+        if self.va_allocator != DEFAULT_ALLOCATORS["va"] and not stages.va:
             problem = f"'{self.va_allocator}' has no effect: the pipeline has no VC allocation (va = 0)"
-            yield InputError(problem, key="va_allocator", allowed=["rotating"])
+            yield InputError(problem, key="va_allocator", allowed=[DEFAULT_ALLOCATORS["va"]])
         networks = self.virtual_networks
         if networks is not None and sum(networks) != self.vcs:
             problem = f"the virtual networks have {sum(networks)} VCs in total; a link has {self.vcs}"
@@ -193,8 +223,8 @@ class RouterSettings(Table):
     def _no_garnet(self, key: str, stages: Stages) -> Iterator[InputError]:
         """Settings that Garnet's arbiters and ordering do not support."""
         others = {
-            "va_allocator": (self.va_allocator, stages.va and self.va_allocator != "rotating"),
-            "sa_allocator": (self.sa_allocator, self.sa_allocator != "separable-input-first"),
+            "va_allocator": (self.va_allocator, stages.va and self.va_allocator != DEFAULT_ALLOCATORS["va"]),
+            "sa_allocator": (self.sa_allocator, self.sa_allocator != DEFAULT_ALLOCATORS["sa"]),
             "input_speedup": (self.input_speedup, self.input_speedup > 1),
             "internal_speedup": (self.internal_speedup, self.internal_speedup > 1),
             "speculation": (self.speculation, self.speculation),
@@ -213,6 +243,16 @@ class RouterSettings(Table):
         """Return the stage delays in cycles; in router steps with an internal speedup."""
         stages = self._pipeline_stages()
         return stages._replace(rc=0) if self.lookahead else stages
+
+    def allocator(self, stage: str) -> tuple[str, int]:
+        """Return (registered name, iterations) of the allocator of a stage, "va" or "sa".
+
+        Raises InputError for an unknown name. The libraries must have been loaded.
+        """
+        try:
+            return read_allocator(self.va_allocator if stage == "va" else self.sa_allocator, stage)
+        except InputError as error:
+            raise error.at(key=f"network.router.{stage}_allocator") from None
 
     def networks(self) -> tuple[int, ...]:
         """Return the number of VCs of each virtual network."""

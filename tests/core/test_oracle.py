@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyxsim.core.engine import Engine, build_info
-from pyxsim.core.engine_options import AGE, INPUT_FIRST, ISLIP, WAVEFRONT
 from pyxsim.reference.engine import ReferenceEngine
 from tests.examples import part_of
+from tests.reference.allocator_names import AGE, INPUT_FIRST, ISLIP, WAVEFRONT
 from tests.reference.cases import (
     Case,
     adaptive_nets,

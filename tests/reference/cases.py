@@ -9,21 +9,8 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
-from pyxsim.core.engine_options import (
-    AGE,
-    CUT_THROUGH,
-    EACH,
-    INPUT_FIRST,
-    ISLIP,
-    LEAST,
-    RANDOM,
-    ROTATING,
-    STORE_AND_FORWARD,
-    TWO,
-    WAVEFRONT,
-    WORMHOLE,
-    RouterOptions,
-)
+from pyxsim.core.engine_options import CUT_THROUGH, EACH, LEAST, RANDOM, STORE_AND_FORWARD, TWO, WORMHOLE, RouterOptions
+from tests.reference.allocator_names import AGE, INPUT_FIRST, ISLIP, ROTATING, WAVEFRONT
 from tests.reference.networks import Net, Style, crowd, full, grid, hub, line, ring, ring_of_stars, star
 from tests.reference.relations import Manner, cut, digraph, give_ways, loosen
 

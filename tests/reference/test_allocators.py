@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pyxsim.core.engine_options import AGE, INPUT_FIRST, ISLIP, WAVEFRONT
 from pyxsim.reference import draws
 from pyxsim.reference.allocators import Matrix, Pair, best, rotate
+from tests.reference.allocator_names import AGE, INPUT_FIRST, ISLIP, WAVEFRONT
 
 EVERYONE = {(i, o): (0,) for i in range(3) for o in range(3)}
 
@@ -109,7 +109,7 @@ def test_age() -> None:
 
 
 @pytest.mark.parametrize("kind", [INPUT_FIRST, ISLIP, WAVEFRONT, AGE])
-def test_rank_goes_before_turn(kind: int) -> None:
+def test_rank_goes_before_turn(kind: str) -> None:
     """Input 2 has the better rank, and gets output 0 whatever the pointers say."""
     requests = {(0, 0): (0,), (1, 0): (0,), (2, 0): (-1,)}
     assert rounds(Matrix(kind, 3, 3), requests, 4) == [[(2, 0)]] * 4

@@ -12,19 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyxsim.core.engine import Engine
-from pyxsim.core.engine_options import (
-    AGE,
-    CAUSES,
-    CUT_THROUGH,
-    INPUT_FIRST,
-    ISLIP,
-    ROTATING,
-    STORE_AND_FORWARD,
-    WORMHOLE,
-    RouterOptions,
-)
+from pyxsim.core.engine_options import CAUSES, CUT_THROUGH, STORE_AND_FORWARD, WORMHOLE, RouterOptions
 from pyxsim.reference.engine import ReferenceEngine
 from tests.examples import part_of
+from tests.reference.allocator_names import AGE, INPUT_FIRST, ISLIP, ROTATING
 from tests.reference.attribution import Attribution, Blame
 from tests.reference.cases import (
     Case,

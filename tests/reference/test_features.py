@@ -10,17 +10,9 @@ from typing import Any
 
 import pytest
 
-from pyxsim.core.engine_options import (
-    AGE,
-    CUT_THROUGH,
-    INPUT_FIRST,
-    ISLIP,
-    ROTATING,
-    STORE_AND_FORWARD,
-    WAVEFRONT,
-    WORMHOLE,
-)
+from pyxsim.core.engine_options import CUT_THROUGH, STORE_AND_FORWARD, WORMHOLE
 from pyxsim.reference.engine import ReferenceEngine
+from tests.reference.allocator_names import AGE, INPUT_FIRST, ISLIP, ROTATING, WAVEFRONT
 from tests.reference.helpers import column, cycles, finish, machine_ejection, oracle, short, stalls
 from tests.reference.networks import BOOKSIM, Stages, crowd, garnet, hub, line, style
 

@@ -31,7 +31,6 @@ from pyxsim.core.state.bits cimport clear_bit, lowest, seldom
 from pyxsim.core.state.network_state cimport State
 from pyxsim.core.state.records cimport (
     NONE,
-    ROTATING,
     STALL_ARBITRATION,
     STALL_CREDIT,
     STALL_SERIAL,
@@ -306,7 +305,7 @@ cdef inline void visit_router_bitmask(State* s, int32_t router, int64_t t, int32
         masks.link_busy[word] = masks.eligible[word] & s.masks.blocked[r.word + word]
         masks.eligible[word] &= ~masks.link_busy[word]
     # VA comes after the masks are read: a head that gets a VC now may go from the next cycle on.
-    if s.config.va and s.config.va_allocator == ROTATING:
+    if s.config.va and s.config.va_rotating:
         if allocate_vc_ranges(s, r, router, masks.heads, t, words):
             va_again = t + 1
     elif s.config.va:

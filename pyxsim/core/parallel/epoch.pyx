@@ -98,7 +98,7 @@ cdef Summary summarise(Team* team) noexcept nogil:
     for number in range(team.parts):
         s = &team.part[number].state
         summary.awake |= team.part[number].awake
-        summary.failed |= s.failed
+        summary.failed |= s.failed | s.matching.fault
         summary.changed |= s.stats.changed
         summary.scheduled |= next_scheduled(s) != NONE
         summary.in_flight += s.in_flight

@@ -19,18 +19,15 @@ from pyxsim.core.router.buffer cimport (
 )
 from pyxsim.core.router.crossbar cimport finish_packet, traverse_switch
 from pyxsim.core.router.link cimport credits_needed, has_credits, is_observed, link_available, link_available_at
-from pyxsim.core.router.matching cimport match_requests
 from pyxsim.core.router.stall_counters cimport count_stall
 from pyxsim.core.router.vc_allocator cimport free_vc
 from pyxsim.core.state.bits cimport lowest
 from pyxsim.core.state.network_state cimport note_event, reserve_requests
 from pyxsim.core.state.records cimport (
     ACTIVE,
-    AGE,
-    BID_SHIFT,
+    PENALTY_SHIFT,
     HOLDING,
     IDLE,
-    INPUT_FIRST,
     NONE,
     STALL_ARBITRATION,
     STALL_CREDIT,
@@ -42,6 +39,7 @@ from pyxsim.core.state.records cimport (
     Link,
     Packet,
     Request,
+    RequestMatrix,
     Router,
 )
 
@@ -123,7 +121,7 @@ cdef int64_t allocate_switch(State* s, int32_t router, int64_t t, int64_t u) noe
     cdef int64_t again = INT64_MAX
     cdef int32_t requested, i, out
     s.scratch.eligible_count = 0
-    if s.config.sa_allocator == INPUT_FIRST:
+    if s.config.sa_separable:
         requested = allocate_input_first(s, router, t, u, &again)
     else:
         requested = allocate_by_matrix(s, router, t, u, &again)
@@ -224,7 +222,7 @@ cdef inline void consider_vc(State* s, Router* r, int32_t vc, int64_t t, int64_t
     part = vc_number(s, vc) % s.config.input_speedup if s.config.input_speedup > 1 else 0
     key = s.vcs.rank[vc] if s.config.priorities else 0
     if s.config.speculative and bids_for_switch(s, vc, t, u):
-        key += (<int64_t> 1) << BID_SHIFT
+        key += (<int64_t> 1) << PENALTY_SHIFT
     else:
         cause = stall_cause(s, vc, t, u)
         if s.config.ordered and cause >= 0 and s.scratch.oldest[v.out_link] != vc:
@@ -265,7 +263,7 @@ cdef inline int32_t request_outputs(State* s, Router* r, int32_t port, int64_t u
         pointer = s.arbiters.out_pointer[r.out_start + link.out_port]
         key = (s.vcs.rank[pick] if s.config.priorities else 0) + distance(number, pointer, ports)
         if bid:
-            key += (<int64_t> 1) << BID_SHIFT
+            key += (<int64_t> 1) << PENALTY_SHIFT
         if link.pick_vc == NONE:
             s.scratch.requested_outputs[requested] = out
             requested += 1
@@ -310,6 +308,7 @@ cdef int32_t allocate_by_matrix(State* s, int32_t router, int64_t t, int64_t u, 
     cdef int32_t i, word, vc, cause, granted
     cdef uint64_t bits
     cdef Request* request
+    cdef RequestMatrix m
     word = next_filled_word(r, 0)
     while word < r.words:
         bits = s.masks.inputs[r.word + word].occupied
@@ -336,11 +335,10 @@ cdef int32_t allocate_by_matrix(State* s, int32_t router, int64_t t, int64_t u, 
         word = next_filled_word(r, word + 1)
     if not requested:
         return 0
-    granted = match_requests(
-        s, requested, s.config.sa_allocator, s.config.sa_iterations,
-        (r.in_end - r.in_start) * s.config.input_speedup, r.out_end - r.out_start,
-        s.arbiters.sa_grant, s.arbiters.sa_accept, &s.arbiters.sa_wave[router],
-    )
+    m.count, m.router, m.in_va, m.iterations = requested, router, 0, s.config.sa_iterations
+    m.inputs, m.outputs = (r.in_end - r.in_start) * s.config.input_speedup, r.out_end - r.out_start
+    m.grant, m.accept, m.wave = s.arbiters.sa_grant, s.arbiters.sa_accept, &s.arbiters.sa_wave[router]
+    granted = s.config.sa_match(s, &m)
     for i in range(granted):
         request = &s.matching.requests[s.matching.granted[i]]
         if request.empty:
@@ -363,10 +361,10 @@ cdef int32_t add_switch_request(
     cdef int32_t place
     cdef int64_t rank = s.vcs.rank[vc] if s.config.priorities else 0
     cdef Request* r
-    if s.config.sa_allocator == AGE:
+    if s.config.sa_by_age:
         rank += s.pools.messages[front_packet(s, vc).message].at
     if bid:
-        rank += (<int64_t> 1) << BID_SHIFT
+        rank += (<int64_t> 1) << PENALTY_SHIFT
     if not reserve_requests(s, requested + 1):
         return requested
     place = requested

@@ -9,20 +9,18 @@ from libc.stdint cimport INT64_MAX
 from pyxsim.core.latency.router_waits cimport record_va_losers_matrix, waits_behind, waits_for_vc
 from pyxsim.core.router.buffer cimport next_masked_vc, vc_at_mask_bit
 from pyxsim.core.router.link cimport flits_in_use
-from pyxsim.core.router.matching cimport match_requests
 from pyxsim.core.router.random_draws cimport DRAW_TIE, draw
 from pyxsim.core.router.route_computation cimport all_candidates, set_candidate
 from pyxsim.core.state.bits cimport lowest
 from pyxsim.core.state.network_state cimport reserve_requests
 from pyxsim.core.state.records cimport (
-    AGE,
-    ESCAPE_SHIFT,
-    ROTATING,
+    PENALTY_SHIFT,
     STALL_CREDIT,
     STALL_VC,
     WAITING,
     InputVc,
     Request,
+    RequestMatrix,
     Router,
 )
 
@@ -55,13 +53,13 @@ cdef int64_t allocate_vcs(State* s, int32_t router, int64_t u) noexcept nogil:
             if s.vcs.input[vc].ready > u:
                 if s.vcs.input[vc].ready < again:
                     again = s.vcs.input[vc].ready
-            elif s.config.va_allocator == ROTATING:
+            elif s.config.va_rotating:
                 requested = request_range(s, router, vc, u, requested)
             else:
                 requested = request_vcs(s, router, vc, u, requested)
     if s.failed or not requested:
         return again
-    if s.config.va_allocator == ROTATING:
+    if s.config.va_rotating:
         grant_ranges(s, router, u, requested)
     else:
         grant_matched_vcs(s, router, u, requested)
@@ -196,21 +194,21 @@ cdef int32_t add_vc_request(
     r.escape = escape
     r.empty = 0
     r.rank = s.vcs.rank[vc] if s.config.priorities else 0
-    if s.config.va_allocator == AGE:
+    if s.config.va_by_age:
         r.rank += s.pools.messages[p.message].at
     if escape and not s.routes.plane_equal[p.plane]:
-        r.rank += (<int64_t> 1) << ESCAPE_SHIFT
+        r.rank += (<int64_t> 1) << PENALTY_SHIFT
     return requested + 1
 
 
 cdef void grant_matched_vcs(State* s, int32_t router, int64_t u, int32_t requested) noexcept nogil:
-    cdef int32_t granted = match_requests(
-        s, requested, s.config.va_allocator, s.config.va_iterations,
-        s.routers.router[router].input_vcs, s.routers.router[router].output_vcs,
-        s.arbiters.va_grant, s.arbiters.va_accept, &s.arbiters.va_wave[router],
-    )
-    cdef int32_t i, vc
+    cdef RequestMatrix m
+    cdef int32_t granted, i, vc
     cdef Request* r
+    m.count, m.router, m.in_va, m.iterations = requested, router, 1, s.config.va_iterations
+    m.inputs, m.outputs = s.routers.router[router].input_vcs, s.routers.router[router].output_vcs
+    m.grant, m.accept, m.wave = s.arbiters.va_grant, s.arbiters.va_accept, &s.arbiters.va_wave[router]
+    granted = s.config.va_match(s, &m)
     for i in range(granted):
         r = &s.matching.requests[s.matching.granted[i]]
         s.vcs.input[r.vc].out_link = s.vcs.output[r.target].link

@@ -16,6 +16,7 @@ cdef class EngineArrays:
     cdef object listed    # index of each VC, by link and number
     cdef int64_t most_found
     cdef bint bitmask
+    cdef object users     # UserAllocators, or None
     cdef object choice    # Choice of router_choice.py
 
     cdef void* _address(self, records) except NULL

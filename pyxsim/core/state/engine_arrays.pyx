@@ -9,16 +9,15 @@ from pyxsim.core.latency.latency_records cimport Contender, LaneWait, LinkWait, 
 from pyxsim.core.parallel.partition cimport MOST_PARTS
 from pyxsim.core.router.buffer cimport CATCH_ALL_WORD
 from pyxsim.core.router.crossbar cimport WINNERS_AHEAD
+from pyxsim.core.router.user_matching cimport make_user_allocators, set_allocators
 from pyxsim.core.state.bits cimport set_bit
 from pyxsim.core.state.network_state cimport free_state
 from pyxsim.core.state.records cimport (
     CREDIT,
-    INPUT_FIRST,
     KINDS,
     LANE_CREDIT,
     NONE,
     PRIORITY_SHIFT,
-    ROTATING,
     ROUTE_SHIFT,
     SELECT_EACH,
     SELECT_RANDOM,
@@ -99,6 +98,7 @@ cdef class EngineArrays:
         self._read_links(links)
         self._read_routes(routes)
         self._wire()
+        self.users = make_user_allocators(s, options)
         self._allocate()
         self._allocate_scratch(s)
         self._allocate_latency_records()
@@ -159,8 +159,8 @@ cdef class EngineArrays:
         s.config.step_arbiter = options.step_arbiter
         s.config.interleaved = options.interleaved
         s.config.ordered = options.ordered
-        s.config.va_allocator, s.config.va_iterations = options.va_allocator, options.va_iterations
-        s.config.sa_allocator, s.config.sa_iterations = options.sa_allocator, options.sa_iterations
+        set_allocators(s, options)
+        s.config.va_iterations, s.config.sa_iterations = options.va_iterations, options.sa_iterations
         s.config.speculative = options.speculative
         s.config.flow = options.flow
         s.config.input_speedup, s.config.ticks = options.input_speedup, options.speedup
@@ -388,7 +388,7 @@ cdef class EngineArrays:
             bitmask_allowed=self.bitmask, rc=s.config.rc, va=s.config.va, input_speedup=s.config.input_speedup,
             ticks=s.config.ticks, ordered=s.config.ordered, speculative=s.config.speculative,
             drained=s.config.drained, step_arbiter=s.config.step_arbiter,
-            separable_input_first=s.config.sa_allocator == INPUT_FIRST, rotating_va=s.config.va_allocator == ROTATING,
+            separable_input_first=s.config.sa_separable, rotating_va=s.config.va_rotating,
             wormhole=s.config.flow == 0, priorities=s.config.priorities,
             shared_pool=bool(np.any(self.arrays["pool"])), output_queues=bool(link["queued"].any()),
             credit_routes=s.routes.credit_dependent,
@@ -466,7 +466,7 @@ cdef class EngineArrays:
         s.arbiters.sa_grant = self._ints("sa_grant", per_link)
         s.arbiters.sa_accept = self._ints("sa_accept", per_input)
         # Arrays of matrix allocators and of bids stay empty without these options.
-        matrix = np.zeros(s.vcs.count if s.config.va_allocator != ROTATING else 0, dtype=np.int32)
+        matrix = np.zeros(0 if s.config.va_rotating else s.vcs.count, dtype=np.int32)
         bids = np.zeros(s.vcs.count if s.config.speculative else 0, dtype=np.int32)
         s.arbiters.va_grant = self._ints("va_grant", matrix)
         s.arbiters.va_accept = self._ints("va_accept", matrix.copy())
@@ -523,7 +523,7 @@ cdef class EngineArrays:
         s.vcs.va_key = self._longs("va_key", per_vc, False)
         s.scratch.requested_ranges = self._ints("requested_ranges", np.zeros(outputs), False)
         s.vcs.requested_link = self._ints("requested_link",
-                                          np.full(s.vcs.count if s.config.va_allocator != ROTATING else 0, NONE), False)
+                                          np.full(0 if s.config.va_rotating else s.vcs.count, NONE), False)
         s.routes.candidate_link = self._ints("candidate_link", np.zeros(self.most_found), False)
         s.routes.candidate_class = self._ints("candidate_class", np.zeros(self.most_found), False)
         s.matching.best_in = self._ints("best_in", np.zeros(inputs), False)

@@ -26,6 +26,7 @@ from pyxsim.core.state.records cimport (
     PacketNote,
     QueuedFlit,
     Request,
+    RequestMatrix,
     Router,
     RouterBounds,
     VcMasks,
@@ -33,10 +34,22 @@ from pyxsim.core.state.records cimport (
 )
 
 
+cdef struct State
+# A matrix allocator: fills `MatchScratch` with the granted requests and returns their count.
+ctypedef int32_t (*MatchFunction)(State* s, RequestMatrix* m) noexcept nogil
+
+
 cdef struct RouterConfig:
     # fixed: the options of all routers (RouterOptions in options.py), and what is recorded
     int32_t rc, va, st, drained, step_arbiter, interleaved, ordered
-    int32_t va_allocator, va_iterations, sa_allocator, sa_iterations, speculative, flow
+    int32_t va_iterations, sa_iterations, speculative, flow
+    int32_t va_rotating     # VC allocator `rotating`: no request matrix
+    int32_t sa_separable    # switch allocator `separable-input-first`: no request matrix
+    int32_t va_by_age       # ranks of requests include the age of the message
+    int32_t sa_by_age
+    MatchFunction va_match  # NULL without a request matrix
+    MatchFunction sa_match
+    void* users             # UserAllocators (core/user_allocator.py), or NULL
     int32_t input_speedup   # inputs of the switch per input port
     int32_t ticks           # internal speed-up: steps per cycle
     int32_t vnets, classes
@@ -287,9 +300,10 @@ cdef struct MatchScratch:
     int32_t request_room
     int32_t* best_in    # [most inputs] request
     int32_t* best_out   # [most outputs]
-    int32_t* match_in
+    int32_t* match_in   # granted request of each input, or NONE
     int32_t* match_out
     int32_t* granted    # numbers of the granted requests
+    int32_t fault       # an allocator of a user raised an error
 
 
 cdef struct State:

@@ -49,11 +49,6 @@ cdef enum MultiRequest:
 
 cdef enum:
     # As in pyxsim/core/engine_options.py.
-    ROTATING = 0
-    INPUT_FIRST = 1
-    ISLIP = 2
-    WAVEFRONT = 3
-    AGE = 4
     CUT_THROUGH = 1
     STORE_AND_FORWARD = 2
     SELECT_RANDOM = 0
@@ -81,10 +76,9 @@ cdef enum:
 
 
 cdef enum:
-    # Layout of a rank (smaller wins): speculative bid, then escape plane, then priority, then age.
+    # Layout of a rank (smaller wins): penalty of a speculative bid or an escape candidate, then priority, then age.
     PRIORITY_SHIFT = 50
-    ESCAPE_SHIFT = 60
-    BID_SHIFT = 61
+    PENALTY_SHIFT = 60
 
 
 # --- hardware -------------------------------------------------------------------------------------------------------
@@ -324,6 +318,19 @@ cdef struct Request:
     int32_t target   # VA: the requested VC; SA: 1 if it is a speculative bid
     int32_t escape   # VA: of the escape plane
     int32_t empty    # SA: a bid that would win without an output VC
+
+
+cdef struct RequestMatrix:
+    # The requests of one router and stage in one tick, in State.matching.requests, and the pointers of its allocator.
+    int32_t count        # of requests
+    int32_t inputs
+    int32_t outputs
+    int32_t iterations
+    int32_t router
+    int32_t in_va        # 1: VA; 0: SA
+    int32_t* grant       # at `out_id` of a request: next input to serve
+    int32_t* accept      # at `in_id`: next output to serve
+    int32_t* wave        # wavefront: the diagonal that goes first
 
 
 cdef struct Parcel:

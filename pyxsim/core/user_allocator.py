@@ -1,0 +1,117 @@
+"""Allocators of users: Python classes that match the requests of a router (docs/extending_allocator.md)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pyxsim.errors import InputError
+from pyxsim.library import file_of
+from pyxsim.plugins import allocators
+
+
+class Request(NamedTuple):
+    """One entry of a request matrix; there is at most one per pair of input and output.
+
+    Attributes
+    ----------
+    input, output : int
+        In VA an input VC and an output VC of the router; in SA an input port and an output port.
+    rank : int
+        The smaller rank goes first: a speculative bid or an escape candidate has a larger one than any other request,
+        then the priority of the message class counts, then, with `by_age`, the cycle in which the message was sent.
+    wasted : bool
+        SA: a speculative bid whose head got no VC. It competes, but a grant moves no flit: pointers should stay.
+    """
+
+    input: int
+    output: int
+    rank: int
+    wasted: bool
+
+
+@dataclass(frozen=True)
+class AllocatorContext:
+    """What an allocator is made for.
+
+    Attributes
+    ----------
+    stage : str
+        "va" (VC allocation) or "sa" (switch allocation).
+    router : int
+        Number of the router.
+    inputs, outputs : int
+        Size of the request matrix.
+    iterations : int
+        N of `NAME:N`; 1 without it.
+    random : random.Random
+        Seeded by `output.seed`, the router and the stage.
+    """
+
+    stage: str
+    router: int
+    inputs: int
+    outputs: int
+    iterations: int
+    random: random.Random
+
+
+class UserAllocator:
+    """The allocator of a user at one router and stage, with checks of its grants."""
+
+    def __init__(self, name: str, stage: str, router: int, inputs: int, outputs: int, iterations: int, seed: int):
+        draws = random.Random(f"{seed} {stage} {router}")  # a text: the same on every machine
+        self.name = name
+        self.context = AllocatorContext(stage, router, inputs, outputs, iterations, draws)
+        self.instance: Any = allocators.get(name)(self.context)
+
+    def grant(self, rows: Iterable[tuple[int, int, int, bool]]) -> list[int]:
+        """Return the indices of the granted requests.
+
+        Parameters
+        ----------
+        rows
+            The fields of each `Request`, in order of input, then output.
+
+        Raises
+        ------
+        InputError
+            If the grants are not a matching of the requests.
+        """
+        requests = [Request(*row) for row in rows]
+        granted = self.instance.allocate(list(requests))
+        if not isinstance(granted, Iterable):
+            raise self._fault(f"returned {granted!r}")
+        numbers: list[int] = []
+        taken: set[tuple[str, int]] = set()
+        for grant in granted:
+            if grant not in requests:
+                raise self._fault(f"granted {grant!r}, which was not requested")
+            number = requests.index(grant)
+            ports = {("input", requests[number].input), ("output", requests[number].output)}
+            if twice := sorted(ports & taken):
+                raise self._fault(f"granted {twice[0][0]} {twice[0][1]} twice")
+            taken |= ports
+            numbers.append(number)
+        return sorted(numbers)
+
+    def _fault(self, problem: str) -> InputError:
+        where = f"router {self.context.router}, {self.context.stage.upper()}"
+        return InputError(
+            f"the allocator '{self.name}' {problem} ({where})",
+            file=file_of(type(self.instance)),
+            allowed="a list of given requests, at most one per input and output",
+        )
+
+
+class UserAllocators:
+    """The allocators of users in one network, and the first error that one of them raised.
+
+    `make`: (stage, router) -> the allocator there.
+    """
+
+    def __init__(self, stages: Iterable[str], routers: int, make: Callable[[str, int], UserAllocator]) -> None:
+        self.at = {stage: [make(stage, router) for router in range(routers)] for stage in stages}
+        self.error: BaseException | None = None

@@ -1,0 +1,4 @@
+"""Registered names of the built-in allocators."""
+
+ROTATING, INPUT_FIRST, ISLIP = "rotating", "separable-input-first", "islip"
+WAVEFRONT, AGE = "wavefront", "age"
