@@ -17,7 +17,7 @@ from pyxsim.cli.topology import show_topology
 from pyxsim.collective.kinds import KINDS
 from pyxsim.errors import InputError
 from pyxsim.models import model_files
-from pyxsim.plugins import backends
+from pyxsim.plugins import allocators, backends
 from pyxsim.registry import (
     Entry,
     blocks,
@@ -96,6 +96,7 @@ def list_shelves(
             *(_routing(entry, "graphs") for entry in graph_routings.entries),
             *(_item(entry, ("wires",)) for entry in routings.entries),
         ],
+        "allocators": [_allocator(entry) for entry in allocators.entries],
         "backends": [_backend(entry) for entry in backends.entries],
         "allocators": [Item(name, text, [], {}, "") for name, text in ALLOCATORS.items()],
         "checks": [_item(entry, ("prepared",)) for entry in checks.entries],
@@ -174,6 +175,17 @@ def _backend(entry: Entry[Any]) -> Item:
     return Item(entry.name, about, list(entry.aliases), {}, str(module.__file__), capabilities)
 
 
+def _allocator(entry: Entry[Any]) -> Item:
+    """An allocator with its stages and other traits."""
+    module = sys.modules[entry.module]
+    text = inspect.getdoc(entry.value) if inspect.isclass(entry.value) else inspect.getdoc(module)
+    traits = entry.info["traits"]
+    notes = [stage.upper() for stage in traits.stages]
+    notes += [f"{entry.name}:1 to {entry.name}:{traits.iterations}"] if traits.iterations else []
+    about = " ".join((text or "").split("\n\n")[0].split())
+    return Item(entry.name, about, list(entry.aliases), {}, str(module.__file__), notes)
+
+
 def _dataset(spec: Dataset) -> Item:
     file = inspect.getsourcefile(spec.values) or ""
     return Item(spec.name, spec.text, [], {}, file, when=spec.when or None)
@@ -205,6 +217,7 @@ _TITLES = {
     "patterns": "patterns of open traffic: [traffic] pattern = ...",
     "readers": "workload readers: [workload] file = ...",
     "routings": "routings: [network.router] routing = ...; trees, dragonflies and Garnet's networks have their own",
+    "allocators": "allocators: [network.router] va_allocator = ..., sa_allocator = ...",
     "backends": "backends: pyxsim run --backend ...",
     "allocators": "allocators: [network.router] va_allocator = ..., sa_allocator = ...",
     "checks": "checks: pyxsim check",

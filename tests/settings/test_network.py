@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from pyxsim.errors import InputError
+from pyxsim.plugins import allocators
 from pyxsim.settings import Network, PipelineTable, RouterSettings, Stages, load_experiment, resolved_toml
-from pyxsim.settings.router import MATRIX_ALLOCATORS, PIPELINES
+from pyxsim.settings.router import PIPELINES, read_allocator
 from pyxsim.units import Cycles
 
 NS = Fraction(1, 10**9)
@@ -131,21 +132,27 @@ def test_virtual_networks_share_out_the_vcs() -> None:
 
 
 @pytest.mark.parametrize("key", ["va_allocator", "sa_allocator"])
-@pytest.mark.parametrize("name", [*MATRIX_ALLOCATORS, "islip:1", "islip:3", "islip:64"])
+@pytest.mark.parametrize("name", [*allocators.spellings("sa")[:-1], "islip:1", "islip:3", "islip:64"])
 def test_allocators_by_name(key: str, name: str) -> None:
     assert getattr(router(**{key: name}), key) == name
+
+
+def test_an_unknown_allocator_is_refused_once_the_libraries_are_loaded() -> None:
+    with pytest.raises(InputError, match=r"unknown value 'wavefrnt'; .*did you mean 'wavefront'\?"):
+        read_allocator("wavefrnt", "sa")
+    with pytest.raises(InputError, match=r"network.router.sa_allocator: unknown value 'mine'; .*--library DIR"):
+        router(sa_allocator="mine").allocator("sa")
 
 
 GARNET = {"pipeline": "garnet"}
 MISFITS: list[tuple[dict[str, Any], list[str]]] = [
     ({"va_allocator": "islip:0"}, ["va_allocator: unknown value 'islip:0'"]),
     ({"va_allocator": "islip:65"}, ["va_allocator: unknown value 'islip:65'"]),
-    ({"va_allocator": 3}, ["va_allocator: unknown value 3; allowed: rotating, separable-"]),
+    ({"va_allocator": 3}, ["va_allocator: unknown value 3; allowed: age, islip, rotating, sep"]),
     (
         {"sa_allocator": "rotating"},
-        ["sa_allocator: unknown value 'rotating'; allowed: sep"],
+        ["sa_allocator: unknown value 'rotating'; allowed: age, islip, sep"],
     ),
-    ({"sa_allocator": "wavefrnt"}, ["did you mean 'wavefront'?"]),
     ({"flow_control": "cut-through"}, ["did you mean 'virtual-cut-through'?"]),
     ({**GARNET, "lookahead": True}, ["lookahead: has no effect: RC takes no cycle in this pipeline"]),
     (

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pyxsim.arrays import IntArray
 from pyxsim.core.engine import Engine, Stop
-from pyxsim.core.engine_options import MOST_TAGS
+from pyxsim.core.engine_options import MOST_TAGS, RouterOptions
 from pyxsim.core.state.record_dtypes import COUNTERS
 from pyxsim.errors import InputError
 from pyxsim.network.engine_config import MessageClass, build_engine_config
@@ -24,6 +24,7 @@ from pyxsim.network.packet.thread_count import ThreadChoice
 from pyxsim.network.packet.watchdog import Entry, Watchdog, deadlock_error
 from pyxsim.network.protocol import AttributionRecords, Backend, Capabilities
 from pyxsim.network.windows import WindowRecorder, Windows
+from pyxsim.plugins import allocators
 from pyxsim.settings import Experiment, Network
 from pyxsim.topology.topology import Topology
 
@@ -86,7 +87,7 @@ class PacketNetwork(Backend):
         )
         self._every_step = trace
         self._cuts = max(1, CUT_WORDS // max(1, len(COUNTERS) * topology.links))
-        self._every_cycle = _why_every_cycle(skip, open_traffic, threads)
+        self._every_cycle = _why_every_cycle(skip, open_traffic, threads, config.options)
         self.skips = not self._every_cycle
         self.threads = ThreadChoice(self.engine, topology.routers, config.links, threads, skips=self.skips)
         self.bytes_delivered = self.skipped_visits = 0
@@ -447,12 +448,15 @@ class PacketAttribution:
         return self._network.engine.stays()
 
 
-def _why_every_cycle(skip: bool, open_traffic: bool, threads: int | None) -> str:
+def _why_every_cycle(skip: bool, open_traffic: bool, threads: int | None, options: RouterOptions) -> str:
     """Return why periods are not detected, as known before the run; "" if they are."""
     if not skip:
         return "run.skip = false (--no-skip)"
     if open_traffic:
         return "open traffic does not repeat"
+    for name in (options.va_allocator, options.sa_allocator):
+        if callable(allocators.get(name)) and not allocators.traits(name).stateless:
+            return f"the allocator '{name}' is not registered as stateless"
     return f"run.threads = {threads} (--threads): several threads skip nothing" if threads not in (None, 1) else ""
 
 
