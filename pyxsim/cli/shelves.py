@@ -98,7 +98,6 @@ def list_shelves(
         ],
         "allocators": [_allocator(entry) for entry in allocators.entries],
         "backends": [_backend(entry) for entry in backends.entries],
-        "allocators": [Item(name, text, [], {}, "") for name, text in ALLOCATORS.items()],
         "checks": [_item(entry, ("prepared",)) for entry in checks.entries],
         "datasets": [_dataset(spec) for spec in every()],
         "panels": [_item(entry, ("result", "detail")) for entry in html_panels.entries],
@@ -201,15 +200,6 @@ def _options(function: Any, size: Sequence[str]) -> dict[str, str]:
     return {p.name: "" if p.default is p.empty else json.dumps(p.default, default=str) for p in parameters}
 
 
-ALLOCATORS = {
-    "rotating": "the free VCs of a range in turn: the default of va_allocator, and for VCs only",
-    "separable-input-first": "each input picks an output, each output grants one of these: the default of sa_allocator",
-    "separable-output-first": "each output grants an input, each input accepts one of these: islip:1",
-    "islip:N": "N iterations of request, grant and accept among unmatched inputs and outputs (McKeown 1999)",
-    "wavefront": "requests along the diagonals of the matrix, from one that moves on every time",
-    "age": "the oldest packet first",
-}
-"""Allocators of routers; docs/router.md specifies them."""
 _TITLES = {
     "topologies": "topologies: [network] topology = ...",
     "blocks": "blocks: [[network.dims]] block = ..., products of which are networks",
@@ -219,7 +209,6 @@ _TITLES = {
     "routings": "routings: [network.router] routing = ...; trees, dragonflies and Garnet's networks have their own",
     "allocators": "allocators: [network.router] va_allocator = ..., sa_allocator = ...",
     "backends": "backends: pyxsim run --backend ...",
-    "allocators": "allocators: [network.router] va_allocator = ..., sa_allocator = ...",
     "checks": "checks: pyxsim check",
     "datasets": "datasets: the tables of a result, result.NAME, /NAME in the HDF5 file",
     "panels": "panels of the HTML page: pyxsim report",

@@ -10,7 +10,7 @@ import pytest
 
 import pyxsim as face
 from pyxsim.cli.page import commands
-from pyxsim.cli.shelves import ALLOCATORS
+from pyxsim.plugins import allocators
 from tests.cli.inputs import Command
 
 # `topology` and `collective` would be hidden by the subpackages; `list` is a name of Python.
@@ -82,7 +82,7 @@ def test_every_shelf_is_listed(pyxsim: Command, shelf: str, name: str) -> None:
     assert name in pyxsim("list", shelf).err
 
 
-@pytest.mark.parametrize("name", ALLOCATORS)
+@pytest.mark.parametrize("name", allocators.spellings("va"))
 def test_listed_allocators_are_settings(name: str) -> None:
     key = "va_allocator" if name == "rotating" else "sa_allocator"
     face.RouterSettings(**{key: name.replace("N", "2")})

@@ -1,4 +1,7 @@
-"""The VCs of a range in turn: vc_allocator.pyx and the fast path implement it, without a request matrix."""
+"""The free VCs of a range in turn, the default of `va_allocator`: vc_allocator.pyx and the fast path implement it.
+
+It has no request matrix.
+"""
 
 from pyxsim.plugins import allocators
 
