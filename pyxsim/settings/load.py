@@ -18,7 +18,7 @@ from pyxsim.settings.experiment import Experiment
 from pyxsim.settings.faults import key_path, translate, unknown_key
 from pyxsim.settings.named import Systems, Underlay
 from pyxsim.settings.override import Steps, parse_override, put
-from pyxsim.settings.renamed import RENAMED, note, rename
+from pyxsim.settings.renamed import is_old, note, rename
 from pyxsim.settings.spelling import as_written, respell
 from pyxsim.settings.toml import parse_toml, read_toml, to_toml
 from pyxsim.settings.types import TableType, fresh, listed
@@ -93,7 +93,7 @@ def read_overrides(overrides: Iterable[str]) -> list[Setting | InputError]:
         try:
             steps, value = parse_override(text)
             written = text.partition("=")[0].strip()
-            found.append(Setting(steps, value, written if written in RENAMED else key_path(steps), _OVERRIDE))
+            found.append(Setting(steps, value, written if is_old(written) else key_path(steps), _OVERRIDE))
         except InputError as error:
             found.append(error.at(file=_OVERRIDE))
     return found
@@ -123,7 +123,7 @@ def assemble(
             faults.append(replaced_key(error, setting.key).at(file=setting.file))
             continue
         renamed.pop(key_path(setting.steps), None)
-        if setting.key in RENAMED:
+        if is_old(setting.key):
             notes.append(note(setting.key, key_path(setting.steps)))
         replaced.append(setting)
     under: Underlay | None = None

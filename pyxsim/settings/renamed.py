@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -57,6 +58,11 @@ def note(old: str, new: str) -> str:
     return f"{old} is now called {new}; the old key will be removed"
 
 
+def is_old(path: str) -> bool:
+    """Return whether a key path is that of a renamed key."""
+    return re.sub(r"\[\d+\]", "", path) in RENAMED
+
+
 def new_steps(steps: Steps) -> Steps:
     """Return the steps of the new key path for those of an old one; others stay as they are."""
     plain = [step for step in steps if isinstance(step, str)]
@@ -71,9 +77,8 @@ def new_steps(steps: Steps) -> Steps:
 
 def _shared(first: list[str], second: list[str]) -> int:
     """The number of leading steps that two paths share."""
-    return next(
-        (i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second))
-    )
+    differs = [a != b for a, b in zip(first, second, strict=False)]
+    return differs.index(True) if True in differs else len(differs)
 
 
 def _tables(table: Any, steps: list[str], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

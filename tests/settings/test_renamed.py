@@ -31,7 +31,6 @@ size = "1 KiB"
 @pytest.fixture(autouse=True)
 def former_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(renamed, "RENAMED", FORMER)
-    monkeypatch.setattr("pyxsim.settings.load.RENAMED", FORMER)
 
 
 @pytest.fixture
@@ -63,12 +62,13 @@ def test_overrides_replace_old_keys(path: Path, key: str) -> None:
     assert experiment.network.dims is not None
     assert experiment.network.dims[1].block == "ring"
     assert "system.pieces is now called system.chunks; the old key will be removed" in experiment.notes
+    assert "network.dims[1].kind is now called network.dims[1].block; the old key will be removed" in experiment.notes
 
 
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        (TEXT.replace("vc_count = 5", "vc_count = 0"), "network.vc_count: 0 is not a whole number"),
+        (TEXT.replace("vc_count = 5", "vc_count = 0"), "network.vc_count: 0 is too small"),
         (TEXT.replace("vc_count = 5", "vc_count = 5\nrouter = { vcs = 3 }"), "network.vc_count: same setting as `netw"),
         (TEXT.replace("vc_count = 5", "vc_count = 5\nrouter = 3"), "network.vc_count: same setting as `network.ro"),
     ],
