@@ -23,9 +23,10 @@ def main(words: Sequence[str] | None = None) -> int:
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     try:
-        from pyxsim.cli.commands import command_line
+        from pyxsim.cli.commands import app
+        from pyxsim.cli.usage import command_line
 
-        code = command_line(words)
+        code = command_line(app, words)
         sys.stdout.flush()
         return code
     except SystemExit:

@@ -32,16 +32,23 @@ class CommandOutput:
         Write one JSON object to stdout, whatever happens, and no text.
     quiet
         Print errors only.
+
+    Attributes
+    ----------
+    live
+        Whether lines can change: text goes to a terminal.
+    signals
+        The handlers of the signals that end the command.
     """
 
     def __init__(self, *, json: bool = False, quiet: bool = False) -> None:
         self.json = json
         self.silent = quiet or json
-        self.signals = StopSignals.of_command(without_terminal)
+        self.live = not self.silent and sys.stderr.isatty()
         self._has_put = False
 
     def __enter__(self) -> CommandOutput:
-        self.signals.__enter__()
+        self.signals = StopSignals.of_command(without_terminal).__enter__()
         return self
 
     def __exit__(
@@ -69,11 +76,6 @@ class CommandOutput:
         console = stderr_console()
         console.width = room(console, parts)
         return console
-
-    @property
-    def live(self) -> bool:
-        """Whether lines can change: text goes to a terminal."""
-        return not self.silent and sys.stderr.isatty()
 
     def say(self, *parts: RenderableType) -> None:
         """Print text, or tables of rich."""

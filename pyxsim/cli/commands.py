@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -28,11 +26,9 @@ from pyxsim.cli.options import (
     overriding,
 )
 from pyxsim.cli.options import name as _name
-from pyxsim.cli.usage import Commands, UsageError, commands_for, usage_fault
 from pyxsim.cli.workload_commands import workload
 
 app = typer.Typer(
-    cls=Commands,
     add_completion=False,
     # Plain help and errors: quick, and the same on a terminal and in a file.
     rich_markup_mode=None,
@@ -553,15 +549,3 @@ def validate(
 
 app.command()(bench)
 app.add_typer(workload, name="workload")
-
-
-def command_line(words: Sequence[str] | None = None) -> int:
-    """Run a command line and return its exit code. Raises InputError for an invalid one."""
-    command = commands_for(app, words)
-    try:
-        code = command.main(args=words, prog_name="pyxsim", standalone_mode=False)
-    except UsageError as error:
-        raise usage_fault(error, command, sys.argv[1:] if words is None else words) from None
-    except typer.Abort:  # Ctrl-C before a command took over, as some versions of typer say it
-        raise KeyboardInterrupt from None
-    return code if isinstance(code, int) else 0

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.models import TyperInfo
 
 from pyxsim.errors import InputError, closest
 
@@ -20,21 +20,21 @@ NUMBER = re.compile("number|float|integer")  # in messages of typer about number
 RESULTS = "results: `pyxsim diff A.h5 B.h5`, to the bit, or `pyxsim report A.h5 B.h5`, side by side"
 
 
-class Commands(TyperGroup):
-    """The group of all commands; an unknown one raises InputError."""
+def command_line(app: typer.Typer, words: Sequence[str] | None = None) -> int:
+    """Run a command line and return its exit code. Raises InputError for an invalid one.
 
-    def resolve_command(self, ctx: Any, args: Sequence[str]) -> Any:
-        name = args[0]
-        if not name.startswith("-") and name not in self.commands:
-            raise InputError(f"unknown command '{name}'", allowed=list(self.commands), given=name)
-        return super().resolve_command(ctx, list(args))
-
-
-def commands_for(app: typer.Typer, words: Sequence[str] | None) -> Any:
-    """Return the commands of `app` for these words (`sys.argv` by default): only the one that they name, if they begin
-    with one. Building all of them takes typer 50 ms."""
-    first = next(iter(sys.argv[1:] if words is None else words), "")
-    return _made(app, first if first in map(_name_of, app.registered_commands) else None)
+    Only the command that the words begin with is built, if they do: building all of them takes typer 50 ms.
+    """
+    given = sys.argv[1:] if words is None else words
+    first = next(iter(given), "")
+    command = _made(app, first if first in map(_name_of, app.registered_commands) else None)
+    try:
+        code = command.main(args=words, prog_name="pyxsim", standalone_mode=False)
+    except UsageError as error:
+        raise usage_fault(error, command, given) from None
+    except typer.Abort:  # Ctrl-C before a command took over, as some versions of typer say it
+        raise KeyboardInterrupt from None
+    return code if isinstance(code, int) else 0
 
 
 @functools.cache
@@ -44,6 +44,7 @@ def _made(app: typer.Typer, name: str | None) -> Any:
     alone = copy.copy(app)
     alone.registered_commands = [info for info in app.registered_commands if _name_of(info) == name]
     alone.registered_groups = []
+    alone.registered_callback = TyperInfo()  # a group all the same, without the options of `pyxsim` itself
     return typer.main.get_command(alone)
 
 
@@ -55,6 +56,9 @@ def usage_fault(error: Any, command: Any, words: Sequence[str]) -> InputError:
     """Return a usage error of typer as an InputError that names the command of these words."""
     place, command = _meant(command, words)
     key, kind = place or None, type(error).__name__
+    unknown = re.match(r"No such command '(.*?)'", str(error.message))
+    if unknown is not None:
+        return InputError(f"unknown command '{unknown[1]}'", allowed=list(command.commands), given=unknown[1])
     option = getattr(error, "option_name", None)
     if kind == "NoSuchOption":
         known = [name for parameter in command.params for name in parameter.opts if name.startswith("-")]

@@ -10,10 +10,8 @@ from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.counts import count, maybe
 from pyxsim.cli.options import Json, Plot, Settings
 from pyxsim.cli.options import name as _name
-from pyxsim.cli.usage import Commands
 
 workload = typer.Typer(
-    cls=Commands,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="Show, check, convert, generate workloads.",

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pyxsim.errors import InputError, PyxsimError, SimulationError, StuckError
+from pyxsim.garbage import with_frozen_objects
 from pyxsim.library import file_of
 from pyxsim.results.result import Result
-from pyxsim.runner.garbage import with_frozen_objects
 from pyxsim.runner.prepared import Prepared
 from pyxsim.runner.run_result import RunEnd, closed_result
 
 
+@dataclass(frozen=True, eq=False)
 class ClosedRun:
     """Simulate what `prepare` made of collectives, messages or a workload."""
 
-    def __init__(self, prepared: Prepared) -> None:
-        self.prepared = prepared
+    prepared: Prepared
 
     @with_frozen_objects
     def run(self) -> None:
         """Simulate until all work is done. Raises SimulationError."""
+        announce_traffic(self.prepared)
         run_out(self.prepared)
 
     def end(self, complete: bool, failure: SimulationError | None) -> int:

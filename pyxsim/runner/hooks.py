@@ -58,6 +58,7 @@ def progress_of(prepared: Prepared | PreparedTraffic) -> Progress:
     )
 
 
+@dataclass(eq=False)
 class ProgressHooks:
     """The hooks of one run, which its network calls between two batches of events.
 
@@ -66,24 +67,16 @@ class ProgressHooks:
     show
         Called with the Progress, at most every 0.1 s. Its method `close`, if it has one, is called after the run.
     signals
-        The signals that end the run; those of `StopSignals.of_library` by default.
+        The signals that end the run; those of `StopSignals.of_library` by default; with
+        checkpoints they should include SIGTERM (`terminate`).
     checkpoints
         Writes checkpoints, also when a signal ends the run.
     """
 
-    def __init__(
-        self,
-        show: Callable[[Progress], None] | None = None,
-        *,
-        signals: StopSignals | None = None,
-        checkpoints: CheckpointWriter | None = None,
-    ) -> None:
-        self.show = show
-        self.signals = signals or StopSignals.of_library(terminate=checkpoints is not None)
-        self.checkpoints = checkpoints
-        if checkpoints is not None:
-            checkpoints.stop_requested = checkpoints.stop_requested or (lambda: bool(self.signals.number))
-        self._last = 0.0
+    show: Callable[[Progress], None] | None = None
+    signals: StopSignals = field(default_factory=StopSignals.of_library, kw_only=True)
+    checkpoints: CheckpointWriter | None = field(default=None, kw_only=True)
+    _last: float = field(default=0.0, init=False)
 
     @contextmanager
     def attached(self, prepared: Prepared | PreparedTraffic) -> Iterator[None]:
@@ -96,8 +89,9 @@ class ProgressHooks:
             self._tick(prepared)
 
         network.tick = called_often
-        if self.checkpoints is not None:
-            self.checkpoints.start(prepared)
+        if (writer := self.checkpoints) is not None:
+            writer.stop_requested = writer.stop_requested or (lambda: bool(self.signals.number))
+            writer.start(prepared)
             network.pause = self._pause
         self._last = time.monotonic()
         try:

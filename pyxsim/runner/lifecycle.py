@@ -18,11 +18,12 @@ from pyxsim.runner.checkpoint.context import (
     default_path,
     open_checkpoint,
 )
-from pyxsim.runner.closed_run import ClosedRun, announce_traffic
+from pyxsim.runner.closed_run import ClosedRun
 from pyxsim.runner.hooks import Progress, ProgressHooks
 from pyxsim.runner.prepare import PathLike, prepare
 from pyxsim.runner.prepared import Prepared, PreparedTraffic
 from pyxsim.runner.run_result import RunEnd
+from pyxsim.runner.signals import StopSignals
 from pyxsim.runner.traffic.open_loop import TrafficRun
 from pyxsim.settings import Experiment, folder_of, load_experiment
 from pyxsim.settings.load import Source
@@ -56,6 +57,7 @@ class RunOutcome:
     def result_or_raise(self) -> Result:
         """Return the result. Raises the failure of the run, or the InputError of its files."""
         if self.failure is not None:
+            self.failure.result = self.result  # type: ignore[attr-defined]
             raise self.failure
         if self.write_error is not None:
             raise self.write_error
@@ -163,7 +165,7 @@ def _library_hooks(
     writer = checkpoint_writer(
         path, every, context, warn=lambda line: warnings.warn(line, RuntimeWarning, stacklevel=2)
     )
-    return ProgressHooks(progress, checkpoints=writer)
+    return ProgressHooks(progress, signals=StopSignals.of_library(terminate=True), checkpoints=writer)
 
 
 def run_experiment(
@@ -224,17 +226,27 @@ def complete_run(
     """Simulate what was prepared or resumed, write its files, and remove its checkpoint; as `run_experiment`."""
     hooks = hooks or ProgressHooks()
     with hooks.signals.waiting():  # what was simulated is written, whatever signals arrive
+        begin = time.process_time()
+        this = TrafficRun(prepared) if prepared.mode == "open" else ClosedRun(prepared)
+        failure: SimulationError | None = None
+        complete = False
         try:
-            outcome = RunOutcome(prepared, _simulate(prepared, context.backend, hooks))
+            with hooks.attached(prepared):
+                this.run()
+            complete = True
         except SimulationError as error:
-            if not hasattr(error, "result"):
-                raise
-            outcome = RunOutcome(prepared, error.result, error)
+            failure = error
+        except KeyboardInterrupt:
+            pass  # what was simulated is kept, and `complete` stays False
+        cpu = prepared.resume_info.cpu_s + time.process_time() - begin
+        result = this.result(RunEnd(this.end(complete, failure), complete, cpu, context.backend), failure)
+        dataset.compute(result, prepared)
+        outcome = RunOutcome(prepared, result, failure)
         try:
-            outcome.written = context.outputs.write(outcome.result)
+            outcome.written = context.outputs.write(result)
         except InputError as error:
             outcome.write_error = error
-        ended = outcome.write_error is None and (outcome.failure is not None or outcome.result.complete)
+        ended = outcome.write_error is None and (failure is not None or complete)
         if hooks.checkpoints is not None and ended and not keep_checkpoint:
             hooks.checkpoints.remove()
         if finished is not None:
@@ -245,42 +257,14 @@ def complete_run(
 def simulate(
     prepared: Prepared | PreparedTraffic, *, backend: str = "packet", hooks: ProgressHooks | None = None
 ) -> Result:
-    """Simulate what was prepared, or continue with it.
+    """Simulate what was prepared, or continue with it; its checkpoint stays.
 
     Raises
     ------
     SimulationError
         When the simulated system fails; its attribute `result` holds what was simulated.
     """
-    hooks = hooks or ProgressHooks()
-    with hooks.signals.waiting():
-        return _simulate(prepared, backend, hooks)
-
-
-def _simulate(prepared: Prepared | PreparedTraffic, backend: str, hooks: ProgressHooks) -> Result:
-    begin = time.process_time()
-    if prepared.mode == "open":
-        this: ClosedRun | TrafficRun = TrafficRun(prepared)
-    else:
-        announce_traffic(prepared)
-        this = ClosedRun(prepared)
-    failure: SimulationError | None = None
-    complete = False
-    try:
-        with hooks.attached(prepared):
-            this.run()
-        complete = True
-    except SimulationError as error:
-        failure = error
-    except KeyboardInterrupt:
-        pass  # what was simulated is kept, and `complete` stays False
-    cpu = prepared.resume_info.cpu_s + time.process_time() - begin
-    result = this.result(RunEnd(this.end(complete, failure), complete, cpu, backend), failure)
-    dataset.compute(result, prepared)
-    if failure is not None:
-        failure.result = result  # type: ignore[attr-defined]
-        raise failure
-    return result
+    return complete_run(prepared, CheckpointContext(backend=backend), hooks, keep_checkpoint=True).result_or_raise()
 
 
 __all__ = ["Experiment", "Progress", "RunOutcome", "complete_run", "resume", "run", "run_experiment", "simulate"]

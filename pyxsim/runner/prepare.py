@@ -9,11 +9,17 @@ import numpy as np
 
 from pyxsim import library
 from pyxsim.analysis.packet_spacing import starved
+from pyxsim.garbage import without_collection
 from pyxsim.network.backends import backend_class, check_open_traffic, make_backend, make_open_backend
-from pyxsim.runner.garbage import without_collection
-from pyxsim.runner.input_checks import check_boost, check_lengths
 from pyxsim.runner.prepared import Prepared, PreparedTraffic
-from pyxsim.runner.proofs import check_in_network_reduction, deadlock_warnings, open_traffic_pairs, prove_schedules
+from pyxsim.runner.proofs import (
+    check_boost,
+    check_in_network_reduction,
+    check_lengths,
+    deadlock_warnings,
+    open_traffic_pairs,
+    prove_schedules,
+)
 from pyxsim.runner.resolved import resolved
 from pyxsim.runner.traffic import open_loop
 from pyxsim.settings import Experiment

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pyxsim.arrays import IntArray, unique_by_identity
+from pyxsim.garbage import without_collection
 from pyxsim.network.protocol import Backend
 from pyxsim.results.links import LinkTable
 from pyxsim.results.memory import Memory, used_columns
@@ -19,7 +20,6 @@ from pyxsim.results.result import Result
 from pyxsim.results.work import Work
 from pyxsim.runner.attribution_tables import attribution, notes
 from pyxsim.runner.chunk_delays import detail
-from pyxsim.runner.garbage import without_collection
 from pyxsim.runner.peak_memory import peak_mb
 from pyxsim.runner.prepared import Prepared, PreparedTraffic
 from pyxsim.settings import resolved_toml
@@ -40,8 +40,8 @@ class RunEnd:
     backend: str
 
 
-def common_fields(prepared: Prepared | PreparedTraffic, end: RunEnd) -> dict[str, Any]:
-    """Return the fields of the Result that every run has."""
+def common_fields(prepared: Prepared | PreparedTraffic, end: RunEnd, peak: float) -> dict[str, Any]:
+    """Return the fields of the Result that every run has; `peak`: the peak memory in MB."""
     experiment, network, before = prepared.experiment, prepared.network, prepared.resume_info
     return {
         "time_cycles": end.cycle,
@@ -54,7 +54,7 @@ def common_fields(prepared: Prepared | PreparedTraffic, end: RunEnd) -> dict[str
         "counts": {**network.counts(), "resumed": before.resumed},
         "sim_cpu_s": end.cpu_s,
         "total_cpu_s": before.cpu_s + time.process_time(),
-        "peak_rss_mb": peak_mb(),
+        "peak_rss_mb": peak,
         "backend": end.backend,
         "seed": experiment.output.seed,
         "experiment_toml": resolved_toml(experiment),
@@ -74,20 +74,22 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
     least = int(prepared.first + prepared.physical) if end.complete else 0
     traffic = system.traffic()
     counted = system.chunk_table()
-    chunks = _chunks(prepared, counted)
     where_time_went = attribution(prepared.network, job.traffic)
     cut_tables = list(notes(where_time_went))
+    delays = detail(prepared, counted)
+    peak = peak_mb()
+    chunks = _chunks(prepared, counted)
     workload = _workload(prepared, end)
     work: Work | None = workload.get("work")
     return Result(
-        **common_fields(prepared, end),
+        **common_fields(prepared, end, peak),
         **workload,
         chunks=chunks,
         collectives=[collective_row(each, bound) for each, bound in zip(issued, bounds, strict=True)],
         point_to_point=[message_row(message) for message in system.messages],
         dimensions=dimension_table(chunks, traffic, prepared.topology.shape, end.cycle),
         phases=phase_table(chunks, _kinds(prepared)),
-        chunk_delays=detail(prepared, counted),
+        chunk_delays=delays,
         memory=_memory(prepared),
         attribution=where_time_went,
         bound_ns=bound_ns,

@@ -154,7 +154,8 @@ def _load_faults(data: Mapping[str, Any]) -> list[InputError]:
     given = [table for table in LOADS if data.get(table) is not None]
     if data.get(BESIDE) and given[:1] != ["collective"]:
         given.insert(0, BESIDE)
-    if not given:
+    unknown = [str(key) for key in data if key not in Experiment.model_fields]
+    if not given and not any(nearest(key, Experiment.model_fields) in (*LOADS, BESIDE) for key in unknown):
         return [InputError("the table [collective] is missing", key="collective", allowed=_TABLES)]
     return [
         InputError(f"cannot be combined with [{given[0]}]", key=table, allowed="one of them") for table in given[1:]
@@ -166,15 +167,9 @@ def _misspelt_tables(data: dict[str, Any]) -> list[InputError]:
     faults = []
     for key in [key for key in data if isinstance(key, str) and key not in Experiment.model_fields]:
         name = nearest(key, Experiment.model_fields)
-        if name is None:
-            continue
-        if name not in data:
-            data[name] = data.pop(key)
-        elif isinstance(data[key], dict) and isinstance(data[name], dict):
-            data[name] = {**data.pop(key), **data[name]}
-        else:
-            continue
-        faults.append(unknown_key(Experiment, (key,)))
+        if name not in (None, BESIDE) and isinstance(data[key], dict) and isinstance(data.get(name, {}), dict):
+            faults.append(unknown_key(Experiment, (key,)))
+            data[name] = {**data.pop(key), **data.get(name, {})}
     return faults
 
 

@@ -65,7 +65,7 @@ def thawed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Without what tests/conftest.py has put away, and no run has seen it."""
     gc.unfreeze()
     untouched = SimpleNamespace(by_program=False, by_run=False)
-    monkeypatch.setattr(sys.modules["pyxsim.runner.garbage"], "_frozen", untouched)
+    monkeypatch.setattr(sys.modules["pyxsim.garbage"], "_frozen", untouched)
     yield
     gc.collect()
     gc.freeze()

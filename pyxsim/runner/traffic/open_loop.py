@@ -12,6 +12,7 @@ from pyxsim.results.attribution import Attribution
 from pyxsim.results.result import Result
 from pyxsim.results.traffic import Traffic
 from pyxsim.runner.attribution_tables import notes, of_open_traffic
+from pyxsim.runner.peak_memory import peak_mb
 from pyxsim.runner.prepared import PreparedTraffic
 from pyxsim.runner.run_result import RunEnd, common_fields
 from pyxsim.runner.traffic.feed import Feed
@@ -229,7 +230,7 @@ class TrafficRun:
         traffic = self.study.record("interrupted" if failure is None else "failed")
         attribution = self.study.attribution()
         return Result(
-            **common_fields(prepared, end),
+            **common_fields(prepared, end, peak_mb()),
             traffic=traffic,
             attribution=attribution,
             warnings=[*prepared.warnings, *traffic.notes, *notes(attribution)],
