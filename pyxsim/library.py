@@ -126,35 +126,76 @@ def data_files(
 
 
 def user_fault(error: BaseException) -> InputError | None:
-    """Return the fault of the user's file that raised an error: its place, the class and text of the error.
+    """Return the fault of the user's file that raised an error, or that gave pyxsim what it failed on.
 
-    Frames outside pyxsim and the libraries, such as those of numpy, are skipped: the innermost other frame decides.
+    Frames outside pyxsim and the libraries, such as those of numpy, are skipped: the innermost other frame decides. If
+    that is pyxsim's, the fault names the object of a user's file that was at hand: in a variable of the innermost frame
+    that has one, else the last one that was looked up.
 
     Returns
     -------
     InputError or None
-        None if pyxsim itself or a file that ships with it raised the error.
+        None if no object of a user's file took part.
     """
-    place = None
+    place, inside = None, ""
+    at_hand: str | None = None
     for frame, line in traceback.walk_tb(error.__traceback__):
         root = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if root in _USER_ROOTS:
-            path = Path(frame.f_code.co_filename)
-            place = None if _ships(path) else f"{path}:{line}"
-        elif root == "pyxsim":
-            place = None
-    return None if place is None else InputError(f"{type(error).__name__}: {error}".removesuffix(": "), file=place)
+        path = Path(frame.f_code.co_filename)
+        if root in _USER_ROOTS and not _ships(path):
+            place = f"{path}:{line}"
+        elif root in (*_USER_ROOTS, "pyxsim"):
+            place, inside = None, f"{frame.f_globals['__name__'].replace('.', '/')}.py:{line}"
+            files = (_file_at_hand(value) for value in frame.f_locals.values())
+            at_hand = next(filter(None, files), at_hand)
+    problem = f"{type(error).__name__}: {error}".removesuffix(": ")
+    if place is not None:
+        return InputError(problem, file=place)
+    at_hand = at_hand or _last_looked_up()
+    if at_hand is None:
+        return None
+    problem = f"{problem}, raised by {inside} for what this file provides"
+    return InputError(problem, file=at_hand, allowed="what docs/extending.md asks for")
+
+
+def place_of(error: BaseException, function: Any) -> str:
+    """Return file:line of the innermost frame of a user's file, else of the function, else of the innermost frame."""
+    frames = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    for frame, line in reversed(frames):
+        if file := file_of_module(str(frame.f_globals.get("__name__", ""))):
+            return f"{file}:{line}"
+    return file_of(function) or f"{frames[-1][0].f_code.co_filename}:{frames[-1][1]}"
+
+
+def _file_at_hand(value: Any) -> str | None:
+    """The user's file that an object, a registered entry or a dataset is from."""
+    fields = getattr(type(value), "__dataclass_fields__", ())
+    function = next((getattr(value, name) for name in ("value", "values") if name in fields), None)
+    return file_of(value) or file_of(function)
+
+
+def _last_looked_up() -> str | None:
+    entries = [table.last for table in registry.REGISTRIES if table.last is not None and used(table.last)]
+    files = (_file_at_hand(entry.value) or file_of_module(entry.module) for entry in entries)
+    return next(filter(None, files), None)
 
 
 def file_of(value: Any) -> str | None:
     """Return the file and line of a class or function of a user's file, such as a registered one; else None."""
-    path = getattr(sys.modules.get(getattr(value, "__module__", "")), "__file__", None)
-    if not path or value.__module__.partition(".")[0] not in _USER_ROOTS or _ships(Path(path)):
-        return None
+    module = getattr(value, "__module__", None)
+    path = file_of_module(module) if isinstance(module, str) else None
     try:
-        return f"{path}:{inspect.getsourcelines(value)[1]}"
+        return path and f"{path}:{inspect.getsourcelines(value)[1]}"
     except (OSError, TypeError):
-        return str(path)
+        return path
+
+
+def file_of_module(module: str) -> str | None:
+    """Return the file of a module if it is a user's; else None."""
+    path = getattr(sys.modules.get(module), "__file__", None)
+    if not path or module.partition(".")[0] not in _USER_ROOTS or _ships(Path(path)):
+        return None
+    return str(path)
 
 
 def _ships(path: Path) -> bool:

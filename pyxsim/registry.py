@@ -51,6 +51,7 @@ class Registry(Generic[T]):
         REGISTRIES.append(self)
         self._entries: dict[str, Entry[T]] = {}
         self._spellings: dict[str, str] = {}
+        self.last: Entry[T] | None = None  # that was looked up; errors name its file
 
     def register(self, name: str, *, aliases: Iterable[str] = (), module: str = "", **info: Any) -> Callable[[V], V]:
         """Decorator: put the object under `name`; `info` are keywords that describe it (`entry(name).info`).
@@ -92,7 +93,8 @@ class Registry(Generic[T]):
 
     def entry(self, name: str) -> Entry[T]:
         """The entry under a name or alias; InputError as `canonical`."""
-        return self._entries[self.canonical(name)]
+        self.last = self._entries[self.canonical(name)]
+        return self.last
 
     def get(self, name: str) -> T:
         """The object under a name or alias; InputError as `canonical`."""

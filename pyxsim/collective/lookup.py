@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,6 +24,7 @@ from pyxsim.collective.kinds import KINDS
 from pyxsim.collective.schedule import Schedule
 from pyxsim.collective.transform import mirrored
 from pyxsim.errors import InputError, PyxsimError
+from pyxsim.library import file_of, place_of
 from pyxsim.registry import collectives
 
 _NUMBER = re.compile(r"(.*?):?(\d+)")
@@ -126,18 +126,13 @@ def _build(function: Callable[..., Any], name: str, number: int | None, kind: st
         raise
     except (Exception, SystemExit) as error:
         what = f"the collective algorithm '{name}' failed for {kind} on {n} ranks: {type(error).__name__}: {error}"
-        raise InputError(what, file=_place(error)) from error
+        raise InputError(what, file=place_of(error, function)) from error
     if not isinstance(schedule, Schedule | CompiledSchedule):
-        raise InputError(f"the collective algorithm '{name}' returned {type(schedule).__name__}", allowed="a Schedule")
+        problem = f"the collective algorithm '{name}' returned {type(schedule).__name__}"
+        raise InputError(problem, file=file_of(function), allowed="a Schedule")
     if (schedule.kind.name, schedule.n) != (kind, n):
         raise InputError(
             f"the collective algorithm '{name}' was to return {kind} on {n} ranks "
             f"and returned {schedule.kind.name} on {schedule.n}"
         )
     return compiled(schedule, name)
-
-
-def _place(error: BaseException) -> str:
-    """file:line where a user's function failed."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{last.filename}:{last.lineno}"

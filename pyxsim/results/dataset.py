@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pyxsim import registry
 from pyxsim.errors import InputError
-from pyxsim.library import used
+from pyxsim.library import used, user_fault
 from pyxsim.results.hdf5 import StoredTables
 from pyxsim.results.table import Dims, Table, Variable, infer, plain
 
@@ -337,6 +337,8 @@ def compute(result: Any, prepared: Any) -> None:
                 table.check()
                 result.extra[spec.name] = table
         except Exception as error:  # the run is done: its result must not be lost
+            fault = user_fault(error)
             frame = traceback.extract_tb(error.__traceback__)[-1]
-            problem = f"{type(error).__name__}: {error} ({frame.filename}:{frame.lineno})"
+            place = f"{frame.filename}:{frame.lineno}" if fault is None else fault.file
+            problem = f"{type(error).__name__}: {error} ({place})"
             result.warnings.append(f"dataset '{spec.name}' is missing: {problem}")

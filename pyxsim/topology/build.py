@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, TypeVar
 
 from pyxsim import library
 from pyxsim.errors import InputError, PyxsimError
+from pyxsim.library import file_of, place_of
 from pyxsim.registry import Registry, blocks, topologies
 from pyxsim.settings import Network
 from pyxsim.topology.block import Block
@@ -125,9 +125,9 @@ def _generate(
     except PyxsimError:
         raise
     except (Exception, SystemExit) as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{last.filename}:{last.lineno}"
-        raise InputError(f"{what} failed: {type(error).__name__}: {error}", file=where) from error
+        problem = f"{what} failed: {type(error).__name__}: {error}"
+        raise InputError(problem, file=place_of(error, generator)) from error
     if not isinstance(value, kind):
-        raise InputError(f"{what} returned {type(value).__name__} instead of {kind.__name__}")
+        problem = f"{what} returned {type(value).__name__} instead of {kind.__name__}"
+        raise InputError(problem, file=file_of(generator))
     return value

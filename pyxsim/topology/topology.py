@@ -11,6 +11,7 @@ import numpy as np
 
 from pyxsim.arrays import Int32Array, IntArray
 from pyxsim.errors import InputError
+from pyxsim.library import file_of
 from pyxsim.registry import routings
 from pyxsim.routing.relation import Relation
 from pyxsim.topology.block import Block
@@ -226,7 +227,11 @@ class Topology:
             raise InputError(f"{self.name} has no routing '{name}'", key=KEY, allowed=known, given=name)
         wires = Wires(self.routers, self.home, self.link_src, self.link_dst, self.link_name)
         build = partial(routings.get(name), wires)
-        relation = build(**checked_options(build, options, f"{KEY}_options"))
+        given = checked_options(build, options, f"{KEY}_options")
+        try:
+            relation = build(**given)
+        except InputError as error:
+            raise error.at(file=file_of(build.func)) if error.key in (None, KEY) else error from None
         queues = tuple(tuple(replace(queue, plane=-1) for queue in dim_queues) for dim_queues in self.queues)
         return replace(self, relation=relation, queues=queues, routing=name, confined=False)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pyxsim.errors import InputError, raise_all
+from pyxsim.library import file_of
 from pyxsim.registry import Entry, readers
 from pyxsim.settings import Experiment, Workload
 from pyxsim.topology import Topology
@@ -92,11 +93,16 @@ def make_job(context: WorkloadContext) -> Job:
     name = str(getattr(workload, key))
     if key == "file":
         name = str(context.folder / name)
-    entry = reader_of(name, key)
+    entry = readers.entry(reader_of(name, key).name)
     try:
         raise_all(_unused(entry, name, context.experiment))
         job = entry.value(name, context)
-        return context.graph_job(repeated(job, workload.passes)) if isinstance(job, TaskGraph) else job
+        if isinstance(job, TaskGraph):
+            return context.graph_job(repeated(job, workload.passes))
+        if not hasattr(job, "system_shape"):
+            problem = f"the reader '{entry.name}' returned {type(job).__name__}"
+            raise InputError(problem, file=file_of(entry.value), allowed="a TaskGraph or a Job")
+        return job
     except InputError as error:
         raise error.named_by(f"workload.{key}") from None
 

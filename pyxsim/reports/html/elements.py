@@ -144,7 +144,9 @@ def html_panel(
     applies
         Whether a result has data for the panels.
     """
-    return html_panels.register(name, section=section, applies=applies)
+    return lambda function: html_panels.register(name, module=function.__module__, section=section, applies=applies)(
+        function
+    )
 
 
 def sheet_of(table: RenderableType) -> Sheet:

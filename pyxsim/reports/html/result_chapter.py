@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyxsim.library import used
+from pyxsim.errors import InputError
+from pyxsim.library import file_of, used
+from pyxsim.registry import Entry
 from pyxsim.reports.html import (
     key_findings,
     panels,  # noqa: F401  registers the shipped panels
 )
-from pyxsim.reports.html.elements import LAST_SECTIONS, SECTIONS, Chapter, Detail, Panel, Section, cut, html_panels
+from pyxsim.reports.html.elements import (
+    LAST_SECTIONS,
+    SECTIONS,
+    Chapter,
+    Detail,
+    Panel,
+    PanelFunction,
+    Section,
+    cut,
+    html_panels,
+)
 from pyxsim.reports.text.facts import Fact, facts, percent, rounded
 from pyxsim.reports.text.summary import FAILED, INCOMPLETE
 from pyxsim.reports.text.traffic_facts import number, traffic_facts
@@ -77,7 +89,19 @@ def sections(result: Result, detail: Detail) -> Iterator[Section]:
         made_panels: list[Panel] = []
         for entry in entries:
             if entry.info["section"] == key:
-                made = entry.value(result, detail)
-                made_panels += [made] if isinstance(made, Panel) else made
+                made_panels += _panels(entry, result, detail)
         if made_panels:
             yield Section("-".join(key.lower().split()), SECTIONS.get(key, key), made_panels)
+
+
+def _panels(entry: Entry[PanelFunction], result: Result, detail: Detail) -> list[Panel]:
+    """The panels of a function. Raises InputError for anything else."""
+    made = entry.value(result, detail)
+    found = [made] if isinstance(made, Panel) else list(made)
+    for panel in found:
+        whole = isinstance(panel, Panel) and isinstance(panel.text, str)
+        if not (whole and (panel.figure is None or hasattr(panel.figure, "to_json"))):
+            problem = f"the panel '{entry.name}' returned {type(panel).__name__} with other fields"
+            problem = problem if isinstance(panel, Panel) else problem.removesuffix(" with other fields")
+            raise InputError(problem, file=file_of(entry.value), allowed="a Panel with texts and a figure, or several")
+    return found

@@ -34,7 +34,7 @@ def plot(
     """
     if not name.isidentifier():
         raise ValueError(f"the name of a plot must be a Python identifier: {name!r}")
-    return plots.register(name, height=height, applies=applies)
+    return lambda function: plots.register(name, module=function.__module__, height=height, applies=applies)(function)
 
 
 def figure_rows(result: Result) -> list[tuple[float, Callable[..., Any]]]:

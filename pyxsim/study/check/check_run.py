@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -99,4 +100,18 @@ def _finding(name: str, run_check: Check, prepared: Prepared | PreparedTraffic) 
     if finding is not None and not isinstance(finding, Finding):
         problem = f"the check '{name}' returned {type(finding).__name__}"
         raise InputError(problem, file=file_of(run_check), allowed="a Finding, or None")
+    if finding is not None and not _is_whole(finding):
+        problem = f"the check '{name}' returned a Finding with other rows or data"
+        allowed = "rows: pairs of texts; data: a dict that JSON can hold"
+        raise InputError(problem, file=file_of(run_check), allowed=allowed)
     return finding
+
+
+def _is_whole(finding: Finding) -> bool:
+    """Whether rows and data are what text and JSON need."""
+    try:
+        json.dumps(finding.data)
+        texts = all(isinstance(label, str) and isinstance(text, str) for label, text in finding.rows)
+        return texts and isinstance(finding.data, dict)
+    except (TypeError, ValueError):
+        return False
