@@ -159,6 +159,8 @@ def imported(target: str) -> Callable[..., Any]:
 
 system_layers: WingRegistry[Callable[..., Any]] = WingRegistry("system layer")
 """`system.compat` -> (network, shape, options) -> SystemLayer."""
+job_classes: WingRegistry[Callable[..., Any]] = WingRegistry("order of events")
+"""`system.compat` -> (class of a graph job, settings of [system]) -> the class that replaces it."""
 system_files: WingRegistry[Callable[..., Any]] = WingRegistry("system file")
 """Readers of `system.file`: path -> (keys of [system], warnings)."""
 network_files: WingRegistry[Callable[..., Any]] = WingRegistry("network file")

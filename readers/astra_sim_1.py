@@ -14,7 +14,7 @@ from pyxsim.workload.logical_dims import logical_dims
 from pyxsim.workload.micro_job import START, MicroJob
 from pyxsim.workload.readers import WorkloadContext
 from pyxsim.workload.text_workload import read_text_workload
-from pyxsim.workload.training_job import SequentialTrainingLoopJob, TrainingLoopJob
+from pyxsim.workload.training_job import TrainingLoopJob
 from pyxsim.workload.training_loop import LoopOptions
 
 
@@ -36,8 +36,7 @@ def read(name: str, context: WorkloadContext) -> Job:
     manner = LoopOptions(newest_first=system.scheduling != "FIFO", cycles_per_ns=cycles_per_ns, number=number)
     alone = compat and system.inter_dimension != "ascending"
     manner = replace(manner, alone=alone, start=manner.cycles(start), step=manner.cycles(1) if compat else 0)
-    carry_out = SequentialTrainingLoopJob if compat else TrainingLoopJob
-    return carry_out(text, workload, dims, manner)
+    return context.job_class(TrainingLoopJob)(text, workload, dims, manner)
 
 
 def _single(scale: Fraction) -> float:

@@ -35,8 +35,3 @@ def main(words: Sequence[str] | None = None) -> int:
         from pyxsim.cli.exit_codes import tell
 
         return tell(error)
-
-
-def astra() -> int:
-    """Run `pyxsim astra`; entry point of the script `pyxsim-astra`."""
-    return main(["astra", *sys.argv[1:]])

@@ -1,6 +1,6 @@
 """L2, topology: networks as arrays, and their theoretical bounds.
 
-A `Topology` is a product of blocks, a graph, or one of Garnet's networks. The shelf `topologies/` builds them.
+A `Topology` is a product of blocks or a graph. The shelf `topologies/` builds them.
 """
 
 from pyxsim.topology.block import Block

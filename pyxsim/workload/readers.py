@@ -12,8 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from pyxsim import plugins
 from pyxsim.errors import InputError, raise_all
 from pyxsim.library import file_of
 from pyxsim.registry import Entry, readers
@@ -24,8 +25,8 @@ from pyxsim.workload.graph import TaskGraph
 from pyxsim.workload.graph_job import GraphJob
 from pyxsim.workload.job import Job
 from pyxsim.workload.passes import repeated
-from pyxsim.workload.rendezvous_job import RendezvousJob
-from pyxsim.workload.sequential_job import SequentialGraphJob
+
+J = TypeVar("J", bound=GraphJob)
 
 OPTIONAL = {
     "workload.groups": None,
@@ -73,9 +74,12 @@ class WorkloadContext:
 
     def graph_job(self, graph: TaskGraph, key: str = "workload.file") -> GraphJob:
         """Return a job that carries out `graph` in the order of events of `system.compat`; errors cite `key`."""
+        return self.job_class(GraphJob)(graph, key=key)
+
+    def job_class(self, base: type[J]) -> type[J]:
+        """Return the class that carries out what `base` does in the order of events of `system.compat`."""
         system = self.experiment.system
-        make = GraphJob if system.compat is None else RendezvousJob if system.rendezvous else SequentialGraphJob
-        return make(graph, key=key)
+        return base if system.compat is None else plugins.job_classes.get(system.compat)(base, system)
 
 
 def make_job(context: WorkloadContext) -> Job:

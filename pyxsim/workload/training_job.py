@@ -13,7 +13,6 @@ from pyxsim.settings import Workload
 from pyxsim.system import Options
 from pyxsim.workload.graph_job import GraphJob
 from pyxsim.workload.logical_dims import LogicalDims
-from pyxsim.workload.sequential_job import SequentialGraphJob
 from pyxsim.workload.text_workload import TextWorkload
 from pyxsim.workload.training_loop import LAYER_COLUMNS, SHORT, LoopOptions, training_loop
 
@@ -58,7 +57,3 @@ class TrainingLoopJob(GraphJob):
         """Return the cycles in which NPU 0 finished each pass."""
         end = self.times().end
         return [int(end[list(tasks)].max()) for tasks in self.record.passes]
-
-
-class SequentialTrainingLoopJob(TrainingLoopJob, SequentialGraphJob):
-    """A training loop in ASTRA-sim's order of events, where the first event of a nanosecond can decide for all NPUs."""

@@ -11,9 +11,9 @@ import pytest
 
 from pyxsim import chakra
 from pyxsim.chakra import Attribute, Node, NodeType
-from pyxsim.cli.app import astra
 from pyxsim.compat.astra.command import in_order
 from pyxsim.compat.astra.files import astra_experiment
+from pyxsim.compat.astra.script import main as astra
 from pyxsim.runner.lifecycle import run
 from tests.cli.inputs import ASTRA, ASTRA_WORDS, Command
 

@@ -19,8 +19,8 @@ from pyxsim.reports.plots.network_drawing import draw
 from pyxsim.reports.plots.network_layout import layout
 from pyxsim.topology import Block, Topology, build, product
 from pyxsim.topology.from_networkx import from_networkx
-from pyxsim.topology.garnet import garnet_switch, garnet_torus
 from tests.examples import part_of
+from tests.garnet_networks import garnet_switch, garnet_torus
 from tests.topology.nets import products
 
 matplotlib.use("Agg")

@@ -28,7 +28,7 @@ from pyxsim.routing import (
 )
 from pyxsim.routing.graph import distances, shortest
 from pyxsim.routing.planes import plane, rebuilt
-from pyxsim.topology.garnet import garnet_torus
+from tests.garnet_networks import garnet_torus
 from tests.routing.nets import grid
 from tests.routing.slow import everything, verdict
 

@@ -25,8 +25,8 @@ from pyxsim.routing import (
 )
 from pyxsim.settings import Network
 from pyxsim.topology import Topology
-from pyxsim.topology.garnet import garnet_switch, garnet_torus
 from tests.examples import part_of
+from tests.garnet_networks import garnet_switch, garnet_torus
 from tests.routing.slow import Channel, Slow
 from tests.topology.nets import products
 

@@ -25,8 +25,8 @@ from pyxsim.topology.bounds import (
     uniform,
 )
 from pyxsim.topology.from_networkx import from_networkx
-from pyxsim.topology.garnet import garnet_torus
 from tests.examples import part_of
+from tests.garnet_networks import garnet_torus
 from tests.topology.nets import block, products, slow_loads
 
 SHAPES = [(k, n) for k in range(2, 9) for n in range(1, 4) if k**n <= 512]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyxsim.errors import DeadlockError, InputError, UnreachableError
 from pyxsim.routing import prove
 from pyxsim.topology import Queue, Topology
-from pyxsim.topology.garnet import garnet_switch, garnet_torus
+from tests.garnet_networks import garnet_switch, garnet_torus
 
 
 def wires(net: Topology) -> Counter[tuple[str, int, int]]:

@@ -11,11 +11,11 @@ import pytest
 
 from pyxsim import chakra
 from pyxsim.chakra import Attribute, CommType, Node, NodeType
+from pyxsim.compat.astra.workload.sequential_job import SequentialGraphJob
 from pyxsim.runner.prepare import prepare
 from pyxsim.runner.prepared import Prepared
 from pyxsim.settings import load_experiment
 from pyxsim.system import make_system
-from pyxsim.workload.sequential_job import SequentialGraphJob
 from pyxsim.workload.traces import Rules, read_traces
 from validation.families.astra import backend, network, system_2
 from validation.reference import reference

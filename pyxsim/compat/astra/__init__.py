@@ -7,6 +7,7 @@ from pyxsim import plugins
 
 for _version in ("astra-sim-1", "astra-sim-2"):
     plugins.system_layers.register(_version)(plugins.imported("pyxsim.compat.astra.system.astra_system:AstraSystem"))
+    plugins.job_classes.register(_version)(plugins.imported("pyxsim.compat.astra.workload.job_classes:job_class"))
 plugins.system_files.register("astra-sim")(plugins.imported("pyxsim.compat.astra.files.system:read_system"))
 plugins.network_files.register("astra-sim", suffixes=(".json", ".yml", ".yaml"))(
     plugins.imported("pyxsim.compat.astra.files.experiment:read_network")

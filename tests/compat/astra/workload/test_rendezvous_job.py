@@ -10,15 +10,15 @@ import pytest
 from pyxsim import chakra
 from pyxsim.chakra import Attribute, Node, NodeType
 from pyxsim.compat.astra.files import astra_experiment
+from pyxsim.compat.astra.workload.rendezvous_job import RendezvousJob
 from pyxsim.errors import InputError, StuckError
 from pyxsim.results.result import Result
 from pyxsim.runner.lifecycle import run
 from pyxsim.runner.prepare import prepare
 from pyxsim.runner.prepared import Prepared
 from pyxsim.settings import load_experiment
-from pyxsim.workload.rendezvous_job import RendezvousJob
 
-FILES = Path(__file__).resolve().parents[2] / "inputs" / "astra"
+FILES = Path(__file__).resolve().parents[4] / "inputs" / "astra"
 REQUEST = 100 + 8192  # ns, below
 RING = {"topology": "ring", "shape": [2], "bandwidth": "1 GB/s", "latency": "100 ns", "clock": "1 GHz"}
 SYSTEM = {"compat": "astra-sim-2", "endpoint_delay": "10 ns", "rendezvous": True}

@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any
 
 from pyxsim.arrays import IntArray
+from pyxsim.compat.astra.workload.sequential_job import SequentialGraphJob
 from pyxsim.system.options import REQUEST_BYTES
 from pyxsim.workload.graph import Kind, TaskGraph
 from pyxsim.workload.send_recv_matcher import SendRecvMatcher
-from pyxsim.workload.sequential_job import SequentialGraphJob
 from pyxsim.workload.system_services import EndCallback, SystemServices
 
 _Channel = tuple[int, int, int]  # source, destination, tag

@@ -1,0 +1,1 @@
+"""Task graphs and training loops in ASTRA-sim's order of events."""
