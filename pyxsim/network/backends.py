@@ -35,11 +35,11 @@ def _check_users_class(name: str, registered: Any, file: str) -> None:
 
 
 def by_cost(names: Iterable[str] = ()) -> list[str]:
-    """Sort backends by the cost that they register, cheapest first; without names, those that `compare` runs.
+    """Sort backends by their registered cost, cheapest first; default: those that `compare` runs.
 
     Raises InputError for an unknown name.
     """
-    names = list(dict.fromkeys(names)) or [each.name for each in backends.entries if each.info.get("compared", True)]
+    names = list(dict.fromkeys(names)) or [entry.name for entry in backends.entries if entry.info.get("compared", True)]
     for name in names:
         backend_class(name)
     return sorted(names, key=lambda name: (backends.entry(name).info.get("cost", 0), name))
@@ -70,5 +70,5 @@ def make_open_backend(
 def check_open_traffic(name: str) -> None:
     """Raise InputError for a backend that does not carry open traffic."""
     if not backend_class(name).capabilities.open_traffic:
-        carriers = [each.name for each in backends.entries if each.value.capabilities.open_traffic]
+        carriers = [entry.name for entry in backends.entries if entry.value.capabilities.open_traffic]
         raise InputError(f"backend '{name}' does not carry open traffic", key="--backend", allowed=carriers)

@@ -1,4 +1,4 @@
-"""How much the links of a network carry together: per NPU, of all NPUs, between two halves."""
+"""Total bandwidth of a network: per NPU, of all NPUs, of the bisection."""
 
 from __future__ import annotations
 
@@ -14,11 +14,18 @@ from pyxsim.topology.topology import Topology
 
 @dataclass(frozen=True)
 class Capacity:
-    """Bytes per second, both directions of links counted together, as vendors do.
+    """Bandwidths in bytes per second, both directions of links counted together, as vendors do.
 
-    npu        the links of an NPU, of the one that has most; where routers are shared: its lane, there and back
-    all        of all NPUs
-    bisection  between two halves of the NPUs, of all halves the least if `exact`, else of those that were tried
+    Attributes
+    ----------
+    npu
+        All links of the NPU with the most bandwidth; where NPUs share routers, its lanes.
+    all
+        Sum over all NPUs.
+    bisection
+        Between two halves of the NPUs.
+    exact
+        Whether `bisection` is the minimum over all halves, not only over those that were tried.
     """
 
     npu: int
@@ -28,18 +35,18 @@ class Capacity:
 
 
 def capacity_of(topology: Topology, network: Network) -> Capacity:
-    """Counted from the links of a network. Raises InputError for a link whose own bandwidth is none."""
+    """Return the capacity of a network. Raises InputError for a link with an invalid bandwidth."""
     rates = link_rates_of(topology, network)[0]
     width = np.array([int(rate * network.clock) for rate in rates], np.int64)
     routers, shared = np.unique(topology.home, return_counts=True)
     if (shared > 1).any():
         lane = network.lane_bandwidth or widest(topology, network, rates) * network.clock
         lanes = network.lanes if isinstance(network.lanes, int) else 1
-        every = np.full(topology.npus, int(2 * lane * lanes), np.int64)
+        npu_width = np.full(topology.npus, int(2 * lane * lanes), np.int64)
     else:
-        every = np.zeros(topology.routers, np.int64)
-        np.add.at(every, topology.link_src, width)
-        np.add.at(every, topology.link_dst, width)
-        every = every[routers]
-    between, exact = bisection(topology, width)
-    return Capacity(int(every.max()), int(every.sum()), between, exact)
+        npu_width = np.zeros(topology.routers, np.int64)
+        np.add.at(npu_width, topology.link_src, width)
+        np.add.at(npu_width, topology.link_dst, width)
+        npu_width = npu_width[routers]
+    bisection_width, exact = bisection(topology, width)
+    return Capacity(int(npu_width.max()), int(npu_width.sum()), bisection_width, exact)

@@ -42,8 +42,20 @@ class MessageClass(NamedTuple):
 class EngineConfig:
     """The input of the engine, and the lanes by which messages enter and leave.
 
-    `wires`: parameters of each kind of links, without settings of single links; `link_params`: of each link; `inject`,
-    `eject`: the lanes of NPUs.
+    Attributes
+    ----------
+    links, routes, options
+        Input of `pyxsim.core.engine.Engine`.
+    stages
+        Cycles of each pipeline stage.
+    wires
+        Parameters of each kind of links, without settings of single links.
+    link_params
+        Parameters of each link.
+    inject, eject
+        Lanes of all NPUs.
+    warnings
+        Lines for the user.
     """
 
     links: Links
@@ -58,7 +70,7 @@ class EngineConfig:
 
     @property
     def head_wait(self) -> int:
-        """Cycles that a head spends in a router before it leaves its buffer, at least: RC and VA."""
+        """Minimum of the cycles that a head spends in a router before it leaves its buffer: RC and VA."""
         ticks = self.stages.rc + self.stages.va - self.options.speculative
         return ticks if self.options.speedup == 1 else (ticks + self.stages.st) // self.options.speedup
 
@@ -72,10 +84,25 @@ def build_engine_config(
     packet: int | None = None,
     seed: int = 0,
 ) -> EngineConfig:
-    """Resolve everything that the settings leave open. Raises InputError.
+    """Build the configuration of the engine.
 
-    `classes`: of the messages that will be sent. `open_traffic`: by default an NPU has one
-    lane. `packet`: the flits of the longest packet (default: of a full one, as the settings cut messages).
+    Parameters
+    ----------
+    topology, network
+        The network and its settings.
+    classes
+        Message classes.
+    open_traffic
+        Whether an NPU has one lane by default.
+    packet
+        Flits of the longest packet; default: a full packet of the settings.
+    seed
+        Seed of the draws in routers.
+
+    Raises
+    ------
+    InputError
+        If the settings do not fit the topology or its routing.
     """
     router, relation = network.router, topology.relation
     _check_routing(relation, network)
@@ -141,12 +168,12 @@ def _check_routing(relation: Relation, network: Network) -> None:
         return
     if not network.router.stages().va:
         raise InputError(
-            "an adaptive routing requests VCs of several links, and the pipeline has no VC allocation (va = 0)",
+            "adaptive routing requests VCs of several links, but the pipeline has no VC allocation (va = 0)",
             key="network.router.pipeline",
             allowed="va of at least 1",
         )
     if network.router.ordered:
-        raise InputError("packets cannot keep their order with an adaptive routing", key="network.router.ordered")
+        raise InputError("adaptive routing cannot keep packets in order", key="network.router.ordered")
 
 
 def _links_of(
@@ -167,7 +194,7 @@ def _links_of(
         topology.link_latency or nothing,
         strict=True,
     )
-    found = []
+    params_of_links = []
     for link, row in enumerate(rows):
         if row not in memo:
             kind, length, width, latency = row
@@ -179,8 +206,8 @@ def _links_of(
                 wiring.warnings += rounding_warnings([(keys.latency, duration)], network.clock)
                 cycles = to_cycles(duration, network.clock)[0]
             memo[row] = wiring.wire(bandwidth, cycles, serdes_credit=credits[kind], keys=keys)
-        found.append(memo[row])
-    return wires, found
+        params_of_links.append(memo[row])
+    return wires, params_of_links
 
 
 def _quantity(parse: Callable[[object], Q], text: str, key: str) -> Q:
@@ -205,9 +232,9 @@ def _numbered(topology: Topology, network: Network, open_traffic: bool) -> BoolA
 def _ranges(
     classes: Int32Array, links: int, fixed: Sequence[int], network: Network
 ) -> tuple[Int32Array, Int32Array, Int32Array]:
-    """(low, high, row of each link): which VCs of a link belong to a virtual network and VC class. Raises InputError.
+    """(low, high, first entry of each link): the VC range of each virtual network and VC class. Raises InputError.
 
-    A link with `C` classes has `C` entries for each network, those of the first one first.
+    A link with `C` classes has `C` entries for each virtual network, in order.
     """
     networks = network.router.networks()
     low: list[int] = []
@@ -233,14 +260,14 @@ def _ranges(
 
 def _check_adaptive(vcs: int, count: int, fixed: Sequence[int], network: Network) -> None:
     """Raise InputError if fewer adaptive VCs would leave enough VCs for the escape."""
-    wanted = network.router.routing_options.get("adaptive_vcs")
-    most = vcs - (count - 1)  # the escape has one of each class
-    if wanted and most >= 1:
+    adaptive = network.router.routing_options.get("adaptive_vcs")
+    limit = vcs - (count - 1)  # the escape has one of each class
+    if adaptive and limit >= 1:
         classes = "class" if count == 2 else "classes"
         raise InputError(
-            f"{wanted} adaptive VCs are too many: the escape needs {count - 1} VC {classes} of the {vcs} VCs",
+            f"{adaptive} adaptive VCs are too many: the escape needs {count - 1} VC {classes} of the {vcs} VCs",
             key="network.router.routing_options.adaptive_vcs",
-            allowed=f"0 (all that are left) to {most}",
+            allowed=f"0 (all that remain) to {limit}",
         )
 
 
@@ -274,12 +301,12 @@ def _routes(relation: Relation) -> Routes:
 def _options(network: Network, stages: Stages, classes: Sequence[MessageClass], seed: int) -> RouterOptions:
     router = network.router
     networks = len(router.networks())
-    for number, each in enumerate(classes):
-        if not 0 <= each.vnet < networks:
+    for number, message_class in enumerate(classes):
+        if not 0 <= message_class.vnet < networks:
             raise InputError(
-                f"message class {number} is of virtual network {each.vnet}, of {networks}",
+                f"message class {number} uses virtual network {message_class.vnet} of {networks}",
                 key="network.router.virtual_networks",
-                allowed=f"at least {each.vnet + 1} networks",
+                allowed=f"at least {message_class.vnet + 1} networks",
             )
     va, va_iterations = router.allocator("va")
     sa, sa_iterations = router.allocator("sa")
@@ -300,8 +327,8 @@ def _options(network: Network, stages: Stages, classes: Sequence[MessageClass], 
         st=stages.st if router.internal_speedup > 1 else 0,
         flow=FLOWS[router.flow_control],
         vnets=networks,
-        class_vnet=[each.vnet for each in classes],
-        class_priority=[each.priority for each in classes],
+        class_vnet=[message_class.vnet for message_class in classes],
+        class_priority=[message_class.priority for message_class in classes],
         seed=seed & (2**64 - 1),
     )
 

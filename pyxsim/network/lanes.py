@@ -1,4 +1,4 @@
-"""Lanes: where NPUs meet their routers, and which of them a message takes."""
+"""The lanes between NPUs and routers, and the choice of lanes for a message."""
 
 from __future__ import annotations
 
@@ -19,17 +19,23 @@ from pyxsim.settings import Network
 from pyxsim.topology.topology import Topology
 from pyxsim.units import to_cycles
 
-_EJECT = 32  # bits of an ejection lane, where both lanes of a pair are one number
+_EJECT = 32  # bits of the ejection lane in a number that holds both lanes of a pair
 
 
 @dataclass(frozen=True, eq=False)
 class Lanes:
     """The injection lanes, or the ejection lanes, of all NPUs, numbered NPU by NPU.
 
-    start     int64[npus + 1]  those of NPU i are start[i] to start[i + 1] - 1
-    key       int64[lanes]     what each is there for: a link of the router, a dimension, a plane, or just its place
-    place     int64[links]     which of an NPU's lanes serves a link of its router
-    wires     each kind of lanes once; `wire` int64[lanes]: which of them each is
+    Attributes
+    ----------
+    start
+        int64[npus + 1]: NPU i has the lanes start[i] to start[i + 1] - 1.
+    key
+        int64[lanes]: the link, dimension or plane that a lane serves, or its number.
+    place
+        int64[links]: index, among the lanes of an NPU, of the lane that serves a link of its router.
+    wires, wire
+        Parameters of each kind of lanes; int64[lanes], the kind of each lane.
     """
 
     start: IntArray
@@ -42,7 +48,7 @@ class Lanes:
         return len(self.start) - 1
 
     def __getitem__(self, npu: int) -> dict[int, int]:
-        """The lanes of an NPU by their keys."""
+        """Return the lanes of an NPU by their keys."""
         first, end = self.start[npu : npu + 2].tolist()
         return dict(zip(self.key[first:end].tolist(), range(first, end), strict=True))
 
@@ -51,26 +57,26 @@ class Lanes:
 
     @cached_property
     def npu(self) -> IntArray:
-        """int64[lanes]: the NPU of each."""
+        """int64[lanes]: the NPU of each lane."""
         return np.repeat(np.arange(len(self)), self.count)
 
     @cached_property
     def count(self) -> IntArray:
-        """int64[npus]: how many each has."""
+        """int64[npus]: number of lanes of each NPU."""
         return np.diff(self.start)
 
     def check(self, npus: IntArray | None = None) -> None:
-        """Raise InputError where one of these NPUs (default: of all) has no lane."""
+        """Raise InputError if one of these NPUs (default: all) has no lane."""
         count = self.count if npus is None else self.count[npus]
         if not count.all():
-            place = int(np.argmin(count))
-            npu = place if npus is None else int(npus[place])
+            index = int(np.argmin(count))
+            npu = index if npus is None else int(npus[index])
             raise InputError(
                 f"NPU {npu} has no link, and so no lane", key="network.lanes", allowed="'auto' or a number"
             )
 
     def name(self, lane: int, kind: str) -> str:
-        """A lane by its NPU, and its number there if it has several: "injection lane 1 of NPU 5"."""
+        """Return the name of a lane, such as "injection lane 1 of NPU 5"; without its number if it is the only one."""
         npu = int(self.npu[lane])
         first, end = self.start[npu : npu + 2].tolist()
         return f"{kind} lane {f'{lane - first} ' if end - first > 1 else ''}of NPU {npu}"
@@ -86,14 +92,15 @@ def make_lanes(
     *,
     incoming: bool,
 ) -> Lanes:
-    """The injection lanes (or, `incoming`, the ejection lanes) of all NPUs. Raises InputError.
+    """Make the injection lanes (with `incoming`, the ejection lanes) of all NPUs. Raises InputError.
 
-    `wires`: of each kind of links; `link_params`: of each link; `numbered`: NPUs with a plain number of lanes.
+    `wires`: parameters of each kind of links; `link_params`: of each link; `numbered`: bool[npus], NPUs with a given
+    number of lanes instead of a lane per link or dimension.
     """
     home, ends = topology.home, topology.link_dst if incoming else topology.link_src
     count = network.lanes if isinstance(network.lanes, int) else 1
     plain = np.full_like(numbered, True) if topology.lane_per_plane else numbered
-    # Links router by router; those with the same key have a lane together, in order of the first one.
+    # Links router by router; links of a router with the same key share a lane, in order of the first one.
     link = np.argsort(ends, kind="stable")
     router = ends[link].astype(np.int64)
     key = topology.link_dim[link].astype(np.int64) if network.lanes == "per-dimension" else link
@@ -101,13 +108,13 @@ def make_lanes(
     order = np.argsort(first)
     group = np.argsort(order)[group]
     first = first[order]
-    groups = np.searchsorted(router[first], np.arange(topology.routers + 1))  # where those of each router begin
+    groups = np.searchsorted(router[first], np.arange(topology.routers + 1))  # first group of each router
     place = np.zeros(topology.links, np.int64)
     place[link] = group - groups[router]
 
-    each = topology.planes if topology.lane_per_plane else count
+    given_count = topology.planes if topology.lane_per_plane else count
     start = np.zeros(topology.npus + 1, np.int64)
-    np.cumsum(np.where(plain, each, np.diff(groups)[home]), out=start[1:])
+    np.cumsum(np.where(plain, given_count, np.diff(groups)[home]), out=start[1:])
     npu = np.repeat(np.arange(topology.npus), np.diff(start))
     number = np.arange(start[-1]) - start[npu]
     place[np.isin(ends, home[plain])] = 0
@@ -115,11 +122,11 @@ def make_lanes(
     kinds, which = unique_by_identity(link_params)
     speeds = sorted({wire.s for wire in (*kinds, *wires)}) or [Fraction(1)]
     rank = np.array([speeds.index(wire.s) for wire in kinds], np.int64)[which][link]
-    most = min((speeds.index(wire.s) for wire in wires), default=0)
+    fastest_setting = min((speeds.index(wire.s) for wire in wires), default=0)
     of_router = np.full(topology.routers, len(speeds))
     np.minimum.at(of_router, router, rank)
-    of_router[of_router == len(speeds)] = most
-    of_group = np.full(len(first) + 1, most)
+    of_router[of_router == len(speeds)] = fastest_setting
+    of_group = np.full(len(first) + 1, fastest_setting)
     of_group[group] = len(speeds)
     np.minimum.at(of_group, group, rank)
     at = np.where(plain[npu], len(first), groups[home[npu]] + number)
@@ -128,43 +135,43 @@ def make_lanes(
     latency = to_cycles(network.lane_latency, network.clock)[0]
     make = partial(wiring.wire, latency=latency, from_router=incoming, into_router=not incoming, keys=LANE)
     if network.lane_bandwidth is None:
-        found = [make(network.flit * network.clock / speeds[i], quiet=True) for i in fastest.tolist()]
+        kinds_of_lanes = [make(network.flit * network.clock / speeds[i], quiet=True) for i in fastest.tolist()]
     else:
-        found = [make(network.lane_bandwidth)] * len(fastest)
+        kinds_of_lanes = [make(network.lane_bandwidth)] * len(fastest)
     keys = np.where(plain[npu], number, np.append(key[first], 0)[at])
-    return Lanes(start, keys, place, found, wire)
+    return Lanes(start, keys, place, kinds_of_lanes, wire)
 
 
-class Turns:
-    """Lanes in turns: each NPU's one after the other."""
+class RoundRobinLanes:
+    """The lanes of each NPU in round-robin order."""
 
     def __init__(self, lanes: Lanes) -> None:
         self.first, self.count = lanes.start[:-1], lanes.count
-        self.turn = np.zeros(len(lanes), np.int64)
-        self._alone = self.count.max(initial=0) <= 1
+        self.used = np.zeros(len(lanes), np.int64)
+        self._single = self.count.max(initial=0) <= 1
 
     def one(self, npu: int) -> int:
-        """A lane for an NPU."""
-        turn = int(self.turn[npu])
-        self.turn[npu] = turn + 1
-        return int(self.first[npu]) + turn % int(self.count[npu])
+        """Return the next lane of an NPU."""
+        used = int(self.used[npu])
+        self.used[npu] = used + 1
+        return int(self.first[npu]) + used % int(self.count[npu])
 
     def take(self, npus: NDArray[np.integer]) -> IntArray:
-        """A lane for each of these NPUs, which may come several times."""
+        """Return the next lane of each of these NPUs, which may contain repetitions."""
         first: IntArray = self.first[npus]
-        if self._alone:
+        if self._single:
             return first
         order = np.argsort(npus, kind="stable")
         ordered = npus[order]
         rank = np.empty(len(npus), np.int64)
         rank[order] = np.arange(len(npus)) - np.searchsorted(ordered, ordered)
-        lanes: IntArray = first + (self.turn[npus] + rank) % self.count[npus]
-        np.add.at(self.turn, npus, 1)
+        lanes: IntArray = first + (self.used[npus] + rank) % self.count[npus]
+        np.add.at(self.used, npus, 1)
         return lanes
 
 
 class LaneChoice:
-    """The lanes of messages: those of the first and the last link of their way; in turns where these are not known."""
+    """Chooses the lanes of messages: those of the first and last link of the route, or round robin if unknown."""
 
     def __init__(self, topology: Topology, network: Network, inject: Lanes, eject: Lanes) -> None:
         self._relation = topology.relation
@@ -172,12 +179,12 @@ class LaneChoice:
         self._by_plane = topology.lane_per_plane
         self._by_number = isinstance(network.lanes, int) and not self._by_plane
         self._open = not (self._by_number or self._by_plane or topology.relation.deterministic)
-        self._out, self._into = Turns(inject), Turns(eject)
-        # Lanes of pairs that have their own: (source, destination, plane) as one number -> both lanes as one.
+        self._out, self._into = RoundRobinLanes(inject), RoundRobinLanes(eject)
+        # Cache: (source, destination, plane) as one number -> both lanes as one number.
         self._known: dict[int, int] = {}
 
     def one(self, src: int, dst: int, plane: int) -> tuple[int, int]:
-        """The lanes of one message."""
+        """Return (injection lane, ejection lane) of a message."""
         if self._by_number:
             lane = self._out.one(src)
             return lane, int(self._eject.start[dst] + lane - self._inject.start[src])
@@ -185,31 +192,31 @@ class LaneChoice:
             return self._out.one(src), self._into.one(dst)
         code = self._code(src, dst, plane)
         if (known := self._known.get(code)) is None:
-            inject, eject = self._own(*(np.array([value], np.int64) for value in (src, dst, plane)))
+            inject, eject = self._fixed(*(np.array([value], np.int64) for value in (src, dst, plane)))
             return int(inject[0]), int(eject[0])
         return known >> _EJECT, known & ((1 << _EJECT) - 1)
 
     def many(self, src: IntArray, dst: IntArray, plane: IntArray) -> tuple[IntArray, IntArray]:
-        """The (injection lane, ejection lane) of each message of some."""
+        """Return (injection lane, ejection lane) of each message, int64[K] each."""
         if self._by_number:
             inject = self._out.take(src)
             return inject, self._eject.start[dst] + inject - self._inject.start[src]
-        if self._open and (turns := plane < 0).any():
+        if self._open and (undecided := plane < 0).any():
             inject, eject = np.empty_like(src), np.empty_like(dst)
-            inject[turns], eject[turns] = self._out.take(src[turns]), self._into.take(dst[turns])
-            inject[~turns], eject[~turns] = self._own(src[~turns], dst[~turns], plane[~turns])
+            inject[undecided], eject[undecided] = self._out.take(src[undecided]), self._into.take(dst[undecided])
+            inject[~undecided], eject[~undecided] = self._fixed(src[~undecided], dst[~undecided], plane[~undecided])
             return inject, eject
-        return self._own(src, dst, plane)
+        return self._fixed(src, dst, plane)
 
-    def _own(self, src: IntArray, dst: IntArray, plane: IntArray) -> tuple[IntArray, IntArray]:
+    def _fixed(self, src: IntArray, dst: IntArray, plane: IntArray) -> tuple[IntArray, IntArray]:
         codes = self._code(src, dst, plane).tolist()
         lanes = [self._known.get(code, -1) for code in codes]
-        found = np.array(lanes, np.int64)
-        if len(new := np.flatnonzero(found < 0)):
+        pair_lanes = np.array(lanes, np.int64)
+        if len(new := np.flatnonzero(pair_lanes < 0)):
             inject, eject = self._find(src[new], dst[new], plane[new])
-            found[new] = inject << _EJECT | eject
-            self._known.update(zip([codes[i] for i in new.tolist()], found[new].tolist(), strict=True))
-        return found >> _EJECT, found & ((1 << _EJECT) - 1)
+            pair_lanes[new] = inject << _EJECT | eject
+            self._known.update(zip([codes[i] for i in new.tolist()], pair_lanes[new].tolist(), strict=True))
+        return pair_lanes >> _EJECT, pair_lanes & ((1 << _EJECT) - 1)
 
     def _find(self, src: IntArray, dst: IntArray, plane: IntArray) -> tuple[IntArray, IntArray]:
         if self._by_plane:

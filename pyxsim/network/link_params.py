@@ -59,7 +59,11 @@ class LinkParamsFactory:
         keys: Keys = LINK,
         quiet: bool = False,
     ) -> LinkParams:
-        """A link of some bytes per second and cycles between two routers, or a lane. Raises InputError."""
+        """Return the parameters of a link between two routers, or of a lane. Raises InputError.
+
+        `bandwidth` is in bytes per second, `latency` in cycles. `quiet`: without a warning if the bandwidth exceeds a
+        flit per cycle.
+        """
         router, stages = self.network.router, self.stages
         s = self.network.cycles_per_flit(bandwidth)
         if s < 1:
@@ -73,7 +77,7 @@ class LinkParamsFactory:
         delay, traversal = latency + serdes, 0
         if from_router:
             credit += router.credit_delay
-            # A router that works several times a cycle counts ST in its own steps, before the output queue.
+            # With internal speed-up, ST is counted in ticks, before the output queue.
             if router.internal_speedup > 1:
                 traversal = stages.st // router.internal_speedup
             else:
@@ -94,10 +98,10 @@ class LinkParamsFactory:
             self.warnings.append(text)
 
     def _check_range(self, wire: LinkParams, keys: Keys) -> None:
-        """What the engine can count. Raises InputError."""
+        """Raise InputError if the engine cannot represent the parameters."""
         if wire.s.denominator > MAX_DENOMINATOR:
             raise InputError(
-                f"a flit would take {wire.s} cycles, which is too fine a fraction to be kept exactly",
+                f"the flit time would be {wire.s} cycles, too fine a fraction to be kept exactly",
                 key=keys.bandwidth,
                 allowed=f"a bandwidth at which flit * clock / bandwidth has a denominator of at most {MAX_DENOMINATOR}",
             )
@@ -105,16 +109,16 @@ class LinkParamsFactory:
         longest = ceil(wire.s) + max(wire.delay, wire.credit_delay) + stages.rc + stages.va + wire.traversal + 4
         if longest > LONGEST_DELAY:
             raise InputError(
-                f"a flit would be {longest} cycles on a link",
+                f"a flit would spend {longest} cycles on a link",
                 key=keys.latency if wire.latency > wire.s else keys.bandwidth,
                 allowed=f"at most {LONGEST_DELAY} cycles of the clock",
             )
 
     def depth(self, wire: LinkParams, packet: int) -> int:
-        """Flits per VC, for packets of up to `packet` flits. Raises InputError.
+        """Return the flits per VC for packets of up to `packet` flits. Raises InputError.
 
-        "auto": one VC alone keeps its link busy, also across the RC and VA of a head. Where a head waits for room for
-        its whole packet there is that much besides; where a packet goes on only when all of it is there, twice.
+        "auto": one VC alone keeps its link busy, also during RC and VA of a head. Virtual cut-through adds the flits of
+        one packet, store-and-forward those of two.
         """
         router, stages = self.network.router, self.stages
         packets = {"wormhole": 0, "virtual-cut-through": 1, "store-and-forward": 2}[router.flow_control]
@@ -122,7 +126,7 @@ class LinkParamsFactory:
             if packets and router.buffer + router.shared_buffer < packet:
                 pool = f" and {router.shared_buffer} shared" if router.shared_buffer else ""
                 raise InputError(
-                    f"{router.buffer} flits{pool} hold no packet of {packet} flits, as {router.flow_control} needs",
+                    f"{router.flow_control} requires buffers of a packet: {packet} flits, not {router.buffer}{pool}",
                     key="network.router.buffer",
                     allowed=f"at least {max(1, packet - router.shared_buffer)}",
                 )

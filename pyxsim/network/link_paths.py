@@ -19,12 +19,12 @@ Fractions = Sequence[Fraction]
 
 
 def in_cycles(duration: Duration, clock: Fraction) -> Fraction:
-    """A duration in cycles of the clock, not rounded."""
+    """Return a duration in cycles of the clock, not rounded."""
     return to_seconds(duration, clock) * clock
 
 
 def link_rates_of(topology: Topology, network: Network) -> tuple[list[Fraction], list[Fraction]]:
-    """Bytes per cycle and latency (cycles) of every link. Raises InputError."""
+    """Return bytes per cycle and latency (cycles) of every link. Raises InputError."""
     kinds = len(topology.link_kinds)
     of_kind = network.bandwidths(kinds), network.latencies(kinds)
     nothing = (None,) * topology.links
@@ -56,24 +56,24 @@ def link_rates_of(topology: Topology, network: Network) -> tuple[list[Fraction],
 
 
 def widest(topology: Topology, network: Network, rates: Fractions) -> Fraction:
-    """Bytes per cycle of the widest link; where all NPUs share a router, what the settings say of links."""
+    """Return the bytes per cycle of the widest link; without links, of the settings."""
     return max(
         unique_by_identity(rates)[0] or [rate / network.clock for rate in network.bandwidths(len(topology.link_kinds))]
     )
 
 
 def routes(relation: Relation, src: IntArray, dst: IntArray, plane: IntArray) -> IntArray:
-    """int64[K, most hops]: the links of a route of each pair, -1 behind its end. Raises UnreachableError.
+    """Return int64[K, hops]: the links of one route of each pair, then -1. Raises UnreachableError.
 
-    Where packets have a choice, pairs are spread over the candidates by destination: in a tree the digits of the
-    destination select the way up (D-mod-K). Of several route options it is the first, without its via.
+    Of several candidates the destination selects one: in a tree, its digits select the path up (D-mod-K). Of several
+    route options it is the first, without its via.
     """
     steps = list(_steps(relation, src, dst, plane, dst + relation.npus * src))
     return np.array(steps, np.int64).reshape(len(steps), len(src)).T
 
 
 def ends_of_routes(relation: Relation, src: IntArray, dst: IntArray, plane: IntArray) -> tuple[IntArray, IntArray]:
-    """int64[K] each: the first and the last link of `Relation.route` of each pair, -1 where it has none.
+    """Return int64[K] each: the first and the last link of `Relation.route` of each pair, -1 without a link.
 
     Raises UnreachableError.
     """
@@ -85,23 +85,23 @@ def ends_of_routes(relation: Relation, src: IntArray, dst: IntArray, plane: IntA
 
 
 def hops_of_routes(relation: Relation, src: IntArray, dst: IntArray, plane: IntArray) -> IntArray:
-    """int64[K]: how many links `Relation.route` of each pair has. Raises UnreachableError."""
+    """Return int64[K]: the number of links of `Relation.route` of each pair. Raises UnreachableError."""
     hops = np.zeros(len(src), np.int64)
     for step in _steps(relation, src, dst, plane, np.zeros_like(src)):
         hops += step >= 0
     return hops
 
 
-def _steps(relation: Relation, src: IntArray, dst: IntArray, plane: IntArray, turn: IntArray) -> Iterator[IntArray]:
-    """int64[K], hop by hop: the next link of each pair, -1 for those that have arrived. `turn`: see `_one_of`."""
+def _steps(relation: Relation, src: IntArray, dst: IntArray, plane: IntArray, choice: IntArray) -> Iterator[IntArray]:
+    """Yield int64[K] for each hop: the next link of each pair, -1 at its destination. `choice`: see `_select`."""
     plane = np.where(plane < 0, relation.ways[0].last, plane)
     router, home = relation.home[src].astype(np.int64), relation.home[dst]
     hops = 0
     while len(under_way := np.flatnonzero(router != home)):
         step = np.full(len(src), -1, np.int64)
         for number in np.unique(plane[under_way]).tolist():
-            here = under_way[plane[under_way] == number]
-            step[here], turn[here] = _one_of(relation, number, router[here], dst[here], turn[here])
+            at = under_way[plane[under_way] == number]
+            step[at], choice[at] = _select(relation, number, router[at], dst[at], choice[at])
         lost = under_way[step[under_way] < 0] if hops <= relation.routers else under_way
         if len(lost):
             pair = lost[0]
@@ -111,25 +111,25 @@ def _steps(relation: Relation, src: IntArray, dst: IntArray, plane: IntArray, tu
         router[under_way] = relation.link_dst[step[under_way]]
 
 
-def _one_of(
-    relation: Relation, plane: int, router: IntArray, dst: IntArray, turn: IntArray
+def _select(
+    relation: Relation, plane: int, router: IntArray, dst: IntArray, choice: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """The candidate whose turn it is at each router, -1 where there is none; and the turns from there on."""
+    """Candidate `choice` modulo their number at each router, -1 without one; and the choices for the next hop."""
     digits = relation.digits[dst]
     pair, link, _, _ = decide(relation, plane, router, digits, range(digits.shape[1]))
     count = np.bincount(pair, minlength=len(router))
     first = np.cumsum(count) - count
-    some = np.flatnonzero(count)
-    found = np.full(len(router), -1, np.int64)
-    found[some] = link[np.argsort(pair, kind="stable")][first[some] + turn[some] % count[some]]
-    return found, turn // np.maximum(count, 1)
+    routed = np.flatnonzero(count)
+    selected = np.full(len(router), -1, np.int64)
+    selected[routed] = link[np.argsort(pair, kind="stable")][first[routed] + choice[routed] % count[routed]]
+    return selected, choice // np.maximum(count, 1)
 
 
 class LinkPaths:
-    """The links of a topology, and behind them, where NPUs share a router, a lane out and a lane in of every NPU.
+    """The links of a topology; where NPUs share a router, followed by an injection and an ejection lane of every NPU.
 
-    `rates`, `latencies`: of links, lanes out, lanes in. A lane is as wide as the widest link that it serves, and has no
-    latency. `links`: how many are links.
+    `rates` and `latencies` are those of links, injection lanes, ejection lanes. A lane is as wide as the widest link
+    that it serves, and has no latency. `links` is the number of links.
     """
 
     def __init__(self, topology: Topology, network: Network) -> None:
@@ -143,17 +143,17 @@ class LinkPaths:
             self.latencies += [Fraction(0)] * len(lanes)
 
     def _lanes(self, ends: Int32Array) -> list[Fraction]:
-        """Bytes per cycle of the lanes of all NPUs, by the links that have these ends at their routers."""
-        found: dict[int, Fraction] = {}
+        """Bytes per cycle of the lanes of all NPUs: the widest link with this end at their router."""
+        widest_of: dict[int, Fraction] = {}
         for router, rate in zip(ends.tolist(), self.rates, strict=False):
-            if rate is not found.get(router):
-                found[router] = max(found.get(router, rate), rate)
-        return [found.get(router, self.widest) for router in self._relation.home.tolist()]
+            if rate is not widest_of.get(router):
+                widest_of[router] = max(widest_of.get(router, rate), rate)
+        return [widest_of.get(router, self.widest) for router in self._relation.home.tolist()]
 
     def steps(self, src: IntArray, dst: IntArray, plane: IntArray) -> IntArray:
-        """int64[K, most]: the links and lanes of each pair's way, in order; -1 where it has none.
+        """Return int64[K, hops + 2]: the lanes and links of each pair's route, in order; -1 for none.
 
-        Each pair keeps to one route (see `routes`), also where packets draw theirs or adapt. Raises UnreachableError.
+        Each pair has one route (see `routes`), even with random or adaptive routing. Raises UnreachableError.
         """
         out = np.where(self._shares[src], self.links + src, -1)
         into = np.where(self._shares[dst], self.links + self._npus + dst, -1)

@@ -39,11 +39,11 @@ class Capabilities:
     open_traffic
         The backend registers an `OpenBackend` as `open_traffic`.
     attribution
-        `output.attribution` is obeyed.
+        `output.attribution` has an effect.
     watch_packet
         `pyxsim run --watch` works.
     threads
-        `run.threads` is obeyed.
+        `run.threads` has an effect.
     fast_forward
         Periods of regular traffic are skipped (docs/fast_forward.md).
     checkpoint
@@ -73,7 +73,7 @@ class DelayTerms(NamedTuple):
 
 
 class AttributionRecords(Protocol):
-    """Where the time of messages and packets went (docs/attribution.md).
+    """Latencies of messages and packets by cause (docs/attribution.md).
 
     `level`: 1 by link and cause, 2 also of each packet.
     """
@@ -171,7 +171,7 @@ class Backend(ABC):
         plane
             int64[K], planes of the topology: the route of a queue.
         tag
-            Whose traffic it is, for attribution; one number or int64[K].
+            Number of its traffic, for attribution; one number or int64[K].
 
         Returns
         -------
@@ -212,9 +212,9 @@ class Backend(ABC):
         return False
 
     def expect(self, traffic: IntArray) -> None:  # noqa: B027
-        """Announce every message of the run before the first one is sent, where all are known.
+        """Announce every message of the run before the first one is sent, if all are known.
 
-        `traffic`: int64[rows, 5]: source, destination, plane, bytes, how many.
+        `traffic` is int64[rows, 5]: source, destination, plane, bytes, number of messages.
         """
 
     def finish(self, cycle: int) -> None:
@@ -248,10 +248,10 @@ class Backend(ABC):
     def injection_bandwidths(self) -> list[Fraction]:
         """Return the bandwidth with which an NPU sends into each dimension; only the ratios count."""
         topology, rates = self.topology, self.link_rates[0]
-        found = [Fraction(0)] * len(topology.dims)
+        widths = [Fraction(0)] * len(topology.dims)
         for link in np.flatnonzero(topology.link_src == topology.home[0]).tolist():
-            found[topology.kind_dims[topology.link_dim[link]]] += rates[link]
-        return [bandwidth or Fraction(1) for bandwidth in found]
+            widths[topology.kind_dims[topology.link_dim[link]]] += rates[link]
+        return [bandwidth or Fraction(1) for bandwidth in widths]
 
     @property
     def delay_terms(self) -> DelayTerms | None:
@@ -274,7 +274,7 @@ class Backend(ABC):
     # -- results --
 
     def attribution(self) -> AttributionRecords | None:
-        """Return where the time went; None where it is not recorded."""
+        """Return the records of attribution; None if they are not kept."""
         return None
 
     @property

@@ -1,8 +1,7 @@
 """Counters per link and time window, from the running totals of a simulation.
 
-A window is a number of cycles; window `i` holds what was counted in the cycles `[i*window, (i+1)*window)`. The table is
-bounded whatever is simulated: when it would grow past its limits the window doubles and neighbours are added up, so a
-long run keeps every count and loses only resolution.
+Window `i` holds the counts of cycles `[i*window, (i+1)*window)`. The table is bounded: when it would exceed its limits,
+the window doubles and neighbouring rows are added, so a long run keeps every count and loses only resolution.
 """
 
 from __future__ import annotations
@@ -25,8 +24,17 @@ ROWS_AT_ONCE = 256
 
 @dataclass(frozen=True)
 class Windows:
-    """Counts per window and link: `start` int64[T] (cycles), `length` (cycles, the last window may end earlier),
-    `counts` {counter: uint64[T, L]}."""
+    """Counts per window and link.
+
+    Attributes
+    ----------
+    start
+        int64[T], cycles.
+    length
+        Cycles of a window; the last one may be shorter.
+    counts
+        Counter -> uint64[T, L].
+    """
 
     start: NDArray[np.int64]
     length: int
@@ -37,18 +45,25 @@ class Windows:
 
     @classmethod
     def whole(cls, cycles: int, totals: Totals) -> Windows:
-        """One window over all of a run of `cycles` cycles (no window for a run of 0 cycles)."""
+        """Return one window for a run of `cycles` cycles (none for 0 cycles)."""
         rows = 1 if cycles > 0 else 0
         counts = {name: np.asarray(total).astype(np.uint64)[np.newaxis][:rows] for name, total in totals.items()}
         return cls(np.zeros(rows, dtype=np.int64), max(1, cycles), counts)
 
 
 class WindowRecorder:
-    """Cuts running totals into windows.
+    """Divides running totals into windows.
 
-    `window`: cycles to start with; `links`: entries of each counter; `max_rows`: windows at most; `max_cells`: entries
-    of the table at most, over all counters (at least one window is kept however many links there are). `of`: links of
-    the table that this one is to be a part of, so that both have the same windows.
+    Parameters
+    ----------
+    window
+        Initial length in cycles.
+    links
+        Entries of each counter.
+    max_rows, max_cells
+        Maximum number of windows, and of entries of the table over all counters (at least one window is kept).
+    of
+        Links of the table of which this one is a part, so that both have the same windows.
     """
 
     def __init__(
@@ -59,23 +74,22 @@ class WindowRecorder:
         self.window = window
         self.links = links
         self.end = 0
-        self.last = 0  # the end of what was counted last
+        self.last = 0  # the last recorded cycle with a new count
         self._max_rows = max_rows
         self._max_cells = max_cells
         self._of = links if of is None else of
         self._names: tuple[str, ...] = ()
         self._before: NDArray[np.int64] = np.zeros((0, links), dtype=np.int64)
-        # Windows in which something was counted, oldest first: number of the window, and its counts [counter, link].
+        # Windows with a count, oldest first: number of the window, and its counts [counter, link].
         self._rows: list[int] = []
         self._values: list[NDArray[Any]] = []
 
     def record(self, cycle: int, totals: Totals) -> None:
-        """Take in the running totals at the beginning of cycle `cycle`, each int64[links].
+        """Record the running totals at the beginning of cycle `cycle`, each int64[links].
 
-        What was counted since the last call is booked to the window of cycle `cycle - 1`. So the call has to come at
-        every multiple of `window` before which something was counted, and once more at the end, at any cycle; windows
-        in which nothing happens need no call. `window` may have doubled when the call returns: read it again.
-        Raises ValueError when time or a total goes back.
+        Counts since the last call belong to the window of cycle `cycle - 1`. Call it at every multiple of `window`
+        with new counts before it, and at the end of the run, at any cycle. `window` may have doubled when it returns.
+        Raises ValueError if time or a total decreases.
         """
         now = self._stack(totals)
         if cycle < self.end:
@@ -105,24 +119,24 @@ class WindowRecorder:
         return np.arange(begin // self.window + 1, end // self.window + 1, dtype=np.int64) * self.window
 
     def record_many(self, cycles: NDArray[np.int64], names: Sequence[str], totals: NDArray[np.int64]) -> None:
-        """`record` for many cycles in turn. `totals`: int64[cycles, counters, links]."""
-        self._stack(dict(zip(names, totals[0], strict=True)))  # are they the counters that they were?
+        """Record totals at many cycles, in order; `totals` is int64[cycles, counters, links]."""
+        self._stack(dict(zip(names, totals[0], strict=True)))  # checks the names
         new = np.diff(totals, axis=0, prepend=self._before[np.newaxis])
         if cycles[0] < max(self.end, 1) or (new < 0).any():
             raise ValueError(f"time or a running total went back before cycle {cycles[0]}, or in the cycles after it")
         self.cuts(self.end, int(cycles[-1]))
-        some = np.flatnonzero(new.reshape(len(new), -1).any(axis=1))
-        if len(some):
-            self._add_many((cycles[some] - 1) // self.window, new[some])
-            self.last = int(cycles[some[-1]])
+        counted = np.flatnonzero(new.reshape(len(new), -1).any(axis=1))
+        if len(counted):
+            self._add_many((cycles[counted] - 1) // self.window, new[counted])
+            self.last = int(cycles[counted[-1]])
         self.end, self._before = int(cycles[-1]), totals[-1].copy()
 
     def close(self, cycle: int) -> None:
-        """The run ended at `cycle`: time that was recorded after it, and in which nothing was counted, is left out."""
+        """End the run at `cycle`; later cycles without a count are dropped."""
         self.end = max(cycle, self.last)
 
     def table(self) -> Windows:
-        """Every window from 0 to the last cycle recorded, those without a count as zeros."""
+        """Return every window from 0 to the last recorded cycle, with zeros for those without a count."""
         rows = self._count()
         counts = {name: np.zeros((rows, self.links), dtype=np.uint64) for name in self._names}
         for row, values in zip(self._rows, self._values, strict=True):
@@ -144,7 +158,7 @@ class WindowRecorder:
         return stacked
 
     def _count(self) -> int:
-        """Windows that the time so far takes, the last one perhaps begun only."""
+        """Number of windows so far, including a partial last one."""
         return -(-self.end // self.window)
 
     def _limit(self) -> int:
@@ -159,7 +173,7 @@ class WindowRecorder:
             self._values.append(_narrow(new))
 
     def _add_many(self, rows: NDArray[np.int64], new: NDArray[Any]) -> None:
-        """`rows`: int64[n], ascending, those that are equal are one window; `new`: [n, counters, links]."""
+        """Add counts [n, counters, links] to windows `rows`, int64[n], ascending and possibly repeated."""
         first = np.flatnonzero(np.diff(rows, prepend=rows[0] - 1))
         values = _narrow(np.add.reduceat(new.astype(np.uint64), first) if len(first) < len(rows) else new)
         self._add(int(rows[0]), values[0])
@@ -176,6 +190,6 @@ class WindowRecorder:
 
 
 def _narrow(values: NDArray[Any]) -> NDArray[Any]:
-    """The same counts in half the memory where they fit: nearly always, as a link counts at most once a cycle."""
+    """The counts in half the memory if they fit, which is usual: a link counts at most one per cycle."""
     fits = values.size == 0 or int(values.max()) < 1 << 32
     return values.astype(np.uint32 if fits else np.uint64)

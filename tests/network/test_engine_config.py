@@ -228,11 +228,11 @@ def test_so_does_a_lane() -> None:
     ("network", "told"),
     [
         ({"router": {"vcs": 1}}, "network.router.vcs: 1 VCs per link are too few: .* allowed: at least 2"),
-        ({"latency": 2**24}, "network.latency: a flit would be 167772"),
-        ({"s": 2**24}, "network.bandwidth: a flit would be 167772"),
-        ({"lane_latency": "1 s"}, "network.lane_latency: a flit would be"),
-        ({"lane_bandwidth": "1 B/s"}, "network.lane_bandwidth: a flit would be"),
-        ({"s": Fraction(2**22 + 2, 2**22 + 1)}, "network.bandwidth: a flit would take 4194306/4194305 cycles"),
+        ({"latency": 2**24}, "network.latency: a flit would spend 167772"),
+        ({"s": 2**24}, "network.bandwidth: a flit would spend 167772"),
+        ({"lane_latency": "1 s"}, "network.lane_latency: a flit would spend"),
+        ({"lane_bandwidth": "1 B/s"}, "network.lane_bandwidth: a flit would spend"),
+        ({"s": Fraction(2**22 + 2, 2**22 + 1)}, "network.bandwidth: the flit time would be 4194306/4194305 cycles"),
     ],
 )
 def test_what_cannot_be_simulated_is_refused(network: dict[str, Any], told: str) -> None:
@@ -387,7 +387,7 @@ def test_escape_classes_have_one_vc_each() -> None:
 def test_too_many_adaptive_vcs_are_told_as_such() -> None:
     router = {"vcs": 4, "routing": "minimal-adaptive", "routing_options": {"adaptive_vcs": 9}}
     told = r"network\.router\.routing_options\.adaptive_vcs: 9 adaptive VCs are too many: the escape needs 2 VC classes"
-    with pytest.raises(InputError, match=told + r" of the 4 VCs; allowed: 0 \(all that are left\) to 2"):
+    with pytest.raises(InputError, match=told + r" of the 4 VCs; allowed: 0 \(all that remain\) to 2"):
         config("torus", [4, 4], router=router)
     assert config("torus", [4, 4], router={**router, "routing_options": {"adaptive_vcs": 2}}).links.vcs[0] == 4
     with pytest.raises(InputError, match=r"network\.router\.vcs: 2 VCs per link are too few"):
@@ -486,15 +486,15 @@ def test_buffers_for_whole_packets(flow: str, packets: int) -> None:
     m = config("ring", [3], latency=5, packet="40 B", header="1 B", router={"flow_control": flow})
     assert (m.links.depth - wormhole.links.depth).tolist() == [41 * packets] * len(m.links.depth)
     config("ring", [3], packet="40 B", router={"flow_control": flow, "buffer": 30, "shared_buffer": 10})
-    told = f"30 flits and 9 shared hold no packet of 40 flits, as {flow} needs; allowed: at least 31"
+    told = f"{flow} requires buffers of a packet: 40 flits, not 30 and 9 shared; allowed: at least 31"
     with pytest.raises(InputError, match=told):
         config("ring", [3], packet="40 B", router={"flow_control": flow, "buffer": 30, "shared_buffer": 9})
 
 
 def test_what_does_not_go_with_an_adaptive_routing() -> None:
     adaptive = {"routing": "minimal-adaptive", "vcs": 6}
-    with pytest.raises(InputError, match=r"network\.router\.pipeline: an adaptive routing requests VCs of several"):
+    with pytest.raises(InputError, match=r"network\.router\.pipeline: adaptive routing requests VCs of several"):
         config("torus", [4, 4], router={**adaptive, "pipeline": "garnet"})
-    with pytest.raises(InputError, match=r"network\.router\.ordered: packets cannot keep their order"):
+    with pytest.raises(InputError, match=r"network\.router\.ordered: adaptive routing cannot keep packets in order"):
         config("torus", [4, 4], router={**adaptive, "ordered": True})
     config("torus", [4, 4], router=adaptive)

@@ -142,7 +142,7 @@ def test_traffic_has_one_lane_and_all_pairs_are_proved() -> None:
 def test_buffers_of_cut_through_hold_the_longest_packet_of_the_traffic() -> None:
     router = {"flow_control": "virtual-cut-through", "buffer": 8}
     prepared(TORUS, router, traffic={"load": 0.1, "packet_flits": [1, 8]})
-    with pytest.raises(InputError, match=r"network\.router\.buffer: 8 flits hold no packet of 9 flits"):
+    with pytest.raises(InputError, match=r"network\.router\.buffer: .* requires buffers of a packet: 9 flits, not 8"):
         prepared(TORUS, router, traffic={"load": 0.1, "packet_flits": [1, 9]})
 
 

@@ -1,4 +1,4 @@
-"""The backends that delay whole messages: `analytical` without congestion, `analytical-congestion` with queues."""
+"""The delay models, backends without packets: `analytical` has no congestion, `analytical-congestion` has queues."""
 
 from pyxsim.plugins import Target, backends
 

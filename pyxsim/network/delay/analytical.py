@@ -1,4 +1,4 @@
-"""The analytical backend: each message takes what a formula says, however many others are under way."""
+"""The analytical backend: the delay of each message is a formula, independent of other messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pyxsim.topology.topology import Topology
 class AnalyticalNetwork(DelayedNetwork):
     """Delay of each message by a formula: latency plus bytes over bandwidth, without congestion.
 
-    `compat`: whose arithmetic is used, see `arithmetic`.
+    `compat` selects the arithmetic (pyxsim/network/delay/arithmetic.py).
     """
 
     capabilities = Capabilities(congestion=False)
@@ -39,12 +39,12 @@ class AnalyticalNetwork(DelayedNetwork):
         return cls(topology, experiment.network, compat=experiment.system.compat, window=window)
 
     def injection_bandwidths(self) -> list[Fraction]:
-        """Bytes per cycle that an NPU can send into each dimension.
+        """Return the bytes per cycle that an NPU can send into each dimension.
 
-        With "astra-sim-1" a link of a ring is that of both directions already.
+        With "astra-sim-1" the bandwidth of a ring is that of both directions together.
         """
-        found = super().injection_bandwidths()
+        bandwidths = super().injection_bandwidths()
         if self._compat != "astra-sim-1":
-            return found
-        ways = [dim.directions if isinstance(dim, Block) else 1 for dim in self.topology.dims]
-        return [bandwidth / count for bandwidth, count in zip(found, ways, strict=True)]
+            return bandwidths
+        directions = [dim.directions if isinstance(dim, Block) else 1 for dim in self.topology.dims]
+        return [bandwidth / count for bandwidth, count in zip(bandwidths, directions, strict=True)]

@@ -33,7 +33,7 @@ def check_compat(network: Network, compat: str | None) -> None:
 
 
 class Arithmetic:
-    """The rule of a `compat`, for kinds of some bytes per cycle; latencies become numbers of the rule."""
+    """Makes the rule of a `compat`, and converts latencies to its unit. `rates`: bytes per cycle of each kind."""
 
     def __init__(self, network: Network, compat: str | None, rates: Fractions, latencies: Fractions) -> None:
         self.exact = compat is None
@@ -43,7 +43,7 @@ class Arithmetic:
         self._compat = compat
 
     def rule(self, switched: Sequence[bool]) -> Rule:
-        """`switched`: whether messages of each kind pass a switch."""
+        """Return the rule; `switched`: whether messages of each kind pass a switch."""
         if self.exact:
             try:
                 return Exact(self._rates, self.unit)
@@ -55,25 +55,25 @@ class Arithmetic:
         return Summands(rates, _summands(self._network, switched))
 
     def latency(self, values: Fractions) -> NDArray[Any]:
-        """Latencies as the rule counts them: in its unit, or floating point."""
+        """Return latencies in the unit of the rule: integers of 1 / `unit` cycles, or floating-point cycles."""
         if self.exact:
             return np.array([int(value * self.unit) for value in values], np.int64)
         return np.array([float(value) for value in values], np.float64)
 
 
 def _as_astra_sim(bandwidth: Fraction, clock: Fraction) -> float:
-    """Bytes per cycle in floating point, rounded as ASTRA-sim does it: GB/s of 2^30 bytes first, then per ns."""
+    """Bytes per cycle in floating point, rounded as in ASTRA-sim: first GB/s of 2^30 bytes, then per ns."""
     return float(bandwidth / GIB) * GIB / float(clock)
 
 
 def _summands(network: Network, switched: Sequence[bool]) -> list[tuple[float, ...]]:
-    """What an interface, a switch and a memory add in each dimension (see `Summands`)."""
+    """The terms of interface, switch and memory in each dimension (see `Summands`)."""
     extra, clock, dims = network.analytical, network.clock, len(switched)
     for name in extra.summands:
         value = getattr(extra, name)
         if isinstance(value, tuple) and len(value) != dims:
             raise InputError(
-                f"the list has {len(value)} entries, the network {dims} dimensions",
+                f"the list has {len(value)} entries, but the network has {dims} dimensions",
                 key=f"network.analytical.{name}",
                 allowed=f"one value for all, or a list of {dims}",
             )

@@ -1,4 +1,4 @@
-"""What the engines of the analytical backends share: time, counts, what is sent, and a pool of messages."""
+"""Base classes of the engines of the analytical backends: time, counters, routes, and a pool of message records."""
 
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, realloc
@@ -13,7 +13,7 @@ cdef int64_t NEVER = (<int64_t> 1 << 62) + 1
 
 
 cdef class Carrier:
-    """Messages in flight. `flit`: bytes in which flits are counted."""
+    """Messages in flight. `flit`: bytes of a flit, for statistics."""
 
     def __init__(self, int64_t flit):
         self.flit = flit
@@ -23,34 +23,34 @@ cdef class Carrier:
 
     @property
     def next_cycle(self):
-        """The cycle in which something happens next; one that never comes if nothing does."""
+        """The cycle of the next event; NEVER without one."""
         return self.events.heap.items[0].at if self.events.heap.count else NEVER
 
     def wait(self, int64_t cycle):
-        """Let time pass in which nothing happens."""
+        """Advance time to `cycle`; there is no event before it."""
         self.now = max(self.now, cycle)
 
-    cdef int _check(self, const int64_t[::1] ways, const int64_t[::1] nbytes, int64_t at, int64_t known) except -1:
-        """Refuse to send what nobody can carry, before any of it is sent. `known`: how many ways there are."""
+    cdef int _check(self, const int64_t[::1] paths, const int64_t[::1] nbytes, int64_t at, int64_t count) except -1:
+        """Refuse invalid messages before any of them is sent. `count`: number of paths."""
         cdef int64_t i
         if at < self.now:
             raise ValueError(f"a message of cycle {at} in cycle {self.now}")
-        for i in range(len(ways)):
-            if not 0 <= ways[i] < known:
-                raise IndexError(f"no way {ways[i]}")
+        for i in range(len(paths)):
+            if not 0 <= paths[i] < count:
+                raise IndexError(f"unknown path {paths[i]}")
             if nbytes[i] < 1:
                 raise ValueError(f"a message of {nbytes[i]} bytes")
         return 0
 
     cdef int _grow(self) except -1:
-        """Room for four times as many arrivals."""
+        """Quadruple the capacity of the table of arrivals."""
         self.table = self.rows = np.concatenate([self.table, np.empty((2, 3 * self.rows.shape[1]), np.int64)], axis=1)
         return 0
 
-    cdef tuple _noted(self, int64_t count):
+    cdef tuple _arrivals(self, int64_t count):
         return self.table[0, :count].copy(), self.table[1, :count].copy()
 
-    # Of what is found nothing is left from one call to the next.
+    # The table of arrivals holds no state between calls.
 
     def __getstate__(self):
         return {"carrier": (self.now, self.sent, self.delivered, self.bytes_delivered, self.flit, self.events)}
@@ -61,7 +61,7 @@ cdef class Carrier:
 
 
 cdef class OnRoutes(Carrier):
-    """Messages that go from link to link; `extend` tells routes, which messages name."""
+    """Messages that go from link to link over the routes that `extend` adds."""
 
     def __init__(self, int64_t flit):
         super().__init__(flit)
@@ -69,7 +69,7 @@ cdef class OnRoutes(Carrier):
         self.starts, self.links = np.zeros(16, np.int64), np.zeros(16, np.int32)
 
     def extend(self, lengths, links):
-        """More routes: how many links each has, and the links, one route behind the other."""
+        """Add routes: `lengths` is the number of links of each; `links` are those of all routes in order."""
         used = self.starts[self.routes]
         self.starts = grown(self.starts, self.routes + 1, used + np.cumsum(lengths, dtype=np.int64))
         self.links = grown(self.links, used, links)
@@ -85,30 +85,30 @@ cdef class OnRoutes(Carrier):
 
 
 cdef class Pool:
-    """Records of `size` bytes, which begin with room for a number: of one that nobody has, it is the next such one.
+    """Records of `size` bytes. The first 8 bytes of a free record are the number of the next free one.
 
-    Records move when the pool grows: who takes one looks up `records` anew.
+    Records move when the pool grows, so pointers into `records` are invalid after `take`.
     """
 
     def __cinit__(self, size_t size):
         self.records = NULL
-        self.size, self.room, self.unused = size, 0, NOBODY
+        self.size, self.capacity, self.unused = size, 0, NONE
 
     def __dealloc__(self):
         free(self.records)
 
     cdef int64_t take(self) except -1:
-        """The number of a record that is free now."""
-        cdef int64_t index, room = 2 * self.room + 64
+        """Return the number of a free record."""
+        cdef int64_t index, capacity = 2 * self.capacity + 64
         cdef void *larger
-        if self.unused == NOBODY:
-            larger = realloc(self.records, room * self.size)
+        if self.unused == NONE:
+            larger = realloc(self.records, capacity * self.size)
             if larger == NULL:
-                raise MemoryError(f"{self.room} messages in flight")
+                raise MemoryError(f"{self.capacity} messages in flight")
             self.records = larger
-            for index in range(room - 1, self.room - 1, -1):
+            for index in range(capacity - 1, self.capacity - 1, -1):
                 self.give(index)
-            self.room = room
+            self.capacity = capacity
         index = self.unused
         self.unused = (<int64_t*> (<char*> self.records + index * self.size))[0]
         return index
@@ -121,8 +121,8 @@ cdef class Pool:
         return (self.size,)
 
     def __getstate__(self):
-        return self.unused, saved(self.records, self.room, self.size)
+        return self.unused, saved(self.records, self.capacity, self.size)
 
     def __setstate__(self, state):
         self.unused, records = state
-        self.records, self.room = loaded(records), len(records) // <int64_t> self.size
+        self.records, self.capacity = loaded(records), len(records) // <int64_t> self.size

@@ -26,7 +26,7 @@ MOST_CELLS = 2**19  # windows x links
 class CongestionNetwork(DelayedNetwork):
     """Whole messages that queue for links, first come first served.
 
-    `compat`: whose arithmetic is used, see `arithmetic`.
+    `compat` selects the arithmetic (pyxsim/network/delay/arithmetic.py).
     """
 
     def __init__(
@@ -43,11 +43,11 @@ class CongestionNetwork(DelayedNetwork):
             raise InputError(
                 "ASTRA-sim 1 has no messages that queue for links", key="--backend", allowed="analytical or packet"
             )
-        ways = LinkPaths(topology, network)
+        paths = LinkPaths(topology, network)
         if compat == "astra-sim-2":
-            super().__init__(topology, network, Stored(topology, network, ways), window=window, tick=tick)
+            super().__init__(topology, network, Stored(topology, network, paths), window=window, tick=tick)
             return
-        model = Queued(network, ways, window)
+        model = Queued(network, paths, window)
         windows = EngineCounts(model.engine, topology.links)
         super().__init__(topology, network, model, windows=windows, tick=tick)
 
@@ -56,7 +56,7 @@ class CongestionNetwork(DelayedNetwork):
         return cls(topology, experiment.network, compat=experiment.system.compat, window=window)
 
     def totals(self) -> dict[str, IntArray]:
-        """Flits, and, where the engine counts it, the cycles in which a message waited for a link that was sending."""
+        """Return the flits of each link and, if the engine counts them, the cycles in which a message waited for it."""
         engine = self.model.engine
         if not isinstance(engine, CutThrough):
             return super().totals()
@@ -65,21 +65,21 @@ class CongestionNetwork(DelayedNetwork):
 
 
 class _OnLinks:
-    """What both models share: an engine whose ways are links, and behind them lanes."""
+    """Base of both models: an engine whose paths are the links, then the lanes."""
 
     engine: CutThrough | StoreAndForward
 
-    def __init__(self, ways: LinkPaths) -> None:
-        self.ways = ways
-        self.rates, self.latencies = ways.rates[: ways.links], ways.latencies[: ways.links]
-        self.widest = ways.widest
+    def __init__(self, paths: LinkPaths) -> None:
+        self.paths = paths
+        self.rates, self.latencies = paths.rates[: paths.links], paths.latencies[: paths.links]
+        self.widest = paths.widest
 
     def _extend(self, src: IntArray, dst: IntArray, plane: IntArray) -> None:
-        steps = self.ways.steps(src, dst, plane)
+        steps = self.paths.steps(src, dst, plane)
         self.engine.extend((steps >= 0).sum(axis=1), steps[steps >= 0])
 
     def on_links(self, ends: IntArray, flits: IntArray) -> IntArray:
-        return flits[: self.ways.links]
+        return flits[: self.paths.links]
 
     @property
     def flits(self) -> int:
@@ -91,10 +91,10 @@ class Queued(_OnLinks):
 
     links_work = False  # the engine counts its windows itself
 
-    def __init__(self, network: Network, ways: LinkPaths, window: int) -> None:
-        super().__init__(ways)
+    def __init__(self, network: Network, paths: LinkPaths, window: int) -> None:
+        super().__init__(paths)
         try:
-            ticks = Ticks(ways.rates, ways.latencies)
+            ticks = Ticks(paths.rates, paths.latencies)
         except InputError as error:
             raise error.at(key="network.bandwidth") from None
         whole = network.analytical.forwarding == "store-and-forward"
@@ -106,30 +106,30 @@ class Queued(_OnLinks):
 
 
 class Stored(_OnLinks):
-    """ASTRA-sim 2's congestion-aware model: one dimension, store and forward, times cut off at each link."""
+    """ASTRA-sim 2's congestion-aware model: one dimension, store and forward, times rounded down at each link."""
 
     links_work = True
 
-    def __init__(self, topology: Topology, network: Network, ways: LinkPaths) -> None:
+    def __init__(self, topology: Topology, network: Network, paths: LinkPaths) -> None:
         if len(topology.shape) > 1:
             raise InputError(
-                f"in ASTRA-sim 2 messages queue in networks of one dimension only; this one has {len(topology.shape)}",
+                f"ASTRA-sim 2's congestion model has one dimension; this network has {len(topology.shape)}",
                 key="--backend analytical-congestion",
                 allowed="analytical, packet, or no system.compat",
             )
         if network.analytical.forwarding == "cut-through":
             raise InputError(
-                "ASTRA-sim 2 does not forward a message before all of it is there",
+                "ASTRA-sim 2 forwards a message only when all of it has arrived",
                 key="network.analytical.forwarding",
                 allowed='"store-and-forward", or no system.compat',
             )
-        super().__init__(ways)
-        count = len(ways.rates)
-        arithmetic = Arithmetic(network, "astra-sim-2", ways.rates, ways.latencies)
+        super().__init__(paths)
+        count = len(paths.rates)
+        arithmetic = Arithmetic(network, "astra-sim-2", paths.rates, paths.latencies)
         rule = arithmetic.rule([False] * count)
-        rule.extend(arithmetic.latency(ways.latencies), np.arange(count))
+        rule.extend(arithmetic.latency(paths.latencies), np.arange(count))
         self.engine: StoreAndForward = StoreAndForward(rule, network.flit)
 
     def extend(self, src: IntArray, dst: IntArray, plane: IntArray) -> None:
-        # It goes clockwise to the opposite NPU of a ring, whatever the queue.
+        # ASTRA-sim 2 sends clockwise to the opposite NPU of a ring, whatever the queue.
         self._extend(src, dst, np.zeros_like(plane))

@@ -1,16 +1,15 @@
-"""Messages that queue for links, exactly: a whole message is the unit, first come first served, no limits to queues.
+"""Messages that queue for links, with exact times: whole messages, first come first served, unbounded queues.
 
-The head of a message goes on to the next link of its route as soon as it has crossed one (`whole`: when all of the
-message has). A link begins with it when it is free, and is taken until the tail has come through:
+The head of a message advances to the next link of its route as soon as it has crossed one (with `whole`: as soon as
+its tail has). A link starts a message when it is free, and is busy until the tail has left:
 
-    start    the later of: the head is there; the link is free
-    end      the later of: start + bytes / bandwidth; the tail is there, coming over a slower link
-    next     the head is there at start + latency, the tail at end + latency
+    start    the later of: arrival of the head; the link is free
+    end      the later of: start + bytes / bandwidth; arrival of the tail over a slower link
+    next     the head arrives at start + latency, the tail at end + latency
 
-Times are exact (ticks.pyx). All of that is known when the head comes to the link, because who comes later does not
-matter to it: one event per hop. Heads that come in the same cycle are served in the order in which the messages were
-sent: whoever hears of an arrival, which is told in whole cycles, and sends something then, is in order. A message has
-arrived when its tail has, cut off to whole cycles.
+Times are exact (ticks.pyx). All three are known when the head arrives at the link, because later messages do not affect
+it: one event per hop. Heads that arrive in the same cycle are served in the order in which the messages were sent. A
+message arrives with its tail; the cycle is rounded down.
 """
 
 from libc.stdint cimport int64_t
@@ -18,7 +17,7 @@ from libc.stdlib cimport calloc, free
 
 import numpy as np
 
-from pyxsim.network.delay.carrier cimport OnRoutes, Pool, note
+from pyxsim.network.delay.carrier cimport OnRoutes, Pool, add_arrival
 from pyxsim.heap cimport Entry
 from pyxsim.network.delay.events cimport Events
 from pyxsim.network.delay.ticks cimport Ticks, int128_t
@@ -26,26 +25,26 @@ from pyxsim.raw cimport arrays, loaded, saved
 
 
 cdef struct Message:
-    int64_t hop    # its place in `links`
-    int64_t last   # the place behind its last link
+    int64_t hop    # index of its next link in `links`
+    int64_t last   # end of its route in `links`
     int64_t nbytes
-    int128_t head, tail  # when they are at the link, or at the end
+    int128_t head, tail  # when they arrive at the next link, or at the destination
 
 
 cdef class CutThrough(OnRoutes):
-    """Messages on links that are told what a link takes by `ticks`.
+    """Messages on links whose times are given by `ticks`.
 
-    `window`, `rows`: what links began with, and the cycles in which somebody waited for them, are counted in windows
-    of so many cycles, at most so many; else they double.
+    Flits and waiting cycles of links are counted in at most `rows` windows of `window` cycles; for a longer run the
+    windows double.
     """
 
     cdef readonly Ticks ticks
     cdef readonly int64_t window
     cdef bint whole
     cdef Pool pool
-    cdef Message *messages     # those of the pool
+    cdef Message *messages     # records of the pool
     cdef int128_t *free_at
-    cdef int64_t[::1] waited   # until when somebody has waited for each link, as far as it is counted
+    cdef int64_t[::1] waited   # per link: the cycle up to which waiting has been counted
     cdef int64_t row, row_begin, row_end
     cdef int64_t[:, ::1] begun, waits
 
@@ -66,29 +65,29 @@ cdef class CutThrough(OnRoutes):
 
     @property
     def flits(self):
-        """int64[links]: what each link began with."""
+        """int64[links]: flits of the messages that each link has started."""
         return np.asarray(self.begun).sum(axis=0)
 
     @property
     def windows(self):
-        """(int64[rows, links], the same): flits, and cycles in which somebody waited, by windows of `window` cycles."""
+        """int64[rows, links] twice: flits, and cycles in which a message waited, by windows of `window` cycles."""
         return np.asarray(self.begun), np.asarray(self.waits)
 
     # -- messages --
 
-    def send(self, const int64_t[::1] ways, const int64_t[::1] nbytes, int64_t at):
-        """Messages of `nbytes` over these routes in cycle `at`; returns the number of the first."""
+    def send(self, const int64_t[::1] paths, const int64_t[::1] nbytes, int64_t at):
+        """Send messages over these routes in cycle `at`; return the number of the first."""
         cdef int64_t first = self.sent, i, index
         cdef Message *message
-        self._check(ways, nbytes, at, self.routes)
-        for i in range(len(ways)):
+        self._check(paths, nbytes, at, self.routes)
+        for i in range(len(paths)):
             index = self.pool.take()
             self.messages = <Message*> self.pool.records
             message = &self.messages[index]
             message.nbytes = nbytes[i]
-            message.hop, message.last = self.starts[ways[i]], self.starts[ways[i] + 1]
+            message.hop, message.last = self.starts[paths[i]], self.starts[paths[i] + 1]
             message.head = message.tail = <int128_t> at * self.ticks.per_cycle
-            # What is at its link before everything that is foreseen needs no event.
+            # A message that enters its link before all scheduled events needs no event.
             if at == self.now and (not self.events.heap.count or self.events.heap.items[0].at > at):
                 self._enter(Entry(at, self.sent, index, 0, 0))
             else:
@@ -98,7 +97,7 @@ cdef class CutThrough(OnRoutes):
         return first
 
     cdef int _enter(self, Entry event) except -1:
-        """The head of a message is at its next link: when it will be at the one behind it, or all of it at the end."""
+        """Serve the head of a message at its next link, and schedule its arrival at the following link or the end."""
         cdef Message *message = &self.messages[event.item]
         cdef int64_t link = self.links[message.hop], cycle = event.at
         cdef int128_t serial = self.ticks.serial(link, message.nbytes), begin = message.head, end
@@ -125,7 +124,7 @@ cdef class CutThrough(OnRoutes):
     # -- windows --
 
     cdef int _count(self, int64_t link, int64_t cycle, int64_t flits) except -1:
-        """The link begins with so many flits."""
+        """Count flits that a link starts in a cycle."""
         if not self.row_begin <= cycle < self.row_end:
             while cycle // self.window >= self.begun.shape[0]:
                 self._double()
@@ -135,7 +134,7 @@ cdef class CutThrough(OnRoutes):
         return 0
 
     cdef int _wait(self, int64_t link, int64_t since, int64_t until) except -1:
-        """Somebody waits for the link in these cycles, which nobody has been counted for yet."""
+        """Count the cycles from `since` to `until`, which are not yet counted, as waiting for the link."""
         cdef int64_t row
         while since < until:
             row = since // self.window
@@ -148,21 +147,21 @@ cdef class CutThrough(OnRoutes):
         return 0
 
     cdef int _double(self) except -1:
-        """Windows of twice the length."""
+        """Double the length of the windows."""
         self.begun, self.waits = merged(np.asarray(self.begun)), merged(np.asarray(self.waits))
         self.window *= 2
         self.row_begin = self.row_end = 0
         return 0
 
     def widen(self, int64_t cycles):
-        """Make the windows so long that those of the first `cycles` cycles are few enough."""
+        """Double the windows until they cover the first `cycles` cycles."""
         while self.begun.shape[0] * self.window < cycles:
             self._double()
 
     # -- time --
 
     def advance(self, int64_t until, int64_t slack):
-        """(messages, cycles) of the next arrivals up to cycle `until`, and of those up to `slack` cycles later."""
+        """Return (messages, cycles): the next arrivals up to cycle `until`, and those up to `slack` cycles later."""
         cdef Events events = self.events
         cdef Entry event
         cdef Message *message
@@ -176,12 +175,12 @@ cdef class CutThrough(OnRoutes):
                 continue
             if not i:
                 stop = min(until, event.at + slack)
-            note(self, i, event.number, event.at)
+            add_arrival(self, i, event.number, event.at)
             self.bytes_delivered += message.nbytes
             self.pool.give(event.item)
             i += 1
         self.delivered += i
-        return self._noted(i)
+        return self._arrivals(i)
 
     def __getstate__(self):
         columns = arrays([self.waited, self.begun, self.waits])
@@ -199,8 +198,8 @@ cdef class CutThrough(OnRoutes):
 
 
 def merged(rows):
-    """Every second row with the one behind it, and as many rows of zeros."""
-    found = np.zeros_like(rows)
-    found[: (len(rows) + 1) // 2] = rows[::2]
-    found[: len(rows) // 2] += rows[1::2]
-    return found
+    """Return the sums of rows 0 and 1, 2 and 3, and so on, followed by rows of zeros to the same number of rows."""
+    sums = np.zeros_like(rows)
+    sums[: (len(rows) + 1) // 2] = rows[::2]
+    sums[: len(rows) // 2] += rows[1::2]
+    return sums

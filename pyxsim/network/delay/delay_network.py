@@ -21,7 +21,7 @@ from pyxsim.topology.topology import Topology
 
 FOREVER = 1 << 62
 MOST_WINDOWS = 256
-MOST_CELLS = 2**14  # windows x NPUs: what links carried is worked out for each window at the end
+MOST_CELLS = 2**14  # windows x NPUs: the flits of links are computed for each window at the end
 
 
 class Engine(Protocol):
@@ -40,7 +40,7 @@ class Engine(Protocol):
     def next_cycle(self) -> int:
         """The cycle of the next event; a cycle beyond all others if there is none."""
 
-    def send(self, ways: IntArray, nbytes: IntArray, at: int) -> int:
+    def send(self, paths: IntArray, nbytes: IntArray, at: int) -> int:
         """Send messages over these pairs in cycle `at`; return the number of the first. Raises OverflowError."""
 
     def advance(self, until: int, slack: int) -> tuple[IntArray, IntArray]:
@@ -70,7 +70,7 @@ class Model(Protocol):
 
     @property
     def links_work(self) -> bool:
-        """Whether routes carry flits while time passes; otherwise a message is counted when it is sent."""
+        """Whether the engine counts flits as time passes; else it counts a message when it is sent."""
 
     def on_links(self, ends: IntArray, flits: IntArray) -> IntArray:
         """Return int64[links]: the flits of each link when the routes of the engine have carried `flits`.
@@ -80,7 +80,7 @@ class Model(Protocol):
 
     @property
     def flits(self) -> int:
-        """Flits of all messages, however many links they cross."""
+        """Flits of all messages, each counted once."""
 
 
 class DelayedNetwork(Backend):
@@ -116,17 +116,17 @@ class DelayedNetwork(Backend):
     def send_many(
         self, src: IntArray, dst: IntArray, nbytes: IntArray, plane: IntArray, at: int, tag: IntArray | int = 0
     ) -> int:
-        ways, fresh = self._pairs.number(src, dst, plane)
+        paths, fresh = self._pairs.number(src, dst, plane)
         if len(fresh):
             self.model.extend(src[fresh], dst[fresh], plane[fresh])
         self._book(at)
         try:
-            return self.engine.send(ways, nbytes, at)
+            return self.engine.send(paths, nbytes, at)
         except OverflowError as error:
             raise SimulationError(str(error)) from None
 
     def _book(self, at: int) -> None:
-        """Close the windows that end before cycle `at`, in which a message is about to be sent."""
+        """Close the windows that end before cycle `at`, the cycle of the next message."""
         if at >= self.windows.due:
             self.windows.close(at, self.engine.flits)
 
@@ -146,7 +146,7 @@ class DelayedNetwork(Backend):
         return messages, cycles
 
     def _advance(self, limit: int, slack: int) -> tuple[IntArray, IntArray]:
-        """Return the next arrivals; where links carry flits meanwhile, close their windows in time."""
+        """Return the next arrivals; if the engine counts flits as time passes, close windows in time."""
         while self.model.links_work and self.engine.next_cycle <= limit:
             if self.engine.next_cycle >= self.windows.due:
                 self.windows.close(self.engine.next_cycle, self.engine.flits)

@@ -1,4 +1,4 @@
-"""A heap of events that Python objects own: first the earliest, of one cycle the one with the lowest number."""
+"""A heap of events that Python objects own, in order of (cycle, number)."""
 
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free

@@ -1,4 +1,4 @@
-"""How far it is: hops counted along tables that say which link comes next."""
+"""Hop counts of routing tables."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pyxsim.arrays import Int32Array
 
 
 def hop_table(following: NDArray[np.integer], link_dst: NDArray[np.integer], npus: int) -> Int32Array:
-    """int32[npus, npus]: links on the way from each NPU to each other; -1 where there is no way.
+    """Return int32[npus, npus]: links of the route from each NPU to each other; -1 without a route.
 
-    following  int[routers, npus]  the link that a router takes toward an NPU, negative at home; NPUs are routers 0..
-    link_dst   int[links]          where links lead
+    `following`, int[routers, npus], is the link that a router takes toward an NPU, negative at the NPU itself; the NPUs
+    are the first routers. `link_dst`, int[links], is the router at which each link ends.
 
-    Steps are doubled: after round k every entry knows the way of 2^k links, or a shorter one to its end.
+    The algorithm doubles paths: after round k each entry covers 2^k links, or the whole route.
     """
     routers = len(following)
     home = np.arange(npus)
@@ -26,5 +26,5 @@ def hop_table(following: NDArray[np.integer], link_dst: NDArray[np.integer], npu
             break
         hops = hops + hops[at, home]
         at = at[at, home]
-    found: Int32Array = np.where(at[:npus] == home, hops[:npus], -1).astype(np.int32)
-    return found
+    table: Int32Array = np.where(at[:npus] == home, hops[:npus], -1).astype(np.int32)
+    return table

@@ -9,5 +9,5 @@ cdef class Pairs:
     cdef int64_t[::1] keys
     cdef int64_t[::1] numbers
 
-    cdef int64_t _place(self, int64_t key) noexcept nogil
-    cdef void _make_room(self)
+    cdef int64_t _slot(self, int64_t key) noexcept nogil
+    cdef void _reserve(self)

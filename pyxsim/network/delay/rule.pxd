@@ -1,14 +1,14 @@
-"""How long a message takes over a way."""
+"""Rules: the time of a message over a path or a link."""
 
 from libc.stdint cimport int32_t, int64_t
 
 
 cdef class Rule:
-    cdef readonly int64_t ways
+    cdef readonly int64_t paths
     cdef int32_t[::1] kind
 
-    cdef int64_t flight(self, int64_t way, int64_t nbytes) noexcept nogil
-    cdef int64_t serial(self, int64_t way, int64_t nbytes) noexcept nogil
+    cdef int64_t flight(self, int64_t path, int64_t nbytes) noexcept nogil
+    cdef int64_t serial(self, int64_t path, int64_t nbytes) noexcept nogil
     cdef void _grow(self, kind)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 class Rule:
-    ways: int
-    def times(self, ways: ArrayLike, nbytes: ArrayLike) -> NDArray[np.int64]: ...
+    paths: int
+    def times(self, paths: ArrayLike, nbytes: ArrayLike) -> NDArray[np.int64]: ...
     def extend(self, latency: NDArray[Any], kind: NDArray[np.integer[Any]]) -> None: ...
 
 class Exact(Rule):

@@ -1,11 +1,11 @@
-"""How long a message takes over a *way*: a pair of NPUs, or a single link. Time is in whole cycles.
+"""Rules: the time of a message over a *path* (between a pair of NPUs, or a single link), in whole cycles.
 
-A way has a latency and a *kind*; a kind has a bandwidth. A rule is told its ways one after the other (`extend`); they
-are numbered in that order. Three rules that differ in how they round:
+A path has a latency and a *kind*; a kind has a bandwidth. Paths are numbered in the order in which `extend` adds them.
+Three rules differ in how they round:
 
-    Exact      latency + bytes / bandwidth, cut off to whole cycles; all numbers are exact fractions
+    Exact      latency + bytes / bandwidth, rounded down to whole cycles; all numbers are exact fractions
     Doubles    the same in floating point, as ASTRA-sim 2 computes it
-    Summands   ASTRA-sim 1: cut off after each summand, with what interfaces, switches and memories add
+    Summands   ASTRA-sim 1: rounded down after each summand, with terms of interfaces, switches and memories
 
 The last two may differ from the first by a cycle, where the exact time is a whole number or close to one.
 """
@@ -36,47 +36,48 @@ MOST = 2**62  # numerators and denominators: a product of two, and the sum of tw
 
 
 cdef class Rule:
-    """The ways and their kinds. `flight`: from one end to the other; `serial`: the part in which a link is taken.
+    """The paths and their kinds.
 
-    Both are -1 where it takes more than 2^60 cycles.
+    `flight` is the time from sending to arrival, `serial` the part of it in which a link is busy; -1 beyond 2^60
+    cycles.
     """
 
     def __cinit__(self):
-        self.ways = 0
+        self.paths = 0
         self.kind = np.zeros(16, np.int32)
 
-    cdef int64_t flight(self, int64_t way, int64_t nbytes) noexcept nogil:
+    cdef int64_t flight(self, int64_t path, int64_t nbytes) noexcept nogil:
         return -1
 
-    cdef int64_t serial(self, int64_t way, int64_t nbytes) noexcept nogil:
+    cdef int64_t serial(self, int64_t path, int64_t nbytes) noexcept nogil:
         return -1
 
     cdef void _grow(self, kind):
-        self.kind = grown(self.kind, self.ways, kind)
-        self.ways += len(kind)
+        self.kind = grown(self.kind, self.paths, kind)
+        self.paths += len(kind)
 
     def __getstate__(self):
-        return {"rule": (self.ways, np.asarray(self.kind))}
+        return {"rule": (self.paths, np.asarray(self.kind))}
 
     def __setstate__(self, state):
-        self.ways, self.kind = state["rule"]
+        self.paths, self.kind = state["rule"]
 
-    def times(self, ways, nbytes):
-        """int64[K]: `flight` of many messages."""
-        cdef const int64_t[::1] way = np.ascontiguousarray(ways, np.int64)
+    def times(self, paths, nbytes):
+        """Return int64[K]: `flight` of many messages."""
+        cdef const int64_t[::1] path = np.ascontiguousarray(paths, np.int64)
         cdef const int64_t[::1] size = np.ascontiguousarray(nbytes, np.int64)
-        found = np.empty(len(way), np.int64)
-        cdef int64_t[::1] time = found
+        results = np.empty(len(path), np.int64)
+        cdef int64_t[::1] time = results
         cdef Py_ssize_t i
-        if len(way) and not 0 <= np.min(way) <= np.max(way) < self.ways:
-            raise IndexError("no such way")
-        for i in range(len(way)):
-            time[i] = self.flight(way[i], size[i])
-        return found
+        if len(path) and not 0 <= np.min(path) <= np.max(path) < self.paths:
+            raise IndexError("unknown path")
+        for i in range(len(path)):
+            time[i] = self.flight(path[i], size[i])
+        return results
 
 
 def grown(values, used, more):
-    """An array whose first `used` entries are kept and followed by `more`, with room for as many again."""
+    """Return the first `used` entries followed by `more`, in an array with twice the capacity where it must grow."""
     values = np.asarray(values)
     if used + len(more) > len(values):
         larger = np.zeros(2 * (used + len(more)), values.dtype)
@@ -104,8 +105,8 @@ cdef class Exact(Rule):
         self.of_serial = np.array(serial, np.int64).reshape(-1, 2)
 
     def extend(self, latency, kind):
-        """More ways: their latencies (int64, in 1 / `per_cycle` cycles) and kinds."""
-        self.latency = grown(self.latency, self.ways, latency)
+        """Add paths: their latencies (int64, in 1 / `per_cycle` cycles) and kinds."""
+        self.latency = grown(self.latency, self.paths, latency)
         self._grow(kind)
 
     def __getstate__(self):
@@ -116,18 +117,18 @@ cdef class Exact(Rule):
         super().__setstate__(state)
         self.per_cycle, self.latency, self.of_flight, self.of_serial = state["exact"]
 
-    cdef int64_t flight(self, int64_t way, int64_t nbytes) noexcept nogil:
-        cdef int64_t *row = &self.of_flight[self.kind[way], 0]
-        cdef int128_t sum = <int128_t> self.latency[way] * row[0] + <int128_t> nbytes * row[1]
+    cdef int64_t flight(self, int64_t path, int64_t nbytes) noexcept nogil:
+        cdef int64_t *row = &self.of_flight[self.kind[path], 0]
+        cdef int128_t sum = <int128_t> self.latency[path] * row[0] + <int128_t> nbytes * row[1]
         return divided(sum, row[2])
 
-    cdef int64_t serial(self, int64_t way, int64_t nbytes) noexcept nogil:
-        cdef int64_t *row = &self.of_serial[self.kind[way], 0]
+    cdef int64_t serial(self, int64_t path, int64_t nbytes) noexcept nogil:
+        cdef int64_t *row = &self.of_serial[self.kind[path], 0]
         return divided(<int128_t> nbytes * row[0], row[1])
 
 
 def lowest_terms(*numbers):
-    """The numbers over their greatest common divisor."""
+    """Return the numbers divided by their greatest common divisor."""
     common = gcd(*numbers)
     return tuple(number // common for number in numbers)
 
@@ -152,8 +153,8 @@ cdef class Doubles(Rule):
         self.latency = np.zeros(16, np.float64)
 
     def extend(self, latency, kind):
-        """More ways: their latencies (cycles, float64) and kinds."""
-        self.latency = grown(self.latency, self.ways, latency)
+        """Add paths: their latencies (cycles, float64) and kinds."""
+        self.latency = grown(self.latency, self.paths, latency)
         self._grow(kind)
 
     def __getstate__(self):
@@ -163,11 +164,11 @@ cdef class Doubles(Rule):
         super().__setstate__(state)
         self.latency, self.rate = state["doubles"]
 
-    cdef int64_t flight(self, int64_t way, int64_t nbytes) noexcept nogil:
-        return cut(self.latency[way] + <double> nbytes / self.rate[self.kind[way]])
+    cdef int64_t flight(self, int64_t path, int64_t nbytes) noexcept nogil:
+        return cut(self.latency[path] + <double> nbytes / self.rate[self.kind[path]])
 
-    cdef int64_t serial(self, int64_t way, int64_t nbytes) noexcept nogil:
-        return cut(<double> nbytes / self.rate[self.kind[way]])
+    cdef int64_t serial(self, int64_t path, int64_t nbytes) noexcept nogil:
+        return cut(<double> nbytes / self.rate[self.kind[path]])
 
 
 cdef inline int64_t cut(double cycles) noexcept nogil:
@@ -175,9 +176,9 @@ cdef inline int64_t cut(double cycles) noexcept nogil:
 
 
 cdef class Summands(Doubles):
-    """`more`: what each kind adds, rows (interfaces, switches, memory latency, bytes per cycle of the memory, scale).
+    """`more`: terms of each kind, rows (interfaces, switches, memory latency, memory bytes per cycle, scale).
 
-    The memory is busy while the message flies; the slower of both counts. A scale of 0 leaves the memory out.
+    The memory works while the message is in flight; the slower of both counts. With a scale of 0 the memory is ignored.
     """
 
     def __init__(self, rates, more):
@@ -191,10 +192,10 @@ cdef class Summands(Doubles):
         super().__setstate__(state)
         self.more = state["more"]
 
-    cdef int64_t flight(self, int64_t way, int64_t nbytes) noexcept nogil:
-        cdef int32_t kind = self.kind[way]
+    cdef int64_t flight(self, int64_t path, int64_t nbytes) noexcept nogil:
+        cdef int32_t kind = self.kind[path]
         cdef double *more = &self.more[kind, 0]
-        cdef double sum = trunc(self.latency[way])
+        cdef double sum = trunc(self.latency[path])
         sum = trunc(sum + <double> nbytes / self.rate[kind])
         sum = trunc(sum + more[0])
         sum = trunc(sum + more[1])

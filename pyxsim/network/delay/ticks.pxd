@@ -1,4 +1,4 @@
-"""Time in ticks: parts of a cycle so small that what links take is a whole number of them."""
+"""Time in ticks: a fraction of a cycle in which all times of links are whole numbers."""
 
 from libc.stdint cimport int64_t
 

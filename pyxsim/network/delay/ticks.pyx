@@ -1,8 +1,8 @@
-"""Time in ticks: parts of a cycle so small that what links take is a whole number of them.
+"""Time in ticks: a fraction of a cycle in which all times of links are whole numbers.
 
-There are as many in a cycle as the denominators of all latencies and of all times per byte have in common. 62 bits are
-enough for that unless many odd bandwidths come together. Where they are not, a cycle has 2^62 ticks and each time
-is rounded up to the next: too late by less than 2^-61 cycles, for each link on a way.
+Ticks per cycle are the least common multiple of the denominators of all latencies and of all times per byte. 62 bits
+are enough for that unless many odd bandwidths occur together. Where they are not, a cycle has 2^62 ticks and each time
+is rounded up: late by less than 2^-61 cycles per link.
 """
 
 from libc.stdint cimport int64_t
@@ -54,7 +54,7 @@ cdef class Ticks:
             self.latency[link] = (<int128_t> late[link, 0] << 62) + late[link, 1]
 
     cdef int128_t serial(self, int64_t link, int64_t nbytes) noexcept nogil:
-        """What bytes take on a link; -1 if it is more than 2^60 cycles."""
+        """Serialisation time of bytes on a link; -1 beyond 2^60 cycles."""
         cdef int64_t above, below
         cdef int128_t ticks, cycles
         if self.exact:
@@ -68,7 +68,7 @@ cdef class Ticks:
         return cycles * self.per_cycle + ((ticks - cycles * above) * self.per_cycle + above - 1) // above
 
     cdef int64_t cycle(self, int128_t ticks) noexcept nogil:
-        """The cycle of a time; -1 beyond 2^60 of them."""
+        """The cycle of a time; -1 beyond 2^60 cycles."""
         cdef int64_t short = <int64_t> ticks
         if <int128_t> short == ticks:  # a division of 64 bits is several times faster
             short //= self.per_cycle

@@ -1,13 +1,13 @@
-"""Models of the analytical backend, in which messages do not share links, from a topology and its settings.
+"""Models of the analytical backend, without congestion.
 
 Arithmetic (`compat`):
 
-    None           exact fractions, cut off to whole cycles; a message that differs in several dimensions pays the
-                   latency of every hop, and the bandwidth of the narrowest of them
-    "astra-sim-2"  floating point; of several dimensions the lowest counts alone (MultiDimTopology of that simulator)
-    "astra-sim-1"  cut off after each summand, with interfaces, switches and memories; the highest dimension alone
+    None           exact fractions, rounded down to whole cycles; a message in several dimensions has the latency of
+                   all hops and the bandwidth of the narrowest dimension
+    "astra-sim-2"  floating point; of several dimensions only the lowest counts (MultiDimTopology of that simulator)
+    "astra-sim-1"  rounded down after each summand, with interfaces, switches and memories; only the highest dimension
 
-Where a topology is no product of blocks, the links of its routes count, whatever `compat` says of dimensions.
+In a topology that is not a product of blocks, the links of the routes count, whatever `compat` defines for dimensions.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class _Free:
         return int(self.engine.flits.sum())
 
     def on_links(self, ends: IntArray, flits: IntArray) -> IntArray:
-        """By the routes of the topology; zeros where packets adapt, or for very many pairs of very many NPUs."""
+        """Return the flits of each link by the topology's routes; zeros if packets adapt or pairs are too many."""
         relation, used = self.topology.relation, flits > 0
         src, dst, plane = ends[:, : len(used)][:, used]  # the last pairs may have no route
         if self.topology.npus <= MOST_NPUS:
@@ -78,9 +78,9 @@ def _by_matrix(
     """Link loads from a table of all pairs for each plane."""
     total = np.zeros(relation.links)
     for number in np.unique(plane).tolist():
-        here = plane == number
+        on_plane = plane == number
         matrix = np.zeros((relation.npus, relation.npus))
-        matrix[src[here], dst[here]] = flits[here]
+        matrix[src[on_plane], dst[on_plane]] = flits[on_plane]
         loads = expected_loads(relation, matrix, number)[0]
         if loads is not None:
             total += loads
@@ -88,7 +88,7 @@ def _by_matrix(
 
 
 def _by_routes(relation: Relation, src: IntArray, dst: IntArray, plane: IntArray, flits: IntArray) -> IntArray:
-    """Link loads route by route; where routes are drawn at random, the route that a pair keeps to (see `routes`)."""
+    """Link loads route by route; for random routes, the fixed route of the pair (see `routes`)."""
     total = np.zeros(relation.links, np.int64)
     for begin in range(0, len(src), BATCH):
         part = slice(begin, begin + BATCH)
@@ -114,14 +114,14 @@ class Grid(_Free):
         self.engine = FreeFlight(arithmetic.rule([block.switches > 0 for block in blocks]), network.flit)
 
     def extend(self, src: IntArray, dst: IntArray, plane: IntArray) -> None:
-        here, there = self.topology.coords[src], self.topology.coords[dst]
-        hops = np.zeros(here.shape, np.int64)
-        for dim in range(here.shape[1]):
-            differs = here[:, dim] != there[:, dim]
+        src_coords, dst_coords = self.topology.coords[src], self.topology.coords[dst]
+        hops = np.zeros(src_coords.shape, np.int64)
+        for dim in range(src_coords.shape[1]):
+            differs = src_coords[:, dim] != dst_coords[:, dim]
             if differs.any():
                 if dim not in self._tables:
                     self._tables[dim] = _shortest(self._blocks[dim])
-                hops[differs, dim] = self._tables[dim][here[differs, dim], there[differs, dim]]
+                hops[differs, dim] = self._tables[dim][src_coords[differs, dim], dst_coords[differs, dim]]
         self.engine.extend(*self._choose(hops))
 
     def _all(self, hops: IntArray) -> tuple[NDArray[Any], IntArray]:
@@ -143,31 +143,31 @@ class Grid(_Free):
 def _shortest(block: Block) -> Int32Array:
     """Hops between the NPUs of a block on its shortest plane. Raises UnreachableError."""
     planes = [hop_table(plane, block.dst, block.npus) for plane in np.atleast_3d(block.next)]
-    found: Int32Array = np.min(planes, axis=0)
-    if (found < 0).any():
-        raise UnreachableError(f"the block '{block.name}' has no way between some of its NPUs")
-    return found
+    hops: Int32Array = np.min(planes, axis=0)
+    if (hops < 0).any():
+        raise UnreachableError(f"the block '{block.name}' has no route between some of its NPUs")
+    return hops
 
 
 class Routed(_Free):
-    """Any topology: latencies of the links and lanes of a route add up; the narrowest one counts."""
+    """Any topology: the sum of the latencies of links and lanes of a route, and the narrowest bandwidth."""
 
     def __init__(self, topology: Topology, network: Network, compat: str | None) -> None:
         super().__init__(topology, network)
-        self._ways = LinkPaths(topology, network)
-        some, which = unique_by_identity(self._ways.rates)
-        rates = sorted(set(some))
-        arithmetic = Arithmetic(network, compat, rates, self._ways.latencies)
+        self._paths = LinkPaths(topology, network)
+        link_rates, which = unique_by_identity(self._paths.rates)
+        rates = sorted(set(link_rates))
+        arithmetic = Arithmetic(network, compat, rates, self._paths.latencies)
         # The last entry stands for no link: no latency, and as wide as the widest.
-        self._kind = np.append(np.array([rates.index(rate) for rate in some], np.int64)[which], len(rates) - 1)
-        self._late = np.append(arithmetic.latency(self._ways.latencies), 0)
+        self._kind = np.append(np.array([rates.index(rate) for rate in link_rates], np.int64)[which], len(rates) - 1)
+        self._late = np.append(arithmetic.latency(self._paths.latencies), 0)
         if network.analytical.summands:
             raise InputError(
-                f"belongs to networks of dimensions, which '{topology.name}' is not",
+                f"requires a product of blocks, which '{topology.name}' is not",
                 key=f"network.analytical.{network.analytical.summands[0]}",
             )
         self.engine = FreeFlight(arithmetic.rule([False] * len(rates)), network.flit)
 
     def extend(self, src: IntArray, dst: IntArray, plane: IntArray) -> None:
-        steps = self._ways.steps(src, dst, plane)
+        steps = self._paths.steps(src, dst, plane)
         self.engine.extend(self._late[steps].sum(axis=1), self._kind[steps].min(axis=1))

@@ -1,4 +1,4 @@
-"""Flits by windows of time in networks of delays: counted by route and mapped to links later, or by link."""
+"""Flits by windows of time in the delay models: counted by path and mapped to links at the end, or by link."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyxsim.arrays import IntArray
 from pyxsim.network.windows import Windows
 
 NEVER = 1 << 62
-COUNTED = ("flits", "stall_serial")  # what an engine counts by itself
+COUNTED = ("flits", "stall_serial")  # counters of an engine that counts by itself
 
 
 class Recorder(Protocol):
@@ -23,7 +23,7 @@ class Recorder(Protocol):
     def due(self) -> int: ...
 
     def close(self, cycle: int, flits: IntArray) -> None:
-        """Count what was carried since the last call; the next event is in `cycle`."""
+        """Count the flits since the last call; the next event is in `cycle`."""
 
     def finish(self, cycle: int, flits: IntArray) -> None:
         """End the run at `cycle`."""
@@ -44,11 +44,11 @@ class Counter(Protocol):
     def windows(self) -> tuple[IntArray, IntArray]: ...
 
     def widen(self, cycles: int) -> None:
-        """Double the windows until the first `cycles` cycles have few enough of them."""
+        """Double the windows until they cover the first `cycles` cycles."""
 
 
 class EngineCounts:
-    """The windows of an engine that counts them itself; the first `links` of what it has are links."""
+    """The windows of an engine that counts by itself; its first `links` columns are links."""
 
     due = NEVER
 
@@ -76,10 +76,10 @@ class EngineCounts:
 
 
 class WindowedCounts:
-    """Counts of routes in windows of time, at most `rows` of them: beyond that, windows double.
+    """Counts of paths in at most `rows` windows of time; for a longer run the windows double.
 
-    `on_links(flits)`: maps the flits of routes to links; called at the end, once per window. The number of routes may
-    grow from call to call.
+    `on_links(flits)` maps the flits of paths to links; it is called at the end, once per window. The number of paths
+    may grow from call to call.
     """
 
     def __init__(self, window: int, rows: int, links: int, on_links: Callable[[IntArray], IntArray]) -> None:
@@ -89,17 +89,17 @@ class WindowedCounts:
         self._links = links
         self._on_links = on_links
         self._before: IntArray = np.zeros(0, np.int64)
-        self._rows: dict[int, tuple[IntArray, IntArray]] = {}  # of each window: ways, and what they carried
+        self._rows: dict[int, tuple[IntArray, IntArray]] = {}  # window -> (paths, their flits)
         self._end = 0
 
     def close(self, cycle: int, flits: IntArray) -> None:
-        """Count what was carried since the last call; the next event is in `cycle`."""
+        """Count the flits since the last call; the next event is in `cycle`."""
         new = flits.copy()
         new[: len(self._before)] -= self._before
         self._before = flits
-        ways = np.flatnonzero(new)
-        if len(ways):
-            self._add((self.due - 1) // self.window, ways, new[ways])
+        paths = np.flatnonzero(new)
+        if len(paths):
+            self._add((self.due - 1) // self.window, paths, new[paths])
         self.due = max(self.due, (cycle // self.window + 1) * self.window)
 
     def finish(self, cycle: int, flits: IntArray) -> None:
@@ -113,27 +113,27 @@ class WindowedCounts:
         """Return every window from 0 to the end."""
         count = self._count()
         table = np.zeros((count, self._links), np.uint64)
-        for row, (ways, flits) in self._rows.items():
+        for row, (paths, flits) in self._rows.items():
             carried = np.zeros(len(self._before), np.int64)
-            carried[ways] = flits
+            carried[paths] = flits
             table[row] = self._on_links(carried).astype(np.uint64)
         return Windows(np.arange(count, dtype=np.int64) * self.window, self.window, {"flits": table})
 
     def _count(self) -> int:
         return -(-self._end // self.window)
 
-    def _add(self, row: int, ways: IntArray, flits: IntArray) -> None:
+    def _add(self, row: int, paths: IntArray, flits: IntArray) -> None:
         while row >= self._most:
             self._double()
             row //= 2
         if row in self._rows:
             before = self._rows[row]
-            ways, place = np.unique(np.concatenate([before[0], ways]), return_inverse=True)
-            flits = np.bincount(place, np.concatenate([before[1], flits])).astype(np.int64)
-        self._rows[row] = ways, flits
+            paths, index = np.unique(np.concatenate([before[0], paths]), return_inverse=True)
+            flits = np.bincount(index, np.concatenate([before[1], flits])).astype(np.int64)
+        self._rows[row] = paths, flits
 
     def _double(self) -> None:
         self.window *= 2
         rows, self._rows = self._rows, {}
-        for row, (ways, flits) in rows.items():
-            self._add(row // 2, ways, flits)
+        for row, (paths, flits) in rows.items():
+            self._add(row // 2, paths, flits)

@@ -1,4 +1,4 @@
-"""The flow backend: messages are fluids that share links fairly (docs/flow.md)."""
+"""The flow backend: messages are fluids with max-min fair rates (docs/flow.md)."""
 
 from pyxsim.plugins import Target, backends
 

@@ -1,4 +1,4 @@
-"""The flow backend: messages are fluids that share links fairly; no packets, buffers or queues."""
+"""The flow backend: messages are fluids with max-min fair rates; no packets, buffers or queues."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from pyxsim.topology.topology import Topology
 
 
 class FlowNetwork(DelayedNetwork):
-    """Fluids that share the links of their routes, max-min fair at every moment (docs/flow.md).
+    """Messages as fluids with max-min fair rates at every moment (docs/flow.md).
 
-    Those that leave an NPU by the same lane start in their order, when there is room, unless
-    `[network.analytical] sending` says otherwise.
+    Messages of one injection lane start in order, as bandwidth becomes free, unless `[network.analytical] sending`
+    selects otherwise.
     """
 
     model: Flows
@@ -49,10 +49,10 @@ class FlowNetwork(DelayedNetwork):
         return cls(topology, experiment.network, window=window)
 
     def _book(self, at: int) -> None:
-        """What is sent is booked while links carry it."""
+        """Do nothing: flits are counted as links carry them."""
 
     def _advance(self, limit: int, slack: int) -> tuple[IntArray, IntArray]:
-        """The next arrivals. Links carry bytes between events, too: each window has what was carried in it."""
+        """The next arrivals. As links carry bytes between events, windows are closed at their very ends."""
         engine, windows = self.model.engine, self.windows
         while True:
             then = min(engine.next_cycle, limit)
@@ -65,11 +65,11 @@ class FlowNetwork(DelayedNetwork):
 
 
 class Flows:
-    """The ways of messages as fluids: the links of a route, or of all routes that a message may take, with shares.
+    """The paths of messages as fluids: the links of a route, or of all routes that a message may take, with shares.
 
-    Where NPUs share a router each has a lane out and a lane in, as wide as the widest link of the router; the engine
-    counts them behind the links. Elsewhere the links of its router are an NPU's own, with a lane each: then it is only
-    what spreads over several of them that is held back, as one message has one lane.
+    NPUs that share a router have an injection and an ejection lane each, as wide as the widest link of the router; in
+    the engine they follow the links. Elsewhere an NPU has a lane for each link of its router, so lanes limit only a
+    message that uses several of these links, as it has one lane.
     """
 
     links_work = True
@@ -78,50 +78,51 @@ class Flows:
         self.rates, self.latencies = link_rates_of(topology, network)
         self.widest = widest(topology, network, self.rates)
         self._relation, self._links, self._npus = topology.relation, topology.links, topology.npus
-        self._fixed: dict[int, bool] = {}  # the planes that keep to one route
+        self._fixed: dict[int, bool] = {}  # plane -> whether each pair has a single route on it
         self._from = topology.link_src
         self._shares_router = np.bincount(topology.home)[topology.home] > 1
         rates = sorted({*self.rates, self.widest})
         arithmetic = Arithmetic(network, None, rates, self.latencies)
         self._late: IntArray = arithmetic.latency(self.latencies).astype(np.int64)
         self._per_cycle = arithmetic.unit
-        # Kinds are numbers of bandwidths, in their order.
+        # A kind is the rank of a bandwidth.
         kind = {rate: number for number, rate in enumerate(rates)}
         links = np.array([kind[rate] for rate in self.rates], np.int64)
         self._out, self._into = (self._lanes(links, ends) for ends in (topology.link_src, topology.link_dst))
         self._kind = np.concatenate([links, self._out, self._into])
         self._of_kind = np.array([float(rate) for rate in rates])
-        # Lanes by which messages leave in their order: of links, and of NPUs that share a router.
+        # Whether messages of a lane start in order.
         self._in_order = network.analytical.sending == "in-order"
         rule = arithmetic.rule([False] * len(rates))
         self.engine = Fluid(rule, self._of_kind[self._kind], network.flit, topology.links + topology.npus)
-        # Of all routes: links, and the share of the route on each.
+        # Of all paths: number of links, links, and the share on each.
         self._added: list[tuple[IntArray, IntArray, FloatArray]] = []
 
     def _lanes(self, kinds: IntArray, ends: NDArray[np.int32]) -> IntArray:
-        """The kinds of the lanes of all NPUs, by the links that have these ends."""
-        found = np.full(self._relation.routers, -1)
-        np.maximum.at(found, ends, kinds)
-        found[found < 0] = kinds.max(initial=0)  # where no link ends, the widest of all
-        lanes: IntArray = found[self._relation.home]
+        """The kinds of the lanes of all NPUs: the widest link with this end at their router."""
+        widest_of = np.full(self._relation.routers, -1)
+        np.maximum.at(widest_of, ends, kinds)
+        widest_of[widest_of < 0] = kinds.max(initial=0)  # without such a link, the widest of all
+        lanes: IntArray = widest_of[self._relation.home]
         return lanes
 
     def extend(self, src: IntArray, dst: IntArray, plane: IntArray) -> None:
-        way, link, share, latency = self._over_links(src, dst, plane)
-        lane = self._lane_of(src, dst, way, link)
+        path, link, share, latency = self._over_links(src, dst, plane)
+        lane = self._lane_of(src, dst, path, link)
         out, into = np.flatnonzero(self._shares_router[src]), np.flatnonzero(self._shares_router[dst])
-        own = np.flatnonzero(self._spreads(plane) & ~(self._shares_router[src] & self._shares_router[dst]))
-        way = np.concatenate([way, out, into, own])
-        lanes = self._links + src[out], self._links + self._npus + dst[into], len(self._kind) + np.arange(len(own))
+        spread_pairs = np.flatnonzero(self._spreads(plane) & ~(self._shares_router[src] & self._shares_router[dst]))
+        path = np.concatenate([path, out, into, spread_pairs])
+        new = len(self._kind) + np.arange(len(spread_pairs))
+        lanes = self._links + src[out], self._links + self._npus + dst[into], new
         link = np.concatenate([link, *lanes])
-        share = np.concatenate([share, np.ones(len(out) + len(into) + len(own))])
-        kinds = np.minimum(self._out[src[own]], self._into[dst[own]])
+        share = np.concatenate([share, np.ones(len(out) + len(into) + len(spread_pairs))])
+        kinds = np.minimum(self._out[src[spread_pairs]], self._into[dst[spread_pairs]])
         self._kind = np.concatenate([self._kind, kinds])
         self.engine.filling.add_links(self._of_kind[kinds])
-        # The first of each way is its narrowest link, in proportion; of equals one that carries all of the way, whose
-        # bandwidth is in the rule.
-        order = np.lexsort((-share, self._of_kind[self._kind[link]] / share, way))
-        link, share, count = link[order], share[order], np.bincount(way)
+        # The first link of each path is its narrowest in proportion to its share; of several, one that carries the
+        # whole path, as its bandwidth is in the rule.
+        order = np.lexsort((-share, self._of_kind[self._kind[link]] / share, path))
+        link, share, count = link[order], share[order], np.bincount(path)
         narrowest = np.cumsum(count) - count
         self.engine.rule.extend(latency, self._kind[link[narrowest]])
         try:
@@ -130,39 +131,41 @@ class Flows:
             raise SimulationError(str(error)) from None
         self._added.append((count, link, share))
 
-    def _lane_of(self, src: IntArray, dst: IntArray, way: IntArray, link: IntArray) -> IntArray | None:
-        """The lane by which each pair's messages leave: that of the link by which they leave the router, or the one
-        that the NPU has. What may leave by several takes them by turns."""
+    def _lane_of(self, src: IntArray, dst: IntArray, path: IntArray, link: IntArray) -> IntArray | None:
+        """The injection lane of each pair: that of the first link, or the NPU's only one; None without order.
+
+        Of several first links the destination selects one.
+        """
         if not self._in_order:
             return None
-        leaves = np.flatnonzero(self._from[link] == self._relation.home[src[way]])
-        leaves = leaves[np.argsort(way[leaves], kind="stable")]
-        count = np.bincount(way[leaves], minlength=len(src))
-        own = self._shares_router[src]
-        place = np.where(own, 0, np.cumsum(count) - count + dst % np.maximum(count, 1))
-        return np.where(own, self._links + src, np.append(link[leaves], 0)[place])
+        leaves = np.flatnonzero(self._from[link] == self._relation.home[src[path]])
+        leaves = leaves[np.argsort(path[leaves], kind="stable")]
+        count = np.bincount(path[leaves], minlength=len(src))
+        has_lane = self._shares_router[src]
+        position = np.where(has_lane, 0, np.cumsum(count) - count + dst % np.maximum(count, 1))
+        return np.where(has_lane, self._links + src, np.append(link[leaves], 0)[position])
 
     def _over_links(
         self, src: IntArray, dst: IntArray, plane: IntArray
     ) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
         """(pair, link, share) of all links of all pairs, and the latency of each pair on its longest path."""
         steps = routes(self._relation, src, dst, plane)
-        way, place = np.nonzero(steps >= 0)
-        link, share = steps[way, place], np.ones(len(way))
+        path, step = np.nonzero(steps >= 0)
+        link, share = steps[path, step], np.ones(len(path))
         latency: IntArray = np.append(self._late, 0)[steps].sum(axis=1, dtype=np.int64)
         for number in np.unique(plane).tolist():
             which = np.flatnonzero((plane == number) & self._spreads(plane))
             if len(which):
-                found = spread(self._relation, src[which], dst[which], number, self._late)
-                latency[which] = found.longest
-                others = ~np.isin(way, which)
-                way = np.concatenate([way[others], np.repeat(which, found.count)])
-                link = np.concatenate([link[others], found.link])
-                share = np.concatenate([share[others], found.share])
-        return way, link, share, latency
+                shares = spread(self._relation, src[which], dst[which], number, self._late)
+                latency[which] = shares.longest
+                single = ~np.isin(path, which)
+                path = np.concatenate([path[single], np.repeat(which, shares.count)])
+                link = np.concatenate([link[single], shares.link])
+                share = np.concatenate([share[single], shares.share])
+        return path, link, share, latency
 
     def _spreads(self, plane: IntArray) -> NDArray[np.bool_]:
-        """Which of the pairs have several routes, by their planes."""
+        """bool[pairs]: whether the plane of each pair has several routes."""
         planes = np.unique(plane).tolist()
         for number in planes:
             if number not in self._fixed:
@@ -170,15 +173,15 @@ class Flows:
         return np.isin(plane, [number for number in planes if not self._fixed[number]])
 
     def on_links(self, ends: IntArray, flits: IntArray) -> IntArray:
-        """Rounded where a link has a share of what its ways carried."""
+        """Return the flits of each link, rounded where a link carries a share of its paths."""
         total = np.zeros(len(self._kind))
         begin = 0
         for count, link, share in self._added:
             carried = flits[begin : begin + len(count)]
             total += np.bincount(link, np.repeat(carried, count) * share, len(total))
             begin += len(count)
-        found: IntArray = np.rint(total[: self._links]).astype(np.int64)
-        return found
+        rounded: IntArray = np.rint(total[: self._links]).astype(np.int64)
+        return rounded
 
     @property
     def flits(self) -> int:

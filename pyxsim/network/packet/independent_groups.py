@@ -1,4 +1,4 @@
-"""Messages that share no link and no lane, so that each group can be simulated by itself (network/apart.py)."""
+"""Find independent groups: messages that share no link and no lane (`split_engine.py` simulates each by itself)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pyxsim.network.packet.split_engine import Groups
 from pyxsim.routing.spread import fixed
 from pyxsim.topology.topology import Topology
 
-LONG = 10_000  # cycles that the longest message takes, at least: what is shorter hardly repeats itself
-PERIODS = 4  # the longest message has at least this many periods: several engines are slower than one that skips little
-ROOMS = (
-    20  # and at least this many times the flits that its path holds: the arrival of the last ones cannot be predicted
-)
+LONG = 10_000  # minimum duration of the longest message in cycles: shorter ones hardly repeat
+PERIODS = 4  # minimum periods of the longest message: below, several engines are slower than one that skips little
+# Minimum size of the longest message, in multiples of the slots on its path: the arrival of the last flits cannot be
+# predicted.
+PATH_FILLINGS = 20
 MOST_DIMS = 62  # bits of a mask
 MOST_PAIRS = 2**16
-MOST_BYTES = 2**28  # of all engines together
+MOST_BYTES = 2**28  # memory of all engines together
 
 
 def independent_groups(
@@ -33,14 +33,14 @@ def independent_groups(
     cut: Callable[[int], tuple[int, int, int]],
     engine_bytes: int,
 ) -> Groups | None:
-    """Find the groups of messages that share no link and no lane, where simulating each by itself pays.
+    """Find the groups of messages that share no link and no lane; None if simulating each by itself does not pay.
 
     Parameters
     ----------
     traffic
-        int64[rows, 5]: source, destination, plane, bytes, how many; all messages of the run.
+        int64[rows, 5]: source, destination, plane, bytes, number of messages; all messages of the run.
     lanes_of
-        The injection and ejection lanes of messages.
+        Function from (src, dst, plane) to the injection and ejection lanes of messages.
     cut
         (packets, flits of each, flits of the last one) of a message.
     engine_bytes
@@ -60,45 +60,46 @@ def independent_groups(
     count = int(group.max()) + 1
     if count < 2 or count * engine_bytes > MOST_BYTES:
         return None
-    ways = np.column_stack([links.network + inject, steps, links.network + links.injection + eject])
-    pace, room, way = zip(*(_slowest(links, ways[group == each]) for each in range(count)), strict=True)
+    paths = np.column_stack([links.network + inject, steps, links.network + links.injection + eject])
+    pace, slots, latency = zip(*(_slowest(links, paths[group == number]) for number in range(count)), strict=True)
     longest = np.zeros(count, np.int64)
     np.maximum.at(longest, group[pair.ravel()], traffic[:, 3])
     vcs = int(links.vcs[links.network + inject].max())
     cuts = [cut(int(size)) for size in longest]
-    if not any(_repeats(*each, vcs) for each in zip(cuts, pace, room, strict=True)):
+    if not any(_repeats(*terms, vcs) for terms in zip(cuts, pace, slots, strict=True)):
         return None
-    lane, into = np.full(links.injection, -1), np.full(links.ejection, -1)
-    lane[inject], into[eject] = group, group
-    own = [np.unique(steps[group == each]) for each in range(count)]
-    return Groups(lane, into, [some[some >= 0] for some in own], pace, room, way)
+    inject_group, eject_group = np.full(links.injection, -1), np.full(links.ejection, -1)
+    inject_group[inject], eject_group[eject] = group, group
+    used_links = [np.unique(steps[(group == number)[:, None] & (steps >= 0)]) for number in range(count)]
+    return Groups(inject_group, eject_group, used_links, pace, slots, latency)
 
 
 def _repeats(cut: tuple[int, int, int], pace: Fraction, room: int, vcs: int) -> bool:
-    """Whether a message, cut into packets, is long, and long beside a period: all VCs of its lane have had their turn
-    then, and no fraction of a cycle is left. And beside its way: while flits of it stand there alone, it may arrive at
-    any time, and the engines wait for each other every few cycles."""
+    """Whether a message is long enough to repeat: in cycles, in periods, and in multiples of the slots on its path.
+
+    A period uses each VC of the lane once and is a whole number of cycles. While the last flits of a message are on the
+    path, it may arrive at any time, and the engines synchronise every few cycles.
+    """
     packets, flits, _ = cut
-    least = max(PERIODS * math.lcm(pace.denominator, flits * vcs), ROOMS * room)
-    return packets * flits * pace >= LONG and packets * flits >= least
+    minimum = max(PERIODS * math.lcm(pace.denominator, flits * vcs), PATH_FILLINGS * room)
+    return packets * flits * pace >= LONG and packets * flits >= minimum
 
 
 def _share_links(steps: IntArray) -> bool:
-    """Whether a link is on several ways. Then messages wait for each other, and hardly anything repeats itself: what
-    the parts cost would be lost."""
+    """Whether a link is on several paths: messages then wait for each other and hardly repeat."""
     taken = steps[steps >= 0]
     return len(np.unique(taken)) < len(taken)
 
 
 def _dimensions(link_dim: IntArray, steps: IntArray) -> IntArray:
-    """int64[pairs]: the dimensions of the links of a way, as a mask."""
+    """int64[pairs]: bit mask of the dimensions of the links of each path."""
     bits = np.where(steps >= 0, np.int64(1) << np.append(link_dim, 0)[steps], 0)
-    found: IntArray = np.bitwise_or.reduce(bits, axis=1)
-    return found
+    masks: IntArray = np.bitwise_or.reduce(bits, axis=1)
+    return masks
 
 
 def _connected(masks: IntArray, inject: IntArray, eject: IntArray) -> IntArray:
-    """int64[pairs]: the group of each. Pairs of one group are those that a dimension or a lane leads from to others."""
+    """int64[pairs]: the group of each pair. Pairs that share a dimension or a lane are in one group."""
     masks = masks.copy()
     while True:
         before = masks.copy()
@@ -109,20 +110,22 @@ def _connected(masks: IntArray, inject: IntArray, eject: IntArray) -> IntArray:
         for mask in np.unique(masks).tolist():
             masks[(masks & mask) != 0] |= mask
         if (masks == before).all():
-            found: IntArray = np.unique(masks, return_inverse=True)[1].astype(np.int64)
-            return found
+            group: IntArray = np.unique(masks, return_inverse=True)[1].astype(np.int64)
+            return group
 
 
-def _slowest(links: Links, ways: IntArray) -> tuple[Fraction, int, int]:
-    """Of ways, as links with -1 in between: (cycles per flit of their slowest links, at least; flits that find a place
-    from there on, at most; cycles on all links of one, at least)."""
+def _slowest(links: Links, paths: IntArray) -> tuple[Fraction, int, int]:
+    """(least cycles per flit, upper bound of the slots from the slowest link on, minimum latency) of paths.
+
+    Paths are rows of links, with -1 for no link.
+    """
     num, den = (np.append(column, 1).astype(np.int64) for column in (links.s_num, links.s_den))
-    room = np.append(links.vcs.astype(np.int64) * links.depth + links.pool, 0)
-    paces, rooms = [], []
-    for way in np.unique(np.column_stack([num[ways], den[ways], room[ways], ways >= 0]), axis=0).tolist():
-        each = len(way) // 4
-        rows = [(Fraction(way[i], way[each + i]), way[2 * each + i]) for i in range(each) if way[3 * each + i]]
+    slots = np.append(links.vcs.astype(np.int64) * links.depth + links.pool, 0)
+    paces, slot_sums = [], []
+    for path in np.unique(np.column_stack([num[paths], den[paths], slots[paths], paths >= 0]), axis=0).tolist():
+        hops = len(path) // 4
+        rows = [(Fraction(path[i], path[hops + i]), path[2 * hops + i]) for i in range(hops) if path[3 * hops + i]]
         slow = max(range(len(rows)), key=lambda i: rows[i][0])
         paces.append(rows[slow][0])
-        rooms.append(sum(flits for _, flits in rows[slow:]))
-    return min(paces), max(rooms), int(np.append(links.delay, 0).astype(np.int64)[ways].sum(axis=1).min())
+        slot_sums.append(sum(flits for _, flits in rows[slow:]))
+    return min(paces), max(slot_sums), int(np.append(links.delay, 0).astype(np.int64)[paths].sum(axis=1).min())

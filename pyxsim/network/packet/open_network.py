@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from pyxsim.arrays import IntArray
 from pyxsim.core.engine_options import MOST_TAGS
 from pyxsim.network.engine_config import MessageClass
-from pyxsim.network.lanes import Turns
+from pyxsim.network.lanes import RoundRobinLanes
 from pyxsim.network.packet.packet_network import FOREVER, PacketNetwork
 from pyxsim.network.protocol import OpenBackend
 from pyxsim.settings import Experiment, Network
@@ -26,10 +26,7 @@ _COLUMNS = ("src", "dst", "packets", "flits", "last_flits")
 
 
 class OpenNetwork(PacketNetwork, OpenBackend):
-    """A packet network into which messages are injected; see PacketNetwork.
-
-    `classes`: of the messages; `packet`: flits of the longest packet there will be.
-    """
+    """The packet backend for open traffic; parameters as in `PacketNetwork`."""
 
     capabilities = replace(PacketNetwork.capabilities, fast_forward=False)
 
@@ -61,7 +58,7 @@ class OpenNetwork(PacketNetwork, OpenBackend):
             attribution=attribution,
             threads=threads,
         )
-        self._into, self._out = Turns(self.config.inject), Turns(self.config.eject)
+        self._into, self._out = RoundRobinLanes(self.config.inject), RoundRobinLanes(self.config.eject)
         for lanes in (self.config.inject, self.config.eject):
             lanes.check()
         self._sent = _Sent()
@@ -100,13 +97,9 @@ class OpenNetwork(PacketNetwork, OpenBackend):
         packets: ArrayLike = 1,
         last_flits: ArrayLike | None = None,
     ) -> int:
-        """Send messages in cycles `at >= now`; arrays, or a number for all. Returns the number of the first one.
-
-        Each has `packets` packets of `flits` flits, the last one of `last_flits` (default: as the others).
-        """
         last_flits = flits if last_flits is None else last_flits
         values = np.broadcast_arrays(at, src, dst, flits, klass, plane, packets, last_flits)
-        at, src, dst, flits, klass, plane, packets, last_flits = (np.atleast_1d(each) for each in values)
+        at, src, dst, flits, klass, plane, packets, last_flits = (np.atleast_1d(value) for value in values)
         if not len(src):
             return self._sent.count
         first = self.engine.send_many(
@@ -119,17 +112,13 @@ class OpenNetwork(PacketNetwork, OpenBackend):
             last_flits,
             at,
             klass,
-            np.minimum(klass, MOST_TAGS - 1),  # whose traffic it is
+            np.minimum(klass, MOST_TAGS - 1),  # tag
         )
         self._next_start = min(self._next_start, int(at.min()))
         self._sent.add(first, {"src": src, "dst": dst, "packets": packets, "flits": flits, "last_flits": last_flits})
         return first
 
     def run(self, until: int, *, slack: int | None = None) -> bool:
-        """Let time pass to cycle `until`, or to `slack` cycles after the first message that arrives.
-
-        False: nothing is left to do; `now` may be less than `until` then. Raises DeadlockError.
-        """
         limit = self._limit(until, slack)
         self._close_before(self._next_start)
         while True:
@@ -147,24 +136,19 @@ class OpenNetwork(PacketNetwork, OpenBackend):
         return until if slack is None or not self._arrived else min(until, int(self._arrived[0]["last"][0]) + slack)
 
     def deliveries(self) -> dict[str, IntArray]:
-        """What has arrived completely since the last call, in order of (last, serial).
-
-        serial, klass, src, dst, at (when it was sent), first (flit launched), last (flit arrived), packets, flits, and
-        hops: routers that its heads passed, summed over its packets. With attribution also parts, int64[K, 8].
-        """
         self._take()
         parts, self._arrived = self._arrived, []
         if not parts:
             parts = [self.engine.deliveries()]
-        found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        found |= self._sent.take(found["serial"])
-        self.bytes_delivered += int(found["flits"].sum()) * self.settings.flit
-        return found
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        columns |= self._sent.take(columns["serial"])
+        self.bytes_delivered += int(columns["flits"].sum()) * self.settings.flit
+        return columns
 
     def _take(self) -> None:
-        found = self.engine.deliveries()
-        if len(found["serial"]):
-            self._arrived.append(found)
+        arrivals = self.engine.deliveries()
+        if len(arrivals["serial"]):
+            self._arrived.append(arrivals)
 
     def _packet_flits(self, message: int, packet: int) -> int:
         sent = self._sent
@@ -172,7 +156,7 @@ class OpenNetwork(PacketNetwork, OpenBackend):
         return sent.get("last_flits" if last else "flits", message)
 
     def message_split(self, message: int) -> list[int] | None:
-        return None  # the engine has forgotten the message
+        return None  # the engine no longer has the message
 
     def _ends_of(self, message: int) -> tuple[int, int]:
         return self._sent.get("src", message), self._sent.get("dst", message)
@@ -183,41 +167,41 @@ class _Sent:
 
     def __init__(self) -> None:
         self.base = 0  # number of the first message that is kept
-        self.count = 0  # messages ever
+        self.count = 0  # messages sent
         self.columns = {name: np.zeros(1024, np.int32) for name in _COLUMNS}
-        self.here = np.zeros(1024, np.bool_)
+        self.pending = np.zeros(1024, np.bool_)
 
     def add(self, first: int, values: dict[str, NDArray[np.integer]]) -> None:
         begin = first - self.base
         end = begin + len(values["src"])
-        if end > len(self.here):
-            self._make_room(len(values["src"]))
+        if end > len(self.pending):
+            self._reserve(len(values["src"]))
             begin, end = first - self.base, first - self.base + len(values["src"])
         for name, column in self.columns.items():
             column[begin:end] = values[name]
-        self.here[begin:end] = True
+        self.pending[begin:end] = True
         self.count = first + len(values["src"])
 
-    def _make_room(self, more: int) -> None:
-        """Forget the oldest ones that have arrived, and grow to twice of what is left."""
-        known = self.here[: self.count - self.base]
-        gone = int(np.argmax(known)) if known.any() else len(known)
-        size = 2 * (self.count - self.base - gone + more)
-        for name, column in [*self.columns.items(), ("here", self.here)]:
+    def _reserve(self, more: int) -> None:
+        """Drop the oldest messages that have arrived, and reserve twice the remaining length."""
+        known = self.pending[: self.count - self.base]
+        dropped = int(np.argmax(known)) if known.any() else len(known)
+        size = 2 * (self.count - self.base - dropped + more)
+        for name, column in [*self.columns.items(), ("pending", self.pending)]:
             grown = np.zeros(size, column.dtype)
-            kept = column[gone : self.count - self.base]
+            kept = column[dropped : self.count - self.base]
             grown[: len(kept)] = kept
-            if name == "here":
-                self.here = grown
+            if name == "pending":
+                self.pending = grown
             else:
                 self.columns[name] = grown
-        self.base += gone
+        self.base += dropped
 
     def take(self, serial: IntArray) -> dict[str, IntArray]:
-        """Sources and destinations of messages that have arrived."""
-        place = serial - self.base
-        self.here[place] = False
-        return {name: self.columns[name][place].astype(np.int64) for name in ("src", "dst")}
+        """Return sources and destinations of messages that have arrived, and mark these as arrived."""
+        index = serial - self.base
+        self.pending[index] = False
+        return {name: self.columns[name][index].astype(np.int64) for name in ("src", "dst")}
 
     def get(self, name: str, message: int) -> int:
         return int(self.columns[name][message - self.base])

@@ -28,22 +28,39 @@ from pyxsim.plugins import allocators
 from pyxsim.settings import Experiment, Network
 from pyxsim.topology.topology import Topology
 
-SLICE = 200_000  # cycles between two looks at the keyboard and the clock
+SLICE = 200_000  # maximum cycles between two calls of `tick`
 FOREVER = 1 << 60
 MAX_FLITS = 2**31 - 1
 CUT_WORDS = 1 << 20  # totals at window ends that are recorded at once: about 8 MB
-MANY = 64  # from this many messages on, numpy sums their bytes faster than Python
-FEW = 8  # up to this many messages, one by one is faster
+MANY = 64  # from this many messages on, NumPy sums their bytes faster than Python
+FEW = 8  # below this many messages, sending them one by one is faster
 
 
 class PacketNetwork(Backend):
     """Packets and flits through routers with buffers, cycle by cycle (docs/router.md).
 
-    `window`: cycles of the statistics' windows. `tick` is called at least every `SLICE` cycles: progress, Ctrl-C.
-    `seed`: of what routers draw. `classes`, `open_traffic`, `packet`: see `build_engine_config`. `recycle`: the engine
-    forgets messages that have arrived (see OpenNetwork). `attribution`: what it tells of where the time went, see
-    Engine: 0 nothing, 1 by link and cause, 2 also of each packet. `skip`: whole periods of regular traffic are passed
-    over (docs/fast_forward.md). `threads`: None: as many as pay (docs/threads.md); more than one by name skip nothing.
+    Parameters
+    ----------
+    topology, network
+        The network and its settings.
+    window
+        Cycles of a statistics window.
+    tick
+        Called at least every `SLICE` cycles, for progress and signals.
+    trace
+        Whether the engine records every step (tests).
+    seed
+        Seed of the draws in routers.
+    classes, open_traffic, packet
+        See `build_engine_config`.
+    recycle
+        Whether the engine forgets messages that have arrived (see OpenNetwork).
+    attribution
+        Attribution of latency (see Engine): 0 none, 1 by link and cause, 2 also per packet.
+    skip
+        Whether periods of regular traffic are skipped (docs/fast_forward.md).
+    threads
+        Number of threads; None: as many as pay (docs/threads.md). With an explicit number above one nothing is skipped.
     """
 
     capabilities = Capabilities(
@@ -92,12 +109,12 @@ class PacketNetwork(Backend):
         self.threads = ThreadChoice(self.engine, topology.routers, config.links, threads, skips=self.skips)
         self.bytes_delivered = self.skipped_visits = 0
         self._lanes = LaneChoice(topology, network, config.inject, config.eject)
-        # Of each message, in few bytes: there may be many millions.
+        # Columns of all messages, compact as there may be many millions.
         self._bytes, self._src, self._dst = array("q"), array("i"), array("i")
-        # With attribution: cycle and tag of each, and what has arrived when.
+        # With attribution: cycle and tag of each message, and the arrivals.
         self._at, self._tags = array("q"), array("i")
         self._arrivals: list[tuple[IntArray, IntArray]] = []
-        # Since when nothing has been going on, and when the first message since then starts.
+        # Since when the engine is idle, and the cycle of the first message since then.
         self._idle_since: int | None = None
         self._next_start = FOREVER
 
@@ -122,19 +139,21 @@ class PacketNetwork(Backend):
     def now(self) -> int:
         return self.engine.now
 
-    # -- groups of messages that never meet --
+    # -- independent groups --
 
     @property
     def divisible(self) -> bool:
-        """Whether groups of messages may be simulated for themselves: periods are looked for, nothing has begun, and
-        all that messages share are links and lanes."""
+        """Whether independent groups may be simulated by themselves.
+
+        This requires fast-forward, a run that has not begun, and messages that interact on links and lanes only.
+        """
         fresh = self.parts is None and not self.now and not len(self._bytes)
-        lanes = not isinstance(self.settings.lanes, int)  # those would be taken in turns
+        fixed_lanes = not isinstance(self.settings.lanes, int)  # else they are used round robin
         every_cycle = self.attribution_level or self._every_step
-        return fresh and lanes and self.skips and not every_cycle and self.engine.independent_ports
+        return fresh and fixed_lanes and self.skips and not every_cycle and self.engine.independent_ports
 
     def lanes_of(self, src: IntArray, dst: IntArray, plane: IntArray) -> tuple[IntArray, IntArray]:
-        """The injection and ejection lanes of messages."""
+        """Return the injection and ejection lanes of messages."""
         return self._lanes.many(src, dst, plane)
 
     @property
@@ -150,10 +169,10 @@ class PacketNetwork(Backend):
             self.split(groups)
 
     def split(self, groups: Groups) -> None:
-        """From now on there is an engine for each group. The routes are proved: no watchdog looks after them."""
+        """Use an engine per group from now on. The watchdog is off, as the routes are proved."""
         engines = [self.engine, *(self._make_engine() for _ in range(len(groups) - 1))]
         self.parts = SplitEngine(engines, self.windows, groups)
-        # Both have the interface of the originals, without trace, watch and attribution.
+        # Both have the interface of the originals, except for trace, watch and attribution.
         self.engine, self.windows = cast(Engine, self.parts), cast(WindowRecorder, self.parts.windows)
         self.watchdog.due = FOREVER
 
@@ -178,7 +197,6 @@ class PacketNetwork(Backend):
     def send_many(
         self, src: IntArray, dst: IntArray, nbytes: IntArray, plane: IntArray, at: int, tag: IntArray | int = 0
     ) -> int:
-        """Many messages at once. Those of the same size are looked up once only."""
         tags = np.zeros(len(src), np.int64)
         if self.attribution_level:
             tags = np.minimum(np.broadcast_to(tag, len(src)), MOST_TAGS - 1)
@@ -199,14 +217,13 @@ class PacketNetwork(Backend):
         return int(first)
 
     def cut(self, nbytes: int) -> tuple[int, int, int]:
-        """(packets, flits of each, flits of the last one) of a message. The header rides in front of the payload."""
         size, flit, header = self.settings.packet, self.settings.flit, self.settings.header
         packets = -(-nbytes // size)
         full = -(-(size + header) // flit)
         rest = nbytes - (packets - 1) * size
         last = full if self.settings.pad_packets else -(-(rest + header) // flit)
         if packets == 1:
-            full = last  # the packets that may be longer are not there
+            full = last  # there is no full packet
         if max(packets, full) > MAX_FLITS:
             what = "packets" if packets > MAX_FLITS else "flits in a packet"
             raise InputError(
@@ -219,7 +236,7 @@ class PacketNetwork(Backend):
         return last if packet == packets - 1 else full
 
     def _credits_needed(self, entry: Entry) -> int:
-        """Of the front flit of a packet: where a head takes the credits of all, the others need none."""
+        """Credits that the front flit of a packet needs; 0 for a body flit whose head took the credits of all flits."""
         if self.settings.router.flow_control == "wormhole":
             return 1
         flits = self._packet_flits(entry["message"], entry["packet"])
@@ -229,36 +246,36 @@ class PacketNetwork(Backend):
 
     def advance(self, until: int | None, *, slack: int = 0) -> tuple[IntArray, IntArray]:
         limit = FOREVER if until is None else until
-        found: list[tuple[IntArray, IntArray]] = []
+        batches: list[tuple[IntArray, IntArray]] = []
         self._close_before(self._next_start)
         while True:
-            if not found:  # what has arrived is nowhere else
+            if not batches:  # otherwise arrivals exist only in `batches`, and a checkpoint would lose them
                 self.pause()
             stop = self._run(limit, slack)
             if len(stop.messages):
-                if not found:
+                if not batches:
                     limit = min(limit, int(stop.cycles[0]) + slack)
-                found.append((stop.messages, stop.cycles))
-            # Where a window ends, or something repeats, the arrivals of that very cycle are still to come.
+                batches.append((stop.messages, stop.cycles))
+            # After a stop for a window or a period, arrivals of the same cycle may follow.
             if stop.reason == "idle" or (stop.reason in ("until", "delivered") and self.engine.now >= limit):
-                if len(found) == 1:
-                    return found[0]
-                messages, cycles = (np.concatenate(column) for column in zip(NOTHING, *found, strict=True))
+                if len(batches) == 1:
+                    return batches[0]
+                messages, cycles = (np.concatenate(column) for column in zip(NOTHING, *batches, strict=True))
                 return messages, cycles
 
     def _run(self, limit: int, slack: int) -> Stop:
-        """Let the engine run for a while, and note what it brings. Raises DeadlockError."""
+        """Run the engine once and record the outcome. Raises DeadlockError."""
         apart = self.threads.decide()
         until = min(limit, self.engine.now + min(SLICE, self.threads.horizon), self.watchdog.due)
-        far = limit if self.skips else 0
-        stop = self.engine.run(until, slack=slack, window=self.windows.window, repeats_until=far, apart=apart)
+        repeats_until = limit if self.skips else 0
+        stop = self.engine.run(until, slack=slack, window=self.windows.window, repeats_until=repeats_until, apart=apart)
         if stop.reason == "window":
             self._record()
         elif stop.reason == "repeats":
             self._skip()
         if self.parts is not None:
             self.skipped_visits = self.parts.skipped_visits
-        # First what arrived, then the tick: it may raise KeyboardInterrupt.
+        # Record arrivals before the tick, which may raise KeyboardInterrupt.
         self.bytes_delivered += _sum_at(self._bytes, stop.messages)
         if self.attribution_level and len(stop.messages):
             self._arrivals.append((stop.messages, stop.cycles))
@@ -269,12 +286,12 @@ class PacketNetwork(Backend):
             reasons = self.watchdog.waits(stuck)
             raise deadlock_error(stop.cycle, stuck, reasons, self.link_name, self._message_name)
         if self.engine.now >= self.watchdog.due:
-            stuck, reasons = self.watchdog.look()
+            stuck, reasons = self.watchdog.search()
             if reasons:
                 self._record()
                 now = self.engine.now
                 raise deadlock_error(now, stuck, reasons, self.link_name, self._message_name, others_move=True)
-        if stop.reason == "idle" and self.parts is None:  # they book by themselves what was counted before
+        if stop.reason == "idle" and self.parts is None:  # the parts record their windows themselves
             self._idle_since = self.engine.now
         return stop
 
@@ -282,7 +299,7 @@ class PacketNetwork(Backend):
         self.windows.record(self.engine.now, self.totals())
 
     def _skip(self) -> None:
-        """Let pass at once what repeats. Windows that end meanwhile are booked before."""
+        """Skip the detected periods, after recording the windows that end within them."""
         engine, end = self.engine, self.engine.ahead
         cuts = self.windows.cuts(engine.now, end)
         for chosen in np.array_split(cuts, -(-len(cuts) // self._cuts)) if len(cuts) else ():
@@ -293,14 +310,14 @@ class PacketNetwork(Backend):
         self.watchdog.passed(end)
 
     def _close_before(self, cycle: int) -> None:
-        """Book what was counted before an idle time that reaches into another window, now that it ends in `cycle`."""
+        """Record the counts before an idle time that ends in `cycle`, if it reaches into another window."""
         idle, window = self._idle_since, self.windows.window
         if idle is not None and (idle - 1) // window != cycle // window:
             self.windows.record(max(idle, self.windows.end), self.totals())
         self._idle_since, self._next_start = None, FOREVER
 
     def finish(self, cycle: int) -> None:
-        """Close the statistics at the end of a run. Credits may still be under way then; they are not counted."""
+        """Close the statistics at the end of a run. Credits still in flight are not counted."""
         self._close_before(cycle)
         self.windows.record(max(cycle, self.windows.end), self.totals())
         self.windows.close(cycle)
@@ -323,13 +340,13 @@ class PacketNetwork(Backend):
 
     def injection_bandwidths(self) -> list[Fraction]:
         topology, links = self.topology, self.config.link_params
-        found = [Fraction(0)] * len(topology.dims)
+        widths = [Fraction(0)] * len(topology.dims)
         for link in np.flatnonzero(topology.link_src == topology.home[0]).tolist():
-            found[topology.kind_dims[topology.link_dim[link]]] += 1 / links[link].s
+            widths[topology.kind_dims[topology.link_dim[link]]] += 1 / links[link].s
         for link in np.unique(topology.link_dim, return_index=True)[1].tolist():  # where NPU 0 has no link of its own
             dim = topology.kind_dims[topology.link_dim[link]]
-            found[dim] = found[dim] or 1 / links[link].s
-        return [width or Fraction(1) for width in found]
+            widths[dim] = widths[dim] or 1 / links[link].s
+        return [width or Fraction(1) for width in widths]
 
     @property
     def router_visits(self) -> int:
@@ -356,7 +373,7 @@ class PacketNetwork(Backend):
         return split
 
     def totals(self) -> dict[str, NDArray[np.int64]]:
-        """Running totals per network link."""
+        """Return running totals per network link."""
         return {name: values[: self.topology.links] for name, values in self.engine.counters().items()}
 
     @property
@@ -371,7 +388,7 @@ class PacketNetwork(Backend):
         return self._every_cycle or "nothing was found to repeat within the run"
 
     def buffer_max(self) -> NDArray[np.int32]:
-        """Most flits ever in one VC buffer of each network link."""
+        """Return the peak number of flits in a VC buffer of each network link."""
         vcs = self.settings.router.vcs
         peaks = self.engine.buffer_max()[: self.topology.links * vcs]
         return peaks.reshape(-1, vcs).max(axis=1) if peaks.size else np.zeros(0, dtype=np.int32)
@@ -396,7 +413,7 @@ class PacketNetwork(Backend):
         }
 
     def link_name(self, link: int) -> str:
-        """A network link by its name, a lane by its NPU, and its number there if it has several."""
+        """Return the name of a network link, or of a lane by its NPU."""
         config = self.config
         links = config.links
         if link < links.network:
@@ -406,7 +423,7 @@ class PacketNetwork(Backend):
         return config.eject.name(link - links.network - links.injection, "ejection")
 
     def link_names(self) -> list[str]:
-        """The names of all network links, injection lanes and ejection lanes, in the numbers of the engine."""
+        """Return the names of all network links, injection lanes and ejection lanes, in the engine's order."""
         links = self.config.links
         return [self.link_name(link) for link in range(links.network + links.injection + links.ejection)]
 
@@ -426,25 +443,21 @@ class PacketAttribution:
         self.level = network.attribution_level
 
     def messages(self) -> dict[str, IntArray]:
-        """Return int64[messages] columns: src, dst, bytes, tag, sent, arrived (cycles; -1: not yet)."""
         network = self._network
         columns = (network._src, network._dst, network._bytes, network._tags, network._at)
-        found = {name: np.array(values, np.int64) for name, values in zip(_MESSAGES, columns, strict=True)}
-        found["arrived"] = np.full(len(network._bytes), -1)
+        table = {name: np.array(values, np.int64) for name, values in zip(_MESSAGES, columns, strict=True)}
+        table["arrived"] = np.full(len(network._bytes), -1)
         for messages, cycles in network._arrivals:
-            found["arrived"][messages] = cycles
-        return found
+            table["arrived"][messages] = cycles
+        return table
 
     def splits(self) -> IntArray:
-        """Return int64[messages, 8]: the latency of each message by cause."""
         return self._network.engine.splits()
 
     def waits(self) -> dict[str, Any]:
-        """Return the columns of the blame table: which traffic delayed which."""
         return self._network.engine.waits()
 
     def stays(self) -> IntArray:
-        """Return int64[rows, 3 + 8]: message, packet, link and cycles by cause."""
         return self._network.engine.stays()
 
 
@@ -468,8 +481,8 @@ def _append(column: array[int], values: NDArray[np.integer]) -> None:
 
 
 def _sum_at(column: array[int], places: IntArray) -> int:
-    """The sum of what stands at these places."""
+    """The sum of these entries of a column."""
     if len(places) <= MANY:
         return sum(map(column.__getitem__, places.tolist()))
-    # The view of the column ends with this line: as long as there is one, the column cannot grow.
+    # The view must not outlive this line: an array with a view cannot grow.
     return int(np.frombuffer(column, column.typecode)[places].sum())

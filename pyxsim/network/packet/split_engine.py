@@ -1,13 +1,13 @@
 """One network as several engines, one per group of messages that share no link (docs/fast_forward.md).
 
 Each engine has all routers and links and uses those of its group. No link or lane belongs to two groups, so each link
-is counted by one engine, and sums and peaks are those of the whole network. Groups interact through the system layer
-only: an arrival may start a message anywhere. So no engine runs past a cycle in which another one may still deliver.
+is counted by one engine, and sums and peaks equal those of the whole network. Groups interact only through the system
+layer: an arrival may start a message anywhere. So no engine runs past a cycle in which another one may deliver.
 
-A lower bound of that cycle follows from the flits that a message has still to send: they pass the slowest link of the
-path one by one, the buffers behind that link are finite, and a message that has not left its source has the whole path
-ahead. The bound is a few hundred cycles early. The engine with the earliest bound then runs to its delivery while the
-others are quiet, and they follow; if several are that close, all advance together by the slack of the system layer.
+A lower bound of that cycle follows from the flits that a message has yet to send: they cross the slowest link of the
+path one by one, the buffers after that link are finite, and a message that has not left its source has the whole path
+ahead. The bound is early by a few hundred cycles. The engine with the earliest bound runs to its delivery while the
+others have none, and they follow; if several bounds are close, all engines advance by the slack of the system layer.
 """
 
 from __future__ import annotations
@@ -29,46 +29,57 @@ from pyxsim.network.windows import Totals, WindowRecorder, Windows
 FOREVER = 1 << 60
 CUT_WORDS = 1 << 20  # totals at window ends that are recorded at once: about 8 MB
 NOTHING = (np.zeros(0, np.int64), np.zeros(0, np.int64))
-OPEN = 2  # packets of a message of which it does not matter how much of them has arrived: one, and the last
+OPEN = 2  # packets of a message that the bound does not count, as they may be partly delivered: one, and the last
 
 
 @dataclass(frozen=True)
 class Groups:
-    """Which messages never meet. `lane` int64[injection lanes], `eject` int64[ejection lanes]: the group of those that
-    take it, -1: none. Of each group: `links`, the network links that it uses; `pace`, cycles per flit of the slowest
-    link of each of its ways, at least; `room`, flits that find a place from there on, at most; `way`, cycles on the
-    links of a way, at least."""
+    """Groups of messages that share no link and no lane.
+
+    Attributes
+    ----------
+    lane, eject
+        int64[injection lanes], int64[ejection lanes]: the group that uses a lane; -1: none.
+    links
+        Network links of each group.
+    pace
+        Lower bound of the cycles per flit on the slowest link of its paths.
+    room
+        Upper bound of the buffer slots from that link on.
+    latency
+        Minimum latency of the links of a path.
+    """
 
     lane: IntArray
     eject: IntArray
     links: Sequence[IntArray]
     pace: Sequence[Fraction]
     room: Sequence[int]
-    way: Sequence[int]
+    latency: Sequence[int]
 
     def __len__(self) -> int:
         return len(self.pace)
 
 
 class Part:
-    """The engine of a group. `still`: it is idle until it gets a message."""
+    """The engine of a group. `still`: whether it is idle until it gets a message."""
 
     def __init__(
-        self, engine: Engine, windows: WindowRecorder, links: IntArray, pace: Fraction, room: int, way: int
+        self, engine: Engine, windows: WindowRecorder, links: IntArray, pace: Fraction, room: int, latency: int
     ) -> None:
         self.engine, self.windows, self.links = engine, windows, links
-        self.pace, self.room, self.way = pace, room, way
+        self.pace, self.room, self.latency = pace, room, latency
         self.still = True
         self.slept = self.skipped_visits = 0
         self._quiet = FOREVER  # as of the last call of `quiet`
-        self.numbers = array("q")  # of its messages, in the whole
-        # Those on their way: numbers in its engine, cycles of their starts, flits of a packet.
+        self.numbers = array("q")  # of its messages, in the whole network
+        # Messages in flight: number in its engine, cycle of sending, flits of a packet.
         self._live, self._at, self._flits = (np.zeros(0, np.int64) for _ in range(3))
         self._last = int(links.max(initial=-1)) + 1
         self._cuts = max(1, CUT_WORDS // max(1, len(COUNTERS) * self._last))
 
     def send(self, numbers: IntArray, columns: Sequence[IntArray]) -> None:
-        """Messages with these numbers in the whole. `columns`: as of `Engine.send_many`."""
+        """Send messages with these numbers in the whole network; `columns` as in `Engine.send_many`."""
         flits, at = columns[5], columns[7]
         if self.still:
             self.slept += max(0, int(at.min()) - self.engine.now)
@@ -80,30 +91,33 @@ class Part:
         self._at, self._flits = np.append(self._at, at), np.append(self._flits, flits)
 
     def quiet(self) -> int:
-        """A cycle up to which, and in which, none of its messages arrives."""
+        """Return a cycle up to and including which none of its messages arrives."""
         if not len(self._live):
             self._quiet = FOREVER
             return FOREVER
-        waiting, left = self.engine.packets_left(self._live)
-        flits = np.maximum((left - OPEN) * self._flits - self.room - 1, 0)
-        cycles = np.maximum(flits * self.pace.numerator // self.pace.denominator, np.where(waiting > 0, self.way, 0))
+        waiting, unsent = self.engine.packets_left(self._live)
+        flits = np.maximum((unsent - OPEN) * self._flits - self.room - 1, 0)
+        serial = flits * self.pace.numerator // self.pace.denominator
+        cycles = np.maximum(serial, np.where(waiting > 0, self.latency, 0))
         self._quiet = int((np.maximum(self._at, self.engine.now) + np.maximum(cycles - 1, 0)).min())
         return self._quiet
 
     def run(self, until: int, slack: int) -> tuple[IntArray, IntArray]:
-        """To cycle `until`, or `slack` cycles behind the first delivery. Returns what was delivered, by its numbers in
-        the whole, and when."""
-        found: list[tuple[IntArray, IntArray]] = []
+        """Run to cycle `until`, or to `slack` cycles after the first delivery.
+
+        Returns the numbers of the delivered messages in the whole network, and their cycles.
+        """
+        batches: list[tuple[IntArray, IntArray]] = []
         engine = self.engine
         while not self.still:
             stop = engine.run(until, slack=slack, window=self.windows.window, repeats_until=until)
             if len(stop.messages):
                 if stop.cycles[0] <= self._quiet:
-                    raise RuntimeError("a message arrived before it could")
-                if not found:
+                    raise RuntimeError("a message arrived before the lower bound of its arrival")
+                if not batches:
                     until = min(until, int(stop.cycles[0]) + slack)
                 self._arrived(stop.messages)
-                found.append((np.frombuffer(self.numbers, np.int64)[stop.messages], stop.cycles))
+                batches.append((np.frombuffer(self.numbers, np.int64)[stop.messages], stop.cycles))
             if stop.reason == "window":
                 self.record(engine.now)
             elif stop.reason == "repeats":
@@ -113,18 +127,19 @@ class Part:
                 self.record(max(engine.now, self.windows.end))
             elif engine.now >= until:
                 break
-        messages, cycles = (np.concatenate(column) for column in zip(NOTHING, *found, strict=True))
+        messages, cycles = (np.concatenate(column) for column in zip(NOTHING, *batches, strict=True))
         return messages, cycles
 
     def record(self, cycle: int) -> None:
+        """Record the counters of its links at the beginning of `cycle`."""
         self.windows.record(cycle, {name: values[self.links] for name, values in self.engine.counters().items()})
 
     def _arrived(self, messages: IntArray) -> None:
-        stay = ~np.isin(self._live, messages)
-        self._live, self._at, self._flits = self._live[stay], self._at[stay], self._flits[stay]
+        pending = ~np.isin(self._live, messages)
+        self._live, self._at, self._flits = self._live[pending], self._at[pending], self._flits[pending]
 
     def _skip(self) -> None:
-        """As PacketNetwork does."""
+        """Skip the detected periods, as `PacketNetwork._skip`."""
         engine = self.engine
         cuts = self.windows.cuts(engine.now, engine.ahead)
         for chosen in np.array_split(cuts, -(-len(cuts) // self._cuts)) if len(cuts) else ():
@@ -136,17 +151,19 @@ class Part:
 
 
 class SplitEngine:
-    """Several engines with the interface that `PacketNetwork` uses, without attribution and traces. `run` returns for
-    deliveries, at `until` or when nothing is left to do; windows are cut by its `windows`."""
+    """Several engines with the interface that `PacketNetwork` uses, without attribution and traces.
+
+    `run` returns at deliveries, at `until` or when idle; `windows` records the windows of all parts.
+    """
 
     attribution = 0
     watching = False
     ahead = 0
 
     def __init__(self, engines: Sequence[Engine], windows: WindowRecorder, groups: Groups) -> None:
-        recorders = [WindowRecorder(windows.window, len(own), of=windows.links) for own in groups.links]
-        columns = engines, recorders, groups.links, groups.pace, groups.room, groups.way
-        self.parts = [Part(*each) for each in zip(*columns, strict=True)]
+        recorders = [WindowRecorder(windows.window, len(used_links), of=windows.links) for used_links in groups.links]
+        columns = engines, recorders, groups.links, groups.pace, groups.room, groups.latency
+        self.parts = [Part(*arguments) for arguments in zip(*columns, strict=True)]
         self.windows = SeveralWindows(self.parts, windows.links)
         self._lane, self._eject = groups.lane, groups.eject
         self._count = 0
@@ -158,16 +175,16 @@ class SplitEngine:
         return self.send_many(*(np.array([value], np.int64) for value in row))
 
     def send_many(self, *columns: ArrayLike) -> int:
-        every = [np.array(column, np.int64) for column in np.broadcast_arrays(*columns)]
-        inject, eject = every[:2]
+        rows = [np.array(column, np.int64) for column in np.broadcast_arrays(*columns)]
+        inject, eject = rows[:2]
         group = self._lane[inject]
         if (group < 0).any() or (group != self._eject[eject]).any():
-            raise RuntimeError("a message takes another way than was said before")
+            raise RuntimeError("a message uses other lanes than `expect` announced")
         first = self._count
         numbers = np.arange(first, first + len(inject))
         for number, part in enumerate(self.parts):
-            if len(own := np.flatnonzero(group == number)):
-                part.send(numbers[own], [column[own] for column in every])
+            if len(members := np.flatnonzero(group == number)):
+                part.send(numbers[members], [column[members] for column in rows])
         self._count += len(inject)
         return first
 
@@ -179,35 +196,36 @@ class SplitEngine:
             quiet = [part.quiet() for part in moving]
             first = int(np.argmin(quiet))
             goal = min([until, *quiet[:first], *quiet[first + 1 :]])
-            found = []
+            deliveries = []
             if goal > self.now + slack:
-                found.append(moving[first].run(goal, slack))
+                deliveries.append(moving[first].run(goal, slack))
             else:
                 goal = min(until, self.now + max(slack, 1))
-            end = min(goal, until) if (first_cycle := _earliest(found)) == FOREVER else min(until, first_cycle + slack)
-            found += self._follow(end)
-            if _earliest(found) < first_cycle:  # delivered by an engine that followed
-                end = min(until, _earliest(found) + slack)
-                found += self._follow(end)
-            still = all(part.still for part in self.parts)
-            self.now = max(part.engine.now for part in moving) if still else end
-            if _earliest(found) < FOREVER:
-                messages, cycles = (np.concatenate(column) for column in zip(*found, strict=True))
+            first_cycle = _earliest(deliveries)
+            end = min(until, goal if first_cycle == FOREVER else first_cycle + slack)
+            deliveries += self._follow(end)
+            if _earliest(deliveries) < first_cycle:  # delivered by an engine that followed
+                end = min(until, _earliest(deliveries) + slack)
+                deliveries += self._follow(end)
+            all_still = all(part.still for part in self.parts)
+            self.now = max(part.engine.now for part in moving) if all_still else end
+            if _earliest(deliveries) < FOREVER:
+                messages, cycles = (np.concatenate(column) for column in zip(*deliveries, strict=True))
                 order = np.lexsort((messages, cycles))
                 return Stop("delivered", self.now, messages[order], cycles[order])
-            if end >= until and not still:
+            if end >= until and not all_still:
                 return Stop("until", self.now, *NOTHING)
         return Stop("deadlock" if self.flits_in_flight else "idle", self.now, *NOTHING)
 
     def _follow(self, end: int) -> list[tuple[IntArray, IntArray]]:
-        """All come to the same cycle."""
+        """Run all engines to the same cycle."""
         return [part.run(end, FOREVER) for part in self.parts if not part.still]
 
     # -- results --
 
     @property
     def skipped(self) -> int:
-        """Cycles that the part did not simulate which simulated most."""
+        """Cycles skipped by the part that simulated the most cycles."""
         most = max(part.engine.now - part.engine.skipped - part.slept for part in self.parts)
         return max(0, self.now - most) if any(part.engine.skipped for part in self.parts) else 0
 
@@ -232,16 +250,16 @@ class SplitEngine:
         return sum(part.engine.nbytes for part in self.parts)
 
     def counters(self) -> dict[str, IntArray]:
-        several = [part.engine.counters() for part in self.parts]
-        return {name: np.sum([each[name] for each in several], axis=0) for name in several[0]}
+        by_part = [part.engine.counters() for part in self.parts]
+        return {name: np.sum([counts[name] for counts in by_part], axis=0) for name in by_part[0]}
 
     def buffer_max(self) -> NDArray[np.int32]:
         peaks: NDArray[np.int32] = np.max([part.engine.buffer_max() for part in self.parts], axis=0)
         return peaks
 
     def totals(self) -> dict[str, int]:
-        several = [part.engine.totals() for part in self.parts]
-        return {name: sum(each[name] for each in several) for name in several[0]}
+        by_part = [part.engine.totals() for part in self.parts]
+        return {name: sum(counts[name] for counts in by_part) for name in by_part[0]}
 
     def waiting(self) -> list[dict[str, Any]]:
         return [
@@ -249,13 +267,13 @@ class SplitEngine:
         ]
 
 
-def _earliest(found: Sequence[tuple[IntArray, IntArray]]) -> int:
-    """The first cycle of some deliveries."""
-    return min((int(cycles[0]) for _, cycles in found if len(cycles)), default=FOREVER)
+def _earliest(deliveries: Sequence[tuple[IntArray, IntArray]]) -> int:
+    """The first cycle of all deliveries."""
+    return min((int(cycles[0]) for _, cycles in deliveries if len(cycles)), default=FOREVER)
 
 
 class SeveralWindows:
-    """The windows of all parts as those of one network. Totals are not taken from the caller: each part has its own."""
+    """The windows of all parts as those of one network. Each part supplies its own totals."""
 
     def __init__(self, parts: Sequence[Part], links: int) -> None:
         self._parts, self.links = parts, links
@@ -281,7 +299,7 @@ class SeveralWindows:
         tables = [part.windows.table() for part in self._parts]
         first = max(tables, key=len)
         counts = {name: np.zeros((len(first), self.links), np.uint64) for name in COUNTERS}
-        for part, each in zip(self._parts, tables, strict=True):
-            for name, values in each.counts.items():
-                counts[name][: len(each), part.links] = values
+        for part, windows in zip(self._parts, tables, strict=True):
+            for name, values in windows.counts.items():
+                counts[name][: len(windows), part.links] = values
         return Windows(first.start, first.length, counts)

@@ -12,9 +12,9 @@ from pyxsim.core.engine_options import LONGEST_EPOCH, MOST_PARTS, Links
 from pyxsim.network.packet.router_partition import UNEVEN, RouterPartition, cut
 
 QUOTA = Path("/sys/fs/cgroup/cpu.max")  # as a container sees its own (cgroup v2)
-LOOK = 2000  # cycles between two measurements of the activity
-ENOUGH = 2000  # router visits of a part in an epoch: some 100 us, many times what it takes to meet
-ENOUGH_IN_A_CALL = 20_000  # and of all parts in one call of the engine
+MEASURE = 2000  # cycles between two measurements of the activity
+ENOUGH = 2000  # minimum router visits of a part per epoch: some 100 us, many times the cost of a barrier
+ENOUGH_IN_A_CALL = 20_000  # minimum router visits of all parts per call of the engine
 FOREVER = 1 << 60
 
 
@@ -30,8 +30,8 @@ def cores() -> int:
 
 def idle_cores() -> int:
     """Return the idle processors, at least one: a thread on a shared core delays all others at every barrier."""
-    others = max(0.0, os.getloadavg()[0] - 1)  # in the last minute; one of those that ran is this one
-    return max(1, cores() - math.ceil(others - 0.5))
+    other_load = max(0.0, os.getloadavg()[0] - 1)  # of the last minute, without this process
+    return max(1, cores() - math.ceil(other_load - 0.5))
 
 
 class ThreadChoice:
@@ -46,13 +46,13 @@ class ThreadChoice:
         self.most = min(idle_cores() if wanted is None else wanted, routers, MOST_PARTS)
         self.used, self.apart = 1, False
         self.why = self.against = self._against(skips)
-        self.horizon = FOREVER if self.against or wanted else LOOK
+        self.horizon = FOREVER if self.against or wanted else MEASURE
         self._parts: dict[int, RouterPartition] = {}
         self._divided = 1
         self._calls = self._cycle = self._visits = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        """An engine that is made again is in one piece."""
+        """Pickle without partitions: a restored engine has none."""
         return {**vars(self), "_divided": 1, "apart": False}
 
     def _against(self, skips: bool) -> str:
@@ -60,7 +60,7 @@ class ThreadChoice:
         if self.wanted == 1:
             return "one thread requested"
         if self.routers < 2:
-            return "there is one router"
+            return "the network has one router"
         if self.most < 2:
             return "only one core is idle"
         if self.wanted is None and skips:
@@ -80,14 +80,14 @@ class ThreadChoice:
         elif self.wanted is not None:
             self._divide(self.most)
         else:
-            self._look()
+            self._measure()
         return self.apart
 
-    def _look(self) -> None:
-        """Measure the activity every LOOK cycles."""
+    def _measure(self) -> None:
+        """Measure the activity every MEASURE cycles."""
         cycles = self.engine.now - self._cycle
         self._calls += 1
-        if cycles < LOOK:
+        if cycles < MEASURE:
             return
         visits = self.engine.router_visits - self._visits
         self._consider(visits / cycles, visits / self._calls)
@@ -95,17 +95,17 @@ class ThreadChoice:
         self.horizon = min(2 * self.horizon, FOREVER)
 
     def _consider(self, rate: float, in_a_call: float) -> None:
-        """`rate`: router visits in a cycle; `in_a_call`: of the engine."""
-        found = self._cut(self.most)
-        least = ENOUGH / 2 if self.apart else ENOUGH  # hysteresis
-        count = min(found.count, int(rate * found.lookahead / least))
+        """Decide by the router visits per cycle (`rate`) and per call of the engine (`in_a_call`)."""
+        partition = self._cut(self.most)
+        required = ENOUGH / 2 if self.apart else ENOUGH  # hysteresis
+        count = min(partition.count, int(rate * partition.lookahead / required))
         if self.apart and self._divided <= count:
             count = self._divided
         if count < 2 or in_a_call < ENOUGH_IN_A_CALL:
             self.apart = False
             if self.used == 1:
-                each = rate * found.lookahead / max(2, found.count)
-                self.why = f"partitions are too small: {each:.0f} router visits between barriers"
+                visits = rate * partition.lookahead / max(2, partition.count)
+                self.why = f"partitions are too small: {visits:.0f} router visits between barriers"
             return
         self._divide(count)
 
@@ -115,14 +115,14 @@ class ThreadChoice:
         return self._parts[count]
 
     def _divide(self, count: int) -> None:
-        found = self._cut(count)
-        self.apart = found.count > 1 and (self.wanted is not None or found.uneven <= UNEVEN)
+        partition = self._cut(count)
+        self.apart = partition.count > 1 and (self.wanted is not None or partition.uneven <= UNEVEN)
         if not self.apart:
             self.why = "its routers cannot be divided evenly"
             return
-        if self._divided != found.count:
-            self.engine.divide(found.part_of)
-            self._divided = found.count
-        if found.count > self.used:
-            self.used = found.count
-            self.why = "requested" if self.wanted is not None else f"{found.lookahead} cycles between barriers"
+        if self._divided != partition.count:
+            self.engine.divide(partition.part_of)
+            self._divided = partition.count
+        if partition.count > self.used:
+            self.used = partition.count
+            self.why = "requested" if self.wanted is not None else f"{partition.lookahead} cycles between barriers"

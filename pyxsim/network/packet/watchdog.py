@@ -1,24 +1,23 @@
 """Detect packets that can never move again while others still do, and find which packet waits for which.
 
-The engine reports a deadlock when nothing moves any more. One that holds a part of the network, while traffic flows
-round it, is found by looking every now and then: `Watchdog`. What it calls a deadlock is one, however heavy the load.
+The engine reports a deadlock when nothing moves. The periodic `Watchdog` finds a deadlock in a part of the network
+while other traffic moves. It has no false alarms, whatever the load.
 
-A packet at the front of a VC has the flit that is to leave next. It may have an output VC, or request one of several.
-Take any set of such packets and suppose that none of them ever moves. Then an output VC is
+A front packet is the packet at the front of a VC. It holds an output VC, or requests one of several. Assume a set of
+front packets of which none ever moves. Then an output VC is
 
-- *full* for good, for a flit that needs `n` credits, if the front packet of its buffer downstream is of the set, all
-  slots that it has out hold flits there (nothing is on its way, in either direction), and `n` credits are not left;
-  where VCs share a pool of slots, the same must hold of every VC that has slots of it, unless only those of the VC's
-  own count;
-- *kept* for good if the packet that holds it is of the set; or, where a VC must be drained before it is used again, if
-  the front packet of its buffer downstream is of the set.
+- *full* forever, for a flit that needs `n` credits, if the front packet of its downstream buffer is in the set, all
+  used slots hold flits there (no flit or credit is in flight), and fewer than `n` credits remain; where VCs share a
+  pool of slots, the same must hold for every VC that uses slots of the pool, unless only the VC's own slots count;
+- *kept* forever if the packet that holds it is in the set; or, where a VC must drain before its next use, if the front
+  packet of its downstream buffer is in the set.
 
-Slots are emptied only by the front packet of a buffer, and VCs are given up only by their packet. So if every packet
-of the set holds a VC that is full for good, or requests VCs each of which is full or kept for good, none of them is
-the first to move: the supposition proves itself. The largest such set is found by leaving out, again and again, who
-has a way to move (a greatest fixpoint). Packets that wait for their turn only, at whatever load, have a credit, or a
-VC whose holder moves, and are left out; so no load raises an alarm. Conversely, once all flits and credits on their
-way have arrived, the packets of any deadlock are such a set: it is found at the second look after that, at the latest.
+Only the front packet of a buffer empties slots, and only its packet releases a VC. So if every packet of the set holds
+a VC that is full forever, or requests VCs that are all full or kept forever, none of them is the first to move, and the
+assumption holds. The largest such set is a greatest fixpoint: packets that can move are removed until none is left to
+remove. A packet that only waits for its turn has a credit, or requests a VC whose holder moves, and is removed.
+Conversely, once all flits and credits in flight have arrived, the packets of a deadlock form such a set, so the second
+search after that finds it.
 """
 
 from __future__ import annotations
@@ -34,16 +33,24 @@ from pyxsim.errors import DeadlockError
 
 _SHOWN = 12
 
-Entry = Mapping[str, Any]  # what Engine.waiting says of a front packet
+Entry = Mapping[str, Any]  # a front packet, as in Engine.waiting
 Place = tuple[int, int]  # (link, VC)
 
 
 @dataclass(frozen=True)
 class SlotState:
-    """The slots of all VCs: `credit` and `occupancy` per VC, its flits counted at the sender and in the buffer.
+    """The slots of all VCs.
 
-    Per link: `first`, the place of its VC 0 among all VCs, `vcs`, `depth`, `pool_left`. A `credit` below 0 is slots of
-    the pool.
+    Attributes
+    ----------
+    first
+        Per link: number of its VC 0 among all VCs.
+    vcs, depth, pool_left
+        Per link: VCs, slots of a VC, free slots of the pool.
+    credit
+        Per VC: credits at the sender; below 0 they are slots of the pool.
+    occupancy
+        Per VC: flits in the buffer.
     """
 
     first: Sequence[int]
@@ -54,23 +61,23 @@ class SlotState:
     pool_left: Sequence[int]
 
     def credits(self, place: Place) -> int:
-        """Flits that may still be sent on a VC."""
+        """Return the number of flits that can be sent on a VC."""
         link, vc = place
         return max(0, self.credit[self.first[link] + vc]) + self.pool_left[link]
 
     def lacks_own(self, place: Place, need: int) -> bool:
-        """Whether a VC has fewer than `need` slots of its own left, and not all of its own."""
+        """Return whether a VC has fewer than `need` free slots of its own, and not all of them."""
         link, vc = place
         return max(0, self.credit[self.first[link] + vc]) < min(need, self.depth[link])
 
     def settled(self, place: Place) -> bool:
-        """Whether every slot that is out holds a flit in the buffer."""
+        """Return whether every used slot holds a flit in the buffer, so that none is in flight."""
         link, vc = place
         number = self.first[link] + vc
         return self.depth[link] - self.credit[number] == self.occupancy[number]
 
     def borrowers(self, link: int) -> Iterator[Place]:
-        """VCs of a link that have slots of its pool."""
+        """Yield the VCs of a link that use slots of its pool."""
         for vc in range(self.vcs[link]):
             if self.credit[self.first[link] + vc] < 0:
                 yield link, vc
@@ -96,38 +103,38 @@ class WaitGraph:
         self.holder: dict[Place, int] = {
             (each["wants"], each["holds"]): i for i, each in enumerate(stuck) if each["holds"] >= 0
         }
-        self.before: list[list[int]] = [[] for _ in stuck]  # older packets of the port that want the same output
+        self.before: list[list[int]] = [[] for _ in stuck]  # older packets of the port that request the same output
         if ordered:
             self._find_elders()
 
     def _find_elders(self) -> None:
         ports: dict[tuple[int, int], list[int]] = defaultdict(list)
-        for i, each in enumerate(self.stuck):
-            ports[each["link"], each["wants"]].append(i)
+        for i, entry in enumerate(self.stuck):
+            ports[entry["link"], entry["wants"]].append(i)
         for members in ports.values():
             members.sort(key=lambda i: (self.stuck[i]["front"], self.stuck[i]["vc"]))
-            for place, i in enumerate(members):
-                self.before[i] = members[:place]
+            for index, i in enumerate(members):
+                self.before[i] = members[:index]
 
     def never_move(self) -> dict[int, list[int]]:
-        """The largest set of packets that never move again: each with others of the set that it waits for."""
+        """Return the largest set of packets that never move again: each with others of the set that it waits for."""
         alive = [True] * len(self.stuck)  # in the set
         reasons: dict[int, list[int]] = {}
         waiters: list[set[int]] = [set() for _ in self.stuck]
-        again = list(range(len(self.stuck)))
-        while again:
-            i = again.pop()
+        unchecked = list(range(len(self.stuck)))
+        while unchecked:
+            i = unchecked.pop()
             if not alive[i]:
                 continue
-            found = self._stopped(i, alive)
-            if found is None:
+            blockers = self._stopped(i, alive)
+            if blockers is None:
                 alive[i] = False
                 reasons.pop(i, None)
-                again += waiters[i]
+                unchecked += waiters[i]
                 continue
-            reasons[i] = found
-            for other in found:
-                waiters[other].add(i)
+            reasons[i] = blockers
+            for blocker in blockers:
+                waiters[blocker].add(i)
         return reasons
 
     def _stopped(self, i: int, alive: Sequence[bool]) -> list[int] | None:
@@ -135,18 +142,18 @@ class WaitGraph:
         for elder in self.before[i]:
             if alive[elder]:
                 return [elder]
-        each = self.stuck[i]
-        if each["holds"] >= 0:
-            return self._full((each["wants"], each["holds"]), self.needs[i], alive)
-        found: dict[int, None] = {}
-        for link, low, high in each["asks"]:
+        entry = self.stuck[i]
+        if entry["holds"] >= 0:
+            return self._full((entry["wants"], entry["holds"]), self.needs[i], alive)
+        blockers: dict[int, None] = {}
+        for link, low, high in entry["asks"]:
             for vc in range(low, high):
                 place = link, vc
-                why = self._full(place, self.needs[i], alive, own=each["own"]) or self._kept(place, alive)
-                if why is None:
+                reasons = self._full(place, self.needs[i], alive, own=entry["own"]) or self._kept(place, alive)
+                if reasons is None:
                     return None
-                found.update(dict.fromkeys(why))
-        return list(found) or None
+                blockers.update(dict.fromkeys(reasons))
+        return list(blockers) or None
 
     def _full(self, place: Place, need: int, alive: Sequence[bool], *, own: bool = False) -> list[int] | None:
         room = self.room
@@ -182,17 +189,17 @@ def deadlock_error(
     *,
     others_move: bool = False,
 ) -> DeadlockError:
-    """The error that names a circle of VCs whose packets wait for each other. `reasons`: what `never_move` says."""
+    """Return the error that lists a cycle of VCs whose packets wait for each other; `reasons` as from `never_move`."""
     import networkx as nx  # late: few runs need it, and it is slow to load
 
-    graph = nx.DiGraph([(i, other) for i, others in reasons.items() for other in others])
+    graph = nx.DiGraph([(i, blocker) for i, blockers in reasons.items() for blocker in blockers])
     try:
-        circle = [edge[0] for edge in nx.find_cycle(graph)]
+        cycle_of_vcs = [edge[0] for edge in nx.find_cycle(graph)]
     except nx.NetworkXNoCycle:
-        circle = list(range(len(stuck)))
+        cycle_of_vcs = list(range(len(stuck)))
     names = [
-        f"{link_name(each['link'])} VC {each['vc']} ({message_name(each['message'])})"
-        for each in (stuck[i] for i in circle)
+        f"{link_name(entry['link'])} VC {entry['vc']} ({message_name(entry['message'])})"
+        for entry in (stuck[i] for i in cycle_of_vcs)
     ]
     shown = " -> ".join(names[:_SHOWN]) + (f" -> {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
     what = f"{len(stuck)} VCs hold flits and nothing can move"
@@ -235,21 +242,21 @@ class Watchdog:
         return WaitGraph(stuck, needs, room, drained=self.drained, ordered=self.ordered).never_move()
 
     def passed(self, cycle: int) -> None:
-        """The network has come to `cycle` in periods in which everything moves: looking would have found nothing."""
+        """Note that fast-forward has advanced to `cycle`: everything moves in a period, so no search is due."""
         self.due += max(0, -(-(cycle - self.due) // self.interval)) * self.interval
 
-    def look(self) -> tuple[list[Entry], dict[int, list[int]]]:
-        """Return packets that have not moved since the last call, and those that never will with what they wait for."""
+    def search(self) -> tuple[list[Entry], dict[int, list[int]]]:
+        """Return packets that have not moved since the last call, and those that never will, with their blockers."""
         self.due = self.engine.now + self.interval
         if not self.engine.flits_in_flight:
             self._before = {}
             return [], {}
         now: dict[Place, tuple[int, ...]] = {}
         unmoved: list[Entry] = []
-        for each in self.engine.waiting():
-            place = each["link"], each["vc"]
-            now[place] = (each["message"], each["packet"], each["left"])
+        for entry in self.engine.waiting():
+            place = entry["link"], entry["vc"]
+            now[place] = (entry["message"], entry["packet"], entry["left"])
             if self._before.get(place) == now[place]:
-                unmoved.append(each)
+                unmoved.append(entry)
         self._before = now
         return unmoved, self.waits(unmoved) if unmoved else {}

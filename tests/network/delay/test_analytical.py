@@ -168,7 +168,7 @@ def test_interfaces_switches_and_memory() -> None:
         (None, {"nic_latency": "1 ns"}, "network.analytical.nic_latency: belongs to the delays of ASTRA-sim 1"),
         ("astra-sim-2", {"hbm_scale": 1}, 'hbm_scale: .* allowed: nothing here, or system.compat = "astra-sim-1"'),
         ("astra-sim-1", {"hbm_scale": 1}, "network.analytical.hbm_bandwidth: is missing, where hbm_scale is not 0"),
-        ("astra-sim-1", {"nic_latency": ["1 ns"] * 3}, "the list has 3 entries, the network 2 dimensions"),
+        ("astra-sim-1", {"nic_latency": ["1 ns"] * 3}, "the list has 3 entries, but the network has 2 dimensions"),
         ("astra-sim-3", {}, "have no arithmetic of 'astra-sim-3'"),
     ],
 )

@@ -224,7 +224,7 @@ def test_what_is_refused() -> None:
         engine.send(np.array([0]), np.array([1]), 9)
     with pytest.raises(ValueError, match="a message of 0 bytes"):
         engine.send(np.array([0]), np.array([0]), 10)
-    with pytest.raises(IndexError, match="no way 3"):
+    with pytest.raises(IndexError, match="unknown path 3"):
         engine.send(np.array([3]), np.array([1]), 10)
     with pytest.raises(OverflowError, match="more cycles than can be counted"):
         engine.send(np.array([0]), np.array([2**60 + 1]), 10)

@@ -72,7 +72,7 @@ def test_what_is_refused() -> None:
         net.send(*one, 9)
     with pytest.raises(ValueError, match="a message of 0 bytes"):
         net.send(one[0], np.array([0]), 10)
-    with pytest.raises(IndexError, match="no way 1"):
+    with pytest.raises(IndexError, match="unknown path 1"):
         net.send(np.array([1]), one[1], 10)
     with pytest.raises(OverflowError, match="more cycles than can be counted"):
         net.send(one[0], np.array([2**30]), 10)

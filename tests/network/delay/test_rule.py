@@ -68,7 +68,7 @@ def test_kinds_and_many_ways() -> None:
     rule = Exact([Fraction(2), Fraction(1, 3)])
     for start in range(0, 100, 20):
         rule.extend(np.arange(start, start + 20), np.arange(20) % 2)
-    assert rule.ways == 100
+    assert rule.paths == 100
     ways = np.arange(100)
     expected = [way + (10 // 2 if way % 2 == 0 else 30) for way in range(100)]
     assert rule.times(ways, np.full(100, 10)).tolist() == expected

@@ -115,7 +115,7 @@ def test_what_is_refused() -> None:
         net.send(np.array([0]), np.array([1]), 9)
     with pytest.raises(ValueError, match="a message of 0 bytes"):
         net.send(np.array([0]), np.array([0]), 10)
-    with pytest.raises(IndexError, match="no way 6"):
+    with pytest.raises(IndexError, match="unknown path 6"):
         net.send(np.array([6]), np.array([1]), 10)
     net.send(np.array([1]), np.array([2**60]), 10)
     with pytest.raises(OverflowError, match="more cycles than can be counted"):

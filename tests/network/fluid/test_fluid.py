@@ -329,16 +329,16 @@ def test_what_a_way_has_carried_halfway() -> None:
 
 def test_faults() -> None:
     net = engine(routes([0]), [Fraction(1)], [Fraction(0)])
-    with pytest.raises(IndexError, match="no way 1"):
+    with pytest.raises(IndexError, match="unknown path 1"):
         send(net, 0, (1, 1))
     with pytest.raises(ValueError, match="a message of 0 bytes"):
         send(net, 0, (0, 0))
     net.wait(5)
     with pytest.raises(ValueError, match="a message of cycle 4 in cycle 5"):
         send(net, 4, (0, 1))
-    with pytest.raises(ValueError, match="a way without links"):
+    with pytest.raises(ValueError, match="a path without links"):
         net.extend([0], [], [], [0.0], [True])
-    with pytest.raises(ValueError, match="a lane that is not there"):
+    with pytest.raises(ValueError, match="an unknown lane"):
         net.extend([1], [0], [1.0], [0.0], [True], np.array([0]))
-    with pytest.raises(ValueError, match="a link that is not there"):
+    with pytest.raises(ValueError, match="an unknown link"):
         net.extend([1], [1], [1.0], [0.0], [True])

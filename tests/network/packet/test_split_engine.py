@@ -137,6 +137,6 @@ def test_with_slack_messages_arrive_when_they_do_without(sent: list[Sent], slack
 def test_a_message_of_no_group_is_refused() -> None:
     network = mesh()
     known = groups(network)
-    network.split(Groups(np.full_like(known.lane, -1), known.eject, known.links, known.pace, known.room, known.way))
-    with pytest.raises(RuntimeError, match="another way"):
+    network.split(Groups(np.full_like(known.lane, -1), known.eject, known.links, known.pace, known.room, known.latency))
+    with pytest.raises(RuntimeError, match="other lanes"):
         network.send(0, 1, 10, at=0)

@@ -10,7 +10,7 @@ import pytest
 
 from pyxsim.network.packet import thread_count as module
 from pyxsim.network.packet.packet_network import PacketNetwork
-from pyxsim.network.packet.thread_count import ENOUGH, ENOUGH_IN_A_CALL, LOOK, ThreadChoice, cores
+from pyxsim.network.packet.thread_count import ENOUGH, ENOUGH_IN_A_CALL, MEASURE, ThreadChoice, cores
 from tests.network.machines import machine_of, packet_network
 
 
@@ -25,7 +25,7 @@ class Busy:
     def divide(self, part_of: Any) -> None:
         self.parts = int(np.max(part_of)) + 1
 
-    def work(self, rate: float, cycles: int = LOOK) -> None:
+    def work(self, rate: float, cycles: int = MEASURE) -> None:
         self.now += cycles
         self.router_visits += int(rate * cycles)
 
@@ -88,7 +88,7 @@ def test_as_many_as_have_enough_to_do() -> None:
 def test_calls_that_are_short_do_not_pay() -> None:
     threads, engine = decider(None)
     engine.work(ENOUGH_IN_A_CALL // 10, cycles=1)
-    for _ in range(LOOK):
+    for _ in range(MEASURE):
         assert not threads.decide()
         engine.work(ENOUGH_IN_A_CALL // 10, cycles=1)
 

@@ -359,7 +359,7 @@ def test_what_is_told_is_so(case: tuple[Mapping[str, Any], list[tuple[int, int, 
         assert (watched.now, places(watched)) == (quiet.now, at_end)
         assert set(watched.watchdog.waits(watched.engine.waiting())) == set(range(len(at_end)))
         return
-    stuck, reasons = watched.watchdog.look()
+    stuck, reasons = watched.watchdog.search()
     assert len(reasons) >= len(told.cycle) >= 1
     for i in reasons:
         each = stuck[i]
@@ -369,13 +369,13 @@ def test_what_is_told_is_so(case: tuple[Mapping[str, Any], list[tuple[int, int, 
 def test_the_interval_is_that_of_the_settings() -> None:
     network = packet_network(latency=50, lane_latency=cycles(50), router={"watchdog": 7})
     looks: list[int] = []
-    look = network.watchdog.look
+    look = network.watchdog.search
 
     def noted() -> Any:
         looks.append(network.now)
         return look()
 
-    network.watchdog.look = noted  # type: ignore[method-assign]
+    network.watchdog.search = noted  # type: ignore[method-assign]
     network.send(0, 1, 1, at=0)
     drain(network)
     assert looks == list(range(7, network.now + 1, 7))

@@ -207,7 +207,7 @@ def test_zero_load_latency_of_every_routing(
             router = {**router, "vcs": 16, "routing": routing}
             topology = machine_of(name, case.shape, router=router, **settings)[0]
             if preset == "garnet-2" and EACH in topology.relation.plane_select:
-                with pytest.raises(InputError, match="an adaptive routing requests VCs of several links"):
+                with pytest.raises(InputError, match="adaptive routing requests VCs of several links"):
                     packet_network(name, case.shape, router=router, **settings)
                 continue
             network = packet_network(name, case.shape, trace=True, router=router, **settings)
