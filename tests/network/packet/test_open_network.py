@@ -210,7 +210,7 @@ def test_a_deadlock_names_messages_that_have_not_arrived() -> None:
 
 def test_cut_through_wants_room_for_the_longest_packet() -> None:
     words: dict[str, Any] = {"router": {"flow_control": "virtual-cut-through", "buffer": 8}}
-    with pytest.raises(InputError, match=r"network\.router\.buffer: .* requires buffers of a packet: 9 flits, not 8; allowed: at least 9"):
+    with pytest.raises(InputError, match=r"router\.buffer: .* a packet: 9 flits, not 8; allowed: at least 9"):
         open_network(packet_flits=9, **words)
     network = open_network(packet_flits=8, **words)
     network.inject(0, 0, 1, 8)
