@@ -9,13 +9,15 @@ CORE := $(shell find pyxsim -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 RELEASE := PYXSIM_EXPECT_BUILD=release
 DEBUG := PYXSIM_EXPECT_BUILD=debug
 DEBUG_SITE := build/debug/site
+COVERAGE_SITE := build/coverage/site
+COVERAGE := $(CURDIR)/$(VENV)/bin/coverage
 # As many tests at a time as there are cores; tests of one file stay together where they can: some share what they run.
 PYTEST := $(VENV)/bin/pytest -n auto --dist worksteal
 # What a developer's shell has set is not for the build that everything below relies on; and a process that may not keep
 # what it has compiled takes twice as long to start, of which the tests start some hundreds.
-unexport PYXSIM_DEBUG PYTHONPATH PYTHONDONTWRITEBYTECODE
+unexport PYXSIM_DEBUG PYXSIM_COVERAGE PYTHONPATH PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test validate fuzz bench lint debug docs wheel clean
+.PHONY: help run test validate coverage fuzz bench lint debug docs wheel clean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -33,6 +35,21 @@ validate: $(VENV)/.ready-dev  ## all tests, the slow ones too, and every case of
 	$(RELEASE) $(PYTEST) --slow $(ARGS)
 	$(VENV)/bin/pyxsim validate -o results/validation
 	$(VENV)/bin/python -m validation.fuzz --cases 2000
+	$(MAKE) coverage
+
+# Python: all tests, on the release build. Cython: the tests of its rooms, on a build with line tracing and in its
+# folder, where the coverage plugin finds the C files.
+coverage: $(VENV)/.ready-dev  ## lines that the tests reach, of Python and of Cython, by room; pages in build/coverage/html
+	@rm -rf $(COVERAGE_SITE) build/coverage/data build/coverage/html
+	@! test -d build/coverage || find build/coverage -path '*/lib.*' -type f ! -name '*.so' -delete
+	PYXSIM_COVERAGE=1 $(PIP) install --no-build-isolation --no-deps --target $(COVERAGE_SITE) .
+	@cp -R build/coverage/cython/. $(COVERAGE_SITE)
+	@mkdir -p build/coverage/data
+	$(RELEASE) COVERAGE_FILE=$(CURDIR)/build/coverage/data/python $(COVERAGE) run $(PYTEST) $(ARGS)
+	cd $(COVERAGE_SITE) && PYTHONPATH=. COVERAGE_FILE=$(CURDIR)/build/coverage/data/cython $(COVERAGE) run \
+	  --rcfile=$(CURDIR)/pyproject.toml $(CURDIR)/$(PYTEST) -c $(CURDIR)/pyproject.toml --rootdir=$(CURDIR) \
+	  $(addprefix $(CURDIR)/tests/,core network system) $(ARGS)
+	@cd $(COVERAGE_SITE) && $(CURDIR)/$(VENV)/bin/python $(CURDIR)/tests/coverage_by_room.py $(CURDIR)/pyproject.toml ../data ../html
 
 fuzz: $(VENV)/.ready-dev  ## 20,000 damaged inputs and commands; ARGS="--seed 2 --cases 1000"
 	$(VENV)/bin/python -m validation.fuzz $(ARGS)

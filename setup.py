@@ -1,6 +1,7 @@
 """What TOML cannot say of the build: the Cython core, in several kinds, and the shelves. The rest: pyproject.toml.
 
 PYXSIM_DEBUG=1    bounds checks, assertions and the engine's self-check (a build for tests, several times slower)
+PYXSIM_COVERAGE=1 line tracing for coverage.py (several times slower)
 PYXSIM_NATIVE=1   instructions of this machine's processor: not for wheels that travel
 """
 
@@ -23,7 +24,8 @@ def wanted(name: str) -> bool:
 
 DEBUG = wanted("PYXSIM_DEBUG")
 NATIVE = wanted("PYXSIM_NATIVE")
-KIND = ("debug" if DEBUG else "release") + ("-native" if NATIVE else "")
+COVERAGE = wanted("PYXSIM_COVERAGE")
+KIND = ("debug" if DEBUG else "coverage" if COVERAGE else "release") + ("-native" if NATIVE else "")
 BASE = Path("build", KIND)  # each kind keeps its own C files and objects, so that none is taken for another
 
 SHELVES = ("topologies", "routings", "patterns", "collectives", "readers")
@@ -36,7 +38,9 @@ COMPILED = sorted({".".join(path.parent.parts) for path in Path("pyxsim").glob("
 SHARED = "pyxsim._views"
 
 MACROS = [("PYXSIM_DEBUG", "1")] if DEBUG else [("CYTHON_WITHOUT_ASSERTIONS", "1")]
-FLAGS = ["-O1", "-g"] if DEBUG else ["-O3"]
+if COVERAGE:
+    MACROS += [("CYTHON_TRACE", "1"), ("CYTHON_TRACE_NOGIL", "1")]
+FLAGS = ["-O1", "-g"] if DEBUG else ["-O1"] if COVERAGE else ["-O3"]
 if NATIVE:
     FLAGS.append("-march=native")
 # Python's own flags ask for the numbers of lines, which take a quarter of the compiler's time and nine tenths of the
@@ -50,6 +54,7 @@ DIRECTIVES = {
     "cdivision": True,
     "initializedcheck": DEBUG,
     "embedsignature": True,
+    "linetrace": COVERAGE,
 }
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -15,6 +13,7 @@ from pyxsim.errors import DeadlockError, InputError
 from pyxsim.routing import prove
 from pyxsim.topology import Block, product
 from pyxsim.topology.routings import graph_routings
+from tests import fork_server
 
 MOST_LINES = 40
 
@@ -29,10 +28,9 @@ def parts(text: str, language: str) -> list[str]:
 
 
 def python(code: str, folder: Path) -> str:
-    """What the code prints when it is run in a folder, by an interpreter of its own: it fills the registries."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    command = [sys.executable, "-W", "error", "-c", code]
-    run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    """What the code prints when it is run in a folder, by a process of its own: it fills the registries."""
+    command = [sys.executable, "-c", f"import warnings; warnings.simplefilter('error')\n{code}"]
+    run = fork_server.run(command, cwd=folder, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     return run.stdout
 

@@ -5,12 +5,28 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import h5py
+import pytest
 
+from tests import fork_server
+from validation import unchanged
 from validation.unchanged import RUNS, difference, simulate
 
 PYXSIM = str(Path(sys.executable).with_name("pyxsim"))
+
+
+@pytest.fixture(autouse=True)
+def forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command begins as a copy of a process that has imported it."""
+
+    def run(words: list[str], **options: Any) -> Any:
+        assert words[0] == PYXSIM
+        return fork_server.run([sys.executable, "-m", "pyxsim", *words[1:]], **options)
+
+    monkeypatch.setattr(unchanged, "subprocess", SimpleNamespace(run=run))
 
 
 def test_equal_and_different_files(tmp_path: Path) -> None:
