@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pyxsim.errors import InputError
-from pyxsim.library import file_of
+from pyxsim.library import file_of, user_fault
 from pyxsim.plugins import allocators
+
+MOST_EMPTY_CALLS = 10_000  # in a row without a grant
 
 
 class Request(NamedTuple):
@@ -65,7 +67,11 @@ class UserAllocator:
         draws = random.Random(f"{seed} {stage} {router}")  # a text: the same on every machine
         self.name = name
         self.context = AllocatorContext(stage, router, inputs, outputs, iterations, draws)
-        self.instance: Any = allocators.get(name)(self.context)
+        self.made_by = allocators.get(name)
+        self.instance = self._call(self.made_by, self.context)
+        self.empty_calls = 0  # without a grant, up to the last call
+        if not callable(getattr(self.instance, "allocate", None)):
+            raise self._fault("has no method allocate(requests)")
 
     def grant(self, rows: Iterable[tuple[int, int, int, bool]]) -> list[int]:
         """Return the indices of the granted requests.
@@ -81,7 +87,7 @@ class UserAllocator:
             If the grants are not a matching of the requests.
         """
         requests = [Request(*row) for row in rows]
-        granted = self.instance.allocate(list(requests))
+        granted = self._call(self.instance.allocate, list(requests))
         if not isinstance(granted, Iterable):
             raise self._fault(f"returned {granted!r}")
         numbers: list[int] = []
@@ -95,14 +101,26 @@ class UserAllocator:
                 raise self._fault(f"granted {twice[0][0]} {twice[0][1]} twice")
             taken |= ports
             numbers.append(number)
+        self.empty_calls = 0 if numbers else self.empty_calls + 1
+        if self.empty_calls == MOST_EMPTY_CALLS:
+            raise self._fault(f"granted nothing in {MOST_EMPTY_CALLS:,} calls in a row")
         return sorted(numbers)
+
+    def _call(self, function: Callable[..., Any], argument: object) -> Any:
+        """Call code of the user. Raises InputError if the call itself fails, such as for a wrong signature."""
+        try:
+            return function(argument)
+        except Exception as error:
+            if user_fault(error) is not None:
+                raise
+            raise self._fault(f"fails: {type(error).__name__}: {error}") from error
 
     def _fault(self, problem: str) -> InputError:
         where = f"router {self.context.router}, {self.context.stage.upper()}"
         return InputError(
             f"the allocator '{self.name}' {problem} ({where})",
-            file=file_of(type(self.instance)),
-            allowed="a list of given requests, at most one per input and output",
+            file=file_of(self.made_by),
+            allowed="a class whose allocate(requests) returns a matching of the requests",
         )
 
 
