@@ -6,15 +6,58 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
-from typing import Any
+from typing import Any, ClassVar
 
 
 class PyxsimError(Exception):
-    """The base class of all errors that pyxsim raises deliberately."""
+    """The base class of all errors that pyxsim raises deliberately.
+
+    Attributes
+    ----------
+    in_command
+        Whether a command is running: texts name its options, else the parameters of the Python functions.
+    """
 
     exit_code = 1
+    in_command: ClassVar[bool] = False
+
+    def __str__(self) -> str:
+        return _spelled(super().__str__())
+
+
+_PARAMETERS = {
+    "allow-deadlock": "allow_deadlock=True",
+    "carry": "output.carry = true",
+    "counter": "counters",
+    "from": "begin",
+    "library": "libraries",
+    "max-events": "most_events",
+    "no-skip": "run.skip = false",
+    "set": "overrides",
+    "threads": "run.threads",
+    "to": "end",
+    **{name: name for name in ("backend", "dask", "device", "kind", "links", "npus", "plot", "rank", "shape", "size")},
+    **{name: name for name in ("groups", "network", "passes", "repeat", "retry", "scheduling", "workers")},
+    **{name: name.replace("-", "_") for name in ("comm-scale", "compute-scale", "injection-scale", "num-passes")},
+    **{name: name.replace("-", "_") for name in ("num-queues-per-dim", "rendezvous-protocol", "stat-row")},
+}
+"""Options of the commands and the parameters or settings of the same meaning in Python."""
+_OPTION = re.compile(r"`[^`]*`|(?<![\w-])--([a-z-]+[a-z])(?: (packet|analytical-congestion|analytical|flow)(?![\w-]))?")
+
+
+def _spelled(text: str) -> str:
+    """Return an error text with parameters for options, outside commands in backquotes."""
+
+    def parameter(option: re.Match[str]) -> str:
+        name = _PARAMETERS.get(option[1] or "")
+        if name is None:
+            return option[0]
+        return name if option[2] is None else f"{name}='{option[2]}'"
+
+    return text if PyxsimError.in_command or "--" not in text else _OPTION.sub(parameter, text)
 
 
 def _one_line(text: str) -> str:
@@ -88,7 +131,7 @@ class InputError(PyxsimError, ValueError):
             text += f"; allowed: {', '.join(self.allowed) or 'none'}"
             if self.given is not None:
                 text += closest(self.given, self.allowed)
-        return _one_line(text)
+        return _one_line(_spelled(text))
 
     def __reduce__(self) -> tuple[object, ...]:
         # Exceptions pickle only their positional arguments; worker processes send this one with its keywords.
@@ -179,7 +222,7 @@ class StuckError(SimulationError):
         self.waits = list(waits)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (str(self), self.waits)
+        return type(self), (self.args[0], self.waits)
 
 
 class UnreachableError(SimulationError):

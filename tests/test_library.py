@@ -207,7 +207,7 @@ def test_a_file_name_that_is_no_python_name_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_library_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="--library: no such folder"):
+    with pytest.raises(InputError, match="libraries: no such folder"):
         library.load_all([tmp_path / "nowhere"])
     with pytest.raises(InputError, match="contains no shelf; allowed: a folder with subfolders topologies, routings, "):
         library.load_all([tmp_path])

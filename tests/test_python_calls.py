@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import pyxsim
+from pyxsim.cli.app import main
 from pyxsim.network.delay.delay_network import DelayedNetwork
 
 ALL_REDUCE: dict[str, Any] = {
@@ -123,3 +124,24 @@ def test_paths_of_a_written_experiment_start_at_its_file(
     assert (ring_file.parent / "same.toml").read_text() == experiment.to_toml()
     with pytest.raises(pyxsim.InputError, match=r"^nowhere/x\.toml: cannot be written"):
         experiment.to_toml("nowhere/x.toml")
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: pyxsim.run(ALL_REDUCE, backend="pocket"), r"^backend: unknown backend 'pocket'; .* mean 'packet'\?"),
+        (lambda: pyxsim.run(ALL_REDUCE, overrides=["system.chunks=0"]), r"^overrides: system\.chunks: 0 is too small"),
+        (lambda: pyxsim.run(ALL_REDUCE, libraries=["nowhere"]), r"nowhere: libraries: no such folder$"),
+        (lambda: pyxsim.sweep(ALL_REDUCE, "x", workers=0), r"^workers: 0 is not a number of workers"),
+        (lambda: pyxsim.describe_collective("ring", kind="sum"), r"^kind: unknown collective 'sum'"),
+    ],
+)
+def test_faults_name_parameters(call: Any, text: str) -> None:
+    with pytest.raises(pyxsim.InputError, match=text):
+        call()
+
+
+def test_faults_of_commands_name_options(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "--library", "nowhere"]) == 2
+    assert capfd.readouterr().err == "pyxsim: nowhere: --library: no such folder\n"
+    assert not pyxsim.PyxsimError.in_command

@@ -23,6 +23,9 @@ def main(words: Sequence[str] | None = None) -> int:
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     try:
+        from pyxsim.errors import PyxsimError
+
+        PyxsimError.in_command = True
         from pyxsim.cli.commands import app
         from pyxsim.cli.usage import command_line
 
@@ -35,3 +38,6 @@ def main(words: Sequence[str] | None = None) -> int:
         from pyxsim.cli.exit_codes import tell
 
         return tell(error)
+    finally:
+        if words is not None and "pyxsim.errors" in sys.modules:
+            sys.modules["pyxsim.errors"].PyxsimError.in_command = False

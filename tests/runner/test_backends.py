@@ -63,12 +63,12 @@ def test_where_steps_keep_to_their_links_all_but_packets_take_the_same_time() ->
 @pytest.mark.parametrize(
     ("name", "tables", "told"),
     [
-        ("flaw", {}, "--backend: unknown backend 'flaw'; allowed: analytical, .*; did you mean 'flow'"),
+        ("flaw", {}, "backend: unknown backend 'flaw'; allowed: analytical, .*; did you mean 'flow'"),
         *[
             (
                 name,
                 {"traffic": {"load": 0.1}},
-                f"--backend: backend '{name}' does not carry open traffic; allowed: packet",
+                f"backend: backend '{name}' does not carry open traffic; allowed: packet",
             )
             for name in NAMES[1:]
         ],

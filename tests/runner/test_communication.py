@@ -127,7 +127,7 @@ def test_all_faults_of_npus_are_told_at_once() -> None:
 
 def test_a_backend_that_is_not_there() -> None:
     experiment = load_experiment(tables(collective=ALL))
-    with pytest.raises(InputError, match=r"^--backend: unknown backend 'packets'; .*did you mean 'packet'\?"):
+    with pytest.raises(InputError, match=r"^backend: unknown backend 'packets'; .*did you mean 'packet'\?"):
         prepare(experiment, backend="packets")
     traffic = load_experiment(tables(traffic={"load": 0.1}))
     with pytest.raises(InputError, match="does not carry open traffic"):

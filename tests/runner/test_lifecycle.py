@@ -245,7 +245,7 @@ RISKY: dict[str, Any] = {
 
 
 def test_routes_that_can_deadlock_are_refused() -> None:
-    with pytest.raises(DeadlockError, match=r"6 channels can form a cycle.*--allow-deadlock runs it all the same"):
+    with pytest.raises(DeadlockError, match=r"6 channels can form a cycle.*allow_deadlock=True runs it all the same"):
         run(RISKY)
 
 
@@ -285,7 +285,7 @@ def test_what_cannot_be_prepared(changes: dict[str, str], told: str) -> None:
 
 
 def test_another_backend() -> None:
-    with pytest.raises(InputError, match=r"--backend: unknown backend 'packets'.*did you mean 'packet'"):
+    with pytest.raises(InputError, match=r"backend: unknown backend 'packets'.*did you mean 'packet'"):
         run(SMALL, backend="packets")
 
 
@@ -356,13 +356,13 @@ def test_one_word_is_a_list_of_one(tmp_path: Path) -> None:
     assert run(SMALL, libraries=tmp_path).complete  # type: ignore[arg-type]
     assert compare(SMALL, backends="flow", libraries=str(tmp_path)).backends == ["flow"]
     for each in (tmp_path / "nothing", str(tmp_path / "nothing")):
-        with pytest.raises(InputError, match=r"nothing: --library: no such folder$"):
+        with pytest.raises(InputError, match=r"nothing: libraries: no such folder$"):
             run(SMALL, libraries=each)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("workers", [0, -1, "two", 1.5])
 def test_no_number_of_workers(tmp_path: Path, workers: Any) -> None:
-    problem = r"^--workers: .* is not a number of workers; allowed: a whole number from 1$"
+    problem = r"^workers: .* is not a number of workers; allowed: a whole number from 1$"
     with pytest.raises(InputError, match=problem):
         sweep(SMALL, tmp_path / "points", workers=workers)
     traffic = {"network": SMALL["network"], "traffic": {"pattern": "uniform", "load": 0.1}}

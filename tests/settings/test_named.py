@@ -154,7 +154,7 @@ def test_a_graph_is_looked_for_beside_its_system(mine: Path) -> None:
         (
             {},
             ("network.router.vcs=0",),
-            ["--set: network.router.vcs: 0 is too small; allowed: a whole number from 1 to 1024"],
+            ["overrides: network.router.vcs: 0 is too small; allowed: a whole number from 1 to 1024"],
         ),
         (
             {"bandwith": "1 GB/s"},

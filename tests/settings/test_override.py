@@ -73,34 +73,34 @@ def test_free_tables_take_any_key() -> None:
 @pytest.mark.parametrize(
     ("override", "line"),
     [
-        ("vcs", "--set: 'vcs' has no '='; allowed: KEY=VALUE such as network.router.vcs=8"),
-        ("=3", "--set: '' is not a key path; allowed: such as network.router.vcs or network.dims[0].npus"),
-        ("a b=3", "--set: 'a b' is not a key path"),
-        ("network..clock=3", "--set: 'network..clock' is not a key path"),
+        ("vcs", "overrides: 'vcs' has no '='; allowed: KEY=VALUE such as network.router.vcs=8"),
+        ("=3", "overrides: '' is not a key path; allowed: such as network.router.vcs or network.dims[0].npus"),
+        ("a b=3", "overrides: 'a b' is not a key path"),
+        ("network..clock=3", "overrides: 'network..clock' is not a key path"),
         ("network.dims[x].npus=3", "is not a key path"),
-        ("network.router.vcz=3", "--set: network.router.vcz: unknown key; allowed: pipeline, "),
+        ("network.router.vcz=3", "overrides: network.router.vcz: unknown key; allowed: pipeline, "),
         ("network.router.vcz=3", "did you mean 'vcs'?"),
-        ("router.vcs=3", "--set: router: unknown key here; it belongs to [network]"),
-        ("network.dims[0].clock=3", "--set: network.dims[0].clock: unknown key here; it belongs to [network]"),
-        ("network.router.pipeline.x=3", "--set: network.router.pipeline.x: unknown key"),
-        ("network.clock=", "--set: network.clock: missing value"),
+        ("router.vcs=3", "overrides: router: unknown key here; it belongs to [network]"),
+        ("network.dims[0].clock=3", "overrides: network.dims[0].clock: unknown key here; it belongs to [network]"),
+        ("network.router.pipeline.x=3", "overrides: network.router.pipeline.x: unknown key"),
+        ("network.clock=", "overrides: network.clock: missing value"),
         (
             "network.bandwidth=[1",
-            "--set: network.bandwidth: '[1' is not a TOML value; allowed: such as 8, true, [4, 4] or a",
+            "overrides: network.bandwidth: '[1' is not a TOML value; allowed: such as 8, true, [4, 4] or a",
         ),
         ("network.clock='x", "is not a TOML value"),
-        ("network.clock.x=3", "--set: network.clock: is not a table; allowed: a frequency such as '1 GHz'"),
-        ("network.dims[2].npus=3", "--set: network.dims[2].npus: the list at 'network.dims' has 2 entries"),
-        ("network.shape[0]=3", "--set: network.shape[0]: no list at 'network.shape'"),
-        ("network.dims.npus=3", "--set: network.dims.npus: no table at 'network.dims'"),
-        ("network[0]=3", "--set: network[0]: no list at 'network'"),
-        ("network.router.vcs=0", "--set: network.router.vcs: 0 is too small"),
-        ("network.router.vcs=many", "--set: network.router.vcs: 'many' is not a whole number"),
-        ("network.router.vcs=08", "--set: network.router.vcs: '08' is not a whole number"),
-        ("network.dims[0]={ blok = 'ring', npus = 2, block = 'x' }", "--set: network.dims[0].blok: unknown key"),
-        ("network.clock=1 GHz\nflit = 3", "--set: network.clock: '1 GHz\\nflit = 3' is not a frequency"),
+        ("network.clock.x=3", "overrides: network.clock: is not a table; allowed: a frequency such as '1 GHz'"),
+        ("network.dims[2].npus=3", "overrides: network.dims[2].npus: the list at 'network.dims' has 2 entries"),
+        ("network.shape[0]=3", "overrides: network.shape[0]: no list at 'network.shape'"),
+        ("network.dims.npus=3", "overrides: network.dims.npus: no table at 'network.dims'"),
+        ("network[0]=3", "overrides: network[0]: no list at 'network'"),
+        ("network.router.vcs=0", "overrides: network.router.vcs: 0 is too small"),
+        ("network.router.vcs=many", "overrides: network.router.vcs: 'many' is not a whole number"),
+        ("network.router.vcs=08", "overrides: network.router.vcs: '08' is not a whole number"),
+        ("network.dims[0]={ blok = 'ring', npus = 2, block = 'x' }", "overrides: network.dims[0].blok: unknown key"),
+        ("network.clock=1 GHz\nflit = 3", "overrides: network.clock: '1 GHz\\nflit = 3' is not a frequency"),
         ("network.clock=1\nflit = 3", "is not a unit of frequency"),
-        ("traffic.laod=1", "--set: traffic.laod: unknown key"),
+        ("traffic.laod=1", "overrides: traffic.laod: unknown key"),
         ("network.clock=" + "[" * 100_000, "is not a TOML value"),
     ],
 )
@@ -112,12 +112,12 @@ def test_refusals_name_the_override(override: str, line: str) -> None:
 
 def test_faults_of_overrides_and_of_the_file_come_together() -> None:
     text = told("network.router.vcs=0", "nonsense", "system.chunks=0")
-    assert [line.split(": ")[0] for line in text.splitlines()] == ["--set", "--set", "--set"]
+    assert [line.split(": ")[0] for line in text.splitlines()] == ["overrides", "overrides", "overrides"]
     bad = {**RINGS, "system": {"chunks": 0}}
     with pytest.raises(InputError) as caught:
         load_experiment(bad, ["network.router.vcs=0"])
     assert str(caught.value).splitlines() == [
-        "--set: network.router.vcs: 0 is too small; allowed: a whole number from 1 to 1024",
+        "overrides: network.router.vcs: 0 is too small; allowed: a whole number from 1 to 1024",
         "system.chunks: 0 is too small; allowed: a whole number from 1 to 1048576",
     ]
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
+from pyxsim.errors import PyxsimError
 from pyxsim.settings import Experiment, load_experiment
 from pyxsim.settings.page import MARK, every_key, main
 from pyxsim.settings.points import points
@@ -38,7 +41,10 @@ def test_the_examples_of_the_page_are_experiments(tmp_path: Path) -> None:
         assert all(isinstance(point.experiment, Experiment) for point in points(path))
 
 
-def test_the_faults_that_the_page_shows_are_those_that_a_user_sees(tmp_path: Path) -> None:
+def test_the_faults_that_the_page_shows_are_those_that_a_user_sees(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PyxsimError, "in_command", True)
     # The page shows a faulty file, then what is said about it.
     match = re.search(r"```\n(# exp\.toml\n.*?)```\n.*?```\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert match is not None

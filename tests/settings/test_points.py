@@ -222,10 +222,10 @@ def test_faults_of_all_points_come_at_once_and_each_once(tmp_path: Path) -> None
     )
     found = [line.removeprefix(f"{path}: ") for line in told(path, "collective.size=2", "network.latncy=3")]
     assert [line.split(";")[0] for line in found] == [
-        "--set: network.latncy: unknown key",
+        "overrides: network.latncy: unknown key",
         "network.bandwidth: 'fast' is not a bandwidth (in ring, chunks=0 and 1 more)",
         'sweep."system.chunks"[0]: 0 is too small',
-        "--set: collective.size: 2 has no unit",
+        "overrides: collective.size: 2 has no unit",
         "system.all_reduce: the list has 1 entries, the network 2 dimensions (in two rings, chunks=1)",
     ]
 
@@ -245,8 +245,8 @@ def test_a_fault_that_turns_up_later_is_placed_where_the_value_stands(tmp_path: 
     assert place("network.shape") == f'{path}: variant[0].set."network.shape": wrong'
     assert place("network.shape[0]") == f'{path}: variant[0].set."network.shape"[0]: wrong'
     assert place("network.latency") == f"{path}: network.latency: wrong"
-    assert place("system.chunks") == "--set: system.chunks: wrong"
-    assert place("--backend") == "--backend: wrong"
+    assert place("system.chunks") == "overrides: system.chunks: wrong"
+    assert place("--backend") == "backend: wrong"
 
 
 def test_points_can_be_sent_to_other_processes() -> None:

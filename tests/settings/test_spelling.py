@@ -92,7 +92,7 @@ def test_overrides_may_be_spelled_so() -> None:
     assert experiment.system.chunks == 8
     data = {**BASE, "system": {"preferred-dataset-splits": 0}}
     assert load_experiment(data, ["system.chunks=3"]).system.chunks == 3
-    with pytest.raises(InputError, match=r"^--set: system.endpoint_delay: '-1 ns' is negative"):
+    with pytest.raises(InputError, match=r"^overrides: system.endpoint_delay: '-1 ns' is negative"):
         load_experiment(BASE, ["system.endpoint-delay=-1"])
 
 

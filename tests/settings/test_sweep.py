@@ -127,4 +127,4 @@ def test_faults(table: dict[str, Any], line: str) -> None:
 
 
 def test_what_is_searched_cannot_be_set_by_hand() -> None:
-    assert told({"goal": SMALLEST}, f"{BUFFER}=4") == f"--set: {BUFFER}: cannot be set: the sweep searches it"
+    assert told({"goal": SMALLEST}, f"{BUFFER}=4") == f"overrides: {BUFFER}: cannot be set: the sweep searches it"

@@ -58,7 +58,7 @@ def test_it_ends_in_the_same_cycle(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(UNPROVED))
 def test_what_could_deadlock_is_refused_first(name: str, tmp_path: Path) -> None:
-    with pytest.raises(DeadlockError, match=r"4 channels can form a cycle.*--allow-deadlock"):
+    with pytest.raises(DeadlockError, match=r"4 channels can form a cycle.*allow_deadlock=True"):
         run(experiment(tmp_path, CASES[name]))
 
 

@@ -203,7 +203,7 @@ def run_astra(
     try:
         return run_request(out, request, outputs, report_end)
     except DeadlockError as error:
-        text = str(error)
+        text = str(error.args[0])
         if _HINT in text:
             raise DeadlockError(f"{text.partition(_HINT)[0]}; without --strict it is run", error.cycle) from None
         raise

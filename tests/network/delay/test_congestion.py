@@ -199,11 +199,11 @@ def test_windows(compat: str | None, forwarding: str, late: int) -> None:
 @pytest.mark.parametrize(
     ("compat", "table", "told"),
     [
-        ("astra-sim-1", SWITCH, "--backend: ASTRA-sim 1 has no messages that queue for links; allowed: analytical or"),
+        ("astra-sim-1", SWITCH, "backend: ASTRA-sim 1 has no messages that queue for links; allowed: analytical or"),
         (
             "astra-sim-2",
             {"topology": "torus", "shape": [2, 2]},
-            "--backend analytical-congestion: .* has one dimension; this network has 2; allowed: analytical, packet",
+            "backend='analytical-congestion': .* has one dimension; this network has 2; allowed: analytical, packet",
         ),
         (
             "astra-sim-2",

@@ -188,7 +188,7 @@ def test_a_deadlock_is_a_row_with_the_reason() -> None:
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"backends": ["packets"]}, "--backend: unknown backend 'packets'; .*did you mean 'packet'"),
+        ({"backends": ["packets"]}, "backend: unknown backend 'packets'; .*did you mean 'packet'"),
         ({"overrides": ["network.topology=rings"]}, "did you mean 'ring'"),
     ],
 )

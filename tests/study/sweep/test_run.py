@@ -239,7 +239,7 @@ def test_a_dask_cluster_gives_the_same_table(once: Sweep, tmp_path: Path) -> Non
 
 def test_an_address_that_is_none_is_one_line(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
-    with pytest.raises(InputError, match="--dask: no scheduler at 'banana': missing port number"):
+    with pytest.raises(InputError, match="dask: no scheduler at 'banana': missing port number"):
         sweep(SWEEP, tmp_path / "dask", dask="banana", workers=1)
     assert not (tmp_path / "dask").exists()
 
@@ -247,7 +247,7 @@ def test_an_address_that_is_none_is_one_line(tmp_path: Path) -> None:
 def test_a_scheduler_that_does_not_answer_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
     monkeypatch.setattr("pyxsim.study.sweep.cluster.PATIENCE", "0.2s")
-    with pytest.raises(InputError, match=r"--dask: no scheduler at '127\.0\.0\.1:1'"):
+    with pytest.raises(InputError, match=r"dask: no scheduler at '127\.0\.0\.1:1'"):
         sweep(SWEEP, tmp_path / "dask", dask="127.0.0.1:1", workers=1)
     assert not (tmp_path / "dask").exists()
 
@@ -255,7 +255,7 @@ def test_a_scheduler_that_does_not_answer_leaves_no_folder(tmp_path: Path, monke
 def test_without_dask_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     for address in ("local", "tcp://node:8786"):
-        with pytest.raises(InputError, match=r"^--dask: a cluster needs Dask: pip install pyxsim\[dask\]$"):
+        with pytest.raises(InputError, match=r"^dask: a cluster needs Dask: pip install pyxsim\[dask\]$"):
             sweep(SWEEP, tmp_path / "dask", dask=address, workers=1)
     assert not (tmp_path / "dask").exists()
 
