@@ -45,7 +45,9 @@ _PARAMETERS = {
     **{name: name.replace("-", "_") for name in ("num-queues-per-dim", "rendezvous-protocol", "stat-row")},
 }
 """Options of the commands and the parameters or settings of the same meaning in Python."""
-_OPTION = re.compile(r"`[^`]*`|(?<![\w-])--([a-z-]+[a-z])(?: (packet|analytical-congestion|analytical|flow)(?![\w-]))?")
+_OPTION = re.compile(
+    r"`[^`]*`|(?<![\w-])--([a-z-]+[a-z])(?: (packet|analytical-congestion|analytical|flow|DIR)(?![\w-]))?"
+)
 
 
 def _spelled(text: str) -> str:
@@ -55,7 +57,8 @@ def _spelled(text: str) -> str:
         name = _PARAMETERS.get(option[1] or "")
         if name is None:
             return option[0]
-        return name if option[2] is None else f"{name}='{option[2]}'"
+        value = f"['{option[2]}']" if name == "libraries" else f"'{option[2]}'"
+        return name if option[2] is None else f"{name}={value}"
 
     return text if PyxsimError.in_command or "--" not in text else _OPTION.sub(parameter, text)
 

@@ -52,7 +52,7 @@ def test_an_unknown_name_is_the_users_fault_and_gets_a_suggestion() -> None:
 def test_a_name_that_is_close_to_no_other_may_be_from_a_folder_that_was_not_told() -> None:
     with pytest.raises(InputError) as caught:
         ring_and_mesh().get("spidergon")
-    own = "or your own: give its folder with --library DIR"
+    own = "or your own: give its folder with libraries=['DIR']"
     assert str(caught.value) == f"unknown topology 'spidergon'; allowed: mesh, ring, {own}"
 
 

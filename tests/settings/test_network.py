@@ -140,7 +140,7 @@ def test_allocators_by_name(key: str, name: str) -> None:
 def test_an_unknown_allocator_is_refused_once_the_libraries_are_loaded() -> None:
     with pytest.raises(InputError, match=r"unknown value 'wavefrnt'; .*did you mean 'wavefront'\?"):
         read_allocator("wavefrnt", "sa")
-    with pytest.raises(InputError, match=r"network.router.sa_allocator: unknown value 'mine'; .*libraries DIR"):
+    with pytest.raises(InputError, match=r"network.router.sa_allocator: unknown value 'mine'; .*libraries=\['DIR'\]"):
         router(sa_allocator="mine").allocator("sa")
 
 
