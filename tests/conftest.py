@@ -43,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # No deadline: a shared machine is slow when it likes. In CI the examples are the same in every run.
     # Tests without a number of their own take no seconds: twice the usual share.
     profile = "ci" if os.environ.get("CI") else "local"
-    number = 100 if config.getoption("--slow") else 20
+    number = 100 if config.getoption("--slow") else 33
     settings.register_profile(profile, deadline=None, derandomize=profile == "ci", max_examples=number)
     settings.load_profile(profile)
 
