@@ -1,11 +1,11 @@
-# Every habit is one word. `make` alone lists them. Each does its own set-up: a virtual environment in .venv and the
-# compiled core, made once and made again when setup.py, pyproject.toml or the core change.
+# `make` lists the targets. Each target sets up what it needs: a virtual environment in .venv and the
+# compiled core, rebuilt when setup.py, pyproject.toml or the core changes.
 
 PYTHON ?= python3
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip --quiet --disable-pip-version-check
 CORE := $(shell find pyxsim -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
-# Two builds of the core that must not be taken for each other: the tests refuse a build that is not the expected one.
+# The tests refuse a build of the core (release or debug) other than the expected one.
 RELEASE := PYXSIM_EXPECT_BUILD=release
 DEBUG := PYXSIM_EXPECT_BUILD=debug
 DEBUG_SITE := build/debug/site
@@ -13,25 +13,25 @@ COVERAGE_SITE := build/coverage/site
 COVERAGE := $(CURDIR)/$(VENV)/bin/coverage
 # As many tests at a time as there are cores; tests of one file stay together where they can: some share what they run.
 PYTEST := $(VENV)/bin/pytest -n auto --dist worksteal
-# What a developer's shell has set is not for the build that everything below relies on; and a process that may not keep
-# what it has compiled takes twice as long to start, of which the tests start some hundreds.
+# Variables of the developer's shell must not change the build; and without cached bytecode, each of the hundreds of
+# processes that the tests start takes twice as long to start.
 unexport PYXSIM_DEBUG PYXSIM_COVERAGE PYTHONPATH PYTHONDONTWRITEBYTECODE
 
 .PHONY: help run test validate coverage fuzz bench lint debug docs wheel clean
 .DELETE_ON_ERROR:
 
-help:  ## this list
+help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r verb text; do printf '%-14s %s\n' "$$verb" "$$text"; done
 
-run: $(VENV)/.ready-run  ## the first experiment: an all-reduce on a torus; writes results/torus_all_reduce.h5, .png and .html
+run: $(VENV)/.ready-run  ## run the first experiment, an all-reduce on a torus; writes results/torus_all_reduce.h5, .png and .html
 	@mkdir -p results
 	$(VENV)/bin/pyxsim run inputs/torus_all_reduce.toml -o results/torus_all_reduce.h5 --plot results/torus_all_reduce.png
 	$(VENV)/bin/pyxsim report results/torus_all_reduce.h5
 
-test: $(VENV)/.ready-dev  ## the tests, without the slow ones
+test: $(VENV)/.ready-dev  ## run the tests, except the slow ones
 	$(RELEASE) $(PYTEST) $(ARGS)
 
-validate: $(VENV)/.ready-dev  ## all tests, the slow ones too, and every case of docs/validation.md; pictures in results/validation
+validate: $(VENV)/.ready-dev  ## run all tests and every case of docs/validation.md; plots in results/validation
 	$(RELEASE) $(PYTEST) --slow $(ARGS)
 	$(VENV)/bin/pyxsim validate -o results/validation
 	$(VENV)/bin/python -m validation.fuzz --cases 2000
@@ -54,35 +54,35 @@ coverage: $(VENV)/.ready-dev  ## lines that the tests reach, of Python and of Cy
 fuzz: $(VENV)/.ready-dev  ## 20,000 damaged inputs and commands; ARGS="--seed 2 --cases 1000"
 	$(VENV)/bin/python -m validation.fuzz $(ARGS)
 
-bench: $(VENV)/.ready-dev  ## how fast it is, on fixed cases and beside others; ARGS="--quick", --curves (docs/performance.md)
+bench: $(VENV)/.ready-dev  ## measure the speed on fixed cases and against other simulators; ARGS="--quick", --curves (docs/performance.md)
 	$(VENV)/bin/python -m benchmarks.run $(ARGS)
 
-lint: $(VENV)/.ready-dev  ## style and types, of Python and of Cython
+lint: $(VENV)/.ready-dev  ## check style and types of Python and Cython
 	@failed=; for tool in "ruff check" mypy "cython-lint pyxsim"; do echo "$$tool"; PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/$$tool || failed=1; done; test -z "$$failed"
 
 # The debug build is installed into a folder of its own and found by PYTHONPATH, so the release build stays as it is.
-debug: $(VENV)/.ready-dev  ## the tests of the compiled loops on a build with bounds checks, assertions and self-check
+debug: $(VENV)/.ready-dev  ## run the tests of the core on a build with bounds checks, assertions and self-check
 	@rm -rf $(DEBUG_SITE)
 	@! test -d build/debug || find build/debug -path '*/lib.*' -type f ! -name '*.so' -delete
 	PYXSIM_DEBUG=1 $(PIP) install --no-build-isolation --no-deps --target $(DEBUG_SITE) .
 	$(DEBUG) PYTHONPATH=$(DEBUG_SITE) $(PYTEST) tests/core tests/network/delay tests/network/fluid tests/system/test_executor.py $(ARGS)
 
-docs: $(VENV)/.ready-docs  ## the documentation as a site, in build/site; needs no network once it is set up
+docs: $(VENV)/.ready-docs  ## build the site of the documentation in build/site
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
 
-wheel: $(VENV)/.made  ## a wheel for this Python, in dist/
+wheel: $(VENV)/.made  ## build a wheel for this Python in dist/
 	@rm -rf build/release/lib.*
 	$(PIP) wheel --no-build-isolation --no-deps --wheel-dir dist .
 	@ls dist/*.whl
 
-clean:  ## remove the environment and everything built; results/ stays
+clean:  ## remove the environment and all build products; results/ stays
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find pyxsim -name '*.so' -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- set-up ---
 
-# A Python that can make an environment and a compiler that can build for it; a sentence where one is missing.
+# Check for a Python that can create environments, its headers and a C compiler; report what is missing.
 define CHECK
 import os, shutil, sys, sysconfig
 def need(ok, text):
@@ -99,7 +99,7 @@ need(shutil.which(compiler), "no C compiler '%s' found (Debian, Ubuntu: apt inst
 endef
 export CHECK
 
-# What pyproject.toml names as needed for the build is installed here, because the builds below run without isolation.
+# The builds below run without isolation, so the build requirements of pyproject.toml are installed here.
 define BUILD_REQUIRES
 import tomllib
 with open("pyproject.toml", "rb") as file:
@@ -107,7 +107,7 @@ with open("pyproject.toml", "rb") as file:
 endef
 export BUILD_REQUIRES
 
-# An environment knows its tree by its path: in a copy of the tree it would run the original, so it is made anew there.
+# An environment contains the path of its tree; in a copy of the tree it would run the original, so it is recreated.
 ifneq ($(shell cat $(VENV)/tree.txt 2>/dev/null),$(CURDIR))
 $(VENV)/.made: moved
 endif
@@ -123,20 +123,19 @@ $(VENV)/.made: pyproject.toml Makefile
 	@$(PIP) install -r $(VENV)/build-requires.txt
 	@touch $@
 
-# Enough to run experiments; the tools of a developer come on top of it when they are wanted. To install the tree once
-# more compiles nothing (setup.py); what the site needs is among what a developer has. Most of the tools' files are
-# never imported: Python compiles those that are, when they are (--no-compile).
+# The requirements for running experiments; developer tools are added by .ready-dev, which includes those of the site.
+# Reinstalling the tree compiles nothing (setup.py). Most files of the tools are never imported, hence --no-compile.
 $(VENV)/.ready-run: $(VENV)/.made setup.py $(CORE)
 	@echo "Building and installing pyxsim into $(VENV): some minutes the first time"
 	@$(PIP) install --no-build-isolation --editable '.[report,xarray]'
 	@touch $@
 
 $(VENV)/.ready-docs: $(VENV)/.ready-run
-	@echo "Installing what makes the site"
+	@echo "Installing the requirements of the site"
 	@$(PIP) install --no-compile --no-build-isolation --editable '.[docs]'
 	@touch $@
 
 $(VENV)/.ready-dev: $(VENV)/.ready-run
-	@echo "Installing what tests and lint need"
+	@echo "Installing the requirements of tests and linters"
 	@$(PIP) install --no-compile --no-build-isolation --editable '.[dev]'
 	@touch $@ $(VENV)/.ready-docs

@@ -63,34 +63,34 @@ def physical_cycles(collectives: Iterable[Any], system: SystemLayer, network: Ba
 
 
 def _least(collectives: Iterable[Any], times: Times, system: SystemLayer) -> Fraction:
-    every = list(collectives)
-    if not every:
+    work = list(collectives)
+    if not work:
         return Fraction(0)
-    starts = [max(each.start, 0) for each in every]  # -1: no NPU has entered it yet
+    starts = [max(each.start, 0) for each in work]  # -1: no NPU has entered it yet
     first = min(starts)
     if not system.sends_planned_bytes:
-        return times.least_of(_traffic(system, every))
+        return times.least_of(_traffic(system, work))
     cycles = sorted(set(starts))
     if len(cycles) > MOST_STARTS:
-        if _is_all(system, every):
+        if _is_all(system, work):
             return times.least_of(system.traffic())
         cycles = cycles[:1]
-    least = Fraction(0)
+    bound = Fraction(0)
     for cycle in cycles:
-        rest = [each for each, start in zip(every, starts, strict=True) if start >= cycle]
-        least = max(least, cycle - first + times.least(rest))
-    return max(least, times.queued(every))
+        rest = [each for each, start in zip(work, starts, strict=True) if start >= cycle]
+        bound = max(bound, cycle - first + times.least(rest))
+    return max(bound, times.queued(work))
 
 
-def _is_all(system: SystemLayer, every: Sequence[Any]) -> bool:
-    return len(every) == len(system.collectives) + len(system.messages)
+def _is_all(system: SystemLayer, work: Sequence[Any]) -> bool:
+    return len(work) == len(system.collectives) + len(system.messages)
 
 
-def _traffic(system: SystemLayer, every: Sequence[Any]) -> IntArray:
+def _traffic(system: SystemLayer, work: Sequence[Any]) -> IntArray:
     """The network messages of this work."""
-    if _is_all(system, every):
+    if _is_all(system, work):
         return system.traffic()
-    return system.traffic(every)
+    return system.traffic(work)
 
 
 class Times:
@@ -149,17 +149,17 @@ class OfLinks(Times):
         leaves = traffic[home[traffic[:, 0]] != home[traffic[:, 1]]]
         return self._carry(list(traffic_loads(leaves, self.network.npus, self.topology.shape).items()))
 
-    def _carry(self, every: Sequence[tuple[tuple[int, ...], Load]]) -> Fraction:
+    def _carry(self, all_loads: Sequence[tuple[tuple[int, ...], Load]]) -> Fraction:
         """Cycles for loads on dimensions."""
-        loads = [(dims, load) for dims, load in every if load.total]
+        loads = [(dims, load) for dims, load in all_loads if load.total]
         if not loads:
             return Fraction(0)
         if self._apart and not self.shared:
             by_dims = {dims: together(load for other, load in loads if other == dims) for dims, _ in loads}
-            least = max(self._through_links(dims, load) for dims, load in by_dims.items())
+            cycles = max(self._through_links(dims, load) for dims, load in by_dims.items())
         else:
-            least = self._through_links(self._all_dims, together(load for _, load in loads))
-        return least + 2 * self.endpoint
+            cycles = self._through_links(self._all_dims, together(load for _, load in loads))
+        return cycles + 2 * self.endpoint
 
     def _loads(self, each: Any) -> Loads:
         npus, dims = self.network.npus, len(self.topology.shape)
@@ -237,10 +237,10 @@ class OfPackets(OfLinks):
     def least_of(self, traffic: IntArray) -> Fraction:
         return self._carry(list(traffic_loads(traffic, self.network.npus, self.topology.shape).items()))
 
-    def _carry(self, every: Sequence[tuple[tuple[int, ...], Load]]) -> Fraction:
+    def _carry(self, all_loads: Sequence[tuple[tuple[int, ...], Load]]) -> Fraction:
         if not self.shared:
-            return super()._carry(every)
-        loads = [load for _, load in every if load.total]
+            return super()._carry(all_loads)
+        loads = [load for _, load in all_loads if load.total]
         return self._through_lanes(together(loads)) + 2 * self.endpoint if loads else Fraction(0)
 
     @cached_property
@@ -337,19 +337,19 @@ class OfDelays(Times):
 
         Each message of the chain takes at least the bytes of the smallest message over the widest link.
         """
-        fastest, late = self._bandwidth, self._latency_cycles
+        fastest, latency = self._bandwidth, self._latency_cycles
         if hasattr(each, "dst"):
-            return Fraction(int(each.size / fastest) + late + 2 * self.endpoint)
-        least = Fraction(0)
+            return Fraction(int(each.size / fastest) + latency + 2 * self.endpoint)
+        longest = Fraction(0)
         for phase in {phase for chunk in each.chunks for phase in chunk.plan.phases}:
             for piece in np.unique(phase.pieces[phase.groups[:, 0]]).tolist():
                 schedule, sizes = phase.messages(piece)
                 sizes = sizes[schedule.src != schedule.dst]
                 if len(sizes):
                     count = rounds(schedule) if (sizes > 0).all() else 1
-                    hop = int(int(sizes.min()) / fastest) + late + self.endpoint
-                    least = max(least, Fraction(self.endpoint + count * hop))
-        return least
+                    hop = int(int(sizes.min()) / fastest) + latency + self.endpoint
+                    longest = max(longest, Fraction(self.endpoint + count * hop))
+        return longest
 
 
 def _chain_key(each: Any) -> tuple[Any, ...]:
@@ -383,9 +383,9 @@ class Capacities:
         whole = lcm(*(rate.denominator for rate in kinds))
         parts = [int(rate * whole) for rate in kinds]
         small = max(parts, default=0) * len(rates) < 2**63
-        found = np.zeros(routers, np.int64 if small else object)
-        np.add.at(found, ends[used], np.array(parts, found.dtype)[which[used]])
-        return cls(found, whole)
+        sums = np.zeros(routers, np.int64 if small else object)
+        np.add.at(sums, ends[used], np.array(parts, sums.dtype)[which[used]])
+        return cls(sums, whole)
 
     def together(self, routers: AnyIntArray) -> Fraction:
         """Return the total bytes per cycle of some routers."""
@@ -404,23 +404,23 @@ class Capacities:
 
 def _by_router(values: IntArray, home: NDArray[np.integer[Any]], routers: int) -> IntArray:
     """The sum over the NPUs of each router."""
-    found = np.zeros(routers, np.int64)
-    np.add.at(found, home, values)
-    return found
+    sums = np.zeros(routers, np.int64)
+    np.add.at(sums, home, values)
+    return sums
 
 
 def _capacity(links: AnyIntArray, network: Any) -> Fraction:
     """Total bytes per cycle of some links or lanes."""
-    every = network.config.links
-    speeds, counts = np.unique(np.stack([every.s_den[links], every.s_num[links]]), axis=1, return_counts=True)
+    table = network.config.links
+    speeds, counts = np.unique(np.stack([table.s_den[links], table.s_num[links]]), axis=1, return_counts=True)
     flits = (Fraction(den, num) * count for den, num, count in zip(*speeds.tolist(), counts.tolist(), strict=True))
     return int(network.settings.flit) * sum(flits, Fraction(0))
 
 
 def _flights(links: AnyIntArray, network: Any) -> AnyIntArray:
     """Cycles of a flit on each of these links or lanes."""
-    every = network.config.links
-    flights: AnyIntArray = -(-every.s_num[links] // every.s_den[links]) + every.delay[links]
+    table = network.config.links
+    flights: AnyIntArray = -(-table.s_num[links] // table.s_den[links]) + table.delay[links]
     return flights
 
 

@@ -88,12 +88,12 @@ def traffic_loads(rows: IntArray, npus: int, shape: tuple[int, ...]) -> Loads:
 
 def together(loads: Iterable[Load]) -> Load:
     """Return the sum of one or more loads."""
-    every = list(loads)
+    parts = list(loads)
     return Load(
-        sum((load.sent for load in every[1:]), every[0].sent),
-        sum((load.received for load in every[1:]), every[0].received),
-        np.logical_or.reduce([load.members for load in every]),
-        sum(load.total for load in every),
+        sum((load.sent for load in parts[1:]), parts[0].sent),
+        sum((load.received for load in parts[1:]), parts[0].received),
+        np.logical_or.reduce([load.members for load in parts]),
+        sum(load.total for load in parts),
     )
 
 

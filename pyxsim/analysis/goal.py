@@ -99,13 +99,13 @@ def _smallest(goal: Mapping[str, Any], row: Sequence[Point]) -> Search:
     state.remaining = len(row)
     if not _try(state, row, last, goal["metric"]):
         return state
-    good = _as_good(goal, float(row[last].values[goal["metric"]]))
+    is_good = _as_good(goal, float(row[last].values[goal["metric"]]))
     low, high = -1, last
     while high - low > 1:
         middle, state.remaining = (low + high) // 2, high - low - 1
         if not _try(state, row, middle, goal["metric"]):
             return state
-        if good(float(row[middle].values[goal["metric"]])):
+        if is_good(float(row[middle].values[goal["metric"]])):
             high = middle
         else:
             low = middle

@@ -144,8 +144,8 @@ def _vcs(network: Backend, link: int) -> int:
 def kind_streams(network: Backend, flits: int) -> Iterator[tuple[int, Stream]]:
     """Yield each kind of links with the stream on its slowest link."""
     for kind in range(len(network.topology.link_kinds)):
-        if (found := _slowest(network, np.flatnonzero(network.topology.link_dim == kind), flits)) is not None:
-            yield kind, found
+        if (slowest := _slowest(network, np.flatnonzero(network.topology.link_dim == kind), flits)) is not None:
+            yield kind, slowest
 
 
 def lane_stream(network: Backend, flits: int) -> Stream | None:
@@ -173,13 +173,13 @@ def starved(network: Backend, flits: int) -> Iterator[str]:
     lane = lane_stream(network, flits)
     if lane is not None and lane.share < COVERED:
         one = lane.queued > lane.returns
-        least, vcs = max(lane.returns, lane.queued), "1 VC (a packet at a time)" if one else f"{lane.vcs} VCs"
-        yield _short(lane, least, "injection lanes", "they", vcs)
+        cycles, vcs = max(lane.returns, lane.queued), "1 VC (a packet at a time)" if one else f"{lane.vcs} VCs"
+        yield _short(lane, cycles, "injection lanes", "they", vcs)
 
 
-def _short(each: Stream, least: Fraction, what: str, who: str, vcs: str) -> str:
-    share = f"{float(each.flits * each.pace / least):.0%}"
-    if each.drained and least == each.held / each.vcs:
+def _short(each: Stream, cycles: Fraction, what: str, subject: str, vcs: str) -> str:
+    share = f"{float(each.flits * each.pace / cycles):.0%}"
+    if each.drained and cycles == each.held / each.vcs:
         return (
             f"network.router.vc_reuse: a VC takes a packet of {each.flits} flits every {float(each.held):.0f} cycles, "
             f"when all its credits have returned: with {vcs} {what} can be busy {share} of the time; {each.enough} are "
@@ -188,5 +188,5 @@ def _short(each: Stream, least: Fraction, what: str, who: str, vcs: str) -> str:
     needed = ceil(each.loop / each.pace) if vcs.startswith("1 ") else each.needed
     return (
         f"network.router.buffer: {each.slots} flits x {vcs} cover {share} of the credit loop of {what} "
-        f"({each.loop} cycles): {who} can be busy {share} of the time; {needed} flits cover it"
+        f"({each.loop} cycles): {subject} can be busy {share} of the time; {needed} flits cover it"
     )

@@ -87,9 +87,9 @@ def interval(sums: FloatArray, weights: FloatArray | None = None) -> Interval:
     if batches < 2 or not lows.any():
         return Interval(mean, math.inf, batches, 0.0)
     while True:
-        found = _merged(mean, sums, lows, batches)
-        if found.independent or batches // 2 < FEWEST:
-            return found
+        merged = _merged(mean, sums, lows, batches)
+        if merged.independent or batches // 2 < FEWEST:
+            return merged
         batches //= 2
 
 

@@ -65,19 +65,19 @@ def bound(
         return None
     rates = 1 / _cycles_per_flit(config)
     network, lanes = config.links.network, config.links.network + config.links.injection
-    found = throughput(
+    load = throughput(
         topology,
         None if large else _matrix(classes, patterns, topology.npus),
         rates=rates[:network],
         injection=np.bincount(config.inject.npu, rates[network:lanes], topology.npus),
         ejection=np.bincount(config.eject.npu, rates[lanes:], topology.npus),
     )
-    return float(found) if math.isfinite(found) else None
+    return float(load) if math.isfinite(load) else None
 
 
 def _cycles_per_flit(config: EngineConfig) -> FloatArray:
-    found: FloatArray = np.asarray(config.links.s_num) / np.asarray(config.links.s_den)
-    return found
+    cycles: FloatArray = np.asarray(config.links.s_num) / np.asarray(config.links.s_den)
+    return cycles
 
 
 def _packets(classes: Sequence[TrafficClass]) -> float:
@@ -90,17 +90,17 @@ def _matrix(
 ) -> FloatArray:
     """float64[npus, npus]: flits (or packets) per cycle between nodes, for a load of one flit per node and cycle."""
     total = sum(each.load or 0.0 for each in classes)
-    found = np.zeros((npus, npus))
+    matrix = np.zeros((npus, npus))
     for each, pattern in zip(classes, patterns, strict=True):
         sent = pattern.matrix() * ((each.load or 0.0) / total / each.mean_flits)
         if (rates := pattern.rates()) is not None:
             sent = sent * rates[:, None]
         if each.replies is None:
-            found += sent if packets else sent * each.mean_flits
+            matrix += sent if packets else sent * each.mean_flits
         else:
             back = 1 if packets else each.replies.reply_flits
-            found += (1 if packets else each.replies.request_flits) * sent + back * sent.T
-    return found
+            matrix += (1 if packets else each.replies.request_flits) * sent + back * sent.T
+    return matrix
 
 
 def _all_pairs(

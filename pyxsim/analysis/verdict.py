@@ -73,13 +73,13 @@ def beforehand(point: Compared, backend: str, within: float) -> Verdict:
     cycles = point.cycles(backend)
     assert cycles is not None
     estimate = point.estimate
-    least, why = float(point.physical), "its links cannot carry the bytes in that time"
-    if estimate is not None and estimate.lanes > least:
-        least, why = float(estimate.lanes), "the lanes of an NPU cannot carry its bytes in that time"
-    if point.busiest is not None and estimate is not None and estimate.certain and point.busiest.cycles > least:
-        least, why = float(point.busiest.cycles), "its links cannot carry the bytes in that time"
-    if least and cycles < (1 - within) * least:
-        return Verdict(backend, NOT_SAFE, BEFORE, cycles / least - 1, why)
+    minimum, why = float(point.physical), "its links cannot carry the bytes in that time"
+    if estimate is not None and estimate.lanes > minimum:
+        minimum, why = float(estimate.lanes), "the lanes of an NPU cannot carry its bytes in that time"
+    if point.busiest is not None and estimate is not None and estimate.certain and point.busiest.cycles > minimum:
+        minimum, why = float(point.busiest.cycles), "its links cannot carry the bytes in that time"
+    if minimum and cycles < (1 - within) * minimum:
+        return Verdict(backend, NOT_SAFE, BEFORE, cycles / minimum - 1, why)
     aware = [time for time in map(point.cycles, AWARE) if time]
     if len(aware) < len(AWARE):
         return Verdict(backend, UNKNOWN, BEFORE, why=f"a verdict needs both {' and '.join(AWARE)}")

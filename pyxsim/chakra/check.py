@@ -39,8 +39,8 @@ def faults_between(graphs: Mapping[int, Graph], groups: Groups | None = None) ->
 
 def check(graphs: Mapping[int, Graph], groups: Groups | None = None, *, between: bool = True) -> list[InputError]:
     """Return all faults, rank by rank, then `between` them."""
-    own = [fault for graph in graphs.values() for fault in faults_of(graph)]
-    return own + faults_between(graphs, groups) if between else own
+    within_traces = [fault for graph in graphs.values() for fault in faults_of(graph)]
+    return within_traces + faults_between(graphs, groups) if between else within_traces
 
 
 def _messages(graphs: Mapping[int, Graph]) -> tuple[list[tuple[int, int, int, int]], list[InputError]]:
@@ -174,8 +174,8 @@ def _circle(graphs: Sequence[Graph], ptr: np.ndarray, before: np.ndarray, level:
         path.append(row)
         row = next(int(each) for each in before[ptr[row] : ptr[row + 1]] if level[each] < 0)
     circle = path[place[row] :]
-    least = circle.index(min(circle))
-    circle = circle[least:] + circle[:least]
+    first = circle.index(min(circle))
+    circle = circle[first:] + circle[:first]
     starts = np.cumsum([0, *map(len, graphs)])
 
     def where(row: int) -> tuple[Graph, int]:

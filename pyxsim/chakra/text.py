@@ -54,11 +54,11 @@ class _Fault(ValueError):
 
 def messages(path: str) -> Iterator[Any]:
     """Yield the metadata, then the nodes. Raises InputError."""
-    for number, (at, given) in enumerate(_objects(path)):
+    for number, (at, fields) in enumerate(_objects(path)):
         try:
-            yield _node(given) if number else _metadata(given)
+            yield _node(fields) if number else _metadata(fields)
         except _Fault as fault:
-            name = f" ({given['name']})" if isinstance(given.get("name"), str) and given["name"] else ""
+            name = f" ({fields['name']})" if isinstance(fields.get("name"), str) and fields["name"] else ""
             what = f"node {number} of the file{name}" if number else "its metadata, which is its first object,"
             problem = f"{what} {fault} (character {at})"
             raise InputError(
@@ -134,12 +134,12 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return item
 
 
-def _read(given: Any, readers: _Readers) -> dict[str, Any]:
+def _read(fields: Any, readers: _Readers) -> dict[str, Any]:
     """The arguments of a message. `readers`: name in JSON -> argument and reader."""
-    if not isinstance(given, dict):
-        raise _Fault(f"has {_shown(given)} instead of an object")
+    if not isinstance(fields, dict):
+        raise _Fault(f"has {_shown(fields)} instead of an object")
     out = {}
-    for name, value in given.items():
+    for name, value in fields.items():
         known = readers.get(name) or readers.get(_camel(name))
         if known is None:
             raise _Fault(f"has an unknown field '{name}'", allowed=list(readers), given=name)
@@ -286,8 +286,8 @@ _ATTRIBUTE: _Readers = {
 }
 
 
-def _attribute(given: Any) -> Attribute:
-    item = _read(given, _ATTRIBUTE)
+def _attribute(fields: Any) -> Attribute:
+    item = _read(fields, _ATTRIBUTE)
     plain = {name: item.pop(name) for name in ("name", "doc_string", "unknown") if name in item}
     if len(item) > 1:
         raise _Fault(f"has several values: {', '.join(map(_camel, item))}", allowed="one")
@@ -315,12 +315,12 @@ _NODE: _Readers = {
 }
 
 
-def _metadata(given: dict[str, Any]) -> Metadata:
-    return Metadata(**_read(given, _METADATA))
+def _metadata(fields: dict[str, Any]) -> Metadata:
+    return Metadata(**_read(fields, _METADATA))
 
 
-def _node(given: dict[str, Any]) -> Node:
-    return Node(**_read(given, _NODE))
+def _node(fields: dict[str, Any]) -> Node:
+    return Node(**_read(fields, _NODE))
 
 
 # Writing

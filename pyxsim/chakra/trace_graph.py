@@ -217,9 +217,9 @@ class _Loader:
         values = reader(attributes)
         return node.type, nanos, *values
 
-    def _nanos(self, node: Node, given: dict[str, Any]) -> int:
+    def _nanos(self, node: Node, attributes: dict[str, Any]) -> int:
         """The duration of a node in ns, rounded up; exact if given in picoseconds."""
-        micros, exact = node.duration_micros, given.get("duration_ps")
+        micros, exact = node.duration_micros, attributes.get("duration_ps")
         if micros > LONGEST:
             self._fault(node.id, node.name, f"takes {micros} us", f"at most {LONGEST}")
             micros = 0

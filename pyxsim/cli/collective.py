@@ -84,8 +84,8 @@ def _show(out: CommandOutput, facts: CollectiveFacts) -> None:
 def _summary(facts: CollectiveFacts) -> list[tuple[str, str]]:
     busiest = max(*facts.sent, *facts.received)
     of = "" if facts.kind == "barrier" or facts.size is None else f", of {format_bytes(facts.size)}"
-    least = facts.least or 0
-    over = f", {busiest / least:.4g} times the minimum" if busiest > least > 0 else ""
+    minimum = facts.least or 0
+    over = f", {busiest / minimum:.4g} times the minimum" if busiest > minimum > 0 else ""
     return [
         ("algorithm", f"{facts.name}: {facts.kind} on {plural(facts.npus, 'NPU')}{of}"),
         ("proof", facts.unproved or "correct for every order of arrivals"),

@@ -510,8 +510,8 @@ def timeline(
         from pyxsim.cli.timeline import write_timeline
         from pyxsim.reports.timeline import View
 
-        some = View.most_events if most is None else count(most, "--max-events", 0)
-        view = View(begin, end, npus, links or View.links, counters or View.counters, some)
+        limit = View.most_events if most is None else count(most, "--max-events", 0)
+        view = View(begin, end, npus, links or View.links, counters or View.counters, limit)
         write_timeline(out, result, view, file)
 
 

@@ -54,21 +54,21 @@ def show_curve(
         file, plot = None, file  # -o also takes a picture
     elif file is not None:
         ending(file, KINDS, "format of a curve")
-    wanted = None if loads is None else read_loads(loads)
+    requested = None if loads is None else read_loads(loads)
     points = _points(out, path, options, (file, plot))
-    found = _placed(lambda: curve(points, wanted), path, options)
+    result = _placed(lambda: curve(points, requested), path, options)
     with out.signals.deferred():  # write the files even if a signal arrives
-        written = _written(found, file, plot)
-        out.put({**found.json(), **_faults(found)})
-        out.say(*_table(found))
-    _ended(out, found, written)
-    if failed := [point for point in found.points if "error" in point]:
-        raise SimulationError(f"{len(failed)} of {len(found.points)} loads failed")
+        written = _written(result, file, plot)
+        out.put({**result.json(), **_faults(result)})
+        out.say(*_table(result))
+    _ended(out, result, written)
+    if failed := [point for point in result.points if "error" in point]:
+        raise SimulationError(f"{len(failed)} of {len(result.points)} loads failed")
 
 
-def _ended(out: CommandOutput, found: Curve, written: str) -> None:
+def _ended(out: CommandOutput, curve: Curve, written: str) -> None:
     """Print the names of the files. Raises KeyboardInterrupt for an interrupted curve."""
-    if not found.complete:
+    if not curve.complete:
         kept = f"the completed points are in {written}" if written else "without -o nothing was written"
         raise KeyboardInterrupt(kept)
     out.say(*(["", f"wrote {written}"] if written else []))
@@ -81,12 +81,12 @@ def show_saturation(
     if resolution is not None and not 0 < resolution < 1e6:
         raise InputError(f"{resolution:g} is not a resolution", key="--resolution", allowed="a number above zero")
     points = _points(out, path, options, (file, None))
-    found = _placed(lambda: saturation(points, resolution), path, options)
+    result = _placed(lambda: saturation(points, resolution), path, options)
     with out.signals.deferred():
-        written = _written(found.curve, file, None)
-        out.put(found.json())
-        out.say(*_table(found.curve), "", _verdict(found))
-    _ended(out, found.curve, written)
+        written = _written(result.curve, file, None)
+        out.put(result.json())
+        out.say(*_table(result.curve), "", _verdict(result))
+    _ended(out, result.curve, written)
 
 
 def _points(out: CommandOutput, path: str, options: dict[str, Any], outputs: tuple[str | None, str | None]) -> Points:
@@ -106,8 +106,8 @@ def _points(out: CommandOutput, path: str, options: dict[str, Any], outputs: tup
         return points
 
     (points, *_) = all_or_faults(load, *checks)
-    found: Points = points
-    return found
+    checked: Points = points
+    return checked
 
 
 def _check_output(check: Callable[[str], Path], name: str, path: str) -> None:
@@ -123,19 +123,19 @@ def _placed(work: Callable[[], Any], path: str, options: dict[str, Any]) -> Any:
         raise placed(error, path, tuple(options.get("overrides") or ())) from None
 
 
-def _faults(found: Curve) -> dict[str, Any]:
+def _faults(curve: Curve) -> dict[str, Any]:
     """The keys `exit_code` and `errors` of the JSON object, if loads failed."""
-    errors = [f"load {point['offered_load']:g}: {point['error']}" for point in found.points if "error" in point]
+    errors = [f"load {point['offered_load']:g}: {point['error']}" for point in curve.points if "error" in point]
     return {"exit_code": SimulationError.exit_code, "errors": errors} if errors else {}
 
 
-def _written(found: Curve, file: str | None, plot: str | None) -> str:
+def _written(curve: Curve, file: str | None, plot: str | None) -> str:
     if file is not None:
-        found.save(file)
+        curve.save(file)
     if plot is not None:
         from pyxsim.reports.plots.load_latency import save
 
-        save(found, plot)
+        save(curve, plot)
     return " and ".join(name for name in (file, plot) if name is not None)
 
 
@@ -153,7 +153,7 @@ def _point_text(point: Point) -> str:
     return f"{number(point['packet_latency'])} cycles, accepted {number(point['accepted_load'])}"
 
 
-def _table(found: Curve) -> Iterable[Any]:
+def _table(curve: Curve) -> Iterable[Any]:
     from rich.table import Table
     from rich.text import Text
 
@@ -163,7 +163,7 @@ def _table(found: Curve) -> Iterable[Any]:
     table.add_column("", no_wrap=True, overflow="ellipsis")
     keys = ("accepted_load_interval", "packet_latency", "packet_latency_interval", "packet_latency_p99")
     failed: dict[str, list[str]] = {}  # loads by fault
-    for point in found.points:
+    for point in curve.points:
         if "error" in point:
             table.add_row(f"{point['offered_load']:g}", *("-" for _ in range(7)), "failed")
             failed.setdefault(str(point["error"]), []).append(f"{point['offered_load']:g}")
@@ -175,16 +175,16 @@ def _table(found: Curve) -> Iterable[Any]:
         accepted = f"{point['accepted_load']:.4f}"
         numbers = (accepted, *(number(value) for value in shown), number(point["hops"]))
         table.add_row(f"{point['offered_load']:g}", *numbers, note)
-    yield Text(found.title, style="bold")
+    yield Text(curve.title, style="bold")
     yield table
     yield from (Text(f"load {', '.join(loads)}: {fault}", overflow="fold") for fault, loads in failed.items())
-    if found.bound is not None:
-        yield f"bound: at a load of {number(found.bound)} flits per node and cycle the busiest link or lane saturates"
+    if curve.bound is not None:
+        yield f"bound: at a load of {number(curve.bound)} flits per node and cycle the busiest link or lane saturates"
 
 
-def _verdict(found: Saturation) -> str:
-    if not found.curve.complete and found.high is None:
+def _verdict(saturation: Saturation) -> str:
+    if not saturation.curve.complete and saturation.high is None:
         return "interrupted before the saturation was found"
-    if found.high is None:
-        return f"not saturated at {number(found.low)} flits per node and cycle, the highest load tried"
-    return f"saturates between {number(found.low)} and {number(found.high)} flits per node and cycle"
+    if saturation.high is None:
+        return f"not saturated at {number(saturation.low)} flits per node and cycle, the highest load tried"
+    return f"saturates between {number(saturation.low)} and {number(saturation.high)} flits per node and cycle"

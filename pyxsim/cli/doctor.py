@@ -14,14 +14,14 @@ _MARKS = {True: ("good", "green"), False: ("BROKEN", "bold red"), None: ("-", "d
 def examine(out: CommandOutput) -> None:
     """Run `pyxsim doctor`; exit with code 1 if something is broken."""
     findings = doctor()
-    good = all(finding.ok is not False for finding in findings)
-    _show(out, findings, good)
-    out.put({"ok": good, "version": __version__, "findings": [finding._asdict() for finding in findings]})
-    if not good:
+    works = all(finding.ok is not False for finding in findings)
+    _show(out, findings, works)
+    out.put({"ok": works, "version": __version__, "findings": [finding._asdict() for finding in findings]})
+    if not works:
         raise typer.Exit(1)
 
 
-def _show(out: CommandOutput, findings: list[Diagnosis], good: bool) -> None:
+def _show(out: CommandOutput, findings: list[Diagnosis], works: bool) -> None:
     if out.silent:
         return
     from rich.table import Table
@@ -34,4 +34,4 @@ def _show(out: CommandOutput, findings: list[Diagnosis], good: bool) -> None:
     for finding in findings:
         mark, style = _MARKS[finding.ok]
         table.add_row(Text(mark, style=style), finding.name, Text(finding.text))
-    out.say(table, "", "all good" if good else "something is broken: see above")
+    out.say(table, "", "all good" if works else "something is broken: see above")

@@ -43,15 +43,15 @@ def generate_workload(
 
 def _source(experiment: str | None, model: str | None, device: str | None, shape: str | None) -> Source:
     """The experiment: a file, or the options. Raises InputError."""
-    given = {"--model": model, "--device": device, "--shape": shape}
+    options = {"--model": model, "--device": device, "--shape": shape}
     if experiment is not None:
-        for name, value in given.items():
+        for name, value in options.items():
             if value is not None:
                 raise InputError(
                     "cannot be combined with an experiment", key=name, allowed=f"--set, or no {experiment}"
                 )
         return experiment
-    for name, value in given.items():
+    for name, value in options.items():
         if value is None:
             problem = "is required without an experiment"
             raise InputError(problem, key=name, allowed="EXPERIMENT.toml; or --model, --device and --shape")

@@ -65,15 +65,15 @@ def show_model(out: CommandOutput, name: str, on: str | None) -> None:
             npu = processor(Npu(device=on))
         except InputError as error:
             raise InputError(error.problem, key="--device", allowed=error.allowed, given=error.given) from None
-    found = lines(model, npu, model.batch)
+    rows = lines(model, npu, model.batch)
     facts = _facts(model)
     out.say(f"{model.name}: {model.help or 'a table of layers'}", *(f"  {note}" for note in model_notes(facts)))
     if model.batch > 1:
         out.say(f"  for a batch of {model.batch} samples")
     if model.source:
         out.say(f"  source: {model.source}")
-    _table(out, found, npu is not None)
-    out.put({**facts, "layers": [_row(line) for line in found]})
+    _table(out, rows, npu is not None)
+    out.put({**facts, "layers": [_row(line) for line in rows]})
 
 
 def _facts(model: Model) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def _row(line: Line) -> dict[str, Any]:
     return row if line.seconds is None else {**row, "training_ns": float(line.seconds * 10**9)}
 
 
-def _table(out: CommandOutput, found: Sequence[Line], timed: bool) -> None:
+def _table(out: CommandOutput, rows: Sequence[Line], timed: bool) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
@@ -109,7 +109,7 @@ def _table(out: CommandOutput, found: Sequence[Line], timed: bool) -> None:
         table.add_column(heading, justify="left" if heading in ("layer", "products: m x n x k") else "right")
     if timed:
         table.add_column("forward + backward", justify="right")
-    for line in found:
+    for line in rows:
         products = "; ".join(f"{m} x {n} x {k}" + (f" ({count})" * (count > 1)) for m, n, k, count in line.products)
         cells = [line.name, str(line.count), *map(short, (line.parameters, line.flops, line.bytes)), products]
         table.add_row(*cells, *([] if line.seconds is None else [format_time_ns(line.seconds * 10**9)]))

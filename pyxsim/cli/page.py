@@ -32,11 +32,11 @@ def commands() -> dict[str, Any]:
 
 def _within(path: str, command: Any) -> Iterator[tuple[str, Any]]:
     for name, inner in getattr(command, "commands", {}).items():
-        words = f"{path} {name}".strip()
+        name_path = f"{path} {name}".strip()
         if hasattr(inner, "commands"):
-            yield from _within(words, inner)
+            yield from _within(name_path, inner)
         else:
-            yield words, inner
+            yield name_path, inner
 
 
 def row(parameter: Any) -> tuple[str, str]:

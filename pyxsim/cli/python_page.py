@@ -125,8 +125,8 @@ def _objects() -> Iterator[str]:
     for name in networks.__all__:
         function = getattr(networks, name)
         parameters = [parameter.name for parameter in inspect.signature(function).parameters.values()]
-        words = ", ".join(parameters[: parameters.index("name")])
-        yield f"| `pyxsim.{name}({words}, ...)` | {' '.join((inspect.getdoc(function) or '').split())} |"
+        required = ", ".join(parameters[: parameters.index("name")])
+        yield f"| `pyxsim.{name}({required}, ...)` | {' '.join((inspect.getdoc(function) or '').split())} |"
 
 
 def _function(function: Callable[..., Any]) -> Iterator[str]:
@@ -161,13 +161,13 @@ def _signature(name: str, function: Callable[..., Any]) -> str:
     for parameter in signature.parameters.values():
         if parameter.kind == parameter.KEYWORD_ONLY and "    *," not in lines:
             lines.append("    *,")
-        given = (
+        default = (
             ""
             if parameter.default is parameter.empty
             else f" = {'...' if callable(parameter.default) else repr(parameter.default)}"
         )
         stars = "**" if parameter.kind == parameter.VAR_KEYWORD else ""
-        lines.append(f"    {stars}{parameter.name}: {parameter.annotation}{given},")
+        lines.append(f"    {stars}{parameter.name}: {parameter.annotation}{default},")
     return "\n".join([f"{name}(", *lines, f") -> {signature.return_annotation}"])
 
 

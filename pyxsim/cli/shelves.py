@@ -142,8 +142,8 @@ def _item(entry: Entry[Any], size: Sequence[str], kinds: list[str] | None = None
     module = sys.modules.get(entry.module)
     function = entry.value
     # The docstring of a partial or an instance is that of its class, not of this entry.
-    own = inspect.getdoc(function) if inspect.isfunction(function) else None
-    text = own or inspect.getdoc(module) or ""
+    doc = inspect.getdoc(function) if inspect.isfunction(function) else None
+    text = doc or inspect.getdoc(module) or ""
     return Item(
         entry.name,
         " ".join(text.split("\n\n")[0].split()),

@@ -160,19 +160,19 @@ def show_outcome(out: CommandOutput, outcome: RunOutcome, watch: PacketWatch | N
     if outcome.write_error is not None:
         raise outcome.write_error
     if not result.complete:
-        words = _kept(outcome.written) if outcome.written else "without -o nothing was written"
+        message = _kept(outcome.written) if outcome.written else "without -o nothing was written"
         if hooks.checkpoints is not None and hooks.checkpoints.written:
-            words += f"; {resume_command(hooks.checkpoints.path)} continues"
-        raise KeyboardInterrupt(words)
+            message += f"; {resume_command(hooks.checkpoints.path)} continues"
+        raise KeyboardInterrupt(message)
     out.say(*(["", f"wrote {outcome.written}"] if outcome.written else []))
 
 
 def _with_files(failure: SimulationError, outcome: RunOutcome) -> SimulationError:
     """The message of a failure with the file of its result, or why that could not be written."""
-    words = f"; {_kept(outcome.written)}" if outcome.written else ""
+    suffix = f"; {_kept(outcome.written)}" if outcome.written else ""
     if outcome.write_error is not None:
-        words = f"; {outcome.write_error}"
-    failure.args = (f"{failure}{words}", *failure.args[1:])
+        suffix = f"; {outcome.write_error}"
+    failure.args = (f"{failure}{suffix}", *failure.args[1:])
     return failure
 
 

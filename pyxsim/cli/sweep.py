@@ -38,17 +38,17 @@ def show_sweep(
 ) -> None:
     """Run `pyxsim sweep`. `plot`: x, y and hue, which may be "-". `options`: as of `pyxsim.sweep`."""
     overrides = tuple(options.get("overrides") or ())
-    wanted = _wanted(plot, path, overrides, tuple(options.get("libraries") or ())) if plot is not None else None
-    needs = [(wanted[1], "--plot")] if wanted is not None else []
+    plotted = _wanted(plot, path, overrides, tuple(options.get("libraries") or ())) if plot is not None else None
+    needs = [(plotted[1], "--plot")] if plotted is not None else []
     with _Watch(out, path) as watch:
         try:
             found = sweep(path, folder, **{**options, "overrides": overrides}, needs=needs, watch=watch.see)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"{folder} has the completed points; the same command resumes the sweep") from None
     written = [f"{folder}/{name}" for name in names_of(found)]
-    if wanted is not None:
-        written.append(f"{folder}/{file_name(wanted)}")
-        save(found, written[-1], *wanted)
+    if plotted is not None:
+        written.append(f"{folder}/{file_name(plotted)}")
+        save(found, written[-1], *plotted)
     out.put({**_told(found), **_faults(found)})
     out.say(*_shown(found, watch.standing, bound(out.console)), "", f"wrote {', '.join(written)}")
     if failed := found.counts["failed"]:

@@ -147,26 +147,26 @@ class Dataset:
 
     def of(self, values: Values, attrs: Mapping[str, Any]) -> Table:
         """Build the table from arrays by column, or from rows."""
-        given = dict(values) if isinstance(values, Mapping) else columns_of(values)
+        columns = dict(values) if isinstance(values, Mapping) else columns_of(values)
         specs = {column.name: column for column in self.columns if not column.optional}
         optional = {column.name: column for column in self.columns if column.optional}
-        specs |= {name: optional[name] for name in given if name in optional}
+        specs |= {name: optional[name] for name in columns if name in optional}
         labels = {column.labels for column in self.columns if column.labels}
-        extra = [name for name in given if name not in specs and name not in labels]
+        extra = [name for name in columns if name not in specs and name not in labels]
         specs |= {name: Column(name, text=name.replace("_", " "), dtype="number") for name in extra}
         variables: dict[str, Variable] = {}
         for name, column in specs.items():
             dims = column.dims or self.dims
-            if name in given:
-                variables[name] = column.variable(dims, column.array(given[name]))
+            if name in columns:
+                variables[name] = column.variable(dims, column.array(columns[name]))
             elif dims == (name,):
-                count = np.arange(self._size(name, given, specs))
+                count = np.arange(self._size(name, columns, specs))
                 variables[name] = column.variable(dims, column.array(count))
             else:
                 variables[name] = column.variable(dims, column.array([]))
         for column in self.columns:
-            if column.labels and column.labels in given:
-                texts = np.asarray(given[column.labels], dtype=object)
+            if column.labels and column.labels in columns:
+                texts = np.asarray(columns[column.labels], dtype=object)
                 variables[column.labels] = Variable((column.labels,), texts, {})
         coordinates = tuple(name for name in self.coordinates if name in variables)
         return Table(variables, coordinates, dict(attrs), self.name)

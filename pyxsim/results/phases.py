@@ -59,7 +59,7 @@ def phase_table(chunks: dict[str, IntArray], kinds: dict[tuple[int, int], str]) 
     new[1:] = np.any([sorted_chunks[name][1:] != sorted_chunks[name][:-1] for name in names], axis=0)
     first, row = np.flatnonzero(new), np.cumsum(new) - 1  # of each row of the table; and to which each part belongs
     places = {name: sorted_chunks[name][first] for name in names}
-    begun, done, some = sorted_chunks["start"] >= 0, sorted_chunks["end"] >= 0, sorted_chunks["messages"] > 0
+    begun, done, has_messages = sorted_chunks["start"] >= 0, sorted_chunks["end"] >= 0, sorted_chunks["messages"] > 0
     waited = begun & (sorted_chunks["ready"] >= 0)
     never = np.iinfo(np.int64).max
     start = _of_rows(np.minimum, np.where(begun, sorted_chunks["start"], never), first)
@@ -73,18 +73,20 @@ def phase_table(chunks: dict[str, IntArray], kinds: dict[tuple[int, int], str]) 
             -1,
         ),
     }
-    words = [
+    kind_names = [
         kinds.get((collective, phase), "")
         for collective, phase in zip(*(places[name].tolist() for name in names[:2]), strict=True)
     ]
-    whole["kind"] = np.array(words, dtype=object)
+    whole["kind"] = np.array(kind_names, dtype=object)
     return {
         **places,
         **whole,
         "time": _share(np.where(done, sorted_chunks["end"] - sorted_chunks["start"], 0), done, first),
         "queueing": _share(np.where(waited, sorted_chunks["start"] - sorted_chunks["ready"], 0), waited, first),
         "network": _share(
-            np.where(some, sorted_chunks["network"], 0), np.where(some, sorted_chunks["messages"], 0), first
+            np.where(has_messages, sorted_chunks["network"], 0),
+            np.where(has_messages, sorted_chunks["messages"], 0),
+            first,
         ),
     }
 
@@ -147,6 +149,6 @@ def _queueing(chunks: dict[str, IntArray]) -> float:
 
 
 def _network(chunks: dict[str, IntArray]) -> float:
-    some = chunks["messages"] > 0
-    messages = int(chunks["messages"][some].sum())
-    return int(chunks["network"][some].sum()) / messages if messages else float("nan")
+    has_messages = chunks["messages"] > 0
+    messages = int(chunks["messages"][has_messages].sum())
+    return int(chunks["network"][has_messages].sum()) / messages if messages else float("nan")

@@ -172,14 +172,14 @@ class Sweep(Framed, Viewed):
 
     def name_of(self, text: str) -> str:
         """Return the column for a name or the last part of a swept key, such as "load". Raises InputError."""
-        every = [*self.axes, *self.numbers]
+        columns = [*self.axes, *self.numbers]
         ends = [name for name in self.axes if name.endswith(f".{text}")]
-        if text in every or len(ends) != 1:
-            return text if text in every else self._no_column(text, every)
+        if text in columns or len(ends) != 1:
+            return text if text in columns else self._no_column(text, columns)
         return ends[0]
 
-    def _no_column(self, text: str, every: list[str]) -> str:
-        raise InputError(f"no point has a column '{text}'", key="column", allowed=every, given=text)
+    def _no_column(self, text: str, columns: list[str]) -> str:
+        raise InputError(f"no point has a column '{text}'", key="column", allowed=columns, given=text)
 
     def plot(self, x: str, y: str, hue: str | None = None, ax: Any = None) -> Any:
         """Plot a number over a swept key, a line per value of another key; takes and returns matplotlib Axes."""

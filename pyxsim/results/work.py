@@ -174,13 +174,13 @@ class Work:
     def extremes(self, name: str) -> dict[str, Any]:
         """Return minimum, mean and maximum of a column of `npus` in cycles, and the first NPUs with the extremes."""
         values = self.npus[name]
-        least, most = int(values.argmin()), int(values.argmax())
+        lowest, highest = int(values.argmin()), int(values.argmax())
         return {
-            "min": int(values[least]),
+            "min": int(values[lowest]),
             "mean": float(values.mean()),
-            "max": int(values[most]),
-            "min_npu": least,
-            "max_npu": most,
+            "max": int(values[highest]),
+            "min_npu": lowest,
+            "max_npu": highest,
         }
 
     @property

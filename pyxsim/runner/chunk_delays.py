@@ -69,19 +69,26 @@ def _issued(prepared: Prepared) -> tuple[list[str], dict[int, tuple[int, int]], 
     by_layer = job.layer_collectives()
     if by_layer is None:
         return None
-    every = [place[id(each)] for collective in job.collectives for each in collective.per_group]
-    return by_layer.layers, {every[group]: begun for group, begun in by_layer.begun.items()}, by_layer.end
+    numbers = [place[id(each)] for collective in job.collectives for each in collective.per_group]
+    return by_layer.layers, {numbers[group]: begun for group, begun in by_layer.begun.items()}, by_layer.end
 
 
 def _rows(system: SystemLayer, table: dict[str, IntArray]) -> _Rows:
-    mine = np.flatnonzero(table["rank"] == 0)
-    mine = mine[np.lexsort((table["phase"][mine], table["chunk"][mine]))]
-    own = {name: column[mine] for name, column in table.items()}
-    left, expected = system.queue_times(own)
+    selected = np.flatnonzero(table["rank"] == 0)
+    selected = selected[np.lexsort((table["phase"][selected], table["chunk"][selected]))]
+    columns = {name: column[selected] for name, column in table.items()}
+    left, expected = system.queue_times(columns)
     # A chunk over all dimensions at once uses the queues of the first.
-    dimension = np.maximum(own["dimension"], 0)
+    dimension = np.maximum(columns["dimension"], 0)
     return _Rows(
-        own["collective"], own["chunk"], dimension, own["ready"], own["start"], left, own["messages"], expected
+        columns["collective"],
+        columns["chunk"],
+        dimension,
+        columns["ready"],
+        columns["start"],
+        left,
+        columns["messages"],
+        expected,
     )
 
 
@@ -103,9 +110,11 @@ def _layers(
         chunks.setdefault(collective, []).append((int(rows.left[last - 1]), waits, messages))
     of_layer: list[list[tuple[list[float], list[float]]]] = [[] for _ in names]
     for ended in sorted(chunks, key=lambda collective: max(each[0] for each in chunks[collective])):
-        own = sorted(chunks[ended], key=lambda each: each[0])
-        of_layer[layer_of[ended][0]].append((_mean([each[1] for each in own]), _mean([each[2] for each in own])))
-    waits, messages = ([_mean([each[column] for each in own]) for own in of_layer] for column in (0, 1))
+        chunk_means = sorted(chunks[ended], key=lambda each: each[0])
+        of_layer[layer_of[ended][0]].append(
+            (_mean([each[1] for each in chunk_means]), _mean([each[2] for each in chunk_means]))
+        )
+    waits, messages = ([_mean([each[column] for each in chunk_means]) for chunk_means in of_layer] for column in (0, 1))
     return waits, messages
 
 

@@ -1,4 +1,4 @@
-"""What happens while a run simulates: progress is shown, signals are obeyed, checkpoints are written."""
+"""Hooks of a running simulation: progress, signals and checkpoints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INTERVAL = 0.1  # seconds between two calls of a progress function
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is.
+    """The progress of a run.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Progress:
 
 
 def progress_of(prepared: Prepared | PreparedTraffic) -> Progress:
-    """Return how far a run is."""
+    """Return the progress of a run."""
     network = prepared.network
     return Progress(
         network.now,

@@ -149,7 +149,7 @@ def _checkpoint_path(experiment: Experiment, source: Source, given: PathLike | N
     """The file of the checkpoints; None without any. Raises InputError."""
     if experiment.run.every is None:
         if given is not None:
-            problem = "it is not said how often"
+            problem = "the interval is missing"
             raise InputError(problem, key="run.checkpoint", allowed="a time such as '60 s', with a file of checkpoints")
         return None
     inputs = [source] if isinstance(source, str | os.PathLike) else []

@@ -1,4 +1,4 @@
-"""`pyxsim run --watch PACKET`: what happens to one packet, cycle by cycle, and what its time went to."""
+"""`pyxsim run --watch PACKET`: log the events of one packet cycle by cycle, and attribute its latency."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pyxsim.network.protocol import Backend
 from pyxsim.settings import Experiment
 
 WORDS = {
-    "opened": "is opened on VC {vc} of {link}",
+    "opened": "starts on VC {vc} of {link}",
     "routed": "wants {link}",
     "granted": "is granted VC {vc} of {link}",
     "switched": "wins the switch, towards {link}",
-    "wasted": "wins the switch for nothing: no VC of {link} was granted",
+    "wasted": "wins the switch without a VC of {link}: the grant is wasted",
     "launched": "starts on {link}, VC {vc}",
     "arrives": "arrives by {link}, VC {vc}",
 }
@@ -25,7 +25,7 @@ WORDS = {
 
 @dataclass(frozen=True)
 class PacketWatch:
-    """A packet by its number: "17" is the only packet of message 17, or its first one, "17.2" its packet 2. Messages
+    """A packet by its number: "17" is the first packet of message 17, "17.2" its packet 2. Messages
     count from 0 in the order in which they are sent."""
 
     message: int
@@ -33,11 +33,11 @@ class PacketWatch:
 
     @classmethod
     def read(cls, text: str) -> PacketWatch:
-        """Raises InputError for a text that is no such number."""
+        """Raises InputError for an invalid text."""
         match = re.fullmatch(r"(\d{1,18})(?:\.(\d{1,9}))?", text, re.ASCII)
         if match is None:
             raise InputError(
-                f"'{text}' is no packet", key="--watch", allowed="a message such as 17, or 17.2 for its packet 2"
+                f"'{text}' is not a packet", key="--watch", allowed="a message such as 17, or 17.2 for its packet 2"
             )
         return cls(int(match[1]), int(match[2] or 0))
 
@@ -67,7 +67,7 @@ class PacketWatch:
         return [*log, "", *self._splits(network, width)]
 
     def stays(self, network: Backend) -> list[dict[str, Any]]:
-        """What its time went to at each link, in the order of its way; nothing if it has not arrived."""
+        """Yield its latency parts at each link of its route; none if it has not arrived."""
         records = network.attribution()
         if records is None:
             return []
@@ -87,7 +87,7 @@ class PacketWatch:
         split = network.message_split(self.message)
         if split is not None and min(split) >= 0 and split != list(whole.values()):
             parts = _parts(dict(zip(CAUSES, split, strict=True)))
-            lines.append(f"the message took {sum(split):,} cycles, as its last packet did: {parts}")
+            lines.append(f"the message took {sum(split):,} cycles, those of its last packet: {parts}")
         return lines
 
 
@@ -98,5 +98,5 @@ def _parts(cycles: dict[str, Any]) -> str:
 
 def _line(row: tuple[int, str, int, int, int], width: int, name: Callable[[int], str]) -> str:
     cycle, event, link, vc, flit = row
-    words = WORDS.get(event, event).format(link=name(link) if link >= 0 else "nothing", vc=vc)
-    return f"{cycle:>{width},}  {flit if flit >= 0 else '':>4}  {words}"
+    text = WORDS.get(event, event).format(link=name(link) if link >= 0 else "nothing", vc=vc)
+    return f"{cycle:>{width},}  {flit if flit >= 0 else '':>4}  {text}"

@@ -1,4 +1,4 @@
-"""How much memory this process has, in MB of 10^6 bytes."""
+"""The resident memory of this process, in MB of 10^6 bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PEAK_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes; what ru_maxrss co
 
 
 def peak_mb() -> float:
-    """The most that was ever resident.
+    """Return the peak of the resident memory.
 
     Linux reports it for the program alone (VmHWM); its `ru_maxrss` starts with the memory of the process that
     started the program, a notebook or a sweep.
@@ -24,7 +24,7 @@ def peak_mb() -> float:
 
 
 def resident_mb() -> float:
-    """What is resident now; where the system does not tell, the peak."""
+    """Return the resident memory; the peak where the system does not report it."""
     if not _STATM.exists():
         return peak_mb()
     return int(_STATM.read_text(encoding="ascii").split()[1]) * resource.getpagesize() / 1e6

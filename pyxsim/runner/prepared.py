@@ -33,11 +33,11 @@ class Prepared:
     warnings
         Lines for the user.
     carrier
-        Moves real data with the messages; None without `output.carry`.
+        Transfers real data with the messages; None without `output.carry`.
     planned
-        Whether all messages are known before the run, and proved free of deadlock.
+        Whether all messages are known before the run and proved free of deadlock.
     resume_info
-        What was spent on the run before it was resumed.
+        CPU time and number of resumptions of the run so far.
     """
 
     mode: ClassVar[Literal["closed"]] = "closed"
@@ -90,7 +90,7 @@ class Prepared:
 
     @property
     def router_visits(self) -> int:
-        """Flits times routers passed of the whole run: its cost. An estimate for adaptive routes; 0 without packets."""
+        """Router visits of the whole run, its cost; an estimate for adaptive routes, 0 without packets."""
         if not self.network.capabilities.packets:
             return 0
         src, dst, plane, size, count = self.system.traffic().T

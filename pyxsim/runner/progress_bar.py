@@ -16,7 +16,7 @@ TEXT = 72  # columns of the text beside the bar
 
 
 class ProgressBar:
-    """Show how far a run is: a bar, the simulated time, the speed and the time left.
+    """Show the progress of a run: a bar, the simulated time, the speed and the time left.
 
     It appears after two seconds on a terminal (stderr) or in a Jupyter notebook, and nowhere else. One bar serves one
     run at a time.

@@ -50,9 +50,9 @@ def check_boost(experiment: Experiment) -> None:
     faults += [("system.stragglers", "concerns some NPUs")] if experiment.system.stragglers else []
     if to_cycles(experiment.system.start_skew, experiment.network.clock)[0]:
         faults.append(("system.start_skew", "makes NPUs different"))
-    faults += [("output.carry", "wants the data of all NPUs")] if experiment.output.carry else []
+    faults += [("output.carry", "requires the data of all NPUs")] if experiment.output.carry else []
     allowed = "to leave it out, or system.boost = false"
-    problem = "it {}, and system.boost takes all NPUs for alike"
+    problem = "it {}, and system.boost assumes equal NPUs"
     raise_all([InputError(problem.format(why), key=key, allowed=allowed) for key, why in faults])
 
 
@@ -74,9 +74,9 @@ def deadlock_warnings(
         prove_routes(topology.relation, settings, pairs, longest)
     except DeadlockError as error:
         if not allow_deadlock:
-            hint = "; --allow-deadlock runs it all the same, up to the deadlock if it comes"
+            hint = "; --allow-deadlock runs it anyway, until a deadlock occurs"
             raise DeadlockError(f"{error}{hint}", error.cycle) from None
-        return [f"{error}; it runs all the same: a deadlock is found and named when it happens"]
+        return [f"{error}; it runs anyway: a deadlock ends it and is reported"]
     return []
 
 
@@ -171,5 +171,5 @@ def check_in_network_reduction(job: Job, topology: Topology) -> None:
                     continue
                 names = [f"{topology.dims[dim].name} {topology.dims[dim].npus}" for dim in dims]
                 if len(dims) > 1 or "switch" not in names[0]:
-                    problem = f"{phase.algorithm} wants one switch that adds up, and works on {' x '.join(names)}"
+                    problem = f"{phase.algorithm} needs one switch that reduces, but runs on {' x '.join(names)}"
                     raise InputError(problem, key=collective.key, allowed="it in dimensions that are a switch")

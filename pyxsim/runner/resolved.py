@@ -1,4 +1,4 @@
-"""Resolve what an experiment leaves to other files: ASTRA-sim's system file, and paths of algorithms."""
+"""Resolve references of an experiment to other files: ASTRA-sim's system file, and paths of algorithms."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pyxsim.settings.spelling import of_system_file
 
 
 def resolved(experiment: Experiment, folder: Path) -> tuple[Experiment, list[str]]:
-    """The experiment that says everything itself, and warnings of the file that was read. Raises InputError.
+    """Return the experiment without a system file, and the warnings of that file. Raises InputError.
 
-    `folder`: where relative paths count from. The shelves must have been loaded: a name there is no path.
+    `folder`: start of relative paths. The shelves must be loaded, so that their names are not taken for paths.
     """
     for stage in DEFAULT_ALLOCATORS:
         experiment.network.router.allocator(stage)
@@ -39,7 +39,7 @@ def resolved(experiment: Experiment, folder: Path) -> tuple[Experiment, list[str
 
 
 def _with_system_file(experiment: Experiment, path: Path) -> tuple[Experiment, list[str]]:
-    """The file's keys, and those of the experiment before them."""
+    """The keys of the file, overridden by those of the experiment."""
     try:
         tables, warnings = plugins.system_files.reader(path)(path)
     except InputError as error:
@@ -54,7 +54,7 @@ def _with_system_file(experiment: Experiment, path: Path) -> tuple[Experiment, l
 
 
 def _placed(fault: InputError, file: str, overriding: Iterable[str]) -> InputError:
-    """A fault of a key that only the system file gives is that file's, in its words."""
+    """A fault with the system file and its key, if only that file sets the key."""
     table, _, key = (fault.key or "").partition(".")
     name = re.split(r"[.\[]", key)[0]
     if table != "system" or name in overriding:
@@ -64,7 +64,7 @@ def _placed(fault: InputError, file: str, overriding: Iterable[str]) -> InputErr
 
 
 def _located(table: Any, keys: tuple[str, ...], folder: Path) -> Any:
-    """A table whose names of algorithms are good from anywhere."""
+    """A table in which the paths of algorithm files are absolute."""
     changed: dict[str, Any] = {}
     for key in keys:
         names = getattr(table, key)

@@ -71,7 +71,7 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
     # Computation between collectives has no bound.
     is_bounded = job.planned and prepared.has_bound
     bound_ns = float(prepared.bound * 10**9 / prepared.experiment.network.clock) if is_bounded else None
-    least = int(prepared.first + prepared.physical) if end.complete else 0
+    minimum = int(prepared.first + prepared.physical) if end.complete else 0
     traffic = system.traffic()
     counted = system.chunk_table()
     where_time_went = attribution(prepared.network, job.traffic)
@@ -97,7 +97,7 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
             *prepared.warnings,
             *cut_tables,
             *(work.warnings if work else ()),
-            *_impossible(prepared, end, least),
+            *_impossible(prepared, end, minimum),
         ],
     )
 
@@ -149,13 +149,12 @@ def message_row(message: PointToPoint) -> dict[str, Any]:
     }
 
 
-def _impossible(prepared: Prepared, end: RunEnd, least: int) -> Iterator[str]:
-    """Warn of a time below the capacity of the links: `least` cycles."""
-    if end.cycle < least:
-        fastest = format_time_ns(least * 10**9 / prepared.experiment.network.clock)
+def _impossible(prepared: Prepared, end: RunEnd, minimum: int) -> Iterator[str]:
+    """Warn about a time below the bound of the links, `least` cycles."""
+    if end.cycle < minimum:
+        fastest = format_time_ns(minimum * 10**9 / prepared.experiment.network.clock)
         yield (
-            f"no machine with these links is faster than {fastest}, the bytes over their capacity: "
-            "this backend does not know that messages share links"
+            f"the links cannot carry these bytes in less than {fastest}: this backend ignores that messages share links"
         )
 
 

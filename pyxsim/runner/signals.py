@@ -1,4 +1,4 @@
-"""Signals that ask a process to end. A run obeys them where it can stop without losing what it has simulated."""
+"""Signals that end a process. A run handles them where it can stop without losing simulated work."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REPEAT = 0.5  # seconds in which signals count as one: `timeout` and batch syste
 
 
 class StopSignals:
-    """Record the signals that ask a process to end; each arrives as KeyboardInterrupt.
+    """Record the signals that end a process; each is raised as KeyboardInterrupt.
 
     As a context manager it installs its handlers; nested contexts share them. Outside `deferred` a signal raises at
     once. Inside, the first one is only recorded in `number`, and a second one raises.

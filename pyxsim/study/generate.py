@@ -60,16 +60,16 @@ class GeneratedWorkload:
         """Return everything but the tasks as one JSON object."""
         files = {"file": self.file, **({"groups": self.groups} if self.traces else {})}
         plan, graph, rows, kinds, remote = self.plan, self.graph, self.stages, self.communication, self.remote_memory
-        own, grid = plan.parallelism, plan.grid
+        parallelism, grid = plan.parallelism, plan.grid
         return {
             **files,
             "model": plan.model.name,
             "parameters": plan.model.parameters,
             "npus": len(grid),
-            "tensor": own.tensor,
+            "tensor": parallelism.tensor,
             "data": grid.data,
-            "pipeline": own.pipeline,
-            "expert": own.expert,
+            "pipeline": parallelism.pipeline,
+            "expert": parallelism.expert,
             "micro_batches": plan.micro_batches,
             "samples": plan.samples,
             "tasks": {kind.name.lower(): len(graph.of_kind(kind)) for kind in Kind},
@@ -112,14 +112,14 @@ def generate(
     if name is not None and not is_text:
         star(name)  # refuses a bad name before anything is made
     graph = repeated(program(plan), settings.workload.passes)
-    found = GeneratedWorkload(plan, graph, stages(plan), traffic(graph), accesses(graph), name)
+    workload = GeneratedWorkload(plan, graph, stages(plan), traffic(graph), accesses(graph), name)
     if name is not None and is_text:
         check_writable(name).write_text(text, encoding="ascii")
     elif name is not None:
         written = export(graph, name, plan.shape, settings.network.clock)
         groups = None if written.groups is None else str(written.groups)
-        found = replace(found, file=written.files, groups=groups, traces=written.traces, nodes=written.nodes)
-    return found
+        workload = replace(workload, file=written.files, groups=groups, traces=written.traces, nodes=written.nodes)
+    return workload
 
 
 def _plan(settings: Experiment, folder: Path) -> Plan:

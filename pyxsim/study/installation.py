@@ -1,4 +1,4 @@
-"""Whether this installation works. Nothing is imported before its turn: it may be broken."""
+"""Check this installation. Modules are imported one by one, because any of them may be broken."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXTRAS = {"report": ("matplotlib",), "xarray": ("xarray", "h5netcdf", "netCDF4")
 
 
 class Diagnosis(NamedTuple):
-    """One line. `ok`: True good, False broken, None only worth knowing."""
+    """The finding about one item. `ok`: True if it works, False if it is broken, None for information."""
 
     name: str
     ok: bool | None
@@ -28,20 +28,20 @@ class Diagnosis(NamedTuple):
 
 
 def _looked(name: str, look: Callable[[], Iterator[Diagnosis]]) -> list[Diagnosis]:
-    found: list[Diagnosis] = []
+    items: list[Diagnosis] = []
     try:
-        found.extend(look())
+        items.extend(look())
     except Exception as error:  # the doctor reports whatever is broken here
         text = str(error) if isinstance(error, PyxsimError) else f"{type(error).__name__}: {error}"
-        found.append(Diagnosis(name, False, " ".join(text.split())))
-    return found
+        items.append(Diagnosis(name, False, " ".join(text.split())))
+    return items
 
 
 def _python() -> Iterator[Diagnosis]:
     version = platform.python_version()
-    good = sys.version_info >= OLDEST_PYTHON
-    need = "" if good else f"; pyxsim needs {'.'.join(map(str, OLDEST_PYTHON))} or newer"
-    yield Diagnosis("python", good, f"{version}, {sys.executable}{need}")
+    supported = sys.version_info >= OLDEST_PYTHON
+    need = "" if supported else f"; pyxsim needs {'.'.join(map(str, OLDEST_PYTHON))} or newer"
+    yield Diagnosis("python", supported, f"{version}, {sys.executable}{need}")
     yield Diagnosis("pyxsim", True, f"{__version__}, {Path(__file__).resolve().parent.parent}")
 
 
@@ -55,7 +55,9 @@ def _extras() -> Iterator[Diagnosis]:
     for extra, packages in EXTRAS.items():
         for package in packages:
             version = _version(package)
-            yield Diagnosis(package, True if version else None, version or f"not here: pip install 'pyxsim[{extra}]'")
+            yield Diagnosis(
+                package, True if version else None, version or f"not installed: pip install 'pyxsim[{extra}]'"
+            )
 
 
 def _version(package: str) -> str | None:
@@ -120,18 +122,18 @@ def _self_test() -> Iterator[Diagnosis]:
         "collective": {"kind": "all-reduce", "size": f"{size} B"},
     }
     result = run(experiment)
-    wanted = ring_all_reduce_time(
+    expected = ring_all_reduce_time(
         npus,
         size,
         lambda nbytes: neighbour_time(nbytes, flit=flit, packet=packet, s=Fraction(flit, width), latency=latency),
     )
-    good = result.time_cycles == wanted
-    what = f"a ring all-reduce took {result.time_cycles} cycles, in closed form it takes {wanted}"
-    yield Diagnosis("self-test", good, what)
+    correct = result.time_cycles == expected
+    problem = f"a ring all-reduce took {result.time_cycles} cycles; the closed form gives {expected}"
+    yield Diagnosis("self-test", correct, problem)
     with tempfile.TemporaryDirectory() as folder:
         result.save(Path(folder) / "self-test.h5")
         back = Result.load(Path(folder) / "self-test.h5")
-    yield Diagnosis("HDF5", back.json() == result.json(), "the file of this run, read back, says the same")
+    yield Diagnosis("HDF5", back.json() == result.json(), "the file of this run reads back correctly")
 
 
 _CHECKS: dict[str, Callable[[], Iterator[Diagnosis]]] = {

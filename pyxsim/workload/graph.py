@@ -239,21 +239,21 @@ class GraphBuilder:
         Other arguments are one value for all, or an array with one per task. `before`: such arrays of dependencies.
         """
         self._close()
-        own = np.atleast_1d(np.asarray(npus, np.int64))
+        npu_column = np.atleast_1d(np.asarray(npus, np.int64))
         place, called = self._numbers(kind, name, resource)
-        columns = (own, int(kind), ticks, size, peer, match, call, place, layer, called, part)
+        columns = (npu_column, int(kind), ticks, size, peer, match, call, place, layer, called, part)
         alike = [column if isinstance(column, int) else 0 for column in columns]
-        block = np.repeat(np.array(alike, np.int64), len(own)).reshape(len(columns), len(own))
+        block = np.repeat(np.array(alike, np.int64), len(npu_column)).reshape(len(columns), len(npu_column))
         for row, column in enumerate(columns):
             if not isinstance(column, int):
                 block[row] = column
         waits = list(before)
-        which = np.empty((len(own), len(waits)), np.int64)
+        which = np.empty((len(npu_column), len(waits)), np.int64)
         for place, wait in enumerate(waits):
             which[:, place] = wait
-        self._append(block, np.full(len(own), len(waits), np.int64), which.ravel())
-        self._count += len(own)
-        return np.arange(self._count - len(own), self._count, dtype=np.int64)
+        self._append(block, np.full(len(npu_column), len(waits), np.int64), which.ravel())
+        self._count += len(npu_column)
+        return np.arange(self._count - len(npu_column), self._count, dtype=np.int64)
 
     def graph(self) -> TaskGraph:
         """Return the graph of all tasks so far; `check` tests whether it can be carried out."""
@@ -400,22 +400,22 @@ def _call_faults(graph: TaskGraph, shape: Sequence[int] | None) -> Iterator[Inpu
             continue
         if call.size < 1 and call.kind != "barrier":
             yield InputError(f"{name}: {call.size} bytes", allowed="1 and more")
-        own = tasks[begin[number] : begin[number + 1]]
-        npus = graph.npu[own]
+        call_tasks = tasks[begin[number] : begin[number + 1]]
+        npus = graph.npu[call_tasks]
         if np.array_equal(npus, members):
             continue
         twice = npus[1:] == npus[:-1]
         if twice.any():
             at = int(twice.argmax())
-            problem = (
-                f"{graph.label(int(own[at + 1]))}: it is in {name} a second time, after {graph.label(int(own[at]))}"
+            first, second = (graph.label(int(task)) for task in call_tasks[at : at + 2])
+            yield InputError(
+                f"{second}: it is in {name} a second time, after {first}", allowed="one task for each member"
             )
-            yield InputError(problem, allowed="one task for each member")
         elif (alien := np.flatnonzero(~np.isin(npus, members))).size:
-            problem = f"{graph.label(int(own[alien[0]]))}: this NPU is not a member of {name}"
+            problem = f"{graph.label(int(call_tasks[alien[0]]))}: this NPU is not a member of {name}"
             yield InputError(problem, allowed=f"NPUs {_listed(members)}")
         elif (missing := np.setdiff1d(members, npus)).size:
-            first = f", as {graph.label(int(own[0]))} has" if len(own) else ""
+            first = f", as {graph.label(int(call_tasks[0]))} has" if len(call_tasks) else ""
             yield InputError(f"NPU {missing[0]}: it has no task of {name}{first}", allowed="one task for each member")
 
 
@@ -428,9 +428,9 @@ def _members(graph: TaskGraph, call: Call, shape: Sequence[int] | None) -> IntAr
             if dim < 0 or (shape is not None and dim >= len(shape)):
                 raise InputError(f"there is no dimension {dim}")
     if call.groups is not None:
-        least = min(map(len, call.groups), default=0)
-        if call.root is not None and not 0 <= call.root < least:
-            raise InputError(f"the root, position {call.root}, is not in each group", allowed=f"below {least}")
+        smallest = min(map(len, call.groups), default=0)
+        if call.root is not None and not 0 <= call.root < smallest:
+            raise InputError(f"the root, position {call.root}, is not in each group", allowed=f"below {smallest}")
         return _ascending(tuple(npu for group in call.groups for npu in group), graph.npus)
     members = np.arange(graph.npus) if call.members is None else _ascending(call.members, graph.npus)
     if call.root is not None and call.dims is None and call.root not in members:
@@ -474,8 +474,8 @@ def channels(graph: TaskGraph) -> tuple[Int32Array, int]:
     channel = np.full(len(graph), -1, np.int32)
     sends = graph.kind == Kind.SEND
     tasks = np.flatnonzero(sends | (graph.kind == Kind.RECEIVE))
-    own, peer, out = graph.npu[tasks], graph.peer[tasks], sends[tasks]
-    keys = (np.where(out, own, peer), np.where(out, peer, own), graph.match[tasks], graph.size[tasks])
+    npu, peer, out = graph.npu[tasks], graph.peer[tasks], sends[tasks]
+    keys = (np.where(out, npu, peer), np.where(out, peer, npu), graph.match[tasks], graph.size[tasks])
     order = np.lexsort(keys)
     if not len(order):
         return channel, 0

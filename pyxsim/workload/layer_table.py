@@ -70,15 +70,15 @@ def _measured(work: AtWork, kind: NDArray[np.int8], npus: int) -> tuple[IntArray
     """Per task: the cycles of computation and of communication that count for it, and its exposed cycles."""
     compute, talk = kind == Kind.COMPUTE, np.isin(kind, COMMUNICATION)
     nothing = np.zeros(0, np.int64)
-    own, exposed = np.zeros(len(kind), np.int64), np.zeros(len(kind), np.int64)
+    durations, exposed = np.zeros(len(kind), np.int64), np.zeros(len(kind), np.int64)
     for which, without, out in (
-        (compute, (np.zeros(npus + 1, np.int64), nothing, nothing), own),
+        (compute, (np.zeros(npus + 1, np.int64), nothing, nothing), durations),
         (talk, work.of(compute).spans(npus), exposed),
     ):
         rows = np.flatnonzero(which)
         rows = rows[np.lexsort((work.end[rows], work.npu[rows]))]
         out[rows] = shares(work.npu[rows], work.begin[rows], work.end[rows], without)
-    return own, np.where(talk, work.end - work.begin, 0), exposed
+    return durations, np.where(talk, work.end - work.begin, 0), exposed
 
 
 def _sums(where: IntArray, values: IntArray, rows: int) -> IntArray:

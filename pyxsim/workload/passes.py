@@ -51,12 +51,12 @@ def _waits(graph: TaskGraph, passes: int) -> tuple[IntArray, IntArray]:
     before."""
     tasks, step = len(graph), len(graph) + graph.npus
     counts = np.diff(graph.before_start)
-    own = np.repeat(np.arange(tasks), counts)
+    task = np.repeat(np.arange(tasks), counts)
     first = np.flatnonzero(counts == 0)
     last = np.flatnonzero(np.bincount(graph.before, minlength=tasks) == 0)
     turns = np.arange(passes)[:, np.newaxis] * step
     edges = (  # dependent, dependency, passes
-        (own, graph.before, turns),
+        (task, graph.before, turns),
         (tasks + graph.npu[last], last, turns[:-1]),
         (step + first, tasks + graph.npu[first], turns[:-1]),
     )

@@ -22,10 +22,10 @@ class RemoteMemoryExecutor(TaskExecutor):
         self.tasks = tasks
         self._graph, self._system, self._ended_task = graph, system, ended
         for access in Access:
-            own = tasks[graph.match[tasks] == access]
+            joint_tasks = tasks[graph.match[tasks] == access]
             refusal = "there is none" if options is None else options.refusal(access)
-            if len(own) and refusal:
-                problem = f"{graph.label(int(own[0]))}: remote memory access ({access.name.lower()}): {refusal}"
+            if len(joint_tasks) and refusal:
+                problem = f"{graph.label(int(joint_tasks[0]))}: remote memory access ({access.name.lower()}): {refusal}"
                 raise InputError(problem, key="system.remote_memory", allowed="a memory that supports it")
         assert options is not None
         if options.most(graph.size[tasks].tolist()) > MOST_CYCLES:
@@ -38,7 +38,7 @@ class RemoteMemoryExecutor(TaskExecutor):
         self._memory = make_memory(options)
         self.joint = _joint_accesses(graph, tasks)
         self._started: list[list[int]] = [[] for _ in self.joint]
-        self._joint_of = {task: number for number, own in enumerate(self.joint) for task in own}
+        self._joint_of = {task: number for number, joint_tasks in enumerate(self.joint) for task in joint_tasks}
         self._next_step = -1  # cycle of the next call of `_step`; -1: none
         self._moved = {True: np.zeros(graph.npus, np.int64), False: np.zeros(graph.npus, np.int64)}
 
@@ -94,8 +94,8 @@ def _joint_accesses(graph: TaskGraph, tasks: IntArray) -> list[list[int]]:
         own = own[np.argsort(graph.npu[own], kind="stable")]
         many = np.bincount(graph.npu[own], minlength=graph.npus)
         if len(own) and many.min() != many.max():
-            most, least = int(many.argmax()), int(many.argmin())
-            problem = f"NPU {most} has {many[most]} accesses of kind {access.name.lower()}, NPU {least} {many[least]}"
+            most, fewest = int(many.argmax()), int(many.argmin())
+            problem = f"NPU {most} has {many[most]} accesses of kind {access.name.lower()}, NPU {fewest} {many[fewest]}"
             raise InputError(problem, allowed="the same number on each NPU: they are joint accesses")
         for row in own.reshape(graph.npus, -1).T:
             sizes = graph.size[row]

@@ -65,6 +65,6 @@ class SendRecvMatcher(TaskExecutor):
 
     def _channel(self, task: int) -> _Channel:
         graph = self.graph
-        own, peer = int(graph.npu[task]), int(graph.peer[task])
-        ends = (own, peer) if graph.kind[task] == Kind.SEND else (peer, own)
+        npu, peer = int(graph.npu[task]), int(graph.peer[task])
+        ends = (npu, peer) if graph.kind[task] == Kind.SEND else (peer, npu)
         return (*ends, int(graph.match[task]), int(graph.size[task]))

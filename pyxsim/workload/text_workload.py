@@ -228,8 +228,8 @@ def _layer(words: Sequence[str], place: str, *, own: bool) -> Layer:
     return Layer(name, forward, input_gradient, weight_gradient, update, policy)
 
 
-def _pass(words: Sequence[str], place: str) -> Pass:
-    compute, kind, size = words
+def _pass(fields: Sequence[str], place: str) -> Pass:
+    compute, kind, size = fields
     if kind not in COLLECTIVES:
         raise InputError(f"unknown communication '{kind}'", file=place, allowed=list(COLLECTIVES), given=kind)
     return Pass(_whole(compute, "compute time", place), COLLECTIVES[kind], _whole(size, "number of bytes", place))

@@ -166,10 +166,10 @@ class _Reader:
         """Return the graph; collectives with a number of their own are in the order of these."""
         graph = self.builder.graph()
         graph.node = np.array(self.nodes, np.uint64)
-        said = {own: number for (group, number), (own, _, _) in self.calls.items() if group is None}
-        if said:
-            order = sorted(range(len(graph.calls)), key=lambda own: (said.get(own, len(said) + _MOST), own))
-            graph.calls = [graph.calls[own] for own in order]
+        numbered = {call: number for (group, number), (call, _, _) in self.calls.items() if group is None}
+        if numbered:
+            order = sorted(range(len(graph.calls)), key=lambda call: (numbered.get(call, len(numbered) + _MOST), call))
+            graph.calls = [graph.calls[call] for call in order]
             places = np.argsort(np.array([*order, len(order)]))  # the last one means none
             graph.call = np.where(graph.call < 0, -1, places[graph.call]).astype(graph.call.dtype)
         return graph
@@ -191,8 +191,8 @@ class _Reader:
         number = {node: first + turn for turn, node in enumerate(sorted(tasks))}
         self.nodes += number
         turns: defaultdict[Any, int] = defaultdict(int)
-        for own in number:
-            place, task, before = tasks[own]
+        for task_number in number:
+            place, task, before = tasks[task_number]
             try:
                 waits = [number[each] for each in before]
             except KeyError as error:
@@ -300,9 +300,9 @@ class _Reader:
 
     def _message(self, place: _Place) -> dict[str, Any]:
         sends = place.node.type == NodeType.COMM_SEND
-        own, other = ("comm_src", "comm_dst") if sends else ("comm_dst", "comm_src")
-        if (me := place.whole(own, place.npu)) != place.npu:
-            place.refuse(f"has {own} {me}, but is in the trace of NPU {place.npu}")
+        sender_key, other = ("comm_src", "comm_dst") if sends else ("comm_dst", "comm_src")
+        if (me := place.whole(sender_key, place.npu)) != place.npu:
+            place.refuse(f"has {sender_key} {me}, but is in the trace of NPU {place.npu}")
         peer = place.whole(other)
         if peer >= self.npus or peer == place.npu:
             place.refuse(f"has {other} {peer}", allowed=f"another NPU of 0 to {self.npus - 1}")

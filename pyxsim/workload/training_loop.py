@@ -154,20 +154,20 @@ class _Thread:
     def issue(self, index: int, part: str, newest_first: bool | None = None, *, highest: bool = False) -> None:
         """Begin the collective of a part, if it has one. `newest_first`: its order; None for that of the options."""
         layer = self.layer(index)
-        wanted = _pass(layer, part)
-        if wanted.kind is None:
+        planned = _pass(layer, part)
+        if planned.kind is None:
             return
         priority = HIGHEST if highest else self._next_priority(newest_first)
         dims = self._involved[index].weights if part == WEIGHTS else self._involved[index].activations
         alone = is_alone(dims, self._dims.shape)
         if alone and not self._manner.alone:
             return
-        size = int(wanted.size * self._comm_scale)
+        size = int(planned.size * self._comm_scale)
         if size < 1:
-            problem = f"layer '{layer.name}', {part}: {wanted.kind} of 0 bytes would never end"
+            problem = f"layer '{layer.name}', {part}: {planned.kind} of 0 bytes would never end"
             raise InputError(problem, file=self.text.file, allowed="1 and more, or NONE")
         name = f"{layer.name}, {part}, pass {self.number}"
-        call = self.builder.call(Call(wanted.kind, size, dims=self._along(dims), priority=priority, name=name))
+        call = self.builder.call(Call(planned.kind, size, dims=self._along(dims), priority=priority, name=name))
         task = self._tasks(Kind.COLLECTIVE, name, call=call, layer=index, part=PARTS[part])
         if alone:
             return

@@ -22,7 +22,7 @@ def test_in_words(pyxsim: Command) -> None:
         "proved: ring: reduce-scatter on 2 ranks",
         "proved: all-reduce = reduce-scatter along 0, all-reduce along 1, all-gather along 0 (on 2x2 with 7 bytes)",
         "cover the credit loop of",
-        "the least for its bytes on these links",
+        "lower bound for its bytes on these links",
         "router visits: about",
         "measured at its beginning",
     ):
@@ -112,7 +112,7 @@ def test_memory_grows_with_routers_and_vcs(pyxsim: Command) -> None:
     assert 96 <= more < 160
     assert 3.4 < (sizes[8, 16] - sizes[8, 4]) / (sizes[4, 16] - sizes[4, 4]) < 4.6
     shown = pyxsim("check", "small.toml", "--set", "network.shape=[8, 8]", "--set", "network.router.vcs=16").err
-    assert re.search(r"memory +[0-9.]+ MB for the engine before anything moves: [0-9.]+ kB per router", shown)
+    assert re.search(r"memory +[0-9.]+ MB for the engine at the start: [0-9.]+ kB per router", shown)
     delays = json.loads(pyxsim("check", "small.toml", "--json", "--backend", "analytical").out)
     assert delays["engine_bytes"] is None
 

@@ -95,7 +95,7 @@ def test_check_without_packets(pyxsim: Command, mixed: Path) -> None:
     assert ended.code == 0, ended.err
     assert "there are no buffers that could deadlock" in ended.err
     assert "\nbuffers" not in ended.err
-    assert "by what its beginning takes" in ended.err
+    assert "measured at its beginning" in ended.err
 
 
 @pytest.mark.parametrize(

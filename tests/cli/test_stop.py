@@ -212,7 +212,7 @@ def test_progress_on_a_terminal(start: Start, folder: Path) -> None:
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert out == ""
-    bar, _, rest = seen.partition("interrupted: this is what was simulated so far")
+    bar, _, rest = seen.partition("interrupted: the summary covers the simulated part")
     # Each of the 4 NPUs sends one and a half buffers (test_run.py), in messages of 50 and 25 GiB: none is there yet.
     for part in ("simulated", "0 B of 600 GiB", "visits/s", "left"):
         assert part in bar

@@ -129,7 +129,7 @@ def test_a_watched_packet(pyxsim: Command) -> None:
     log = [line.split(maxsplit=1) for line in ended.lines[2 : ended.lines.index("")]]
     cycles = [int(cycle) for cycle, _ in log]
     assert cycles == sorted(cycles)
-    assert "is opened on VC" in log[0][1]
+    assert "starts on VC" in log[0][1]
     assert log[-1][1].startswith("4  arrives by ejection lane of NPU")
     assert sum("wins the switch" in text for _, text in log) % 5 == 0
     took = next(line for line in ended.lines if line.startswith("packet 0 of message 5 took "))
@@ -144,7 +144,7 @@ def test_watching_what_is_not_there(pyxsim: Command) -> None:
     assert ended.lines[0] == "packet 0 of message 999999 was not sent in this run"
     ended = pyxsim("run", "small.toml", "--watch", "first")
     assert ended.code == 2
-    told = "pyxsim: --watch: 'first' is no packet; allowed: a message such as 17, or 17.2 for its packet 2"
+    told = "pyxsim: --watch: 'first' is not a packet; allowed: a message such as 17, or 17.2 for its packet 2"
     assert ended.lines == [told]
 
 

@@ -99,8 +99,8 @@ def test_links_that_are_alike_are_one_line(build: Callable[..., Result]) -> None
 
 
 def test_who_waited_for_whom_on_the_terminal(told: Result) -> None:
-    table = [" ".join(cells).split() for cells in lines(told, "who waited for whom")]
-    assert table[0][4:] == ["cycles", "hot", "gradients", "nobody"]
+    table = [" ".join(cells).split() for cells in lines(told, "delays by traffic")]
+    assert table[0][3:] == ["cycles", "hot", "gradients", "nobody"]
     assert table[1:] == [["hot", "30", "-", "100.0%", "-"], ["gradients", "15", "33.3%", "-", "66.7%"]]
 
 
@@ -165,10 +165,10 @@ def test_the_page_grows_by_what_there_is_to_tell(told: Result, result: Result) -
     page, plain = told.plot.figure(), result.plot.figure()
     assert page.get_figheight() > plain.get_figheight()
     titles = [ax.get_title(loc="left") for part in page.subfigs for ax in part.axes]
-    assert {"Where the time went, of 3 messages", "Who made whom wait"} <= set(titles)
+    assert {"Where the time went, of 3 messages", "Delays by traffic"} <= set(titles)
 
 
 def test_plots_without_attribution_say_so(result: Result) -> None:
     for plot in (result.plot.parts, result.plot.waits, result.plot.culprits):
-        assert plot().texts[0].get_text().startswith("the run did not tell")
+        assert plot().texts[0].get_text().startswith("no attribution")
     matplotlib.pyplot.close("all")

@@ -51,7 +51,7 @@ def test_alike(build: Build) -> None:
     result = pipeline(build, 3, 50, apart=False)
     ax = gantt.gantt(result)
     assert labels(ax) == ["NPU 0 and 49 alike", "NPU 50 and 49 alike", "NPU 100 and 49 alike"]
-    assert ax.get_title(loc="left") == "What 150 NPUs do"
+    assert ax.get_title(loc="left") == "Activity of 150 NPUs"
     assert result.npus["like"].tolist() == [0] * 50 + [50] * 50 + [100] * 50
     along, across = (lines.get_segments() for lines in ax.collections[-2:])
     assert len(along) == 3 + 2  # each stage computes; between them a message
@@ -95,5 +95,5 @@ def test_page(build: Build) -> None:
     with_, without = figure(build(work=make_work())), figure(build())
     assert with_.get_figheight() > without.get_figheight()
     titles = [ax.get_title(loc="left") for part in with_.subfigs for ax in part.axes]
-    assert "What 2 NPUs do" in titles
+    assert "Activity of 2 NPUs" in titles
     assert "no workload" in gantt.gantt(build()).texts[0].get_text()

@@ -47,7 +47,7 @@ def test_chunks_of_one_collective_have_their_colours(chart: Callable[..., Any]) 
     ax = chart([(0, 0, 0, 0, 400), (0, 1, 0, 400, 900)], "one")
     assert len(set(tints(ax))) == 2
     assert legend(ax) == []
-    assert ax.get_title(loc="left") == "NPU 0: which chunk is in which dimension"
+    assert ax.get_title(loc="left") == "NPU 0: chunks by dimension"
 
 
 def test_collectives_have_their_colours_and_names(chart: Callable[..., Any]) -> None:

@@ -98,13 +98,13 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"collective": {**ALL, "algorithm": "in-switch"}, "system": {"optimization": "baseline"}},
-        "collective.algorithm: in-switch wants one switch that adds up, and works on ring 4; allowed: it in dimensions",
+        "collective.algorithm: in-switch needs one switch that reduces, but runs on ring 4; allowed: it in dimensions",
     ),
     ({"collective": {**ALL, "size": "4 EB"}}, "collective.size: "),
     ({"collective": {**ALL, "dims": [0]}, "system": {"boost": True}}, "collective.dims: it concerns some NPUs, and "),
     (
         {"collective": {"kind": "scatter", "size": "1 B"}, "system": {"boost": True}},
-        "collective.kind: it has a root, and system.boost takes all NPUs for alike",
+        "collective.kind: it has a root, and system.boost assumes equal NPUs",
     ),
     ({"collective": ALL, "message": [MESSAGE], "system": {"boost": True}}, "message: it concerns two NPUs, and"),
 ]

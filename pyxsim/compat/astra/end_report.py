@@ -123,10 +123,10 @@ def _used(graph: TaskGraph, times: TaskTimes, roofline: Roofline, result: Result
     intensity = np.where(known, graph.match[tasks] / np.maximum(graph.size[tasks], 1), 0)
     reached = np.minimum(bandwidth * intensity, peak)
     busy = reached / np.where(known, intensity, 1) / bandwidth
-    every = np.bincount(graph.npu[tasks], weights=took, minlength=graph.npus) + 1
+    cycles = np.bincount(graph.npu[tasks], weights=took, minlength=graph.npus) + 1
 
     def mean(values: FloatArray) -> FloatArray:
-        return np.bincount(graph.npu[tasks], weights=values * took, minlength=graph.npus) / every
+        return np.bincount(graph.npu[tasks], weights=values * took, minlength=graph.npus) / cycles
 
     return [
         ("Compute bound percentage", "%", 100 * mean((known & (reached >= peak)).astype(np.float64))),

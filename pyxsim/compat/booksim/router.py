@@ -50,13 +50,13 @@ def _allocator(config: Config, key: str) -> str:
     if named.name == "piggyback":
         config.fault(key, "the switch does not assign VCs", allowed=[n for n in _ALLOCATORS if n not in _APART])
         return "islip:1"
-    found = config.word(key, _ALLOCATORS)
-    if found is None:
+    allocator = config.word(key, _ALLOCATORS)
+    if allocator is None:
         return "islip:1"
     if named.name in _APART:
-        config.note(key, _FIRST.format(f"'{found}'"))
-    if found != "islip":
-        return found
+        config.note(key, _FIRST.format(f"'{allocator}'"))
+    if allocator != "islip":
+        return allocator
     return f"islip:{_iterations(config, key, named)}"
 
 
@@ -102,18 +102,18 @@ def _pipeline(config: Config) -> dict[str, Any]:
 def _buffers(config: Config, vcs: int) -> dict[str, int]:
     """Return the slots of each VC, and those that the VCs of a link share."""
     policy = config.text("buffer_policy")
-    own = config.count("vc_buf_size", least=1, most=2**20)
+    private = config.count("vc_buf_size", least=1, most=2**20)
     total = config.count("buf_size", least=-1, most=2**24)
     if policy not in SHARED:
         config.fault("buffer_policy", f"'{policy}' is not in this version", allowed=SHARED, given=policy)
-        return {"buffer": own}
+        return {"buffer": private}
     if policy == "private":
         if total <= 0:
-            return {"buffer": own}
+            return {"buffer": private}
         if total < vcs:
             config.fault("buf_size", f"{total} slots are too few for {vcs} VCs", allowed=f"at least {vcs}")
         return {"buffer": max(1, total // vcs)}
-    total = vcs * own if total < 0 else total
+    total = vcs * private if total < 0 else total
     groups = config.count("private_bufs", least=-1, most=vcs)
     if groups not in (-1, vcs):
         problem = f"{groups} private buffers for {vcs} VCs are not in this version"
@@ -124,12 +124,12 @@ def _buffers(config: Config, vcs: int) -> dict[str, int]:
     each = config.counts("private_buf_size", vcs, least=-1)
     if len(set(each)) > 1:
         config.fault("private_buf_size", "VCs of different sizes are not in this version", allowed="one size for all")
-    own = total // vcs if each[0] < 0 else each[0]
-    if own * vcs > total:
-        config.fault("private_buf_size", f"{vcs} times {own} slots are more than buf_size = {total}")
-    if own < 1:
+    private = total // vcs if each[0] < 0 else each[0]
+    if private * vcs > total:
+        config.fault("private_buf_size", f"{vcs} times {private} slots are more than buf_size = {total}")
+    if private < 1:
         config.fault("private_buf_size", "a VC has one slot of its own at least", allowed="from 1")
-    return {"buffer": max(1, own), "shared_buffer": max(0, total - own * vcs)}
+    return {"buffer": max(1, private), "shared_buffer": max(0, total - private * vcs)}
 
 
 def _priority(config: Config, table: dict[str, Any]) -> None:

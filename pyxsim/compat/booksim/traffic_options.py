@@ -94,15 +94,15 @@ def _mix(config: Config, key: str, c: int, classes: int, least: int) -> list[int
         config.fault(key, "is empty", allowed="{{1,5}} for a mix, {1,5} for one size per class")
         return [1]
     mine = items[min(c, len(items) - 1)]
-    found = mine if isinstance(mine, tuple) else (mine,)
+    entries = mine if isinstance(mine, tuple) else (mine,)
     if len(items) > classes and config.sound(key):
         config.note(key, f"{config.text(key)} names more classes than there are; a mix of sizes is {{{{1,5}}}}")
-    good = [n for n in found if isinstance(n, int) and least <= n <= 2**20]
-    if len(good) != len(found) or not good:
+    sizes = [n for n in entries if isinstance(n, int) and least <= n <= 2**20]
+    if len(sizes) != len(entries) or not sizes:
         if config.sound(key):
             config.fault(key, "is not a list of sizes", allowed="{{1,5}} for a mix, {1,5} for one size per class")
         return [1]
-    return good
+    return sizes
 
 
 # --- patterns ---
@@ -146,9 +146,9 @@ def _pattern(config: Config, c: int, classes: int, nodes: Nodes) -> dict[str, An
 
 def _digits(config: Config, named: Named, nodes: Nodes) -> dict[str, Any]:
     """tornado(k,n,xr), neighbor(k,n,xr): digits of k*xr values each."""
-    own = [config.count("k"), config.count("n"), config.count("xr")]
-    given = [argument for argument in named.arguments[:3] if isinstance(argument, int)]
-    k, n, xr = given + own[len(given) :]
+    shape_digits = [config.count("k"), config.count("n"), config.count("xr")]
+    arguments = [argument for argument in named.arguments[:3] if isinstance(argument, int)]
+    k, n, xr = arguments + shape_digits[len(arguments) :]
     if (k * xr,) * n != nodes.shape:
         shape = "x".join(map(str, nodes.shape))
         config.fault("traffic", f"{named.name} with {n} digits of {k * xr} does not suit a network of {shape}")
@@ -203,8 +203,8 @@ def _randperm(config: Config, named: Named, nodes: Nodes) -> dict[str, Any]:
 def _bad_dragon(config: Config, named: Named, nodes: Nodes) -> dict[str, Any]:
     """From each group to a random node of the next group."""
     k = config.count("k", least=1)
-    given = named.arguments[0] if named.arguments else k
-    group = 2 * int(given) ** 2 if isinstance(given, int) else 0
+    size = named.arguments[0] if named.arguments else k
+    group = 2 * int(size) ** 2 if isinstance(size, int) else 0
     if group < 1 or nodes.npus % group:
         config.fault("traffic", f"{named}: groups of {group} nodes do not suit {nodes.npus} nodes")
         return {}

@@ -45,9 +45,9 @@ def booksim_experiment(
     entries = {**read_entries(text, file), **read_overrides(words)}
     if not entries:
         raise InputError("has no assignments", file=file, allowed="lines of BookSim2 such as 'topology = torus;'")
-    found = translate(entries, file)
+    translation = translate(entries, file)
     library.load_all()
-    return load_experiment(found.tables, overrides), found.notes
+    return load_experiment(translation.tables, overrides), translation.notes
 
 
 def translate(entries: Mapping[str, Entry | str | int | float], file: str | None = None) -> Translation:

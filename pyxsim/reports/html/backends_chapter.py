@@ -30,17 +30,17 @@ def chapters(file: h5py.File, name: str) -> list[Chapter]:
     KeyError, ValueError, TypeError
         If the file contains no comparison.
     """
-    told = json.loads(file.attrs["comparison"])
-    points = told["points"]
+    comparison = json.loads(file.attrs["comparison"])
+    points = comparison["points"]
     worst = max(points, key=_apart, default=None)
-    chapters_made = [_overview(told, points, name)]
+    chapters_made = [_overview(comparison, points, name)]
     if worst is not None:
         label = worst["label"]
         groups = [group for group in file["points"].values() if group.attrs["label"] == label]
         results = [(backend, read_result(part)) for backend, part in groups[0].items() if "record" in part.attrs]
         if len(results) > 1:
             results.sort(key=lambda each: each[0] != PACKET)
-            what = "the models" if len(points) == 1 else f"{label}: where the models differ most"
+            what = "the models" if len(points) == 1 else f"{label}: the largest difference"
             chapters_made.append(side_by_side.chapter(results, f"Side by side: {what}"))
     return chapters_made
 
@@ -69,9 +69,9 @@ def _overview(comparison: Mapping[str, Any], points: Sequence[Mapping[str, Any]]
     }
     for backend, worst in errors.items():
         if worst is not None:
-            good = "within" if worst <= within else "not within"
-            lead.append(f"{backend} is at most {percent(worst)} off the packets: {good} {percent(within)}.")
-    alarms = [] if comparison["complete"] else ["interrupted: this is what was compared so far"]
+            relation = "within" if worst <= within else "not within"
+            lead.append(f"{backend} differs by at most {percent(worst)} from packets: {relation} {percent(within)}.")
+    alarms = [] if comparison["complete"] else ["interrupted: the points compared so far"]
     by = f"pyxsim {comparison.get('version', '')}, seed {comparison.get('seed', '')}"
     title = f"{comparison['title']}: {plural(len(comparison['backends']), 'network model')}"
     return Chapter(title, by, cards, lambda detail: _sections(comparison, points, detail), lead, alarms, [name])
@@ -121,7 +121,7 @@ def _bars(comparison: Mapping[str, Any], points: Sequence[Mapping[str, Any]], no
         "yaxis": {"autorange": "reversed", "showgrid": False, "type": "category"},
         "legend": {"traceorder": "normal"},
     }
-    text = "The time of each experiment as each model tells it, and what no machine with these links can beat."
+    text = "The time of each experiment on each backend, and the lower bound of its links."
     height = 120 + len(points) * (ROW * len(comparison["backends"]) + 12)
     return Panel("Times", text, figure(traces, sketch), height, notes=notes)
 
@@ -142,6 +142,6 @@ def _table(comparison: Mapping[str, Any], points: Sequence[Mapping[str, Any]], n
             row.append(format_time_ns(Fraction(times[backend])) + part)
         rows.append([*row, format_time_ns(Fraction(point["physical_ns"]))])
     within = percent(float(comparison["within"]))
-    text = f"In brackets, how far off the packets; what is off by more than {within} stands out."
+    text = f"In brackets, the difference from packets; more than {within} is highlighted."
     sheet = Sheet(("point", *comparison["backends"], LINKS), rows, marked=frozenset(marked))
     return Panel("Every time", text, sheet=sheet, notes=notes)

@@ -28,12 +28,12 @@ COLUMNS = {
 
 def chapter(curve: Curve, name: str) -> Chapter:
     """Return the chapter of a curve."""
-    alarms = [] if curve.complete else ["interrupted: these are the loads that were simulated so far"]
+    alarms = [] if curve.complete else ["interrupted: the loads simulated so far"]
     low, high = curve.saturation
     cards = [Fact("loads", f"{len(curve.points)}", "points of the curve")]
     if high is not None:
-        least = f"{number(low)} to {number(high)}" if low is not None else f"below {number(high)}"
-        cards.insert(0, Fact("saturation", least, "flits per node and cycle"))
+        saturation = f"{number(low)} to {number(high)}" if low is not None else f"below {number(high)}"
+        cards.insert(0, Fact("saturation", saturation, "flits per node and cycle"))
     if curve.bound is not None:
         cards.append(Fact("bound", number(curve.bound), "flits per node and cycle that the links can carry"))
     latencies = [point["packet_latency"] for point in curve.points if point.get("packet_latency") is not None]

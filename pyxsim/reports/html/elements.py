@@ -156,9 +156,11 @@ def sheet_of(table: RenderableType) -> Sheet:
     assert isinstance(table, Table)
     head = [str(column.header) for column in table.columns]
     columns = [[_plain(cell) for cell in column.cells] for column in table.columns]
-    words = [title for title, column in zip(head[1:], table.columns[1:], strict=True) if column.justify != "right"]
+    text_columns = [
+        title for title, column in zip(head[1:], table.columns[1:], strict=True) if column.justify != "right"
+    ]
     rows = [[column[i] if i < len(column) else "" for column in columns] for i in range(table.row_count)]
-    return Sheet(head, rows, words)
+    return Sheet(head, rows, text_columns)
 
 
 def _plain(cell: Any) -> str:

@@ -15,11 +15,11 @@ FULL = 0.85  # utilisation from which links are full
 NEAR = 1.1  # ratio to the bound that counts as good
 LITTLE = 0.02  # share of the time that is not mentioned
 HELP = {
-    "stall_credit": "larger buffers would let them go on",
-    "stall_vc": "more virtual channels would let them go on",
+    "stall_credit": "larger buffers would help",
+    "stall_vc": "more virtual channels would help",
     "stall_arbitration": "they met at routers, so other routes or smaller messages would help",
 }
-"""What would shorten the waiting, by its cause. That a link is busy sending is no fault."""
+"""Remedies by cause of waiting; a busy link needs none."""
 
 
 def sentences(result: Result) -> list[str]:
@@ -32,11 +32,11 @@ def sentences(result: Result) -> list[str]:
 def _bound(result: Result) -> Iterator[str]:
     if result.ratio is None or not result.complete:
         return
-    took = f"The run took {result.ratio:.3f} times the least time that the links allow for its plan"
+    took = f"The run took {result.ratio:.3f} times the lower bound of its plan on these links"
     if result.ratio < NEAR:
-        yield f"{took}: bandwidth and latency of the links are what limits it."
+        yield f"{took}: bandwidth and latency of the links limit it."
     else:
-        yield f"{took}: {percent(1 - 1 / result.ratio)} of it has other reasons."
+        yield f"{took}: {percent(1 - 1 / result.ratio)} of it has other causes."
 
 
 def _traffic(result: Result) -> Iterator[str]:
@@ -45,12 +45,12 @@ def _traffic(result: Result) -> Iterator[str]:
     summary = result.traffic.summary
     if summary.get("saturated"):
         yield (
-            f"The network cannot take this load: of {number(summary['offered_load'])} flits per node and cycle "
+            f"The network is saturated: of {number(summary['offered_load'])} flits per node and cycle "
             f"it accepted {number(summary['accepted_load'])}."
         )
     elif summary.get("packet_latency") is not None and summary.get("zero_load_latency"):
         times = summary["packet_latency"] / summary["zero_load_latency"]
-        yield f"The network takes this load; a packet is under way {times:.2f} times as long as in an empty network."
+        yield f"The network sustains this load; the mean latency is {times:.2f} times that of an empty network."
 
 
 def _work(result: Result) -> Iterator[str]:
@@ -60,7 +60,7 @@ def _work(result: Result) -> Iterator[str]:
     compute, exposed, idle = (result.work.extremes(name)["mean"] / end for name in ("compute", "exposed", "idle"))
     yield (
         f"On average an NPU computed {percent(compute)} of the time, waited {percent(exposed)} for communication that "
-        f"no computing hid{f', and had nothing to do in {percent(idle)}' if idle >= LITTLE else ''}."
+        f"no computation overlapped{f', and was idle for {percent(idle)}' if idle >= LITTLE else ''}."
     )
     if result.work.by_kind:
         kind, cycles = next(iter(result.work.by_kind.items()))
@@ -74,9 +74,9 @@ def _links(result: Result) -> Iterator[str]:
     kind = "" if result.link_kinds else "dimension "
     most, single = max(uses, key=lambda use: use.mean), max(uses, key=lambda use: use.most)
     what = "The links" if len(uses) == 1 else f"The busiest links are those of {kind}{most.name}; they"
-    sentence = f"{what} were sending {percent(most.mean)} of the time on average, the busiest one {percent(most.most)}"
+    sentence = f"{what} were busy {percent(most.mean)} of the time on average, the busiest one {percent(most.most)}"
     if single.most > 1:
-        yield f"{sentence}: this network model lets links carry more than they can."
+        yield f"{sentence}: this backend lets links exceed their capacity."
     elif most.mean >= FULL:
         yield f"{sentence}: their bandwidth is the limit."
     elif most.most >= FULL:
@@ -85,10 +85,10 @@ def _links(result: Result) -> Iterator[str]:
         yield f"{sentence}."
         if single.most >= FULL:
             yield (
-                f"But a link of {kind}{single.name} was sending {percent(single.most)} of the time, its like "
+                f"But a link of {kind}{single.name} was busy {percent(single.most)} of the time, the links of its kind "
                 f"{percent(single.mean)} on average: a few links carry too much, the others wait for them."
             )
-    # Busy links are no loss; the most frequent of the other causes.
+    # Busy links are no loss: take the most frequent other cause.
     worst = max(uses, key=lambda use: max(use.stalls[i] for i, name in enumerate(STALLS) if name in HELP))
     waited = {name: worst.stalls[i] for i, name in enumerate(STALLS) if name in HELP}
     cause = max(waited, key=lambda name: waited[name])

@@ -78,9 +78,9 @@ def _latency(lines: Lines, bound: float | None) -> Panel:
         **_bounds(lines, bound, top),
         "yaxis": {"title": {"text": "packet latency (cycles)"}, "range": [0, top]},
     }
-    dotted = "; dotted: 99 % took no more" if len(lines) <= MOST_TAILS else ""
+    dotted = "; dotted: the 99th percentile" if len(lines) <= MOST_TAILS else ""
     text = f"Mean latency of the packets, the wait at the source included, with its 95 % interval{dotted}. "
-    text += f"Crosses at the axis: loads that the network cannot take.{_saturation(lines)}"
+    text += f"Crosses at the axis: saturated loads.{_saturation(lines)}"
     return Panel("Latency over load", text, figure(traces, sketch), 400)
 
 
@@ -148,14 +148,14 @@ def _accepted(lines: Lines, bound: float | None) -> Panel:
     most = 0.0
     for i, (name, points) in enumerate(lines):
         loads, mean = column(points, "offered_load"), column(points, "accepted_load")
-        least, top = column(points, "accepted_load_min"), column(points, "accepted_load_max")
-        most = max(most, float(np.nanmax([*mean, *top, 0.0])))
+        lowest, highest = column(points, "accepted_load_min"), column(points, "accepted_load_max")
+        most = max(most, float(np.nanmax([*mean, *highest, 0.0])))
         label = plain(cut(name, NAME)) or "mean of the nodes"
-        if len(lines) == 1 and np.isfinite(least).all():
+        if len(lines) == 1 and np.isfinite(lowest).all():
             shade = {"type": "scatter", "mode": "lines", "x": loads, "line": {"width": 0}, "hoverinfo": "skip"}
-            traces.append({**shade, "y": least, "showlegend": False})
+            traces.append({**shade, "y": lowest, "showlegend": False})
             traces.append(
-                {**shade, "y": top, "fill": "tonexty", "fillcolor": faded(tint(i), 0.16), "name": "all nodes"}
+                {**shade, "y": highest, "fill": "tonexty", "fillcolor": faded(tint(i), 0.16), "name": "all nodes"}
             )
         traces.append(
             {
@@ -176,7 +176,7 @@ def _accepted(lines: Lines, bound: float | None) -> Panel:
         {"type": "line", "x0": 0, "y0": 0, "x1": end, "y1": end, "line": quiet_line(), "layer": "below"},
     ]
     sketch["yaxis"] = {"title": {"text": "accepted load"}, "range": [0, 1.1 * most or 1.0]}
-    text = "Flits per node and cycle that arrived, over the offered ones; dotted: all of them."
+    text = "Accepted over offered load, in flits per node and cycle; dotted: all accepted."
     return Panel("Accepted load", text, figure(traces, sketch), 320)
 
 
@@ -186,18 +186,20 @@ def _bounds(lines: Lines, bound: float | None, top: float | None) -> dict[str, A
     near = bound is not None and bound < FAR * last
     right = 1.05 * max(last, bound if bound is not None and near else 0.0)
     shapes: list[dict[str, Any]] = []
-    words: list[dict[str, Any]] = []
+    annotations: list[dict[str, Any]] = []
     plane = {"yref": "paper", "y0": 0, "y1": 1, "layer": "below"}
     if len(lines) == 1 and (high := saturation(lines[0][1])[1]) is not None:
         shade = {"line": {"width": 0}, "fillcolor": faded(GREY, 0.14)}
         shapes.append({"type": "rect", "x0": high, "x1": right, **plane, **shade})
-        words.append({"x": (high + right) / 2, "yref": "paper", "y": 0.06, "text": "saturated", "showarrow": False})
+        annotations.append(
+            {"x": (high + right) / 2, "yref": "paper", "y": 0.06, "text": "saturated", "showarrow": False}
+        )
     if bound is not None and near:
         shapes.append({"type": "line", "x0": bound, "x1": bound, **plane, "line": {"dash": "dash", "width": 1.5}})
         above = {"yref": "paper", "y": 1, "yanchor": "bottom", "showarrow": False}
-        words.append({"x": bound, "text": "bound", **above})
+        annotations.append({"x": bound, "text": "bound", **above})
     return {
         "xaxis": {"title": {"text": "offered load (flits per node and cycle)"}, "range": [0, right]},
         "shapes": shapes,
-        "annotations": words,
+        "annotations": annotations,
     }

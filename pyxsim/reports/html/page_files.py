@@ -61,7 +61,7 @@ def _read(path: str, name: str) -> Result | list[Chapter]:
             if "comparison" in file.attrs:
                 return backends_chapter.chapters(file, name)
             if "record" not in file.attrs:
-                raise InputError("is nothing that can be shown", file=path, allowed=KINDS)
+                raise InputError("cannot be shown", file=path, allowed=KINDS)
     except OSError:
         pass  # the reader of results reports the reason
     except (KeyError, ValueError, TypeError, IndexError) as error:

@@ -132,8 +132,8 @@ def faded(colour: str, share: float) -> str:
 
 def plain(text: object) -> str:
     """Escape a text for plotly, which interprets tags."""
-    words = str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return "".join(c if c.isprintable() else "\ufffd" for c in words)
+    escaped = str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return "".join(c if c.isprintable() else "\ufffd" for c in escaped)
 
 
 def share_axis(title: str = "", top: float | None = None) -> dict[str, Any]:

@@ -56,13 +56,13 @@ def cards(result: Result) -> list[Fact]:
     if result.traffic is not None:
         facts_shown += traffic_facts(result)[:1]
         summary = result.traffic.summary
-        state = "saturated" if summary.get("saturated") else "the network takes it"
+        state = "saturated" if summary.get("saturated") else "sustained"
         note = f"of {number(summary['offered_load'])}: {state}"
         facts_shown.append(Fact("accepted load", number(summary["accepted_load"]), note))
     facts_shown.append(time)
     if result.bound_ns and result.ratio is not None and result.complete:
-        least = next(fact for fact in facts(result) if fact.label == "bound")
-        facts_shown.append(Fact("of the bound", f"{result.ratio:.3f} x", f"the least for this plan is {least.value}"))
+        bound = next(fact for fact in facts(result) if fact.label == "bound")
+        facts_shown.append(Fact("of the bound", f"{result.ratio:.3f} x", f"the bound of this plan is {bound.value}"))
     if rates := result.rates:
         facts_shown.append(
             Fact("bus bandwidth", rounded(rates.bus, "B/s"), f"algorithm {rounded(rates.algorithm, 'B/s')}")
@@ -71,7 +71,7 @@ def cards(result: Result) -> list[Fact]:
         end = max(1, result.time_cycles)
         shares = {name: result.work.extremes(name)["mean"] / end for name in ("compute", "exposed")}
         facts_shown.append(Fact("computing", percent(shares["compute"]), "of the time of the NPUs, on average"))
-        facts_shown.append(Fact("exposed", percent(shares["exposed"]), "communication that nothing hides"))
+        facts_shown.append(Fact("exposed", percent(shares["exposed"]), "exposed communication"))
     if result.has_link_counters:
         use = result.link_utilization
         facts_shown.append(

@@ -33,7 +33,7 @@ Named = Sequence[tuple[str, Result]]
 
 def chapter(named: Named, title: str = "") -> Chapter:
     """Return the chapter of several named results."""
-    alarms = [f"{name} is not complete: its numbers are of what was simulated." for name, r in named if not r.complete]
+    alarms = [f"{name} is incomplete: its numbers cover the simulated part." for name, r in named if not r.complete]
     return Chapter(
         title or f"{len(named)} results side by side",
         ", ".join(dict.fromkeys(f"pyxsim {result.provenance.get('version', '')}" for _, result in named)),
@@ -47,10 +47,10 @@ def chapter(named: Named, title: str = "") -> Chapter:
 
 def _cards(named: Named) -> list[Fact]:
     """The time of each result, and its ratio to the fastest."""
-    least = min(float(result.time_ns) for _, result in named)
+    fastest = min(float(result.time_ns) for _, result in named)
     cards = []
     for name, result in named[:MOST_MAPS]:
-        times = float(result.time_ns) / least if least else 1.0
+        times = float(result.time_ns) / fastest if fastest else 1.0
         note = "the least of these" if times == 1 else f"{times:.3f} times the least"
         cards.append(Fact(cut(name, 40), format_time_ns(Fraction(result.time_ns)), note))
     return cards
@@ -61,10 +61,10 @@ def _lead(named: Named) -> Iterator[str]:
     if len(titles) == 1:
         yield f"All of them: {titles[0]}."
     order = sorted(named, key=lambda each: float(each[1].time_ns))
-    (first, least), (last, most) = order[0], order[-1]
-    if float(least.time_ns) < float(most.time_ns):
-        times = float(most.time_ns) / float(least.time_ns)
-        yield f"{first} took the least time; {last} took {times:.3f} times as long."
+    (first, shortest), (last, longest) = order[0], order[-1]
+    if float(shortest.time_ns) < float(longest.time_ns):
+        times = float(longest.time_ns) / float(shortest.time_ns)
+        yield f"{first} was fastest; {last} took {times:.3f} times as long."
     else:
         yield "All took the same time."
 
@@ -87,7 +87,7 @@ def _numbers(named: Named) -> list[Panel]:
     labels = list(dict.fromkeys(label for column in columns for label in column))
     rows = [[label, *(column.get(label, ABSENT) for column in columns)] for label in labels]
     sheet, notes = _differing(named, rows)
-    text = "The summaries; what differs from the first column stands out."
+    text = "The summaries; differences from the first column are highlighted."
     panels = [Panel("Side by side", text, sheet=sheet, notes=notes)]
     if len({result.time_ns for _, result in named}) > 1:
         panels.append(_times(named))
@@ -115,7 +115,7 @@ def _differing(named: Named, rows: list[list[str]]) -> tuple[Sheet, list[str]]:
 
 
 _ALWAYS = ("simulated in", "created")
-"""What differs in any two runs, and says nothing."""
+"""Values that differ between any two runs."""
 
 
 def _times(named: Named) -> Panel:
@@ -193,7 +193,7 @@ def _over_time(named: Named, detail: Detail) -> list[Panel]:
         "hovermode": "x unified",
     }
     notes += beyond(*means)
-    text = "How busy the links were on average, over time."
+    text = "Mean utilisation of the links over time."
     panels = [Panel("All links over time", text, figure(traces, sketch), 320, notes=notes)]
     return [*panels, _dimensions(there)]
 
@@ -249,7 +249,7 @@ def _latencies(named: Named) -> list[Panel]:
         "xaxis": {"title": {"text": "packet latency (cycles)"}, "rangemode": "tozero"},
         "yaxis": {"title": {"text": "share of the packets"}, "tickformat": ".0%", "range": [0, 1.02]},
     }
-    text = "What share of the measured packets took no longer than so many cycles: steep and left is good."
+    text = "Share of the measured packets with at most this latency: steep and left is better."
     return [Panel("Latency of packets", text, figure(traces, sketch), 320)] if traces else []
 
 
@@ -265,9 +265,7 @@ def _settings(named: Named) -> list[Panel]:
             notes.append(f"Shortened: {MOST_SETTINGS} of {plural(len(differ), 'setting')}.")
         same = f"{plural(len(rows) - len(differ), 'other setting')} are the same."
         panels.append(
-            Panel(
-                "Settings that differ", f"As they were understood, defaults included; {same}", sheet=sheet, notes=notes
-            )
+            Panel("Settings that differ", f"Resolved settings, defaults included; {same}", sheet=sheet, notes=notes)
         )
     else:
         panels.append(Panel("Settings that differ", "None: the experiments are the same."))

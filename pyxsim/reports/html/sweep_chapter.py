@@ -19,7 +19,7 @@ MOST_ROWS, MOST_FAILED = 400, 60
 MOST_LINES = 14
 LOAD = "traffic.load"
 FIRST = ("packet_latency", "accepted_load", "packet_latency_p99", "network_latency"), ("time_ns", "bound_ns")
-"""What one wants to see first: of open traffic, whose time says nothing, and of all else."""
+"""The most important numbers of open traffic, and of other runs."""
 MOST_NUMBERS = 24  # in the menu
 MOST_COLUMNS = 6  # numbers in the table
 
@@ -29,11 +29,9 @@ def chapter(sweep: Sweep, name: str) -> Chapter:
     counts = sweep.counts
     alarms = []
     if counts["missing"]:
-        alarms.append(
-            f"{plural(counts['missing'], 'point')} of {len(sweep)} not run yet: `pyxsim sweep` goes on with them."
-        )
+        alarms.append(f"{plural(counts['missing'], 'point')} of {len(sweep)} not run yet: `pyxsim sweep` runs them.")
     if counts["failed"]:
-        alarms.append(f"{plural(counts['failed'], 'point')} of {len(sweep)} failed: see below why.")
+        alarms.append(f"{plural(counts['failed'], 'point')} of {len(sweep)} failed: the reasons are below.")
     return Chapter(
         sweep.title or name,
         f"pyxsim {sweep.provenance.get('version', '')}, {sweep.backend}",
@@ -146,8 +144,8 @@ def _curves(sweep: Sweep, done: Sequence[Point], chosen: Sequence[str]) -> Panel
         "legend": {"y": -0.16, "yanchor": "top"},
     }
     notes = [f"Shortened: {MOST_LINES} of {len(lines)} lines."] if len(lines) > MOST_LINES else []
-    text = f"Over {axis}; the menu chooses the number (docs/output.md says what each is)."
-    return Panel("Numbers over what was swept", text, figure(traces, sketch), 420, notes=notes)
+    text = f"Over {axis}; the menu selects the number (docs/output.md describes each)."
+    return Panel("Numbers over the swept settings", text, figure(traces, sketch), 420, notes=notes)
 
 
 def _across(sweep: Sweep) -> str:
@@ -186,7 +184,7 @@ def _table(sweep: Sweep, detail: Detail) -> Panel:
     head = (", ".join(sweep.axes) or "point", *keys, "state")
     return Panel(
         "Every point",
-        "The table in the folder has every number.",
+        "The table in the folder has all numbers.",
         sheet=Sheet(head, rows, ("state",), marked),
         notes=notes,
     )
@@ -198,7 +196,7 @@ def _failed(points: Sequence[Point]) -> Panel:
         for point in points[:MOST_FAILED]
     ]
     notes = [f"Shortened: {MOST_FAILED} of {plural(len(points), 'point')}."] if len(points) > MOST_FAILED else []
-    return Panel("Why they failed", "", sheet=Sheet(("point", "why"), rows, ("why",)), notes=notes)
+    return Panel("Failures", "", sheet=Sheet(("point", "why"), rows, ("why",)), notes=notes)
 
 
 def _answers(sweep: Sweep) -> Panel:
@@ -206,7 +204,7 @@ def _answers(sweep: Sweep) -> Panel:
     head = list(dict.fromkeys(key for row in sweep.answers for key in row))
     rows = [[_answer(row.get(key)) for key in head] for row in sweep.answers[:MOST_ROWS]]
     goal = ", ".join(f"{key} = {cut(str(value), 60)}" for key, value in sweep.goal.items())
-    return Panel("What was searched", f"The goal: {goal}.", sheet=Sheet(head, rows))
+    return Panel("Search results", f"The goal: {goal}.", sheet=Sheet(head, rows))
 
 
 def _answer(value: Any) -> str:

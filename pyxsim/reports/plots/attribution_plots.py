@@ -24,7 +24,7 @@ def parts(result: Result, ax: Axes | None = None) -> Axes:
     ax = axes(ax, 7, 2.5)
     attribution = result.attribution
     if attribution is None or not attribution.messages.any():
-        return nothing(ax, "the run did not tell where the time went")
+        return nothing(ax, "no attribution")
     shown = rows(attribution)[: MOST_TRAFFICS + 1]
     left = np.zeros(len(shown))
     places = np.arange(len(shown))
@@ -51,7 +51,7 @@ def waits(result: Result, ax: Axes | None = None, count: int = 10) -> Axes:
     ax = axes(ax, 6, 3)
     links = result.hot_links(count)
     if not links:
-        return nothing(ax, "no packet waited" if result.attribution else "the run did not tell who waited")
+        return nothing(ax, "no packet waited" if result.attribution else "no attribution")
     places, left = np.arange(len(links)), np.zeros(len(links))
     for part in (part for part in PARTS if any(part in link.causes for link in links)):
         packets = np.array([link.causes.get(part, 0) / link.cycles * link.waiting for link in links])
@@ -60,7 +60,7 @@ def waits(result: Result, ax: Axes | None = None, count: int = 10) -> Axes:
     ax.set_yticks(places, [f"{link.name} (+{len(link.like):,})" if link.like else link.name for link in links])
     ax.tick_params(axis="y", length=0, labelsize=7)
     ax.set(ylim=(max(5, len(links)) - 0.4, -0.6), xlim=(0, float(left.max()) * 1.02))
-    titled(ax, "Where packets waited, and how many at a time")
+    titled(ax, "Where packets waited: mean number at a time")
     ax.spines["left"].set_visible(False)
     _legend(ax)
     return ax
@@ -72,7 +72,7 @@ def culprits(result: Result, ax: Axes | None = None) -> Axes:
     ax = axes(ax, 4, 3)
     attribution = result.attribution
     if attribution is None or not len(attribution.waits["link"]):
-        return nothing(ax, "no packet waited" if attribution else "the run did not tell who waited")
+        return nothing(ax, "no packet waited" if attribution else "no attribution")
     victims, names, cycles = blame(attribution)
     shares = cycles / cycles.sum(axis=1, keepdims=True)
     ax.imshow(shares, cmap=heat(), vmin=0, vmax=1, aspect="auto", interpolation="nearest")
@@ -85,7 +85,7 @@ def culprits(result: Result, ax: Axes | None = None) -> Axes:
     ax.tick_params(length=0, labelsize=8)
     ax.spines[:].set_visible(False)
     ax.set_xlabel("waited for")
-    titled(ax, "Who made whom wait")
+    titled(ax, "Delays by traffic")
     return ax
 
 

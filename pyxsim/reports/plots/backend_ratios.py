@@ -96,11 +96,11 @@ def ratios(comparison: Comparison, ax: Axes | None = None) -> Axes:
 
 def _places(points: Sequence[Compared]) -> list[float]:
     """The x position of each point, with a gap between variants."""
-    found, at = [], 0.0
+    positions, at = [], 0.0
     for before, point in zip([None, *points[:-1]], points, strict=True):
         at += 0.0 if before is None else 1.0 if before.variant == point.variant else 1.6
-        found.append(at)
-    return found
+        positions.append(at)
+    return positions
 
 
 def _short(label: str) -> str:
@@ -134,7 +134,7 @@ def times(point: Compared, ax: Axes | None = None) -> Axes:
     _time_axis(ax)
     ax.spines["left"].set_visible(False)
     has_chain = point.chain is not None and bool(packet)
-    titled(ax, "The time; of packets: what it was spent on" if has_chain else "The time on each backend")
+    titled(ax, "The time; for packets by part" if has_chain else "The time on each backend")
     if has_chain:
         _legend(ax, 2)
     return ax
@@ -236,7 +236,7 @@ def figure(comparison: Comparison, label: str | None = None) -> Figure:
             return page
         grid = right.subgridspec(3, 1, height_ratios=(1.2, 1.1, 1.4))
         upper = times(point, page.add_subplot(grid[0]))
-        titled(upper, _short(point.label) + ("" if label else "\n(here the models differ most)"))
+        titled(upper, _short(point.label) + ("" if label else "\n(the largest difference)"))
         phases(point, page.add_subplot(grid[1]))
         if packets is not None:
             _waits(packets, page.add_subplot(grid[2]))
@@ -250,7 +250,7 @@ def _waits(packets: Result, ax: Axes) -> None:
             ax, "no packet waited in the network" + (": all at their NPUs" if attribution.of_messages["source"] else "")
         )
         return
-    titled(waits(packets, ax), "Where packets waited: how many at a time")
+    titled(waits(packets, ax), "Where packets waited: mean number at a time")
 
 
 def save(comparison: Comparison, path: str | os.PathLike[str], label: str | None = None) -> None:

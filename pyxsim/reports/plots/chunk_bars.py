@@ -65,7 +65,7 @@ def chunks(result: Result, ax: Axes | None = None, npu: int = 0) -> Axes:
         shades = f" ({plural(len(shown), 'collective')}, dark to light)"
     elif not several and many > MAX_NUMBERED:
         shades = f" ({plural(many, 'chunk')}, dark to light)"
-    titled(ax, f"NPU {npu}: which chunk is in which dimension{shades}")
+    titled(ax, f"NPU {npu}: chunks by dimension{shades}")
     ax.spines["left"].set_visible(False)
     _legend(ax, named, tints, waits)
     return ax

@@ -54,17 +54,19 @@ def gantt(result: Result, ax: Axes | None = None) -> Axes:
             ax.broken_barh(spans, (place + top, high), facecolors=COLOURS[name], lw=0)
     like = work.npus["like"]
     _critical(ax, clock, work.path, like, row, len(npus))
-    some = list(row.items())[:: -(-len(npus) // MOST_LABELS)]
+    labelled = list(row.items())[:: -(-len(npus) // MOST_LABELS)]
     alike = np.bincount(like, minlength=len(like)) - 1
-    ticks = [(place + 0.5, f"NPU {npu}" + (f" and {alike[npu]} alike" if alike[npu] else "")) for npu, place in some]
+    ticks = [
+        (place + 0.5, f"NPU {npu}" + (f" and {alike[npu]} alike" if alike[npu] else "")) for npu, place in labelled
+    ]
     if others:
         ticks.append((len(npus) + 0.5, "others"))
     ax.set_yticks(*zip(*ticks, strict=True))
     ax.tick_params(axis="y", length=0, labelsize=7)
     ax.set(xlim=(0, clock.end), ylim=(len(npus) + bool(others), 0), xlabel=clock.label)
     count = len(like) if len(npus) == len(np.unique(like)) else int((np.isin(like, npus)).sum())
-    words = f"{count:,} of {plural(len(like), 'NPU')}" if count < len(like) else plural(count, "NPU")
-    titled(ax, f"What {words} do" if count > 1 else "What the NPU does")
+    subject = f"{count:,} of {plural(len(like), 'NPU')}" if count < len(like) else plural(count, "NPU")
+    titled(ax, f"Activity of {subject}" if count > 1 else "Activity of the NPU")
     ax.spines["left"].set_visible(False)
     handles: list[Any] = [Patch(color=COLOURS[name], label=name) for name in there]
     handles.append(Line2D([], [], color=_PATH, lw=1.2, label="critical path"))

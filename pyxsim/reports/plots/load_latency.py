@@ -30,7 +30,7 @@ def load_latency(curve: Curve, ax: Axes | None = None) -> Axes:
     loads, means = curve.column("offered_load"), curve.column("packet_latency")
     steady = curve.column("saturated") == 0
     if not steady.any():
-        return nothing(ax, "no load that the network can take")
+        return nothing(ax, "no sustained load")
     known = np.where(steady, means, np.nan)
     half = np.nan_to_num(curve.column("packet_latency_interval"))
     top = max(float(np.nanmin(known)) * HEADROOM, float(np.nanmax(known)) * 1.05)

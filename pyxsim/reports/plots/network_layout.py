@@ -188,8 +188,8 @@ def _coordinates(topology: Topology, grid: _Grid) -> Points:
     npus, real = grid.routers, grid.real
     place = np.zeros((topology.routers, len(real)))
     place[:npus] = grid.coords[:, real]
-    own = [real.index(d) if d in real else len(real) - 1 for d in topology.router_dim[npus:].tolist()]
-    for switch, dim in enumerate(own, npus):
+    dimension = [real.index(d) if d in real else len(real) - 1 for d in topology.router_dim[npus:].tolist()]
+    for switch, dim in enumerate(dimension, npus):
         ends = np.concatenate([topology.link_dst[topology.link_src == switch], [switch]])
         members = place[ends[ends < npus]] if (ends < npus).any() else place[:npus]
         place[switch] = (members.min(axis=0) + members.max(axis=0)) / 2
@@ -198,7 +198,7 @@ def _coordinates(topology: Topology, grid: _Grid) -> Points:
     spots, which = np.unique(place[npus:], axis=0, return_inverse=True)
     for spot in range(len(spots)):
         same = npus + np.flatnonzero(which == spot)
-        side = 1 if own[int(same[0]) - npus] == 0 else 0
+        side = 1 if dimension[int(same[0]) - npus] == 0 else 0
         width = max(0.8, 2 * float(spots[spot, side]))
         place[same, side] += width * ((np.arange(len(same)) + 0.5) / len(same) - 0.5)
     return place

@@ -25,7 +25,7 @@ def network(result: Result, ax: Axes | None = None) -> Axes:
     ax = axes(ax, 6, 6)
     topology = topology_of(result)
     if topology is None:
-        return nothing(ax, "the result does not know its network")
+        return nothing(ax, "the network of the result is unknown")
     if topology.links > MOST_DRAWN:
         return projections(result, topology, ax)
     figure = ax.get_figure()
@@ -42,7 +42,7 @@ def network(result: Result, ax: Axes | None = None) -> Axes:
     for bar in set(figure.axes) - before if figure else ():
         percent_axis(bar.yaxis)
     ax.set_title("")
-    titled(ax, "Share of the run spent sending")
+    titled(ax, "Utilisation over the run")
     return ax
 
 

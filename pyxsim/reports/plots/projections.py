@@ -51,9 +51,9 @@ def projections(result: Result, topology: Topology, ax: Axes | None = None) -> A
     percent_axis(bar.ax.yaxis)
     bar.outline.set_visible(False)
     routers = plural(len(np.unique(topology.home)), "router")
-    lines = [f"{routers}, {plural(topology.links, 'link')}:", "too many to draw each.", *_CELL]
+    lines = [f"{routers}, {plural(topology.links, 'link')}:", "too many to draw.", *_CELL]
     ax.text(text_at[0], text_at[1], between.join(lines), va="top", fontsize=8, color=GREY)
-    titled(ax, "Share of the run spent sending")
+    titled(ax, "Utilisation over the run")
     return ax
 
 
@@ -69,7 +69,7 @@ def busiest(
     np.maximum.at(most, np.where(begins, topology.link_src, topology.link_dst), values)
     shape = topology.shape[across], 1 if up is None else topology.shape[up]
     cell = topology.coords[:, across] * shape[1] + (0 if up is None else topology.coords[:, up])
-    found, has = np.zeros(shape[0] * shape[1]), np.zeros(shape[0] * shape[1], np.bool_)
-    np.maximum.at(found, cell, most[topology.home])
-    has[cell] = True
-    return found.reshape(shape), has.reshape(shape)
+    highest, present = np.zeros(shape[0] * shape[1]), np.zeros(shape[0] * shape[1], np.bool_)
+    np.maximum.at(highest, cell, most[topology.home])
+    present[cell] = True
+    return highest.reshape(shape), present.reshape(shape)

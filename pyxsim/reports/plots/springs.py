@@ -17,8 +17,8 @@ def springs(topology: Topology) -> Points:
     count = topology.routers
     if not 3 <= count <= MOST:
         return circle(count)
-    every = Graph(count, np.arange(count, dtype=np.int32), topology.link_src, topology.link_dst, topology.link_name)
-    away = distances(every)
+    graph = Graph(count, np.arange(count, dtype=np.int32), topology.link_src, topology.link_dst, topology.link_name)
+    away = distances(graph)
     hops = np.where(away >= FAR, away[away < FAR].max() + 1, away).astype(np.float64)
     hops = 1.6 * (hops + hops.T) / 2
     at = _start(hops)

@@ -20,14 +20,14 @@ LEAST_NAMED = 0.15  # of the axis: a part of it that has its name
 
 @plot("latencies")
 def latencies(result: Result, ax: Axes | None = None) -> Axes:
-    """How many packets took how long: a histogram, all classes together."""
+    """Histogram of packet latencies over all classes."""
     ax = axes(ax, 6, 2.5)
     traffic = result.traffic
     if traffic is None or not len(traffic.latency):
         return nothing(ax, "no packets were measured")
     counts = traffic.packets.sum(axis=0)
     values = traffic.latency
-    # The slowest of a thousand would make the others a line at the left.
+    # The slowest packets would squeeze the others to the left edge.
     top = float(traffic.summary["packet_latency_p999"] or values[-1]) * 1.1 + 1
     width = -(-int(top - values[0]) // MOST_BARS)  # whole cycles, or some bars hold more of them than others
     edges = np.arange(int(values[0]), int(top) + 2 * width, width) - 0.5
@@ -62,7 +62,7 @@ def course(result: Result, ax: Axes | None = None) -> Axes:
     whole = start < end  # what is measured ends with the last batch that is complete
     means = np.asarray(traffic.batches["latency"], dtype=float)[whole]
     if not np.isfinite(means).any():
-        return nothing(ax, "no time of which all packets have arrived")
+        return nothing(ax, "no complete batch")
     last = max(end, int(start[-1]) + int(start[-1] - start[-2]) if len(start) > 1 else end)
     ax.stairs(means, [*start[whole].tolist(), end], baseline=None, color=colour(0), lw=1.2)
     ax.axvspan(begin, end, color=colour(0), alpha=0.08, lw=0)

@@ -149,7 +149,7 @@ def _blame_table(attribution: Attribution, whole: bool) -> Table:
 
     victims, culprits, cycles = blame(attribution)
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("who waited for whom", no_wrap=True, overflow="ellipsis", max_width=None if whole else 20)
+    table.add_column("delays by traffic", no_wrap=True, overflow="ellipsis", max_width=None if whole else 20)
     for title in ("cycles", *(short_name(name, whole) for name in culprits)):
         table.add_column(title, justify="right", no_wrap=True)
     for victim, cycle in zip(victims, cycles, strict=True):

@@ -43,7 +43,7 @@ def overview(comparison: Comparison, *, short: bool = False) -> Sheet:
     head = ["point", *([PACKET] if has_packet else [])]
     for name in [*names, LINKS]:
         head += [_brief(name)] if short or not has_packet else [name, f"{name} / {PACKET}"]
-    head.append(good := f"within {comparison.within:.0%}" + ("" if has_packet else " (?: cannot tell)"))
+    head.append(title := f"within {comparison.within:.0%}" + ("" if has_packet else " (?: cannot tell)"))
     rows: list[list[str]] = []
     marked = set()
     for point in comparison.points:
@@ -58,7 +58,7 @@ def overview(comparison: Comparison, *, short: bool = False) -> Sheet:
         good_ones = _good(point, comparison.within)
         rows.append([*row, _brief(good_ones) if short else good_ones])
         rows += _by_traffic(point, names, has_packet, short)
-    return Sheet(head, rows, (good,), frozenset(marked))
+    return Sheet(head, rows, (title,), frozenset(marked))
 
 
 def _by_traffic(point: Compared, names: list[str], has_packet: bool, short: bool) -> Iterator[list[str]]:
@@ -136,19 +136,19 @@ def _part(cycles: int | Fraction | None, whole: int | Fraction | None) -> str:
 
 def said(point: Compared, within: float) -> list[str]:
     """Return a line per backend: why it cannot run the point, or whether it is accurate enough."""
-    lines = [f"{each.backend}: cannot be run: {each.reason}" for each in point.entries if each.reason]
+    lines = [f"{each.backend}: failed: {each.reason}" for each in point.entries if each.reason]
     lines += [_said(each, within) for each in verdicts(point, within)]
     waited = by_waiting(point, within)
     if waited is not None and UNAWARE in point.others:
-        lines.append(f"from what the packets waited alone: {UNAWARE} is {waited.says}, {_off(waited.error)}")
+        lines.append(f"from the waiting of packets only: {UNAWARE} is {waited.says}, {_off(waited.error)}")
     return lines
 
 
 def _said(each: Verdict, within: float) -> str:
-    words = f"{each.backend}: {each.says} within {within:.0%}"
+    text = f"{each.backend}: {each.says} within {within:.0%}"
     if each.error is not None:
-        words += f", {_off(each.error, least=each.by == BEFORE)}"
-    return f"{words} ({each.why})" if each.why else words
+        text += f", {_off(each.error, least=each.by == BEFORE)}"
+    return f"{text} ({each.why})" if each.why else text
 
 
 def _off(error: float | None, *, least: bool = False) -> str:
@@ -294,7 +294,7 @@ def page(comparison: Comparison) -> str:
     """Return the comparison as Markdown."""
     parts = [f"# {comparison.title}\n"]
     if not comparison.complete:
-        parts.append("Interrupted: this is what was compared so far.\n")
+        parts.append("Interrupted: the points compared so far.\n")
     if len(comparison.points) > 1:
         parts.append(overview(comparison).markdown())
     for point in comparison.points:

@@ -69,13 +69,13 @@ def facts(result: Result) -> list[Fact]:
     ]
     if result.bound_ns and result.ratio is not None:
         took = f"; the run took {result.ratio:.3f} times as long"
-        note = "the least for its bytes on these links" + (took if result.complete else "")
+        note = "lower bound for its bytes on these links" + (took if result.complete else "")
         lines.append(Fact("bound", format_time_ns(Fraction(result.bound_ns)), note))
     if rates := result.rates:
         note = f"algorithm bandwidth; bus bandwidth {rounded(rates.bus, 'B/s')} (as nccl-tests)"
         lines.append(Fact("bandwidth", rounded(rates.algorithm, "B/s"), note))
     if result.carried is not None:
-        lines.append(Fact("data", plural(result.carried, "NPU"), "hold the right result, byte by byte"))
+        lines.append(Fact("data", plural(result.carried, "NPU"), "have the correct result, byte by byte"))
     count = {name: int(result.counts.get(name, 0)) for name in _COUNTS}
     sent = [plural(count[f"{word}s"], word) for word in ("message", "packet", "flit") if count[f"{word}s"]]
     lines.append(Fact("delivered", rounded(count["bytes_delivered"], "B", 1024), ", ".join(sent)))
@@ -96,8 +96,8 @@ _COUNTS = ("messages", "packets", "flits", "flit_hops", "npus", "bytes_delivered
 
 def waiting_titles(causes: Iterable[str]) -> list[str]:
     """Return the titles of the columns of stalls: "waited: credit", "VC", ..."""
-    words = [STALL_WORDS[cause].split()[-1] for cause in causes]
-    return [f"waited: {words[0]}", *words[1:]] if words else []
+    titles = [STALL_WORDS[cause].split()[-1] for cause in causes]
+    return [f"waited: {titles[0]}", *titles[1:]] if titles else []
 
 
 def dimensions(result: Result) -> list[Use]:
@@ -166,10 +166,10 @@ def _skipped(result: Result) -> Iterator[Fact]:
 def _threads(result: Result) -> Iterator[Fact]:
     """The number of threads and the reason; where several were used, requested, or to be expected."""
     threads, why = int(result.counts.get("threads", 1)), str(result.counts.get("threads_why", ""))
-    asked = int(result.counts.get("threads_asked", 0))
+    requested = int(result.counts.get("threads_asked", 0))
     routers = int(max(result.links.src.max(), result.links.dst.max())) + 1 if len(result.links) else 0
     long = result.sim_cpu_s >= EXPECT_SECONDS or routers >= EXPECT_ROUTERS
-    if why and (threads > 1 or asked > 1 or (asked != 1 and long)):
+    if why and (threads > 1 or requested > 1 or (requested != 1 and long)):
         yield Fact("threads", f"{threads}", why)
 
 

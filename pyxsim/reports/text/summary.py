@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 MAX_DIMENSIONS = 5
 MAX_CLASSES = 4
 MAX_WARNINGS = 3
-INCOMPLETE = "interrupted: this is what was simulated so far"
-FAILED = "the simulated system failed: this is what was simulated until then"
+INCOMPLETE = "interrupted: the summary covers the simulated part"
+FAILED = "the simulated system failed: the summary covers the time before"
 
 
 class Summary:
@@ -69,9 +69,11 @@ class Summary:
         key_figures = _facts(result)
         lines = Table.grid(padding=(0, 2))
         # In a narrow terminal notes are cut, numbers never.
-        least = (max(len(fact.label) for fact in key_figures), max(len(fact.value) for fact in key_figures), 0)
-        for style, align, own in zip(("dim", "bold cyan", ""), ("left", "right", "left"), least, strict=True):
-            look: Any = {"style": style, "justify": align, "min_width": own}
+        min_widths = (max(len(fact.label) for fact in key_figures), max(len(fact.value) for fact in key_figures), 0)
+        for style, align, min_width in zip(
+            ("dim", "bold cyan", ""), ("left", "right", "left"), min_widths, strict=True
+        ):
+            look: Any = {"style": style, "justify": align, "min_width": min_width}
             lines.add_column(no_wrap=True, overflow="ellipsis", **look)
         for fact in key_figures:
             lines.add_row(fact.label, Text(fact.value), Text(fact.note))
@@ -99,7 +101,7 @@ class Summary:
             count = 3 if chunk_tables else 5
             yield _link_table(hottest(result, count), plain, bool(result.stall_causes), whole=width is None)
             if more := equals(result, count):
-                yield Text(f"and {plural(more, 'link')} just as busy as the last of these", style="dim")
+                yield Text(f"and {plural(more, 'link')} as busy as the last one", style="dim")
         for table in attribution_tables.tables(result, width):
             yield Text()
             yield table

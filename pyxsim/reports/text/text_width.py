@@ -67,6 +67,6 @@ def fitted(table: Table, width: int | None) -> Table:
             column.width = max([wide(column.header).minimum, *(wide(cell).maximum for cell in column.cells)])
             column.no_wrap = False
     if (too_much := wide(table).maximum - width) > 0:
-        own = max(wide(cell).maximum for cell in (first.header, *first.cells))
-        first.width, first.no_wrap, first.overflow = max(LEAST, own - too_much), False, "fold"
+        first_width = max(wide(cell).maximum for cell in (first.header, *first.cells))
+        first.width, first.no_wrap, first.overflow = max(LEAST, first_width - too_much), False, "fold"
     return table

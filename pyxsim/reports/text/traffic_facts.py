@@ -10,7 +10,7 @@ from pyxsim.results.result import Result
 STOPPED = {
     "precision": "until precise enough",
     "measured": "as long as the settings say",
-    "saturated": "until saturation was clear",
+    "saturated": "until saturation was detected",
     "limit": "up to traffic.max_cycles",
     "finished": "to the last arrival",
     "interrupted": "until interrupted",

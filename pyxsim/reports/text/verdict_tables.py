@@ -16,12 +16,12 @@ from pyxsim.results.comparison import PACKET, Compared
 COUNT = 10
 LOOP = "round trip"
 REASONS = {
-    "credit": "the buffer behind it was full",
+    "credit": "the downstream buffer was full",
     LOOP: "credits were on their way back",
-    "vc": "no virtual channel was free behind it",
-    "link": "it was sending other messages",
-    "arbitration": "other packets had their turn",
-    "queue": "they stood behind packets of others in the same buffer",
+    "vc": "no downstream virtual channel was free",
+    "link": "the link was busy with other messages",
+    "arbitration": "other packets won arbitration",
+    "queue": "they were behind other packets in the same buffer",
 }
 """Reasons why packets wait, by cause."""
 SHORT = {

@@ -59,22 +59,22 @@ class _Making:
     def some(self, name: str, make: Any) -> None:
         """Add the first slices of usually small kinds; each may need its own thread."""
         trace, most = self.trace, self.room // (4 * (1 + NAMING))
-        found: Slices | None = make(self.clock, trace, name)
-        if found is None:
+        slices: Slices | None = make(self.clock, trace, name)
+        if slices is None:
             return
-        if len(found) > most:
-            trace.left_out.append(f"{len(found) - most:,} of {len(found):,} {name}: those that begin last")
-            found = found.only(np.sort(np.argsort(found.begin, kind="stable")[:most]))
-        self._add(found)
+        if len(slices) > most:
+            trace.left_out.append(f"{len(slices) - most:,} of {len(slices):,} {name}: those that begin last")
+            slices = slices.only(np.sort(np.argsort(slices.begin, kind="stable")[:most]))
+        self._add(slices)
         self.room -= NAMING * len(trace.processes[-1].threads)
 
     def network(self) -> None:
         """Add counters of the whole network."""
         process = self.trace.process("network")
-        found = list(network_counters(self.result, self.clock, process.pid))
-        gone = len(found) - self._count(found, self.room // 4)
+        counters = list(network_counters(self.result, self.clock, process.pid))
+        gone = len(counters) - self._count(counters, self.room // 4)
         if gone:
-            self.trace.left_out.append(f"{gone} of {len(found)} counters of the network")
+            self.trace.left_out.append(f"{gone} of {len(counters)} counters of the network")
 
     def links(self, links: IntArray, names: list[str], demand: int) -> int:
         """Add counters of the busiest links and return their number.
@@ -84,11 +84,11 @@ class _Making:
         process = self.trace.process("links")
         most, shown = max(self.room // 3, self.room - demand), 0
         for link in links.tolist():
-            found = list(link_counters(self.result, self.clock, process.pid, link, names))
-            if sum(map(len, found)) > most:
+            counters = list(link_counters(self.result, self.clock, process.pid, link, names))
+            if sum(map(len, counters)) > most:
                 break
-            most -= sum(map(len, found))
-            self._count(found, self.room)
+            most -= sum(map(len, counters))
+            self._count(counters, self.room)
             shown += 1
         if gone := len(links) - shown:
             self.trace.left_out.append(f"{gone:,} of {len(links):,} links: those that were least busy")
@@ -131,7 +131,7 @@ class _Making:
 
 def _about(result: Result, clock: Clock, trace: Trace, links: int) -> dict[str, Any]:
     """The description of the trace: of the run's slice, and of the file."""
-    told = {
+    facts = {
         "made_by": f"pyxsim {result.provenance.get('version', '')}",
         "experiment": result.title,
         "backend": result.backend,
@@ -146,8 +146,8 @@ def _about(result: Result, clock: Clock, trace: Trace, links: int) -> dict[str, 
         "links": _of(links, len(result.links)),
         "left_out": "; ".join(trace.left_out),
     }
-    return {key: value for key, value in told.items() if value not in (None, "")}
+    return {key: value for key, value in facts.items() if value not in (None, "")}
 
 
-def _of(shown: int, every: int) -> str:
-    return f"{shown:,} of {every:,}"
+def _of(shown: int, total: int) -> str:
+    return f"{shown:,} of {total:,}"

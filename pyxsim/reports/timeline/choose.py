@@ -90,9 +90,9 @@ def _spread(price: IntArray, room: int, typical: NDArray[np.bool_]) -> IntArray:
     first, then = np.flatnonzero(typical), np.flatnonzero(~typical)
     for count in _fewer(len(price)):
         more = max(0, count - len(first))
-        some = np.concatenate([_even(first, count - more), _even(then, more)])
-        if int(price[some].sum()) <= room:
-            return np.sort(some)
+        selected = np.concatenate([_even(first, count - more), _even(then, more)])
+        if int(price[selected].sum()) <= room:
+            return np.sort(selected)
     return _even(first if len(first) else then, 1)
 
 

@@ -91,8 +91,8 @@ def collective_slices(result: Result, clock: Clock, trace: Trace, title: str) ->
         return {"collective": int(rows[row]), **args}
 
     def name(row: int) -> str:
-        told = result.collectives[rows[row]]
-        return str(told.get("name") or told.get("kind") or f"collective {rows[row]}")
+        collective = result.collectives[rows[row]]
+        return str(collective.get("name") or collective.get("kind") or f"collective {rows[row]}")
 
     return _in_lanes("collective", clock, trace, title, begin, end, rows, (name, args))
 
@@ -107,8 +107,8 @@ def message_slices(result: Result, clock: Clock, trace: Trace, title: str) -> Sl
         return {key: result.point_to_point[rows[row]][key] for key in ("src", "dst", "bytes")}
 
     def name(row: int) -> str:
-        told = result.point_to_point[rows[row]]
-        return f"{told['name'] or 'message'}: {told['src']} -> {told['dst']}"
+        message = result.point_to_point[rows[row]]
+        return f"{message['name'] or 'message'}: {message['src']} -> {message['dst']}"
 
     return _in_lanes("message", clock, trace, title, begin, end, rows, (name, args))
 
@@ -121,7 +121,7 @@ def _in_lanes(
     begin: IntArray,
     end: IntArray,
     rows: IntArray,
-    told: tuple[Any, Any],
+    labels: tuple[Any, Any],
 ) -> Slices | None:
     """Slices in a process with as many threads as overlap; `told` returns their name and args."""
     if not len(rows):
@@ -130,7 +130,7 @@ def _in_lanes(
     start, stop = clock.ns(first), clock.ns(last)
     process = trace.process(title)
     tid = trace.threads(np.zeros(len(rows), np.int64), start, stop, lambda _: (process, title))
-    name, args = told
+    name, args = labels
     cycles, unfinished = clock.args(first, last), end[rows] < 0
 
     def all_args(row: int) -> dict[str, Any]:

@@ -136,9 +136,9 @@ class Trace:
 
         `where` returns the process and the thread name of a group.
         """
-        found, which = np.unique(np.stack([group, lanes(group, begin, end)]), axis=1, return_inverse=True)
+        pairs, which = np.unique(np.stack([group, lanes(group, begin, end)]), axis=1, return_inverse=True)
         numbers = []
-        for each, lane in found.T.tolist():
+        for each, lane in pairs.T.tolist():
             process, name = where(each)
             numbers.append(self.thread(process, name if not lane else f"{name} ({lane + 1})"))
         return np.array(numbers, np.int64)[which.ravel()]

@@ -77,28 +77,28 @@ class View:
         if self.npus is None:
             return None
         most = int(result.counts.get("npus", 0))
-        found = _ranges(self.npus)
-        if found[-1] >= most:
-            raise InputError(f"there is no NPU {found[-1]}", key="--npus", allowed=f"0 to {most - 1}")
-        return np.array(found, np.int64)
+        npus = _ranges(self.npus)
+        if npus[-1] >= most:
+            raise InputError(f"there is no NPU {npus[-1]}", key="--npus", allowed=f"0 to {most - 1}")
+        return np.array(npus, np.int64)
 
     def chosen_links(self, result: Result) -> IntArray:
         """Return the selected links, busiest first. Raises InputError for an unknown name."""
         names = result.links.name
         busiest = np.argsort(-result.busy_total, kind="stable")
-        found: set[int] = set()
+        links: set[int] = set()
         for text in self.links:
             if text == _ALL:
-                found.update(range(len(names)))
+                links.update(range(len(names)))
             elif text.isdigit():
-                found.update(busiest[: int(text)].tolist())
+                links.update(busiest[: int(text)].tolist())
             else:
                 matching = [link for link, name in enumerate(names) if name == text or fnmatchcase(name, text)]
                 if not matching:
                     allowed = f"all, a number of links, a name or a pattern of names such as '{_example(names)}'"
                     raise InputError(f"no link is called '{text}'", key="--links", allowed=allowed)
-                found.update(matching)
-        return busiest[np.isin(busiest, np.array(sorted(found), np.int64))]
+                links.update(matching)
+        return busiest[np.isin(busiest, np.array(sorted(links), np.int64))]
 
 
 LEAST_EVENTS = 100
@@ -120,15 +120,15 @@ def _time(text: str | None, key: str) -> Fraction | None:
 
 def _ranges(text: str) -> list[int]:
     """The distinct numbers of "0-3,7", sorted."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for word in text.split(","):
         first, dash, last = word.strip().partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()) or (dash and int(last) < int(first)):
             raise InputError(f"'{text}' is no list of NPUs", key="--npus", allowed="numbers and ranges: 0-7,12")
         if int(last or first) > MOST_NPUS:
             raise InputError(f"there is no NPU {last or first}", key="--npus", allowed=f"numbers up to {MOST_NPUS}")
-        found.update(range(int(first), int(last or first) + 1))
-    return sorted(found)
+        numbers.update(range(int(first), int(last or first) + 1))
+    return sorted(numbers)
 
 
 MOST_NPUS = 1 << 20

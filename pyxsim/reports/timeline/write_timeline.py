@@ -56,6 +56,6 @@ def timeline(result: Result | PathLike, file: PathLike | None = None, view: View
         if os.path.realpath(check_timeline(target)) == os.path.realpath(path):
             raise InputError("cannot be written: it is the result", file=target, allowed="another name")
 
-    found, *_ = all_or_faults(lambda: result if isinstance(result, Result) else Result.load(path), check, view.check)
-    trace = build(found, view)
-    return WrittenTimeline(target, write(trace, target), trace, found)
+    loaded, *_ = all_or_faults(lambda: result if isinstance(result, Result) else Result.load(path), check, view.check)
+    trace = build(loaded, view)
+    return WrittenTimeline(target, write(trace, target), trace, loaded)

@@ -1,4 +1,4 @@
-"""The file of a checkpoint: a head for people, the run itself, a digest of both, and a signature.
+"""The file of a checkpoint: a readable head, the pickled run, a digest of both, and a signature.
 
     magic, 20 bytes    "pyxsim checkpoint 2\\n"
     two lengths        of head and run, 8 bytes each, the lowest first
@@ -42,12 +42,12 @@ PathLike = str | os.PathLike[str]
 
 
 def part_of(path: PathLike) -> Path:
-    """Where a checkpoint is written before it is complete."""
+    """The name of a checkpoint while it is being written."""
     return Path(f"{os.fspath(path)}.part")
 
 
 class _Hashed:
-    """A file that is written to, and what was written to it."""
+    """A file that is being written, with the digest of its data."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file

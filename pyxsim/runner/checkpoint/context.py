@@ -42,11 +42,11 @@ def default_path(output: str | None, inputs: Iterable[PathLike]) -> str:
     return f"{names[0] if names else 'run'}{SUFFIX}"
 
 
-def check_new(path: str, words: str) -> str:
+def check_new(path: str, advice: str) -> str:
     """Return the path. Raise InputError if it exists or cannot be written; `words` says how to resume from it."""
     if os.path.lexists(path) and not os.path.isdir(path):
         problem = "there is a checkpoint of a run that has not ended"
-        raise InputError(problem, file=path, allowed=f"{words}, or to remove it")
+        raise InputError(problem, file=path, allowed=f"{advice}, or to remove it")
     check_writable(path)
     return path
 

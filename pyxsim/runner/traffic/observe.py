@@ -30,8 +30,8 @@ class Grid:
 
     def index(self, cycle: IntArray) -> IntArray:
         """Return the batch of each cycle."""
-        found: IntArray = np.maximum((cycle - self.origin) * self.parts // self.length, -1)
-        return found
+        batch: IntArray = np.maximum((cycle - self.origin) * self.parts // self.length, -1)
+        return batch
 
     def start(self, batch: int) -> int:
         """Return the first cycle of a batch."""
@@ -62,11 +62,11 @@ class Columns:
         span = needed - first
         place = row * span + (batch + 1 - first)
         if amount is None:
-            found = np.bincount(place, minlength=rows * span)
+            sums = np.bincount(place, minlength=rows * span)
         else:
             # Sums of doubles are exact up to 2^53, which no batch reaches.
-            found = np.bincount(place, weights=amount, minlength=rows * span).astype(np.int64)
-        self._values[:, first:needed] += found.reshape(rows, span)
+            sums = np.bincount(place, weights=amount, minlength=rows * span).astype(np.int64)
+        self._values[:, first:needed] += sums.reshape(rows, span)
 
     def upto(self, batches: int) -> IntArray:
         """Return int64[rows, batches] from batch 0."""
@@ -203,12 +203,12 @@ class Observer:
 
     def backlog(self, batches: int) -> tuple[IntArray, IntArray]:
         """Return the packets and the flits that are created but not delivered at the end of each batch."""
-        found = []
+        backlogs = []
         for born, gone in ((self.created, self.accepted), (self.created_flits, self.accepted_flits)):
             before = (born.before - gone.before)[: self.classes].sum()
             change = (born.upto(batches) - gone.upto(batches))[: self.classes].sum(axis=0)
-            found.append(before + np.cumsum(change))
-        return found[0], found[1]
+            backlogs.append(before + np.cumsum(change))
+        return backlogs[0], backlogs[1]
 
     def nodes(self, first: int, end: int) -> IntArray:
         """Return int64[npus]: the flits that arrived at each node in the batches first to end - 1."""

@@ -82,8 +82,8 @@ def _check_rare(settings: Settings) -> None:
         return
     offered = settings.offered or 0.0
     problem = f"{offered:g} is too rare for an automatic measurement"
-    least = offered / rate * MIN_PACKETS / MOST_TRIALS
-    raise InputError(problem, key="traffic.load", allowed=f"from {least:.1e}, or set traffic.max_cycles")
+    lowest_load = offered / rate * MIN_PACKETS / MOST_TRIALS
+    raise InputError(problem, key="traffic.load", allowed=f"from {lowest_load:.1e}, or set traffic.max_cycles")
 
 
 class Study:

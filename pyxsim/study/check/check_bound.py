@@ -16,9 +16,11 @@ def bound(prepared: Prepared | PreparedTraffic) -> Finding:
     """Compute the lower bound of the run time, or the theory of open traffic."""
     if prepared.mode == "open":
         return _open_traffic(prepared)
-    least = prepared.bound * 10**9 / prepared.experiment.network.clock
-    rows = [("bound", f"{format_time_ns(least)}: the least for its bytes on these links")] if least else []
-    return Finding(rows, {"bound_ns": plain(least) if prepared.has_bound else None})
+    minimum_ns = prepared.bound * 10**9 / prepared.experiment.network.clock
+    rows = (
+        [("bound", f"{format_time_ns(minimum_ns)}: the lower bound for its bytes on these links")] if minimum_ns else []
+    )
+    return Finding(rows, {"bound_ns": plain(minimum_ns) if prepared.has_bound else None})
 
 
 def _open_traffic(prepared: PreparedTraffic) -> Finding:
@@ -27,8 +29,8 @@ def _open_traffic(prepared: PreparedTraffic) -> Finding:
     theory = Study(prepared).theory
     if theory is None:
         return Finding((), data)
-    most = traffic_bound(prepared)
-    rows = [("latency", f"{theory.zero_load:.1f} cycles without any load")]
-    if most is not None:
-        rows.append(("bound", f"{most:.3f} flits per node and cycle: there the busiest link or lane is full"))
-    return Finding(rows, {**data, "zero_load_latency": theory.zero_load, "load_bound": most})
+    load = traffic_bound(prepared)
+    rows = [("latency", f"{theory.zero_load:.1f} cycles without load")]
+    if load is not None:
+        rows.append(("bound", f"{load:.3f} flits per node and cycle: the busiest link or lane saturates"))
+    return Finding(rows, {**data, "zero_load_latency": theory.zero_load, "load_bound": load})

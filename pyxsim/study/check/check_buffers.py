@@ -36,15 +36,15 @@ class Buffer:
 @checks.register("buffers", order=80)
 def buffers(prepared: Prepared | PreparedTraffic) -> Finding:
     """Compare the buffers of every kind of links with its credit loop."""
-    found, rows = buffers_of(prepared), []
-    for each in found:
+    kinds, rows = buffers_of(prepared), []
+    for each in kinds:
         text = f"{plural(each.flits_per_vc, 'flit')} x {plural(each.vcs, 'VC')}"
         loop = f"the credit loop of {plural(each.credit_loop, 'cycle')}"
         text += f" cover {loop}" if each.share >= COVERED else f" for {loop}: {percent(each.share)} busy at most"
         kind = each.name in prepared.topology.link_kinds
-        what = f"{each.name} links" if kind else f"dimension {each.dimension} ({each.name})"
-        rows.append(("buffers", f"{what}: {text}"))
-    return Finding(rows, {"buffers": [asdict(each) for each in found]})
+        name = f"{each.name} links" if kind else f"dimension {each.dimension} ({each.name})"
+        rows.append(("buffers", f"{name}: {text}"))
+    return Finding(rows, {"buffers": [asdict(each) for each in kinds]})
 
 
 @checks.register("memory", order=90)
@@ -54,7 +54,7 @@ def memory(prepared: Prepared | PreparedTraffic) -> Finding:
     if size is None:
         return Finding((), {"engine_bytes": None})
     each = rounded(size / prepared.topology.routers, "B")
-    text = f"{rounded(size, 'B')} for the engine before anything moves: {each} per router"
+    text = f"{rounded(size, 'B')} for the engine at the start: {each} per router"
     return Finding([("memory", text)], {"engine_bytes": size})
 
 
@@ -65,10 +65,10 @@ def buffers_of(prepared: Prepared | PreparedTraffic) -> list[Buffer]:
     topology, experiment = prepared.topology, prepared.experiment
     closed = prepared.mode == "closed"
     flits = prepared.network.cut(experiment.network.packet)[1] if closed else largest_packet(experiment)
-    found = []
+    buffers = []
     for kind, each in kind_streams(prepared.network, flits):
         name = topology.link_kinds[kind]
         if name == f"d{kind}" and kind < len(topology.dims):
             name = f"{topology.dims[kind].name} {topology.dims[kind].npus}"
-        found.append(Buffer(kind, name, each.slots, each.vcs, each.loop, each.at_most))
-    return found
+        buffers.append(Buffer(kind, name, each.slots, each.vcs, each.loop, each.at_most))
+    return buffers

@@ -42,15 +42,15 @@ def cost(prepared: Prepared | PreparedTraffic) -> Finding:
     """Estimate the time of the run."""
     if prepared.mode == "open":
         return Finding((), asdict(Cost(0, 0.0, 0.0)))
-    found = measure(prepared)
-    text = f"about {rough_seconds(found.seconds)}, by what its beginning takes"
-    if found.router_visits:
-        speed = f"{rounded(found.visits_per_s, '')} router visits/s, measured at its beginning"
-        text = f"{found.router_visits:,} router visits: about {rough_seconds(found.seconds)} ({speed})"
+    estimate = measure(prepared)
+    text = f"about {rough_seconds(estimate.seconds)}, measured at its beginning"
+    if estimate.router_visits:
+        speed = f"{rounded(estimate.visits_per_s, '')} router visits/s, measured at its beginning"
+        text = f"{estimate.router_visits:,} router visits: about {rough_seconds(estimate.seconds)} ({speed})"
     rows = [("cost", text)]
-    if found.ends is None and _may_stall(prepared):
+    if estimate.ends is None and _may_stall(prepared):
         rows.append(("end", f"not known: queues may fill with chunks that wait, as in ASTRA-sim 2 ({COMPAT})"))
-    return Finding(rows, asdict(found))
+    return Finding(rows, asdict(estimate))
 
 
 def measure(prepared: Prepared) -> Cost:
@@ -66,7 +66,7 @@ def measure(prepared: Prepared) -> Cost:
 
     network.tick = end_sample
     ends = None
-    # A deadlock that was allowed is left to the run. A run that is stuck after so short a time stays stuck.
+    # The run itself reports an allowed deadlock. A run that is stuck after this sample stays stuck.
     with contextlib.suppress(_SampleEndedError, DeadlockError):
         run_out(prepared)
         ends = True

@@ -37,8 +37,8 @@ class Routing:
 @checks.register("routing", order=20)
 def routing(prepared: Prepared | PreparedTraffic) -> Finding:
     """Describe the routing relation and its VC classes."""
-    found = routing_of(prepared)
-    return Finding([("routing", _line(found))], {"routing": asdict(found)})
+    relation = routing_of(prepared)
+    return Finding([("routing", _line(relation))], {"routing": asdict(relation)})
 
 
 @checks.register("routes", order=30)
@@ -76,7 +76,7 @@ def _line(found: Routing) -> str:
     """For example "dimension-order: one route for each pair; 2 VC classes, VCs 0-1, 2-3"."""
     kind = "one route for each pair" if found.deterministic else "packets choose between routes"
     if found.ways > 1:
-        kind += f" one of {found.ways} ways"
+        kind += f" one of {found.ways} route options"
     text = f"{found.name}: {kind}"
     if found.vc_classes > 1 or len(found.virtual_networks) > 1:
         ranges = [

@@ -90,8 +90,8 @@ def check(
         backend=backend,
         allow_deadlock=allow_deadlock,
     )
-    found = {name: _finding(name, run_check, prepared) for name, run_check in in_order()}
-    return CheckReport({name: finding for name, finding in found.items() if finding is not None}, prepared.warnings)
+    findings = {name: _finding(name, run_check, prepared) for name, run_check in in_order()}
+    return CheckReport({name: finding for name, finding in findings.items() if finding is not None}, prepared.warnings)
 
 
 def _finding(name: str, run_check: Check, prepared: Prepared | PreparedTraffic) -> Finding | None:

@@ -19,9 +19,9 @@ def schedules(prepared: Prepared | PreparedTraffic) -> Finding:
 @checks.register("plans", order=70)
 def plans(prepared: Prepared | PreparedTraffic) -> Finding:
     """Prove that the phases of every plan make up its collective. Raises ScheduleError."""
-    found = [] if prepared.mode == "open" else prove_compositions(prepared.system)
+    proved = [] if prepared.mode == "open" else prove_compositions(prepared.system)
     rows = []
-    for plan in found:
+    for plan in proved:
         shape = "x".join(map(str, plan.shape))
         rows.append(("plan", f"proved: {plan.kind} = {', '.join(plan.phases)} (on {shape} with {plan.size} bytes)"))
-    return Finding(rows, {"plans": [asdict(plan) for plan in found]})
+    return Finding(rows, {"plans": [asdict(plan) for plan in proved]})

@@ -39,18 +39,18 @@ def prove_compositions(system: SystemLayer) -> list[Composition]:
     The proof uses a small buffer that does not divide evenly, as composition does not depend on the size, and for a
     large network a smaller one with as many dimensions.
     """
-    found: dict[object, Composition] = {}
+    proved: dict[object, Composition] = {}
     for collective in system.collectives:
         for chunk in collective.chunks:
             plan = chunk.plan
             phases = tuple((phase.kind, phase.algorithm, phase.dims) for phase in plan.phases)
             key = (plan.kind, phases, plan.shape, collective.communicator.dims)
-            if phases and key not in found and not any(phase.schedule().unproved for phase in plan.phases):
+            if phases and key not in proved and not any(phase.schedule().unproved for phase in plan.phases):
                 small = _small(plan)
                 prove_plan(small)
                 names = tuple(f"{kind} {_along(dims, collective.communicator)}" for kind, _, dims in phases)
-                found[key] = Composition(plan.kind, names, small.shape, small.size)
-    return list(found.values())
+                proved[key] = Composition(plan.kind, names, small.shape, small.size)
+    return list(proved.values())
 
 
 def _along(dims: tuple[int, ...], group: Communicator) -> str:

@@ -1,4 +1,4 @@
-"""The registry of checks: what `pyxsim check` proves, computes and measures of an experiment before a run."""
+"""The registry of checks: what `pyxsim check` proves, computes and measures before a run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Finding:
     Parameters
     ----------
     rows
-        (label, text) pairs for people; equal labels in sequence are shown once.
+        (label, text) pairs for the text output; equal labels in sequence are shown once.
     data
         Keys of the JSON object; values that `json` can write.
     """

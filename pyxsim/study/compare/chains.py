@@ -90,8 +90,8 @@ class Messages:
 
 
 def _alone(parts: IntArray) -> IntArray:
-    found: IntArray = parts[:, [PARTS.index(part) for part in ALONE]].sum(axis=1)
-    return found
+    cycles: IntArray = parts[:, [PARTS.index(part) for part in ALONE]].sum(axis=1)
+    return cycles
 
 
 def chain_of(prepared: Prepared, result: Result) -> Chain | None:
@@ -121,20 +121,20 @@ def _triggers(rows: dict[str, IntArray], pauses: IntArray, issued: IntArray, col
     sent by it; or it ended a phase elsewhere and so released a queue slot. Otherwise it is the last event of the same
     NPU at least one pause earlier. `collective`: which messages belong to collectives.
     """
-    found = np.full(len(rows["sent"]), -1, np.int64)
+    triggers = np.full(len(rows["sent"]), -1, np.int64)
     anywhere = _Events.of(rows, collective)
     for npu in np.unique(rows["src"]).tolist():
         mine = np.flatnonzero(rows["src"] == npu)
         mine = mine[collective[mine] & ~np.isin(rows["sent"][mine], issued)]
         pause, sent = int(pauses[npu]), rows["sent"][mine]
-        came, own = (_Events.of(rows, collective & (rows[end] == npu)) for end in ("dst", "src"))
+        came, sent_by = (_Events.of(rows, collective & (rows[end] == npu)) for end in ("dst", "src"))
         chosen = np.full(len(mine), -1, np.int64)
-        for events, count in ((came, 1), (came, 2), (own, 2), (own, 1), (anywhere, 2)):
+        for events, count in ((came, 1), (came, 2), (sent_by, 2), (sent_by, 1), (anywhere, 2)):
             chosen = np.where(chosen < 0, events.at(sent - count * pause), chosen)
-        last = np.stack([events.until(sent - pause) for events in (came, own)])
+        last = np.stack([events.until(sent - pause) for events in (came, sent_by)])
         times = np.where(last >= 0, rows["arrived"][last], -1)
-        found[mine] = np.where(chosen < 0, last[times.argmax(axis=0), np.arange(len(mine))], chosen)
-    return found
+        triggers[mine] = np.where(chosen < 0, last[times.argmax(axis=0), np.arange(len(mine))], chosen)
+    return triggers
 
 
 @dataclass(frozen=True)
@@ -173,8 +173,8 @@ def _known(prepared: Prepared, rows: dict[str, IntArray], parts: IntArray) -> In
         delays_of.setdefault((src, dst, size), []).append(delay)
     alone = _alone(parts).tolist()
     keys = zip(rows["src"].tolist(), rows["dst"].tolist(), rows["bytes"].tolist(), strict=True)
-    found = [
+    known = [
         max((delay for delay in delays_of[key] if delay <= most), default=min(delays_of[key]))
         for key, most in zip(keys, alone, strict=True)
     ]
-    return np.array(found, np.int64)
+    return np.array(known, np.int64)

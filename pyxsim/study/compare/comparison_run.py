@@ -57,15 +57,15 @@ class Plan:
 
     def prepared(self, point: Point, backend: str) -> Prepared:
         """Return a point, ready to run. Raises InputError, SimulationError."""
-        found = prepare(
+        run = prepare(
             _with_attribution(point.experiment) if backend == PACKET else point.experiment,
             folder=self.folder,
             libraries=self.libraries,
             backend=backend,
             allow_deadlock=self.allow_deadlock,
         )
-        assert found.mode == "closed"  # open traffic is refused by plan_of
-        return found
+        assert run.mode == "closed"  # open traffic is refused by plan_of
+        return run
 
 
 def plan_of(
@@ -82,12 +82,12 @@ def plan_of(
     """
     library.load_all(libraries := listed(libraries))
     chosen = by_cost(listed(backends))  # the fast ones first: they report faults soonest
-    found = points(source, overrides, libraries)
-    raise_all([point.placed(_open_traffic()) for point in found if point.experiment.traffic is not None][:1])
+    file_points = points(source, overrides, libraries)
+    raise_all([point.placed(_open_traffic()) for point in file_points if point.experiment.traffic is not None][:1])
     file = Path(source) if isinstance(source, str | Path) else None
-    title = file.stem.replace("_", " ") if file is not None and len(found) > 1 else ""
-    plan = Plan(found, chosen, folder_of(source), tuple(libraries), allow_deadlock, title)
-    faults = {str(fault): fault for point in found for fault in _faults(plan, point)}  # points may share one
+    title = file.stem.replace("_", " ") if file is not None and len(file_points) > 1 else ""
+    plan = Plan(file_points, chosen, folder_of(source), tuple(libraries), allow_deadlock, title)
+    faults = {str(fault): fault for point in file_points for fault in _faults(plan, point)}  # points may share one
     raise_all(list(faults.values()))
     return plan
 
@@ -160,11 +160,11 @@ def compare(
     more: dict[str, Any] = {"backends": backends, "libraries": libraries, "allow_deadlock": allow_deadlock}
     plan = source if isinstance(source, Plan) else plan_of(source, overrides=overrides, **more)
     seed = plan.points[0].experiment.output.seed
-    found = Comparison(plan.title, plan.backends, [], within, seed)
+    comparison = Comparison(plan.title, plan.backends, [], within, seed)
     try:
         for number, point in enumerate(plan.points):
             compared = _blank(plan, point)
-            found.points.append(compared)
+            comparison.points.append(compared)
             for place, backend in enumerate(plan.backends):
                 step = Step(point, backend, number * len(plan.backends) + place, len(plan.points) * len(plan.backends))
                 entry = _run(plan, step, compared, hooks(step))
@@ -175,10 +175,10 @@ def compare(
                 _beforehand(plan, point, compared)
             tell(compared)
     except KeyboardInterrupt:
-        found.complete = False
-    if not found.title and found.points:
-        found.title = found.points[0].title
-    return found
+        comparison.complete = False
+    if not comparison.title and comparison.points:
+        comparison.title = comparison.points[0].title
+    return comparison
 
 
 def _blank(plan: Plan, point: Point) -> Compared:

@@ -55,14 +55,14 @@ class Points:
         """Return the experiment at a load, ready to run. Raises InputError, DeadlockError."""
         traffic = settings_of(self.experiment)
         changed = traffic if load is None else traffic.at(load)
-        found = prepare(
+        run = prepare(
             self.experiment.model_copy(update={"traffic": changed}),
             folder=self.folder,
             libraries=self.libraries,
             allow_deadlock=self.allow_deadlock,
         )
-        assert found.mode == "open"
-        return found
+        assert run.mode == "open"
+        return run
 
     @contextmanager
     def pool(self) -> Iterator[None]:
@@ -180,15 +180,15 @@ def curve(
     InputError
         For everything that is wrong with the experiment, and without a load.
     """
-    wanted = None if loads is None else _checked(loads)
+    requested = None if loads is None else _checked(loads)
     more: dict[str, Any] = {"libraries": libraries, "allow_deadlock": allow_deadlock, "workers": workers, "tell": tell}
     points = source if isinstance(source, Points) else points_of(source, overrides=overrides, **more)
     bound = points.bound()
     complete = True
     try:
         with points.pool():
-            if wanted is not None:
-                points.at(wanted)
+            if requested is not None:
+                points.at(requested)
             else:
                 _automatic(points, bound or 1.0)
     except KeyboardInterrupt:
@@ -197,7 +197,7 @@ def curve(
 
 
 def _checked(loads: Any) -> list[float]:
-    """The loads as a list. Raises InputError for what is no load."""
+    """The loads as a list. Raises InputError for an invalid load."""
     values = list(loads) if isinstance(loads, Iterable) and not isinstance(loads, str) else [loads]
     for load in values:
         number: Any = load if isinstance(load, Real) and not isinstance(load, bool) else 0
@@ -227,15 +227,16 @@ def _automatic(points: Points, bound: float) -> None:
 
 
 def _short(load: float) -> float:
-    """A load that is easy to read: four digits."""
+    """A load rounded to four digits."""
     return float(f"{load:.4g}")
 
 
 @dataclass(frozen=True)
 class Saturation:
-    """The network takes `low` and does not take `high`, which are `resolution` apart at most; `low` 0: it takes no load
-    that was tried, `high` None: it takes all, or nothing is known if the curve is not complete. `curve`: the
-    points that were simulated."""
+    """The network sustains the load `low` but not `high`; they differ by at most `resolution`.
+
+    `low` is 0 if it sustained no load that was tried. `high` is None if it sustained all, or if the search was
+    interrupted before. `curve`: the simulated points."""
 
     low: float
     high: float | None
@@ -243,7 +244,7 @@ class Saturation:
     curve: Curve
 
     def json(self) -> dict[str, Any]:
-        """The search as one object."""
+        """Return the search as one JSON object."""
         return {
             **self.curve.json(),
             "saturation_low": self.low,

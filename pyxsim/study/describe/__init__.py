@@ -1,4 +1,4 @@
-"""What is known of topologies and collective algorithms without a run."""
+"""Facts about topologies and collective algorithms, without a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a collective algorithm does, step by step."""
+"""The steps, messages and proof of a collective algorithm."""
 
 from __future__ import annotations
 
@@ -131,19 +131,21 @@ def _facts(s: CompiledSchedule, name: str, size: int, carried: I64) -> Collectiv
     sent, received = np.zeros((2, s.n), dtype=np.int64)
     np.add.at(sent, s.src[~s.local], carried[~s.local])
     np.add.at(received, s.dst[~s.local], carried[~s.local])
-    given = s.given_bytes is not None
+    has_sizes = s.given_bytes is not None
     return CollectiveFacts(
         name=name,
         kind=s.kind.name,
         npus=s.n,
-        size=None if given else size,
+        size=None if has_sizes else size,
         steps=sum(1 for _ in waves(s)),
         messages=int((~s.local).sum()),
         blocks=s.blocks,
         window=s.window,
         sent=sent.tolist(),
         received=received.tolist(),
-        least=None if given else float(lower_bound_bytes(s.kind.name, s.n, size, in_network=bool((s.join >= 0).any()))),
+        least=None
+        if has_sizes
+        else float(lower_bound_bytes(s.kind.name, s.n, size, in_network=bool((s.join >= 0).any()))),
         proved=not s.unproved,
         unproved=s.unproved,
         schedule=s,

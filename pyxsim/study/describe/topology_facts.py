@@ -1,4 +1,4 @@
-"""What theory says of a network, without a run."""
+"""Bounds and proofs of a network, without a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many points of one experiment: run by several processes, kept in a folder, and never twice."""
+"""Sweeps: run the points of an experiment in several processes, each once, with results in a folder."""
 
 from __future__ import annotations
 

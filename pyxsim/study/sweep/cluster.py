@@ -1,4 +1,4 @@
-"""The workers of a Dask cluster, or of one that is begun on this machine."""
+"""The workers of a Dask cluster, remote or started on this machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATIENCE = "30s"
 
 
 def dask() -> Any:
-    """The module `distributed`. Raises InputError where it is not installed."""
+    """The module `distributed`. Raises InputError if it is not installed."""
     try:
         return import_module("distributed")
     except ImportError as error:
@@ -37,7 +37,7 @@ class Cluster:
         self._cluster: Any = None
         self._client: Any = None
         if address != LOCAL:
-            try:  # a Client that cannot read its address takes a minute to die
+            try:  # a Client with an invalid address takes a minute to fail
                 comm = import_module("distributed.comm")
                 comm.get_address_host_port(address if "://" in address else f"tcp://{address}", strict=True)
             except ValueError as error:
@@ -45,10 +45,10 @@ class Cluster:
             self._connect(address)
 
     def begun(self) -> Cluster:
-        """Start the cluster when there is a task for it."""
+        """Start the cluster when the first task arrives."""
         if self._client is None:
-            resource_tracker.ensure_running()  # of multiprocessing: it would unblock signals where it is begun
-            # A death counts at once: the sweep says itself how often a point is tried.
+            resource_tracker.ensure_running()  # multiprocessing's own start would unblock signals
+            # Report a dead worker at once: the sweep itself counts the retries of a point.
             no_retries = import_module("dask").config.set({"distributed.scheduler.allowed-failures": 0})
             with unheard(signal.SIGINT), no_retries:
                 self._cluster = self._dask.LocalCluster(
@@ -70,7 +70,7 @@ class Cluster:
             raise _no_scheduler(self._address, error) from error
 
     def free(self) -> int:
-        # No more than are at work: what waits at a worker would be blamed for its death, too.
+        # As many tasks as workers: a task that waits at a worker would count as a cause of its death.
         threads = sum(self._client.nthreads().values())
         return max(1, int(threads)) - len(self._running)
 
@@ -102,10 +102,10 @@ def _no_scheduler(address: str, error: Exception) -> InputError:
 
 
 def _outcome(future: Any) -> Outcome:
-    """What a task has returned. Only the cluster itself raises: the worker is gone, or the task could not travel."""
+    """The outcome of a task. Only the cluster raises: its worker has died, or the task could not be sent."""
     if future.status != "finished":
         error = future.exception() if future.status == "error" else None
         reason = " ".join(str(error).split(". ")[0].split()) if error is not None else f"the task was {future.status}"
         return Outcome(kind=DIED, reason=f"on the cluster: {reason}")
-    found: Outcome = future.result()
-    return found
+    outcome: Outcome = future.result()
+    return outcome

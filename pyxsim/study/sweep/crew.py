@@ -1,6 +1,6 @@
 """Worker processes of this machine. One that dies loses its task, and is replaced.
 
-They are plain children with a pipe each, no pool of the standard library: a pool is broken as a whole when one of its
+They are child processes with a pipe each. A pool of the standard library would break as a whole when one of its
 processes is killed, and would import the script of the user once more in each of them.
 """
 
@@ -26,7 +26,7 @@ _BEGIN = (
     "from pyxsim.study.sweep.worker import main; main({tasks}, {lifeline})"
 )
 _TO_ALL = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_HOPELESS = 3  # workers in a row that died during their start: the points are not the cause
+_HOPELESS = 3  # consecutive workers that died during their start, so the points are not the cause
 
 
 def processes(workers: int | None) -> int:
@@ -42,30 +42,30 @@ class Crew(Protocol):
     """A pool of workers."""
 
     def free(self) -> int:
-        """How many tasks it can take now."""
+        """Return how many more tasks it can take."""
 
     def submit(self, number: int, task: Task) -> None:
-        """Begin a task, known by its number from then on."""
+        """Start a task with a number that identifies it."""
 
     def wait(self, seconds: float) -> list[tuple[int, Outcome]]:
-        """Return the tasks that have ended, within `seconds`. Raises PyxsimError if no worker is left."""
+        """Return the tasks that end within `seconds`. Raises PyxsimError if no worker is left."""
 
     def close(self) -> None:
         """End all workers; unfinished tasks are lost."""
 
 
 class _Worker:
-    """One process. `log`: where what it prints goes."""
+    """A worker process. `log`: the file of its output."""
 
     def __init__(self, log: Path) -> None:
-        self.number: int | None = None  # of its task
+        self.number: int | None = None  # number of its task
         self.begun = False
         ours, theirs = socket.socketpair()
         lifeline, self._lifeline = os.pipe()
-        words = _BEGIN.format(path=sys.path, tasks=theirs.fileno(), lifeline=lifeline)
+        code = _BEGIN.format(path=sys.path, tasks=theirs.fileno(), lifeline=lifeline)
         with ours, theirs, log.open("ab") as out, unheard(*_TO_ALL):
             self.process = subprocess.Popen(
-                [sys.executable, "-c", words],
+                [sys.executable, "-c", code],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
@@ -86,14 +86,14 @@ class _Worker:
     def take(self) -> Outcome | None:
         """Return its outcome; None for the first message, that it has started. Raises EOFError if it has died."""
         try:
-            found: Outcome | None = self.pipe.recv()
+            outcome: Outcome | None = self.pipe.recv()
         except OSError as error:
             raise EOFError from error
         self.begun = True
-        return found
+        return outcome
 
     def end(self) -> int:
-        """Kill it, if it still lives; returns how it has ended."""
+        """Kill the process if it is alive; return its exit code."""
         self.process.kill()
         self.pipe.close()
         os.close(self._lifeline)
@@ -102,8 +102,8 @@ class _Worker:
 
 @contextmanager
 def unheard(*numbers: signal.Signals) -> Iterator[None]:
-    """Inside, new processes and threads block these signals: a batch system sends them to the whole job, and the parent
-    ends its workers itself."""
+    """Context manager in which new processes and threads block these signals: a batch system sends them to all
+    processes, and the parent ends its workers itself."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     try:
         yield
@@ -112,7 +112,7 @@ def unheard(*numbers: signal.Signals) -> Iterator[None]:
 
 
 class Local:
-    """Processes of this machine, started when there is a task for them."""
+    """Worker processes of this machine, started when tasks arrive."""
 
     def __init__(self, count: int, log: Path) -> None:
         self.count, self.log = count, log
@@ -126,11 +126,11 @@ class Local:
     def submit(self, number: int, task: Task) -> None:
         worker = self._idle.pop() if self._idle else _Worker(self.log)
         self._busy.append(worker)
-        worker.begin(number, task)  # one that has died is heard of in `wait`
+        worker.begin(number, task)  # `wait` reports a worker that has died
 
     def wait(self, seconds: float) -> list[tuple[int, Outcome]]:
         ready = wait([worker.pipe for worker in self._busy], seconds)
-        found = []
+        ended = []
         for worker in [worker for worker in self._busy if worker.pipe in ready]:
             number = worker.number
             assert number is not None
@@ -145,15 +145,15 @@ class Local:
                     continue
                 self._busy.remove(worker)
                 self._idle.append(worker)
-            found.append((number, outcome))
-        return found
+            ended.append((number, outcome))
+        return ended
 
     def _died(self, worker: _Worker) -> Outcome:
         code = worker.process.wait()
         worker.end()
         self._useless += not worker.begun
         if self._useless >= _HOPELESS:
-            raise PyxsimError(f"workers cannot be begun, the last one {_how(code)}: see {self.log}")
+            raise PyxsimError(f"workers cannot be started, the last one {_how(code)}: see {self.log}")
         return Outcome(kind=DIED, reason=f"its process {_how(code)}")
 
     def close(self) -> None:

@@ -18,12 +18,12 @@ from pyxsim.results.sweep import FORMAT, JOURNAL, MANIFEST, POINTS, read_manifes
 from pyxsim.study.sweep.task import Outcome
 
 LOCK, LOG = ".lock", "workers.log"
-_PARTS = ".pyxsim-*.part"  # what is left of a file that was being written
+_PARTS = ".pyxsim-*.part"  # remains of a file that was being written
 START, DONE, FOUND, FAILED, BEGIN, END = "start", "done", "found", "failed", "begin", "end"
 
 
 class Folder:
-    """Opened, it belongs to one sweep alone, until that ends in whatever way. Raises InputError."""
+    """Open and lock the folder for one sweep, until its process ends. Raises InputError."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -34,7 +34,7 @@ class Folder:
             left.unlink(missing_ok=True)
 
     def _check(self) -> None:
-        """It can be written, and holds nothing but a sweep."""
+        """Raise InputError unless the folder is writable and holds only a sweep."""
         if self.path.exists() and not self.path.is_dir():
             problem = "is a file; a sweep fills a folder"
             raise InputError(problem, file=os.fspath(self.path), key="-o", allowed="the name of a folder")
@@ -54,7 +54,7 @@ class Folder:
         check_writable(self.path / POINTS / "a")
 
     def _locked(self) -> int:
-        """The system frees the lock when its holder is gone, by whatever signal."""
+        """Lock the folder; the operating system releases the lock when the process ends."""
         lock = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -65,7 +65,7 @@ class Folder:
         return lock
 
     def close(self) -> None:
-        """Give it free."""
+        """Release the lock."""
         if self._journal >= 0:
             os.close(self._journal)
             self._journal = -1
@@ -78,7 +78,7 @@ class Folder:
 
     @property
     def log(self) -> Path:
-        """Where what workers print goes."""
+        """The file of the output of workers."""
         return self.path / LOG
 
     @property
@@ -98,11 +98,11 @@ class Folder:
         return self.path / POINTS / f"{key}.h5"
 
     def failure(self, key: str) -> Path:
-        """The file with the reason of a failure."""
+        """Return the file with the reason of a failure."""
         return self.path / POINTS / f"{key}.json"
 
     def keys(self) -> set[str]:
-        """The keys of all points that were run, in this sweep or earlier ones."""
+        """Return the keys of all completed or failed points, of this sweep and earlier ones."""
         return {path.stem for path in (self.path / POINTS).iterdir() if path.suffix in (".h5", ".json")}
 
     def settle(self, key: str, outcome: Outcome, tries: int) -> None:
@@ -117,7 +117,7 @@ class Folder:
         self.note(FAILED, key=key, kind=outcome.kind)
 
     def forget_accidents(self) -> None:
-        """Failures that may go well this time are none any more. Those of the simulated system would come again."""
+        """Forget failures that may not recur; those of the simulated system would."""
         for path in (self.path / POINTS).glob("*.json"):
             try:
                 final = json.loads(path.read_text(encoding="utf-8"))["final"]
@@ -139,7 +139,7 @@ class Folder:
         os.write(self._journal, (json.dumps({"at": at, "event": event, **more}) + "\n").encode())
 
     def note_found(self) -> None:
-        """Points with a file and no entry in the journal: the sweep was killed between the two."""
+        """Return points with a file but no journal entry: the sweep was killed between the two."""
         ended = journal(self.path)
         for key in sorted(path.stem for path in (self.path / POINTS).glob("*.h5")):
             if not ended[DONE, key] + ended[FOUND, key]:
@@ -147,16 +147,16 @@ class Folder:
 
 
 def journal(folder: Path) -> Counter[tuple[str, str]]:
-    """How often each event is noted of each key; lines that were cut off do not count."""
-    found: Counter[tuple[str, str]] = Counter()
+    """Return the number of entries of each (key, event); truncated lines do not count."""
+    counts: Counter[tuple[str, str]] = Counter()
     file = folder / JOURNAL
     for line in file.read_text(encoding="utf-8", errors="replace").splitlines() if file.exists() else ():
         try:
             row = json.loads(line)
-            found[row["event"], row.get("key", "")] += 1
+            counts[row["event"], row.get("key", "")] += 1
         except (ValueError, KeyError, TypeError, AttributeError):
             continue
-    return found
+    return counts
 
 
 def _ours(path: Path) -> bool:

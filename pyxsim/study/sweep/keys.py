@@ -1,4 +1,4 @@
-"""The key of a point: what its result depends on, as a hash. What was run under a key need not be run again."""
+"""The key of a point: a hash of everything that its result depends on. A point with a known key need not run again."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pyxsim.results.provenance import sha256
 from pyxsim.settings import Experiment, resolved_toml
 from pyxsim.settings.run import Run
 
-_LONGEST = 4096  # a longer text names no file
+_LONGEST = 4096  # a longer text is not a file name
 
 
 @dataclass
 class Keys:
-    """Makes keys: of the resolved settings but for [run], of the backend, of the version, and of what stands in the
-    files that the settings name and in the shelves of one's own. `folder`: where relative paths count from."""
+    """Computes keys from the resolved settings without [run], the backend, the version, and the contents of the files
+    that the settings name and of the user's shelves. `folder`: start of relative paths."""
 
     folder: Path
     backend: str
@@ -31,7 +31,7 @@ class Keys:
     _shelves: list[str] | None = None
 
     def key(self, experiment: Experiment) -> str:
-        """sha256 in hexadecimal digits."""
+        """Return the key, a SHA-256 in hexadecimal digits."""
         settings = resolved_toml(experiment.model_copy(update={"run": Run()}))
         files: dict[str, str] = {}
         for text in set(_texts(experiment.model_dump())):
@@ -42,7 +42,7 @@ class Keys:
         return sha256(json.dumps([settings, files, how], sort_keys=True))
 
     def _named(self, text: str) -> Iterator[tuple[str, Path]]:
-        """The files that a text of the settings names: by their path, or by what their names begin with, as traces."""
+        """The files that a setting names: by path, or by prefix as for traces."""
         if not text or "\0" in text or len(text) > _LONGEST:
             return
         path = self.folder / text
@@ -53,7 +53,7 @@ class Keys:
                 pattern = path.name if "*" in path.name else f"{path.name}.*.et*"
                 yield from ((f"{text}: {each.name}", each) for each in path.parent.glob(pattern) if each.is_file())
         except (OSError, ValueError):
-            return  # whoever reads it says what is wrong with it
+            return  # its reader reports the error
 
     def _digest(self, path: Path) -> str:
         if path not in self._digests:
@@ -62,7 +62,7 @@ class Keys:
         return self._digests[path]
 
     def _own(self) -> list[str]:
-        """What stands on the shelves of the user."""
+        """The contents of the user's shelves."""
         if self._shelves is None:
             shipped = {folder for shelf in SHELVES for folder in shelf_dirs(shelf)}
             folders = [

@@ -31,17 +31,18 @@ from pyxsim.study.sweep.folder import BEGIN, END, START, Folder
 from pyxsim.study.sweep.keys import Keys
 from pyxsim.study.sweep.task import AGAIN, Outcome, Task, only_prepared
 
-PAUSE = 0.2  # seconds between two looks at the progress
-RETRY = 1  # times that a point is tried again when its process has died
-_CHEAP = ("traffic.load", "output.seed")  # keys of which any value can be prepared if one can
+PAUSE = 0.2  # seconds between two progress updates
+RETRY = 1  # retries of a point whose process has died
+_CHEAP = ("traffic.load", "output.seed")  # keys whose values are all valid if one is
 
 
 @dataclass
 class Standing:
-    """How far a sweep is. `done` and `failed` count all, `before` of them those that were there at its begin.
-    `running`: since when (seconds of time.monotonic) each label is. `unwanted`: points in the folder of other settings.
-    `swept`: whether there are several values of anything, or a table that says which. `news`: the failures since it
-    began, labels and reasons."""
+    """The progress of a sweep.
+
+    `done` and `failed` count all points, `before` those of an earlier sweep. `running`: start (time.monotonic) by
+    label. `unwanted`: points in the folder with other settings. `swept`: whether the file has several points. `news`:
+    labels and reasons of new failures."""
 
     total: int
     done: int = 0
@@ -56,7 +57,7 @@ class Standing:
 
     @property
     def left(self) -> float | None:
-        """Seconds to go, as it went so far."""
+        """Estimated seconds left."""
         here = self.done + self.failed - self.before
         return self.seconds * (self.total - self.done - self.failed) / here if here else None
 
@@ -80,9 +81,9 @@ def sweep(
 ) -> Sweep:
     """Run the points of a TOML file, a dict or an Experiment, those that are not in `folder` yet, and write its tables.
 
-    `workers`: processes, one per processor if left out. `dask`: a scheduler's address, or "local". `retry`: how often a
-    point is tried again when its process dies. `needs`: columns that somebody will ask for, each with the key that
-    uses, so that a name which no point has is reported early. Points that fail do not end it: see their state.
+    `workers`: processes, by default one per processor. `dask`: a scheduler's address, or "local". `retry`: how often a
+    point is retried when its process dies. `needs`: columns that a plot or goal will use, each with its key, so that an
+    unknown name is reported early. Failed points do not end the sweep: see their state.
 
     Raises InputError with the faults of all points before anything is run. KeyboardInterrupt ends it early: what was
     run is kept, and the same call resumes the sweep.
@@ -94,17 +95,17 @@ def sweep(
     plan = plan_of(source, overrides, libraries)
     file = Path(source) if isinstance(source, str | os.PathLike) else None
     at = folder_of(source).resolve()
-    own = tuple(os.path.abspath(each) for each in listed(libraries))
-    keys = Keys(at, backend, own, allow_deadlock)
-    found = [keys.key(point.experiment) for point in plan.points]
+    folders = tuple(os.path.abspath(each) for each in listed(libraries))
+    keys = Keys(at, backend, folders, allow_deadlock)
+    point_keys = [keys.key(point.experiment) for point in plan.points]
     count = processes(workers)
     alone = count == 1 and dask is None
-    tasks = [Task(point, at, backend, own, allow_deadlock, alone) for point in plan.points]
+    tasks = [Task(point, at, backend, folders, allow_deadlock, alone) for point in plan.points]
     cluster = None if dask is None else Cluster(dask, count)  # before anything is written
     place = Folder(folder)
     try:
         needed = [*needs, *([(plan.goal.metric, "sweep.goal.metric")] if plan.goal and plan.goal.metric else [])]
-        run = _Run(place, plan, found, tasks, retry, needed, watch, None if file is None else os.fspath(file))
+        run = _Run(place, plan, point_keys, tasks, retry, needed, watch, None if file is None else os.fspath(file))
         place.want({**_manifest(plan, file, backend), "points": run.rows()})
         return run.through(lambda: Local(count, place.log) if cluster is None else cluster.begun())
     finally:
@@ -114,7 +115,7 @@ def sweep(
 
 
 def _manifest(plan: Plan, file: Path | None, backend: str) -> dict[str, Any]:
-    """What the manifest says of all points."""
+    """The manifest without the points."""
     ends = [title_of(tomllib.loads(resolved_toml(plan.points[end].experiment))) for end in (0, -1)]
     titles = {title.rpartition(" at load ")[0] if "traffic.load" in plan.axes else title for title in ends}
     name = file.stem.replace("_", " ") if file is not None else "sweep"
@@ -130,7 +131,7 @@ def _manifest(plan: Plan, file: Path | None, backend: str) -> dict[str, Any]:
 
 
 def _goal(plan: Plan) -> dict[str, Any]:
-    """What is searched, as the manifest has it; empty for all combinations."""
+    """The search in the manifest; empty for all combinations."""
     if plan.goal is None:
         return {}
     key = list(plan.axes)[-1]
@@ -163,12 +164,13 @@ class _Run:
         self.standing = Standing(0)
 
     def rows(self) -> list[dict[str, Any]]:
-        """The points as the manifest has them."""
+        """The points in the manifest."""
         rows = zip(self.keys, self.plan.points, strict=True)
         return [{"key": key, "label": point.label, "changed": dict(point.swept)} for key, point in rows]
 
     def through(self, crew_of: Callable[[], Crew]) -> Sweep:
-        """Run what is missing. Raises InputError, PyxsimError, KeyboardInterrupt; the tables are written whatever."""
+        """Run the missing points. Raises InputError, PyxsimError, KeyboardInterrupt; the tables are written in any
+        case."""
         self.folder.forget_accidents()
         self.folder.note_found()
         self.points = [self._read(number) for number in range(len(self.keys))]
@@ -192,9 +194,9 @@ class _Run:
             raise
         finally:
             self.folder.note(END, how=how)
-            found = goals.read(self.folder.path)
-            write_tables(found)
-        return found
+            sweep = goals.read(self.folder.path)
+            write_tables(sweep)
+        return sweep
 
     def _read(self, number: int) -> Point:
         """Read the state of a point, and its numbers where a search needs them."""
@@ -223,7 +225,7 @@ class _Run:
                 yield number * width + after
 
     def _tried(self) -> set[str]:
-        """The keys that count: all, or those that the search has tried."""
+        """The keys of the sweep: all, or those that the search has tried."""
         if not self.goal:
             return set(self.keys)
         rows = goals.rows(self.goal, self.points)
@@ -314,17 +316,17 @@ class _Run:
             return
         summary = read_summary(self.folder.result(key))
         names = (name for name, value in summary.items() if value is None or is_number(value))
-        every = [*self.plan.axes, *(name for name in names if name not in HOW_IT_RAN)]
+        columns = [*self.plan.axes, *(name for name in names if name not in HOW_IT_RAN)]
         faults = [
             InputError(
                 f"no point has a column '{name}'",
                 file=None if asks.startswith("--") else self.file,  # an option is in no file
                 key=asks,
-                allowed=every,
+                allowed=columns,
                 given=name,
             )
             for name, asks in self.needs
-            if name not in every
+            if name not in columns
         ]
         self.needs = ()
         raise_all(faults)

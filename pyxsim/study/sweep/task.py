@@ -17,7 +17,7 @@ from pyxsim.runner.lifecycle import simulate
 from pyxsim.runner.prepare import prepare
 from pyxsim.settings.points import Point
 
-DIED = "WorkerDied"  # the kind of failure of a dead process, mostly out of memory
+DIED = "WorkerDied"  # kind of failure of a dead process, mostly out of memory
 NO_MEMORY = "MemoryError"
 AGAIN = (DIED, NO_MEMORY)  # failures that a retry may avoid, with fewer points beside it
 
@@ -72,7 +72,7 @@ def carry_out(task: Task) -> Outcome:
         result = simulate(prepared, backend=task.backend)
         if not result.complete:
             return Outcome(reason="was interrupted", kind=DIED)
-        result.total_cpu_s -= begin  # of this point: the process had others before
+        result.total_cpu_s -= begin  # of this point: the process has run others before
         return Outcome(bytes(image(result)))
     except InputError as error:
         fault = task.point.placed(error)
@@ -84,8 +84,8 @@ def carry_out(task: Task) -> Outcome:
     except Exception as error:
         if (user := user_fault(error)) is not None:
             return Outcome(kind=type(error).__name__, reason=str(user))
-        words = str(error) if isinstance(error, PyxsimError) else f"{type(error).__name__}: {error}"
-        return Outcome(kind=type(error).__name__, reason=f"this is a bug of pyxsim: {words}")
+        reason = str(error) if isinstance(error, PyxsimError) else f"{type(error).__name__}: {error}"
+        return Outcome(kind=type(error).__name__, reason=f"this is a bug of pyxsim: {reason}")
 
 
 def only_prepared(task: Task) -> Task:

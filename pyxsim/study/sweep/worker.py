@@ -9,8 +9,8 @@ from multiprocessing.connection import Connection
 
 
 def _end_with(lifeline: int) -> None:
-    """End this process as soon as its parent is gone."""
-    os.read(lifeline, 1)  # nothing is written: it returns when the other end is closed
+    """End this process as soon as its parent ends."""
+    os.read(lifeline, 1)  # returns when the other end is closed
     os._exit(1)
 
 
@@ -20,7 +20,7 @@ def main(tasks: int, lifeline: int) -> None:
     from pyxsim.study.sweep.task import carry_out
 
     home = Connection(tasks)
-    with suppress(EOFError, OSError):  # the parent is gone
-        home.send(None)  # it could be begun
+    with suppress(EOFError, OSError):  # the parent has ended
+        home.send(None)  # report the start
         while True:
             home.send(carry_out(home.recv()))

@@ -51,23 +51,27 @@ class Offload:
         return gradients * own * self.gradient + self.new(own)
 
 
-def offload_of(workload: Workload, own: Parallelism, *, in_switch: bool) -> Offload | None:
+def offload_of(workload: Workload, parallelism: Parallelism, *, in_switch: bool) -> Offload | None:
     """Return the offload of the settings; None if everything stays on the NPUs."""
     if not workload.offloaded:
         return None
     parameters = workload.offload == "parameters"
-    return Offload(parameters, in_switch, own.zero, workload.element_bytes, workload.gradient_bytes)
+    return Offload(parameters, in_switch, parallelism.zero, workload.element_bytes, workload.gradient_bytes)
 
 
-def offload_faults(offload: Offload, model: Model, own: Parallelism, data: int, npus: int) -> Iterator[InputError]:
+def offload_faults(
+    offload: Offload, model: Model, parallelism: Parallelism, data: int, npus: int
+) -> Iterator[InputError]:
     """Settings that do not fit together."""
     learned = (layer for layer in model.layers if layer.kind != Kind.TABLES)
     if not any(sum(layer.held()) for layer in learned):
         problem = f"{model.name} has no parameters for an optimizer"
         yield InputError(problem, key="workload.offload", allowed='"none"')
-    if offload.parameters and data > 1 and own.zero < 3:
+    if offload.parameters and data > 1 and parallelism.zero < 3:
         problem = (
-            f"ZeRO-{own.zero} keeps whole parameters on each NPU" if own.zero else "each NPU has all its parameters"
+            f"ZeRO-{parallelism.zero} keeps whole parameters on each NPU"
+            if parallelism.zero
+            else "each NPU has all its parameters"
         )
         yield InputError(problem, key=_ZERO, allowed='3 with offload = "parameters"')
     if not offload.in_switch:
@@ -75,9 +79,9 @@ def offload_faults(offload: Offload, model: Model, own: Parallelism, data: int, 
     if data != npus:
         problem = f"switches add up the data of all {npus} NPUs, but there are {data} replicas"
         yield InputError(problem, key="system.remote_memory.in_switch", allowed="false, or tensor = 1 and pipeline = 1")
-    elif not own.zero:
+    elif not parallelism.zero:
         problem = "in_switch: one sum is stored, and each replica would update all of it"
         yield InputError(problem, key=_ZERO, allowed="1, 2 or 3, or in_switch = false")
-    if own.expert > 1:
+    if parallelism.expert > 1:
         problem = "in_switch: switches add up the data of all NPUs, but experts differ"
         yield InputError(problem, key="workload.parallelism.expert", allowed="1, or in_switch = false")

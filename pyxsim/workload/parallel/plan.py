@@ -59,8 +59,10 @@ class Plan:
 
     def turns(self, stage: int) -> list[Turn]:
         """Return the turns of the NPUs of a stage, in order."""
-        own = self.parallelism
-        return list(SCHEDULES[own.schedule](stage, own.pipeline, self.micro_batches, own.virtual))
+        parallelism = self.parallelism
+        return list(
+            SCHEDULES[parallelism.schedule](stage, parallelism.pipeline, self.micro_batches, parallelism.virtual)
+        )
 
     @cached_property
     def blocks(self) -> list[list[tuple[Layer, ...]]]:
@@ -69,7 +71,7 @@ class Plan:
         if self.stages == 1:
             return [blocks]
         costs = [sum(self.ticks(layer, part) for layer in block for part in self.parts(layer)) for block in blocks]
-        return [blocks[own.start : own.stop] for own in balanced(costs, self.stages)]
+        return [blocks[stage.start : stage.stop] for stage in balanced(costs, self.stages)]
 
     def of_chunk(self, stage: int, chunk: int) -> list[tuple[Layer, ...]]:
         """Return the blocks of one chunk of the NPUs of a stage."""
@@ -92,10 +94,10 @@ class Plan:
 
     def share(self, layer: Layer) -> Share:
         """Return how a layer is divided; tables are divided among all NPUs."""
-        own = self.parallelism
+        parallelism = self.parallelism
         if layer.kind == Kind.TABLES:
             return Share(tensor=self.grid.data)
-        return Share(own.tensor, own.expert, own.sequence)
+        return Share(parallelism.tensor, parallelism.expert, parallelism.sequence)
 
     def work(self, layer: Layer, part: Part) -> tuple[Work, ...]:
         """Return what an NPU computes of a layer for a micro-batch; its tables it computes for all replicas."""
@@ -206,76 +208,80 @@ def make_plan(
     InputError
         If numbers do not divide, with the key.
     """
-    own, npus = workload.parallelism or Parallelism(), prod(shape)
-    part = own.tensor * own.pipeline
-    data = own.data if own.data is not None else npus // part
+    parallelism, npus = workload.parallelism or Parallelism(), prod(shape)
+    part = parallelism.tensor * parallelism.pipeline
+    data = parallelism.data if parallelism.data is not None else npus // part
     if part * data != npus:
-        product = f"tensor {own.tensor} x pipeline {own.pipeline}" + (f" x data {data}" if own.data is not None else "")
-        key = "data" if own.data is not None else "tensor" if own.tensor > 1 else "pipeline"
-        allowed = f"a product of {npus}" if own.data is not None else f"a divisor of {npus}"
+        product = f"tensor {parallelism.tensor} x pipeline {parallelism.pipeline}" + (
+            f" x data {data}" if parallelism.data is not None else ""
+        )
+        key = "data" if parallelism.data is not None else "tensor" if parallelism.tensor > 1 else "pipeline"
+        allowed = f"a product of {npus}" if parallelism.data is not None else f"a divisor of {npus}"
         raise InputError(f"{product} is not the network's {npus} NPUs", key=f"{_PLACE}.{key}", allowed=allowed)
     batch = workload.batch if workload.batch is not None else model.batch * data
     if batch % data:
         problem = f"{batch} samples cannot be divided among {data} replicas"
         raise InputError(problem, key="workload.batch", allowed=f"a multiple of {data}")
     replica = batch // data
-    samples = workload.micro_batch or (1 if own.pipeline > 1 else replica)
-    grid = Grid(own.tensor, data, own.pipeline, own.expert, own.order)
+    samples = workload.micro_batch or (1 if parallelism.pipeline > 1 else replica)
+    grid = Grid(parallelism.tensor, data, parallelism.pipeline, parallelism.expert, parallelism.order)
     micro_batches, rest = divmod(replica, samples)
-    faults = [*_division_faults(model, own, data), *_kind_faults(model, workload, own)]
-    if (offload := offload_of(workload, own, in_switch=in_switch)) is not None:
-        faults += offload_faults(offload, model, own, data, npus)
+    faults = [*_division_faults(model, parallelism, data), *_kind_faults(model, workload, parallelism)]
+    if (offload := offload_of(workload, parallelism, in_switch=in_switch)) is not None:
+        faults += offload_faults(offload, model, parallelism, data, npus)
     if rest:
         problem = f"{samples} is not a divisor of the replica's {replica} samples"
         faults.append(InputError(problem, key="workload.micro_batch", allowed=f"a divisor of {replica}"))
-    elif own.schedule == "interleaved" and micro_batches % own.pipeline:
-        problem = f"{micro_batches} micro-batches on {own.pipeline} stages"
-        allowed = f"with interleaved a multiple of {own.pipeline} micro-batches"
+    elif parallelism.schedule == "interleaved" and micro_batches % parallelism.pipeline:
+        problem = f"{micro_batches} micro-batches on {parallelism.pipeline} stages"
+        allowed = f"with interleaved a multiple of {parallelism.pipeline} micro-batches"
         faults.append(InputError(problem, key="workload.batch", allowed=allowed))
     raise_all(faults)
-    tasks = micro_batches * len(model.layers) * len(grid) // own.pipeline  # forward passes alone
+    tasks = micro_batches * len(model.layers) * len(grid) // parallelism.pipeline  # forward passes alone
     if tasks > MOST_TASKS:
         problem = f"{micro_batches} micro-batches of {len(model.layers)} layers: more than {tasks} tasks"
         raise InputError(problem, key="workload.batch", allowed=f"some {MOST_TASKS} tasks; or larger micro-batches")
-    return Plan(model, workload, own, grid, tuple(shape), samples, micro_batches, npu, clock, offload)
+    return Plan(model, workload, parallelism, grid, tuple(shape), samples, micro_batches, npu, clock, offload)
 
 
-def _division_faults(model: Model, own: Parallelism, data: int) -> Iterator[InputError]:
+def _division_faults(model: Model, parallelism: Parallelism, data: int) -> Iterator[InputError]:
     """Counts that are too small or do not divide."""
     blocks = len(model.blocks())
-    if own.pipeline * own.virtual > blocks:
-        key = "chunks" if own.virtual > 1 and own.pipeline <= blocks else "pipeline"
-        problem = f"{own.pipeline * own.virtual} stages, but {model.name} has {blocks} blocks of layers"
+    if parallelism.pipeline * parallelism.virtual > blocks:
+        key = "chunks" if parallelism.virtual > 1 and parallelism.pipeline <= blocks else "pipeline"
+        problem = f"{parallelism.pipeline * parallelism.virtual} stages, but {model.name} has {blocks} blocks of layers"
         yield InputError(problem, key=f"{_PLACE}.{key}", allowed=f"at most {blocks} stages in all")
-    if data % own.expert:
-        problem = f"{own.expert} does not divide the {data} replicas"
+    if data % parallelism.expert:
+        problem = f"{parallelism.expert} does not divide the {data} replicas"
         yield InputError(problem, key=f"{_PLACE}.expert", allowed=f"a divisor of {data}")
     gemms = [gemm for layer in model.layers for gemm in layer.gemms]
     heads = min((gemm.count for gemm in gemms if gemm.split == Split.HEADS), default=0)
-    if heads % own.tensor:
-        problem = f"{heads} heads cannot be divided among {own.tensor} NPUs"
+    if heads % parallelism.tensor:
+        problem = f"{heads} heads cannot be divided among {parallelism.tensor} NPUs"
         yield InputError(problem, key=f"{_PLACE}.tensor", allowed=f"a divisor of {heads}")
     experts = min((gemm.experts for gemm in gemms if gemm.experts), default=0)
-    if own.expert > 1 and (not experts or experts % own.expert):
+    if parallelism.expert > 1 and (not experts or experts % parallelism.expert):
         problem = f"{model.name} has {experts or 'no'} experts"
         yield InputError(problem, key=f"{_PLACE}.expert", allowed=f"a divisor of {experts}" if experts else "1")
-    if own.sequence and model.tokens % own.tensor:
-        problem = f"{model.tokens} tokens cannot be divided among {own.tensor} NPUs"
-        yield InputError(problem, key=f"{_PLACE}.sequence", allowed=f"false, or a multiple of {own.tensor} tokens")
+    if parallelism.sequence and model.tokens % parallelism.tensor:
+        problem = f"{model.tokens} tokens cannot be divided among {parallelism.tensor} NPUs"
+        yield InputError(
+            problem, key=f"{_PLACE}.sequence", allowed=f"false, or a multiple of {parallelism.tensor} tokens"
+        )
 
 
-def _kind_faults(model: Model, workload: Workload, own: Parallelism) -> Iterator[InputError]:
+def _kind_faults(model: Model, workload: Workload, parallelism: Parallelism) -> Iterator[InputError]:
     """Settings that only some kinds of models support."""
     layers = model.layers
     if any(layer.kind == Kind.TABLES for layer in layers):
         for key in ("tensor", "pipeline"):
-            if getattr(own, key) > 1:
+            if getattr(parallelism, key) > 1:
                 problem = f"{model.name} has tables, which all NPUs share; each replica has everything else"
                 yield InputError(problem, key=f"{_PLACE}.{key}", allowed="1")
-    if own.tensor > 1 and all(gemm.split == Split.NONE for layer in layers for gemm in layer.gemms):
+    if parallelism.tensor > 1 and all(gemm.split == Split.NONE for layer in layers for gemm in layer.gemms):
         yield InputError(f"{model.name} does not define how it is divided", key=f"{_PLACE}.tensor", allowed="1")
     blocks = any(layer.block >= 0 for layer in layers)
-    if own.sequence and not blocks:
+    if parallelism.sequence and not blocks:
         yield InputError(f"{model.name} has no blocks of layers", key=f"{_PLACE}.sequence", allowed="false")
     if workload.recompute == "full" and not blocks:
         problem = f"{model.name} has no blocks of layers to recompute"

@@ -283,20 +283,20 @@ class _Stage:
     def _collect(self, layer: Layer, elements: int, part: Part, what: tuple[str, str], before: Tasks) -> Tasks:
         """Communication before a layer computes. `what`: names of the elements and of those for experts."""
         whole, sent = what
-        own = self._own_tokens(layer)
-        if self.plan.parallelism.sequence and not own:
+        tokens = self._own_tokens(layer)
+        if self.plan.parallelism.sequence and not tokens:
             before = self._gather(layer, elements, part, whole, before)
         before = self._exchange(layer, part, f"{sent} to experts", before)
-        return self._gather(layer, layer.dispatched, part, f"{sent} of experts", before) if own else before
+        return self._gather(layer, layer.dispatched, part, f"{sent} of experts", before) if tokens else before
 
     def _hand_back(self, layer: Layer, elements: int, part: Part, what: tuple[str, str], before: Tasks) -> Tasks:
         """Communication after a layer has computed, the reverse of `_collect`."""
         whole, sent = what
-        own = self._own_tokens(layer)
-        if own:
+        tokens = self._own_tokens(layer)
+        if tokens:
             before = self._sum(layer, layer.dispatched, part, f"sum of {whole}", before)
         before = self._exchange(layer, part, f"{sent} from experts", before)
-        return before if own else self._sum(layer, elements, part, f"sum of {whole}", before)
+        return before if tokens else self._sum(layer, elements, part, f"sum of {whole}", before)
 
     def _gather(self, layer: Layer, elements: int, part: Part, what: str, before: Tasks) -> Tasks:
         """All-gather elements of which each tensor-parallel NPU has a part."""
@@ -349,8 +349,8 @@ class _Stage:
                 tasks += self._access(Access.GATHER, count * offload.element, what, layer, part, self.front)
             else:
                 shard = plan.shard(count, axis)
-                own = self._access(Access.LOAD, shard * offload.element, what, layer, part, self.front)
-                tasks += self._collective("all-gather", plan.bytes(shard), axis, what, layer, part, own)
+                access = self._access(Access.LOAD, shard * offload.element, what, layer, part, self.front)
+                tasks += self._collective("all-gather", plan.bytes(shard), axis, what, layer, part, access)
         return tasks
 
     def _arrive(self, following: Sequence[Layer] | None) -> None:
@@ -369,8 +369,8 @@ class _Stage:
                 continue
             summed = self._collective(kind, plan.scaled(size), axis, what, layer, part, self.front)
             if offload is not None and not plan.parted(layer):
-                own = plan.shard(count, axis) if plan.parallelism.zero else count
-                summed = self._access(Access.STORE, own * offload.gradient, what, layer, part, summed)
+                elements = plan.shard(count, axis) if plan.parallelism.zero else count
+                summed = self._access(Access.STORE, elements * offload.gradient, what, layer, part, summed)
             synced += summed
 
     def _synchronize_tied(self) -> None:
@@ -387,8 +387,8 @@ class _Stage:
                     "all-reduce", size, "pipeline", "tied gradients", layer, part, self._synced[layer.name], stages
                 )
                 if plan.offload is not None:
-                    own = plan.updated(layer, stage) * plan.offload.gradient
-                    synced = self._access(Access.STORE, own, "tied gradients", layer, part, synced)
+                    nbytes = plan.updated(layer, stage) * plan.offload.gradient
+                    synced = self._access(Access.STORE, nbytes, "tied gradients", layer, part, synced)
                 self._synced[layer.name] = synced
 
     def _update(self) -> None:
@@ -396,14 +396,14 @@ class _Stage:
         self._synchronize_tied()
         plan, ahead, last = self.plan, self.front, self.front
         for layer in reversed(plan.layers(self.stage)):
-            own = plan.updated(layer, self.stage)
-            if own:
+            updated = plan.updated(layer, self.stage)
+            if updated:
                 synced = self._synced.get(layer.name, [])
                 if plan.offload is None:
-                    self._step(layer, own, _joined(self.front, synced))
+                    self._step(layer, updated, _joined(self.front, synced))
                 else:
                     ready = _joined(ahead, synced)
-                    ahead, last = last, self._step_remote(layer, own, plan.offload, ready)
+                    ahead, last = last, self._step_remote(layer, updated, plan.offload, ready)
 
     def _step(self, layer: Layer, own: int, before: Tasks) -> None:
         """Update a layer and send the result to the replicas."""

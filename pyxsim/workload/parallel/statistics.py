@@ -59,7 +59,7 @@ def stages(plan: Plan) -> list[Stage]:
 
 
 def _stage(plan: Plan, stage: int) -> Stage:
-    own, workload = plan.parallelism, plan.workload
+    parallelism, workload = plan.parallelism, plan.workload
     layers, turns = plan.layers(stage), plan.turns(stage)
     # Rows of tables are updated in place: they have neither gradients nor optimizer state.
     tables = sum(sum(plan.held(layer, stage)) for layer in layers if layer.kind == Kind.TABLES)
@@ -68,18 +68,20 @@ def _stage(plan: Plan, stage: int) -> Stage:
     # ZeRO divides experts among fewer replicas.
     divided = -(-others // plan.grid.data) + -(-experts // (plan.grid.data // plan.grid.expert))
     learned = others + experts
-    kept = [sum(_kept(plan, block) for block in plan.of_chunk(stage, chunk)) for chunk in range(own.virtual)]
-    again = [block for chunk in range(own.virtual) for block in plan.of_chunk(stage, chunk) if plan.recomputed(block)]
+    kept = [sum(_kept(plan, block) for block in plan.of_chunk(stage, chunk)) for chunk in range(parallelism.virtual)]
+    again = [
+        block for chunk in range(parallelism.virtual) for block in plan.of_chunk(stage, chunk) if plan.recomputed(block)
+    ]
     work = [work for layer in layers for part in plan.parts(layer) for work in plan.work(layer, part)]
     row = Stage(
         stage=stage,
         npus=len(plan.grid.stage(stage)),
-        blocks=sum(len(plan.of_chunk(stage, chunk)) for chunk in range(own.virtual)),
+        blocks=sum(len(plan.of_chunk(stage, chunk)) for chunk in range(parallelism.virtual)),
         operations=plan.micro_batches * sum(each.flops for each in work),
         parameters=learned + tables,
-        weights=((divided if own.zero >= 3 else learned) + tables) * workload.element_bytes,
-        gradients=(divided if own.zero >= 2 else learned) * workload.gradient_bytes,
-        optimizer=state_bytes(divided if own.zero >= 1 else learned, workload.element_bytes),
+        weights=((divided if parallelism.zero >= 3 else learned) + tables) * workload.element_bytes,
+        gradients=(divided if parallelism.zero >= 2 else learned) * workload.gradient_bytes,
+        optimizer=state_bytes(divided if parallelism.zero >= 1 else learned, workload.element_bytes),
         activations=held_at_most(turns, lambda chunk: kept[chunk])
         + max((sum(_activations(plan, layer) for layer in block) for block in again), default=0),
         held=held_at_most(turns),
@@ -90,17 +92,17 @@ def _stage(plan: Plan, stage: int) -> Stage:
 def _offloaded(plan: Plan, offload: Offload, row: Stage, tables: int) -> Stage:
     """The same with offload: only the part in use is on the NPU."""
     here = [layer for layer in plan.layers(row.stage) if layer.kind != Kind.TABLES]
-    own = [(plan.updated(layer, row.stage), layer) for layer in here]
+    updated = [(plan.updated(layer, row.stage), layer) for layer in here]
     blocks = [block for chunk in range(plan.parallelism.virtual) for block in plan.of_chunk(row.stage, chunk)]
     used = [sum(count for count, _ in plan.replicated(block, row.stage, used=True)) for block in blocks]
     weights, gradients = row.weights, row.gradients
     if offload.parameters:  # of a block and the next one
         weights = (_largest_two(used) + tables) * offload.element
     if plan.parallelism.zero >= 2 or plan.micro_batches == 1:  # of a block, and those that wait for another stage
-        waiting = sum(count for count, layer in own if plan.parted(layer))
+        waiting = sum(count for count, layer in updated if plan.parted(layer))
         gradients = (max(used, default=0) + waiting) * offload.gradient
-    state = _largest_two([offload.old(count, plan.stored(layer)) for count, layer in own])
-    kept = sum(offload.kept(count, plan.stored(layer)) for count, layer in own)
+    state = _largest_two([offload.old(count, plan.stored(layer)) for count, layer in updated])
+    kept = sum(offload.kept(count, plan.stored(layer)) for count, layer in updated)
     return replace(row, weights=weights, gradients=gradients, optimizer=state, remote=kept)
 
 

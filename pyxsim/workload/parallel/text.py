@@ -31,10 +31,10 @@ def astra_text(plan: Plan) -> str:
 
 
 def _faults(plan: Plan) -> Iterator[InputError]:
-    own = plan.parallelism
+    parallelism = plan.parallelism
     said = "a workload text of ASTRA-sim 1 cannot express it"
     for key, usual in (("pipeline", 1), ("expert", 1), ("zero", 0), ("sequence", False)):
-        if getattr(own, key) != usual:
+        if getattr(parallelism, key) != usual:
             yield InputError(said, key=f"{_P}.{key}", allowed=f"{str(usual).lower()}; or traces, PREFIX.*.et")
     if plan.micro_batches > 1:
         problem = f"{plan.micro_batches} micro-batches: {said}"
@@ -43,7 +43,7 @@ def _faults(plan: Plan) -> Iterator[InputError]:
         yield InputError(said, key="workload.recompute", allowed='"none"; or traces, PREFIX.*.et')
     if plan.offload is not None:
         yield InputError(said, key="workload.offload", allowed='"none"; or traces, PREFIX.*.et')
-    if own.tensor > 1 and plan.grid.data not in (1, plan.shape[0]) and _replicas_first(plan):
+    if parallelism.tensor > 1 and plan.grid.data not in (1, plan.shape[0]) and _replicas_first(plan):
         problem = f"replicas are adjacent, but dimension 0 has {plan.shape[0]} NPUs: {said}"
         yield InputError(problem, key=f"{_P}.order", allowed="tensor before data; or traces, PREFIX.*.et")
 
@@ -54,16 +54,16 @@ def _replicas_first(plan: Plan) -> bool:
 
 
 def _keyword(plan: Plan) -> str:
-    own, grid = plan.parallelism, plan.grid
-    if own.tensor == 1:
+    parallelism, grid = plan.parallelism, plan.grid
+    if parallelism.tensor == 1:
         return "DATA"
     if grid.data == 1:
         return "MODEL"
     if _replicas_first(plan):
         return "HYBRID_MODEL_DATA"
-    if own.tensor == plan.shape[0]:
+    if parallelism.tensor == plan.shape[0]:
         return "HYBRID_DATA_MODEL"
-    return f"HYBRID_TRANSFORMER model_parallel_NPU_group: {own.tensor}"
+    return f"HYBRID_TRANSFORMER model_parallel_NPU_group: {parallelism.tensor}"
 
 
 def _line(plan: Plan, layer: Layer) -> str:
@@ -74,7 +74,7 @@ def _line(plan: Plan, layer: Layer) -> str:
         weights = ("ALLREDUCE", plan.scaled(gradient))
     alone = [forward, inputs, weights].count(_NONE) == 2 and weights != _NONE
     update = plan.npu.update_seconds(plan.held(layer, 0)[0], plan.workload.element_bytes) if alone else Fraction(0)
-    words = ["_".join(layer.name.replace(":", " ").split()), -1]
+    fields = ["_".join(layer.name.replace(":", " ").split()), -1]
     parts = plan.parts(layer)
     for part, communication in (
         (Part.FORWARD, forward),
@@ -83,8 +83,8 @@ def _line(plan: Plan, layer: Layer) -> str:
     ):
         work = plan.work(layer, part) if part in parts else ()
         seconds = plan.npu.seconds(work, plan.workload.element_bytes) * plan.workload.compute_scale
-        words += [ceil(seconds * _NS), *communication]
-    return " ".join(map(str, [*words, ceil(update * plan.workload.compute_scale * _NS)]))
+        fields += [ceil(seconds * _NS), *communication]
+    return " ".join(map(str, [*fields, ceil(update * plan.workload.compute_scale * _NS)]))
 
 
 def _outputs(plan: Plan, layer: Layer) -> tuple[str, int]:

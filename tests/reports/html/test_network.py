@@ -15,7 +15,7 @@ from pyxsim.reports.html.panels import network
 from pyxsim.reports.plots.style import nice_top
 from pyxsim.results.result import STALLS, Result
 
-TITLE = "The network: how busy each link was"
+TITLE = "The network: utilisation of each link"
 
 
 def numbers(spec: Any) -> Any:

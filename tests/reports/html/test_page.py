@@ -41,7 +41,7 @@ def test_numbers_are_those_of_the_result(torus: Result, page: Any) -> None:
     assert page.tables["Summary"][1:] == [[fact.label, fact.value, fact.note] for fact in facts(torus)]
     text = " ".join(page.words)
     assert f"{torus.ratio:.3f} x" in text
-    assert f"The run took {torus.ratio:.3f} times the least time" in text
+    assert f"The run took {torus.ratio:.3f} times the lower bound" in text
     rows = dict(row[:2] for row in page.tables["Provenance"][1:])
     assert rows["sha256 of the settings"] == settings_sha256(torus.experiment_toml)
     assert rows["seed"] == str(torus.seed)

@@ -179,9 +179,9 @@ def test_waiting_at_links_is_all_of_it(uniform: Result) -> None:
     panel = shown["Where packets waited"]
     first = np.bincount(told.waits["link"], told.waits["cycles"]).max()
     assert sum(trace.x[0] for trace in panel.figure.data) == pytest.approx(first / uniform.time_cycles)
-    blame = shown["Who made whom wait"].figure.data[0]
+    blame = shown["Delays by traffic"].figure.data[0]
     assert np.sum(blame.customdata) == told.waits["cycles"].sum()
-    assert len(shown["Why, at the worst places"].sentences) == 4
+    assert len(shown["Causes at the worst links"].sentences) == 4
 
 
 def test_runs_that_do_not_tell_show_nothing_of_it(build: Callable[..., Result]) -> None:
@@ -192,10 +192,10 @@ def test_runs_that_do_not_tell_show_nothing_of_it(build: Callable[..., Result]) 
 def test_what_limits_a_run(build: Callable[..., Result]) -> None:
     slow, quick = build(), build(bound_ns=249)
     assert any(
-        "1.250 times" in text and "20.0 % of it has other reasons" in text for text in key_findings.sentences(slow)
+        "1.250 times" in text and "20.0 % of it has other causes" in text for text in key_findings.sentences(slow)
     )
-    assert any("are what limits it" in text for text in key_findings.sentences(quick))
-    assert not any("times the least" in text for text in key_findings.sentences(build(complete=False)))
+    assert any("of the links limit it" in text for text in key_findings.sentences(quick))
+    assert not any("times the lower bound" in text for text in key_findings.sentences(build(complete=False)))
     assert key_findings.sentences(build(complete=False, failure="deadlock in cycle 40")) == []
 
 
@@ -210,11 +210,12 @@ def test_what_limits_the_links(build: Callable[..., Result], result: Result) -> 
         )
         return " ".join(key_findings.sentences(changed))
 
-    assert "dimension 0: ring 2; they were sending 96.0 % of the time" in told([96, 96, 0, 0])
+    assert "dimension 0: ring 2; they were busy 96.0 % of the time" in told([96, 96, 0, 0])
     assert "their bandwidth is the limit" in told([96, 96, 0, 0])
     assert "the busiest one 90.0 %: a few links carry too much" in told([90, 50, 0, 0])
-    assert "But a link of dimension 1: bus 2 was sending 90.0 % of the time, its like 45.0 % on average" in told(
-        [50, 60, 0, 225]
+    assert (
+        "But a link of dimension 1: bus 2 was busy 90.0 % of the time, the links of its kind 45.0 % on average"
+        in told([50, 60, 0, 225])
     )
     assert "lets links carry more than they can" in told([150, 0, 0, 0])
     waits = told([10, 0, 0, 0], stall_credit=[0, 0, 100, 0], stall_vc=[10, 10, 0, 0])
@@ -225,7 +226,7 @@ def test_a_saturated_network_says_so(uniform: Result) -> None:
     assert uniform.traffic is not None
     full = replace(uniform.traffic, summary={**uniform.traffic.summary, "saturated": True})
     changed = Result(**{**_fields(uniform), "traffic": full})
-    assert key_findings.sentences(changed)[0].startswith("The network cannot take this load")
+    assert key_findings.sentences(changed)[0].startswith("The network is saturated")
 
 
 def _fields(result: Result) -> dict[str, Any]:

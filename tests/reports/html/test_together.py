@@ -81,7 +81,7 @@ def test_results_in_memory_have_names(torus: Result, slower: Result, tmp_path: P
 
 def test_an_interrupted_one_is_named(torus: Result, build: Callable[..., Result], show: Callable[..., Any]) -> None:
     shown = show(torus, build(complete=False))
-    assert any("1.h5 is not complete" in word for word in shown.words)
+    assert any("1.h5 is incomplete" in word for word in shown.words)
 
 
 def test_latencies_are_shares_that_took_no_longer(show: Callable[..., Any]) -> None:
@@ -218,8 +218,8 @@ def test_a_sweep_shows_its_points_and_what_is_missing(sweep: Path, show: Callabl
     text = " ".join(shown.words)
     assert "1 point of 6 not run yet" in text
     assert "1 point of 6 failed" in text
-    assert shown.tables["Why they failed"][1:] == [["p4", "deadlock of <b>all</b>"]]
-    figure = shown.figures["Numbers over what was swept"]
+    assert shown.tables["Failures"][1:] == [["p4", "deadlock of <b>all</b>"]]
+    figure = shown.figures["Numbers over the swept settings"]
     lines = {trace["name"]: (list(numbers(trace["x"])), list(numbers(trace["y"]))) for trace in figure["data"]}
     first = torus.time_ns
     assert lines == {"size 1 KiB": ([1, 2, 4], [first, first + 1, first + 2]), "size 2 KiB": ([1], [first + 3])}
@@ -262,7 +262,7 @@ def test_folders_and_files_that_are_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         chapters([str(tmp_path / "other.h5"), str(tmp_path / "empty")])
     other, folder = str(caught.value).splitlines()
-    assert "is nothing that can be shown; allowed: a result" in other
+    assert "cannot be shown; allowed: a result" in other
     assert "holds no sweep" in folder
 
 

@@ -228,7 +228,7 @@ run("relay-a")
 
 
 def test_a_file_for_checkpoints_wants_a_time(here: Path) -> None:
-    with pytest.raises(InputError, match=r"run\.checkpoint: it is not said how often; allowed: a time such as '60 s'"):
+    with pytest.raises(InputError, match=r"run\.checkpoint: the interval is missing; allowed: a time such as '60 s'"):
         pyxsim.run({**RING, "run": {}}, checkpoint_file="mine.checkpoint")
 
 

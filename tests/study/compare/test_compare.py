@@ -181,7 +181,7 @@ def test_a_deadlock_is_a_row_with_the_reason() -> None:
     assert point.chain is None
     assert all(each.by == "beforehand" for each in verdicts(point, 0.1))
     lines = said(point, 0.1)
-    assert f"packet: cannot be run: {reason}" in lines
+    assert f"packet: failed: {reason}" in lines
     assert sum(reason in line for line in lines) == 1, "once, and whole"
 
 

@@ -140,10 +140,12 @@ class AstraSystem(SystemBase):
         comm = make_comm_group(kind, group, self.shape, self.options, algorithms, key)
         number = len(self.collectives)
         # Version 1's workloads give some of their collectives a priority of their own.
-        own = self.options.compat == ASTRA_SIM_1 and priority is not None
+        has_priority = self.options.compat == ASTRA_SIM_1 and priority is not None
         collective.algorithms = tuple(name.name for name in comm.names)
-        collective.priority = priority if own and priority is not None else self.options.priority(number, priority)
-        counts = not own and self.options.scheduling != "explicit"
+        collective.priority = (
+            priority if has_priority and priority is not None else self.options.priority(number, priority)
+        )
+        counts = not has_priority and self.options.scheduling != "explicit"
         issued = self._issued[collective] = Issued(collective, comm, key, number, counts)
         if collective.joined is not None:
             issued.places = {npu: place for place, npu in enumerate(group.members)}
@@ -288,8 +290,8 @@ class AstraSystem(SystemBase):
                 first = self._streams.member(stream, 0)
                 rows.append(np.stack([npus, np.full_like(npus, order), np.arange(len(npus)) + first]))
         if rows:
-            every = np.concatenate(rows, axis=1)
-            self._streams.begin(every[2, np.lexsort((every[1], every[0]))])
+            all_rows = np.concatenate(rows, axis=1)
+            self._streams.begin(all_rows[2, np.lexsort((all_rows[1], all_rows[0]))])
         for index in together:
             if not self.issued[index].left:
                 self._finished(index, now)  # nothing to do with one NPU
@@ -356,12 +358,12 @@ class AstraSystem(SystemBase):
     def _all_groups(self, number: int) -> list[int]:
         """The equal collectives on all groups along its dimensions, which are one collective in version 1."""
         first = self.issued[number]
-        found: dict[tuple[int, ...], int] = {}
+        groups: dict[tuple[int, ...], int] = {}
         for index, each in self.issued.items():
             if each.streams is None and each.equal_key == first.equal_key:
-                found.setdefault(each.comm.members, index)
-        refuse_missing_groups(list(found), math.prod(self.shape), first.key)
-        return list(found.values())
+                groups.setdefault(each.comm.members, index)
+        refuse_missing_groups(list(groups), math.prod(self.shape), first.key)
+        return list(groups.values())
 
     def _groups(self, comm: CommGroup, step: Step) -> int:
         """Number of groups of a phase; with boost only that of NPU 0 (for a tree: all that begin at its rank)."""

@@ -99,15 +99,15 @@ def traffic(system: Recorded, collective: int | None = None) -> IntArray:
     rows += message_rows(system, system.messages if collective is None else ())
     for custom in system.customs:
         if collective in (None, custom.number):
-            own = [(src, dst, system.plane_between(src, dst), *rest) for src, dst, *rest in custom.traffic()]
-            rows.append(np.array(own, np.int64).reshape(-1, 5))
-    every = np.concatenate(rows)
+            custom_rows = [(src, dst, system.plane_between(src, dst), *rest) for src, dst, *rest in custom.traffic()]
+            rows.append(np.array(custom_rows, np.int64).reshape(-1, 5))
+    all_rows = np.concatenate(rows)
     if collective is not None:
-        every = every[np.isin(every[:, 0], system.collectives[collective].communicator.members)]
-    found, where = np.unique(every[:, :4], axis=0, return_inverse=True)
-    counts = np.zeros(len(found), np.int64)
-    np.add.at(counts, where.ravel(), every[:, 4])
-    return np.column_stack([found, counts])
+        all_rows = all_rows[np.isin(all_rows[:, 0], system.collectives[collective].communicator.members)]
+    keys, where = np.unique(all_rows[:, :4], axis=0, return_inverse=True)
+    counts = np.zeros(len(keys), np.int64)
+    np.add.at(counts, where.ravel(), all_rows[:, 4])
+    return np.column_stack([keys, counts])
 
 
 def message_rows(system: Recorded, messages: Iterable[PointToPoint]) -> list[IntArray]:
@@ -138,11 +138,11 @@ def queue_times(system: Recorded, own: dict[str, IntArray]) -> tuple[IntArray, I
 def _chunks_of(system: Recorded, collective: int) -> Sequence[Chunk]:
     """The chunks of a collective. Cached for all collectives, since callers ask for many."""
     if system.chunks_of[0] != len(system.chunks):
-        found: dict[int, list[Chunk]] = {}
+        chunks: dict[int, list[Chunk]] = {}
         for chunk in system.chunks:
             for owner in set(chunk.owner.tolist()):
-                found.setdefault(owner, []).append(chunk)
-        system.chunks_of = len(system.chunks), found
+                chunks.setdefault(owner, []).append(chunk)
+        system.chunks_of = len(system.chunks), chunks
     return system.chunks_of[1].get(collective, ())
 
 

@@ -31,19 +31,19 @@ class QueueRotation:
     """
 
     def __init__(self, options: Options, npus: int) -> None:
-        self._queues = [list(own) for own in options.queues]
+        self._queues = [list(queues) for queues in options.queues]
         self._halves = options.compat != ASTRA_SIM_1
         self._next = np.zeros((3, len(self._queues), npus), np.int64)
-        for dim, own in enumerate(self._queues):
-            self._next[SECOND_HALF, dim] = len(own) // 2
-        planes = [queue.plane for own in self._queues for queue in own]
+        for dim, queues in enumerate(self._queues):
+            self._next[SECOND_HALF, dim] = len(queues) // 2
+        planes = [queue.plane for queues in self._queues for queue in queues]
         # With rings of its own a queue has a fixed direction; otherwise any queue can use both.
         self._fixed = len(set(planes)) == len(planes) > len(self._queues)
 
     @property
     def matter(self) -> bool:
         """Whether any dimension has several queues."""
-        return any(len(own) > 1 for own in self._queues)
+        return any(len(queues) > 1 for queues in self._queues)
 
     def follow(self, dim: int, npu: int, half: int, place: QueueChoice) -> None:
         """Check that an NPU would choose the queue that others use. Raises InputError otherwise."""
@@ -52,20 +52,24 @@ class QueueRotation:
 
     def take(self, dim: int, members: Sequence[int], half: int) -> QueueChoice:
         """Return the next queue of a dimension for these NPUs. Raises InputError if their rotations differ."""
-        own = self._queues[dim]
+        queues = self._queues[dim]
         half = half if self._halves else ANY
         turns = self._next[half, dim]
         number = int(turns[members[0]])
-        if (turns[list(members)] != number).any() if len(own) > 1 else False:
+        if (turns[list(members)] != number).any() if len(queues) > 1 else False:
             refuse_other_queue()
-        begin, end = {ANY: (0, len(own)), FIRST_HALF: (0, len(own) // 2), SECOND_HALF: (len(own) // 2, len(own))}[half]
+        begin, end = {
+            ANY: (0, len(queues)),
+            FIRST_HALF: (0, len(queues) // 2),
+            SECOND_HALF: (len(queues) // 2, len(queues)),
+        }[half]
         turns[list(members)] = number + 1 if number + 1 < end else begin
-        queue = own[number]
+        queue = queues[number]
         if self._fixed:
             return QueueChoice(number, queue.plane, queue.direction)
-        back = half == SECOND_HALF or (half == ANY and len(own) > 1 and number >= len(own) // 2)
+        back = half == SECOND_HALF or (half == ANY and len(queues) > 1 and number >= len(queues) // 2)
         direction = -1 if back else 1
-        plane = next((other.plane for other in (queue, *own) if other.direction == direction), queue.plane)
+        plane = next((other.plane for other in (queue, *queues) if other.direction == direction), queue.plane)
         return QueueChoice(number, plane, direction)
 
 
@@ -84,11 +88,11 @@ class TreeRotation:
     def take(self, kind: str, dim: int, members: Sequence[int]) -> int:
         """Return the next tree for these NPUs, 0 or 1. Raises InputError if they differ."""
         turns = self._next.setdefault((kind, dim), np.zeros(self._npus, np.int8))
-        own = turns[list(members)]
-        if (own != own[0]).any():
+        member_turns = turns[list(members)]
+        if (member_turns != member_turns[0]).any():
             refuse_other_tree(kind)
-        turns[list(members)] = 1 - own
-        return int(own[0])
+        turns[list(members)] = 1 - member_turns
+        return int(member_turns[0])
 
     def follow(self, kind: str, dim: int, npu: int, tree: int) -> None:
         """Check that an NPU would choose the tree that others use. Raises InputError otherwise."""

@@ -54,9 +54,9 @@ def _stack(names: list[str], values: dict[str, list[float]], hover: str) -> list
 def _parts(result: Result) -> Panel:
     attributed = result.attribution
     assert attributed is not None
-    every = rows(attributed)
-    shown = every[: MOST_TRAFFICS + 1]
-    notes = [f"Shortened: {len(shown)} of {len(every)} traffics."] if len(shown) < len(every) else []
+    traffics = rows(attributed)
+    shown = traffics[: MOST_TRAFFICS + 1]
+    notes = [f"Shortened: {len(shown)} of {len(traffics)} traffics."] if len(shown) < len(traffics) else []
     names = unlike([f"{plain(cut(row.name, NAME))}, {number(row.latency)} cycles" for row in shown])
     values = {part: [row.shares[i] for row in shown] for i, part in enumerate(PARTS)}
     sketch = {
@@ -66,8 +66,8 @@ def _parts(result: Result) -> Panel:
         "legend": {"traceorder": "normal"},
     }
     what = "message" if result.traffic is None else "measured packet"
-    text = f"What the latency of {plural(int(attributed.messages.sum()), what)} was spent on, on average. "
-    text += "Grey and blue: what it takes alone, and the wait at the source; the others: waiting in the network."
+    text = f"Mean parts of the latency of {plural(int(attributed.messages.sum()), what)}. "
+    text += "Grey and blue: latency without contention, and the wait at the source; others: waiting in the network."
     height = 130 + ROW * max(2, len(shown))
     return Panel("Where the time went", text, figure(_stack(names, values, "%{x:.1%}"), sketch), height, notes=notes)
 
@@ -85,7 +85,7 @@ def _links(result: Result) -> Panel:
         "legend": {"traceorder": "normal"},
     }
     text = (
-        "The links and lanes at which packets waited longest, and for what; in brackets, how many others are like it."
+        "The links and lanes at which packets waited longest, and for what; in brackets, the number of equivalent ones."
     )
     traces = _stack(names, values, "%{x:.3g} packets")
     return Panel("Where packets waited", text, figure(traces, sketch), 130 + 24 * max(3, len(links)))
@@ -114,12 +114,12 @@ def _blame(result: Result) -> Panel:
         "yaxis": {"autorange": "reversed", "showgrid": False, "type": "category"},
         "margin": {"t": 10},
     }
-    text = "For whom the packets of each traffic waited in the network, as a share of the cycles that they waited."
-    return Panel("Who made whom wait", text, figure([heat], sketch), 110 + 44 * max(2, len(victims)), wide=False)
+    text = "The traffic for which the packets of each traffic waited in the network, as shares of their waiting."
+    return Panel("Delays by traffic", text, figure([heat], sketch), 110 + 44 * max(2, len(victims)), wide=False)
 
 
 def _sentences(result: Result) -> Panel:
     """The links where packets waited longest, in words."""
     point = as_point(result)
-    found = [verdict_tables.sentence(point, link) for link in verdict_tables.hottest(point, 4)]
-    return Panel("Why, at the worst places", "", sentences=found, wide=False)
+    sentences = [verdict_tables.sentence(point, link) for link in verdict_tables.hottest(point, 4)]
+    return Panel("Causes at the worst links", "", sentences=sentences, wide=False)

@@ -1,4 +1,4 @@
-"""Chunks over time: which was in which dimension of an NPU, a bar each; and the tables of collectives and phases."""
+"""Panels of chunks: a bar for each chunk in each dimension of an NPU, and the tables of collectives and phases."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WAIT = 0.16  # how high a wait is, of a lane
 
 @html_panel("chunks", section="chunks")
 def chunks(result: Result, detail: Detail) -> list[Panel]:
-    """The chunks of some NPUs, and where they lost time."""
+    """The chunks of some NPUs over time, and tables of collectives and phases."""
     panels = []
     npus = _npus(result)
     if npus:
@@ -39,18 +39,18 @@ def chunks(result: Result, detail: Detail) -> list[Panel]:
 _ABOUT = {
     "collective": (
         "Collectives and messages",
-        "Each from its issue to its end, and that time over its bound.",
+        "The time from issue to end, and its ratio to the bound.",
     ),
     "phase": (
         "Phases of the collective",
-        "Means over chunks and NPUs: how long a chunk takes, how long it waited before, and a message of it.",
+        "Means over chunks and NPUs: the time of a chunk, its wait before, and the time of a message.",
     ),
     "chunks in dimension": (
         "Chunks in each dimension",
-        "At work: share of the run in which an NPU had a chunk there. Means: waiting of a chunk, time of messages.",
+        "Active: share of the run in which an NPU has a chunk there. Means: wait of a chunk, time of messages.",
     ),
 }
-"""What the tables of chunks are, by the title of their first column."""
+"""Titles and descriptions of the tables, by the title of their first column."""
 
 
 def _npus(result: Result) -> list[int]:
@@ -110,7 +110,7 @@ def _gantt(result: Result, npus: list[int], detail: Detail) -> Panel:
     if ranks > len(npus):
         notes.append(f"Shortened: only {len(npus)} of {plural(ranks, 'NPU')} can be selected.")
     what = "collectives have a colour each" if several else "chunks have a colour each, dark to light"
-    text = "A bar: a chunk is at work in a dimension; the thin line before it: it waits for its turn. "
+    text = "Bars: a chunk is active in a dimension. Thin lines: it waits before. "
     text += f"{what.capitalize()}."
     height = int(np.clip(LANE * max(tops.values()) + 110, LEAST, MOST))
     return Panel("Chunks over time", text, figure(traces, sketch), height, notes=notes)

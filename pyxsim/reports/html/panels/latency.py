@@ -176,12 +176,12 @@ def _course(result: Result, detail: Detail) -> Panel:
     """The mean latency of packets by time of creation, and the backlog."""
     traffic = result.traffic
     assert traffic is not None
-    told, batches = traffic.summary, traffic.batches
+    summary, batches = traffic.summary, traffic.batches
     step = -(-len(batches["start"]) // detail.most(MOST_BATCHES))
     start = np.asarray(batches["start"])[::step]
     notes = [f"Shortened: every {step}th batch of {len(batches['start']):,}."] if step > 1 else []
-    begin = int(told["warmup_cycles"] or 0)
-    end = begin + int(told["measured_cycles"] or 0)
+    begin = int(summary["warmup_cycles"] or 0)
+    end = begin + int(summary["measured_cycles"] or 0)
     means = np.where(start < end, np.asarray(batches["latency"], dtype=float)[::step], np.nan)
     line = {"type": "scatter", "mode": "lines", "x": start, "hovertemplate": "%{y:.4g}"}
     traces = [
@@ -189,7 +189,7 @@ def _course(result: Result, detail: Detail) -> Panel:
         {
             **line,
             "y": np.asarray(batches["backlog"], dtype=float)[::step],
-            "name": "flits under way or waiting",
+            "name": "flits created and not delivered",
             "yaxis": "y2",
             "line": {"shape": "hv", "color": tint(1), "width": 1.2},
         },
@@ -207,14 +207,14 @@ def _course(result: Result, detail: Detail) -> Panel:
             "layer": "below",
         }
     ]
-    if told["packet_latency"] is not None:
+    if summary["packet_latency"] is not None:
         shapes.append(
             {
                 "type": "line",
                 "x0": begin,
                 "x1": end,
-                "y0": told["packet_latency"],
-                "y1": told["packet_latency"],
+                "y0": summary["packet_latency"],
+                "y1": summary["packet_latency"],
                 "line": quiet_line(),
             }
         )
@@ -226,10 +226,8 @@ def _course(result: Result, detail: Detail) -> Panel:
         "hovermode": "x unified",
         "margin": {"r": 64},
     }
-    text = (
-        "The mean latency of the packets created in each batch of cycles, and the flits in the network or before it. "
-    )
-    text += "Shaded: what was measured; dotted: its mean."
+    text = "The mean latency of the packets created in each batch, and the backlog. "
+    text += "Shaded: the measured interval; dotted: its mean."
     return Panel("Course of the run", text, figure(traces, sketch), 300, notes=notes, wide=len(traffic.accepted) < 2)
 
 
@@ -246,7 +244,7 @@ def _nodes(result: Result) -> Panel:
     line = {"type": "scatter", "mode": "lines", "line": {"color": tint(2), "width": 1.8}}
     traces = [{**line, "x": share, "y": most, "hovertemplate": "%{y:.4g} flits per cycle<extra></extra>"}]
     sketch = {
-        "xaxis": {"title": {"text": "nodes, the one that got most first"}, "tickformat": ".0%"},
+        "xaxis": {"title": {"text": "nodes, in descending order"}, "tickformat": ".0%"},
         "yaxis": {"title": {"text": "flits per cycle"}, "rangemode": "tozero"},
         "shapes": [
             {
@@ -260,5 +258,5 @@ def _nodes(result: Result) -> Panel:
             }
         ],
     }
-    text = f"What arrived at each of {plural(len(got), 'node')}: flat is fair. Dotted: the mean."
+    text = f"Flits received by each of {plural(len(got), 'node')}; a flat line is fair. Dotted: the mean."
     return Panel("Accepted load of the nodes", text, figure(traces, sketch), 300, wide=False)

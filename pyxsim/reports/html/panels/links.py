@@ -77,7 +77,7 @@ def _dimensions(result: Result, detail: Detail) -> Panel:
         "hovermode": "x unified",
     }
     what = "Kinds of links" if result.link_kinds else "Dimensions"
-    text = "How busy the links of each were: the average link (line), up to the busiest (shade)."
+    text = "Utilisation of the links of each: the average link (line), up to the busiest (shade)."
     return Panel(f"{what} over time", text, figure(traces, sketch), 300, notes=notes)
 
 
@@ -172,8 +172,10 @@ def _stalls(result: Result) -> Panel:
         "yaxis": {"autorange": "reversed", "showgrid": False},
         "legend": {"traceorder": "normal"},
     }
-    text = "A flit wanted a link and could not go: for lack of a credit, of a virtual channel, of its turn, or because "
-    text += "the link was sending, which is as it should be."
+    text = (
+        "Flits that could not advance, for lack of a credit or a virtual channel, after losing arbitration, or because "
+    )
+    text += "the link was busy, which is normal."
     return Panel("What flits waited for", text, figure(traces, sketch), 120 + ROW * max(2, len(uses)), wide=False)
 
 
@@ -200,7 +202,7 @@ def _buffers(result: Result) -> Panel:
         "xaxis": {"title": {"text": "most flits ever in one VC buffer"}, **_whole(int(result.buffer_max.max()))},
         "yaxis": {"title": {"text": "links"}},
     }
-    text = "How deep the queues behind the links became: for each link the most flits that one of its VC buffers held."
+    text = "Queue depth behind the links: the maximum number of flits in one VC buffer of each link."
     return Panel("Queues", text, figure(traces, sketch), 230, wide=False)
 
 
@@ -223,14 +225,14 @@ def hot(result: Result, detail: Detail) -> Panel:
         waits = ["-" if not share else percent(share) for share in use.waited(result.stall_causes)]
         row = [use.name, ends, kind, rounded(use.bandwidth, "B/s"), percent(use.mean), *waits]
         rows.append([*row, *([f"{buffers[link]:,}"] if buffers is not None else [])])
-    words = waiting_titles(result.stall_causes)
-    head = ["link", "routers", "of", "bandwidth", "busy", *words, *(["fullest VC"] if buffers is not None else [])]
-    text = "Busy, and waited for, as shares of the run; the fullest VC in flits."
-    if not words:
+    titles = waiting_titles(result.stall_causes)
+    head = ["link", "routers", "of", "bandwidth", "busy", *titles, *(["fullest VC"] if buffers is not None else [])]
+    text = "Utilisation and stalls as shares of the run; the fullest VC in flits."
+    if not titles:
         text = "Busy, as a share of the run."
     notes = []
     if more := equals(result, MOST_HOT):
-        notes.append(f"And {plural(more, 'link')} just as busy as the last of these.")
+        notes.append(f"And {plural(more, 'link')} as busy as the last one.")
     elif len(result.links) > MOST_HOT:
         notes.append(f"Shortened: the {MOST_HOT} busiest of {plural(len(result.links), 'link')}.")
     return Panel("The busiest links", text, sheet=Sheet(head, rows, ("routers", "of")), notes=notes)

@@ -61,7 +61,7 @@ def still(result: Result, title: str, top: float) -> list[Panel]:
         return []
     place = _Map.of(plan := layout(topology), SMALL)
     traces = [_regions(result, plan, place), *_routers(topology, plan, place)]
-    text = f"How busy {plural(topology.links, 'link')} were in the whole run."
+    text = f"Utilisation of {plural(topology.links, 'link')} over the whole run."
     made = _moving(traces, _sketch(place), [], _Windows([], [], top, []), top)
     return [Panel(title, text, made, place.pixels + 24, wide=False)]
 
@@ -99,7 +99,7 @@ def _drawn(result: Result, topology: Topology, detail: Detail) -> Panel:
     height = place.pixels + (FRAME if len(windows) else 24)
     frames = [{"type": "choropleth", "z": values.astype(np.float32)} for values in (use, *windows.values)]
     return Panel(
-        "The network: how busy each link was",
+        "The network: utilisation of each link",
         f"{plural(topology.links, 'link')} between {plural(topology.routers, 'router')}; the colour of a link is the "
         "share of the time that it spent sending, on the same scale in every window."
         " The two directions of a link are drawn side by side, each on the right of its direction"
@@ -132,7 +132,7 @@ class _Windows:
         top = top_of(result.link_utilization, use)
         most = min(MOST_WINDOWS, detail.most(MOST_VALUES) // max(1, cells))
         if len(use) < 2 or most < 2:
-            none = ["Shortened: there is no room for windows of time."] if len(use) > 1 else []
+            none = ["Shortened: no space for time windows."] if len(use) > 1 else []
             return cls([], [], top, [*_scale(top), *beyond(result.link_utilization), *none])
         shown, starts = together(result, most)
         unit = Clock.of(result).unit
@@ -352,14 +352,19 @@ def _along_dimensions(result: Result, topology: Topology, detail: Detail) -> Pan
     wide = 0.92 / len(pairs)
     for i, (across, up) in enumerate(pairs):
         end = "" if i == 0 else str(i + 1)
-        own = {"showgrid": False, "zeroline": False}
+        axis_style = {"showgrid": False, "zeroline": False}
         place = [i * wide, (i + (0.84 if len(pairs) > 1 else 1)) * wide]
-        sketch[f"xaxis{end}"] = {"title": {"text": f"coordinate {across}"}, "domain": place, "anchor": f"y{end}", **own}
+        sketch[f"xaxis{end}"] = {
+            "title": {"text": f"coordinate {across}"},
+            "domain": place,
+            "anchor": f"y{end}",
+            **axis_style,
+        }
         sketch[f"yaxis{end}"] = {
             "title": {"text": f"coordinate {up}"},
             "anchor": f"x{end}",
             "visible": up is not None,
-            **own,
+            **axis_style,
         }
     traces = [
         {

@@ -26,7 +26,7 @@ def settings(toml: str) -> Panel:
     if len(toml) > MOST_LETTERS:
         text = toml[:MOST_LETTERS]
         notes.append(f"Shortened: the first {MOST_LETTERS:,} of {plural(len(toml), 'letter')}; the file has all.")
-    what = "The experiment as it was understood: every setting with its default, in the form of an experiment file."
+    what = "The resolved experiment: every setting, defaults included, as an experiment file."
     if not toml:
         what = "The file has no settings."
     return Panel("Settings", what, preformatted=text, notes=notes, folded=bool(toml))
@@ -41,7 +41,7 @@ def provenance(result: Result) -> Panel:
         ["backend", result.backend],
         *known(result.provenance),
     ]
-    text = "The settings above, saved as settings.toml, give the same numbers with the same version."
+    text = "The settings above, saved as settings.toml, give the same result with the same version."
     return Panel("Provenance", text, sheet=Sheet(("", "value"), rows, ("value",)))
 
 

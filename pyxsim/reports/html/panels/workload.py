@@ -38,7 +38,7 @@ def workload(result: Result, detail: Detail) -> list[Panel]:
 
 _ABOUT = {
     "longest steps": "Of the critical path; those that do the same, but for numbers in their names, are one.",
-    "critical path": "What it is made of, and its share of the run.",
+    "critical path": "Its parts, as shares of the run.",
 }
 
 
@@ -86,10 +86,8 @@ def _timeline(result: Result, detail: Detail) -> Panel:
         },
         "barmode": "overlay",
     }
-    text = (
-        "Bars: an NPU computes, uses memory, communicates. Communication stands below the computing that may hide it. "
-    )
-    text += "The line: the critical path, why the end is not sooner."
+    text = "Bars: computation, memory accesses and communication of an NPU, which is below overlapping computation. "
+    text += "Line: the critical path, which determines the end."
     if len(npus) < len(np.unique(work.npus["like"])):
         notes.append(f"Shortened: {plural(len(npus), 'NPU')} of {len(work.npus['like']):,}.")
     height = int(np.clip(ROW * len(texts) + 120, LEAST, MOST))
@@ -165,5 +163,5 @@ def _layers(result: Result) -> list[Panel]:
         "xaxis": {"title": {"text": f"time of an NPU, all passes ({scale.unit})"}, "rangemode": "tozero"},
         "yaxis": {"autorange": "reversed", "showgrid": False, "type": "category"},
     }
-    text = f"What each {what} took an NPU, on average: computing, and communication that nothing hid."
+    text = f"Mean time per NPU of each {what}: computation and exposed communication."
     return [Panel("Layers", text, figure(traces, sketch), int(np.clip(22 * len(most) + 120, 200, 900)), notes=notes)]
