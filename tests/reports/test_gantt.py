@@ -66,7 +66,7 @@ def test_some_of_many(build: Build) -> None:
     shown = [int(label.split()[1]) for label in labels(ax)]
     assert len(shown) <= work.MOST_SHOWN
     assert {59, 119, int(result.npus["idle"].argmax()), int(result.npus["idle"].argmin())} <= set(shown)
-    assert ax.get_title(loc="left") == f"What {len(shown)} of 120 NPUs do"
+    assert ax.get_title(loc="left") == f"Activity of {len(shown)} of 120 NPUs"
 
 
 def test_steps_elsewhere(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:

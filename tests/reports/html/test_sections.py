@@ -217,7 +217,7 @@ def test_what_limits_the_links(build: Callable[..., Result], result: Result) -> 
         "But a link of dimension 1: bus 2 was busy 90.0 % of the time, the links of its kind 45.0 % on average"
         in told([50, 60, 0, 225])
     )
-    assert "lets links carry more than they can" in told([150, 0, 0, 0])
+    assert "lets links exceed their capacity" in told([150, 0, 0, 0])
     waits = told([10, 0, 0, 0], stall_credit=[0, 0, 100, 0], stall_vc=[10, 10, 0, 0])
     assert "before links of dimension 1: bus 2 for a credit in 20.0 % of the time; larger buffers" in waits
 
