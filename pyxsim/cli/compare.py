@@ -14,7 +14,7 @@ from pyxsim.cli.usage import RESULTS
 from pyxsim.errors import InputError, SimulationError, all_or_faults
 from pyxsim.reports.files import check_outputs, check_plot
 from pyxsim.reports.text import verdict_tables
-from pyxsim.reports.text.comparison_tables import comparison_json, details, overview, said, times
+from pyxsim.reports.text.comparison_tables import comparison_json, details, overview, said, times, warnings
 from pyxsim.reports.text.text_width import bound
 from pyxsim.results.comparison import PACKET, Compared, Comparison
 from pyxsim.results.comparison_file import check_comparison, save
@@ -120,3 +120,6 @@ def _tables(comparison: Comparison, width: int | None, label: str | None) -> Ite
     if links:
         yield ""
         yield from (Text(verdict_tables.sentence(worst, link)) for link in links)
+    if texts := warnings(worst):
+        yield ""
+        yield from map(Text, texts)

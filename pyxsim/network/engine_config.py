@@ -184,8 +184,19 @@ def _links_of(
     bandwidths = network.bandwidths(kinds)
     latencies = [to_cycles(latency, network.clock)[0] for latency in network.latencies(kinds)]
     credits: tuple[int | None, ...] = per_dimension(router.serdes_credit, kinds)
-    wires = [wiring.wire(*each[:2], serdes_credit=each[2]) for each in zip(bandwidths, latencies, credits, strict=True)]
-    memo: dict[object, LinkParams] = {(kind, 1, None, None): wire for kind, wire in enumerate(wires)}
+    used = set(topology.link_dim.tolist())  # where each link has its own bandwidth, that of its kind may be any
+    wires = [
+        wiring.wire(
+            bandwidths[kind],
+            latencies[kind],
+            serdes_credit=credits[kind],
+            unused=kind not in used or topology.link_bandwidth is not None,
+        )
+        for kind in range(kinds)
+    ]
+    memo: dict[object, LinkParams] = {}
+    if topology.link_bandwidth is None:
+        memo = {(kind, 1, None, None): wire for kind, wire in enumerate(wires)}
     nothing = (None,) * topology.links
     rows = zip(
         topology.link_dim.tolist(),

@@ -135,7 +135,7 @@ def make_lanes(
     latency = to_cycles(network.lane_latency, network.clock)[0]
     make = partial(wiring.wire, latency=latency, from_router=incoming, into_router=not incoming, keys=LANE)
     if network.lane_bandwidth is None:
-        kinds_of_lanes = [make(network.flit * network.clock / speeds[i], quiet=True) for i in fastest.tolist()]
+        kinds_of_lanes = [make(network.flit * network.clock / speeds[i]) for i in fastest.tolist()]
     else:
         kinds_of_lanes = [make(network.lane_bandwidth)] * len(fastest)
     keys = np.where(plain[npu], number, np.append(key[first], 0)[at])

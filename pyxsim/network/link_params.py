@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pyxsim.core.engine import LONGEST_DELAY
 from pyxsim.errors import InputError
 from pyxsim.settings import Network
-from pyxsim.units import format_bandwidth
+from pyxsim.units import format_bandwidth, format_bytes, format_frequency
 
 MAX_SLOTS = 2**31 - 1
 MAX_DENOMINATOR = 2**22  # times on a link are counted in 1/denominator cycles, in 64 bits: enough for 2^40 cycles
@@ -57,18 +57,29 @@ class LinkParamsFactory:
         into_router: bool = True,
         serdes_credit: int | None = None,
         keys: Keys = LINK,
-        quiet: bool = False,
+        unused: bool = False,
     ) -> LinkParams:
-        """Return the parameters of a link between two routers, or of a lane. Raises InputError.
+        """Return the parameters of a link between two routers, or of a lane.
 
-        `bandwidth` is in bytes per second, `latency` in cycles. `quiet`: without a warning if the bandwidth exceeds a
-        flit per cycle.
+        Parameters
+        ----------
+        bandwidth
+            In bytes per second.
+        latency
+            In cycles.
+        unused
+            No link has these parameters: a bandwidth above a flit per cycle is no fault.
+
+        Raises
+        ------
+        InputError
+            If the link carries more than a flit per cycle, or its times are outside the range of the engine.
         """
         router, stages = self.network.router, self.stages
         s = self.network.cycles_per_flit(bandwidth)
         if s < 1:
-            if not quiet:
-                self._warn_of_width(bandwidth, keys.bandwidth)
+            if not unused:
+                raise self._too_wide(bandwidth, keys.bandwidth)
             s = Fraction(1)
         serdes = router.serdes if s > 1 else 0
         credit = serdes + ceil(s) - 1 if serdes else 0
@@ -88,14 +99,16 @@ class LinkParamsFactory:
         self._check_range(wire, keys)
         return wire
 
-    def _warn_of_width(self, bandwidth: Fraction, key: str) -> None:
-        most = self.network.flit * self.network.clock
-        text = (
-            f"{key}: {format_bandwidth(bandwidth)} is more than a flit per cycle; "
-            f"simulated as {format_bandwidth(most)} (a larger flit or a faster clock carries more)"
+    def _too_wide(self, bandwidth: Fraction, key: str) -> InputError:
+        network = self.network
+        most = format_bandwidth(network.flit * network.clock)
+        return InputError(
+            f"{format_bandwidth(bandwidth)} is more than a flit of {format_bytes(network.flit)} per cycle of "
+            f"{format_frequency(network.clock)}",
+            key=key,
+            allowed=f"at most {most}; or a larger network.flit, or a network.clock of at least "
+            f"{format_frequency(Fraction(ceil(bandwidth / network.flit)))} (without network.clock, pyxsim chooses it)",
         )
-        if text not in self.warnings:
-            self.warnings.append(text)
 
     def _check_range(self, wire: LinkParams, keys: Keys) -> None:
         """Raise InputError if the engine cannot represent the parameters."""

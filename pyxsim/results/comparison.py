@@ -135,6 +135,18 @@ class Compared:
     chain: Chain | None = None
     estimate: PacketEstimate | None = None
 
+    @property
+    def warnings(self) -> list[str]:
+        """Each warning of the results once, with the backends that gave it unless all did."""
+        backends: dict[str, list[str]] = {}
+        results = [entry.result for entry in self.entries if entry.result is not None]
+        for result in results:
+            for text in dict.fromkeys(result.warnings):
+                backends.setdefault(text, []).append(result.backend)
+        return [
+            text if len(names) == len(results) else f"{', '.join(names)}: {text}" for text, names in backends.items()
+        ]
+
     def __repr__(self) -> str:
         times = (f"{entry.backend} {'-' if entry.cycles is None else entry.cycles}" for entry in self.entries)
         return f"Compared({self.label}: {', '.join(times)} cycles)"

@@ -11,6 +11,7 @@ from pyxsim import library
 from pyxsim.analysis.packet_spacing import starved
 from pyxsim.garbage import without_collection
 from pyxsim.network.backends import backend_class, check_open_traffic, make_backend, make_open_backend
+from pyxsim.network.clock import with_clock
 from pyxsim.runner.prepared import Prepared, PreparedTraffic
 from pyxsim.runner.proofs import (
     check_boost,
@@ -70,8 +71,10 @@ def prepare(
         check_open_traffic(backend)
     folder = Path(folder)
     experiment, notes = resolved(experiment, folder)
-    settings = experiment.network
-    topology = network_of(settings, folder)
+    topology = network_of(experiment.network, folder)
+    settings, clock_notes = with_clock(experiment.network, topology)
+    experiment = experiment.model_copy(update={"network": settings})
+    notes += clock_notes
     check_lengths(experiment, topology)
     window = max(1, to_cycles(experiment.output.window, settings.clock)[0])
     if experiment.traffic is not None:

@@ -235,6 +235,8 @@ def _plain(experiment: Experiment) -> dict[str, Any]:
     data = experiment.model_dump(mode="python")
     if experiment.system.file is not None:  # unset keys come from that file
         data["system"] = experiment.system.model_dump(mode="python", exclude_unset=True)
+    if "clock" not in experiment.network.model_fields_set:  # a clock that is written is never changed
+        del data["network"]["clock"]
     for table, key in (
         (data["network"], "options"),
         (data["system"], "stragglers"),

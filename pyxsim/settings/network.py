@@ -72,7 +72,9 @@ class Network(Table):
         "system ([systems.md](systems.md)).",
     )
     clock: Frequency = Field(
-        default=written("1 GHz"), description="Clock of the network; simulated time counts its cycles."
+        default=written("1 GHz"),
+        description="Clock of the network; simulated time counts its cycles. Without this key, a network with a link "
+        "that carries more than a flit per cycle at 1 GHz gets the lowest multiple of 1 GHz that carries it.",
     )
     flit: PositiveBytes = Field(default=written("256 B"), description="Size of a flit, the unit of flow control.")
     packet: PositiveBytes = Field(
@@ -183,7 +185,7 @@ class Network(Table):
         return len(self.dims or self.shape or ()) or None
 
     def cycles_per_flit(self, bandwidth: Fraction) -> Fraction:
-        """Return the exact serialisation time of a flit on a link in cycles; below 1, the router is the bottleneck."""
+        """Return the exact serialisation time of a flit on a link in cycles; below 1, the engine refuses the link."""
         return self.flit * self.clock / bandwidth
 
     def bandwidths(self, dimensions: int) -> list[Fraction]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -200,28 +201,18 @@ def test_one_lane_serves_all_links_one_after_the_other() -> None:
 
 
 def test_a_link_carries_a_flit_per_cycle_at_most() -> None:
-    m = config("torus", [2, 2], s=[Fraction(1, 2), Fraction(1, 3)])
-    assert [w.s for w in m.wires] == [1, 1]
-    assert m.warnings == [
-        "network.bandwidth: 2 GB/s is more than a flit per cycle; simulated as 1 GB/s "
-        "(a larger flit or a faster clock carries more)",
-        "network.bandwidth: 3 GB/s is more than a flit per cycle; simulated as 1 GB/s "
-        "(a larger flit or a faster clock carries more)",
-    ]
+    with pytest.raises(InputError) as caught:
+        config("torus", [2, 2], s=[Fraction(1, 2), Fraction(1, 3)])
+    assert str(caught.value) == (
+        "network.bandwidth: 2 GB/s is more than a flit of 1 B per cycle of 1 GHz; allowed: at most 1 GB/s; or a larger "
+        "network.flit, or a network.clock of at least 2 GHz (without network.clock, pyxsim chooses it)"
+    )
     assert config("torus", [2, 2], s=[1, 2]).warnings == []
 
 
-def test_the_same_bandwidth_is_told_once() -> None:
-    assert len(config("torus", [2, 2], s=Fraction(1, 2)).warnings) == 1
-
-
 def test_so_does_a_lane() -> None:
-    m = config("ring", [3], s=2, lane_bandwidth=rate(Fraction(1, 2)))
-    assert m.warnings == [
-        "network.lane_bandwidth: 2 GB/s is more than a flit per cycle; simulated as 1 GB/s "
-        "(a larger flit or a faster clock carries more)"
-    ]
-    assert set(per_kind(m, m.links.s_num)[1]) == {1}
+    with pytest.raises(InputError, match=r"network\.lane_bandwidth: 2 GB/s is more than a flit of 1 B per cycle"):
+        config("ring", [3], s=2, lane_bandwidth=rate(Fraction(1, 2)))
 
 
 @pytest.mark.parametrize(
@@ -283,7 +274,7 @@ def test_a_link_may_have_words_of_its_own() -> None:
     own = replace(
         topology,
         link_length=np.array([1, 2, 1, 2], np.int32),
-        link_bandwidth=(None, rate(5), None, rate(Fraction(1, 2))),
+        link_bandwidth=(None, rate(5), None, rate(1)),
         link_latency=("9 cycles", None, None, "1.5 ns"),
     )
     m = build_engine_config(own, settings)
@@ -291,9 +282,9 @@ def test_a_link_may_have_words_of_its_own() -> None:
     name = topology.link_name[3]
     assert m.warnings == [
         f"latency of link {name}: 1.5 ns is simulated as 2 cycles of the 1 GHz clock",
-        f"bandwidth of link {name}: 2 GB/s is more than a flit per cycle; simulated as 1 GB/s "
-        "(a larger flit or a faster clock carries more)",
     ]
+    with pytest.raises(InputError, match=f"bandwidth of link {re.escape(name)}: 2 GB/s is more than a flit"):
+        build_engine_config(replace(own, link_bandwidth=(None, rate(5), None, rate(Fraction(1, 2)))), settings)
 
 
 @pytest.mark.parametrize(

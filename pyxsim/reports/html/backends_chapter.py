@@ -13,6 +13,7 @@ from pyxsim.reports.html import side_by_side
 from pyxsim.reports.html.elements import Chapter, Detail, Panel, Section, cut
 from pyxsim.reports.html.plotly_style import NAME, figure, plain, tint, unlike
 from pyxsim.reports.text.facts import Fact, percent, plural
+from pyxsim.reports.text.summary import MAX_WARNINGS, shortened
 from pyxsim.reports.text.text_table import Sheet
 from pyxsim.results.comparison import LINKS, PACKET
 from pyxsim.results.result_file import read_result
@@ -72,6 +73,8 @@ def _overview(comparison: Mapping[str, Any], points: Sequence[Mapping[str, Any]]
             relation = "within" if worst <= within else "not within"
             lead.append(f"{backend} differs by at most {percent(worst)} from packets: {relation} {percent(within)}.")
     alarms = [] if comparison["complete"] else ["interrupted: the points compared so far"]
+    texts = {text: None for point in points for row in point["backends"] for text in row.get("warnings", ())}
+    alarms += shortened([f"warning: {text}" for text in texts], MAX_WARNINGS, "warnings")
     by = f"pyxsim {comparison.get('version', '')}, seed {comparison.get('seed', '')}"
     title = f"{comparison['title']}: {plural(len(comparison['backends']), 'network model')}"
     return Chapter(title, by, cards, lambda detail: _sections(comparison, points, detail), lead, alarms, [name])

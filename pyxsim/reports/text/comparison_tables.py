@@ -22,6 +22,7 @@ from pyxsim.analysis.verdict import (
 )
 from pyxsim.reports.text import verdict_tables
 from pyxsim.reports.text.facts import percent, plural
+from pyxsim.reports.text.summary import MAX_WARNINGS, shortened
 from pyxsim.reports.text.text_table import Sheet
 from pyxsim.results.comparison import BUSIEST, LINKS, PACKET, Compared, Comparison, Entry, by_traffic, ends
 from pyxsim.results.result import Result
@@ -282,6 +283,7 @@ def _point_json(point: Compared, within: float) -> dict[str, Any]:
             {"dimension": _dimension(point, dim), "message_ns": _means_ns(point, means)}
             for dim, means in dimension_means(point)
         ],
+        "warnings": point.warnings,
         "links": [verdict_tables.link_json(point, link) for link in verdict_tables.hottest(point)],
     }
 
@@ -304,7 +306,13 @@ def page(comparison: Comparison) -> str:
         parts.append(_items(said(point, comparison.within)))
         parts += [sheet.markdown() for sheet in details(point)]
         parts.append(_items([verdict_tables.sentence(point, link) for link in verdict_tables.hottest(point)]))
+        parts.append(_items(warnings(point)))
     return "\n".join(part for part in parts if part)
+
+
+def warnings(point: Compared) -> list[str]:
+    """Return a line per warning of the results of a point."""
+    return list(shortened([f"warning: {text}" for text in point.warnings], MAX_WARNINGS, "warnings"))
 
 
 def details(point: Compared) -> list[Sheet]:

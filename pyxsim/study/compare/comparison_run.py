@@ -202,7 +202,7 @@ def _run(plan: Plan, step: Step, compared: Compared, hooks: ProgressHooks) -> En
         return Entry(step.backend, getattr(error, "result", None), reason=str(error))
     except InputError as error:
         return Entry(step.backend, reason=_reason(step.point.placed(error)))
-    _note(compared, prepared, result)
+    _note(compared, step.point, prepared, result)
     return Entry(step.backend, result)
 
 
@@ -215,9 +215,12 @@ def _beforehand(plan: Plan, point: Point, compared: Compared) -> None:
     compared.estimate = packet_estimate(prepared)
 
 
-def _note(compared: Compared, prepared: Prepared, result: Result) -> None:
+def _note(compared: Compared, point: Point, prepared: Prepared, result: Result) -> None:
     """Add to a point what any backend's run provides."""
     compared.title = result.title
+    network = prepared.experiment.network  # with the clock that was chosen
+    compared.clock_hz = network.clock
+    compared.experiment_toml = resolved_toml(point.experiment.model_copy(update={"network": network}))
     compared.physical = prepared.first + prepared.physical
     if result.backend == PACKET:
         packet = prepared.network.cut(prepared.experiment.network.packet)[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from pyxsim.compat.astra.files.blocks import BLOCKS, dimension
+from pyxsim.compat.astra.files.blocks import BLOCKS, dimension, flit_setting
 from pyxsim.file_entries import PathLike
 from pyxsim.flat_yaml import Yaml
 
@@ -25,4 +25,5 @@ def yaml_tables(path: PathLike) -> tuple[dict[str, Any], int]:
     latency = [number or _NO_TIME for number in file.numbers("latency", dims)]
     file.finish()
     rows = zip(blocks, npus, bandwidth, latency, strict=True)
-    return {"dims": [dimension(*row) for row in rows], "clock": "1 GHz"}, len(blocks)
+    dims_tables = [dimension(*row) for row in rows]
+    return {"dims": dims_tables, "clock": "1 GHz", **flit_setting(dims_tables)}, len(blocks)

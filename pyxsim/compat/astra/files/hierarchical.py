@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from pyxsim.compat.astra.files.blocks import BLOCKS, dimension, time
+from pyxsim.compat.astra.files.blocks import BLOCKS, dimension, flit_setting, time
 from pyxsim.compat.astra.files.json_file import Json
 from pyxsim.file_entries import PathLike
 
@@ -71,13 +71,11 @@ def hierarchical_tables(path: PathLike, given: Mapping[str, str] | None = None) 
     """
     of = hierarchy(path, given)
     rows = zip(of.blocks, of.units, of.links, of.bandwidth, of.latency, strict=True)
-    table: dict[str, Any] = {
-        "dims": [
-            dimension(block, npus, width * _links_of_message(block, npus, count), late)
-            for block, npus, count, width, late in rows
-        ],
-        "clock": "1 GHz",
-    }
+    dims = [
+        dimension(block, npus, width * _links_of_message(block, npus, count), late)
+        for block, npus, count, width, late in rows
+    ]
+    table: dict[str, Any] = {"dims": dims, "clock": "1 GHz", **flit_setting(dims)}
     summands: dict[str, Any] = {
         key: [time(value) for value in values] for key, values in of.extra.items() if any(values)
     }

@@ -12,6 +12,7 @@ from pyxsim.compat.astra.files.hierarchical import hierarchical_tables, hierarch
 from pyxsim.errors import InputError
 from pyxsim.runner.lifecycle import run
 from pyxsim.settings import Network, load_experiment
+from pyxsim.units import parse_bytes
 from tests.compat.astra.files.files import HIERARCHICAL, YAML, WriteJson
 
 GIB = 2**30
@@ -206,3 +207,16 @@ def test_a_latency_of_0(tmp_path: Path) -> None:
         }
     )
     assert run(made, backend="analytical").time_ns == 4096 * 10**9 // 2**30
+
+
+@pytest.mark.parametrize(("gigabytes", "flit"), [(200, "256 B"), (400, "512 B"), (900, "1 KiB")])
+def test_links_wider_than_a_flit_get_a_larger_flit(tmp_path: Path, gigabytes: int, flit: str) -> None:
+    """HGX H100 in ASTRA-sim's own YAML has 400 GB/s (of 2^30 bytes): more than 256 B per ns."""
+    text = f"topology: [ Switch ]\nnpus_count: [ 8 ]\nbandwidth: [ {gigabytes}.0 ]\nlatency: [ 936.25 ]\n"
+    path = tmp_path / "network.yml"
+    path.write_text(text, encoding="utf-8")
+    network = Network.model_validate(yaml_tables(path)[0])
+    assert network == network.model_copy(update={"flit": parse_bytes(flit)})
+    tables: dict[str, Any] = {"network": yaml_tables(path)[0], "collective": {"kind": "all-reduce", "size": "8 MiB"}}
+    # Halving-doubling sends 2 * 7/8 of 8 MiB from each NPU through one link.
+    assert run(load_experiment(tables)).time_ns >= 14 * 2**20 / (gigabytes * GIB / 10**9)
