@@ -161,6 +161,9 @@ system_layers: WingRegistry[Callable[..., Any]] = WingRegistry("system layer")
 """`system.compat` -> (network, shape, options) -> SystemLayer."""
 job_classes: WingRegistry[Callable[..., Any]] = WingRegistry("order of events")
 """`system.compat` -> (class of a graph job, settings of [system]) -> the class that replaces it."""
+queue_orders: WingRegistry[Callable[..., int] | None] = WingRegistry("order of a queue", ("system",))
+"""`system.intra_dimension` -> (task, kind of the task admitted before) -> its rank; the lowest rank is next. None: all
+tasks have the same rank."""
 system_files: WingRegistry[Callable[..., Any]] = WingRegistry("system file")
 """Readers of `system.file`: path -> (keys of [system], warnings)."""
 network_files: WingRegistry[Callable[..., Any]] = WingRegistry("network file")

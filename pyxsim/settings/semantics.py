@@ -44,9 +44,10 @@ def faults_of(system: Any) -> list[InputError]:
     compat = system.compat
     if compat is None:
         return []
-    given = [key for key in _UNKNOWN[compat] if getattr(system, key) != _default(system, key)]
-    faults = [_fault(key, compat, _UNKNOWN[compat][key]) for key in given]
-    for key, (words, reason) in _WORDS[compat].items():
+    unknown = _UNKNOWN.get(compat, {})
+    given = [key for key in unknown if getattr(system, key) != _default(system, key)]
+    faults = [_fault(key, compat, unknown[key]) for key in given]
+    for key, (words, reason) in _WORDS.get(compat, {}).items():
         word = getattr(system, key)
         if word in words:
             faults.append(_fault(key, compat, reason, f"'{word}'"))

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
+from pyxsim import plugins
 from pyxsim.errors import InputError, raise_all
 from pyxsim.settings.algorithms import Algorithms
 from pyxsim.settings.endpoint import Endpoint
@@ -20,6 +21,7 @@ from pyxsim.settings.types import (
     Bandwidth,
     Flag,
     PerDimension,
+    Registered,
     Table,
     Time,
     Word,
@@ -43,7 +45,8 @@ def _or_none(value: str | None) -> str | None:
 
 Scheduling = Annotated[Literal["LIFO", "FIFO", "explicit"], _astra({"EXPLICIT": "explicit"})]
 IntraDimension = Annotated[
-    Literal["FIFO", "RG", "smallest-first", "fewest-phases-first"],
+    str,
+    Registered(plugins.queue_orders, ("FIFO",)),
     _astra(QUEUE_ORDERS),
 ]
 InterDimension = Annotated[
@@ -105,10 +108,12 @@ class _Scheduling(Table):
         description="A system file of ASTRA-sim: text of version 1 or JSON of version 2. Keys in this table override "
         "it. Relative to the folder of the experiment.",
     )
-    compat: Annotated[Literal["astra-sim-1", "astra-sim-2", "none"] | None, AfterValidator(_or_none)] = Field(
-        default=None,
-        description='Reproduce the semantics of another simulator: docs/compat.md. "none" overrides that of a system '
-        "file.",
+    compat: Annotated[Annotated[str, Registered(plugins.system_layers, ("none",))] | None, AfterValidator(_or_none)] = (
+        Field(
+            default=None,
+            description='Reproduce the semantics of another simulator: docs/compat.md. "none" overrides that of a system '
+            "file.",
+        )
     )
     chunks: _Count = Field(default=1, description="Chunks per collective (ASTRA-sim: preferred-dataset-splits).")
     active_chunks: _Count = Field(default=1, description="Chunks that are active in each dimension at a time.")

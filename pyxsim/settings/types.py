@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from os import PathLike
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -25,9 +26,11 @@ from pydantic import (
     WithJsonSchema,
 )
 from pydantic._internal._model_construction import ModelMetaclass  # there is no public name
+from pydantic_core import core_schema
 
 from pyxsim import units
 from pyxsim.errors import InputError, closest
+from pyxsim.registry import Registry
 
 T = TypeVar("T")
 
@@ -207,6 +210,42 @@ def _line(value: object) -> str:
 
 
 Line = Annotated[str, PlainValidator(_line), WithJsonSchema({"type": "string"})]
+
+
+@dataclass(frozen=True, eq=False)
+class Registered:
+    """In an annotation: the value is a name of a registry.
+
+    Parameters
+    ----------
+    registry
+        Asked only for words that are not listed here, because asking may import what registers the names.
+    words
+        Valid words; those that are not registered are listed last.
+    """
+
+    registry: Registry[Any]
+    words: tuple[str, ...] = ()
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
+        return core_schema.no_info_plain_validator_function(self.checked)
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        return {"type": "string", "enum": self.allowed()}
+
+    def allowed(self) -> list[str]:
+        """Return all valid words."""
+        return list(dict.fromkeys([*self.registry.names(), *self.words]))
+
+    def checked(self, value: object) -> str:
+        """Return a valid word. Raises InputError with the closest match for any other value."""
+        if isinstance(value, str):
+            if value in self.words:
+                return value
+            if value in self.registry:
+                return self.registry.canonical(value)
+        given = value if isinstance(value, str) else None
+        raise InputError(f"unknown value {shown(value)}", allowed=self.allowed(), given=given)
 
 
 def _plain(value: object) -> Any:

@@ -16,8 +16,9 @@ The next task is the one of the highest priority; among equals the queue's order
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable
 from typing import Protocol
+
+from pyxsim.plugins import queue_orders
 
 
 class Task(Protocol):
@@ -47,7 +48,7 @@ class ChunkQueue:
         self.slots = slots
         self.running = 0
         self.early = 0
-        self._rank = ORDERS[order]
+        self._rank = queue_orders.get(order)
         self._last_kind = ""  # of the task that was admitted last
         self._waiting: list[tuple[int, int, Task]] = []  # by priority, then in order of arrival
         self._arrivals = 0
@@ -96,25 +97,21 @@ class ChunkQueue:
         return self._waiting.pop(chosen)[2] if chosen >= 0 else None
 
 
+@queue_orders.register("RG")
 def _alternate(task: Task, last_kind: str) -> int:
     """Reduce-scatters and all-gathers take turns; other kinds do not matter."""
     preferred = {"reduce-scatter": "all-gather", "all-gather": "reduce-scatter"}.get(last_kind)
     return int(preferred is not None and task.kind != preferred)
 
 
+@queue_orders.register("smallest-first")
 def _size(task: Task, last_kind: str) -> int:
     return task.size
 
 
+@queue_orders.register("fewest-phases-first")
 def _phases_left(task: Task, last_kind: str) -> int:
     return task.phases_left
 
 
-ORDERS: dict[str, Callable[[Task, str], int] | None] = {
-    "FIFO": None,
-    "RG": _alternate,
-    "smallest-first": _size,
-    "fewest-phases-first": _phases_left,
-}
-"""`system.intra_dimension` -> the rank of a task, given the kind of the one admitted before; the lowest rank is next.
-None: all tasks have the same rank."""
+queue_orders.register("FIFO")(None)

@@ -100,7 +100,7 @@ def make_job(context: WorkloadContext) -> Job:
     entry = readers.entry(reader_of(name, key).name)
     try:
         raise_all(_unused(entry, name, context.experiment))
-        job = entry.value(name, context)
+        job: Job | TaskGraph = entry.value(name, context)
         if isinstance(job, TaskGraph):
             return context.graph_job(repeated(job, workload.passes))
         if not hasattr(job, "system_shape"):
