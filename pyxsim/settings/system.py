@@ -44,6 +44,7 @@ def _or_none(value: str | None) -> str | None:
 
 
 Scheduling = Annotated[Literal["LIFO", "FIFO", "explicit"], _astra({"EXPLICIT": "explicit"})]
+_Compat = Annotated[str, Registered(plugins.system_layers, ("none",))]
 IntraDimension = Annotated[
     str,
     Registered(plugins.queue_orders, ("FIFO",)),
@@ -108,12 +109,10 @@ class _Scheduling(Table):
         description="A system file of ASTRA-sim: text of version 1 or JSON of version 2. Keys in this table override "
         "it. Relative to the folder of the experiment.",
     )
-    compat: Annotated[Annotated[str, Registered(plugins.system_layers, ("none",))] | None, AfterValidator(_or_none)] = (
-        Field(
-            default=None,
-            description='Reproduce the semantics of another simulator: docs/compat.md. "none" overrides that of a system '
-            "file.",
-        )
+    compat: Annotated[_Compat | None, AfterValidator(_or_none)] = Field(
+        default=None,
+        description='Reproduce the semantics of another simulator: docs/compat.md. "none" overrides that of a system '
+        "file.",
     )
     chunks: _Count = Field(default=1, description="Chunks per collective (ASTRA-sim: preferred-dataset-splits).")
     active_chunks: _Count = Field(default=1, description="Chunks that are active in each dimension at a time.")
