@@ -1,7 +1,7 @@
-"""A concentrated mesh: several NPUs at each router, with express links along its edges if wanted (Balfour, Dally 2006).
+"""A concentrated mesh: several NPUs per router, optionally with express links along its edges (Balfour, Dally 2006).
 
-An express link leads over half of an edge. Packets take it first, if their way becomes shorter, and go on step by step:
-no step is ever followed by an express link of the same edge, so they close no circle.
+An express link spans half of an edge. Packets take it first, if it makes their route shorter, then single steps: no
+step is followed by an express link of the same edge, so no cycle exists.
 """
 
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ from pyxsim.topology import Topology, check_shape, check_tile, concentrate, prod
 def concentrated_mesh(
     routers: Sequence[int], concentration: int | Sequence[int] = 4, express: bool = False, floor_plan: bool = False
 ) -> Topology:
-    """A concentrated mesh: several NPUs at each router of a mesh, with express links along its edges if wanted.
+    """A concentrated mesh: several NPUs at each router of a mesh, optionally with express links along its edges.
 
-    `routers` per dimension, each with `concentration` NPUs: a number, or how many along each dimension. `express`:
-    links over half of each edge (two dimensions). `floor_plan`: links are as long as the routers are apart.
+    `routers` per dimension, each with `concentration` NPUs: a number, or one per dimension. `express`: links over half
+    of each edge (two dimensions). `floor_plan`: the length of a link is the distance of its routers.
     """
     size = check_shape(routers, key="network.options.routers")
     line = blocks.get("mesh")
@@ -32,6 +32,7 @@ def concentrated_mesh(
 
 
 def with_express(net: Topology) -> Topology:
+    """Return a mesh of two dimensions with express links along its edges. Raises InputError."""
     if len(net.shape) != 2:
         raise InputError("express links need two dimensions", key="network.options.express", allowed="false here")
     relation = net.relation

@@ -1,11 +1,11 @@
 """A dragonfly (Kim, Dally, Scott and Abts 2008): groups of fully connected routers, and links between all groups.
 
-Which router has the link to which group is the arrangement. Names as in Camarero, Vallejo and Beivide (2014):
+The arrangement determines which router has the link to which group (Camarero, Vallejo and Beivide 2014):
 - consecutive: port j of a group, counted through its routers, leads to the j-th of the other groups;
-- palm-tree: port j of group i leads to group i - 1 - j, going round.
+- palm-tree: port j of group i leads to group i - 1 - j, modulo the number of groups.
 
-Routes go at most local, global, local. Links have two VC classes: a packet is in class 0 until it takes a global link,
-and in class 1 from there on, so that no circle closes over several groups.
+Routes are at most local, global, local. Links have two VC classes: a packet is in class 0 up to its global link and in
+class 1 after it, so no cycle spans several groups.
 """
 
 from collections.abc import Callable
@@ -27,8 +27,8 @@ from pyxsim.topology.shape import check_count
 def dragonfly(p: int, a: int, h: int, g: int = 0, arrangement: str = "consecutive") -> Topology:
     """A dragonfly: groups of fully connected routers, and links between all groups.
 
-    `p` NPUs per router, `a` routers per group, `h` global links per router, `g` groups (0: a * h + 1, the most).
-    With fewer groups than the most several links join each pair of groups.
+    `p` NPUs per router, `a` routers per group, `h` global links per router, `g` groups (0: a * h + 1, the maximum).
+    With fewer groups several links connect each pair of groups.
     """
     for name, value in (("p", p), ("a", a), ("h", h)):
         check_count(value, f"network.options.{name}")
@@ -65,8 +65,8 @@ ORDER: dict[str, Callable[[int, int, int], int]] = {
 def global_links(a: int, h: int, g: int, order: Callable[[int, int, int], int]) -> list[tuple[int, int]]:
     """(router, router) of each global link.
 
-    Each pair of groups gets as many links as all can have. Ports left over lead to groups 1, 2 .. further and back, as
-    far as there are two in every group (and one more to the opposite group).
+    Each pair of groups gets the same number of links. Remaining ports lead to the groups at distance 1, 2, ... in both
+    directions, as long as every group has two (and one more to the opposite group).
     """
     rounds = [set(range(1, g))] * (a * h // (g - 1)) if g > 1 else []
     rest = a * h - len(rounds) * (g - 1)
@@ -80,23 +80,23 @@ def global_links(a: int, h: int, g: int, order: Callable[[int, int, int], int]) 
 
 @dataclass(frozen=True)
 class Routes:
-    """Routes in groups of `a` routers."""
+    """Routing functions for groups of `a` routers."""
 
     a: int
 
     def minimal(self, wires: Wires, spread: bool = False) -> Relation:
-        """`spread`: global links have one class only, so that packets on them may use all VCs."""
+        """Minimal routes. `spread`: global links have one class, so packets on them may use all VCs."""
         is_global, inside, allowed = self._links(wires)
         if spread:
             return wires.relation(allowed, inside & ~is_global, classes=np.where(is_global[:, 0], 1, 2))
-        # Links are grouped by where they lead, so a packet keeps class 1 in the group that it comes to.
+        # Links are grouped by the group in which they end, so a packet keeps class 1 in the group that it enters.
         return wires.relation(allowed, is_global, classes=2, group=wires.dst // self.a)
 
     def ugal_booksim2(self, wires: Wires, bias: int = 30) -> Relation:
-        """UGAL with three VC classes, as BookSim2 has it: it can deadlock.
+        """UGAL with the three VC classes of BookSim2, which can deadlock.
 
-        Class 0 up to the NPU between, then 1, and 2 from the last global link on. But on the way to the NPU between, a
-        packet is in class 0 before and behind its global link.
+        A packet is in class 0 up to its via, then in class 1, and in class 2 after its last global link. On the route
+        to the via, it is in class 0 both before and after its global link.
         """
         is_global, inside, allowed = self._links(wires)
         classes = [np.zeros_like(inside), np.where(is_global | inside, 2, 1)]
@@ -105,7 +105,7 @@ class Routes:
         return replace(relation, ways=ways, choose="least")
 
     def _links(self, wires: Wires) -> tuple[BoolArray, BoolArray, BoolArray]:
-        """Per link and home: whether the link is global, whether the home is in its first group, whether to take it."""
+        """Per link and home: whether the link is global, starts in the group of the home, and may be taken."""
         begin, end, goal = wires.src // self.a, wires.dst // self.a, wires.homes // self.a
         is_global = begin != end
         leads = np.zeros((wires.routers, int(goal.max()) + 1), np.bool_)  # whether a router has a link to a group

@@ -1,7 +1,7 @@
-"""Folded Clos networks: switches above switches, with as many links up as are wanted. NPUs are at the leaves.
+"""Folded Clos networks: levels of switches with any number of links up. NPUs are at the leaves.
 
-Packets climb until they are above their destination, over any of the links up, and come down the only way there is.
-Nothing that goes up waits for what comes down, so no VC classes are needed.
+Packets take any links up until they are above their destination, then the only path down. Packets that go up never wait
+for packets that go down, so no VC classes are needed.
 """
 
 from collections.abc import Sequence

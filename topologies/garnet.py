@@ -30,7 +30,7 @@ Direction = Literal[1, -1]
 
 @topologies.register("garnet-torus")
 def torus3d(shape: Sequence[int], local_rings: int = 1, horizontal_rings: int = 1, vertical_rings: int = 1) -> Topology:
-    """`Torus3D`: shape = [local, horizontal, vertical]; pairs of rings, except that local rings go one way only."""
+    """`Torus3D`: shape = [local, horizontal, vertical]; pairs of rings; local rings have one direction."""
     local, horizontal, vertical = check_shape(shape, dimensions=3)
     return garnet_torus(local, horizontal, vertical, local_rings, horizontal_rings, vertical_rings)
 

@@ -14,6 +14,6 @@ def graph(file: Path, npus: int = 1, dims: Sequence[int] | None = None) -> Topol
 
     `file`: nodes with an attribute `npus` (how many NPUs), edges with `bandwidth` and `latency` ("25 GB/s").
 
-    Where no node says how many NPUs it has, each has `npus`. `dims`: the shape that collectives see.
+    If no node has the attribute, each has `npus` NPUs. `dims`: the shape of the NPUs for collectives.
     """
     return from_networkx(read_graph(file), npus=npus, dims=dims, file=str(file))

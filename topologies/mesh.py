@@ -1,4 +1,4 @@
-"""A mesh: a product of lines, routed in dimension order. A line closes no circle, so it needs no VC classes."""
+"""A mesh: a product of lines, routed in dimension order. A line has no cycle, so it needs no VC classes."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from pyxsim.topology import Block, Topology, check_npus, check_shape, product
 def line(npus: int) -> Block:
     npus = check_npus(npus)
     ids = np.arange(npus)
-    here, there = ids[:, None], ids[None, :]
+    router, goal = ids[:, None], ids[None, :]
     # Link i leads from i to i + 1; the links back, from 1, 2, .. to the one below, come after the npus - 1 of them.
     return Block(
         name="mesh",
@@ -20,7 +20,7 @@ def line(npus: int) -> Block:
         src=np.concatenate([ids[:-1], ids[1:]]),
         dst=np.concatenate([ids[1:], ids[:-1]]),
         link_names=["+"] * (npus - 1) + ["-"] * (npus - 1),
-        next=np.where(here == there, -1, np.where(here < there, here, npus - 2 + here)),
+        next=np.where(router == goal, -1, np.where(router < goal, router, npus - 2 + router)),
         algorithm="ring",
     )
 

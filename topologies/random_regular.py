@@ -1,4 +1,4 @@
-"""A random regular graph, as Jellyfish (Singla, Hong, Popa and Godfrey 2012): every router has as many links."""
+"""A random regular graph, as in Jellyfish (Singla, Hong, Popa and Godfrey 2012): all routers have the same degree."""
 
 import numpy as np
 

@@ -1,12 +1,12 @@
 """A ring: every NPU has a link to the next one and, in a bidirectional ring, one to the previous.
 
-Packets take the shorter way; to the opposite node of an even ring plane 0 goes by +, plane 1 by -.
+Packets take the shorter direction; to the opposite node of an even ring, plane 0 takes +, plane 1 takes -.
 
-A packet that goes all the way round would wait for itself, so the links have two VC classes. In a bidirectional ring
-a packet keeps the class it starts with: 1 if its way crosses the end (from the last NPU to the first, or back), else 0.
-Class 0 never crosses the end, and no class 1 packet goes straight on opposite of it, since no way is longer than half
-the ring: neither class closes a circle. (BookSim2's `dim_order_torus` chooses in the same manner.) In a unidirectional
-ring ways are longer than that; there a packet changes from class 1 to class 0 where it crosses (Dally and Seitz 1987).
+The channels of a ring form a cycle, so the links have two VC classes. In a bidirectional ring a packet keeps the class
+with which it starts: 1 if its route crosses the dateline (from the last NPU to the first, or back), else 0. Class 0
+never crosses the dateline, and class 1 never uses the links opposite to it, since no route is longer than half the
+ring: neither class forms a cycle. (BookSim2's `dim_order_torus` does the same.) In a unidirectional ring routes are
+longer; there a packet changes from class 1 to class 0 at the dateline (Dally and Seitz 1987).
 """
 
 from collections.abc import Sequence
@@ -21,8 +21,8 @@ from pyxsim.topology import Block, Topology, check_npus, check_shape, product
 def ring(npus: int, bidirectional: bool = True) -> Block:
     npus = check_npus(npus)
     ids = np.arange(npus)
-    here, there = ids[:, None], ids[None, :]
-    up, down = (there - here) % npus, (here - there) % npus  # hops to go by + and by -
+    router, goal = ids[:, None], ids[None, :]
+    up, down = (goal - router) % npus, (router - goal) % npus  # hops to go by + and by -
     if bidirectional:
         by_plus = np.stack([up <= down, up < down])
     else:
@@ -34,8 +34,8 @@ def ring(npus: int, bidirectional: bool = True) -> Block:
         src=np.concatenate([ends, ends] if bidirectional else [ends]),
         dst=np.concatenate([ends + 1, ends - 1] if bidirectional else [ends + 1]) % npus,
         link_names=["+"] * len(ends) + ["-"] * len(ends) * bidirectional,
-        next=np.where(here == there, -1, np.where(by_plus, here, npus + here)),
-        vc_class=np.where(by_plus, here > there, here < there).astype(int),
+        next=np.where(router == goal, -1, np.where(by_plus, router, npus + router)),
+        vc_class=np.where(by_plus, router > goal, router < goal).astype(int),
         classes=2,
         keep_class=bidirectional,
         directions=2 if bidirectional else 1,

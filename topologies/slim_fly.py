@@ -1,4 +1,4 @@
-"""Slim fly (Besta and Hoefler 2014): McKay-Miller-Siran graphs, which have nearly as many routers as diameter 2 allows.
+"""Slim fly (Besta and Hoefler 2014): McKay-Miller-Siran graphs, whose size is close to the maximum for diameter 2.
 
 Routers are two squares of q x q, over the finite field of q elements with a primitive element x. Router (0, a, b) is
 joined to (0, a, b') if b - b' is in a set X, (1, m, c) to (1, m, c') if c - c' is in X', and (0, a, b) to (1, m, c) if
@@ -53,10 +53,10 @@ def slim_fly(q: int, p: int = 0) -> Topology:
 
 
 def field(q: int) -> tuple[list[list[int]], list[int]]:
-    """The field of q elements: sums, and the powers of a primitive element, 0 to q - 2. Raises InputError.
+    """Return the field of q elements: sums, and the powers 0 to q - 2 of a primitive element. Raises InputError.
 
-    Elements are polynomials over the integers modulo the prime p, written as numbers with p as their base. The first
-    polynomial modulo which the powers of x are all the elements makes the field.
+    Elements are polynomials over the integers modulo the prime p, written as numbers in base p. The field uses the
+    first polynomial modulo which the powers of x are all nonzero elements.
     """
     p = next((d for d in range(2, q + 1) if q % d == 0), 0)
     m = round(math.log(q, p)) if p else 0

@@ -1,7 +1,7 @@
-"""A twisted torus: who goes round a short dimension comes back halfway along the long ones.
+"""A twisted torus: the wrap-around links of a short dimension are shifted by half of the long dimensions.
 
-For dimensions of k and 2 k NPUs (Camara and others 2010). All dimensions are then alike, and ways are shorter: of 2 k x
-k x k NPUs it makes the face-centred cubic lattice, of 2 k x 2 k x k the body-centred one. TPU v4 joins slices so.
+For dimensions of k and 2 k NPUs (Camara and others 2010). All dimensions are then equivalent, and routes are shorter:
+2 k x k x k NPUs form the face-centred cubic lattice, 2 k x 2 k x k the body-centred one. TPU v4 slices use it.
 """
 
 from collections.abc import Sequence
@@ -25,12 +25,12 @@ def twisted_torus(shape: Sequence[int]) -> Topology:
     strides = np.cumprod([1, *shape[:-1]])
     links, kind = [], []
     for dim, backwards in product(range(len(shape)), product(*map(range, reversed(shape)))):
-        here = np.array(backwards[::-1])
-        there = here.copy()
-        there[dim] += 1
-        if there[dim] == shape[dim] == short:
-            there += np.where(np.array(shape) == long, short, 0)
-        links.append((int(here @ strides), int(there % shape @ strides)))
+        src = np.array(backwards[::-1])
+        dst = src.copy()
+        dst[dim] += 1
+        if dst[dim] == shape[dim] == short:
+            dst += np.where(np.array(shape) == long, short, 0)
+        links.append((int(src @ strides), int(dst % shape @ strides)))
         kind.append(dim)
     return graph_network(
         "twisted-torus",

@@ -19,7 +19,7 @@ from pyxsim.topology.topology import Topology
 
 
 class SteppedEngine(ReferenceEngine):
-    """The reference engine with the interface of `Engine`, as far as `PacketNetwork` uses it."""
+    """The reference engine with the part of the interface of `Engine` that `PacketNetwork` uses."""
 
     skipped = 0
     watching = False
@@ -31,7 +31,7 @@ class SteppedEngine(ReferenceEngine):
         return self.in_network
 
     def send_many(self, *columns: ArrayLike) -> int:
-        """`send` for arrays of messages (a number stands for all). Returns the first number."""
+        """Send arrays of messages (scalars are broadcast); return the number of the first."""
         first = len(self.messages)
         for row in np.stack(np.broadcast_arrays(*columns), axis=1).tolist():
             self.send(*row)

@@ -1,7 +1,7 @@
 """Flits, packets and messages, and the hardware that they pass: virtual channels and links.
 
 Written from docs/router.md alone, for reading. The engine in `pyxsim/core` is the fast implementation of the same page;
-nothing here knows how it works.
+this code shares nothing with it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Kind:
 
 @dataclass(eq=False)
 class Message:
-    """What a node sends: `packets` packets of `flits` flits, the last one of `last_flits`."""
+    """A message of `packets` packets of `flits` flits; the last packet has `last_flits`."""
 
     number: int
     inject: int
@@ -42,9 +42,9 @@ class Message:
     at: int
     kind: Kind
     seed: int = 0
-    tag: int = 0  # whose traffic it is
-    before: Message | None = None  # the one before it in its source queue, when it joined
-    first: int = -1  # the cycle in which it is the first of its source queue
+    tag: int = 0  # number of its traffic
+    before: Message | None = None  # the message before it in its source queue, when it joined
+    first: int = -1  # the cycle in which it becomes the first of its source queue
     opened: int = 0
     arrived: int = 0
     hops: int = 0  # routers visited by the heads of its packets that have arrived
@@ -59,7 +59,7 @@ class Message:
 
     @property
     def next_size(self) -> int:
-        """Flits of the packet that comes next."""
+        """Flits of the next packet."""
         return self.last_flits if self.opened == self.packets - 1 else self.flits
 
     def next_packet(self) -> Packet:
@@ -77,15 +77,15 @@ class Packet:
     message: Message
     index: int
     size: int
-    plane: int  # -1: it has still to choose a way
-    via: int | None = None  # the NPU it goes to first
-    last: int = -1  # the plane from there on
+    plane: int  # -1: no route option chosen yet
+    via: int | None = None  # the intermediate NPU
+    last: int = -1  # the plane from the via on
     launched: int = 0
     arrived: int = 0
     first_launch: int = -1
     hops: int = 0  # routers visited
     events: list[Event] = field(default_factory=list)
-    flits: list[Flit] = field(default_factory=list)  # those that have been launched on its lane
+    flits: list[Flit] = field(default_factory=list)  # launched on its lane
 
     def note(self, t: int, what: str, link: int, vc: int = -1, flit: int = -1) -> None:
         if self.message.record:
@@ -104,12 +104,12 @@ class Packet:
 
 @dataclass(eq=False)
 class Flit:
-    """One unit of flow control. `arrival` is the cycle in which it reaches the end of the link it is on."""
+    """A flit. `arrival` is the cycle in which it reaches the end of its present link."""
 
     packet: Packet
     index: int
     arrival: int = -1
-    entered: list[int] = field(default_factory=list)  # when it got to each link that it left a router by, or its queue
+    entered: list[int] = field(default_factory=list)  # cycle in which it entered each output link, or its queue
 
     @property
     def head(self) -> bool:
@@ -120,7 +120,7 @@ class Flit:
         return self.index == self.packet.size - 1
 
     def price(self, flow: int) -> int:
-        """How many credits it needs, and takes, when it leaves."""
+        """Return the number of credits that it needs, and takes, when it leaves."""
         if flow == WORMHOLE:
             return 1
         return self.packet.size if self.head else 0
@@ -128,32 +128,32 @@ class Flit:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A possible next hop of a packet: a link and the VCs it may use there."""
+    """A possible next hop of a packet: a link and the VCs that it may use there."""
 
     link: Link
     vcs: range
     escape: bool = False
-    room: int = 0  # slots of its own that a VC must have left to count as free
+    room: int = 0  # free slots of its own that a VC must have to count as free
 
     def unheld(self, u: int) -> list[int]:
-        """The VCs of it that are free in tick `u`, with room or without."""
+        """Return its VCs without a holder in tick `u`, whatever their free slots."""
         return [v for v in self.vcs if self.link.outputs[v].free(u)]
 
     def free(self, u: int) -> list[int]:
-        """Those that count as free."""
+        """Return its VCs that count as free."""
         return [v for v in self.unheld(u) if self.link.outputs[v].credits >= self.room]
 
 
 @dataclass(frozen=True)
 class State:
-    """What the front of an input VC, or a lane, did in a tick: "moving", "pipeline", "idle", or why it stalls."""
+    """State of the front of an input VC, or of a lane, in a tick: "moving", "pipeline", "idle" or a stall cause."""
 
     what: str
-    link: int = -1  # the one it waits for, and the VC there if it lacks a credit
+    link: int = -1  # the link that it waits for; with the VC there if it lacks a credit
     vc: int = -1
     culprit: Packet | None = None
-    packet: Packet | None = None  # whose it is
-    since: int = -1  # the cycle since when it lacks credits
+    packet: Packet | None = None  # the packet in this state
+    since: int = -1  # first cycle without credits
 
 
 MOVING, PIPELINE, IDLE = State("moving"), State("pipeline"), State("idle")
@@ -161,31 +161,31 @@ MOVING, PIPELINE, IDLE = State("moving"), State("pipeline"), State("idle")
 
 @dataclass(eq=False)
 class Visit:
-    """Of a packet, in an input VC; it may come again. Times are ticks."""
+    """The stay of a packet in an input VC, to which it may return later. Times are ticks."""
 
     packet: Packet
-    head: int  # when its first flit came
-    tail: int = -1  # and its last
-    first: int = -1  # since when it has been the first in the VC
+    head: int  # arrival of its first flit
+    tail: int = -1  # and of its last
+    first: int = -1  # tick in which it became the first packet of the VC
 
 
 @dataclass(eq=False)
 class InputVC:
-    """The downstream end of a VC: a FIFO, and what the packet at its front has got so far. Times are ticks."""
+    """The downstream end of a VC: a FIFO, with the route and output VC of its front packet. Times are ticks."""
 
     number: int
-    whole: bool  # store-and-forward: a packet is at the front only when its tail is here
+    whole: bool  # store-and-forward: a packet is at the front only after its tail has arrived
     fifo: deque[Flit] = field(default_factory=deque)
     most: int = 0
-    front_time: int = -1  # f of the packet at the front
+    front_time: int = -1  # f of the front packet
     candidates: Sequence[Candidate] = ()  # its route, from f on
     output: Link | None = None  # the link and the VC that it has been granted
     granted: int = -1
     visits: list[Visit] = field(default_factory=list)  # in order
-    left: int = 0  # how many of them are over
-    filled: list[int] = field(default_factory=list)  # ticks in which a flit came while there was none
-    states: dict[int, State] = field(default_factory=dict)  # by cycle: that of its last tick
-    lacking: int = -1  # the cycle since when its front lacks credits
+    left: int = 0  # number of visits that have ended
+    filled: list[int] = field(default_factory=list)  # ticks in which a flit arrived at the empty buffer
+    states: dict[int, State] = field(default_factory=dict)  # by cycle: state of its last tick
+    lacking: int = -1  # first cycle in which its front lacks credits
 
     @property
     def front(self) -> Flit | None:
@@ -214,7 +214,7 @@ class InputVC:
         self.output, self.granted = link, vc
 
     def take(self, u: int) -> Flit:
-        """Remove the front flit; behind a tail the next packet comes to the front."""
+        """Remove the front flit; after a tail the next packet comes to the front."""
         flit = self.fifo.popleft()
         if flit.tail:
             self.output, self.granted, self.candidates = None, -1, ()
@@ -224,7 +224,7 @@ class InputVC:
         return flit
 
     def look(self, u: int) -> None:
-        """Note since when the first packet has been the first."""
+        """Record the tick in which a packet becomes the first."""
         if self.left < len(self.visits) and self.visits[self.left].first < 0:
             self.visits[self.left].first = u
 
@@ -252,20 +252,20 @@ class OutputVC:
     borrowed: int = 0  # slots of the pool
     holder: Packet | None = None
     sent: int = 0  # flits of the holder
-    reserved: int = 0  # slots that the holder's head has taken for flits that have still to come
-    tail_left: int = -1  # when the holder's tail went, -1 until then
+    reserved: int = 0  # slots that the holder's head has taken for later flits of its packet
+    tail_left: int = -1  # departure of the holder's tail, -1 before
 
     @property
     def out(self) -> int:
-        """The slots that it has out."""
+        """Slots in use downstream."""
         return self.depth - self.credits + self.borrowed
 
     def has(self, credits: int) -> bool:
-        """Whether there are so many credits, with those of the pool."""
+        """Return whether it has this many credits, including those of the pool."""
         return self.credits + self.pool.left >= credits
 
     def free(self, now: int) -> bool:
-        """Whether a packet can be given the VC."""
+        """Return whether the VC can be granted to a packet."""
         if self.holder is None:
             return True
         if self.tail_left < 0:
@@ -273,14 +273,14 @@ class OutputVC:
         return self.out == 0 if self.drained else now > self.tail_left
 
     def hold(self, packet: Packet) -> None:
-        """Give the VC to a packet."""
+        """Grant the VC to a packet."""
         self.holder, self.sent, self.tail_left = packet, 0, -1
 
     def spend(self, flit: Flit, flow: int, now: int) -> None:
-        """A flit of the holder goes: slots downstream are spoken for."""
+        """Consume the credits of a departing flit of the holder."""
         price = flit.price(flow)
         if flit.packet is not self.holder or flit.index != self.sent or not self.has(price):
-            raise AssertionError("a flit left without its VC, without a credit or out of turn")
+            raise AssertionError("a flit left without its VC, without a credit or out of order")
         self.sent += 1
         self.reserved += price - 1
         for _ in range(price):
@@ -293,7 +293,7 @@ class OutputVC:
             self.tail_left = now
 
     def regain(self) -> None:
-        """A credit is back."""
+        """Add a returned credit."""
         if self.borrowed > 0:
             self.borrowed -= 1
             self.pool.left += 1
@@ -302,12 +302,12 @@ class OutputVC:
 
 
 Launch = tuple[int, int, int, int, int, int]  # (cycle, link, vc, message, packet, flit)
-Event = tuple[int, str, int, int, int]  # (cycle, what, link, vc, flit), -1 where there is no such number
+Event = tuple[int, str, int, int, int]  # (cycle, event, link, vc, flit), -1 for no number
 
 
 @dataclass(eq=False)
 class Link:
-    """A directed link with the two ends of all its VCs; `src` or `dst` is -1 where an interface stands."""
+    """A directed link with the two ends of all its VCs; `src` or `dst` is -1 at an interface."""
 
     number: int
     src: int
@@ -327,23 +327,23 @@ class Link:
     traversing: list[tuple[int, Flit, int]] = field(default_factory=list)  # (cycle in the queue, flit, VC)
     flying: list[tuple[Flit, int]] = field(default_factory=list)
     returning: list[tuple[int, int]] = field(default_factory=list)  # (arrival, vc) of credits
-    # Every flit that was passed to it or its queue: when, whose, and whether no other of its message was in the queue.
+    # Every flit passed to the link or its queue: cycle, message, whether its message had no other flit in the queue.
     entries: list[tuple[int, Message, bool]] = field(default_factory=list)
     flits: int = 0
     stalls: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CAUSES, 0))
 
     def available(self, t: int) -> bool:
-        """Whether a flit can start in cycle `t`."""
+        """Return whether a flit can start in cycle `t`."""
         return self.clear < t + 1
 
     @property
     def in_use(self) -> int:
-        """Flits in use: slots out, of all its VCs."""
+        """Flits in use: used slots of all its VCs."""
         return sum(out.out for out in self.outputs)
 
     @property
     def busy(self) -> bool:
-        """Whether anything is timed on it."""
+        """Whether a flit or a credit is in flight on it."""
         return bool(self.flying or self.returning or self.queue or self.traversing)
 
     def launch(self, flit: Flit, vc: int, t: int) -> None:
@@ -360,9 +360,9 @@ class Link:
             self.log.append((t, self.number, vc, flit.packet.message.number, flit.packet.index, flit.index))
 
     def accept(self, flit: Flit, vc: int, t: int, enters: int) -> None:
-        """Take a flit from the switch in cycle `t`. With an output queue it may have to wait behind others.
+        """Accept a flit from the switch in cycle `t`; with an output queue it may wait behind others.
 
-        `enters`: the cycle in which it gets there; later than `t` where there is an internal speed-up.
+        `enters` is the cycle in which it enters the queue; with internal speed-up it may be later than `t`.
         """
         flit.entered.append(enters)
         if enters > t:
@@ -381,7 +381,7 @@ class Link:
         self.entries.append((t, message, all(other.packet.message is not message for other, _ in self.queue)))
 
     def launch_queued(self, t: int) -> bool:
-        """Step 1 of the output queue. True if a flit was launched or joined the queue."""
+        """Do step 1 of the output queue. Return whether a flit was launched or joined the queue."""
         joining = [(flit, vc) for enters, flit, vc in self.traversing if enters == t]
         self.traversing = [row for row in self.traversing if row[0] != t]
         for flit, vc in joining:
@@ -396,13 +396,13 @@ class Link:
         self.returning.append((t + self.credit_delay, vc))
 
     def arriving_flits(self, t: int) -> list[tuple[Flit, int]]:
-        """Take off the wire the flits that arrive in cycle `t`, with their VCs."""
+        """Remove and return the flits that arrive in cycle `t`, with their VCs."""
         here = [(flit, vc) for flit, vc in self.flying if flit.arrival == t]
         self.flying = [(flit, vc) for flit, vc in self.flying if flit.arrival != t]
         return here
 
     def arriving_credits(self, t: int) -> list[int]:
-        """Take off the wire the credits that arrive in cycle `t`: their VCs."""
+        """Remove the credits that arrive in cycle `t` and return their VCs."""
         here = [vc for when, vc in self.returning if when == t]
         self.returning = [(when, vc) for when, vc in self.returning if when != t]
         return here
@@ -411,7 +411,8 @@ class Link:
         return next(c for c, vcs in enumerate(self.ranges[vnet]) if vc in vcs)
 
     def check(self) -> None:
-        """credits + buffer + in flight + in the output queue + credits in flight + promised = B, for each VC."""
+        """Check, for each VC, that credits + flits in the buffer, in flight, in the output queue and reserved + credits
+        in flight = B."""
         places = [vc for _, vc in self.flying] + [vc for _, vc in self.queue] + [vc for _, _, vc in self.traversing]
         away = Counter(places + [vc for _, vc in self.returning])
         for out, buffer in zip(self.outputs, self.inputs, strict=True):

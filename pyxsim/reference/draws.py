@@ -1,4 +1,4 @@
-"""The random numbers of docs/router.md, "Draws": a function of the packet and of what is drawn, and of nothing else."""
+"""The random numbers of docs/router.md, "Draws": functions of the packet and the purpose of the draw only."""
 
 from __future__ import annotations
 

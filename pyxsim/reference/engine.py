@@ -39,7 +39,7 @@ class ReferenceEngine:
     routers, links, routes, options
         As of `pyxsim.core.engine.Engine`.
     shuffle
-        Called with the lanes and the routers before every visit to them, to change their order: it must not matter.
+        Called with the lanes and the routers before every visit to them, to change their order, which must not matter.
     every
         Cycles between two checks of the credit invariant; 0: none.
     record
@@ -65,9 +65,9 @@ class ReferenceEngine:
         self.launches: list[Launch] = []
         self.messages: list[Message] = []
         self.in_network = 0
-        self.done: list[tuple[Packet, int]] = []  # packets that have arrived, and when
-        self._arrived = -1  # the last cycle whose arrivals have been dealt with
-        self.last_change = -1  # the last cycle in which something arrived, started, was opened, granted or launched
+        self.done: list[tuple[Packet, int]] = []  # packets that have arrived, with their cycles
+        self._arrived = -1  # the last cycle whose arrivals have been processed
+        self.last_change = -1  # the last cycle with an arrival, a start, an opening, a grant or a launch
         self._patience = int(options.rc) + int(options.va) + 1
         self._shuffle = shuffle
         self._every = every
@@ -135,9 +135,9 @@ class ReferenceEngine:
         klass: int = 0,
         tag: int = 0,
     ) -> int:
-        """Queue a message at cycle `at`; the arguments and the number returned are those of `Engine.send`."""
+        """Queue a message at cycle `at`; parameters and result as in `Engine.send`."""
         if at < self.now:
-            raise ValueError(f"cycle {at} is over, it is now {self.now}")
+            raise ValueError(f"cycle {at} is in the past: the current cycle is {self.now}")
         kind, number, seed = self._kinds[klass], len(self.messages), int(self.options.seed)
         message = Message(number, inject, eject, dst, plane, packets, flits, last_flits, at, kind, seed=seed, tag=tag)
         message.record = self.record
@@ -151,7 +151,7 @@ class ReferenceEngine:
             self.step()
 
     def step(self) -> None:
-        """One cycle, in the order of the page."""
+        """Simulate one cycle, in the order of docs/router.md."""
         t, m = self.now, int(self.options.speedup)
         self.arrive()
         changed = False
@@ -181,14 +181,14 @@ class ReferenceEngine:
         self.now += 1
 
     def _in_any_order(self, parts: list[Part]) -> list[Part]:
-        """What is done in steps 3 and 4 is felt in the next cycle at the earliest, so the order cannot matter."""
+        """Return the parts in any order: steps 3 and 4 take effect in the next cycle at the earliest."""
         order = list(parts)
         if self._shuffle is not None:
             self._shuffle(order)
         return order
 
     def arrive(self) -> None:
-        """Step 1 of the present cycle. May be called ahead of `step`: the engine, too, stops only after it."""
+        """Do step 1 of the current cycle. `step` may follow later, as the engine also stops after step 1."""
         if self._arrived < self.now:
             self._arrived = self.now
             for link in self.links:
@@ -196,7 +196,7 @@ class ReferenceEngine:
                     self._arrivals(link, self.now)
 
     def _arrivals(self, link: Link, t: int) -> None:
-        """Step 1 of one link."""
+        """Do step 1 of one link."""
         slots, flits = link.arriving_credits(t), link.arriving_flits(t)
         if len(flits) > 1:
             raise AssertionError(f"two flits reach the end of link {link.number} in cycle {t}")
@@ -208,7 +208,7 @@ class ReferenceEngine:
                 link.inputs[vc].put(flit, t * int(self.options.speedup))
                 flit.packet.hops += flit.head
             else:
-                link.inputs[vc].most = 1  # it fills a slot in the cycle in which it empties it
+                link.inputs[vc].most = 1  # the flit occupies a slot only within this cycle
                 link.return_credit(vc, t)
                 self._consume(flit, t)
         if link.launch_queued(t) or slots or flits:
@@ -229,12 +229,12 @@ class ReferenceEngine:
             self.delivered.append((t, message.number))
 
     def counters(self) -> dict[str, Any]:
-        """Totals per link, named as the engine names them."""
+        """Return totals per link, with the names of `Engine.counters`."""
         totals = {f"stall_{cause}": [link.stalls[cause] for link in self.links] for cause in CAUSES}
         return {"flits": [link.flits for link in self.links], **totals}
 
     def totals(self) -> dict[str, int]:
-        """What has arrived. Latencies are those of packets: from the start of their message, from their launch."""
+        """Return totals of arrivals. Latencies of packets count from their message's start, and from their launch."""
         return {
             "messages": len(self.messages),
             "messages_delivered": sum(m.last_arrival >= 0 for m in self.messages),
@@ -261,7 +261,7 @@ class ReferenceEngine:
         return m.at, m.first_launch, m.last_arrival
 
     def watched(self, message: int, packet: int) -> list[Event]:
-        """What happened to a packet, in order of the cycle."""
+        """Return the events of a packet, in order of cycle."""
         sent = self.messages[message].sent
         return sent[packet].events if packet < len(sent) else []
 
@@ -290,7 +290,7 @@ class ReferenceEngine:
 
     @staticmethod
     def _wanted(front: Front) -> int:
-        """The link that a front flit goes to; -1 before it is routed."""
+        """The output link of a front flit; -1 before it is routed."""
         if front.vc.output is not None:
             return front.vc.output.number
         return front.vc.candidates[0].link.number if front.vc.candidates else -1
@@ -301,18 +301,18 @@ class ReferenceEngine:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is left to do: no message, no flit, and no credit on its way."""
+        """Return whether no message, flit or credit is left in the network."""
         return not (self._starts or self.in_network or any(lane.busy for lane in self.lanes)) and not self.timed
 
     @property
     def timed(self) -> bool:
-        """Whether a flit or a credit is on its way on a link."""
+        """Return whether a flit or a credit is in flight on a link."""
         return any(link.busy for link in self.links)
 
     def advance(self, until: int, slack: int, window: int) -> str:
         """Step to cycle `until`, or stop earlier; the reasons are those of `Engine.run`, without "repeats".
 
-        The arrivals of the cycle in which it stops are dealt with, but at the end of a window.
+        The arrivals of the cycle in which it stops have been processed, except at the end of a window.
         """
         while True:
             if self._arrived < self.now:
@@ -332,6 +332,6 @@ class ReferenceEngine:
 
     @property
     def deadlocked(self) -> bool:
-        """Flits are in the network, nothing is timed, and nothing has happened for longer than RC and VA take."""
+        """Return whether flits are buffered, none is in flight, and nothing changed for longer than RC and VA."""
         quiet = self.now - 1 - self.last_change > self._patience
         return self.in_network > 0 and quiet and not self.timed

@@ -26,7 +26,7 @@ class Lane:
     class_pointer: int = 0
     launch_pointer: int = 0
     states: dict[int, State] = field(default_factory=dict)  # by cycle
-    lacking: int = -1  # the cycle since when it lacks credits
+    lacking: int = -1  # first cycle without credits
 
     def __post_init__(self) -> None:
         self.queues = [deque() for _ in self.kinds]
@@ -34,11 +34,11 @@ class Lane:
 
     @property
     def busy(self) -> bool:
-        """Whether a packet is open, or a message waits."""
+        """Whether a packet is open or a message waits."""
         return bool(self.open) or any(self.queues)
 
     def join(self, message: Message, t: int) -> None:
-        """Step 2 of a message."""
+        """Do step 2 of a message: it joins its source queue."""
         queue = self.queues[message.kind.number]
         if queue:
             message.before = queue[-1]
@@ -47,7 +47,7 @@ class Lane:
         queue.append(message)
 
     def step(self, t: int) -> tuple[bool, Flit | None]:
-        """Step 3: whether a packet was opened, and the flit that was launched. Notes what the lane did."""
+        """Do step 3. Return whether a packet was opened, and the launched flit; record the state of the lane."""
         available = self.link.available(t)
         if not self.open and not any(self.queues):
             self.lacking = -1
@@ -66,7 +66,7 @@ class Lane:
         return opened, flit
 
     def silence(self, t: int) -> State:
-        """Why a lane that could launch a flit does not."""
+        """Return why a lane does not launch a flit although its link is available."""
         if self.open:
             return State("credit", self.link.number, rotate(list(self.open), self.launch_pointer))
         waiting = [kind for kind in self.kinds if self.queues[kind.number]]
@@ -79,7 +79,7 @@ class Lane:
         return State("vc", culprit=self.link.outputs[vcs.start].holder)
 
     def open_packet(self, t: int) -> bool:
-        """Open at most one packet. True if one was opened."""
+        """Open at most one packet; return whether one was opened."""
         ready = {kind.number: vcs for kind in self.kinds if (vcs := self.openings(kind, t))}
         if not ready:
             return False
@@ -100,7 +100,7 @@ class Lane:
         return True
 
     def openings(self, kind: Kind, t: int) -> list[int]:
-        """The VCs on which a class may open its next packet."""
+        """Return the VCs on which a class may open its next packet."""
         queue = self.queues[kind.number]
         if not queue:
             return []
@@ -131,6 +131,6 @@ class Lane:
         return flit
 
     def payable(self, vc: int) -> bool:
-        """Whether there are credits for the next flit of the packet that is open on a VC."""
+        """Return whether the open packet of a VC has the credits for its next flit."""
         packet = self.open[vc]
         return self.link.outputs[vc].has(Flit(packet, packet.launched).price(self.flow))

@@ -1,4 +1,4 @@
-"""A router, in one tick: routes, VC allocation, switch allocation. A tick is a cycle without an internal speed-up."""
+"""A router in one tick: RC, VA, SA and ST. Without internal speed-up a tick is a cycle."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Place = tuple[int, int]  # (input port, VC) of a router
 
 @dataclass
 class Turn:
-    """Whose turn it is in VA, for one range of VCs of an output port."""
+    """Round-robin pointers of VA for one VC range of an output port."""
 
     vc: int
     requester: int = 0
@@ -35,7 +35,7 @@ class Front:
 
 @dataclass(eq=False)
 class VcRequest:
-    """A head that requests an output VC: `usable` are its candidates that have a free one, in order."""
+    """A head that requests an output VC; `usable` are its candidates with a free VC, in order."""
 
     number: int  # of its input VC among those of the router
     front: Front
@@ -48,7 +48,7 @@ class VcRequest:
 
 @dataclass(eq=False)
 class SwitchRequest:
-    """The request of an eligible front flit to the switch: the output port, and the VC (-1 if it is speculative)."""
+    """The switch request of an eligible front flit: the output port, and the VC (-1 for a speculative bid)."""
 
     front: Front
     port: int
@@ -62,7 +62,7 @@ class SwitchRequest:
 
 @dataclass(eq=False)
 class Router:
-    """`inputs` and `outputs` are its ports in order."""
+    """One router; `inputs` and `outputs` are its ports in order."""
 
     number: int
     inputs: list[Link]
@@ -99,12 +99,12 @@ class Router:
         return Matrix(name, inputs, outputs, iterations, user)
 
     def fronts(self) -> list[Front]:
-        """The flits at the front of their VCs."""
+        """Return the flits at the front of their VCs."""
         found = [(place, vc, vc.front) for place, vc in self.places if vc.fifo]
         return [Front(place, vc, flit) for place, vc, flit in found if flit is not None]
 
     def tick(self, t: int, u: int) -> bool:
-        """Step 4 in tick `u` of cycle `t`: VCs, then the switch. True if anything was granted or routed."""
+        """Do step 4 in tick `u` of cycle `t`. Return whether anything was routed, granted or moved."""
         used = [(place, vc) for place, vc in self.places if vc.fifo]
         self.states.clear()
         fronts = self.fronts()
@@ -117,7 +117,7 @@ class Router:
         return changed
 
     def allocate(self, fronts: list[Front], t: int, u: int) -> bool:
-        """RC for new heads, then VA and SA. True if anything was routed, granted or moved."""
+        """Do RC for new heads, then VA and SA. Return whether anything was routed, granted or moved."""
         routed = False
         for front in fronts:
             if not front.vc.candidates:
@@ -128,31 +128,31 @@ class Router:
                 )
                 front.flit.packet.note(t, "routed", front.vc.candidates[0].link.number, flit=0)
                 routed = True
-        asks = self.vc_requests(fronts, u) if self.options.va > 0 else []
-        # What speculation would bid is found from the VCs as they are before VA, and so is every other bid.
+        requests = self.vc_requests(fronts, u) if self.options.va > 0 else []
+        # All bids, speculative ones too, depend on the VCs before VA.
         bids = [bid for bid in (self.bid(front, t, u) for front in fronts) if bid is not None]
         if self.options.speculative:
-            bids += [bid for bid in (self.speculate(ask, t, u) for ask in asks) if bid is not None]
-        granted = self.allocate_vcs(asks, t, u)
+            bids += [bid for bid in (self.speculate(head, t, u) for head in requests) if bid is not None]
+        granted = self.allocate_vcs(requests, t, u)
         moved = self.allocate_switch(bids, t, u)
         return routed or granted or moved
 
     def count_stalls(self) -> None:
-        """The end of a cycle: each cause counts once."""
+        """End a cycle: count each stall cause once per link."""
         for number, cause in self.causes:
             self.by_number[number].stalls[cause] += 1
         self.causes.clear()
 
     def stall(self, front: Front, link: Link, cause: str, vc: int = -1, culprit: Packet | None = None) -> None:
-        """`vc`: the one of that link that it has, or could have, if it lacks a credit."""
+        """Record a stall. `vc`: for a lack of credits, the VC that the flit holds or could get."""
         self.causes.add((link.number, cause))
         self.states.setdefault(front.place, State(cause, link.number, vc, culprit, front.flit.packet))
 
     # VA
 
     def vc_requests(self, fronts: list[Front], u: int) -> list[VcRequest]:
-        """The heads that request an output VC in this tick."""
-        asks = []
+        """Return the heads that request an output VC in this tick."""
+        requests = []
         for front in fronts:
             due = front.vc.front_time + self.options.rc + self.options.va - 1
             if not front.flit.head or front.vc.granted >= 0 or u < due:
@@ -163,66 +163,66 @@ class Router:
                 continue
             front.vc.candidates = self.routing.anew(front.vc.candidates, front.flit.packet, self.number)
             usable = [candidate for candidate in front.vc.candidates if candidate.free(u)]
-            asks.append(VcRequest(self.first_input[front.place[0]] + front.place[1], front, usable))
-        return asks
+            requests.append(VcRequest(self.first_input[front.place[0]] + front.place[1], front, usable))
+        return requests
 
-    def allocate_vcs(self, asks: list[VcRequest], t: int, u: int) -> bool:
-        """VA. All requests are collected before any VC is granted, so all see the VCs at the beginning of the step."""
-        for ask in asks:
-            if not ask.usable:
-                for candidate in ask.front.vc.candidates:
+    def allocate_vcs(self, requests: list[VcRequest], t: int, u: int) -> bool:
+        """Do VA. All requests are collected before any grant, so they see the VCs at the beginning of the step."""
+        for head in requests:
+            if not head.usable:
+                for candidate in head.front.vc.candidates:
                     link, unheld = candidate.link, candidate.unheld(u)
                     if unheld:
-                        self.stall(ask.front, link, "credit", unheld[0])
+                        self.stall(head.front, link, "credit", unheld[0])
                     else:
-                        self.stall(ask.front, link, "vc", culprit=link.outputs[candidate.vcs.start].holder)
-        asks = [ask for ask in asks if ask.usable]
-        chosen = [self.choice(ask) for ask in asks]
+                        self.stall(head.front, link, "vc", culprit=link.outputs[candidate.vcs.start].holder)
+        requests = [head for head in requests if head.usable]
+        chosen = [self.choice(head) for head in requests]
         if self.options.va_allocator == "rotating":
-            grants = self.rotate_vcs(asks, chosen, u)
+            grants = self.rotate_vcs(requests, chosen, u)
         else:
-            grants = self.match_vcs(asks, u)
+            grants = self.match_vcs(requests, u)
         winners = {(granted.link.number, vc): number for number, (granted, vc) in grants.items()}
-        packets = {ask.number: ask.packet for ask in asks}
+        packets = {head.number: head.packet for head in requests}
         # The requested VCs by output port, before any is granted.
         wanted = {
-            ask.number: sorted((c.link.number, v) for c in self.requested(ask, candidate) for v in c.free(u))
-            for ask, candidate in zip(asks, chosen, strict=True)
+            head.number: sorted((c.link.number, v) for c in self.requested(head, candidate) for v in c.free(u))
+            for head, candidate in zip(requests, chosen, strict=True)
         }
-        for ask, candidate in zip(asks, chosen, strict=True):
-            if ask.number not in grants:
-                won = [packets[winners[vc]] for vc in wanted[ask.number] if vc in winners]
-                self.stall(ask.front, candidate.link, "arbitration", culprit=won[0] if won else None)
+        for head, candidate in zip(requests, chosen, strict=True):
+            if head.number not in grants:
+                won = [packets[winners[vc]] for vc in wanted[head.number] if vc in winners]
+                self.stall(head.front, candidate.link, "arbitration", culprit=won[0] if won else None)
                 continue
-            candidate, vc = grants[ask.number]
-            ask.front.vc.grant(candidate.link, vc)
-            ask.packet.note(t, "granted", candidate.link.number, vc, 0)
-            candidate.link.outputs[vc].hold(ask.packet)
+            candidate, vc = grants[head.number]
+            head.front.vc.grant(candidate.link, vc)
+            head.packet.note(t, "granted", candidate.link.number, vc, 0)
+            candidate.link.outputs[vc].hold(head.packet)
             if candidate.escape:
-                self.routing.stick(ask.packet)
+                self.routing.stick(head.packet)
         return bool(grants)
 
-    def requested(self, ask: VcRequest, chosen: Candidate) -> list[Candidate]:
-        """The candidates whose VCs it requests: in a matrix all of them."""
-        return [chosen] if self.options.va_allocator == "rotating" else ask.usable
+    def requested(self, request: VcRequest, chosen: Candidate) -> list[Candidate]:
+        """Return the candidates whose VCs a head requests: with a matrix allocator, all of them."""
+        return [chosen] if self.options.va_allocator == "rotating" else request.usable
 
-    def choice(self, ask: VcRequest) -> Candidate:
-        """Rotating: the candidate whose range a head requests. In a matrix: the first one with a free VC."""
-        usable = ask.usable
+    def choice(self, request: VcRequest) -> Candidate:
+        """Return the candidate whose range a head requests ("rotating"), or the first with a free VC (matrix)."""
+        usable = request.usable
         if self.options.va_allocator != "rotating":
             return usable[0]
-        everything = ask.front.vc.candidates
+        everything = request.front.vc.candidates
         own = [c for c in everything if not c.escape]
         if any(not c.escape for c in usable):
-            return least(own, ask.packet.draw(self.number, TIE) % len(own), usable)
+            return least(own, request.packet.draw(self.number, TIE) % len(own), usable)
         return least([c for c in everything if c.escape], 0, usable)
 
-    def rotate_vcs(self, asks: list[VcRequest], chosen: list[Candidate], u: int) -> dict[int, tuple[Candidate, int]]:
-        """The VCs of a range in turn. Grants by the number of the head's input VC."""
+    def rotate_vcs(self, waiting: list[VcRequest], chosen: list[Candidate], u: int) -> dict[int, tuple[Candidate, int]]:
+        """Allocate with "rotating": the free VCs of a range in turn. Return grants by number of the input VC."""
         requests: dict[tuple[int, range], dict[int, Candidate]] = {}  # by link and range of VCs, by number
-        for ask, candidate in zip(asks, chosen, strict=True):
-            requests.setdefault((candidate.link.number, candidate.vcs), {})[ask.number] = candidate
-        ranks = {ask.number: self.va_rank(ask) for ask in asks}
+        for head, candidate in zip(waiting, chosen, strict=True):
+            requests.setdefault((candidate.link.number, candidate.vcs), {})[head.number] = candidate
+        ranks = {head.number: self.va_rank(head) for head in waiting}
         grants = {}
         for (link, vcs), heads in requests.items():
             turn = self.turns.setdefault((link, vcs), Turn(vcs.start))
@@ -232,27 +232,27 @@ class Router:
             grants[winner] = (heads[winner], pick)
         return grants
 
-    def va_rank(self, ask: VcRequest) -> Rank:
-        return self.rank(ask.packet, self.options.va_allocator)
+    def va_rank(self, request: VcRequest) -> Rank:
+        return self.rank(request.packet, self.options.va_allocator)
 
     def rank(self, packet: Packet, allocator: str) -> Rank:
         message = packet.message
         top = max(self.options.class_priority)
         return (top - message.kind.priority, message.at if allocators.traits(allocator).by_age else 0)
 
-    def match_vcs(self, asks: list[VcRequest], u: int) -> dict[int, tuple[Candidate, int]]:
-        """A matrix of input VCs and output VCs."""
+    def match_vcs(self, waiting: list[VcRequest], u: int) -> dict[int, tuple[Candidate, int]]:
+        """Allocate with a matrix of input VCs and output VCs."""
         requests: dict[tuple[int, int], Rank] = {}
         meaning: dict[tuple[int, int], tuple[Candidate, int]] = {}
-        for ask in asks:
-            equal = self.routing.equal(ask.packet)
-            for candidate in ask.usable:
+        for head in waiting:
+            equal = self.routing.equal(head.packet)
+            for candidate in head.usable:
                 first = self.first_output[self.outputs.index(candidate.link)]
                 for v in candidate.free(u):
-                    # A VC belongs to the first candidate that has it: an escape candidate comes last.
-                    if (ask.number, first + v) not in requests:
-                        requests[ask.number, first + v] = (int(candidate.escape and not equal), *self.va_rank(ask))
-                        meaning[ask.number, first + v] = candidate, v
+                    # A VC counts for the first candidate that contains it; escape candidates are last.
+                    if (head.number, first + v) not in requests:
+                        requests[head.number, first + v] = (int(candidate.escape and not equal), *self.va_rank(head))
+                        meaning[head.number, first + v] = candidate, v
         pairs = self.va.match(requests)
         for pair in pairs:
             self.va.settle(pair)
@@ -261,11 +261,11 @@ class Router:
     # SA
 
     def bid(self, front: Front, t: int, u: int) -> SwitchRequest | None:
-        """The switch request of a front flit; None if it has none, and its stall is counted."""
+        """Return the switch request of a front flit; None if it cannot request, and count its stall."""
         vc, flit, va = front.vc, front.flit, self.options.va
         if flit.head and vc.granted < 0:
             if va > 0 or u < vc.front_time + self.options.rc:
-                return None  # VA counts its stall, or its time has not come
+                return None  # VA counts its stall, or it is too early
             link, vcs = vc.candidates[0].link, vc.candidates[0].vcs
             usable = [link.outputs[v] for v in vcs if link.outputs[v].free(u)]
         else:
@@ -293,24 +293,24 @@ class Router:
     def sa_rank(self, flit: Flit, speculative: bool) -> Rank:
         return (int(speculative), *self.rank(flit.packet, self.options.sa_allocator))
 
-    def speculate(self, ask: VcRequest, t: int, u: int) -> SwitchRequest | None:
-        """The speculative switch request of a head that requests a VC in this tick. It never stalls."""
-        flit = ask.front.flit
+    def speculate(self, request: VcRequest, t: int, u: int) -> SwitchRequest | None:
+        """Return the speculative switch request of a head that requests a VC in this tick; it counts no stall."""
+        flit = request.front.flit
         price = flit.price(self.options.flow)
-        rotating = self.options.va_allocator == "rotating" and ask.usable
-        wanted = [self.choice(ask)] if rotating else ask.usable
+        rotating = self.options.va_allocator == "rotating" and request.usable
+        wanted = [self.choice(request)] if rotating else request.usable
         payable = [c for c in wanted if any(c.link.outputs[v].has(price) for v in c.free(u))]
         if not payable:
             return None
         link = payable[0].link
         if not link.output_queue and not link.available(t):
             return None
-        return SwitchRequest(ask.front, self.outputs.index(link), -1, self.sa_rank(flit, True))
+        return SwitchRequest(request.front, self.outputs.index(link), -1, self.sa_rank(flit, True))
 
     def older(self, front: Front, link: Link, heads: bool = False) -> Packet | None:
-        """The oldest packet at the same input port that wants the same output, if that is another one.
+        """Return the oldest packet at the same input port with the same output, if it is another one.
 
-        `heads`: only heads without a VC count.
+        `heads`: consider only heads without a VC.
         """
         rivals = {
             (other.vc.front_time, other.vc.number): other.flit.packet
@@ -323,7 +323,7 @@ class Router:
         return None if first is front.flit.packet else first
 
     def allocate_switch(self, bids: list[SwitchRequest], t: int, u: int) -> bool:
-        """SA. True if a flit won."""
+        """Do SA. Return whether a flit won."""
         picked = self.input_first(bids) if self.options.sa_allocator == "separable-input-first" else self.match(bids)
         won = [bid for bid in picked if self.counts(bid)]
         for bid in picked:
@@ -341,20 +341,20 @@ class Router:
         return bool(won)
 
     def part(self, front: Front) -> int:
-        """The input of the switch that serves a VC."""
+        """Return the switch input that serves a VC."""
         port, vc = front.place
         p = self.options.input_speedup
         return port * p + vc % p
 
     def counts(self, bid: SwitchRequest) -> bool:
-        """Whether a bid that won the switch can use it: a speculative one needs a VC of the link and credits by now."""
+        """Return whether a winning bid can use the switch: a speculative one needs a VC of the link with credits."""
         if not bid.speculative:
             return True
         vc, link = bid.front.vc, self.outputs[bid.port]
         return vc.output is link and link.outputs[vc.granted].has(bid.front.flit.price(self.options.flow))
 
     def input_first(self, bids: list[SwitchRequest]) -> list[SwitchRequest]:
-        """Separable: each input picks a VC, then each output an input. The bids that won."""
+        """Allocate separably: each input selects a VC, then each output an input. Return the winning bids."""
         step = self.options.step_arbiter
         picks: dict[int, SwitchRequest] = {}
         for i in range(self.parts):
@@ -381,7 +381,7 @@ class Router:
         return won
 
     def match(self, bids: list[SwitchRequest]) -> list[SwitchRequest]:
-        """A matrix of inputs and outputs. The bids that won."""
+        """Allocate with a matrix of inputs and outputs. Return the winning bids."""
         rivals: dict[tuple[int, int], dict[int, SwitchRequest]] = {}  # by input and output, by VC
         for bid in bids:
             rivals.setdefault((self.part(bid.front), bid.port), {})[bid.front.vc.number] = bid
@@ -400,10 +400,10 @@ class Router:
         return won
 
     def traverse(self, bid: SwitchRequest, t: int, u: int) -> None:
-        """A granted flit goes: its slot's credit back, credits of its next VC taken, the flit on its way."""
+        """Do ST: return the credit of the flit's slot, consume credits of its next VC, and pass it to the link."""
         port, number = bid.front.place
         source, target, vc = self.inputs[port], self.outputs[bid.port], bid.front.vc
-        if vc.granted < 0:  # va = 0: the VC comes with the switch
+        if vc.granted < 0:  # va = 0: the VC is taken together with the switch
             vc.grant(target, bid.vc)
             target.outputs[bid.vc].hold(bid.front.flit.packet)
         granted = vc.granted
@@ -417,7 +417,7 @@ class Router:
 
 
 def offsets(links: Sequence[Link]) -> list[int]:
-    """The number of the first VC of each port, and of all VCs."""
+    """Return the number of the first VC of each port, and the total number of VCs."""
     numbers = [0]
     for link in links:
         numbers.append(numbers[-1] + len(link.inputs))

@@ -9,13 +9,13 @@ from pyxsim.reference.components import Candidate, Link, Packet
 from pyxsim.reference.draws import OTHER, SELECT, VIA, WAY
 
 ALWAYS = -1  # own digit of a router that always decides
-SKIP = -2  # own digit of a router that never does
+SKIP = -2  # own digit of a router that never decides
 
 Entry = tuple[Link, int]  # a link and a VC class
 
 
 class Routing:
-    """The routing relation over the links of a machine."""
+    """The routing relation of a network, evaluated hop by hop."""
 
     def __init__(self, routers: int, routes: Routes, links: Sequence[Link], lanes: Sequence[Link], flow: int) -> None:
         self.routers = routers
@@ -26,7 +26,7 @@ class Routing:
         self.homes = [int(home) for home in routes.home]
 
     def candidates(self, packet: Packet, incoming: Link, vc: int) -> list[Candidate]:
-        """The route of a packet that has come to the front of an input VC: one candidate, or all with `each`."""
+        """Return the candidates of a packet at the front of an input VC: one, or all with `select = each`."""
         router, message = incoming.dst, packet.message
         turned = False
         if packet.plane < 0:
@@ -45,11 +45,11 @@ class Routing:
         else:
             everything = [self.select(own, packet, router, packet.plane)] if own else []
         if not everything:
-            raise AssertionError(f"router {router} has no way to node {target}")
+            raise AssertionError(f"router {router} has no route to node {target}")
         return everything
 
     def entries(self, plane: int, router: int, npu: int) -> list[Entry]:
-        """What the tables of a plane say."""
+        """Return the entries of the tables of a plane."""
         routes, row = self.routes, plane * self.routers + router
         found: list[Entry] = []
         for own, offset, digit in zip(routes.own[row], routes.offset[row], routes.digits[npu], strict=True):
@@ -60,11 +60,11 @@ class Routing:
                 break
         for link, _ in found:
             if link.src != router:
-                raise AssertionError(f"the table of router {router} names link {link.number} of another router")
+                raise AssertionError(f"the table of router {router} contains link {link.number} of another router")
         return found
 
     def members(self, entry: int) -> list[Entry]:
-        """The candidates of an entry of the digit tables: none, one, or a set."""
+        """Return the candidates of an entry of the digit tables: none, one, or a set."""
         routes, link = self.routes, int(self.routes.link[entry])
         if link == -1:
             return []
@@ -81,17 +81,17 @@ class Routing:
         return Candidate(link, link.ranges[vnet][vc_class], room=self.room(packet, link))
 
     def room(self, packet: Packet, link: Link) -> int:
-        """What a VC must have for a packet that may choose: where packets are buffered whole, room for it."""
+        """Return the free slots that a VC needs for a packet with several candidates: a packet, if buffered whole."""
         if self.flow == WORMHOLE or self.routes.plane_select[packet.plane] != EACH:
             return 0
         return min(packet.size, link.outputs[0].depth)
 
     def anew(self, before: Sequence[Candidate], packet: Packet, router: int) -> list[Candidate]:
-        """The candidates of another try of VA: what the escape plane offers may be another one."""
+        """Return the candidates of another try of VA; the candidate of the escape plane may differ."""
         return [c for c in before if not c.escape] + (self.escape(packet, router) if before[-1].escape else [])
 
     def escape(self, packet: Packet, router: int) -> list[Candidate]:
-        """What the escape plane of a plane with `each` offers: in the classes of its tables."""
+        """Return the candidates of the escape plane of a plane with `each`, in the classes of its tables."""
         plane = int(self.routes.plane_escape[packet.plane])
         if plane < 0:
             return []
@@ -104,32 +104,32 @@ class Routing:
             return some
         return [self.select(some, packet, router, plane)]
 
-    def select(self, some: list[Candidate], packet: Packet, router: int, plane: int) -> Candidate:
-        n = len(some)
+    def select(self, candidates: list[Candidate], packet: Packet, router: int, plane: int) -> Candidate:
+        n = len(candidates)
         if n == 1:
-            return some[0]
+            return candidates[0]
         a = packet.draw(router, SELECT) % n
         select = self.routes.plane_select[plane]
         if select == RANDOM:
-            return some[a]
+            return candidates[a]
         if select == LEAST:
-            return least(some, a)
+            return least(candidates, a)
         b = (a + 1 + packet.draw(router, OTHER) % (n - 1)) % n
-        return some[b] if some[b].link.in_use < some[a].link.in_use else some[a]
+        return candidates[b] if candidates[b].link.in_use < candidates[a].link.in_use else candidates[a]
 
     def stick(self, packet: Packet) -> None:
-        """The packet has been granted a VC of an escape candidate."""
+        """Record that the packet was granted a VC of an escape candidate."""
         if self.routes.plane_sticky[packet.plane]:
             packet.plane = int(self.routes.plane_escape[packet.plane])
 
     def equal(self, packet: Packet) -> bool:
-        """Whether escape candidates rank like the others."""
+        """Return whether escape candidates rank like the others."""
         return bool(self.routes.plane_equal[packet.plane])
 
     # Ways
 
     def choose_way(self, packet: Packet, router: int) -> None:
-        """A packet without a plane is at its first router."""
+        """Choose the route option of a packet at its first router."""
         routes = self.routes
         vias = [self.via(way, packet, router) for way in range(len(routes.way_last))]
         if routes.choose == LEAST_WAY:
@@ -141,7 +141,7 @@ class Routing:
         packet.plane = packet.last if packet.via is None else int(routes.way_first[way])
 
     def via(self, way: int, packet: Packet, router: int) -> int | None:
-        """The NPU by which a packet would go, None if it goes to its destination at once."""
+        """Return the via of a packet with this route option, or None."""
         routes = self.routes
         if routes.way_via[way] == VIA_NONE:
             return None
@@ -159,7 +159,7 @@ class Routing:
             n = int(routes.wrap[i])
             ahead = (int(there) - int(here)) % n if n > 0 else max(0, int(there) - int(here))
             back = (int(here) - int(there)) % n if n > 0 else max(0, int(here) - int(there))
-            # Without going round one of the two is zero; else the shorter one, upward if equal.
+            # In a line one of the two is zero; in a ring it is the shorter one, upward if equal.
             up = ahead <= back if n > 0 else ahead > 0
             step, d = (1, ahead) if up else (-1, back)
             digit = int(here) + step * (packet.draw(i, VIA) % (d + 1))
@@ -189,7 +189,10 @@ class Routing:
 LEAST_WAY = 1  # the value of `choose` for "least"; 0 is "random"
 
 
-def least(some: list[Candidate], start: int, usable: Sequence[Candidate] | None = None) -> Candidate:
-    """The one with the least in use, of equals the first from number `start` on; of all, or of those usable."""
-    order = [some[(start + k) % len(some)] for k in range(len(some))]
+def least(candidates: list[Candidate], start: int, usable: Sequence[Candidate] | None = None) -> Candidate:
+    """Return the candidate with the fewest flits in use, of equals the first from number `start` on.
+
+    With `usable`, only those count.
+    """
+    order = [candidates[(start + k) % len(candidates)] for k in range(len(candidates))]
     return min((c for c in order if usable is None or c in usable), key=lambda c: c.link.in_use)
