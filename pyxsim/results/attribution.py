@@ -20,7 +20,7 @@ from pyxsim.core.engine_options import CAUSES
 PARTS = CAUSES
 WAITING = PARTS[3:]
 """The parts that are waiting inside the network."""
-NOBODY = "nobody"
+NO_TRAFFIC = "nobody"
 """The name of culprit -1."""
 BLAME = ("link", "victim", "culprit", "cause", "cycles", "packets")
 LATENCY = ("message", "src", "dst", "bytes", "traffic", "sent", "arrived", *PARTS)
@@ -207,14 +207,14 @@ class Attribution:
             waiting=int(cycles.sum()) / max(1, run),
             causes=_added(rows["cause"], cycles, PARTS),
             victims=_added(rows["victim"], cycles, self.traffic_names),
-            culprits=_added(rows["culprit"], cycles, [*self.traffic_names, NOBODY]),  # -1 indexes the last one
+            culprits=_added(rows["culprit"], cycles, [*self.traffic_names, NO_TRAFFIC]),  # -1 indexes the last one
             busy=float(utilization[link]) if link < len(utilization) else float("nan"),
             like=like,
         )
 
     def json(self, hot_links: list[HotLink]) -> dict[str, Any]:
         """The key `attribution` of the JSON summary."""
-        names = [*self.traffic_names, NOBODY]
+        names = [*self.traffic_names, NO_TRAFFIC]
         matrix = self.matrix
         pairs = np.argwhere(matrix)
         pairs = pairs[np.argsort(-matrix[tuple(pairs.T)], kind="stable")][:MOST_PAIRS]

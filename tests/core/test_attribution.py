@@ -20,7 +20,7 @@ from tests.reference.cases import Case, adaptive_nets, cases, risky_nets
 from tests.reference.networks import BOOKSIM, Net, Stages, garnet, hub, line, options, style
 
 FAR = 6_000
-NOBODY = -1
+NO_TRAFFIC = -1
 few = settings(max_examples=part_of(80), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 every_case = st.one_of(
     cases(limit=12),
@@ -226,7 +226,7 @@ def test_a_buffer_that_is_too_small_is_nobodys_fault() -> None:
     small, large = run_with(1), run_with(200)
     assert "credit" not in split(large, 0)
     told = waits(small)
-    assert {(culprit, cause) for _, _, culprit, cause in told} == {(NOBODY, "credit")}
+    assert {(culprit, cause) for _, _, culprit, cause in told} == {(NO_TRAFFIC, "credit")}
     extra = small.message_times(0)[2] - large.message_times(0)[2]
     assert sum(told.values()) >= extra * 3 // 4
     # The credit loop of the first link, docs/router.md: one flit per loop.

@@ -15,7 +15,7 @@ from pyxsim.reference.engine import ReferenceEngine
 from pyxsim.reference.lane import Lane
 
 HELD_UP = ("vc", "credit", "link", "arbitration", "queue")  # and in this order, where it matters
-NOBODY = -1
+NO_TRAFFIC = -1
 
 StayRow = tuple[int, ...]  # message, packet, link, and the eight parts
 Blame = tuple[int, int, int, str]  # link, victim, culprit, cause
@@ -38,7 +38,7 @@ class Stay:
     def blame(self, part: str, culprit: Message | None) -> None:
         """The last one who is blamed stays; nobody only if nobody ever was."""
         if culprit is not None or part not in self.culprits:
-            self.culprits[part] = NOBODY if culprit is None else culprit.tag
+            self.culprits[part] = NO_TRAFFIC if culprit is None else culprit.tag
 
 
 @dataclass

@@ -12,7 +12,7 @@ import numpy as np
 from pyxsim.reports.text.facts import percent, rounded
 from pyxsim.reports.text.text_width import WIDTH
 from pyxsim.reports.text.traffic_facts import number
-from pyxsim.results.attribution import NOBODY, PARTS, Attribution, HotLink
+from pyxsim.results.attribution import NO_TRAFFIC, PARTS, Attribution, HotLink
 from pyxsim.results.result import Result
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def blame(attribution: Attribution) -> tuple[list[str], list[str], np.ndarray]:
     culprits, more = order[:MOST_CULPRITS], order[MOST_CULPRITS:]
     columns = [matrix[:, culprits]]
     titles = [names[i] for i in culprits.tolist()]
-    for title, column in (("others", matrix[:, more].sum(axis=1)), (NOBODY, nobody)):
+    for title, column in (("others", matrix[:, more].sum(axis=1)), (NO_TRAFFIC, nobody)):
         if column.any():
             columns.append(column[:, np.newaxis])
             titles.append(title)

@@ -10,7 +10,7 @@ import numpy as np
 from pyxsim.reports.text.facts import percent
 from pyxsim.reports.text.text_table import Sheet
 from pyxsim.reports.text.traffic_facts import number
-from pyxsim.results.attribution import NOBODY, PARTS, HotLink
+from pyxsim.results.attribution import NO_TRAFFIC, PARTS, HotLink
 from pyxsim.results.comparison import PACKET, Compared
 
 COUNT = 10
@@ -99,7 +99,7 @@ def sentence(point: Compared, link: HotLink) -> str:
         if share >= LITTLE:
             parts.append(f"{share:.0%} because {REASONS[name]}{_needed(point, link) if name == LOOP else ''}")
     busy = "" if np.isnan(link.busy) else f" (busy {percent(link.busy)} of the time)"
-    culprits = _who({name: cycles for name, cycles in link.culprits.items() if name != NOBODY})
+    culprits = _who({name: cycles for name, cycles in link.culprits.items() if name != NO_TRAFFIC})
     of = f" because of {culprits}" if culprits else ""
     return f"{link.title}{busy}: packets of {_who(link.victims)} waited {link.cycles:,} cycles{of}: {'; '.join(parts)}."
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pyxsim.results.attribution import BLAME, LATENCY, NOBODY, PARTS, STAYS, Attribution
+from pyxsim.results.attribution import BLAME, LATENCY, NO_TRAFFIC, PARTS, STAYS, Attribution
 from pyxsim.results.dataset import Column, Dataset, add, has_rows, restores
 from pyxsim.results.hdf5 import StoredTables
 from pyxsim.results.result import Result
@@ -53,7 +53,7 @@ def _blame(result: Result) -> dict[str, Any] | None:
         if attribution is None
         else {
             **attribution.blame,
-            "traffic_name": [*attribution.traffic_names, NOBODY],
+            "traffic_name": [*attribution.traffic_names, NO_TRAFFIC],
             "cause_name": PARTS,
             "link_name": attribution.link_names,
         }
