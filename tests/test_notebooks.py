@@ -82,3 +82,75 @@ def test_a_notebook_is_fit_for_a_tree(path: Path) -> None:
         if cell.cell_type == "code"
         for output in cell.outputs
     )
+
+
+SMALL: dict[str, Any] = {
+    "network": {"topology": "ring", "shape": [4]},
+    "collective": {"kind": "all-reduce", "size": "4 KiB"},
+}
+OPEN: dict[str, Any] = {"network": SMALL["network"], "traffic": {"pattern": "uniform", "load": 0.1}}
+OPEN["traffic"] |= {"warmup": 50, "measure": 200}
+
+
+def test_what_functions_return_is_shown_in_a_line_and_in_a_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyxsim
+
+    monkeypatch.chdir(tmp_path)
+    result = pyxsim.run(SMALL)
+    comparison = pyxsim.compare(SMALL, backends=["analytical", "flow"])
+    model = {"model": "resnet50", "parallelism": {"data": 4}}
+    training = {"network": SMALL["network"], "system": {"npu": {"device": "a100-80gb"}}, "workload": model}
+    for shown in (
+        result,
+        result.frames,
+        result.links,
+        result.chunks,
+        pyxsim.check(SMALL),
+        pyxsim.diff(result, result),
+        comparison,
+        comparison.worst,
+        pyxsim.curve(OPEN, 0.1, workers=1),
+        pyxsim.saturation(OPEN, 0.3, workers=1),
+        pyxsim.sweep({**SMALL, "sweep": {"system.chunks": [1, 2]}}, "sweep", workers=1),
+        pyxsim.describe_topology("ring", [4]),
+        pyxsim.describe_collective("ring"),
+        pyxsim.generate(training),
+        pyxsim.report(result),
+        pyxsim.timeline(result),
+    ):
+        assert len(repr(shown)) <= 130, repr(shown)
+        assert "\n" not in repr(shown)
+        html = shown._repr_html_()
+        assert html.startswith("<")
+        assert 100 < len(html) < 10_000, type(shown)
+
+
+@pytest.mark.slow
+def test_the_progress_bar_of_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nbformat = pytest.importorskip("nbformat")
+    nbclient = pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])))
+    for name in ("IPYTHONDIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "MPLCONFIGDIR"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    large = {"network": {"topology": "torus", "shape": [8, 8, 8]}, "run": {"skip": False}}
+    large |= {"collective": {"kind": "all-reduce", "size": "1 MiB"}}
+    lines = [
+        "import IPython.display, pyxsim",
+        "shown, update = [], IPython.display.DisplayHandle.update",
+        "def record(handle, obj, **options):",
+        "    shown.append(obj.data)",
+        "    update(handle, obj, **options)",
+        "IPython.display.DisplayHandle.update = record",
+        f"pyxsim.run({large!r}, progress=pyxsim.ProgressBar())",
+        'print(sum("<progress" in each for each in shown), repr(shown[-1]))',
+    ]
+    cell = nbformat.v4.new_code_cell("\n".join(lines))
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+    texts = [each["text"] for each in cell.outputs if each.output_type == "stream" and each.name == "stdout"]
+    count, last = "".join(texts).split()
+    assert int(count) >= 1
+    assert last == "''"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pyxsim.errors import InputError
 from pyxsim.results.provenance import provenance
 from pyxsim.results.result import Result
-from pyxsim.results.table import Framed, Table, Variable, column, number, plain, texts
+from pyxsim.results.table import Facts, Framed, Table, Variable, column, number, plain, texts
 from pyxsim.results.views import Viewed
 from pyxsim.units import plural
 
@@ -98,7 +98,7 @@ GAPS, KNOWN, PACKETS = "endpoints", "bytes", "packets"
 
 
 @dataclass(eq=False, repr=False)
-class Compared:
+class Compared(Facts):
     """One experiment on several backends.
 
     Attributes
@@ -150,6 +150,14 @@ class Compared:
     def __repr__(self) -> str:
         times = (f"{entry.backend} {'-' if entry.cycles is None else entry.cycles}" for entry in self.entries)
         return f"Compared({self.label}: {', '.join(times)} cycles)"
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """(label, text) pairs for notebooks: the title, and the time on each backend."""
+        times = [
+            (each.backend, each.reason if each.cycles is None else f"{each.cycles:,} cycles") for each in self.entries
+        ]
+        return [("title", self.title), *times]
 
     def result(self, backend: str) -> Result | None:
         """Return the result on a backend; None without one."""

@@ -7,12 +7,12 @@ in the dimensions.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from html import escape
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 SHOWN = 8  # rows in a notebook
 MOST_COLUMNS = 16
 LONGEST = 40  # letters
+LINE, LONGEST_FACT, MOST_FACTS = 100, 200, 30  # letters of a repr and of a fact; facts
 Dims = tuple[str, ...]
 
 
@@ -217,6 +218,40 @@ class Framed:
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
+
+
+class Facts:
+    """Base of dataclasses that are a few facts: one line as text, and two columns in notebooks."""
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """(label, text) pairs of the fields that are numbers, texts or short lists."""
+        values = {field.name.replace("_", " "): getattr(self, field.name) for field in fields(cast("Any", self))}
+        return [(name, text) for name, value in values.items() if len(text := _fact(value)) <= LONGEST_FACT and text]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{label} {text}" for label, text in self.facts)
+        return f"{type(self).__name__}({shown if len(shown) <= LINE else shown[:LINE].rpartition(',')[0] + ', ...'})"
+
+    def _repr_html_(self) -> str:
+        rows = self.facts
+        return f"<div>{html_table((type(self).__name__, ''), rows[:MOST_FACTS], texts=range(2))}</div>"
+
+
+def _fact(value: Any) -> str:
+    """A value as a text; "" for a missing or a composite one."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float | Fraction):
+        return f"{float(value):.6g}"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {each}" for key, each in value.items() if isinstance(each, str | int | float))
+    is_list = isinstance(value, list | tuple) and all(isinstance(each, str | int) for each in value)
+    return ", ".join(map(str, value)) if is_list else ""
 
 
 class Columns(dict[str, NDArray[Any]], Framed):

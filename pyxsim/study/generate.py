@@ -11,6 +11,7 @@ from pyxsim import library
 from pyxsim.errors import InputError
 from pyxsim.paths import need_folder
 from pyxsim.results.hdf5 import check_writable
+from pyxsim.results.table import Facts
 from pyxsim.runner.prepare import PathLike
 from pyxsim.settings import Experiment, folder_of, load_experiment
 from pyxsim.settings.load import Source
@@ -26,8 +27,8 @@ from pyxsim.workload.passes import repeated
 TEXT = ".txt"
 
 
-@dataclass(frozen=True)
-class GeneratedWorkload:
+@dataclass(frozen=True, repr=False)
+class GeneratedWorkload(Facts):
     """The training of a model.
 
     Parameters

@@ -82,8 +82,13 @@ def astra(
         "link-bandwidth": link_bandwidth,
         "link-latency": link_latency,
     }
-    files = (network_configuration, system_configuration, workload_configuration)
-    more = (comm_group_configuration, remote_memory_configuration)
+    files = (
+        str(network_configuration),
+        str(system_configuration),
+        str(workload_configuration),
+        _text(comm_group_configuration),
+        _text(remote_memory_configuration),
+    )
     words = Words(
         path=_text(path),
         run_name=run_name,
@@ -101,7 +106,7 @@ def astra(
         log=_text(logging_folder),
         strict=strict,
     )
-    result = run_astra(ReturnedOutput(), AstraFiles(*map(str, files), *map(_text, more)), Outputs(), words)
+    result = run_astra(ReturnedOutput(), AstraFiles(*files), Outputs(), words)
     assert result is not None
     return result
 

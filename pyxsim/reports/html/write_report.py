@@ -13,14 +13,15 @@ from pyxsim.reports.files import check_outputs
 from pyxsim.reports.html.page_files import KINDS, chapters
 from pyxsim.reports.html.render import check_page, save
 from pyxsim.results.result import Result
+from pyxsim.results.table import Facts
 from pyxsim.settings.types import listed
 
 PathLike = str | os.PathLike[str]
 Source = Result | PathLike
 
 
-@dataclass(frozen=True)
-class WrittenReport:
+@dataclass(frozen=True, repr=False)
+class WrittenReport(Facts):
     """A page that was written: its file, its size in bytes, and the titles of its chapters."""
 
     file: str

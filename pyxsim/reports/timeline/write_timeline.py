@@ -12,13 +12,14 @@ from pyxsim.reports.timeline.trace_files import check_timeline, write
 from pyxsim.reports.timeline.trace_model import Trace
 from pyxsim.reports.timeline.view import View
 from pyxsim.results.result import Result
+from pyxsim.results.table import Facts
 
 DEFAULT = ".trace.json.gz"
 PathLike = str | os.PathLike[str]
 
 
-@dataclass(frozen=True)
-class WrittenTimeline:
+@dataclass(frozen=True, repr=False)
+class WrittenTimeline(Facts):
     """A trace that was written: its file, its size in bytes, what it shows, and the result."""
 
     file: str

@@ -10,6 +10,7 @@ from typing import Any
 from pyxsim import __version__
 from pyxsim.errors import InputError
 from pyxsim.library import file_of
+from pyxsim.results.table import Facts
 from pyxsim.runner.prepare import PathLike, prepare
 from pyxsim.runner.prepared import Prepared, PreparedTraffic
 from pyxsim.settings import folder_of, load_experiment
@@ -18,8 +19,8 @@ from pyxsim.settings.types import listed
 from pyxsim.study.check.registered import Check, Finding, in_order
 
 
-@dataclass(frozen=True)
-class CheckReport:
+@dataclass(frozen=True, repr=False)
+class CheckReport(Facts):
     """What is known of an experiment that can run.
 
     Parameters
@@ -56,7 +57,10 @@ class CheckReport:
         lines = [f"{label:<{width}}  {text}" for label, text in self.rows]
         return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
 
-    __repr__ = __str__
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """(label, text) pairs for notebooks: all findings and warnings."""
+        return [*self.rows, *(("warning", text) for text in self.warnings)]
 
 
 def check(

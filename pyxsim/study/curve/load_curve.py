@@ -20,6 +20,7 @@ from typing import Any
 from pyxsim.errors import InputError, SimulationError
 from pyxsim.results.curve import Curve
 from pyxsim.results.result import Result
+from pyxsim.results.table import Facts
 from pyxsim.results.title import title_of
 from pyxsim.runner.lifecycle import simulate
 from pyxsim.runner.prepare import prepare
@@ -231,8 +232,8 @@ def _short(load: float) -> float:
     return float(f"{load:.4g}")
 
 
-@dataclass(frozen=True)
-class Saturation:
+@dataclass(frozen=True, repr=False)
+class Saturation(Facts):
     """The network sustains the load `low` but not `high`; they differ by at most `resolution`.
 
     `low` is 0 if it sustained no load that was tried. `high` is None if it sustained all, or if the search was

@@ -19,13 +19,14 @@ from pyxsim.collective.lookup import get_algorithm, get_schedule, located
 from pyxsim.collective.plan import whole_bytes
 from pyxsim.collective.sizes import block_sizes
 from pyxsim.errors import InputError
+from pyxsim.results.table import Facts
 from pyxsim.runner.prepare import PathLike
 from pyxsim.settings.types import listed
 from pyxsim.units import parse_bytes
 
 
-@dataclass(frozen=True)
-class CollectiveFacts:
+@dataclass(frozen=True, repr=False)
+class CollectiveFacts(Facts):
     """One algorithm for one kind of collective on one group.
 
     Parameters

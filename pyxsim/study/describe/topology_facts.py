@@ -10,6 +10,7 @@ import numpy as np
 
 from pyxsim import library
 from pyxsim.errors import DeadlockError, UnreachableError
+from pyxsim.results.table import Facts
 from pyxsim.runner.prepare import PathLike
 from pyxsim.runner.proofs import prove_routes
 from pyxsim.settings import Network, load_experiment
@@ -20,8 +21,8 @@ from pyxsim.topology.build import network_of
 SEVERAL = 2  # flits of a packet for the deadlock proof: more than one
 
 
-@dataclass(frozen=True)
-class TopologyFacts:
+@dataclass(frozen=True, repr=False)
+class TopologyFacts(Facts):
     """A network without a run. Numbers about routes are None where not all pairs have one.
 
     Parameters
