@@ -27,7 +27,7 @@ from subprocess import PIPE, STDOUT
 import pytest
 
 from pyxsim.cli.app import main
-from pyxsim.cli.sweep import _words as words
+from pyxsim.cli.sweep import _progress_line as words
 from pyxsim.settings.points import points
 from pyxsim.study.sweep import Standing
 

@@ -198,7 +198,7 @@ class _Loader:
         given = {each.name: each.value for each in node.attr}
         nanos = self._nanos(node, given)
         if node.type == NodeType.METADATA and node.inputs is not None:
-            self._told_groups(node)
+            self._add_groups(node)
         reader = _READERS.get(node.type)
         if reader is None:
             if node.type not in RUNNING:
@@ -206,7 +206,7 @@ class _Loader:
                 self._fault(node.id, node.name, f"is of type {type_name(node.type)}, which is not simulated", kinds)
             # Arrays hold one value for all unknown types.
             return min(node.type, LARGEST), nanos, NONE, NONE, 0, NONE, NONE
-        attributes = _Asked(self, node, given)
+        attributes = _NodeAttributes(self, node, given)
         if node.type in COMMUNICATING and _flag(attributes):
             problem = "communicates, but has is_cpu_op"
             allowed = "nodes of the accelerator; a trace that is replayed"
@@ -231,7 +231,7 @@ class _Loader:
             return 0
         return -(-exact // 1000)
 
-    def _told_groups(self, node: Node) -> None:
+    def _add_groups(self, node: Node) -> None:
         """Add the groups that a metadata node defines."""
         for name, ranks in process_groups(node.inputs.values if node.inputs is not None else "").items():
             fault = wrong_members(ranks, None) if ranks != [] else None
@@ -249,7 +249,7 @@ def type_name(number: int) -> str:
     return NodeType(number).name if number in NodeType._value2member_map_ else str(number)
 
 
-class _Asked:
+class _NodeAttributes:
     """The attributes of a node, checked when they are read."""
 
     def __init__(self, loader: _Loader, node: Node, given: dict[str, Any]) -> None:
@@ -282,19 +282,19 @@ def short(value: Any) -> str:
     return text if len(text) <= 40 else f"{text[:40]} ..."
 
 
-def _compute(attributes: _Asked) -> tuple[int, ...]:
+def _compute(attributes: _NodeAttributes) -> tuple[int, ...]:
     for name in ("num_ops", "tensor_size"):
         attributes.number(name)
     _flag(attributes)
     return NONE, NONE, 0, NONE, NONE
 
 
-def _memory(attributes: _Asked) -> tuple[int, ...]:
+def _memory(attributes: _NodeAttributes) -> tuple[int, ...]:
     return attributes.whole("tensor_size", 0), NONE, 0, NONE, NONE
 
 
-def _message(own: str, other: str) -> Callable[[_Asked], tuple[int, ...]]:
-    def read_message(attributes: _Asked) -> tuple[int, ...]:
+def _message(own: str, other: str) -> Callable[[_NodeAttributes], tuple[int, ...]]:
+    def read_message(attributes: _NodeAttributes) -> tuple[int, ...]:
         me = attributes.loader.rank
         if (there := attributes.whole(own, me)) not in (me, NONE):
             attributes.fault(f"has {own} {there}, but is in the trace of rank {me}", str(me))
@@ -309,7 +309,7 @@ def _message(own: str, other: str) -> Callable[[_Asked], tuple[int, ...]]:
     return read_message
 
 
-def _collective(attributes: _Asked) -> tuple[int, ...]:
+def _collective(attributes: _NodeAttributes) -> tuple[int, ...]:
     comm = attributes.whole("comm_type")
     if comm != NONE and comm not in CommType._value2member_map_:
         attributes.fault(f"has comm_type {comm}", [f"{each.value} ({each.name})" for each in CommType])
@@ -327,7 +327,7 @@ def _collective(attributes: _Asked) -> tuple[int, ...]:
     return size, NONE, said, comm, attributes.loader.group("" if name in ALL else name)
 
 
-def _flag(attributes: _Asked) -> bool:
+def _flag(attributes: _NodeAttributes) -> bool:
     value = attributes.given.get("is_cpu_op", False)
     if not isinstance(value, bool | int) or value not in (0, 1):
         attributes.fault(f"has is_cpu_op {short(value)}", "true or false")
@@ -335,7 +335,7 @@ def _flag(attributes: _Asked) -> bool:
     return bool(value)
 
 
-_READERS: dict[int, Callable[[_Asked], tuple[int, ...]]] = {
+_READERS: dict[int, Callable[[_NodeAttributes], tuple[int, ...]]] = {
     NodeType.COMP: _compute,
     NodeType.MEM_LOAD: _memory,
     NodeType.MEM_STORE: _memory,

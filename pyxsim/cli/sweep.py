@@ -49,7 +49,7 @@ def show_sweep(
     if plotted is not None:
         written.append(f"{folder}/{file_name(plotted)}")
         save(found, written[-1], *plotted)
-    out.put({**_told(found), **_faults(found)})
+    out.put({**_to_json(found), **_faults(found)})
     out.say(*_shown(found, watch.standing, bound(out.console)), "", f"wrote {', '.join(written)}")
     if failed := found.counts["failed"]:
         raise SimulationError(f"{failed} of {len(found)} points failed")
@@ -83,7 +83,7 @@ class _Watch:
         self.out = out
         self.path = path
         self.standing = Standing(0)
-        self._told = 0
+        self._to_json = 0
         self._reasons: set[str] = set()
         self._last = self._shown = time.monotonic()
         self._live: Live | None = None
@@ -101,22 +101,22 @@ class _Watch:
         if self.out.silent:
             return
         if not (began or standing.swept):  # warn before running what may not be meant
-            self._say(
+            self._print(
                 f"one point: nothing is swept in {self.path}; add [sweep] or [[variant]]; a key given with --set is "
                 "no longer swept"
             )
         if self.out.live and time.monotonic() - self._shown >= PAUSE:
             self._shown = time.monotonic()
             self._show(standing)
-        news, self._told = standing.news[self._told :], len(standing.news)
+        news, self._to_json = standing.news[self._to_json :], len(standing.news)
         for label, reason in news:
-            self._say(f"failed: {label}" if reason in self._reasons else f"failed: {label}: {reason}")
+            self._print(f"failed: {label}" if reason in self._reasons else f"failed: {label}: {reason}")
             self._reasons.add(reason)
         if not self.out.live and time.monotonic() - self._last >= SILENCE:
             self._last = time.monotonic()
-            self._say(_words(standing))
+            self._print(_progress_line(standing))
 
-    def _say(self, line: str) -> None:
+    def _print(self, line: str) -> None:
         from rich.text import Text
 
         if self._live is not None:
@@ -134,7 +134,7 @@ class _Watch:
         self._live.update(_picture(standing), refresh=True)
 
 
-def _words(standing: Standing) -> str:
+def _progress_line(standing: Standing) -> str:
     """One line: 120 of 200 points, 2 failed, 1:05 left."""
     if standing.checking:
         return "checking every point"
@@ -154,7 +154,9 @@ def _picture(standing: Standing) -> Any:
     from rich.text import Text
 
     line = Table.grid(padding=(0, 1))
-    line.add_row(ProgressBar(max(1, standing.total), standing.done + standing.failed, width=24), Text(_words(standing)))
+    line.add_row(
+        ProgressBar(max(1, standing.total), standing.done + standing.failed, width=24), Text(_progress_line(standing))
+    )
     running = Table.grid(padding=(0, 2))
     now = time.monotonic()
     for label, since in list(standing.running.items())[:MOST_RUNNING]:
@@ -166,7 +168,7 @@ def _picture(standing: Standing) -> Any:
 # At the end
 
 
-def _told(found: Sweep) -> dict[str, Any]:
+def _to_json(found: Sweep) -> dict[str, Any]:
     """For scripts."""
     points = [
         {

@@ -364,15 +364,15 @@ def comparison_table(comparison: Comparison) -> Table:
         "point": Variable(("point",), texts([point.label for point in points]), {"long_name": "label of the point"}),
         "backend": Variable(("backend",), texts(backends), {"long_name": "model of the network"}),
         **{key: Variable(("point",), column([p.values.get(key) for p in points]), {}) for key in swept},
-        "physical_ns": _about(("point",), physical, "lower bound of the time on these links"),
-        "time_ns": _about(both, grid(time), "simulated time"),
-        "error": _about(both, grid(error), "relative difference from the time of packets"),
-        "to_physical": _about(both, grid(to_physical), "time over the lower bound"),
-        "sim_cpu_s": _about(both, grid(cpu), "CPU time of the simulation without preparation"),
+        "physical_ns": _variable(("point",), physical, "lower bound of the time on these links"),
+        "time_ns": _variable(both, grid(time), "simulated time"),
+        "error": _variable(both, grid(error), "relative difference from the time of packets"),
+        "to_physical": _variable(both, grid(to_physical), "time over the lower bound"),
+        "sim_cpu_s": _variable(both, grid(cpu), "CPU time of the simulation without preparation"),
     }
     return Table(variables, (*swept, "physical_ns"), {"title": comparison.title}, "comparison")
 
 
-def _about(dims: tuple[str, ...], values: NDArray[Any], text: str) -> Variable:
+def _variable(dims: tuple[str, ...], values: NDArray[Any], text: str) -> Variable:
     """A variable without units, which are in its name: xarray would decode nanoseconds in a file as dates."""
     return Variable(dims, values, {"long_name": text})

@@ -53,7 +53,7 @@ def check_writable(path: Path_) -> Path:
             raise _fault(path, "it is no regular file")
         if target.exists() and not os.access(target, os.W_OK):
             raise _fault(path, "the file is write-protected")
-        probe = _beside(target)
+        probe = _temporary_path(target)
         probe.touch()
         probe.unlink()
     except OSError as error:
@@ -74,7 +74,7 @@ def put_file(path: Path_, data: bytes | memoryview) -> None:
     Raises InputError.
     """
     target = check_writable(path)
-    part = _beside(target)
+    part = _temporary_path(target)
     try:
         with part.open("xb") as out:
             out.write(data)
@@ -109,7 +109,7 @@ def _fault(path: Path_, why: str, allowed: str | None = None) -> InputError:
     return InputError(f"cannot be written: {why}", file=os.fspath(path), allowed=allowed)
 
 
-def _beside(target: Path) -> Path:
+def _temporary_path(target: Path) -> Path:
     """A unique name in the folder of `target`, where a rename is atomic."""
     return target.with_name(f".pyxsim-{os.getpid()}-{secrets.token_hex(4)}.part")
 

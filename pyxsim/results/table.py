@@ -185,13 +185,13 @@ class Table:
         sizes = " \u00d7 ".join(f"{size:,} {escape(dim)}" for dim, size in self.shape.items())
         title = f"<b>{escape(self.name)}</b> {sizes}" if self.name else sizes
         if not dims:
-            rows = [(name, " \u00d7 ".join(v.dims), *_about(v)) for name, v in self.variables.items()]
+            rows = [(name, " \u00d7 ".join(v.dims), *_unit_and_text(v)) for name, v in self.variables.items()]
             return f"<div>{title}{html_table(('variable', 'dimensions', 'unit', ''), rows, texts=range(4))}</div>"
         columns = dict(list(self.columns(dims).items())[: MOST_COLUMNS + 1])
         count = int(np.prod([self.shape[dim] for dim in dims]))
         first = {name: _first(values) for name, values in columns.items()}
         shown = [tuple(values[row] for values in first.values()) for row in range(min(count, SHOWN))]
-        units = tuple(_about(self.variables[name])[0] for name in columns)
+        units = tuple(_unit_and_text(self.variables[name])[0] for name in columns)
         more = f"<div>and {count - SHOWN:,} more rows</div>" if count > SHOWN else ""
         texts = [place for place, values in enumerate(columns.values()) if _is_text(values)]
         return f"<div>{title}{html_table(tuple(columns), shown, units, texts)}{more}</div>"
@@ -357,7 +357,7 @@ def _is_text(values: NDArray[Any] | Texts) -> bool:
     return isinstance(values, Texts) or values.dtype == object
 
 
-def _about(variable: Variable) -> tuple[str, str]:
+def _unit_and_text(variable: Variable) -> tuple[str, str]:
     unit = str(variable.attrs.get("units", ""))
     return "" if unit == "1" else unit, str(variable.attrs.get("long_name", ""))
 

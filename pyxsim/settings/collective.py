@@ -58,7 +58,7 @@ class Collective(Table):
     )
 
     @model_validator(mode="after")
-    def _sound(self) -> Collective:
+    def _check_consistency(self) -> Collective:
         given = [key for key in ("group", "npus", "dims") if getattr(self, key) is not None]
         faults = [
             InputError(f"cannot be combined with `{given[0]}`", key=key, allowed="one of them") for key in given[1:]
@@ -98,7 +98,7 @@ class Message(Table):
     name: Word | None = Field(default=None, description='Name in results. Default: "message".')
 
     @model_validator(mode="after")
-    def _to_another(self) -> Message:
+    def _check_destination(self) -> Message:
         if self.src == self.dst:
             raise InputError(f"NPU {self.src} sends to itself", key="dst", allowed="another NPU")
         return self

@@ -34,7 +34,7 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
 def words_of(model: type[BaseModel], key: str) -> str:
     """Describe the allowed values of a key: "a size such as '4 KiB'"."""
     schema = _schema(model)
-    return _words(schema["properties"][key], schema.get("$defs", {}))
+    return _in_words(schema["properties"][key], schema.get("$defs", {}))
 
 
 def list_words(model: type[BaseModel], key: str, path: str) -> str:
@@ -44,13 +44,13 @@ def list_words(model: type[BaseModel], key: str, path: str) -> str:
     if "$ref" in items:
         return f"a table [[{path}]] for each entry"
     each = {"integer": 4, "number": 1.5}.get(items["type"], "..")
-    return f"a list such as [{each}, {each}], each {_words(items, {})}"
+    return f"a list such as [{each}, {each}], each {_in_words(items, {})}"
 
 
-def _words(schema: dict[str, Any], defs: dict[str, Any]) -> str:
+def _in_words(schema: dict[str, Any], defs: dict[str, Any]) -> str:
     options = schema.get("anyOf") or schema.get("oneOf")
     if options:
-        words = [_words(option, defs) for option in options if option.get("type") != "null"]
+        words = [_in_words(option, defs) for option in options if option.get("type") != "null"]
         # "one value, or one per dimension" would describe its element twice.
         return " or ".join("a list of them" if word == f"a list, each {words[0]}" else word for word in words)
     if "$ref" in schema or schema.get("type") == "object":
@@ -62,7 +62,7 @@ def _words(schema: dict[str, Any], defs: dict[str, Any]) -> str:
     if schema.get("type") == "integer":
         return f"a whole number from {schema['minimum']} to {schema['maximum']}"
     if schema.get("type") == "array":
-        return "a list, each " + _words(schema["items"], defs) if "items" in schema else "a list"
+        return "a list, each " + _in_words(schema["items"], defs) if "items" in schema else "a list"
     return _PLAIN[schema["type"]]
 
 

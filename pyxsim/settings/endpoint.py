@@ -42,7 +42,7 @@ class Endpoint(Table):
     )
 
     @model_validator(mode="after")
-    def _sound(self) -> Endpoint:
+    def _check_consistency(self) -> Endpoint:
         raise_all(list(_faults(self)))
         return self
 

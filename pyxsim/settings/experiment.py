@@ -57,7 +57,9 @@ class Experiment(Table):
         system = info.data.get("system")
         faults: list[InputError] = []
         if system is not None:
-            faults = [fault for key, each in _numbered(collective) for fault in _conflicts(each, system, key)]
+            faults = [
+                fault for key, each in _indexed_collectives(collective) for fault in _conflicts(each, system, key)
+            ]
         raise_all(faults)
         return collective
 
@@ -167,7 +169,7 @@ class Experiment(Table):
     @property
     def collectives(self) -> tuple[tuple[str, Collective], ...]:
         """The collectives with their key paths: "collective", or "collective[0]", "collective[1]", ..."""
-        return tuple((join("collective", key), each) for key, each in _numbered(self.collective))
+        return tuple((join("collective", key), each) for key, each in _indexed_collectives(self.collective))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -190,7 +192,7 @@ class Experiment(Table):
         return [*self.network.warnings(), *rounding_warnings(times, self.network.clock)]
 
 
-def _numbered(collective: Collective | tuple[Collective, ...] | None) -> Iterator[tuple[str, Collective]]:
+def _indexed_collectives(collective: Collective | tuple[Collective, ...] | None) -> Iterator[tuple[str, Collective]]:
     """Yield the collectives with their index below the key: "" for a single one."""
     if isinstance(collective, tuple):
         yield from ((f"[{number}]", each) for number, each in enumerate(collective))

@@ -74,7 +74,7 @@ class RemoteMemory(Table):
     )
 
     @model_validator(mode="after")
-    def _sound(self) -> RemoteMemory:
+    def _check_consistency(self) -> RemoteMemory:
         required, optional = KINDS[self.kind]
         faults = [
             InputError(f"missing; {self.kind} requires it", key=key, allowed="a value")

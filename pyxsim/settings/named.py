@@ -71,7 +71,7 @@ class NamedSystem(Table):
     assumed: tuple[Assumption, ...] = Field(default=(), description="Figures without a source.")
 
     @model_validator(mode="after")
-    def _assumes_what_is_there(self) -> NamedSystem:
+    def _check_assumptions(self) -> NamedSystem:
         tables = {"network": fresh(self.network), "system": fresh(self.system) or {}}
         raise_all(
             [

@@ -125,7 +125,7 @@ class Network(Table):
 
     @field_validator("shape", "options")
     @classmethod
-    def _belongs_to_a_topology(cls, value: Any, info: ValidationInfo) -> Any:
+    def _check_topology_key(cls, value: Any, info: ValidationInfo) -> Any:
         if value and info.data.get("dims"):
             raise InputError("requires 'topology'; cannot be combined with 'dims'")
         if info.field_name == "shape":
@@ -158,7 +158,7 @@ class Network(Table):
         return value
 
     @model_validator(mode="after")
-    def _times_are_not_absurd(self) -> Network:
+    def _check_times(self) -> Network:
         faults = []
         for key, latency in self._latencies_by_key():
             if to_cycles(latency, self.clock)[0] > MAX_CYCLES:

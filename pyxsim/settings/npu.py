@@ -84,7 +84,7 @@ class Npu(Table):
     array: Array | None = Field(default=None, description="The systolic array.")
 
     @model_validator(mode="after")
-    def _fits(self) -> Npu:
+    def _check_consistency(self) -> Npu:
         raise_all(list(self._faults()))
         return self
 

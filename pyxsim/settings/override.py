@@ -65,7 +65,7 @@ def _parse_path(path: str) -> Steps:
 
 
 def _canonical(steps: Steps) -> tuple[Steps, Reader]:
-    read: Reader = _as_it_is
+    read: Reader = _unchanged
     steps = new_steps(steps)
     if steps[0] == TABLE and len(steps) == 2 and steps[1] in SPELLINGS:
         key, read = SPELLINGS[str(steps[1])]
@@ -74,7 +74,7 @@ def _canonical(steps: Steps) -> tuple[Steps, Reader]:
     return steps, read
 
 
-def _as_it_is(value: Any) -> Any:
+def _unchanged(value: Any) -> Any:
     return value
 
 

@@ -50,7 +50,7 @@ class Parallelism(Table):
     )
 
     @model_validator(mode="after")
-    def _sound(self) -> Parallelism:
+    def _check_consistency(self) -> Parallelism:
         raise_all(list(self._faults()))
         return self
 

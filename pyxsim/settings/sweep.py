@@ -66,7 +66,7 @@ class Range(Table):
     )
 
     @model_validator(mode="after")
-    def _has_one_way(self) -> Range:
+    def _check_spacing(self) -> Range:
         given = [name for name in ("step", "factor", "count") if getattr(self, name) is not None]
         if len(given) != 1:
             which = f"{' and '.join(given)} are given" if given else "neither step, factor nor count is given"
@@ -175,13 +175,13 @@ class Goal(Table):
 
     @field_validator("values")
     @classmethod
-    def _differ(cls, values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+    def _check_distinct(cls, values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
         if values is not None and any(value in values[:number] for number, value in enumerate(values)):
             raise InputError("duplicate value", allowed="each once, smallest first")
         return values
 
     @model_validator(mode="after")
-    def _has_what_its_kind_needs(self) -> Goal:
+    def _check_kind(self) -> Goal:
         required = ("key", "values", "metric")
         faults = []
         if self.kind == SMALLEST:
@@ -233,7 +233,7 @@ class Swept(Table):
 
     @field_validator("zip")
     @classmethod
-    def _in_step(cls, lists: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
+    def _check_lengths(cls, lists: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
         lengths = {path: len(values) for path, values in lists.items()}
         if len(set(lengths.values())) > 1:
             counts = ", ".join(f"{key_path((path,))} has {count}" for path, count in lengths.items())

@@ -194,8 +194,8 @@ class System(Algorithms, _Scheduling):
     """The system layer, between collectives and the network."""
 
     @model_validator(mode="after")
-    def _sound(self) -> System:
-        raise_all([*_names(self), *_without_effect(self), *_beside_endpoint(self), *faults_of(self)])
+    def _check_consistency(self) -> System:
+        raise_all([*_names(self), *_ineffective_settings(self), *_endpoint_conflicts(self), *faults_of(self)])
         return self
 
     def group(self, name: str) -> Group | None:
@@ -213,7 +213,7 @@ def _names(system: System) -> list[InputError]:
     ]
 
 
-def _without_effect(system: System) -> list[InputError]:
+def _ineffective_settings(system: System) -> list[InputError]:
     """Errors for settings without effect. Keys of a system file are not known yet."""
     if system.file is not None:
         return []
@@ -238,7 +238,7 @@ def _without_effect(system: System) -> list[InputError]:
     ]
 
 
-def _beside_endpoint(system: System) -> list[InputError]:
+def _endpoint_conflicts(system: System) -> list[InputError]:
     """Errors for settings that [system.endpoint] replaces, or that assume that NPUs behave alike."""
     if system.endpoint is None:
         return []

@@ -67,7 +67,7 @@ class OnOff(Table):
     )
 
     @model_validator(mode="after")
-    def _two_of_three(self) -> OnOff:
+    def _check_probabilities(self) -> OnOff:
         given = [key for key in ("alpha", "beta", "r1") if getattr(self, key) is not None]
         if len(given) != 2:
             raise InputError(
@@ -250,7 +250,7 @@ class Traffic(Table):
     )
 
     @model_validator(mode="after")
-    def _goes_together(self) -> Traffic:
+    def _check_consistency(self) -> Traffic:
         faults: list[InputError] = []
         loads = [each.load for each in self.classes or ()]
         finite = "batch" if self.batch else "trace" if self.trace else ""

@@ -66,7 +66,7 @@ class Workload(Training):
     compute_scale: Scale = Field(default=Fraction(1), description="Factor for every compute time.")
 
     @model_validator(mode="after")
-    def _sound(self) -> Workload:
+    def _check_consistency(self) -> Workload:
         faults = []
         if self.file is None and self.model is None:
             allowed = "a workload text or traces PREFIX.*.et; or `model` instead"

@@ -33,7 +33,7 @@ def build(result: Result, view: View | None = None) -> Trace:
     choice = Choice(result, clock, npus)
     shown = making.links(links, list(dict.fromkeys(view.counters)), choice.demand)
     making.npus(choice)
-    making.about |= _about(result, clock, making.trace, shown)
+    making.about |= _description(result, clock, making.trace, shown)
     return making.trace
 
 
@@ -129,7 +129,7 @@ class _Making:
         return len(kept)
 
 
-def _about(result: Result, clock: Clock, trace: Trace, links: int) -> dict[str, Any]:
+def _description(result: Result, clock: Clock, trace: Trace, links: int) -> dict[str, Any]:
     """The description of the trace: of the run's slice, and of the file."""
     facts = {
         "made_by": f"pyxsim {result.provenance.get('version', '')}",

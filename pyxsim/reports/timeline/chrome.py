@@ -62,14 +62,14 @@ def _events(trace: Trace) -> Iterator[str]:
 
 
 def _names(process: Process) -> Iterator[str]:
-    yield _about(process.pid, 0, "process_name", {"name": process.name})
-    yield _about(process.pid, 0, "process_sort_index", {"sort_index": process.pid})
+    yield _metadata_event(process.pid, 0, "process_name", {"name": process.name})
+    yield _metadata_event(process.pid, 0, "process_sort_index", {"sort_index": process.pid})
     for place, (tid, name) in enumerate(process.threads.items()):
-        yield _about(process.pid, tid, "thread_name", {"name": name})
-        yield _about(process.pid, tid, "thread_sort_index", {"sort_index": place})
+        yield _metadata_event(process.pid, tid, "thread_name", {"name": name})
+        yield _metadata_event(process.pid, tid, "thread_sort_index", {"sort_index": place})
 
 
-def _about(pid: int, tid: int, name: str, args: dict[str, Any]) -> str:
+def _metadata_event(pid: int, tid: int, name: str, args: dict[str, Any]) -> str:
     place = f'"pid":{pid},"tid":{tid}' if tid else f'"pid":{pid}'
     return f'{{"ph":"M",{place},"name":"{name}","args":{json.dumps(args)}}}'
 

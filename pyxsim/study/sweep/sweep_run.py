@@ -183,7 +183,7 @@ class _Run:
         self.standing.unwanted = len(self.folder.keys() - set(self.keys))
         self._check_names(next((point.key for point in there if point.state == "done"), None))
         self.folder.note(BEGIN, pid=os.getpid(), points=len(set(self.keys)), there=sum(counts.values()))
-        self._tell()
+        self._report_progress()
         how = "interrupted"
         try:
             if self.queue:
@@ -246,12 +246,12 @@ class _Run:
             self._check(crew)
             while self.queue or self.standing.running:
                 self._fill(crew)
-                self._tell()
+                self._report_progress()
                 for number, outcome in crew.wait(PAUSE):
                     self.standing.running.pop(self.plan.points[number].label, None)
                     self._fill(crew)  # idle workers start while the last result is written
                     self._ended(number, outcome)
-            self._tell()
+            self._report_progress()
         finally:
             self.standing.running.clear()
             crew.close()
@@ -275,7 +275,7 @@ class _Run:
                 running -= 1
                 if outcome.fault is not None:
                     faults[number] = outcome.fault
-            self._tell()
+            self._report_progress()
         self.standing.checking = False
         each = {str(faults[number]): faults[number] for number in sorted(faults)}  # points may share one
         raise_all(list(each.values()))
@@ -331,6 +331,6 @@ class _Run:
         self.needs = ()
         raise_all(faults)
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         self.standing.seconds = time.monotonic() - self.begin
         self.watch(self.standing)

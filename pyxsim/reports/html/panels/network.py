@@ -286,10 +286,10 @@ def _routers(topology: Topology, plan: Layout, place: _Map) -> list[dict[str, An
     size = _letters(plan, place, npus, int(is_switch.sum()))
     if size >= SMALLEST_LETTER:
         short = [f"S{i - count + int(is_switch.sum())}" if is_switch[i] else npus[i] for i in range(count)]
-        traces.append(_words(place.at(plan.at), short, size, "#2B3440"))
+        traces.append(_label_trace(place.at(plan.at), short, size, "#2B3440"))
     if plan.notes:
         at = place.at(np.array([[x, y] for x, y, _ in plan.notes]))
-        traces.append(_words(at, [text for *_, text in plan.notes], LETTER, "#7A8696"))
+        traces.append(_label_trace(at, [text for *_, text in plan.notes], LETTER, "#7A8696"))
     return traces
 
 
@@ -300,7 +300,7 @@ def _letters(plan: Layout, place: _Map, npus: dict[int, str], switches: int) -> 
     return float(min(LETTER, 0.92 * wide / max(1.2, 0.6 * longest)))
 
 
-def _words(at: Points, texts: list[str], size: float, colour: str) -> dict[str, Any]:
+def _label_trace(at: Points, texts: list[str], size: float, colour: str) -> dict[str, Any]:
     return {
         "type": "scattergeo",
         "lon": at[:, 0].round(DIGITS),
