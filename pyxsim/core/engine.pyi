@@ -15,9 +15,9 @@ The arrays of `Links`, one entry per link (network links, then injection lanes, 
 The arrays of `Routes`: `home`, the router of each node; the digit tables, candidate sets, planes and ways of
 pyxsim/routing/relation.py. Planes left out default to: the first digit decides, random selection, no escape.
 
-`RouterOptions`: `rc`, `va`, `st` in cycles (in ticks if `speedup` is above 1; `st` counts only then). The numbers of
-allocators, flow control and so on are in pyxsim/core/engine_options.py; `class_vnet`, `class_priority`: one entry per
-message class.
+`RouterOptions`: `rc`, `va`, `st` in cycles (in ticks if `speedup` is above 1; `st` counts only then). Allocators go by
+their names in `pyxsim.plugins.allocators`; the numbers of flow control and so on are in pyxsim/core/engine_options.py;
+`class_vnet`, `class_priority`: one entry per message class.
 """
 
 from typing import Any

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pyxsim.plugins import allocators
 from pyxsim.reference import draws
-from pyxsim.reference.allocators import Matrix, Pair, best, rotate
+from pyxsim.reference.allocators import MATCHINGS, Matrix, Pair, best, rotate
 from tests.reference.allocator_names import AGE, INPUT_FIRST, ISLIP, WAVEFRONT
 
 EVERYONE = {(i, o): (0,) for i in range(3) for o in range(3)}
@@ -113,3 +114,8 @@ def test_rank_goes_before_turn(kind: str) -> None:
     """Input 2 has the better rank, and gets output 0 whatever the pointers say."""
     requests = {(0, 0): (0,), (1, 0): (0,), (2, 0): (-1,)}
     assert rounds(Matrix(kind, 3, 3), requests, 4) == [[(2, 0)]] * 4
+
+
+def test_every_compiled_allocator_is_here() -> None:
+    shipped = {e.name for e in allocators.entries if e.module.startswith("pyxsim.") and e.value is not None}
+    assert shipped == MATCHINGS.keys()
