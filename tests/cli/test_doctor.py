@@ -58,7 +58,7 @@ def broken(pyxsim: Command, name: str) -> str:
 def test_a_wrong_engine_is_found(pyxsim: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """The self-test can fail: here the closed form is another one."""
     monkeypatch.setattr("pyxsim.collective.closed_form.ring_all_reduce_time", lambda *_: 1)
-    assert "in closed form it takes 1" in broken(pyxsim, "self-test")
+    assert "the closed form gives 1" in broken(pyxsim, "self-test")
 
 
 def test_a_missing_package_is_found(pyxsim: Command, monkeypatch: pytest.MonkeyPatch) -> None:

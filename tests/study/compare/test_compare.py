@@ -165,7 +165,7 @@ def test_a_backend_that_cannot_run_it_is_a_row_with_the_reason() -> None:
     found = compare({**tables, "system": {"compat": "astra-sim-2", "endpoint_delay": "10 ns"}})
     entry = next(each for each in found.points[0].entries if each.backend == "analytical-congestion")
     assert entry.result is None
-    assert "one dimension only" in entry.reason
+    assert "has one dimension; this network has 2" in entry.reason
     assert found.complete
     assert found.points[0].cycles(PACKET)
     assert next(row for row in found.json()["points"][0]["backends"] if row["reason"])["reason"] == entry.reason
