@@ -45,13 +45,13 @@ def reduce(s: Schedule) -> None:
 
 
 def scatter(s: Schedule) -> None:
-    others = np.arange(1, s.n)
-    s.step(0, others, others)
+    distance = np.arange(1, s.n)
+    s.step(0, distance, distance)
 
 
 def gather(s: Schedule) -> None:
-    others = np.arange(1, s.n)
-    s.step(others, 0, others)
+    distance = np.arange(1, s.n)
+    s.step(distance, 0, distance)
 
 
 def barrier(s: Schedule) -> None:

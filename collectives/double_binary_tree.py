@@ -26,7 +26,7 @@ from pyxsim.collective.explicit_messages import Message, compile_messages
 from pyxsim.registry import collectives
 
 SEGMENTS = 8
-MANY = 32  # from so many segments the broadcast of an all-reduce waits for the reduce
+MANY = 32  # segments from which the broadcast of an all-reduce waits for the reduce
 # Segments per level by which a leaf may be ahead, plus a constant: enough to cover messages in flight.
 PER_LEVEL, MORE = 2, 1
 

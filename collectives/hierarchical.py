@@ -133,9 +133,9 @@ PARTS = {
 }
 
 
-def factor(n: int, most: int) -> int:
+def factor(n: int, limit: int) -> int:
     """The largest factor of n up to `most`."""
-    return next(f for f in range(max(most, 1), 0, -1) if n % f == 0)
+    return next(f for f in range(max(limit, 1), 0, -1) if n % f == 0)
 
 
 def check_group(n: int, group: int) -> None:

@@ -31,8 +31,8 @@ def strides(n: int) -> list[int]:
 
 @collectives.register("multi-ring", kinds=KINDS)
 def multi_ring(kind: str, n: int, rings: int | None = None) -> Schedule:
-    every = strides(n)
-    taken = [every[ring % len(every)] for ring in range(rings or min(len(every), MOST))]
+    all_strides = strides(n)
+    taken = [all_strides[ring % len(all_strides)] for ring in range(rings or min(len(all_strides), MOST))]
     s = Schedule(kind, n, blocks=get_kind(kind).default_blocks(n) * len(taken))
     for part in PARTS[kind]:
         for src, dst, unit, reduce in part(n):

@@ -1,4 +1,4 @@
-"""Which messages are possible, and whose data they carry.
+"""Check that messages are possible, and find the blocks whose data they carry.
 
 A rank has cells 0 to blocks-1, where cell b is the place of block b, followed by scratch cells. Usually messages carry
 block b from cell b to cell b. Otherwise the content of every cell is followed in the order of the schedule, because a

@@ -214,20 +214,20 @@ class _BlockProof:
                 continue
             if any(new & first and carried == block for (_, _, carried), new in zip(self.pairs[i], masks, strict=True)):
                 last = i
-        whose = f"that of rank {missing[0]}" if some else "it"
+        contribution = f"that of rank {missing[0]}" if some else "it"
         wiped = max(
             (i for i, b, gone in self.overwritten if b == block and gone & first and not self._is_copy(i)), default=-1
         )
         if wiped > last:
-            last, far = wiped, f"{whose} is overwritten by"
+            last, problem = wiped, f"{contribution} is overwritten by"
         elif last >= 0:
-            far = f"{whose} gets no further than"
+            problem = f"{contribution} gets no further than"
         if last < 0:
-            far, step, file = f"{whose} never leaves rank {missing[0]}", None, None
+            problem, step, file = f"{contribution} never leaves rank {missing[0]}", None, None
         else:
             m = self.messages[last]
-            far, step, file = f"{far} {self._name(m)}", self._step(m), self._file(m)
-        problem = f"{self.s}: rank {rank} ends without {what} in block {block}; {far}"
+            problem, step, file = f"{problem} {self._name(m)}", self._step(m), self._file(m)
+        problem = f"{self.s}: rank {rank} ends without {what} in block {block}; {problem}"
         raise ScheduleError(problem, rank=rank, step=step, block=block, missing=missing, file=file)
 
     def _keep_order(self) -> None:

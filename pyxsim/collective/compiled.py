@@ -55,7 +55,7 @@ class CompiledSchedule:
     src: I32
     dst: I32
     reduce: Bools
-    way: I8  # -1: goes round the other way
+    way: I8  # direction: 1 clockwise, -1 anticlockwise
     join: I32
     step: I32  # independent messages written together share a step; never decreases
     block_ptr: I64
@@ -73,7 +73,7 @@ class CompiledSchedule:
     explicit_waits: bool = False  # waits are given, not derived from the data
     extra_ns: I64 | None = None  # int64[M], extra ns of local steps that compute, or UNKNOWN_NS
     given_bytes: I64 | None = None  # int64[M], bytes from a file: no blocks, and no proof about data
-    unproved: str = ""  # why there is no proof about data
+    unproved: str = ""  # why its data are not proved
     _variants: dict[Any, CompiledSchedule] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -279,8 +279,8 @@ def _in_switch(kind: str, n: int, number: int | None) -> Cost:
     return _alike(n, _parts([1]))
 
 
-def _factor(n: int, most: int) -> int:
-    return max(f for f in range(1, most + 1) if n % f == 0)
+def _factor(n: int, limit: int) -> int:
+    return max(f for f in range(1, limit + 1) if n % f == 0)
 
 
 def _hierarchical(kind: str, n: int, group: int | None) -> Cost:

@@ -82,14 +82,14 @@ def _shared(reader: I32, first: I64, last: I64, writers: I32, carried: I64) -> G
     of = np.full(count, -1, dtype=np.int32)
     # One block: consecutive reads of a cell that see the same writes share a gate.
     single = carried[reader] == 1
-    who, low, high = reader[single], first[single], last[single]
-    new = np.ones(len(who), dtype=bool)
+    readers, low, high = reader[single], first[single], last[single]
+    new = np.ones(len(readers), dtype=bool)
     new[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
-    of[who] = np.cumsum(new) - 1
+    of[readers] = np.cumsum(new) - 1
     low, lengths = low[new], (high - low)[new]
     # Several blocks: a gate of its own, the union over the blocks.
-    who, lengths_many = reader[~single], (last - first)[~single]
-    pairs = np.repeat(who.astype(np.int64), lengths_many) * count + writers[ranges(first[~single], lengths_many)]
+    readers, lengths_many = reader[~single], (last - first)[~single]
+    pairs = np.repeat(readers.astype(np.int64), lengths_many) * count + writers[ranges(first[~single], lengths_many)]
     pairs = np.unique(pairs)
     many, waits_for = np.divmod(pairs, max(count, 1))
     readers, sizes = np.unique(many, return_counts=True)

@@ -386,18 +386,18 @@ def _baseline(make: _Maker) -> list[Phase]:
 
 def _local_first(make: _Maker) -> list[Phase]:
     last = len(make.groups) - 1
-    there = [make.phase("reduce-scatter", i, range(i)) for i in range(last)]
+    forward_phases = [make.phase("reduce-scatter", i, range(i)) for i in range(last)]
     turn = [make.phase("all-reduce", last, range(last))] if make.groups else []
     back = [make.phase("all-gather", i, range(i)) for i in reversed(range(last))]
-    return there + turn + back
+    return forward_phases + turn + back
 
 
 def _there_and_back(make: _Maker) -> list[Phase]:
     if len(make.groups) == 1:
         return _baseline(make)  # one dimension needs no order, and not every algorithm has both halves
     indices = range(len(make.groups))
-    there = [make.phase("reduce-scatter", i, range(i)) for i in indices]
-    return there + [make.phase("all-gather", i, range(i)) for i in reversed(indices)]
+    forward_phases = [make.phase("reduce-scatter", i, range(i)) for i in indices]
+    return forward_phases + [make.phase("all-gather", i, range(i)) for i in reversed(indices)]
 
 
 _ONE_WAY: dict[str, Callable[[_Maker], list[Phase]]] = {

@@ -46,8 +46,8 @@ def mirrored(schedule: CompiledSchedule) -> CompiledSchedule:
     """
 
     def build() -> CompiledSchedule:
-        other = renamed(schedule, -np.arange(schedule.n) % schedule.n)
-        return replace(other, way=-schedule.way)
+        mirrored = renamed(schedule, -np.arange(schedule.n) % schedule.n)
+        return replace(mirrored, way=-schedule.way)
 
     return schedule.variant("mirror", build)
 

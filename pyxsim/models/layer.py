@@ -225,8 +225,8 @@ class Layer:
 
     def held(self, share: Share = ALONE) -> tuple[int, int]:
         """Return the parameters on one NPU, those of a tied layer included: (without experts', experts')."""
-        others = self.parameters.whole + _part(self.parameters.divided, share.tensor)
-        return others, _part(self.expert_parameters, share.tensor * share.expert)
+        other_parameters = self.parameters.whole + _part(self.parameters.divided, share.tensor)
+        return other_parameters, _part(self.expert_parameters, share.tensor * share.expert)
 
     def work(self, part: Part, samples: int, share: Share = ALONE) -> tuple[Work, ...]:
         """Return what one NPU computes and moves for a number of samples."""

@@ -1,4 +1,4 @@
-"""What all system layers do alike: check what is issued, choose planes of messages, end a run."""
+"""Base of all system layers: checks issued work, chooses planes of messages, ends a run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ class SystemBase:
         self._planes: dict[tuple[int, int], int] = {}
 
     def communicator(self, members: Sequence[int]) -> Communicator:
-        """The communicator of some NPUs, with the dimensions that they form a grid of."""
         return _listed(tuple(members), self.shape)
 
     def issue(
@@ -77,7 +76,7 @@ class SystemBase:
         return collective
 
     def _issue(self, collective: Collective, algorithms: Sequence[str] | None, priority: int | None) -> None:
-        """Plan a collective: set its algorithms and priority, add it to `collectives`, let it begin in its cycle."""
+        """Plan a collective: set its algorithms and priority, add it to `collectives`, schedule its start."""
         raise NotImplementedError
 
     def _algorithms_for(self, collective: Collective) -> Sequence[str]:
@@ -109,7 +108,7 @@ class SystemBase:
         return message
 
     def plane_between(self, src: int, dst: int) -> int:
-        """The plane of the first queue of the first dimension in which two NPUs differ."""
+        """Return the plane of the first queue of the first dimension in which two NPUs differ."""
         pair = src, dst
         if pair not in self._planes:
             places = zip(coordinates(src, self.shape), coordinates(dst, self.shape), strict=True)
@@ -123,10 +122,10 @@ class SystemBase:
             raise ValueError(f"cycle {cycle} is over: the current cycle is {self.cycle}")
 
     def _last_end(self) -> int:
-        """The cycle in which the last of everything ended. Raises StuckError if something has not."""
+        """The cycle in which the last collective or message ended. Raises StuckError if one has not."""
         if lines := self.stuck():
             raise StuckError(f"nothing moves after cycle {self.cycle}, and not all is done: {lines[0]}", lines[1:])
-        return max([each.end for each in self.collectives] + [each.end for each in self.messages], default=0)
+        return max([work.end for work in (*self.collectives, *self.messages)], default=0)
 
     cycle: int
 

@@ -384,15 +384,15 @@ class _Data:
         for position, expected in enumerate(self.expected()):
             npu = self.chunk.collective.communicator.members[position]
             self._advance(position, len(self.layouts))
-            there = self.held[position].rows
+            held_rows = self.held[position].rows
             if expected is None:
                 continue
-            if there.shape != expected.shape:
-                problem = f"NPU {npu} ends with {there.size} bytes, not {expected.size}"
+            if held_rows.shape != expected.shape:
+                problem = f"NPU {npu} ends with {held_rows.size} bytes, not {expected.size}"
                 raise ScheduleError(f"{self.name}: {problem}", rank=npu)
-            if not np.array_equal(there, expected):
-                byte = int(np.argmax((there != expected).ravel()))
-                values = f"{there.ravel()[byte]}, not {expected.ravel()[byte]}"
+            if not np.array_equal(held_rows, expected):
+                byte = int(np.argmax((held_rows != expected).ravel()))
+                values = f"{held_rows.ravel()[byte]}, not {expected.ravel()[byte]}"
                 raise ScheduleError(f"{self.name}: NPU {npu} ends with a wrong byte {byte}: {values}", rank=npu)
 
     # -- from phase to phase --

@@ -72,14 +72,14 @@ class Endpoints:
         capacity = self.options.engine_memory
         if capacity is None or not chunk.plan.phases:
             return
-        most = np.max([np.maximum(phase.bytes_in, phase.bytes_out) for phase in chunk.plan.phases], axis=0).tolist()
-        if max(most) > capacity:
+        needed = np.max([np.maximum(phase.bytes_in, phase.bytes_out) for phase in chunk.plan.phases], axis=0).tolist()
+        if max(needed) > capacity:
             raise InputError(
-                f"a chunk of {max(most)} bytes of the {chunk.collective.name} does not fit into an engine",
+                f"a chunk of {max(needed)} bytes of the {chunk.collective.name} does not fit into an engine",
                 key="system.endpoint.engine_memory",
                 allowed="memory for the largest chunk: a larger value, or more chunks",
             )
-        self._needs[chunk] = most
+        self._needs[chunk] = needed
 
     def enter(self, chunk: Chunk, position: int) -> None:
         """Let an NPU that has the data of a chunk begin with it."""
@@ -94,8 +94,8 @@ class Endpoints:
                 self._missing[chunk] = missing
                 return
             members = chunk.collective.communicator.members
-            for each, npu in enumerate(members):
-                self._waiting[npu].append((chunk, each))
+            for member, npu in enumerate(members):
+                self._waiting[npu].append((chunk, member))
             for npu in members:
                 self._serve(npu)
 

@@ -208,12 +208,12 @@ _MOST_RATE = 2**30  # bytes per cycle that the 64-bit integers of pipes.pyx can 
 
 def _endpoint(settings: Settings, clock: Fraction) -> Endpoint | None:
     """Resolve the shared endpoint. Raises InputError for bandwidths that cannot be represented."""
-    own = settings.endpoint
-    if own is None:
+    endpoint = settings.endpoint
+    if endpoint is None:
         return None
 
     def rate(key: str) -> Fraction | None:
-        bandwidth: Fraction | None = getattr(own, key)
+        bandwidth: Fraction | None = getattr(endpoint, key)
         if bandwidth is None:
             return None
         if not Fraction(1, 2**16) <= bandwidth / clock <= _MOST_RATE:
@@ -225,17 +225,17 @@ def _endpoint(settings: Settings, clock: Fraction) -> Endpoint | None:
     return Endpoint(
         rate("memory_bandwidth"),
         rate("communication_bandwidth"),
-        own.compute_share,
-        own.offload == "engine",
-        own.engine_memory,
+        endpoint.compute_share,
+        endpoint.offload == "engine",
+        endpoint.engine_memory,
         rate("engine_rate"),
     )
 
 
 def _start_skew(settings: Settings, npus: int, clock: Fraction, seed: int) -> Sequence[int]:
     """Delay of each NPU's start: uniform up to `start_skew`, plus the start of its stragglers."""
-    most = to_cycles(settings.start_skew, clock)[0]
-    late = np.random.default_rng((seed, _SKEW)).integers(0, most, npus, endpoint=True).tolist()
+    longest_skew = to_cycles(settings.start_skew, clock)[0]
+    late = np.random.default_rng((seed, _SKEW)).integers(0, longest_skew, npus, endpoint=True).tolist()
     for straggler in settings.stragglers:
         for npu in set(straggler.npus):
             late[npu] += to_cycles(straggler.start, clock)[0]

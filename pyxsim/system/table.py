@@ -54,11 +54,11 @@ def chunk_table(collectives: Sequence[Collective]) -> dict[str, IntArray]:
                     own = getattr(stage, name)
                     values += [own[position] for position in part]
             chunks += 1
-    same = np.repeat(np.array(rows, np.int64).reshape(len(rows), 5), counts, axis=0).T
-    found = dict(zip(("collective", "chunk", "phase", "dimension", "queue"), same, strict=True))
-    found |= {name: np.array(values, np.int64) for name, values in measured.items()}
-    found |= {"rank": np.array(ranks, np.int64), "bytes": np.concatenate(sizes).astype(np.int64)}
-    return {name: np.ascontiguousarray(found[name]) for name in COLUMNS}
+    common = np.repeat(np.array(rows, np.int64).reshape(len(rows), 5), counts, axis=0).T
+    columns = dict(zip(("collective", "chunk", "phase", "dimension", "queue"), common, strict=True))
+    columns |= {name: np.array(values, np.int64) for name, values in measured.items()}
+    columns |= {"rank": np.array(ranks, np.int64), "bytes": np.concatenate(sizes).astype(np.int64)}
+    return {name: np.ascontiguousarray(columns[name]) for name in COLUMNS}
 
 
 def traffic(tasks: Iterable[ChunkTask | PointToPoint], plane_between: Callable[[int, int], int]) -> IntArray:
@@ -98,6 +98,6 @@ def _counted(rows: IntArray) -> IntArray:
     rows = rows[np.lexsort(rows[:, -2::-1].T)]
     new = np.ones(len(rows), dtype=bool)
     new[1:] = (rows[1:, :-1] != rows[:-1, :-1]).any(axis=1)
-    found = rows[new]
-    found[:, -1] = np.add.reduceat(rows[:, -1], np.flatnonzero(new))
-    return found
+    distinct_rows = rows[new]
+    distinct_rows[:, -1] = np.add.reduceat(rows[:, -1], np.flatnonzero(new))
+    return distinct_rows

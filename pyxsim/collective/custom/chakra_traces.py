@@ -19,7 +19,7 @@ from pyxsim import chakra
 from pyxsim.chakra import Node, NodeType
 from pyxsim.chakra.files import rank_files
 from pyxsim.collective.compiled import UNKNOWN_NS, CompiledSchedule
-from pyxsim.collective.custom.program import MANY, TOLD, Link, shorter
+from pyxsim.collective.custom.program import MANY, SHOWN, Link, shorter
 from pyxsim.collective.explicit_messages import Message, compile_messages
 from pyxsim.errors import InputError, closest
 
@@ -164,8 +164,8 @@ class _Weaver:
             seen.append(key)
             key = next(each for each in self.before[key] if each not in self.done)
         circle = seen[seen.index(key) :]
-        named = ", that for ".join(self._name(each) for each in circle[1 : TOLD + 1])
-        rest = "and so on" if len(circle) > TOLD + 1 else "that for the first"
+        named = ", that for ".join(self._name(each) for each in circle[1 : SHOWN + 1])
+        rest = "and so on" if len(circle) > SHOWN + 1 else "that for the first"
         many = f"{named}, {rest}: {len(circle)} wait for each other in a circle"
         self._refuse(circle[0], f"waits for {many if named else 'itself'}")
 

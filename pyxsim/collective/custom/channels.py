@@ -45,7 +45,7 @@ class _Channel:
     over: int = 0
 
 
-def channels(s: CompiledSchedule, waits: list[tuple[int, ...]], most: int) -> tuple[list[int], list[int]]:
+def channels(s: CompiledSchedule, waits: list[tuple[int, ...]], limit: int) -> tuple[list[int], list[int]]:
     """Return the channel of each message, numbered per pair of ranks, and the messages that wait for too much.
 
     The latter exist only where a pair of ranks would need more channels than `most`.
@@ -66,7 +66,7 @@ def channels(s: CompiledSchedule, waits: list[tuple[int, ...]], most: int) -> tu
         fitting = [channel for channel in there if not channel.waited & ~before]
         if fitting:
             channel = max(fitting, key=lambda each: each.waited.bit_count())
-        elif src == dst or len(there) < most:
+        elif src == dst or len(there) < limit:
             channel = _Channel(len(there))
             there.append(channel)
         else:

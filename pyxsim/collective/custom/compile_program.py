@@ -18,7 +18,7 @@ from typing import NamedTuple, NoReturn
 from pyxsim.collective.arrays import I32
 from pyxsim.collective.compiled import CompiledSchedule, StepOrigin
 from pyxsim.collective.custom.place_final_blocks import place_final_blocks
-from pyxsim.collective.custom.program import MANY, TOLD, Instruction, Link, Program, shorter
+from pyxsim.collective.custom.program import MANY, SHOWN, Instruction, Link, Program, shorter
 from pyxsim.collective.custom.vector_clocks import Use, VectorClocks
 from pyxsim.collective.explicit_messages import Message, compile_messages
 from pyxsim.collective.schedule import ScheduleError
@@ -190,7 +190,7 @@ class _Run:
         return link
 
     def _apart(self, use: Use, rank: int, values: list[_Value]) -> list[_Value]:
-        """The values, each in a cell of its own: copied places share their cell."""
+        """Assign each value a new cell; copied places share their cell."""
         seen = set[int]()
         for number, value in enumerate(values):
             if value.cell in seen:
@@ -246,9 +246,9 @@ class _Run:
                 return f"{text}: {len(seen) - seen.index(thread)} wait for each other in a circle"
             seen.append(thread)
             missing = self._missing(thread)
-            if len(seen) <= TOLD:
+            if len(seen) <= SHOWN:
                 text += f", which waits in step {self.at[thread]} for {self._wanted(missing)}"
-            elif len(seen) == TOLD + 1:
+            elif len(seen) == SHOWN + 1:
                 text += ", and so on"
         assert isinstance(missing, tuple)
         return f"{text}: rank {missing[0]} sends {self.taken[missing]} to rank {missing[1]} in all"

@@ -16,7 +16,7 @@ from pyxsim.collective.kinds import Kind
 # More waits than this are gathered in one local step. Any number is correct; this one keeps gates small.
 MANY = 8
 # How many members of a circular wait an error names.
-TOLD = 4
+SHOWN = 4
 
 Places = tuple[int, ...]
 Link = tuple[int, int, int]  # from, to, tag

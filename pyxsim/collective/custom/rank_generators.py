@@ -139,9 +139,9 @@ class _Reader:
             self._refuse(f"has {value!r} for {what}", allowed=f"a whole number from {least}")
         return number
 
-    def _refuse(self, problem: str, who: str = "", *, allowed: str | None = None) -> NoReturn:
-        who = who or f"step {self.step} of rank {self.rank}"
+    def _refuse(self, problem: str, where: str = "", *, allowed: str | None = None) -> NoReturn:
+        where = where or f"step {self.step} of rank {self.rank}"
         title = f"{self.name} {self.kind.name} on {self.n} ranks"
         raise ScheduleError(
-            f"{title}: {who} {problem}", rank=self.rank, step=self.step, allowed=allowed, file=self.origin or None
+            f"{title}: {where} {problem}", rank=self.rank, step=self.step, allowed=allowed, file=self.origin or None
         )

@@ -59,9 +59,10 @@ class OfNpus:
         self._limit = (self._each,) if limited else ()
         self.parts = []
         for first in range(0, options.npus, self._each):
-            own = [Used(f"memory of NPU {npu}", options.rate) for npu in range(first, first + self._each)]
-            own += [Used(f"memories of node {first // self._each}", options.of("node_bandwidth")) for _ in self._limit]
-            self.parts.append(own)
+            node_links = [Used(f"memory of NPU {npu}", options.rate) for npu in range(first, first + self._each)]
+            name = f"memories of node {first // self._each}"
+            node_links += [Used(name, options.of("node_bandwidth")) for _ in self._limit]
+            self.parts.append(node_links)
 
     def part(self, npu: int) -> int:
         return npu // self._each
