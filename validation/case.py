@@ -1,4 +1,4 @@
-"""One thing that is claimed, and what was found: a case, its number against its bound, its picture."""
+"""A validation case: a claim, its measured number and bound, and its plot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All cases, by families, and how they are found by name."""
+"""Find validation cases by name, family or pattern."""
 
 from __future__ import annotations
 

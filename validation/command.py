@@ -1,4 +1,4 @@
-"""`pyxsim validate`: run the cases of docs/validation.md, and bring that page up to date."""
+"""`pyxsim validate`: run the cases of docs/validation.md and update that page."""
 
 from __future__ import annotations
 

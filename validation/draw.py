@@ -1,4 +1,4 @@
-"""Pictures of cases with matplotlib."""
+"""Plots of validation cases with matplotlib."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def run(
 ) -> None:
     """Simulate an experiment.
 
-    Prints a summary; Ctrl-C ends the run early and keeps what was simulated.
+    Prints a summary; Ctrl-C ends the run early and keeps the incomplete result.
     """
     with CommandOutput(json=json, quiet=quiet) as out:
         from pyxsim.cli.simulate import run_file

@@ -54,7 +54,7 @@ def astra(
             "--network-configuration",
             "--net",
             metavar="FILE",
-            help="Network: text for Garnet, JSON of version 1, YAML of version 2.",
+            help="Network: a text (Garnet), JSON (version 1) or YAML (version 2).",
         ),
     ],
     system_configuration: Annotated[
@@ -90,9 +90,15 @@ def astra(
     units_count: Annotated[
         str | None, typer.Option(metavar="N N ...", help="NPUs of each dimension, in place of the network JSON's.")
     ] = None,
-    links_count: Annotated[str | None, typer.Option(metavar="N N ...", help="Links of an NPU, likewise.")] = None,
-    link_bandwidth: Annotated[str | None, typer.Option(metavar="X X ...", help="GB/s of a link, likewise.")] = None,
-    link_latency: Annotated[str | None, typer.Option(metavar="X X ...", help="ns of a link, likewise.")] = None,
+    links_count: Annotated[
+        str | None, typer.Option(metavar="N N ...", help="Links of an NPU, in place of the network JSON's.")
+    ] = None,
+    link_bandwidth: Annotated[
+        str | None, typer.Option(metavar="X X ...", help="GB/s of a link, in place of the network JSON's.")
+    ] = None,
+    link_latency: Annotated[
+        str | None, typer.Option(metavar="X X ...", help="ns of a link, in place of the network JSON's.")
+    ] = None,
     rendezvous_protocol: Annotated[
         str | None, typer.Option(metavar="BOOL", help="Whether receivers request messages (version 2 only).")
     ] = None,
@@ -100,9 +106,9 @@ def astra(
         str | None, typer.Option(metavar="NAME", help="As of run; else that of the network file.")
     ] = None,
     total_stat_rows: Annotated[str, typer.Option(metavar="N", help="Rows of each layer in EndToEnd.csv.")] = "1",
-    stat_row: Annotated[str, typer.Option(metavar="N", help="Which of these this run fills.")] = "0",
+    stat_row: Annotated[str, typer.Option(metavar="N", help="Index of the row that this run fills.")] = "0",
     logging_folder: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Folder of log.log: what stdout has.")
+        str | None, typer.Option(metavar="DIR", help="Folder of log.log, a copy of stdout.")
     ] = None,
     logging_configuration: Annotated[
         str | None, typer.Option(metavar="WORD", help="Only 'empty' is taken: there are no levels.")
