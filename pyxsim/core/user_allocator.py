@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pyxsim.errors import InputError
-from pyxsim.library import file_of, user_fault
+from pyxsim.library import file_of
 from pyxsim.plugins import allocators
 
 MOST_EMPTY_CALLS = 10_000  # in a row without a grant
@@ -111,8 +111,8 @@ class UserAllocator:
         try:
             return function(argument)
         except Exception as error:
-            if user_fault(error) is not None:
-                raise
+            if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+                raise  # in the code of the user
             raise self._fault(f"fails: {type(error).__name__}: {error}") from error
 
     def _fault(self, problem: str) -> InputError:
