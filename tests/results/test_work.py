@@ -36,7 +36,7 @@ def told(build: Build) -> Result:
 def steps(found: Work) -> list[tuple[Any, ...]]:
     path = found.path
     return [
-        (task, npu, found.kinds[kind], work.WHY[why], begin, end)
+        (task, npu, found.kinds[kind], work.REASONS[why], begin, end)
         for task, npu, kind, why, begin, end in zip(
             *(path[name].tolist() for name in ("task", "npu", "kind", "why", "begin", "end")), strict=True
         )

@@ -122,7 +122,7 @@ def same(folder: Path, examples: int) -> int:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(apart, "LONG", 0)
         patch.setattr(apart, "PERIODS", 0)
-        patch.setattr(apart, "ROOMS", 0)
+        patch.setattr(apart, "PATH_FILLINGS", 0)
         each()
     return count
 

@@ -25,7 +25,7 @@ DERIVED = {
     "Pipes": {"finished", "finished_count", "finished_capacity", "dirty_room"},
     "Store": {"through", "phase_room", "stream_room", "member_room", "step_room"},
     "Carrier": {"table", "rows"},
-    "Filling": {"found", "in_found", "reached", "in_reached"},
+    "Filling": {"affected", "affected_count", "reached", "reached_count"},
     "Pool": {"size", "records", "room"},
     "Pairs": {"npus"},
 }
