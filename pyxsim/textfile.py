@@ -11,7 +11,7 @@ from pyxsim.paths import missing
 
 HDF5 = b"\x89HDF\r\n\x1a\n"  # the signature of results, which users pass instead of experiments
 _FORMULA = frozenset("=+-@\t\r")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(nan|inf|\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 MAX_FILE = 16 * 2**20  # bytes; a larger file is not an input, and reading a device would never end
 
 
