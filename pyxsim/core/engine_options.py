@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,9 @@ VIA_NONE, VIA_ANY, VIA_BOX = range(3)
 
 # Purposes of draws.
 WAY, VIA, SELECT, OTHER, TIE = range(1, 6)
+
+# What packets of a message class are ranked by in allocators.
+BY_CLASS, BY_AGE, BY_NETWORK_AGE, BY_LOCAL_AGE, BY_HOPS, BY_QUEUE = range(6)
 
 # Events of a watched packet.
 EVENTS = ("opened", "routed", "granted", "switched", "launched", "arrives", "wasted")
@@ -100,8 +104,14 @@ class RouterOptions:
     sa_iterations: int = 1
     speculative: bool = False
     input_speedup: int = 1
-    speedup: int = 1
+    output_speedup: int = 1
+    speedup: int | Fraction = 1
     st: int = 0
+    queue_limit: int = 0
+    hold_switch: bool = False
+    va_credit: bool = False
+    shared_classes: bool = False
+    rank_by: int = BY_CLASS
     flow: int = WORMHOLE
     vnets: int = 1
     class_vnet: Sequence[int] = (0,)

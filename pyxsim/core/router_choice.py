@@ -34,6 +34,9 @@ class Facts:
         Switch allocator, VC allocator and flow control are the defaults.
     priorities : bool
         Message classes differ in priority.
+    unusual : bool
+        The switch is held, VC classes share VCs, ranks differ within a class, VA looks at credits, or there is an
+        output speed-up or a limit of output queues.
     shared_pool, output_queues : bool
         Any link has a pool of shared slots, or an output queue.
     credit_routes, multi_candidates : bool
@@ -65,6 +68,7 @@ class Facts:
     rotating_va: bool
     wormhole: bool
     priorities: bool
+    unusual: bool
     shared_pool: bool
     output_queues: bool
     credit_routes: bool
@@ -93,6 +97,7 @@ BITMASK_CONDITIONS: tuple[Condition, ...] = (
     ("wormhole flow control", lambda f: f.wormhole),
     ("no input speed-up, no internal speed-up", lambda f: f.input_speedup == 1 and f.ticks == 1),
     ("one priority for all message classes", lambda f: not f.priorities),
+    ("no output speed-up, no held switch, no shared VC classes, no VA by credits", lambda f: not f.unusual),
     ("no ordered switch, no speculation", lambda f: not (f.ordered or f.speculative)),
     ("no shared buffer pool", lambda f: not f.shared_pool),
     (f"`rc + max(va - 1, 0)` at most {LONGEST_TRY_DELAY}", lambda f: f.rc + max(f.va - 1, 0) <= LONGEST_TRY_DELAY),

@@ -27,6 +27,14 @@ FLOWS = {
     "virtual-cut-through": core.CUT_THROUGH,
     "store-and-forward": core.STORE_AND_FORWARD,
 }
+PRIORITIES = {
+    "class": core.BY_CLASS,
+    "age": core.BY_AGE,
+    "network-age": core.BY_NETWORK_AGE,
+    "local-age": core.BY_LOCAL_AGE,
+    "hops": core.BY_HOPS,
+    "queue": core.BY_QUEUE,
+}
 VIAS = {"none": core.VIA_NONE, "any": core.VIA_ANY, "box": core.VIA_BOX}
 CHOICES = {"random": 0, "least": 1}
 
@@ -124,7 +132,7 @@ def build_engine_config(
     nowhere = np.full(lanes, -1)
     link_classes = np.concatenate([relation.link_classes, np.ones(lanes, np.int32)]).astype(np.int32)
     low, high, ranges = _ranges(link_classes, topology.links, relation.fixed_vcs, network)
-    queues = router.output_queue or router.internal_speedup > 1
+    queues = router.output_queue or router.queue_after_st
     links = Links(
         network=topology.links,
         injection=len(into.npu),
@@ -140,7 +148,7 @@ def build_engine_config(
         output_queue=_ints(
             np.full(topology.links, queues),
             np.zeros(len(into.npu)),
-            np.full(len(out.npu), router.internal_speedup > 1),
+            np.full(len(out.npu), router.queue_after_st),
         ),
         group=_ints(relation.link_group, nowhere),
         pool=np.full(len(kind), router.shared_buffer, np.int32),
@@ -257,7 +265,9 @@ def _ranges(
         first = 0
         for number, vcs in enumerate(networks):
             try:
-                begins, ends = vc_ranges(vcs, count, () if lane else fixed)
+                begins, ends = vc_ranges(
+                    vcs, count, () if lane else fixed, shared=network.router.vc_classes == "shared"
+                )
             except InputError as error:
                 _check_adaptive(vcs, count, fixed, network)
                 where = f"virtual_networks[{number}]" if len(networks) > 1 else "vcs"
@@ -334,8 +344,14 @@ def _options(network: Network, stages: Stages, classes: Sequence[MessageClass], 
         sa_iterations=sa_iterations,
         speculative=router.speculation,
         input_speedup=router.input_speedup,
-        speedup=router.internal_speedup,
-        st=stages.st if router.internal_speedup > 1 else 0,
+        output_speedup=router.output_speedup,
+        speedup=router.steps,
+        st=stages.st if router.queue_after_st else 0,
+        queue_limit=router.queue_limit,
+        hold_switch=router.hold_switch,
+        va_credit=router.vc_requests == "credit",
+        shared_classes=router.vc_classes == "shared",
+        rank_by=PRIORITIES[router.priority],
         flow=FLOWS[router.flow_control],
         vnets=networks,
         class_vnet=[message_class.vnet for message_class in classes],

@@ -88,9 +88,9 @@ class LinkParamsFactory:
         delay, traversal = latency + serdes, 0
         if from_router:
             credit += router.credit_delay
-            # With internal speed-up, ST is counted in ticks, before the output queue.
-            if router.internal_speedup > 1:
-                traversal = stages.st // router.internal_speedup
+            # With an internal or output speed-up, ST takes steps of the router, before the output queue.
+            if router.queue_after_st:
+                traversal = stages.st // router.steps
             else:
                 delay += stages.st
         if into_router:
@@ -144,7 +144,7 @@ class LinkParamsFactory:
                     allowed=f"at least {max(1, packet - router.shared_buffer)}",
                 )
             return router.buffer
-        waits = -(-(stages.rc + stages.va) // router.internal_speedup)
+        waits = -(-(stages.rc + stages.va) // router.steps)
         depth = ceil((wire.loop + waits) / wire.s) + 1 + packets * packet
         if depth > MAX_SLOTS:
             raise InputError("a buffer that covers the credit loop would be too large", key="network.router.buffer")

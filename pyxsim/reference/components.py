@@ -84,6 +84,7 @@ class Packet:
     arrived: int = 0
     first_launch: int = -1
     hops: int = 0  # routers visited
+    vc_class: int = 0  # on the link that it took last
     events: list[Event] = field(default_factory=list)
     flits: list[Flit] = field(default_factory=list)  # launched on its lane
 
@@ -132,8 +133,10 @@ class Candidate:
 
     link: Link
     vcs: range
+    vc_class: int = 0
     escape: bool = False
     room: int = 0  # free slots of its own that a VC must have to count as free
+    credit: bool = False  # whether a VC counts as free only with a credit
 
     def unheld(self, u: int) -> list[int]:
         """Return its VCs without a holder in tick `u`, whatever their free slots."""
@@ -141,7 +144,10 @@ class Candidate:
 
     def free(self, u: int) -> list[int]:
         """Return its VCs that count as free."""
-        return [v for v in self.unheld(u) if self.link.outputs[v].credits >= self.room]
+        outputs = self.link.outputs
+        if self.credit and not self.room:
+            return [v for v in self.unheld(u) if outputs[v].has(1)]
+        return [v for v in self.unheld(u) if outputs[v].credits >= self.room]
 
 
 @dataclass(frozen=True)
@@ -185,6 +191,7 @@ class InputVC:
     left: int = 0  # number of visits that have ended
     filled: list[int] = field(default_factory=list)  # ticks in which a flit arrived at the empty buffer
     states: dict[int, State] = field(default_factory=dict)  # by cycle: state of its last tick
+    rank: int = 0  # of the packet at the front, below its class
     lacking: int = -1  # first cycle in which its front lacks credits
 
     @property
@@ -325,6 +332,9 @@ class Link:
     clear: Fraction = Fraction(0)  # `free` in the text: when the next flit can start
     queue: deque[tuple[Flit, int]] = field(default_factory=deque)
     traversing: list[tuple[int, Flit, int]] = field(default_factory=list)  # (cycle in the queue, flit, VC)
+    limit: int = 0  # of its output queue; 0: none
+    # With a limit, of every flit behind the switch: (tick, cycle of its launch or -1).
+    queued: list[tuple[int, int]] = field(default_factory=list)
     flying: list[tuple[Flit, int]] = field(default_factory=list)
     returning: list[tuple[int, int]] = field(default_factory=list)  # (arrival, vc) of credits
     # Every flit passed to the link or its queue: cycle, message, whether its message had no other flit in the queue.
@@ -350,6 +360,9 @@ class Link:
         """Send a flit in cycle `t`: the link is busy for `s` cycles, and the flit arrives `delay` cycles later."""
         if not self.available(t):
             raise AssertionError(f"link {self.number} is not available in cycle {t}")
+        waiting = [k for k, (_, left) in enumerate(self.queued) if left < 0]
+        if waiting:
+            self.queued[waiting[0]] = (self.queued[waiting[0]][0], t)
         end = max(Fraction(t), self.clear) + self.s
         self.clear = end
         flit.arrival = math.ceil(end) + self.delay
@@ -359,11 +372,20 @@ class Link:
         if self.log is not None:
             self.log.append((t, self.number, vc, flit.packet.message.number, flit.packet.index, flit.index))
 
-    def accept(self, flit: Flit, vc: int, t: int, enters: int) -> None:
+    def accepts(self, t: int, u: int) -> bool:
+        """Return whether the switch may grant this output in tick `u` of cycle `t`."""
+        if not self.output_queue:
+            return self.available(t)
+        inside = [tick for tick, left in self.queued if tick < u and (left < 0 or left >= t)]
+        return not self.limit or len(inside) < self.limit
+
+    def accept(self, flit: Flit, vc: int, t: int, enters: int, tick: int) -> None:
         """Accept a flit from the switch in cycle `t`; with an output queue it may wait behind others.
 
-        `enters` is the cycle in which it enters the queue; with internal speed-up it may be later than `t`.
+        `enters` is the cycle in which it enters the queue, `tick` the tick; both may be later than now.
         """
+        if self.limit:
+            self.queued = [row for row in self.queued if row[1] < 0 or row[1] >= t] + [(tick, -1)]
         flit.entered.append(enters)
         if enters > t:
             self.traversing.append((enters, flit, vc))

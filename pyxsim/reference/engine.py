@@ -25,7 +25,7 @@ from pyxsim.reference.components import (
     Pool,
 )
 from pyxsim.reference.lane import Lane
-from pyxsim.reference.router import Front, Router
+from pyxsim.reference.router import Front, Router, first_tick, queue_after_st
 from pyxsim.reference.routing import Routing
 
 Part = TypeVar("Part")
@@ -81,7 +81,15 @@ class ReferenceEngine:
         injection = self.links[links.network : links.network + links.injection]
         flow, interleaved, ordered = int(options.flow), bool(options.interleaved), bool(options.ordered)
         self.lanes = [Lane(link, flow, interleaved, ordered, self._kinds, record) for link in injection]
-        routing = Routing(routers, routes, self.links, self.links[links.network + links.injection :], flow)
+        routing = Routing(
+            routers,
+            routes,
+            self.links,
+            self.links[links.network + links.injection :],
+            flow,
+            shared=bool(options.shared_classes),
+            credit=bool(options.va_credit),
+        )
         self._routers = [
             Router(
                 r,
@@ -107,7 +115,8 @@ class ReferenceEngine:
             s=Fraction(int(links.s_num[i]), int(links.s_den[i])),
             delay=int(links.delay[i]),
             credit_delay=int(links.credit_delay[i]),
-            output_queue=src >= 0 and (bool(links.output_queue[i]) or options.speedup > 1),
+            output_queue=src >= 0 and (bool(links.output_queue[i]) or queue_after_st(options)),
+            limit=int(options.queue_limit) if src >= 0 else 0,
             ranges=[
                 [
                     range(int(links.low[k]), int(links.high[k]))
@@ -152,7 +161,7 @@ class ReferenceEngine:
 
     def step(self) -> None:
         """Simulate one cycle, in the order of docs/router.md."""
-        t, m = self.now, int(self.options.speedup)
+        t = self.now
         self.arrive()
         changed = False
         for message in self._starts.pop(t, ()):
@@ -166,7 +175,7 @@ class ReferenceEngine:
                     if sent.first_launch < 0:
                         sent.first_launch = t
             changed |= opened or flit is not None
-        for u in range(t * m, (t + 1) * m):
+        for u in range(first_tick(t, self.options), first_tick(t + 1, self.options)):
             for router in self._in_any_order(self._routers):
                 changed |= router.tick(t, u)
         for router in self._routers:
@@ -205,7 +214,7 @@ class ReferenceEngine:
         for flit, vc in flits:
             flit.packet.note(t, "arrives", link.number, vc, flit.index)
             if link.dst >= 0:
-                link.inputs[vc].put(flit, t * int(self.options.speedup))
+                link.inputs[vc].put(flit, first_tick(t, self.options))
                 flit.packet.hops += flit.head
             else:
                 link.inputs[vc].most = 1  # the flit occupies a slot only within this cycle

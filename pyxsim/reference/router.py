@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import ceil
 
-from pyxsim.core.engine_options import RouterOptions
+from pyxsim.core.engine_options import BY_AGE, BY_HOPS, BY_LOCAL_AGE, BY_NETWORK_AGE, BY_QUEUE, RouterOptions
 from pyxsim.core.user_allocator import UserAllocator
 from pyxsim.plugins import allocators
 from pyxsim.reference.allocators import Matrix, Rank, best, rotate
@@ -14,6 +16,7 @@ from pyxsim.reference.draws import TIE
 from pyxsim.reference.routing import Routing, least
 
 Place = tuple[int, int]  # (input port, VC) of a router
+RANK_SHIFT, MOST_RANK = 16, 1 << 30  # of what ranks the packets of a class
 
 
 @dataclass
@@ -86,10 +89,11 @@ class Router:
         self.output_pointers = [0] * len(self.outputs)
         self.va = self.matrix("va", options.va_allocator, options.va_iterations)
         self.sa = self.matrix("sa", options.sa_allocator, options.sa_iterations)
+        self.held: dict[tuple[int, int], Place] = {}  # (input, output) of the switch: the VC that it stays with
 
     def matrix(self, stage: str, name: str, iterations: int) -> Matrix:
         """Make the allocator of a stage."""
-        inputs, outputs = self.parts, len(self.outputs)
+        inputs, outputs = self.parts, len(self.outputs) * self.options.output_speedup
         if stage == "va":
             inputs, outputs = self.first_input[-1], self.first_output[-1]
         user = None
@@ -97,6 +101,7 @@ class Router:
             seed = int(self.options.seed)
             user = UserAllocator(name, stage, self.number, inputs, outputs, iterations, seed)
         return Matrix(name, inputs, outputs, iterations, user)
+        self.held: dict[tuple[int, int], Place] = {}  # (input, output) of the switch: the VC that it stays with
 
     def fronts(self) -> list[Front]:
         """Return the flits at the front of their VCs."""
@@ -112,7 +117,7 @@ class Router:
         for place, vc in used:
             state = self.states.get(place, PIPELINE)
             vc.lacking = -1 if state.what != "credit" else t if vc.lacking < 0 else vc.lacking
-            if self.record and (u + 1) % self.options.speedup == 0:
+            if self.record and cycle_of(u + 1, self.options) > t:
                 vc.states[t] = state if vc.lacking < 0 else replace(state, since=vc.lacking)
         return changed
 
@@ -126,6 +131,7 @@ class Router:
                 front.vc.candidates = self.routing.candidates(
                     front.flit.packet, self.inputs[front.place[0]], front.place[1]
                 )
+                front.vc.rank = self.standing(front.flit.packet, u)
                 front.flit.packet.note(t, "routed", front.vc.candidates[0].link.number, flit=0)
                 routed = True
         requests = self.vc_requests(fronts, u) if self.options.va > 0 else []
@@ -198,6 +204,7 @@ class Router:
             head.front.vc.grant(candidate.link, vc)
             head.packet.note(t, "granted", candidate.link.number, vc, 0)
             candidate.link.outputs[vc].hold(head.packet)
+            head.packet.vc_class = candidate.vc_class
             if candidate.escape:
                 self.routing.stick(head.packet)
         return bool(grants)
@@ -233,12 +240,24 @@ class Router:
         return grants
 
     def va_rank(self, request: VcRequest) -> Rank:
-        return self.rank(request.packet, self.options.va_allocator)
+        return self.rank(request.front, self.options.va_allocator)
 
-    def rank(self, packet: Packet, allocator: str) -> Rank:
-        message = packet.message
+    def rank(self, front: Front, allocator: str) -> Rank:
+        message = front.flit.packet.message
         top = max(self.options.class_priority)
-        return (top - message.kind.priority, message.at if allocators.traits(allocator).by_age else 0)
+        by = MOST_RANK - len(front.vc.fifo) if self.options.rank_by == BY_QUEUE else front.vc.rank
+        age = message.at if allocators.traits(allocator).by_age else 0
+        return (top - message.kind.priority, (by << RANK_SHIFT) + age)
+
+    def standing(self, packet: Packet, u: int) -> int:
+        """Return what ranks a packet that comes to the front in tick `u`, below the priority of its class; less is better."""
+        values = {
+            BY_AGE: packet.message.at,
+            BY_NETWORK_AGE: packet.first_launch,
+            BY_LOCAL_AGE: u,
+            BY_HOPS: MOST_RANK - packet.hops,
+        }
+        return values.get(self.options.rank_by, 0)
 
     def match_vcs(self, waiting: list[VcRequest], u: int) -> dict[int, tuple[Candidate, int]]:
         """Allocate with a matrix of input VCs and output VCs."""
@@ -285,13 +304,13 @@ class Router:
         if not ready:
             self.stall(front, link, "credit", vcs.start)
             return None
-        if not link.output_queue and not link.available(t):
+        if not link.accepts(t, u):
             self.stall(front, link, "serial")
             return None
-        return SwitchRequest(front, self.outputs.index(link), ready[0].number, self.sa_rank(flit, False))
+        return SwitchRequest(front, self.outputs.index(link), ready[0].number, self.sa_rank(front, False))
 
-    def sa_rank(self, flit: Flit, speculative: bool) -> Rank:
-        return (int(speculative), *self.rank(flit.packet, self.options.sa_allocator))
+    def sa_rank(self, front: Front, speculative: bool) -> Rank:
+        return (int(speculative), *self.rank(front, self.options.sa_allocator))
 
     def speculate(self, request: VcRequest, t: int, u: int) -> SwitchRequest | None:
         """Return the speculative switch request of a head that requests a VC in this tick; it counts no stall."""
@@ -303,9 +322,9 @@ class Router:
         if not payable:
             return None
         link = payable[0].link
-        if not link.output_queue and not link.available(t):
+        if not link.accepts(t, u):
             return None
-        return SwitchRequest(request.front, self.outputs.index(link), -1, self.sa_rank(flit, True))
+        return SwitchRequest(request.front, self.outputs.index(link), -1, self.sa_rank(request.front, True))
 
     def older(self, front: Front, link: Link, heads: bool = False) -> Packet | None:
         """Return the oldest packet at the same input port with the same output, if it is another one.
@@ -324,11 +343,17 @@ class Router:
 
     def allocate_switch(self, bids: list[SwitchRequest], t: int, u: int) -> bool:
         """Do SA. Return whether a flit won."""
-        picked = self.input_first(bids) if self.options.sa_allocator == "separable-input-first" else self.match(bids)
-        won = [bid for bid in picked if self.counts(bid)]
+        held = dict(self.held)
+        blocked = {i for i, _ in held} | {-1 - o for _, o in held}
+        stays = [bid for bid in bids if bid.front.place in held.values()]
+        free = [bid for bid in bids if self.part(bid.front) not in blocked and -1 - self.exit(bid) not in blocked]
+        separable = self.options.sa_allocator == "separable-input-first" and self.options.output_speedup == 1
+        picked = self.input_first(free) if separable else self.match(free)
+        won = [bid for bid in picked if self.counts(bid)] + stays
         for bid in picked:
             if bid not in won:
                 bid.front.flit.packet.note(t, "wasted", self.outputs[bid.port].number, flit=0)
+        self.held = {pair: place for pair, place in held.items() if any(b.front.place == place for b in stays)}
         by_output = {bid.port: bid.front.flit.packet for bid in won}
         by_input = {self.part(bid.front): bid.front.flit.packet for bid in won}
         for bid in bids:
@@ -337,8 +362,17 @@ class Router:
                 self.stall(bid.front, self.outputs[bid.port], "arbitration", culprit=winner)
         for bid in won:
             self.states[bid.front.place] = MOVING
+            vc, tail, pair = bid.front.vc, bid.front.flit.tail, (self.part(bid.front), self.exit(bid))
             self.traverse(bid, t, u)
+            self.held.pop(pair, None)
+            if self.options.hold_switch and vc.fifo and not tail:
+                self.held[pair] = bid.front.place
         return bool(won)
+
+    def exit(self, bid: SwitchRequest) -> int:
+        """Return the output of the switch that a request is for."""
+        p = self.options.output_speedup
+        return bid.port * p + bid.front.place[0] % p
 
     def part(self, front: Front) -> int:
         """Return the switch input that serves a VC."""
@@ -384,7 +418,7 @@ class Router:
         """Allocate with a matrix of inputs and outputs. Return the winning bids."""
         rivals: dict[tuple[int, int], dict[int, SwitchRequest]] = {}  # by input and output, by VC
         for bid in bids:
-            rivals.setdefault((self.part(bid.front), bid.port), {})[bid.front.vc.number] = bid
+            rivals.setdefault((self.part(bid.front), self.exit(bid)), {})[bid.front.vc.number] = bid
         standing = {
             pair: some[best({v: bid.rank for v, bid in some.items()}, self.input_pointers[pair[0]])]
             for pair, some in rivals.items()
@@ -412,8 +446,23 @@ class Router:
         flit.packet.note(t, "switched", target.number, granted, flit.index)
         source.return_credit(number, t)
         target.outputs[granted].spend(flit, self.options.flow, u)
-        m = self.options.speedup
-        target.accept(flit, granted, t, (u + self.options.st) // m if m > 1 else t)
+        done = u + self.options.st
+        target.accept(flit, granted, t, cycle_of(done, self.options) if queue_after_st(self.options) else t, done)
+
+
+def first_tick(t: int, options: RouterOptions) -> int:
+    """Return the first tick of cycle `t`."""
+    return int(t * Fraction(options.speedup) // 1)
+
+
+def cycle_of(u: int, options: RouterOptions) -> int:
+    """Return the cycle of tick `u`."""
+    return ceil((u + 1) / Fraction(options.speedup)) - 1
+
+
+def queue_after_st(options: RouterOptions) -> bool:
+    """Return whether ST comes before the output queue, and takes ticks."""
+    return options.speedup > 1 or options.output_speedup > 1
 
 
 def offsets(links: Sequence[Link]) -> list[int]:

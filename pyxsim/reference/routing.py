@@ -17,12 +17,24 @@ Entry = tuple[Link, int]  # a link and a VC class
 class Routing:
     """The routing relation of a network, evaluated hop by hop."""
 
-    def __init__(self, routers: int, routes: Routes, links: Sequence[Link], lanes: Sequence[Link], flow: int) -> None:
+    def __init__(
+        self,
+        routers: int,
+        routes: Routes,
+        links: Sequence[Link],
+        lanes: Sequence[Link],
+        flow: int,
+        *,
+        shared: bool = False,
+        credit: bool = False,
+    ) -> None:
         self.routers = routers
         self.routes = routes
         self.links = links
         self.lanes = lanes  # the ejection lanes
         self.flow = flow
+        self.shared = shared  # whether VC classes share VCs
+        self.credit = credit  # whether heads request only VCs with a credit
         self.homes = [int(home) for home in routes.home]
 
     def candidates(self, packet: Packet, incoming: Link, vc: int) -> list[Candidate]:
@@ -35,7 +47,7 @@ class Routing:
             packet.via, packet.plane, turned = None, packet.last, True
         lane = self.lanes[message.eject]
         if packet.via is None and lane.src == router:
-            return [Candidate(lane, lane.ranges[message.kind.vnet][0])]
+            return [Candidate(lane, lane.ranges[message.kind.vnet][0], credit=self.credit)]
         target = message.dst if packet.via is None else packet.via
 
         entries = self.entries(packet.plane, router, target)
@@ -77,8 +89,9 @@ class Routing:
         link, vc_class = entry
         vnet = packet.message.kind.vnet
         if link.group >= 0 and link.group == incoming.group and not turned:
-            vc_class = incoming.class_of(vc, vnet)
-        return Candidate(link, link.ranges[vnet][vc_class], room=self.room(packet, link))
+            vc_class = packet.vc_class if self.shared else incoming.class_of(vc, vnet)
+        room = self.room(packet, link)
+        return Candidate(link, link.ranges[vnet][vc_class], vc_class, room=room, credit=self.credit)
 
     def room(self, packet: Packet, link: Link) -> int:
         """Return the free slots that a VC needs for a packet with several candidates: a packet, if buffered whole."""
@@ -98,7 +111,8 @@ class Routing:
         target = packet.message.dst if packet.via is None else packet.via
         vnet, entries = packet.message.kind.vnet, self.entries(plane, router, target)
         some = [
-            Candidate(link, link.ranges[vnet][vc_class], True, self.room(packet, link)) for link, vc_class in entries
+            Candidate(link, link.ranges[vnet][vc_class], vc_class, True, self.room(packet, link), self.credit)
+            for link, vc_class in entries
         ]
         if not some or self.routes.plane_select[plane] == EACH:
             return some

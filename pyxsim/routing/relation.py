@@ -250,11 +250,12 @@ class Relation:
         return hops
 
 
-def vc_ranges(vcs: int, classes: int, fixed: Sequence[int] = ()) -> tuple[Int32Array, Int32Array]:
+def vc_ranges(vcs: int, classes: int, fixed: Sequence[int] = (), shared: bool = False) -> tuple[Int32Array, Int32Array]:
     """Return the VCs [low, high) of each class on a link with `vcs` VCs (of one virtual network).
 
     `fixed` is the number of VCs of each class; 0 or missing: an even share of the remaining VCs. The ranges are in the
-    order of the classes. Raises InputError if a class has none.
+    order of the classes. `shared`: VCs that the classes cannot divide evenly belong to all of them, in the middle.
+    Raises InputError if a class has none.
     """
     exact = np.zeros(classes, np.int64)
     given = np.asarray(fixed[:classes], np.int64)
@@ -268,6 +269,9 @@ def vc_ranges(vcs: int, classes: int, fixed: Sequence[int] = ()) -> tuple[Int32A
             key="network.router.vcs",
             allowed=f"at least {max(1, int(exact.sum()) + sharing)}",
         )
+    if shared and sharing == classes:
+        first = np.arange(classes) * (vcs // classes)
+        return first.astype(np.int32), (vcs - first[::-1]).astype(np.int32)
     parts = np.arange(sharing + 1) * remaining // max(sharing, 1)
     exact[shares] = np.diff(parts)
     high = np.cumsum(exact)

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    PlainValidator,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 from pydantic_core.core_schema import CoreSchema, no_info_plain_validator_function
 
 from pyxsim.errors import InputError, nearest, raise_all
 from pyxsim.plugins import allocators
 from pyxsim.registry import OWN
-from pyxsim.settings.types import Flag, Options, PerDimension, Table, Word, WordOrTable, shown, whole
+from pyxsim.settings.types import Flag, Options, PerDimension, Table, Word, WordOrTable, exact, shown, whole
 from pyxsim.units import MAX_CYCLES
 
 MAX_VCS = 1024
@@ -53,6 +63,24 @@ PIPELINES: dict[str, Callable[[int], Stages]] = {
     "booksim": lambda r: Stages(bw=0, rc=1, va=1, sa=1, st=1),
     "garnet": lambda r: Stages(bw=r - 1, rc=0, va=0, sa=1, st=0),
 }
+
+MOST_STEPS = 16
+
+
+def _steps() -> tuple[PlainValidator, WithJsonSchema]:
+    """The type of an internal speed-up: an integer where it is one, such as 2, or 1.5."""
+    allowed = f"a number from 1 to {MOST_STEPS}, such as 2 or 1.5"
+
+    def read(value: object) -> int | float:
+        steps = exact(value)
+        if steps is None or isinstance(value, str):
+            raise InputError(f"{shown(value)} is not a number", allowed=allowed)
+        if not 1 <= steps <= MOST_STEPS:
+            raise InputError(f"{shown(value)} is too {'small' if steps < 1 else 'large'}", allowed=allowed)
+        return int(steps) if steps.denominator == 1 else float(steps)
+
+    return PlainValidator(read), WithJsonSchema({"type": "number", "minimum": 1, "maximum": MOST_STEPS})
+
 
 DEFAULT_ALLOCATORS = {"va": "rotating", "sa": "separable-input-first"}
 
@@ -150,10 +178,36 @@ class RouterSettings(Table):
     input_speedup: Annotated[int, *whole(1, MAX_VCS)] = Field(
         default=1, description="Switch connections per input port; VCs share them by number."
     )
-    internal_speedup: Annotated[int, *whole(1, 16)] = Field(
+    output_speedup: Annotated[int, *whole(1, MAX_VCS)] = Field(
         default=1,
-        description="Router steps per network cycle. With more than one, RC, VA and ST count steps, and links have an "
-        "output queue.",
+        description="Switch connections per output port; input ports share them by number. With more than one, links "
+        "have an output queue behind ST.",
+    )
+    internal_speedup: Annotated[int | float, *_steps()] = Field(
+        default=1,
+        description="Router steps per network cycle, such as 2 or 1.5. With more than one, RC, VA and ST count steps, "
+        "and links have an output queue.",
+    )
+    hold_switch: Flag = Field(
+        default=False,
+        description="Whether a packet that won the switch keeps its input and output of it until its tail has left, or "
+        "its next flit is missing or lacks a credit.",
+    )
+    priority: Literal["class", "age", "network-age", "local-age", "hops", "queue"] = Field(
+        default="class",
+        description="What ranks packets in allocators, below the priority of their message class: nothing; the cycle "
+        "in which their message was sent, in which they entered the network, or came to the front of the buffer "
+        "(earlier first); routers passed, or flits in the buffer (more first).",
+    )
+    vc_requests: Literal["free", "credit"] = Field(
+        default="free",
+        description="Which VCs a head may request: all that are free, or only those with a credit (with a matrix "
+        "allocator for VCs).",
+    )
+    vc_classes: Literal["disjoint", "shared"] = Field(
+        default="disjoint",
+        description="How VCs are divided among VC classes that do not divide them evenly: as evenly as possible, or in "
+        "equal parts, with the VCs left over in all classes (with a matrix allocator for VCs; can deadlock).",
     )
     arbiter: Literal["round-robin", "step"] = Field(
         default="round-robin", description="Pointer update of arbiters: past the winner, or by one per grant (Garnet)."
@@ -167,7 +221,11 @@ class RouterSettings(Table):
         "networks.",
     )
     output_queue: Flag = Field(
-        default=False, description="Whether each link has an unbounded output queue, as Garnet's serialiser."
+        default=False, description="Whether each link has an output queue, as Garnet's serialiser."
+    )
+    queue_limit: Annotated[int, *whole(0, MAX_FLITS)] = Field(
+        default=0,
+        description="Flits in an output queue from which the switch grants its output to no more; 0: unbounded.",
     )
     serdes: _Delay = Field(default=0, description="Additional cycles per hop where a flit takes more than one cycle.")
     serdes_credit: PerDimension[Annotated[int, *whole(0, MAX_CYCLES)]] | None = Field(
@@ -216,6 +274,15 @@ class RouterSettings(Table):
         if self.input_speedup > self.vcs:
             problem = f"{self.input_speedup} is more than the VCs of a port"
             yield InputError(problem, key="input_speedup", allowed=f"at most vcs = {self.vcs}")
+        matrix = {"vc_requests": self.vc_requests == "credit", "vc_classes": self.vc_classes == "shared"}
+        for key in (key for key, given in matrix.items() if given and self.va_allocator == DEFAULT_ALLOCATORS["va"]):
+            problem = f"{shown(getattr(self, key))} needs a matrix allocator for VCs"
+            yield InputError(problem, key=key, allowed=f"another va_allocator than {DEFAULT_ALLOCATORS['va']}")
+        queued = self.output_queue or self.internal_speedup > 1 or self.output_speedup > 1
+        if self.queue_limit and not queued:
+            problem = "has no effect without output queues"
+            allowed = "0, or output_queue, or an internal or output speed-up"
+            yield InputError(problem, key="queue_limit", allowed=allowed)
         garnets = {"arbiter": self.arbiter == "step", "ordered": self.ordered}
         for key in (key for key, given in garnets.items() if given):
             yield from self._no_garnet(key, stages)
@@ -227,6 +294,8 @@ class RouterSettings(Table):
             "sa_allocator": (self.sa_allocator, self.sa_allocator != DEFAULT_ALLOCATORS["sa"]),
             "input_speedup": (self.input_speedup, self.input_speedup > 1),
             "internal_speedup": (self.internal_speedup, self.internal_speedup > 1),
+            "output_speedup": (self.output_speedup, self.output_speedup > 1),
+            "hold_switch": (self.hold_switch, self.hold_switch),
             "speculation": (self.speculation, self.speculation),
         }
         for other, (value, given) in others.items():
@@ -243,6 +312,17 @@ class RouterSettings(Table):
         """Return the stage delays in cycles; in router steps with an internal speedup."""
         stages = self._pipeline_stages()
         return stages._replace(rc=0) if self.lookahead else stages
+
+    @property
+    def steps(self) -> int | Fraction:
+        """The internal speed-up: steps of a router per cycle."""
+        steps = Fraction(str(self.internal_speedup))
+        return int(steps) if steps.denominator == 1 else steps
+
+    @property
+    def queue_after_st(self) -> bool:
+        """Whether ST comes before the output queue, instead of being part of a link's delay."""
+        return self.internal_speedup > 1 or self.output_speedup > 1
 
     def allocator(self, stage: str) -> tuple[str, int]:
         """Return (registered name, iterations) of the allocator of a stage, "va" or "sa".

@@ -22,6 +22,7 @@ from tests.reference.cases import (
     ranked_options,
     risky_nets,
     speculative_options,
+    switch_options,
     whole_options,
 )
 from tests.reference.networks import BOOKSIM, Stages, garnet, hub, options, ring, star, style
@@ -216,6 +217,18 @@ def test_room(case: Case) -> None:
 @settings(few, max_examples=part_of(60))
 @given(case=cases(of=nets(), vcs=st.integers(1, 3), limit=16, how=speculative_options, longest=3))
 def test_speculation(case: Case) -> None:
+    whole_run(case)
+
+
+@settings(few, max_examples=part_of(100))
+@given(case=cases(limit=16, how=switch_options))
+def test_switch_options(case: Case) -> None:
+    whole_run(case)
+
+
+@settings(few, max_examples=part_of(40))
+@given(case=cases(of=classed_nets(), vcs=st.integers(3, 7), limit=25, how=switch_options))
+def test_shared_vc_classes(case: Case) -> None:
     whole_run(case)
 
 

@@ -9,7 +9,22 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
-from pyxsim.core.engine_options import CUT_THROUGH, EACH, LEAST, RANDOM, STORE_AND_FORWARD, TWO, WORMHOLE, RouterOptions
+from pyxsim.core.engine_options import (
+    BY_AGE,
+    BY_CLASS,
+    BY_HOPS,
+    BY_LOCAL_AGE,
+    BY_NETWORK_AGE,
+    BY_QUEUE,
+    CUT_THROUGH,
+    EACH,
+    LEAST,
+    RANDOM,
+    STORE_AND_FORWARD,
+    TWO,
+    WORMHOLE,
+    RouterOptions,
+)
 from tests.reference.allocator_names import AGE, INPUT_FIRST, ISLIP, ROTATING, WAVEFRONT
 from tests.reference.networks import Net, Style, crowd, full, grid, hub, line, ring, ring_of_stars, star
 from tests.reference.relations import Manner, cut, digraph, give_ways, loosen
@@ -232,6 +247,34 @@ def speculative_options(draw: st.DrawFn, *, each: bool = False) -> RouterOptions
 
 
 @st.composite
+def switch_options(draw: st.DrawFn, *, each: bool = False) -> RouterOptions:
+    """A held switch, limits of output queues, an output speed-up, fractional steps, ranks, shared VC classes."""
+    options = draw(router_options(each=each))
+    options.step_arbiter = options.ordered = False
+    options.va = max(1, options.va)
+    options.va_allocator = draw(st.sampled_from([INPUT_FIRST, ISLIP, WAVEFRONT]))
+    options.sa_allocator = draw(st.sampled_from([INPUT_FIRST, ISLIP, WAVEFRONT]))
+    options.output_speedup = draw(st.sampled_from([1, 1, 2, 3]))
+    options.speedup = draw(st.sampled_from([1, 1, 2, Fraction(3, 2), Fraction(17, 10), Fraction(7, 3)]))
+    queued = options.output_speedup > 1 or options.speedup > 1
+    options.st = draw(st.integers(0, 3)) if queued else 0
+    options.queue_limit = draw(st.sampled_from([0, 1, 1, 2, 3]))
+    options.hold_switch, options.va_credit, options.shared_classes = draw(flag), draw(flag), draw(flag)
+    options.rank_by = draw(st.sampled_from([BY_CLASS, BY_AGE, BY_NETWORK_AGE, BY_LOCAL_AGE, BY_HOPS, BY_QUEUE]))
+    return options
+
+
+def shared_ranges(vcs: int, vnets: int, classes: int) -> list[list[tuple[int, int]]]:
+    """VC ranges in which all classes of a virtual network have what it does not divide evenly."""
+    rows = []
+    for v in range(vnets):
+        first, last = v * vcs // vnets, (v + 1) * vcs // vnets
+        share = (last - first) // classes
+        rows.append([(first + c * share, last - (classes - 1 - c) * share) for c in range(classes)])
+    return rows
+
+
+@st.composite
 def cases(
     draw: st.DrawFn,
     of: st.SearchStrategy[Net] | None = None,
@@ -268,6 +311,11 @@ def cases(
         links = [(style.vcs, wire.classes) for style, wire in zip(net.styles, net.wires, strict=True)]
         links += [(style.vcs, 1) for _, style in net.injection + net.ejection]
         net.ranges = {i: cut(vcs, net.vnets, classes, rng) for i, (vcs, classes) in enumerate(links)}
+    if options.shared_classes:
+        net.ranges = {
+            i: shared_ranges(style.vcs, net.vnets, wire.classes)
+            for i, (style, wire) in enumerate(zip(net.styles, net.wires, strict=True))
+        }
     return Case(net, options, draw(messages(net, limit, longest, len(options.class_vnet))))
 
 

@@ -14,7 +14,7 @@ cdef int look_for_periods(State* s, dict arrays, dict records, int64_t until, in
     """Search for periods before cycle `until`; not where every event is recorded. `window`: as in `Engine.run`."""
     cdef int32_t i
     cdef uint8_t[::1] view
-    if s.config.tracing or s.trace.watch_serial >= 0 or s.config.attribution > 1:
+    if s.config.tracing or s.trace.watch_serial >= 0 or s.config.attribution > 1 or s.config.unusual:
         until = 0
     if s.detector == NULL and until > s.now:
         blocks = [arrays[name] for name in COMPARED_ARRAYS]

@@ -3,7 +3,7 @@
 from libc.stdint cimport int8_t, int32_t, int64_t
 
 from pyxsim.core.latency.latency_records cimport MOVING, Contender, VcWait
-from pyxsim.core.state.network_state cimport State
+from pyxsim.core.state.network_state cimport State, cycle_of
 
 
 cdef inline int8_t traffic_class_of(State* s, int32_t packet) noexcept nogil:

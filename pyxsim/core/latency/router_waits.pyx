@@ -302,7 +302,7 @@ cdef void tail_wins_switch(State* s, int32_t vc, int64_t t, int64_t u) noexcept 
     cdef PacketWait* p = &s.latency.packets[packet]
     cdef int64_t* before = p.cum
     cdef int64_t came = p.arrived
-    cdef int64_t switching = 0 if s.config.ticks == 1 else (u + s.config.st) // s.config.ticks - t
+    cdef int64_t switching = cycle_of(s, u + s.config.st) - t if s.config.queue_after_st else 0
     cdef int64_t moved, alone
     cdef int32_t i
     if s.failed:

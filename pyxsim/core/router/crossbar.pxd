@@ -19,7 +19,7 @@ from pyxsim.core.router.link cimport (
 from pyxsim.core.router.route_computation cimport route_new_heads, start_routing
 from pyxsim.core.router.vc_allocator cimport free_vc
 from pyxsim.core.state.bits cimport prefetch
-from pyxsim.core.state.network_state cimport State, note_event
+from pyxsim.core.state.network_state cimport State, cycle_of, note_event
 from pyxsim.core.state.records cimport (
     ACTIVE,
     HOLDING,
@@ -101,14 +101,14 @@ cdef inline bint traverse_switch(
             if not unit_rate and free > t + 1:
                 block_output(s, v.router, wire.outlet, free, True)
         else:
-            send_flit(s, target, link, arrival_event(s, link, head, tail), packet, flit, t, t, traced)
+            send_flit(s, target, link, arrival_event(s, link, head, tail), packet, flit, t, t, t, traced)
     else:
         credits = 1 if s.config.flow == 0 else credits_needed(s, s.pools.packets[packet].flits, True) if head else 0
         consume_credits(s, target, credits)
-        # With internal speed-up ST takes ticks; then the flit is in the output queue.
+        # With an internal or output speed-up ST is before the output queue, and takes ticks.
         send_flit(
             s, target, link, arrival_event(s, link, head, tail), packet, flit, t,
-            t if s.config.ticks == 1 else (u + s.config.st) // s.config.ticks, traced,
+            cycle_of(s, u + s.config.st) if s.config.queue_after_st else t, u + s.config.st, traced,
         )
     return tail
 
@@ -122,7 +122,7 @@ cdef inline void finish_packet(State* s, int32_t vc, int64_t t, int64_t u, bint 
     pop_packet(s, vc)
     v.state = IDLE
     if traced and s.config.attribution and v.occupancy:
-        packet_at_front(s, vc, (u + 1) // s.config.ticks)
+        packet_at_front(s, vc, cycle_of(s, u + 1))
     if v.occupancy and packet_complete(s, vc):
         start_routing(s, vc, u + 1)
 

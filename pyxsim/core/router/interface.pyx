@@ -178,7 +178,7 @@ cdef void launch_flit(State* s, int32_t link, int32_t number, int64_t t) noexcep
         flit_launches(s, link, packet, s.vcs.output[vc].send_left == 0, t)
     consume_credits(s, vc, credits_needed(s, p.flits, flit == 0))
     s.stats.changed = 1
-    send_flit(s, vc, link, arrival_event(s, link, flit == 0, s.vcs.output[vc].send_left == 0), packet, flit, t, t,
+    send_flit(s, vc, link, arrival_event(s, link, flit == 0, s.vcs.output[vc].send_left == 0), packet, flit, t, t, t,
               is_observed(s))
     # Stay with a packet until its tail is launched, then move on to the next VC.
     s.links.link[link].launch_pointer = number if s.vcs.output[vc].send_left else after(number, s.links.link[link].vcs)

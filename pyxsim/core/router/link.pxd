@@ -140,17 +140,21 @@ cdef inline void consume_credits(State* s, int32_t vc, int32_t count) noexcept n
 
 
 cdef inline void send_flit(
-    State* s, int32_t vc, int32_t link, Event kind, int32_t packet, int32_t flit, int64_t t, int64_t enter, bint traced
+    State* s, int32_t vc, int32_t link, Event kind, int32_t packet, int32_t flit, int64_t t, int64_t enter, int64_t tick,
+    bint traced
 ) noexcept nogil:
-    """Send a flit to `vc` in cycle `t`: onto the link, or into its output queue, which it enters in cycle `enter`.
+    """Send a flit to `vc` in cycle `t`: onto the link, or into its output queue, which it enters in cycle `enter`, from
+    tick `tick` on.
 
     `packet`, `flit`, `traced`: see `launch_on_link`.
     """
     cdef Link* wire = &s.links.link[link]
     cdef int64_t free
     if wire.queued and not (enter == t and wire.queue_head == NONE and link_available(s, link, t)):
-        enqueue_flit(s, vc, kind, packet, flit, enter)
+        enqueue_flit(s, vc, kind, packet, flit, enter, tick)
     else:
+        if wire.queued and s.config.queue_limit:
+            s.links.left_tick[link], s.links.left_cycle[link] = tick, t
         free = launch_on_link(s, vc, link, kind, packet, flit, t, traced, False)
         if free <= t + 1:
             return
@@ -191,6 +195,9 @@ cdef inline bint receive_credit(State* s, int32_t vc) noexcept nogil:
     return before == 0
 
 
-cdef void enqueue_flit(State* s, int32_t vc, Event kind, int32_t packet, int32_t flit, int64_t enter) noexcept nogil
+cdef void enqueue_flit(
+    State* s, int32_t vc, Event kind, int32_t packet, int32_t flit, int64_t enter, int64_t tick
+) noexcept nogil
+cdef bint queue_has_room(State* s, int32_t link, int64_t t, int64_t u) noexcept nogil
 cdef void launch_queued(State* s, int32_t link, int64_t t) noexcept nogil
 cdef int64_t flits_in_use(State* s, int32_t link) noexcept nogil

@@ -4,10 +4,12 @@ from libc.stdint cimport int32_t, int64_t
 
 from pyxsim.core.latency.router_waits cimport flit_queued, note_queue_arrivals
 from pyxsim.core.state.network_state cimport free_node, new_node
-from pyxsim.core.state.records cimport LAUNCH, FifoNode, QueuedFlit
+from pyxsim.core.state.records cimport LAUNCH, NONE, FifoNode, QueuedFlit
 
 
-cdef void enqueue_flit(State* s, int32_t vc, Event kind, int32_t packet, int32_t flit, int64_t enter) noexcept nogil:
+cdef void enqueue_flit(
+    State* s, int32_t vc, Event kind, int32_t packet, int32_t flit, int64_t enter, int64_t tick
+) noexcept nogil:
     """A flit enters the output queue in cycle `enter`."""
     cdef int32_t link = s.vcs.output[vc].link
     cdef int32_t node = new_node(s)
@@ -17,6 +19,7 @@ cdef void enqueue_flit(State* s, int32_t vc, Event kind, int32_t packet, int32_t
     s.pools.queued[node].vc = vc
     s.pools.queued[node].flit = flit
     s.pools.queued[node].at = enter
+    s.pools.queued[node].tick = tick
     s.pools.queued[node].kind = kind
     if s.config.attribution:
         flit_queued(s, link, node)
@@ -42,12 +45,24 @@ cdef void launch_queued(State* s, int32_t link, int64_t t) noexcept nogil:
     cdef QueuedFlit flit = s.pools.queued[node]
     if s.config.attribution:
         note_queue_arrivals(s, link, t)
+    if s.config.queue_limit:
+        s.links.left_tick[link], s.links.left_cycle[link] = flit.tick, t
     s.links.link[link].queue_head = entry.next
     free_node(s, node)
     launch_on_link(s, flit.vc, link, <Event> flit.kind, entry.packet, flit.flit, t, True, False)
     s.links.link[link].stall_serial += t - s.links.link[link].queued_since
     if entry.next != NONE:
         schedule_queue_launch(s, link, max(t, s.pools.queued[entry.next].at))
+
+
+cdef bint queue_has_room(State* s, int32_t link, int64_t t, int64_t u) noexcept nogil:
+    """Are fewer flits than the limit in the output queue before tick `u`? One that leaves in cycle `t` still counts."""
+    cdef int32_t node = s.links.link[link].queue_head
+    cdef int32_t count = s.links.left_cycle[link] == t and s.links.left_tick[link] < u
+    while node != NONE and count < s.config.queue_limit and s.pools.queued[node].tick < u:
+        count += 1
+        node = s.pools.nodes[node].next
+    return count < s.config.queue_limit
 
 
 cdef int64_t flits_in_use(State* s, int32_t link) noexcept nogil:

@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from pyxsim.core.fast_path.vc_masks cimport delay_first_try
 from pyxsim.core.router.buffer cimport mask_bit_of, masks_of
 from pyxsim.core.state.bits cimport seldom
-from pyxsim.core.state.network_state cimport State, priority_rank
+from pyxsim.core.state.network_state cimport State, front_rank
 from pyxsim.core.state.records cimport NONE, ROUTE_SHIFT, ROUTING, WAITING, InputVc, Link, Packet, VcMasks
 
 
@@ -43,7 +43,7 @@ cdef inline void start_routing(State* s, int32_t vc, int64_t u) noexcept nogil:
     v.left = s.pools.packets[packet].flits
     s.pools.packets[packet].hops += 1
     if s.config.priorities:
-        s.vcs.rank[vc] = priority_rank(s, packet)
+        s.vcs.rank[vc] = front_rank(s, packet, u)
     masks_of(s, vc).heads |= mask_bit_of(s, vc)
     if not s.path.batch_path:
         s.vcs.front_time[vc] = u

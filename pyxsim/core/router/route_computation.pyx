@@ -11,7 +11,7 @@ from pyxsim.core.router.link cimport flits_in_use
 from pyxsim.core.router.random_draws cimport DRAW_OTHER, DRAW_SELECT, draw
 from pyxsim.core.router.route_candidates cimport choose_route_candidate
 from pyxsim.core.state.bits cimport lowest
-from pyxsim.core.state.network_state cimport note_event
+from pyxsim.core.state.network_state cimport cycle_of, note_event
 from pyxsim.core.state.records cimport (
     MULTI_EACH,
     MULTI_TURNED,
@@ -59,7 +59,7 @@ cdef inline int32_t kept_class(State* s, int32_t vc, int32_t link, int32_t vc_cl
     """A packet that stays in a group of links keeps its class (static dateline), unless it turns here."""
     cdef int32_t incoming = s.vcs.input[vc].link
     if s.links.link[link].group >= 0 and not turned and s.links.link[incoming].group == s.links.link[link].group:
-        return s.vcs.input[vc].vc_class
+        return s.pools.packets[s.vcs.input[vc].packet].vc_class if s.config.shared_classes else s.vcs.input[vc].vc_class
     return vc_class
 
 
@@ -172,7 +172,7 @@ cdef void compute_route(State* s, int32_t vc, int32_t packet, int64_t u) noexcep
             set_candidate(s, vc, link,
                           kept_class(s, vc, link, s.routes.cached[place] & ((1 << ROUTE_SHIFT) - 1), turned))
             if s.trace.watch_serial >= 0:
-                note_event(s, packet, u // s.config.ticks, ROUTED, link, NONE, 0)
+                note_event(s, packet, cycle_of(s, u), ROUTED, link, NONE, 0)
             return
         if s.routes.plane_select[p.plane] == SELECT_EACH:
             s.vcs.input[vc].multi = MULTI_EACH | (MULTI_TURNED if turned else 0)
@@ -191,7 +191,7 @@ cdef void compute_route(State* s, int32_t vc, int32_t packet, int64_t u) noexcep
         if s.routes.cached != NULL and p.via == NONE:
             cache_route(s, p.plane, router, p.dst, place)
     if s.trace.watch_serial >= 0:
-        note_event(s, packet, u // s.config.ticks, ROUTED, s.vcs.input[vc].out_link, NONE, 0)
+        note_event(s, packet, cycle_of(s, u), ROUTED, s.vcs.input[vc].out_link, NONE, 0)
 
 
 cdef void compute_pending_routes(State* s, int32_t router, int64_t u) noexcept nogil:

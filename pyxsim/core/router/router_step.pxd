@@ -7,7 +7,7 @@ from pyxsim.core.router.buffer cimport set_filled_word, write_buffer
 from pyxsim.core.router.crossbar cimport packet_complete
 from pyxsim.core.router.route_computation cimport start_routing
 from pyxsim.core.state.bits cimport seldom
-from pyxsim.core.state.network_state cimport State
+from pyxsim.core.state.network_state cimport State, first_tick
 from pyxsim.core.state.records cimport IDLE, InputVc
 
 
@@ -20,7 +20,7 @@ cdef inline void receive_flit(State* s, int32_t vc, int64_t t, bint head) noexce
     if not s.path.bitmask_sa:
         set_filled_word(s, v)
     if (head or s.config.flow) and v.state == IDLE and packet_complete(s, vc):
-        start_routing(s, vc, t * s.config.ticks)
+        start_routing(s, vc, first_tick(s, t))
 
 
 cdef void visit_router(State* s, int32_t router, int64_t t) noexcept nogil

@@ -15,6 +15,7 @@ from pyxsim.core.router.stall_counters cimport begin_visit, end_visit, next_tick
 from pyxsim.core.router.switch_allocator cimport allocate_switch
 from pyxsim.core.router.vc_allocator cimport allocate_vcs
 from pyxsim.core.state.bits cimport clear_bit
+from pyxsim.core.state.network_state cimport cycle_of, first_tick
 from pyxsim.core.state.records cimport WAKE
 
 
@@ -31,16 +32,17 @@ cdef int64_t evaluate_tick(State* s, int32_t router, int64_t t, int64_t u) noexc
 
 
 cdef void visit_router(State* s, int32_t router, int64_t t) noexcept nogil:
+    cdef int64_t u = first_tick(s, t)
+    cdef int64_t end = u + 1 if s.config.ticks == 1 else first_tick(s, t + 1)
     cdef int64_t again
-    cdef int32_t tick
     begin_visit(s, router, t)
-    again = evaluate_tick(s, router, t, t * s.config.ticks)
-    for tick in range(1, s.config.ticks):
+    again = evaluate_tick(s, router, t, u)
+    for u in range(u + 1, end):
         next_tick(s, router)
-        again = evaluate_tick(s, router, t, t * s.config.ticks + tick)
+        again = evaluate_tick(s, router, t, u)
     end_visit(s, router)
     if s.config.ticks > 1 and again != INT64_MAX:
-        again //= s.config.ticks
+        again = cycle_of(s, again)
     if again > t + 1:
         clear_bit(s.routers.active, router)
         if again != INT64_MAX:

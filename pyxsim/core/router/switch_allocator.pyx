@@ -18,11 +18,18 @@ from pyxsim.core.router.buffer cimport (
     vc_number,
 )
 from pyxsim.core.router.crossbar cimport finish_packet, traverse_switch
-from pyxsim.core.router.link cimport credits_needed, has_credits, is_observed, link_available, link_available_at
+from pyxsim.core.router.link cimport (
+    credits_needed,
+    has_credits,
+    is_observed,
+    link_available,
+    link_available_at,
+    queue_has_room,
+)
 from pyxsim.core.router.stall_counters cimport count_stall
 from pyxsim.core.router.vc_allocator cimport free_vc
 from pyxsim.core.state.bits cimport lowest
-from pyxsim.core.state.network_state cimport note_event, reserve_requests
+from pyxsim.core.state.network_state cimport first_tick, note_event, rank_of, reserve_requests
 from pyxsim.core.state.records cimport (
     ACTIVE,
     PENALTY_SHIFT,
@@ -58,6 +65,13 @@ cdef inline bint has_required_credits(State* s, int32_t vc) noexcept nogil:
     return has_credits(s, s.vcs.input[vc].out_vc, credits_needed(s, flits, s.vcs.input[vc].state == HOLDING))
 
 
+cdef inline bint output_accepts(State* s, int32_t out, int64_t t, int64_t u) noexcept nogil:
+    """Is the link available, or is there room in its output queue?"""
+    if not s.links.link[out].queued:
+        return link_available(s, out, t)
+    return s.config.queue_limit == 0 or queue_has_room(s, out, t, u)
+
+
 cdef inline int32_t stall_cause(State* s, int32_t vc, int64_t t, int64_t u) noexcept nogil:
     """Why a front flit cannot request the switch: 0 if it can, a Stall, or -1 if it is too early."""
     cdef InputVc* v = &s.vcs.input[vc]
@@ -75,16 +89,14 @@ cdef inline int32_t stall_cause(State* s, int32_t vc, int64_t t, int64_t u) noex
         pick = free_vc(s, out, s.links.low[v.range_row], s.links.high[v.range_row], front_packet(s, vc).flits)
         if pick < 0:
             return STALL_VC if pick == -1 else STALL_CREDIT
-    if not s.links.link[out].queued and not link_available(s, out, t):
-        return STALL_SERIAL
-    return 0
+    return 0 if output_accepts(s, out, t, u) else STALL_SERIAL
 
 
 cdef inline bint bids_for_switch(State* s, int32_t vc, int64_t t, int64_t u) noexcept nogil:
     """Speculation: does the head bid for the switch in the tick of its VC request?"""
     if not s.config.speculative or s.vcs.bid[vc] != u:
         return False
-    return s.links.link[s.vcs.bid_link[vc]].queued or link_available(s, s.vcs.bid_link[vc], t)
+    return output_accepts(s, s.vcs.bid_link[vc], t, u)
 
 
 cdef inline bint bid_succeeds(State* s, int32_t vc) noexcept nogil:
@@ -101,7 +113,9 @@ cdef void record_stall_cause(State* s, int32_t vc, int32_t cause, int64_t u, int
     if cause > 0:
         count_stall(s, s.vcs.input[vc].out_link, cause)
         if cause == STALL_SERIAL:
-            when = link_available_at(s, s.vcs.input[vc].out_link) * s.config.ticks
+            when = u + 1   # the output queue is full
+            if not s.links.link[s.vcs.input[vc].out_link].queued:
+                when = first_tick(s, link_available_at(s, s.vcs.input[vc].out_link))
             if when < again[0]:
                 again[0] = when
     elif s.vcs.input[vc].ready > u and s.vcs.input[vc].ready < again[0]:
@@ -120,11 +134,16 @@ cdef int64_t allocate_switch(State* s, int32_t router, int64_t t, int64_t u) noe
     """Front flits request the switch; the winners leave."""
     cdef int64_t again = INT64_MAX
     cdef int32_t requested, i, out
+    cdef int32_t held = 0
     s.scratch.eligible_count = 0
-    if s.config.sa_separable:
+    if s.config.hold_switch:
+        held = collect_held(s, router)
+    if s.config.sa_separable and s.config.output_speedup == 1:
         requested = allocate_input_first(s, router, t, u, &again)
     else:
         requested = allocate_by_matrix(s, router, t, u, &again)
+    for i in range(held):
+        continue_packet(s, router, s.scratch.held[i], t, u, &again)
     # Eligible flits that are still here lost at their input or at the output.
     for i in range(s.scratch.eligible_count):
         out = s.scratch.eligible_outputs[i]
@@ -136,7 +155,7 @@ cdef int64_t allocate_switch(State* s, int32_t router, int64_t t, int64_t u) noe
             record_sa_losers(s)
         s.latency.rival_count = 0
         s.latency.winner_count = 0
-    return u + 1 if requested else again
+    return u + 1 if requested or held else again
 
 
 cdef inline int32_t switch_input_of(State* s, int32_t router, int32_t vc) noexcept nogil:
@@ -150,13 +169,80 @@ cdef inline void advance_input_pointer(State* s, int32_t router, int32_t vc) noe
     s.arbiters.in_pointer[switch_input_of(s, router, vc)] = vc_number(s, vc) + 1
 
 
+cdef inline int32_t output_slot(State* s, int32_t port, int32_t out) noexcept nogil:
+    """Index of the output of the switch by which an input port reaches a link: one of its `output_speedup` ones."""
+    cdef int32_t part = 0
+    if s.config.output_speedup > 1:
+        part = (port - s.routers.router[s.links.link[out].src].in_start) % s.config.output_speedup
+    return s.links.link[out].outlet * s.config.output_speedup + part
+
+
 cdef void send_front_flit(State* s, Router* r, int32_t vc, int64_t t, int64_t u) noexcept nogil:
     """The flit at the front of a VC has won."""
     cdef InPort* port = &s.ports.input[s.vcs.input[vc].port]
+    cdef int32_t in_id = 0
+    cdef int32_t slot = 0
+    cdef bint tail
+    if s.config.hold_switch:
+        in_id, slot = switch_input_of(s, 0, vc), output_slot(s, s.vcs.input[vc].port, s.vcs.input[vc].out_link)
     s.stats.router_visits += 1
-    if traverse_switch(s, port, masks_of(s, vc), mask_bit_of(s, vc), vc, t, u, False, is_observed(s), False, False):
+    tail = traverse_switch(s, port, masks_of(s, vc), mask_bit_of(s, vc), vc, t, u, False, is_observed(s), False, False)
+    if s.config.hold_switch:
+        hold_output(s, in_id, slot, NONE if tail or not s.vcs.input[vc].occupancy else vc)
+    if tail:
         finish_packet(s, vc, t, u, False, is_observed(s))
     clear_filled_word(s, r, vc)
+
+
+# --- held switch ----------------------------------------------------------------------------------------------------
+
+cdef inline void hold_output(State* s, int32_t in_id, int32_t slot, int32_t vc) noexcept nogil:
+    """The switch stays with a VC, or (NONE) releases input and output."""
+    s.arbiters.held_vc[in_id] = vc
+    s.arbiters.held_output[in_id] = NONE if vc == NONE else slot
+    s.arbiters.output_held[slot] = vc != NONE
+
+
+cdef int32_t collect_held(State* s, int32_t router) noexcept nogil:
+    """List the inputs of the switch that are held at the beginning of the step; return their count."""
+    cdef Router* r = &s.routers.router[router]
+    cdef int32_t count = 0
+    cdef int32_t i
+    for i in range(r.in_start * s.config.input_speedup, r.in_end * s.config.input_speedup):
+        if s.arbiters.held_vc[i] != NONE:
+            s.scratch.held[count] = i
+            count += 1
+    return count
+
+
+cdef inline bint is_held(State* s, int32_t vc) noexcept nogil:
+    """Does the switch stay with this VC?"""
+    return s.config.hold_switch and s.arbiters.held_vc[switch_input_of(s, 0, vc)] == vc
+
+
+cdef inline bint is_blocked(State* s, int32_t vc, int32_t out) noexcept nogil:
+    """Is the input or the output that a flit needs held for another packet?"""
+    if not s.config.hold_switch:
+        return False
+    return (
+        s.arbiters.held_vc[switch_input_of(s, 0, vc)] != NONE
+        or s.arbiters.output_held[output_slot(s, s.vcs.input[vc].port, out)]
+    )
+
+
+cdef void continue_packet(State* s, int32_t router, int32_t in_id, int64_t t, int64_t u, int64_t* again) noexcept nogil:
+    """The next flit of the packet with which the switch stays leaves without a request, or the switch is released."""
+    cdef int32_t vc = s.arbiters.held_vc[in_id]
+    cdef int32_t cause = stall_cause(s, vc, t, u)
+    if cause == 0:
+        if s.config.attribution:
+            record_contender(s, vc)
+        send_front_flit(s, &s.routers.router[router], vc, t, u)
+        return
+    if s.config.attribution:
+        record_stall(s, vc, cause)
+    record_stall_cause(s, vc, cause, u, again)
+    hold_output(s, in_id, s.arbiters.held_output[in_id], NONE)
 
 
 cdef void note_wasted_bid(State* s, int32_t vc, int32_t out) noexcept nogil:
@@ -217,11 +303,13 @@ cdef inline void consider_vc(State* s, Router* r, int32_t vc, int64_t t, int64_t
     cdef InputVc* v = &s.vcs.input[vc]
     cdef int32_t cause, part
     cdef int64_t key
-    if v.state == IDLE:   # store-and-forward: the packet is not complete
+    if v.state == IDLE or is_held(s, vc):   # store-and-forward: the packet is not complete
         return
     part = vc_number(s, vc) % s.config.input_speedup if s.config.input_speedup > 1 else 0
-    key = s.vcs.rank[vc] if s.config.priorities else 0
+    key = rank_of(s, vc) if s.config.priorities else 0
     if s.config.speculative and bids_for_switch(s, vc, t, u):
+        if is_blocked(s, vc, s.vcs.bid_link[vc]):
+            return
         key += (<int64_t> 1) << PENALTY_SHIFT
     else:
         cause = stall_cause(s, vc, t, u)
@@ -235,6 +323,8 @@ cdef inline void consider_vc(State* s, Router* r, int32_t vc, int64_t t, int64_t
         if s.config.attribution:
             record_contender(s, vc)
         count_eligible(s, v.out_link)
+        if is_blocked(s, vc, v.out_link):
+            return
     key += distance(vc_number(s, vc), s.arbiters.in_pointer[v.port * s.config.input_speedup + part], MOST_VCS)
     if s.scratch.best_vc[part] == NONE or key < s.scratch.best_key[part]:
         s.scratch.best_vc[part] = vc
@@ -261,7 +351,7 @@ cdef inline int32_t request_outputs(State* s, Router* r, int32_t port, int64_t u
         link = &s.links.link[out]
         number = (port - r.in_start) * s.config.input_speedup + part
         pointer = s.arbiters.out_pointer[r.out_start + link.out_port]
-        key = (s.vcs.rank[pick] if s.config.priorities else 0) + distance(number, pointer, ports)
+        key = (rank_of(s, pick) if s.config.priorities else 0) + distance(number, pointer, ports)
         if bid:
             key += (<int64_t> 1) << PENALTY_SHIFT
         if link.pick_vc == NONE:
@@ -315,7 +405,7 @@ cdef int32_t allocate_by_matrix(State* s, int32_t router, int64_t t, int64_t u, 
         while bits:
             vc = vc_at_mask_bit(s, r, word * 64 + lowest(bits))
             bits &= bits - 1
-            if s.vcs.input[vc].state == IDLE:
+            if s.vcs.input[vc].state == IDLE or is_held(s, vc):
                 continue
             if s.config.speculative and bids_for_switch(s, vc, t, u):
                 requested = add_switch_request(s, router, vc, s.vcs.bid_link[vc], True, requested)
@@ -336,16 +426,16 @@ cdef int32_t allocate_by_matrix(State* s, int32_t router, int64_t t, int64_t u, 
     if not requested:
         return 0
     m.count, m.router, m.in_va, m.iterations = requested, router, 0, s.config.sa_iterations
-    m.inputs, m.outputs = (r.in_end - r.in_start) * s.config.input_speedup, r.out_end - r.out_start
+    m.inputs, m.outputs = (r.in_end - r.in_start) * s.config.input_speedup, (r.out_end - r.out_start) * s.config.output_speedup
     m.grant, m.accept, m.wave = s.arbiters.sa_grant, s.arbiters.sa_accept, &s.arbiters.sa_wave[router]
     granted = s.config.sa_match(s, &m)
     for i in range(granted):
         request = &s.matching.requests[s.matching.granted[i]]
         if request.empty:
-            note_wasted_bid(s, request.vc, request.out_id)
+            note_wasted_bid(s, request.vc, request.out_id // s.config.output_speedup)
             continue
         if not request.target:
-            s.links.link[request.out_id].eligible -= 1
+            s.links.link[request.out_id // s.config.output_speedup].eligible -= 1
         advance_input_pointer(s, router, request.vc)
         send_front_flit(s, r, request.vc, t, u)
     return requested
@@ -358,9 +448,17 @@ cdef int32_t add_switch_request(
     cdef InputVc* v = &s.vcs.input[vc]
     cdef int32_t in_id = switch_input_of(s, router, vc)
     cdef int32_t pointer = s.arbiters.in_pointer[in_id]
-    cdef int32_t place
-    cdef int64_t rank = s.vcs.rank[vc] if s.config.priorities else 0
+    cdef int32_t place, part
+    cdef int32_t out_id = out
+    cdef int32_t place_o = s.links.link[out].out_port
+    cdef int64_t rank = rank_of(s, vc) if s.config.priorities else 0
     cdef Request* r
+    if is_blocked(s, vc, out):
+        return requested
+    if s.config.output_speedup > 1:
+        part = (v.port - s.routers.router[router].in_start) % s.config.output_speedup
+        out_id = out * s.config.output_speedup + part
+        place_o = s.links.link[out].out_port * s.config.output_speedup + part
     if s.config.sa_by_age:
         rank += s.pools.messages[front_packet(s, vc).message].at
     if bid:
@@ -371,7 +469,7 @@ cdef int32_t add_switch_request(
     while place and s.vcs.input[s.matching.requests[place - 1].vc].port == v.port:
         place -= 1
         r = &s.matching.requests[place]
-        if r.in_id == in_id and r.out_id == out:
+        if r.in_id == in_id and r.out_id == out_id:
             if rank < r.rank or (
                 rank == r.rank
                 and distance(vc_number(s, vc), pointer, MOST_VCS) < distance(vc_number(s, r.vc), pointer, MOST_VCS)
@@ -380,9 +478,9 @@ cdef int32_t add_switch_request(
             return requested
     r = &s.matching.requests[requested]
     r.i = in_id - s.routers.router[router].in_start * s.config.input_speedup
-    r.o = s.links.link[out].out_port
+    r.o = place_o
     r.in_id = in_id
-    r.out_id = out
+    r.out_id = out_id
     r.vc = vc
     r.target = bid
     r.empty = bid and not bid_succeeds(s, vc)

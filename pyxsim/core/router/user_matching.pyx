@@ -34,7 +34,7 @@ cdef object make_user_allocators(State* s, options):
     def make(stage, int router):
         cdef Router* r = &s.routers.router[router]
         inputs, outputs = (r.input_vcs, r.output_vcs) if stage == "va" else (
-            (r.in_end - r.in_start) * s.config.input_speedup, r.out_end - r.out_start)
+            (r.in_end - r.in_start) * s.config.input_speedup, (r.out_end - r.out_start) * s.config.output_speedup)
         name, iterations = names[stage]
         return UserAllocator(name, stage, router, inputs, outputs, iterations, s.config.seed)
 

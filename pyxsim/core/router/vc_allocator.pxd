@@ -13,7 +13,7 @@ from pyxsim.core.router.buffer cimport link_vc_mask, mask_bit_of, masks_of
 from pyxsim.core.router.link cimport credits_needed, has_credits, reserve_output_vc
 from pyxsim.core.router.stall_counters cimport count_stall
 from pyxsim.core.state.bits cimport next_bit
-from pyxsim.core.state.network_state cimport State, note_event
+from pyxsim.core.state.network_state cimport State, note_event, rank_of
 from pyxsim.core.state.records cimport GRANTED, HOLDING, MULTI_ESCAPE, NONE, STALL_ARBITRATION, Packet
 
 
@@ -48,10 +48,14 @@ cdef inline int32_t first_usable_vc(State* s, int32_t vc, int32_t low, int32_t h
     cdef uint64_t* mask = link_vc_mask(s.vcs.unheld, s, link)
     cdef int32_t pick = next_bit(mask, low, high)
     cdef int32_t room
-    if s.config.flow and s.vcs.input[vc].multi:
-        room = min(s.pools.packets[s.vcs.input[vc].packet].flits, s.links.link[link].depth)
-        while pick >= 0 and s.vcs.output[s.links.link[link].base + pick].credit < room:
-            pick = next_bit(mask, pick + 1, high)
+    if s.config.va_limited:
+        if s.config.flow and s.vcs.input[vc].multi:
+            room = min(s.pools.packets[s.vcs.input[vc].packet].flits, s.links.link[link].depth)
+            while pick >= 0 and s.vcs.output[s.links.link[link].base + pick].credit < room:
+                pick = next_bit(mask, pick + 1, high)
+        elif s.config.va_credit:
+            while pick >= 0 and not has_credits(s, s.links.link[link].base + pick, 1):
+                pick = next_bit(mask, pick + 1, high)
     return pick
 
 
@@ -121,7 +125,7 @@ cdef inline int32_t request_range(State* s, int32_t router, int32_t vc, int64_t 
         place_bid(s, vc, out, u)
     ranged = s.links.link[out].base + s.links.low[s.vcs.input[vc].range_row]
     number = vc - s.routers.router[router].base
-    key = (s.vcs.rank[vc] if s.config.priorities else 0) + distance(number, s.vcs.ranges[ranged].requester,
+    key = (rank_of(s, vc) if s.config.priorities else 0) + distance(number, s.vcs.ranges[ranged].requester,
                                                                     s.routers.router[router].input_vcs)
     if s.vcs.ranges[ranged].pick == NONE:
         s.scratch.requested_ranges[requested] = ranged

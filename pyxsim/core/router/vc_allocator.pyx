@@ -12,7 +12,7 @@ from pyxsim.core.router.link cimport flits_in_use
 from pyxsim.core.router.random_draws cimport DRAW_TIE, draw
 from pyxsim.core.router.route_computation cimport all_candidates, set_candidate
 from pyxsim.core.state.bits cimport lowest
-from pyxsim.core.state.network_state cimport reserve_requests
+from pyxsim.core.state.network_state cimport rank_of, reserve_requests
 from pyxsim.core.state.records cimport (
     PENALTY_SHIFT,
     STALL_CREDIT,
@@ -29,7 +29,7 @@ cdef void count_no_vc_stall(State* s, int32_t vc, int32_t count) noexcept nogil:
     """No VC counts as free for this head, in its range or in any of its candidates (`candidate_link`)."""
     cdef int32_t i
     if not s.vcs.input[vc].multi:
-        count_stall(s, s.vcs.input[vc].out_link, STALL_VC)
+        count_stall(s, s.vcs.input[vc].out_link, STALL_VC if lowest_free_vc(s, vc) < 0 else STALL_CREDIT)
     else:
         for i in range(count - 1, -1, -1):   # the first candidate is set last, and stays
             set_candidate(s, vc, s.routes.candidate_link[i], s.routes.candidate_class[i])
@@ -193,7 +193,8 @@ cdef int32_t add_vc_request(
     r.target = target
     r.escape = escape
     r.empty = 0
-    r.rank = s.vcs.rank[vc] if s.config.priorities else 0
+    r.vc_class = s.vcs.input[vc].range_row - s.links.link[out].range - p.vnet * s.links.link[out].classes
+    r.rank = rank_of(s, vc) if s.config.priorities else 0
     if s.config.va_by_age:
         r.rank += s.pools.messages[p.message].at
     if escape and not s.routes.plane_equal[p.plane]:
@@ -213,6 +214,7 @@ cdef void grant_matched_vcs(State* s, int32_t router, int64_t u, int32_t request
         r = &s.matching.requests[s.matching.granted[i]]
         s.vcs.input[r.vc].out_link = s.vcs.output[r.target].link
         grant_vc(s, router, r.vc, r.target, u)
+        s.pools.packets[s.vcs.input[r.vc].packet].vc_class = r.vc_class
         if r.escape:
             switch_to_escape_plane(s, r.vc)
     for i in range(requested):

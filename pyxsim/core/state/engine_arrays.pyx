@@ -36,6 +36,8 @@ from pyxsim.core.state.records cimport (
     VcRange,
 )
 
+from fractions import Fraction
+
 from pyxsim.core.router_choice import Facts, RouterKind, choose_router
 from pyxsim.core.state.large_pages import Pages
 from pyxsim.core.state.record_dtypes import (
@@ -163,12 +165,23 @@ cdef class EngineArrays:
         s.config.va_iterations, s.config.sa_iterations = options.va_iterations, options.sa_iterations
         s.config.speculative = options.speculative
         s.config.flow = options.flow
-        s.config.input_speedup, s.config.ticks = options.input_speedup, options.speedup
+        s.config.input_speedup, s.config.output_speedup = options.input_speedup, options.output_speedup
+        s.config.ticks_num, s.config.ticks_den = Fraction(options.speedup).as_integer_ratio()
+        s.config.ticks = (s.config.ticks_num + s.config.ticks_den - 1) // s.config.ticks_den
+        s.config.queue_after_st = s.config.ticks > 1 or s.config.output_speedup > 1
+        s.config.queue_limit = options.queue_limit
+        s.config.hold_switch, s.config.va_credit = options.hold_switch, options.va_credit
+        s.config.va_limited = s.config.va_credit or s.config.flow > 0
+        s.config.shared_classes, s.config.rank_by = options.shared_classes, options.rank_by
+        s.config.unusual = (
+            s.config.hold_switch or s.config.va_credit or s.config.shared_classes or s.config.rank_by
+            or s.config.queue_limit or s.config.output_speedup > 1 or s.config.ticks_den > 1
+        )
         s.config.vnets, s.config.classes = options.vnets, len(options.class_vnet)
         s.config.seed = options.seed % 2**64
         priority = np.asarray(options.class_priority, dtype=np.int64)
         vnet = np.asarray(options.class_vnet, dtype=np.int32)
-        if min(s.config.input_speedup, s.config.ticks, s.config.vnets, s.config.classes, s.config.va_iterations,
+        if Fraction(options.speedup) < 1 or min(s.config.input_speedup, s.config.output_speedup, s.config.vnets, s.config.classes, s.config.va_iterations,
                 s.config.sa_iterations) < 1:
             raise ValueError("speed-ups, iterations, virtual networks and message classes must be at least 1")
         if len(priority) != s.config.classes or (priority < 0).any() or (priority > MAX_PRIORITY).any():
@@ -179,7 +192,9 @@ cdef class EngineArrays:
             raise ValueError(f"more than {MAX_NUMBER} message classes")
         if s.config.speculative and not s.config.va:
             raise ValueError("speculation needs a VA stage")
-        s.config.priorities = len(np.unique(priority)) > 1
+        if s.config.shared_classes and s.config.va_rotating:
+            raise ValueError("VC classes that share VCs need a matrix allocator for VCs")
+        s.config.priorities = len(np.unique(priority)) > 1 or s.config.rank_by > 0
         s.config.class_vnet = self._ints("class_vnet", vnet)
         s.config.class_rank = self._longs("class_rank", (priority.max() - priority) << PRIORITY_SHIFT)
 
@@ -210,7 +225,7 @@ cdef class EngineArrays:
         if count and vcs.max() > MAX_NUMBER:
             raise ValueError(f"more than {MAX_NUMBER} VCs on a link")
         queued = np.asarray(links.output_queue) != 0
-        if s.config.ticks > 1:   # the switch is faster than its links
+        if s.config.queue_after_st:   # the switch is faster than its links
             queued |= np.asarray(links.src) >= 0
         s.links.any_queued = bool(queued.any())
         s.links.pool = self._ints("pool", links.pool)
@@ -389,7 +404,7 @@ cdef class EngineArrays:
             ticks=s.config.ticks, ordered=s.config.ordered, speculative=s.config.speculative,
             drained=s.config.drained, step_arbiter=s.config.step_arbiter,
             separable_input_first=s.config.sa_separable, rotating_va=s.config.va_rotating,
-            wormhole=s.config.flow == 0, priorities=s.config.priorities,
+            wormhole=s.config.flow == 0, priorities=s.config.priorities, unusual=bool(s.config.unusual),
             shared_pool=bool(np.any(self.arrays["pool"])), output_queues=bool(link["queued"].any()),
             credit_routes=s.routes.credit_dependent,
             multi_candidates=bool((self.arrays["plane_select"] == SELECT_EACH).any()),
@@ -463,7 +478,15 @@ cdef class EngineArrays:
         s.stats.port_stalls = self._mask("port_stalls", s.ports.outputs)
         for name in ("requests", "busy_outputs", "blocked", "port_stalls"):
             self.deciding[name] = False
-        s.arbiters.sa_grant = self._ints("sa_grant", per_link)
+        s.arbiters.sa_grant = self._ints("sa_grant", np.repeat(per_link, s.config.output_speedup))
+        held = np.full(per_input.size if s.config.hold_switch else 0, NONE, dtype=np.int32)
+        s.arbiters.held_vc = self._ints("held_vc", held)
+        s.arbiters.held_output = self._ints("held_output", held.copy())
+        s.arbiters.output_held = self._ints(
+            "output_held", np.zeros(s.ports.outputs * s.config.output_speedup if s.config.hold_switch else 0))
+        limited = np.full(s.links.count if s.config.queue_limit else 0, NONE, dtype=np.int64)
+        s.links.left_tick = self._longs("left_tick", limited)
+        s.links.left_cycle = self._longs("left_cycle", limited.copy())
         s.arbiters.sa_accept = self._ints("sa_accept", per_input)
         # Arrays of matrix allocators and of bids stay empty without these options.
         matrix = np.zeros(0 if s.config.va_rotating else s.vcs.count, dtype=np.int32)
@@ -501,7 +524,8 @@ cdef class EngineArrays:
         fan_in = int((router["in_end"] - router["in_start"]).max(initial=0))
         fan_out = int((router["out_end"] - router["out_start"]).max(initial=0))
         inputs = max(int(router["input_vcs"].max(initial=0)), fan_in * s.config.input_speedup)
-        outputs = max(int(router["output_vcs"].max(initial=0)), fan_out)
+        outputs = max(int(router["output_vcs"].max(initial=0)), fan_out * s.config.output_speedup)
+        s.scratch.held = self._ints("held", np.zeros(fan_in * s.config.input_speedup), False)
         s.scratch.oldest = self._ints("oldest", per_link - 1, False)
         s.routers.woken = self._bytes("woken", 64 * s.routers.words, False)
         s.routers.woken_words = self._bytes("woken_words", s.routers.words, False)
@@ -552,7 +576,8 @@ cdef class EngineArrays:
                                                     False)
         s.latency.lost_to = self._ints("lost_to", np.zeros(s.vcs.count if kept else 0), False)
         s.latency.pipeline = (s.config.rc + s.config.va
-                              + (s.config.st if s.config.ticks > 1 else 0) - s.config.speculative) // s.config.ticks
+                              + (s.config.st if s.config.queue_after_st else 0) - s.config.speculative
+                              ) * s.config.ticks_den // s.config.ticks_num
         s.latency.stay_free = s.latency.rider_free = NONE
 
     def _make_calendar(self):

@@ -26,6 +26,11 @@ from pyxsim.core.state.records cimport (
     PacketNote,
     QueuedFlit,
     Request,
+    RANK_BY_AGE,
+    RANK_BY_HOPS,
+    RANK_BY_LOCAL_AGE,
+    RANK_BY_NETWORK_AGE,
+    RANK_BY_QUEUE,
     RequestMatrix,
     Router,
     RouterBounds,
@@ -51,9 +56,20 @@ cdef struct RouterConfig:
     MatchFunction sa_match
     void* users             # UserAllocators (core/user_allocator.py), or NULL
     int32_t input_speedup   # inputs of the switch per input port
-    int32_t ticks           # internal speed-up: steps per cycle
+    int32_t ticks           # internal speed-up: steps per cycle, at most
+    int32_t ticks_num       # and exactly: ticks_num / ticks_den
+    int32_t ticks_den
+    int32_t output_speedup  # outputs of the switch per output port
+    int32_t queue_after_st  # 1 where flits enter an output queue behind ST: with an internal or output speed-up
+    int32_t queue_limit     # flits in an output queue from which the switch grants it no more; 0: none
+    int32_t hold_switch     # the switch stays with a packet
+    int32_t va_credit       # heads request only VCs with a credit
+    int32_t va_limited      # 1 where a free VC may not count as free: `va_credit`, or packets are buffered whole
+    int32_t shared_classes  # VC classes share VCs
+    int32_t rank_by         # RankBy
+    int32_t unusual         # 1 with any of these options, or a fractional internal speed-up: no fast path, no jumps
     int32_t vnets, classes
-    int32_t priorities      # 1 if message classes differ in priority
+    int32_t priorities      # 1 if ranks differ: by message class, or by `rank_by`
     int32_t tracing         # every launch is logged
     int32_t recycling       # records of delivered messages are reused
     int32_t attribution     # 1: latency attribution; 2: every stay is logged, too
@@ -79,7 +95,7 @@ cdef struct VcArrays:
     # --- fixed ---
     int32_t count
     # --- decides ---
-    int64_t* rank             # [count] of the front packet, where priorities differ
+    int64_t* rank             # [count] of the front packet, where ranks differ
     uint64_t* unheld          # VCs of a link that no packet holds
     uint8_t* draining         # [count] tail sent, credits still out ("drained")
     int64_t* front_time       # [count] tick at which the front packet came to the front; empty in the batch path
@@ -100,6 +116,8 @@ cdef struct LinkArrays:
     int32_t* high
     uint64_t* range_mask                # the same as bits, for ranges in the first word
     int32_t* pool                       # [count] slots that the VCs of a link share
+    int64_t* left_tick                  # [count] with a queue limit: `tick` of the flit that left the queue last
+    int64_t* left_cycle                 # [count] and the cycle in which it left
 
 
 cdef struct RouterArrays:
@@ -157,6 +175,9 @@ cdef struct ArbiterPointers:
     int32_t* va_accept     # VA, matrix: [VCs] next output VC to serve, at the input VC
     int32_t* va_wave       # [routers] wavefront
     int32_t* sa_wave
+    int32_t* held_vc       # held switch: [input ports * input_speedup] VC that the switch stays with, or NONE
+    int32_t* held_output   # held switch: [input ports * input_speedup] its output of the switch, or NONE
+    int32_t* output_held   # held switch: [outputs * output_speedup] 1 if some input holds it
 
 
 cdef struct RouteTables:
@@ -284,6 +305,7 @@ cdef struct StepScratch:
     uint64_t no_vc              # with `bitmask_sa`: output ports at which a head stalled, by cause
     uint64_t no_credit
     uint64_t lost
+    int32_t* held               # held switch: inputs of the router that are held at the beginning of the step
     int32_t* oldest             # [links] SA, ordered: VC of an input port that may request an output
     int32_t* new_heads          # input VCs whose next head has come to the front
     int32_t* requested_outputs
@@ -379,6 +401,46 @@ cdef inline void free_packet(State* s, int32_t packet) noexcept nogil:
 cdef inline int64_t priority_rank(State* s, int32_t packet) noexcept nogil:
     """By the priority of its message class."""
     return s.config.class_rank[s.pools.messages[s.pools.packets[packet].message].klass]
+
+
+cdef enum:
+    RANK_SHIFT = 16           # of what packets of a class are ranked by, above the distances of arbiters
+    MOST_RANK = 1 << 30
+
+
+cdef inline int64_t front_rank(State* s, int32_t packet, int64_t u) noexcept nogil:
+    """The rank of a packet that comes to the front of an input VC in tick `u`; less is better."""
+    cdef Packet* p = &s.pools.packets[packet]
+    cdef int64_t value = 0
+    if s.config.rank_by == RANK_BY_AGE:
+        value = s.pools.messages[p.message].at
+    elif s.config.rank_by == RANK_BY_NETWORK_AGE:
+        value = p.launched
+    elif s.config.rank_by == RANK_BY_LOCAL_AGE:
+        value = u
+    elif s.config.rank_by == RANK_BY_HOPS:
+        value = MOST_RANK - p.hops
+    return priority_rank(s, packet) + (value << RANK_SHIFT)
+
+
+cdef inline int64_t rank_of(State* s, int32_t vc) noexcept nogil:
+    """The rank of the front packet of an input VC, where ranks differ."""
+    cdef int64_t longer = 0
+    if s.config.rank_by == RANK_BY_QUEUE:
+        longer = <int64_t> (MOST_RANK - s.vcs.input[vc].occupancy) << RANK_SHIFT
+    return s.vcs.rank[vc] + longer
+
+
+cdef inline int64_t first_tick(State* s, int64_t t) noexcept nogil:
+    """The first tick of cycle `t`."""
+    return t * s.config.ticks_num if s.config.ticks_den == 1 else t * s.config.ticks_num // s.config.ticks_den
+
+
+cdef inline int64_t cycle_of(State* s, int64_t u) noexcept nogil:
+    """The cycle of tick `u`."""
+    if s.config.ticks_den == 1:
+        return u // s.config.ticks_num
+    return ((u + 1) * s.config.ticks_den - 1) // s.config.ticks_num
 
 
 cdef void grow_nodes(State* s) noexcept nogil

@@ -71,6 +71,16 @@ cdef enum PacketEvent:
     WASTED = 6
 
 
+cdef enum RankBy:
+    # What the front packets of VCs are ranked by, below the priority of their class; as in engine_options.py.
+    RANK_BY_CLASS = 0
+    RANK_BY_AGE = 1
+    RANK_BY_NETWORK_AGE = 2
+    RANK_BY_LOCAL_AGE = 3
+    RANK_BY_HOPS = 4
+    RANK_BY_QUEUE = 5
+
+
 cdef enum:
     NONE = -1
 
@@ -224,7 +234,8 @@ cdef struct Packet:
     int32_t last       # plane to use from there on
     int32_t eject      # link
     int32_t exit       # router at its beginning
-    int32_t vnet
+    int16_t vnet
+    int16_t vc_class   # of the VC that it was granted last, where classes share VCs
     int32_t hops       # counting: routers at which its head has come to the front
     int32_t next       # free list
     uint64_t key       # of its random draws
@@ -261,6 +272,7 @@ cdef struct FifoNode:
 cdef struct QueuedFlit:
     # What a node of an output queue holds in addition.
     int64_t at     # cycle in which the flit enters the queue
+    int64_t tick   # in which it is through the switch
     int32_t vc
     int32_t flit
     int32_t kind   # Event: of its arrival
@@ -317,6 +329,7 @@ cdef struct Request:
     int32_t vc       # the requesting input VC
     int32_t target   # VA: the requested VC; SA: 1 if it is a speculative bid
     int32_t escape   # VA: of the escape plane
+    int32_t vc_class   # VA: of the candidate
     int32_t empty    # SA: a bid that would win without an output VC
 
 
