@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from pyxsim.core.user_allocator import UserAllocator
+from pyxsim.reference import draws
 
 Rank = tuple[int, ...]  # less is better
 Pair = tuple[int, int]  # (input, output)
@@ -36,6 +38,8 @@ class Matrix:
     grant: list[int] = field(init=False)
     wave: int = 0
     first: set[Pair] = field(default_factory=set)  # matched in the first iteration of the last call
+    seed: int = 0  # of draws
+    place: int = 0  # 2 * router, + 1 in VA
 
     def __post_init__(self) -> None:
         self.accept, self.grant = [0] * self.inputs, [0] * self.outputs
@@ -93,6 +97,79 @@ class Matrix:
         """In order of rank, which includes the age, then of input and output."""
         return in_order(sorted(requests, key=lambda pair: (requests[pair], pair)))
 
+    def unranked(self, requests: Mapping[Pair, Rank]) -> list[Pair]:
+        """iSLIP without ranks."""
+        return self.islip(dict.fromkeys(requests, ()))
+
+    def rr_wavefront(self, requests: Mapping[Pair, Rank]) -> list[Pair]:
+        """The next cycle begins behind the diagonal of the first grant."""
+        pairs = self.wavefront(requests)
+        if pairs:
+            self.wave = sum(pairs[0]) + 1
+        return pairs
+
+    def pim(self, requests: Mapping[Pair, Rank]) -> list[Pair]:
+        """Request, grant, accept, with arbiters that begin at drawn places."""
+        if not requests:
+            return []
+        key = draws.key(self.seed, self.wave, self.place)
+        self.wave += 1
+        pairs: list[Pair] = []
+        for iteration in range(self.iterations):
+            inputs, outputs = {i for i, _ in pairs}, {o for _, o in pairs}
+            left = [(i, o) for i, o in requests if i not in inputs and o not in outputs]
+            grants: dict[int, list[int]] = {}
+            for o in {o for _, o in left}:
+                begin = draws.draw(key, iteration * self.outputs + o, draws.SELECT) % self.inputs
+                grants.setdefault(rotate([i for i, b in left if b == o], begin), []).append(o)
+            for i, granted in grants.items():
+                begin = draws.draw(key, iteration * self.inputs + i, draws.OTHER) % self.outputs
+                pairs.append((i, rotate(granted, begin)))
+        return pairs
+
+    def loa(self, requests: Mapping[Pair, Rank]) -> list[Pair]:
+        """Each input picks its output with the fewest requests, each output one of these inputs."""
+        count = Counter(o for _, o in requests)
+        picks: dict[int, list[int]] = {}
+        for i in {i for i, _ in requests}:
+            wanted = [o for a, o in requests if a == i]
+            least = min(count[o] for o in wanted)
+            picks.setdefault(rotate([o for o in wanted if count[o] == least], self.accept[i]), []).append(i)
+        pairs = [(rotate(inputs, self.grant[o]), o) for o, inputs in picks.items()]
+        for i, o in pairs:
+            self.grant[o], self.accept[i] = (self.grant[o] + 1) % self.inputs, (self.accept[i] + 1) % self.outputs
+        return pairs
+
+    def max_size(self, requests: Mapping[Pair, Rank]) -> list[Pair]:
+        """A matching of maximum size, by shortest augmenting paths."""
+        of_input: dict[int, int] = {}
+        of_output: dict[int, int] = {}
+        while path := self.augmenting_path(requests, of_input, of_output):
+            for i, o in path:
+                of_input[i], of_output[o] = o, i
+        self.wave = (self.wave + bool(requests)) % self.inputs
+        return list(of_input.items())
+
+    def augmenting_path(
+        self, requests: Mapping[Pair, Rank], of_input: Mapping[int, int], of_output: Mapping[int, int]
+    ) -> list[Pair]:
+        """Return the first path that a search in breadth finds from the unmatched inputs, as pairs to match; or none."""
+        starts = {i for i, _ in requests if i not in of_input}
+        queue = sorted(starts, key=lambda i: (i - self.wave) % self.inputs)
+        reached: dict[int, int] = {}  # output: from which input
+        for i in queue:  # which grows
+            for o in sorted(o for a, o in requests if a == i and of_input.get(i) != o and o not in reached):
+                reached[o] = i
+                if o in of_output:
+                    queue.append(of_output[o])
+                    continue
+                path = [(i, o)]
+                while path[-1][0] in of_input:
+                    o = of_input[path[-1][0]]
+                    path.append((reached[o], o))
+                return path
+        return []
+
     def settle(self, pair: Pair) -> None:
         """Move the pointers past a pair of the first iteration."""
         if pair in self.first:
@@ -115,6 +192,11 @@ MATCHINGS: dict[str, Callable[[Matrix, Mapping[Pair, Rank]], list[Pair]]] = {
     "islip": Matrix.islip,
     "wavefront": Matrix.wavefront,
     "age": Matrix.by_age,
+    "islip-unranked": Matrix.unranked,
+    "rr-wavefront": Matrix.rr_wavefront,
+    "pim": Matrix.pim,
+    "loa": Matrix.loa,
+    "max-size": Matrix.max_size,
 }
 
 

@@ -100,8 +100,8 @@ class Router:
         if callable(allocators.get(name)) and (stage == "sa" or self.options.va > 0):
             seed = int(self.options.seed)
             user = UserAllocator(name, stage, self.number, inputs, outputs, iterations, seed)
-        return Matrix(name, inputs, outputs, iterations, user)
-        self.held: dict[tuple[int, int], Place] = {}  # (input, output) of the switch: the VC that it stays with
+        place = 2 * self.number + (stage == "va")
+        return Matrix(name, inputs, outputs, iterations, user, seed=int(self.options.seed), place=place)
 
     def fronts(self) -> list[Front]:
         """Return the flits at the front of their VCs."""
@@ -349,6 +349,7 @@ class Router:
         free = [bid for bid in bids if self.part(bid.front) not in blocked and -1 - self.exit(bid) not in blocked]
         separable = self.options.sa_allocator == "separable-input-first" and self.options.output_speedup == 1
         picked = self.input_first(free) if separable else self.match(free)
+        picked.sort(key=lambda bid: self.part(bid.front))
         won = [bid for bid in picked if self.counts(bid)] + stays
         for bid in picked:
             if bid not in won:

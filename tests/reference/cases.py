@@ -25,7 +25,7 @@ from pyxsim.core.engine_options import (
     WORMHOLE,
     RouterOptions,
 )
-from tests.reference.allocator_names import AGE, INPUT_FIRST, ISLIP, ROTATING, WAVEFRONT
+from tests.reference.allocator_names import AGE, INPUT_FIRST, ISLIP, ROTATING, UNRANKED, WAVEFRONT
 from tests.reference.networks import Net, Style, crowd, full, grid, hub, line, ring, ring_of_stars, star
 from tests.reference.relations import Manner, cut, digraph, give_ways, loosen
 
@@ -252,8 +252,8 @@ def switch_options(draw: st.DrawFn, *, each: bool = False) -> RouterOptions:
     options = draw(router_options(each=each))
     options.step_arbiter = options.ordered = False
     options.va = max(1, options.va)
-    options.va_allocator = draw(st.sampled_from([INPUT_FIRST, ISLIP, WAVEFRONT]))
-    options.sa_allocator = draw(st.sampled_from([INPUT_FIRST, ISLIP, WAVEFRONT]))
+    options.va_allocator = draw(st.sampled_from([INPUT_FIRST, ISLIP, WAVEFRONT, *UNRANKED]))
+    options.sa_allocator = draw(st.sampled_from([INPUT_FIRST, ISLIP, WAVEFRONT, *UNRANKED]))
     options.output_speedup = draw(st.sampled_from([1, 1, 2, 3]))
     options.speedup = draw(st.sampled_from([1, 1, 2, Fraction(3, 2), Fraction(17, 10), Fraction(7, 3)]))
     queued = options.output_speedup > 1 or options.speedup > 1

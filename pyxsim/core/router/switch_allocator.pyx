@@ -429,6 +429,8 @@ cdef int32_t allocate_by_matrix(State* s, int32_t router, int64_t t, int64_t u, 
     m.inputs, m.outputs = (r.in_end - r.in_start) * s.config.input_speedup, (r.out_end - r.out_start) * s.config.output_speedup
     m.grant, m.accept, m.wave = s.arbiters.sa_grant, s.arbiters.sa_accept, &s.arbiters.sa_wave[router]
     granted = s.config.sa_match(s, &m)
+    if s.config.output_speedup > 1:
+        sort_by_input(s, granted)
     for i in range(granted):
         request = &s.matching.requests[s.matching.granted[i]]
         if request.empty:
@@ -439,6 +441,18 @@ cdef int32_t allocate_by_matrix(State* s, int32_t router, int64_t t, int64_t u, 
         advance_input_pointer(s, router, request.vc)
         send_front_flit(s, r, request.vc, t, u)
     return requested
+
+
+cdef void sort_by_input(State* s, int32_t granted) noexcept nogil:
+    """Several flits may win one output port: they enter its queue in order of their inputs."""
+    cdef int32_t i, place, number
+    for i in range(1, granted):
+        number = s.matching.granted[i]
+        place = i
+        while place and s.matching.requests[s.matching.granted[place - 1]].i > s.matching.requests[number].i:
+            s.matching.granted[place] = s.matching.granted[place - 1]
+            place -= 1
+        s.matching.granted[place] = number
 
 
 cdef int32_t add_switch_request(

@@ -22,6 +22,16 @@ cdef int32_t match_islip(State* s, RequestMatrix* m) noexcept nogil:
     return granted
 
 
+cdef int32_t match_islip_unranked(State* s, RequestMatrix* m) noexcept nogil:
+    """McKeown's iSLIP has no ranks."""
+    cdef int32_t i
+    for i in range(m.count):
+        s.matching.requests[i].rank = 0
+    return match_islip(s, m)
+
+
 match = PyCapsule_New(<void*> match_islip, NULL, NULL)
 allocators.register("islip", iterations=64, module=__name__)(match)
 allocators.register("separable-output-first", module=__name__)(match)
+allocators.register("islip-unranked", iterations=64, module=__name__)(
+    PyCapsule_New(<void*> match_islip_unranked, NULL, NULL))
