@@ -84,6 +84,7 @@ class Routes:
     way_via: Any = ()
     way_bias: Any = ()
     choose: int = 0
+    early: bool = False
     wrap: Any = ()
     stride: Any = ()
 

@@ -314,6 +314,7 @@ def _routes(relation: Relation) -> Routes:
         way_via=np.array([VIAS[way.via] for way in ways], np.int32),
         way_bias=np.array([way.bias for way in ways], np.int64),
         choose=CHOICES[relation.choose],
+        early=relation.early,
         wrap=relation.wrap,
         stride=relation.stride,
     )

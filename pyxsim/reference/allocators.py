@@ -153,7 +153,7 @@ class Matrix:
     def augmenting_path(
         self, requests: Mapping[Pair, Rank], of_input: Mapping[int, int], of_output: Mapping[int, int]
     ) -> list[Pair]:
-        """Return the first path that a search in breadth finds from the unmatched inputs, as pairs to match; or none."""
+        """Return the first path that a search in breadth from the unmatched inputs finds, as pairs to match."""
         starts = {i for i, _ in requests if i not in of_input}
         queue = sorted(starts, key=lambda i: (i - self.wave) % self.inputs)
         reached: dict[int, int] = {}  # output: from which input

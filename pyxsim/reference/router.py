@@ -250,7 +250,7 @@ class Router:
         return (top - message.kind.priority, (by << RANK_SHIFT) + age)
 
     def standing(self, packet: Packet, u: int) -> int:
-        """Return what ranks a packet that comes to the front in tick `u`, below the priority of its class; less is better."""
+        """Return what ranks a packet that comes to the front in tick `u`, below its class; less is better."""
         values = {
             BY_AGE: packet.message.at,
             BY_NETWORK_AGE: packet.first_launch,

@@ -43,9 +43,9 @@ class Routing:
         turned = False
         if packet.plane < 0:
             self.choose_way(packet, router)
-        if packet.via is not None and self.homes[packet.via] == router:
-            packet.via, packet.plane, turned = None, packet.last, True
         lane = self.lanes[message.eject]
+        if packet.via is not None and (self.homes[packet.via] == router or (self.routes.early and lane.src == router)):
+            packet.via, packet.plane, turned = None, packet.last, True
         if packet.via is None and lane.src == router:
             return [Candidate(lane, lane.ranges[message.kind.vnet][0], credit=self.credit)]
         target = message.dst if packet.via is None else packet.via

@@ -117,6 +117,8 @@ class Relation:
         "random" or "least": how one of several route options is chosen.
     wrap
         int32[nd], the modulus of a digit in a ring, else 0 (for vias in a box).
+    early
+        Whether a packet that comes by the router of its destination leaves there, before it was at its via.
     stride
         int32[nd], NPU = sum(digit * stride) if the NPUs form a grid (for vias in a box).
     fixed_vcs
@@ -148,6 +150,7 @@ class Relation:
     plane_equal: Int32Array = field(default_factory=_ints)
     ways: tuple[Way, ...] = (Way(0),)
     choose: Literal["random", "least"] = "random"
+    early: bool = False
     wrap: Int32Array = field(default_factory=_ints)
     stride: Int32Array = field(default_factory=_ints)
     fixed_vcs: tuple[int, ...] = ()

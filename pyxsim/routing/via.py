@@ -13,13 +13,15 @@ from pyxsim.routing.planes import ROUTING, grid_only, plain_plane, plane, rebuil
 from pyxsim.routing.relation import Relation, Way
 
 
-def valiant(base: Relation) -> Relation:
+def valiant(base: Relation, early: bool = False) -> Relation:
     """Every packet goes first to an NPU drawn from all, then to its destination (Valiant and Brebner 1981).
 
     Each of the two phases is uniform traffic, whatever the pattern. They use separate VC classes, the second phase
     those above the first. No packet returns to the first phase, so the relation is deadlock-free if the base is.
+    `early`: a packet that comes by the router of its destination on the way to the NPU leaves there.
     """
-    return _two_phases(base, (Way(last=1, first=0, via="any"),), "valiant")
+    relation = _two_phases(base, (Way(last=1, first=0, via="any"),), "valiant")
+    return replace(relation, early=early)
 
 
 def romm(base: Relation, wrap: tuple[int, ...] | None = None) -> Relation:

@@ -279,6 +279,9 @@ class RouterSettings(Table):
             problem = f"{shown(getattr(self, key))} needs a matrix allocator for VCs"
             yield InputError(problem, key=key, allowed=f"another va_allocator than {DEFAULT_ALLOCATORS['va']}")
         queued = self.output_queue or self.internal_speedup > 1 or self.output_speedup > 1
+        if self.output_speedup > 1 and self.shared_buffer:
+            problem = "cannot be combined with shared_buffer: two flits could take its last slot in the same cycle"
+            yield InputError(problem, key="output_speedup", allowed="1 with a shared_buffer")
         if self.queue_limit and not queued:
             problem = "has no effect without output queues"
             allowed = "0, or output_queue, or an internal or output speed-up"

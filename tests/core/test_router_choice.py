@@ -34,6 +34,7 @@ USUAL = Facts(
     rotating_va=True,
     wormhole=True,
     priorities=False,
+    unusual=False,
     shared_pool=False,
     output_queues=False,
     credit_routes=False,

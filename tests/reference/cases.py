@@ -128,6 +128,7 @@ def free_nets(draw: st.DrawFn) -> Net:
         nodes=draw(st.integers(1, 3)),
         seed=draw(st.integers(0, 999)),
     )
+    net.early = draw(flag)
     return give_ways(net, draw(st.integers(0, 4)), draw(st.integers(0, 999)), least=draw(flag))
 
 
@@ -288,7 +289,9 @@ def cases(
     options = draw(how(each=any(manner.select == EACH for manner in net.manners.values())))
     net.vnets = options.vnets
     longest = draw(st.integers(1, longest))
-    if options.flow != WORMHOLE and draw(flag):  # a packet needs slots of the pool
+    if options.output_speedup > 1:  # two flits of a tick could want the last slot of a pool
+        shade_of = styles(vcs, 1 if options.flow == WORMHOLE else longest, pools=(0,))
+    elif options.flow != WORMHOLE and draw(flag):  # a packet needs slots of the pool
         shade_of = styles(vcs, pools=(longest - 1, longest, longest + 3))
     else:
         shade_of = styles(vcs, 1 if options.flow == WORMHOLE else longest)

@@ -141,6 +141,7 @@ class Net:
     manners: dict[int, Plane] = field(default_factory=dict)
     ways: list[Way] = field(default_factory=list)
     choose_least: bool = False
+    early: bool = False
     wrap: list[int] = field(default_factory=list)
     stride: list[int] = field(default_factory=list)
     vnets: int = 1
@@ -254,6 +255,7 @@ class Net:
             way_via=ints([w.via for w in self.ways]),
             way_bias=ints([w.bias for w in self.ways]),
             choose=int(self.choose_least),
+            early=self.early,
             wrap=ints(self.wrap or [0] * dimensions),
             stride=ints(self.stride or [0] * dimensions),
         )

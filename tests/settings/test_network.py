@@ -178,7 +178,7 @@ MISFITS: list[tuple[dict[str, Any], list[str]]] = [
     ),
     (
         {"internal_speedup": 17},
-        ["internal_speedup: 17 is too large; allowed: a whole number from 1 to 16"],
+        ["internal_speedup: 17 is too large; allowed: a number from 1 to 16, such as 2 or 1.5"],
     ),
     ({"shared_buffer": -1}, ["shared_buffer: -1 is too small"]),
     ({"watchdog": 0}, ["watchdog: 0 is too small"]),

@@ -158,7 +158,7 @@ cdef void compute_route(State* s, int32_t vc, int32_t packet, int64_t u) noexcep
     s.vcs.input[vc].multi = 0
     if p.plane == NONE:
         choose_route_candidate(s, p, router)
-    if p.via != NONE and s.routes.home[p.via] == router:
+    if p.via != NONE and (s.routes.home[p.via] == router or (s.routes.early and p.exit == router)):
         p.via = NONE
         p.plane = p.last
         turned = True

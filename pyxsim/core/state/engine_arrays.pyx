@@ -224,6 +224,8 @@ cdef class EngineArrays:
             raise ValueError(f"more than {MAX_SLOTS} slots behind a link")
         if count and vcs.max() > MAX_NUMBER:
             raise ValueError(f"more than {MAX_NUMBER} VCs on a link")
+        if s.config.output_speedup > 1 and np.any(links.pool):
+            raise ValueError("an output speed-up excludes shared buffers: two flits could take the last slot")
         queued = np.asarray(links.output_queue) != 0
         if s.config.queue_after_st:   # the switch is faster than its links
             queued |= np.asarray(links.src) >= 0
@@ -283,7 +285,7 @@ cdef class EngineArrays:
         s.routes.plane_escape = self._ints("plane_escape", plain["plane_escape"])
         s.routes.plane_sticky = self._ints("plane_sticky", plain["plane_sticky"])
         s.routes.plane_equal = self._ints("plane_equal", plain["plane_equal"])
-        s.routes.ways, s.routes.choose = len(routes.way_last), routes.choose
+        s.routes.ways, s.routes.choose, s.routes.early = len(routes.way_last), routes.choose, routes.early
         s.routes.way_first = self._ints("way_first", routes.way_first)
         s.routes.way_last = self._ints("way_last", routes.way_last)
         s.routes.way_via = self._ints("way_via", routes.way_via)

@@ -186,6 +186,7 @@ cdef struct RouteTables:
     int32_t credit_dependent   # routes depend on credits: they are computed in the router's step
     int32_t uses_draws         # packets may need random numbers
     int32_t ways, choose
+    int32_t early              # packets leave at the router of their destination before they were at their via
     int32_t* home              # [nodes] router
     int32_t* resident          # [routers] one of its nodes, or NONE
     int32_t* digits            # [nodes, dims]
