@@ -12,6 +12,7 @@ from pyxsim.errors import InputError
 from pyxsim.results import comparison_file
 from pyxsim.results.comparison import Comparison
 from pyxsim.results.curve import Curve
+from pyxsim.results.hdf5 import reading
 from pyxsim.results.result import Result
 from pyxsim.results.sweep import Sweep
 
@@ -34,7 +35,9 @@ def load(path: str | os.PathLike[str]) -> Result | Sweep | Curve | Comparison:
 def _kind(path: str | os.PathLike[str]) -> str:
     """Return "result", "curve" or "comparison". Raises InputError for a file of pyxsim that is not HDF5."""
     try:
-        with h5py.File(path, "r") as file:
+        if not h5py.is_hdf5(path):
+            raise OSError
+        with reading(path, "a file of pyxsim") as file:
             return "curve" if "curve" in file else "comparison" if "comparison" in file.attrs else "result"
     except OSError:  # the reader of results reports the reason
         suffix = Path(path).suffix.lower()

@@ -15,14 +15,14 @@ from typing import Any
 import h5py
 import numpy as np
 
-from pyxsim.errors import InputError
+from pyxsim.paths import ending
 from pyxsim.results.comparison import Chain, Compared, Comparison, Entry, PacketEstimate
-from pyxsim.results.hdf5 import ENDS, TEXT, VERSIONS, check_writable, put_file, unreadable
+from pyxsim.results.hdf5 import ENDS, TEXT, VERSIONS, check_writable, put_file, reading
 from pyxsim.results.provenance import provenance, settings_sha256
 from pyxsim.results.result_file import read_result, write_result
-from pyxsim.paths import ending
 
 Path_ = str | os.PathLike[str]
+COMPARISONS = "a file that `pyxsim compare -o` has written"
 
 
 def check_comparison(path: Path_) -> Path:
@@ -71,26 +71,21 @@ def _known(point: Compared) -> dict[str, Any]:
 
 def read(path: Path_) -> Comparison:
     """Read an .h5 file of `save`. Raises InputError if the file is no comparison."""
-    try:
-        with h5py.File(path, "r") as file:
-            summary = json.loads(file.attrs["comparison"])
-            groups = {group.attrs["label"]: group for group in file["points"].values()}
-            points = [_point(row, groups[row["label"]]) for row in summary["points"]]
-            made = {name: str(file.attrs[name]) for name in provenance() if name in file.attrs}
-            about = (
-                summary["title"],
-                summary["backends"],
-                points,
-                summary["within"],
-                summary["seed"],
-                summary["complete"],
-                made,
-            )
-            return Comparison(*about)
-    except OSError as error:
-        raise unreadable(path, error, "a file that `pyxsim compare -o` has written") from error
-    except (KeyError, ValueError, TypeError) as error:
-        raise InputError("not a comparison of this version of pyxsim", file=os.fspath(path)) from error
+    with reading(path, COMPARISONS, "not a comparison of this version of pyxsim") as file:
+        summary = json.loads(file.attrs["comparison"])
+        groups = {group.attrs["label"]: group for group in file["points"].values()}
+        points = [_point(row, groups[row["label"]]) for row in summary["points"]]
+        made = {name: str(file.attrs[name]) for name in provenance() if name in file.attrs}
+        about = (
+            summary["title"],
+            summary["backends"],
+            points,
+            summary["within"],
+            summary["seed"],
+            summary["complete"],
+            made,
+        )
+        return Comparison(*about)
 
 
 def _point(row: dict[str, Any], group: h5py.Group) -> Compared:

@@ -14,14 +14,13 @@ from typing import Any
 import h5py
 import numpy as np
 
-from pyxsim.errors import InputError
-from pyxsim.results.hdf5 import ENDS, VERSIONS, check_writable, put_file, unreadable
+from pyxsim.paths import ending
+from pyxsim.results.hdf5 import ENDS, VERSIONS, check_writable, put_file, reading
 from pyxsim.results.provenance import provenance, settings_sha256
 from pyxsim.results.table import Framed, Table, Variable
 from pyxsim.results.traffic import TRAFFIC_KEYS, unit_of
 from pyxsim.results.views import Viewed
 from pyxsim.textfile import csv_text
-from pyxsim.paths import ending
 
 KINDS = (*ENDS, ".json", ".csv")
 
@@ -108,13 +107,9 @@ class Curve(Framed, Viewed):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Curve:
         """Read an .h5 file of `save`; failed loads have no numbers. Raises InputError."""
-        try:
-            with h5py.File(path, "r") as file:
-                return _read(file)
-        except OSError as error:
-            raise unreadable(path, error, "a file that `pyxsim curve -o` has written") from error
-        except (KeyError, ValueError, TypeError) as error:
-            raise InputError("not a readable load-latency curve", file=os.fspath(path)) from error
+        allowed = "a file that `pyxsim curve -o` has written"
+        with reading(path, allowed, "not a readable load-latency curve") as file:
+            return _read(file)
 
     def _json(self) -> bytes:
         whole = {**self.json(), "title": self.title, "experiment": self.experiment_toml, **self.provenance}

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from pyxsim import registry
 from pyxsim.errors import InputError
 from pyxsim.library import used, user_fault
-from pyxsim.results.hdf5 import StoredTables
+from pyxsim.results.hdf5 import StoredTable, StoredTables
 from pyxsim.results.table import Dims, Table, Variable, infer, plain
 
 Values = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 Function = TypeVar("Function", bound=Callable[..., Any])
+KINDS = {"text": "O", "float64": "f", "number": "iufbO"}  # kinds of a column in a file; of the other types "iub"
 FILL = {"text": "", "float64": np.nan}  # of None; -1 in the other types
 
 
@@ -196,6 +197,23 @@ class Dataset:
             lists = [data.tolist() if isinstance(data, np.ndarray) else data.decoded() for data in columns.values()]
             rows = (dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True))
         return [{key: _json(value) for key, value in row.items()} for row in rows]
+
+    def check(self, table: StoredTable) -> None:
+        """Raise ValueError unless a table from a file has the columns, types and sizes of this spec."""
+        sizes: dict[str, int] = {}
+        for column in self.columns:
+            if column.name not in table:
+                if not column.optional:
+                    raise ValueError(f"/{self.name} has no {column.name}")
+                continue
+            (dtype, shape), dims = table.form(column.name), column.dims or self.dims
+            if dtype.kind not in KINDS.get(column.dtype, "iub"):
+                raise ValueError(f"/{self.name}/{column.name} has the type {dtype}")
+            if len(shape) != len(dims):
+                raise ValueError(f"/{self.name}/{column.name} has {len(shape)} dimensions, not {len(dims)}")
+            for dim, size in zip(dims, shape, strict=True):
+                if sizes.setdefault(dim, size) != size:
+                    raise ValueError(f"/{self.name}/{column.name} has {size} entries along {dim}, not {sizes[dim]}")
 
     def restore(self, table: Mapping[str, NDArray[Any]]) -> Any:
         """Make the field of the result from the columns in a file."""

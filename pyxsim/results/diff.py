@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.errors import InputError
-from pyxsim.results.hdf5 import unreadable
+from pyxsim.results.hdf5 import shown, unreadable
+from pyxsim.results.hdf5_check import check_structure
 from pyxsim.results.provenance import PROVENANCE
 from pyxsim.results.result import HOW_IT_RAN, Result
 from pyxsim.results.result_file import image
@@ -137,7 +138,8 @@ def diff(first: Result | str | os.PathLike[str], second: Result | str | os.PathL
     NaN equals NaN. What describes how and where a run was computed (times, versions, threads, skipped cycles, the table
     [run]) is not a difference; `Diff.apart` lists it. Raises InputError.
     """
-    with ExitStack() as stack:
+    files = [os.fspath(each) for each in (first, second) if not isinstance(each, Result)]
+    with shown(files), ExitStack() as stack:
         one, other = (stack.enter_context(_opened(each)) for each in (first, second))
         names = (_name(first, "the first"), _name(second, "the second"))
         return _Comparison(one, other).diff(names)
@@ -152,6 +154,7 @@ def _opened(source: Result | str | os.PathLike[str]) -> h5py.File:
         return h5py.File(io.BytesIO(image(source)), "r")
     allowed = "an .h5 file, as -o writes it; of a sweep its table.h5"
     try:
+        check_structure(source)
         file = h5py.File(source, "r")
     except OSError as error:
         raise unreadable(source, error, allowed) from error

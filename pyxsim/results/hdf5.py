@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.errors import InputError
-from pyxsim.results.table import Table, Variable
 from pyxsim.paths import ending, missing, need_folder
+from pyxsim.results.hdf5_check import BAD, check_structure
+from pyxsim.results.table import Table, Variable
 
 ENDS = (".h5", ".hdf5", ".nc")  # extensions of HDF5 files; .nc is that of netCDF4
 PLAIN = 1024  # bytes up to which data are neither chunked nor compressed
@@ -85,6 +87,45 @@ def put_file(path: Path_, data: bytes | memoryview) -> None:
         raise _fault(path, _reason(error)) from error
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextmanager
+def reading(path: Path_, allowed: str, damaged: str = "damaged") -> Iterator[h5py.File]:
+    """Open a file for reading, once its structure has been checked; every failure to read it is an InputError.
+
+    Parameters
+    ----------
+    path
+        The file.
+    allowed
+        The expected kind of file, for messages.
+    damaged
+        What to say of a file whose content cannot be read.
+    """
+    try:
+        check_structure(path)
+        with h5py.File(path, "r") as file:
+            yield file
+    except OSError as error:
+        raise unreadable(path, error, allowed) from error
+    except BAD as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{damaged}: {str(error)[:200]}", file=os.fspath(path)) from error
+
+
+@contextmanager
+def shown(files: Sequence[str]) -> Iterator[None]:
+    """Inside, content of these files is shown: an error of Python, which damaged content causes, becomes an InputError.
+    Without files nothing changes."""
+    try:
+        yield
+    except BAD as error:
+        if isinstance(error, InputError) or not files:
+            raise
+        hint = "" if os.environ.get("PYXSIM_TRACEBACK") == "1" else "; PYXSIM_TRACEBACK=1 shows where"
+        problem = f"damaged? showing it fails with {type(error).__name__}: {str(error)[:200]}{hint}"
+        raise InputError(problem, file=", ".join(files)) from error
 
 
 def unreadable(path: Path_, error: OSError, allowed: str) -> InputError:
@@ -156,8 +197,19 @@ class StoredTable(Mapping[str, NDArray[Any]]):
         self._group = group
         self.attrs: Mapping[str, Any] = group.attrs
 
-    def __getitem__(self, name: str) -> NDArray[Any]:
+    def _dataset(self, name: str) -> h5py.Dataset:
         dataset = self._group[name]
+        if not isinstance(dataset, h5py.Dataset):
+            raise TypeError(f"{dataset.name} is a group")
+        return dataset
+
+    def form(self, name: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
+        """Return type and shape of a variable; texts are objects."""
+        dataset = self._dataset(name)
+        return dataset.dtype, dataset.shape
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        dataset = self._dataset(name)
         if dataset.dtype.kind == "O":
             return np.array([str(text) for text in dataset.asstr()[()]], dtype=object)
         return np.asarray(dataset[()])
@@ -175,7 +227,8 @@ class StoredTable(Mapping[str, NDArray[Any]]):
     def table(self) -> Table:
         """The group as `write_table` has written it."""
         variables = {}
-        for name, dataset in self._group.items():
+        for name in self._group:
+            dataset = self._dataset(name)
             dims = tuple((axis.keys() or [name])[0] for axis in dataset.dims)
             attrs = {key: value for key, value in dataset.attrs.items() if key in ("units", "long_name")}
             variables[name] = Variable(dims, self[name], attrs)

@@ -21,7 +21,7 @@ from pyxsim.results.hdf5 import (
     check_hdf5,
     describe,
     put_file,
-    unreadable,
+    reading,
     write_table,
 )
 from pyxsim.results.provenance import settings_sha256
@@ -78,17 +78,10 @@ def write_result(group: h5py.Group, result: Result) -> None:
 
 def read(path: Path_) -> Result:
     """Read a file of `write`; the result has no topology object. Raises InputError if it is no result."""
-    try:
-        with h5py.File(path, "r") as file:
-            if other := "comparison" if "comparison" in file.attrs else "curve" if "curve" in file else "":
-                raise InputError(f"a {other}, not the result of a run", file=os.fspath(path), allowed=RESULTS)
-            return read_result(file)
-    except OSError as error:
-        raise unreadable(path, error, RESULTS) from error
-    except (KeyError, ValueError, TypeError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError("not a result of this version of pyxsim", file=os.fspath(path)) from error
+    with reading(path, RESULTS, "not a result of this version of pyxsim") as file:
+        if other := "comparison" if "comparison" in file.attrs else "curve" if "curve" in file else "":
+            raise InputError(f"a {other}, not the result of a run", file=os.fspath(path), allowed=RESULTS)
+        return read_result(file)
 
 
 def _write_root(file: h5py.Group, result: Result) -> None:
@@ -125,6 +118,9 @@ def read_result(file: h5py.Group) -> Result:
     clock = Fraction(record["clock_hz"])
     tables = StoredTables({OLD_NAMES.get(name, name): StoredTable(group) for name, group in file.items()}, clock)
     specs = {spec.name: spec for spec in dataset.every() if not spec.computed}
+    for name, spec in specs.items():
+        if name in tables:
+            spec.check(tables[name])
     fields: dict[str, Any] = {
         name: spec.restore(tables[name]) for name, spec in specs.items() if spec.restored and name in tables
     }

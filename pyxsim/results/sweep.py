@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,7 @@ import h5py
 import numpy as np
 
 from pyxsim.errors import InputError
+from pyxsim.results.hdf5_check import BAD
 from pyxsim.results.result import HOW_IT_RAN, Result
 from pyxsim.results.result_file import read as read_result_file
 from pyxsim.results.table import Framed, Table, Variable, column
@@ -220,7 +222,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise InputError(problem, file=os.fspath(folder), allowed="a folder that `pyxsim sweep` has written") from error
     except OSError as error:
         raise InputError(os.strerror(error.errno or 0), file=os.fspath(file)) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _no_manifest(file) from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise _no_manifest(file)
@@ -233,6 +235,8 @@ def _no_manifest(file: Path) -> InputError:
 
 def read_point(folder: Path, key: str, changed: Mapping[str, Any], label: str = "") -> Point:
     """Read a point, whatever its state. Raises InputError if its file is damaged."""
+    if not re.fullmatch("[0-9a-f]+", key):
+        raise InputError(f"'{key}' is not the key of a point", file=os.fspath(folder / MANIFEST))
     done, failed = folder / POINTS / f"{key}.h5", folder / POINTS / f"{key}.json"
     state = state_of(folder, key)
     if state == "done":
@@ -266,9 +270,8 @@ def read_summary(file: Path) -> dict[str, Any]:
     """Read only the summary of a result. Raises InputError."""
     try:
         with h5py.File(file, "r") as result:
-            summary: dict[str, Any] = json.loads(result.attrs["summary"])
-            return summary
-    except (OSError, KeyError, ValueError) as error:
+            return dict(json.loads(result.attrs["summary"]))
+    except (OSError, *BAD) as error:
         raise InputError(
             "not a readable result of pyxsim", file=os.fspath(file), allowed="remove it to run the point again"
         ) from error

@@ -20,11 +20,11 @@ import h5py
 import numpy as np
 
 from pyxsim.errors import InputError
+from pyxsim.paths import ending
 from pyxsim.results.dataset import columns_of
 from pyxsim.results.hdf5 import ENDS, VERSIONS, put_file, write_table
 from pyxsim.results.sweep import Sweep
 from pyxsim.results.table import Table, Variable, column
-from pyxsim.paths import ending
 from pyxsim.textfile import csv_text
 
 TABLE, TIMING, ANSWERS = "table", "timing.csv", "answers.csv"

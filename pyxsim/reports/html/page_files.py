@@ -12,6 +12,7 @@ from pyxsim.reports.html import backends_chapter, curve_chapter, result_chapter,
 from pyxsim.reports.html.elements import Chapter
 from pyxsim.results import sweep as sweeps
 from pyxsim.results.curve import Curve
+from pyxsim.results.hdf5 import reading
 from pyxsim.results.result import Result
 
 KINDS = "a result, a load-latency curve or a comparison (.h5), or the folder of a sweep"
@@ -54,18 +55,12 @@ def _read(path: str, name: str) -> Result | list[Chapter]:
     """A result, or the chapters of other files."""
     if os.path.isdir(path):
         return [sweep_chapter.chapter(sweeps.read(path), name)]
-    try:
-        with h5py.File(path, "r") as file:
+    if os.path.isfile(path) and h5py.is_hdf5(path):
+        with reading(path, KINDS, "is a comparison of another version") as file:
             if "curve" in file:
                 return [curve_chapter.chapter(Curve.load(path), name)]
             if "comparison" in file.attrs:
                 return backends_chapter.chapters(file, name)
             if "record" not in file.attrs:
                 raise InputError("cannot be shown", file=path, allowed=KINDS)
-    except OSError:
-        pass  # the reader of results reports the reason
-    except (KeyError, ValueError, TypeError, IndexError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError("is a comparison of another version", file=path) from error
     return Result.load(path)

@@ -12,6 +12,7 @@ from pyxsim.errors import InputError, all_or_faults
 from pyxsim.reports.files import check_outputs
 from pyxsim.reports.html.page_files import KINDS, chapters
 from pyxsim.reports.html.render import check_page, save
+from pyxsim.results.hdf5 import shown
 from pyxsim.results.result import Result
 from pyxsim.results.table import Facts
 from pyxsim.settings.types import listed
@@ -57,8 +58,9 @@ def report(
         raise InputError("no results", key="files", allowed=KINDS)
     paths = [each for each in sources if isinstance(each, str)]
     target = default_name(sources) if file is None else os.fspath(file)
-    _, made = all_or_faults(lambda: check_outputs([(target, check_page)], paths), lambda: chapters(sources))
-    save(made, target)
+    with shown(paths):
+        _, made = all_or_faults(lambda: check_outputs([(target, check_page)], paths), lambda: chapters(sources))
+        save(made, target)
     return WrittenReport(target, os.path.getsize(target), [each.title for each in made])
 
 

@@ -11,6 +11,7 @@ from pyxsim.reports.timeline.build import build
 from pyxsim.reports.timeline.trace_files import check_timeline, write
 from pyxsim.reports.timeline.trace_model import Trace
 from pyxsim.reports.timeline.view import View
+from pyxsim.results.hdf5 import shown
 from pyxsim.results.result import Result
 from pyxsim.results.table import Facts
 
@@ -58,5 +59,6 @@ def timeline(result: Result | PathLike, file: PathLike | None = None, view: View
             raise InputError("cannot be written: it is the result", file=target, allowed="another name")
 
     loaded, *_ = all_or_faults(lambda: result if isinstance(result, Result) else Result.load(path), check, view.check)
-    trace = build(loaded, view)
-    return WrittenTimeline(target, write(trace, target), trace, loaded)
+    with shown([] if isinstance(result, Result) else [path]):
+        trace = build(loaded, view)
+        return WrittenTimeline(target, write(trace, target), trace, loaded)
