@@ -11,6 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from typing import Any, ClassVar
 
+KEPT = 100  # characters at either end of a part of a message that echoes a long input
+LONGEST_LIST = 8000  # characters of a list of allowed words
+LONGEST_WORD = 200  # of one with a closest match
+MOST_FAULTS = 100  # lines of several faults
+
 
 class PyxsimError(Exception):
     """The base class of all errors that pyxsim raises deliberately.
@@ -69,8 +74,15 @@ def _one_line(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in words)
 
 
+def cut(text: str, most: int = 500) -> str:
+    """Return a text; of one with more than `most` characters, the first and last hundred."""
+    return text if len(text) <= most else f"{text[:KEPT]} [... {len(text) - 2 * KEPT} characters ...] {text[-KEPT:]}"
+
+
 def nearest(word: str, words: Iterable[str]) -> str | None:
     """Return the closest match of a misspelt word among `words`, or None."""
+    if len(word) > LONGEST_WORD:
+        return None
     plain: dict[str, str] = {}
     for candidate in words:
         plain.setdefault(_squeeze(candidate), candidate)
@@ -127,11 +139,11 @@ class InputError(PyxsimError, ValueError):
         super().__init__(problem)
 
     def __str__(self) -> str:
-        text = ": ".join(part for part in (self.file, self.key, self.problem) if part)
+        text = ": ".join(cut(part) for part in (self.file, self.key, self.problem) if part)
         if isinstance(self.allowed, str):
-            text += f"; allowed: {self.allowed}"
+            text += f"; allowed: {cut(self.allowed, LONGEST_LIST)}"
         elif self.allowed is not None:
-            text += f"; allowed: {', '.join(self.allowed) or 'none'}"
+            text += f"; allowed: {cut(', '.join(self.allowed), LONGEST_LIST) or 'none'}"
             if self.given is not None:
                 text += closest(self.given, self.allowed)
         return _one_line(_spelled(text))
@@ -175,7 +187,9 @@ class InputErrors(InputError):
         self.faults = list(faults)
 
     def __str__(self) -> str:
-        return "\n".join(str(fault) for fault in self.faults)
+        lines = [str(fault) for fault in self.faults[:MOST_FAULTS]]
+        more = len(self.faults) - len(lines)
+        return "\n".join([*lines, f"and {more} more faults"] if more else lines)
 
     def __reduce__(self) -> tuple[object, ...]:
         return InputErrors, (self.faults,)

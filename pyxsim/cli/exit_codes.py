@@ -8,7 +8,7 @@ import signal
 import sys
 import traceback
 
-from pyxsim.errors import InputError, PyxsimError, StuckError
+from pyxsim.errors import InputError, PyxsimError, StuckError, cut
 
 BUG = 1
 SIGNAL = 128  # a command that signal n ends exits with 128 + n, as in shells
@@ -44,7 +44,7 @@ def lines(error: BaseException) -> list[str]:
     if (fault := _user_fault(error)) is not None:
         return [str(fault)]
     hint = "" if os.environ.get(TRACEBACK) == "1" else f"; {TRACEBACK}=1 shows where"
-    return [_one_line(f"this is a bug of pyxsim: {type(error).__name__}: {error}{hint}")]
+    return [_one_line(f"this is a bug of pyxsim: {type(error).__name__}: {cut(str(error))}{hint}")]
 
 
 def tell(error: BaseException, signal_number: int = signal.SIGINT) -> int:

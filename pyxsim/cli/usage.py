@@ -71,7 +71,7 @@ def usage_fault(error: Any, command: Any, words: Sequence[str]) -> InputError:
         return _value_fault(error, key)
     extra = re.search(r"extra arguments?(?:\(s\))? \((.*)\)$", str(error.message))
     if extra is not None:
-        return _extra_fault(extra[1].split()[0], place, command)
+        return _extra_fault((extra[1].split() or [extra[1]])[0], place, command)
     text = " ".join(error.format_message().split()).rstrip(".")
     return InputError(f"{text[:1].lower()}{text[1:]}", key=key, allowed=synopsis(place, command))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -160,10 +161,18 @@ def whole(least: int, most: int, *words: str) -> tuple[PlainValidator, WithJsonS
     return PlainValidator(read), WithJsonSchema({"anyOf": [{"enum": list(words)}, schema]} if words else schema)
 
 
+_MOST_DIGITS = 400
+_HUGE_POWER = re.compile(r"[eE][+-]?0*[1-9][\d_]{3,}")
+
+
 def exact(value: object) -> Fraction | None:
-    """Convert a number exactly as written (0.1 is one tenth, not the nearest binary fraction); None for others."""
+    """Convert a number exactly as written (0.1 is one tenth, not the nearest binary fraction); None for others.
+
+    A number of more than 400 characters or a power of ten beyond 999 is none: its exact value would fill the memory.
+    """
     try:
-        return None if isinstance(value, bool) else Fraction(str(value))
+        text = "" if isinstance(value, bool) else str(value)  # ValueError for an integer of thousands of digits
+        return None if len(text) > _MOST_DIGITS or _HUGE_POWER.search(text) else Fraction(text)
     except (ValueError, ZeroDivisionError, OverflowError):
         return None
 
@@ -196,6 +205,15 @@ Flag = Annotated[bool, PlainValidator(_flag), WithJsonSchema({"type": "boolean"}
 def _word(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"{shown(value)} is not a name", allowed="a text in quotes")
+    if "\0" in value:  # it may name a file
+        raise InputError(f"{shown(value)} has a zero character", allowed="plain text")
+    return _text(value)
+
+
+def _text(value: str) -> str:
+    """A text that a file can hold."""
+    if not value.isprintable() and any("\ud800" <= c <= "\udfff" for c in value):
+        raise InputError(f"{shown(value)} has a character that is not Unicode", allowed="plain text")
     return value
 
 
@@ -250,7 +268,9 @@ class Registered:
 
 def _plain(value: object) -> Any:
     """A value that TOML supports, for free options; copies lists and tables."""
-    if isinstance(value, str | bool):
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, bool):
         return value
     if isinstance(value, float):
         if not math.isfinite(value):

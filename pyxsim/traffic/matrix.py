@@ -9,8 +9,8 @@ import numpy as np
 
 from pyxsim.arrays import FloatArray, IntArray
 from pyxsim.errors import InputError
-from pyxsim.paths import missing
 from pyxsim.textfile import read_text
+from pyxsim.traffic.npy_file import read_npy
 from pyxsim.traffic.pattern import Pattern
 
 KINDS = (".csv", ".txt", ".npy")
@@ -63,7 +63,7 @@ def read_matrix(path: Path, npus: int) -> FloatArray:
     """
     file = str(path)
     if path.suffix.lower() == ".npy":
-        traffic = _read_npy(path)
+        traffic = read_npy(path).astype(np.float64)
     elif path.suffix.lower() in KINDS:
         traffic = _read_text(path)
     else:
@@ -78,18 +78,6 @@ def read_matrix(path: Path, npus: int) -> FloatArray:
     if not traffic.any():
         raise InputError("all entries are zero", file=file)
     return traffic
-
-
-def _read_npy(path: Path) -> FloatArray:
-    try:
-        with path.open("rb") as stream:
-            return np.asarray(np.load(stream, allow_pickle=False), dtype=np.float64)
-    except FileNotFoundError as error:
-        raise missing(path) from error
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", file=str(path)) from error
-    except (ValueError, TypeError, EOFError) as error:
-        raise InputError("not a NumPy file of numbers", file=str(path)) from error
 
 
 def _read_text(path: Path) -> FloatArray:

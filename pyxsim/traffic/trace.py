@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pyxsim.arrays import IntArray
 from pyxsim.errors import InputError
-from pyxsim.paths import missing
 from pyxsim.textfile import read_text
+from pyxsim.traffic.npy_file import read_npy
 from pyxsim.units import MAX_BYTES, MAX_CYCLES
 
 COLUMNS = ("cycle", "src", "dst", "bytes")
@@ -50,25 +52,18 @@ def read_trace(path: Path, npus: int) -> Trace:
             value = int(rows[wrong[0], column])
             place = f"{path}:{lines[wrong[0]]}" if lines else str(path)
             raise InputError(f"{name} {value} is out of range", file=place, allowed=f"from {least} to {most}")
+    rows = rows.astype(np.int64)  # in range
     rows = rows[np.argsort(rows[:, 0], kind="stable")]
     return Trace(*(np.ascontiguousarray(column) for column in rows.T))
 
 
-def _read_npy(path: Path) -> tuple[IntArray, list[int]]:
-    try:
-        with path.open("rb") as stream:
-            rows = np.load(stream, allow_pickle=False)
-    except FileNotFoundError as error:
-        raise missing(path) from error
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", file=str(path)) from error
-    except (ValueError, EOFError) as error:
-        raise InputError("not a NumPy file", file=str(path)) from error
+def _read_npy(path: Path) -> tuple[NDArray[Any], list[int]]:
+    rows = read_npy(path)
     if rows.ndim != 2 or rows.shape[1] != len(COLUMNS) or rows.dtype.kind not in "iu":
         shape = "x".join(map(str, rows.shape))
         problem = f"array of shape {shape} and type {rows.dtype}"
         raise InputError(problem, file=str(path), allowed="four columns of integers")
-    return rows.astype(np.int64), []
+    return rows, []
 
 
 def _read_text(path: Path) -> tuple[IntArray, list[int]]:
