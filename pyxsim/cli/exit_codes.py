@@ -23,7 +23,8 @@ def exit_code(error: BaseException, signal_number: int = signal.SIGINT) -> int:
         return SIGNAL + signal_number
     if isinstance(error, BrokenPipeError):
         return SIGNAL + signal.SIGPIPE
-    return BUG if (fault := _user_fault(error)) is None else fault.exit_code
+    fault = _system_fault(error) or _user_fault(error)
+    return BUG if fault is None else fault.exit_code
 
 
 def lines(error: BaseException) -> list[str]:
@@ -41,7 +42,7 @@ def lines(error: BaseException) -> list[str]:
     if isinstance(error, MemoryError):
         what = str(error)  # pyxsim's own text starts with "for"; NumPy's is a sentence
         return [_one_line(f"not enough memory{' ' if what.startswith('for ') or not what else ': '}{what}")]
-    if (fault := _user_fault(error)) is not None:
+    if (fault := _system_fault(error) or _user_fault(error)) is not None:
         return [str(fault)]
     hint = "" if os.environ.get(TRACEBACK) == "1" else f"; {TRACEBACK}=1 shows where"
     return [_one_line(f"this is a bug of pyxsim: {type(error).__name__}: {cut(str(error))}{hint}")]
@@ -86,6 +87,14 @@ def without_terminal() -> None:
         except OSError:
             with contextlib.suppress(OSError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+
+
+def _system_fault(error: BaseException) -> InputError | None:
+    """The fault of a file that the operating system refused, such as a full disk or a name that is too long, or None."""
+    if not isinstance(error, OSError) or not error.errno:
+        return None
+    names = [os.fsdecode(name) for name in (error.filename, error.filename2) if isinstance(name, str | bytes)]
+    return InputError(os.strerror(error.errno), file=names[0] if names else None)
 
 
 def _user_fault(error: BaseException) -> InputError | None:

@@ -39,16 +39,16 @@ def read_npy(path: Path) -> NDArray[Any]:
         raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=file) from error
     if len(data) > MAX_BYTES:
         raise InputError("is too large", file=file, allowed=f"at most {MAX_BYTES} bytes")
-    stream = io.BytesIO(data)
+    content = io.BytesIO(data)
     try:
-        shape, fortran, dtype = _HEADERS[np.lib.format.read_magic(stream)](stream)
+        shape, fortran, dtype = _HEADERS[np.lib.format.read_magic(content)](content)
     except (ValueError, KeyError, TypeError, SyntaxError, RecursionError, MemoryError, tokenize.TokenError) as error:
         raise InputError("not a NumPy file of numbers", file=file) from error
     if dtype.kind not in NUMBERS:
         raise InputError(f"an array of type {dtype}", file=file, allowed="integers or floating-point numbers")
-    needed, left = math.prod(shape) * dtype.itemsize, len(data) - stream.tell()
+    needed, left = math.prod(shape) * dtype.itemsize, len(data) - content.tell()
     if min(shape, default=0) < 0 or needed != left:
         problem = f"an array of shape {'x'.join(map(str, shape))} and type {dtype} needs {needed} bytes"
         raise InputError(f"{problem}, and the file has {left}", file=file)
-    array = np.frombuffer(data, dtype, offset=stream.tell())
+    array = np.frombuffer(data, dtype, offset=content.tell())
     return array.reshape(shape, order="F" if fortran else "C")

@@ -243,10 +243,20 @@ class GraphBuilder:
         place, called = self._numbers(kind, name, resource)
         columns = (npu_column, int(kind), ticks, size, peer, match, call, place, layer, called, part)
         alike = [column if isinstance(column, int) else 0 for column in columns]
+<<<<<<< HEAD
         block = np.repeat(np.array(alike, np.int64), len(npu_column)).reshape(len(columns), len(npu_column))
         for row, column in enumerate(columns):
             if not isinstance(column, int):
                 block[row] = column
+=======
+        try:
+            block = np.repeat(np.array(alike, np.int64), len(own)).reshape(len(columns), len(own))
+            for row, column in enumerate(columns):
+                if not isinstance(column, int):
+                    block[row] = column
+        except OverflowError:
+            raise _beyond_64_bits(name) from None
+>>>>>>> 2e54b14a (wip)
         waits = list(before)
         which = np.empty((len(npu_column), len(waits)), np.int64)
         for place, wait in enumerate(waits):
@@ -294,9 +304,13 @@ class GraphBuilder:
             rows = np.array(self._rows, np.int64)
             which = np.array([each for before in self._before for each in before], np.int64)
         except OverflowError:
-            raise InputError("a task has a number out of range", allowed="whole numbers below 2^63") from None
+            raise _beyond_64_bits() from None
         self._append(rows.T, np.array([len(before) for before in self._before], np.int64), which)
         self._rows, self._before = [], []
+
+
+def _beyond_64_bits(name: str = "") -> InputError:
+    return InputError(f"a task {name} has a number out of range".replace("  ", " "), allowed="whole numbers below 2^63")
 
 
 def _narrow(values: IntArray, kind: Any, column: str) -> NDArray[Any]:

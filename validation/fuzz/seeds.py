@@ -18,7 +18,7 @@ from validation.fuzz import mutate
 from validation.fuzz.formats import mutated
 
 INPUTS = mutate.ROOT / "inputs"
-SIMULATES = ("run", "resume", "compare", "sweep", "curve", "saturation", "astra", "booksim")
+SIMULATES = ("run", "resume", "compare", "sweep", "curve", "saturation", "astra", "booksim", "bench", "validate")
 
 NETWORK = '[network]\ntopology = "ring"\nshape = [4]\nbandwidth = "64 GB/s"\nlatency = "10 ns"\nflit = "64 B"\n'
 COLLECTIVE = '[collective]\nkind = "all-reduce"\nsize = "4 KiB"\n'
