@@ -87,14 +87,17 @@ def traffic_loads(rows: IntArray, npus: int, shape: tuple[int, ...]) -> Loads:
 
 
 def together(loads: Iterable[Load]) -> Load:
-    """Return the sum of one or more loads."""
+    """Return the sum of one or more loads, in which one object may stand many times."""
     parts = list(loads)
-    return Load(
-        sum((load.sent for load in parts[1:]), parts[0].sent),
-        sum((load.received for load in parts[1:]), parts[0].received),
-        np.logical_or.reduce([load.members for load in parts]),
-        sum(load.total for load in parts),
-    )
+    times = Counter(map(id, parts))
+    total = Load.none(len(parts[0].sent))
+    for load in {id(load): load for load in parts}.values():
+        count = times[id(load)]
+        total.sent += count * load.sent
+        total.received += count * load.received
+        total.members |= load.members
+        total.total += count * load.total
+    return total
 
 
 Rows = tuple[IntArray, IntArray, NDArray[np.integer[Any]], int]

@@ -90,7 +90,7 @@ def without_terminal() -> None:
 
 
 def _system_fault(error: BaseException) -> InputError | None:
-    """The fault of a file that the operating system refused, such as a full disk or a name that is too long, or None."""
+    """The fault of a file that the operating system refused (a full disk, a name too long), or None."""
     if not isinstance(error, OSError) or not error.errno:
         return None
     names = [os.fsdecode(name) for name in (error.filename, error.filename2) if isinstance(name, str | bytes)]

@@ -243,20 +243,13 @@ class GraphBuilder:
         place, called = self._numbers(kind, name, resource)
         columns = (npu_column, int(kind), ticks, size, peer, match, call, place, layer, called, part)
         alike = [column if isinstance(column, int) else 0 for column in columns]
-<<<<<<< HEAD
-        block = np.repeat(np.array(alike, np.int64), len(npu_column)).reshape(len(columns), len(npu_column))
-        for row, column in enumerate(columns):
-            if not isinstance(column, int):
-                block[row] = column
-=======
         try:
-            block = np.repeat(np.array(alike, np.int64), len(own)).reshape(len(columns), len(own))
+            block = np.repeat(np.array(alike, np.int64), len(npu_column)).reshape(len(columns), len(npu_column))
             for row, column in enumerate(columns):
                 if not isinstance(column, int):
                     block[row] = column
         except OverflowError:
             raise _beyond_64_bits(name) from None
->>>>>>> 2e54b14a (wip)
         waits = list(before)
         which = np.empty((len(npu_column), len(waits)), np.int64)
         for place, wait in enumerate(waits):

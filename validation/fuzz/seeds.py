@@ -197,7 +197,7 @@ def recipes(folder: Path) -> tuple[Recipe, ...]:
             (*CHECK, "list model.csv", "list model.csv --device a100-80gb", "workload generate x.toml -o w.*.et"),
         ),
         *(
-            Recipe(path.stem, {"x.toml": path.read_bytes()}, ("x.toml",), ("check x.toml",), 3)
+            Recipe(path.stem, {"x.toml": path.read_bytes()}, ("x.toml",), ("check x.toml",), 1)
             for path in sorted((INPUTS / "training").glob("*.toml"))
         ),
         *(
