@@ -192,6 +192,6 @@ def test_a_page_shows_names_and_runs_nothing() -> None:
 
 def test_a_local_dask_cluster_listens_on_loopback_only() -> None:
     pytest.importorskip("distributed")
-    source = (TREE / "pyxsim" / "study" / "sweep" / "cluster.py").read_text(encoding="utf-8")
+    source = (TREE / "pyxsim" / "study" / "sweep" / "local_cluster.py").read_text(encoding="utf-8")
     assert source.count('f"{LOOPBACK}:0"') == 2
     assert "host=LOOPBACK" in source

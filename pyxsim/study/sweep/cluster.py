@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import logging
-import signal
 import time
+from contextlib import suppress
 from importlib import import_module
-from multiprocessing import resource_tracker
 from typing import Any
 
 from pyxsim.errors import InputError
-from pyxsim.study.sweep.crew import unheard
+from pyxsim.study.sweep.local_cluster import LocalCluster
 from pyxsim.study.sweep.task import DIED, Outcome, Task, carry_out
 
 LOCAL = "local"
-LOOPBACK = "127.0.0.1"
+CLOSE_S = 3.0
 PATIENCE = "30s"
 
 
@@ -47,19 +45,8 @@ class Cluster:
     def begun(self) -> Cluster:
         """Start the cluster when the first task arrives."""
         if self._client is None:
-            resource_tracker.ensure_running()  # multiprocessing's own start would unblock signals
-            # Report a dead worker at once: the sweep itself counts the retries of a point.
-            no_retries = import_module("dask").config.set({"distributed.scheduler.allowed-failures": 0})
-            with unheard(signal.SIGINT), no_retries:
-                self._cluster = self._dask.LocalCluster(
-                    n_workers=self._workers,
-                    threads_per_worker=1,
-                    host=LOOPBACK,  # what listens elsewhere runs the code of anybody who connects
-                    dashboard_address=f"{LOOPBACK}:0",
-                    worker_dashboard_address=f"{LOOPBACK}:0",
-                    silence_logs=logging.CRITICAL,
-                )
-            self._connect(self._cluster)
+            self._cluster = LocalCluster(self._workers)
+            self._connect(self._cluster.address)
         return self
 
     def _connect(self, scheduler: Any) -> None:
@@ -90,10 +77,14 @@ class Cluster:
         return [(self._running.pop(future), _outcome(future)) for future in ended]
 
     def close(self) -> None:
-        for each in (self._client, self._cluster):
-            if each is not None:
-                each.close()
-        self._client = self._cluster = None
+        client, cluster, self._client, self._cluster = self._client, self._cluster, None, None
+        try:
+            if client is not None:
+                with suppress(Exception):  # a scheduler that is gone does not answer
+                    client.close(timeout=CLOSE_S)
+        finally:
+            if cluster is not None:
+                cluster.close()
 
 
 def _no_scheduler(address: str, error: Exception) -> InputError:
