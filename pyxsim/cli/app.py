@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 # Allocations between two runs of the garbage collector. A command makes few reference cycles; Python's default of
 # 700 costs a tenth of the start-up time.
+_INTERRUPTED = 130
 _UNSEEN = 50_000
 
 
@@ -35,9 +36,12 @@ def main(words: Sequence[str] | None = None) -> int:
     except SystemExit:
         raise
     except BaseException as error:
-        from pyxsim.cli.exit_codes import tell
+        try:
+            from pyxsim.cli.exit_codes import tell
 
-        return tell(error)
+            return tell(error)
+        except KeyboardInterrupt:  # another signal, while the first one is reported
+            return _INTERRUPTED
     finally:
         if words is not None and "pyxsim.errors" in sys.modules:
             sys.modules["pyxsim.errors"].PyxsimError.in_command = False

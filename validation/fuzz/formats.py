@@ -333,5 +333,5 @@ def mutated(rng: Random, name: str, source: bytes) -> bytes:
         if kind < 0.4 and mutator in (toml, json_):
             return text(rng, source)
         return mutator(rng, source)
-    except (ValueError, KeyError, OSError, RuntimeError, RecursionError, TypeError):  # a change that cannot be made
+    except (ValueError, KeyError, OSError, RuntimeError, RecursionError, TypeError, MemoryError):  # no such change
         return mutate.data(rng, source)

@@ -130,7 +130,7 @@ def text(rng: Random, source: str) -> str:
     if kind == 4:
         del lines[at]
     elif kind == 5:
-        lines.insert(at, rng.choice(lines) * rng.choice((1, 1, 3, 2000)))
+        lines.insert(at, rng.choice(lines) * rng.choice((1, 1, 3, 200)))
     elif kind == 6:
         other = rng.randrange(len(lines))
         lines[at], lines[other] = lines[other], lines[at]

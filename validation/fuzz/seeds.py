@@ -324,7 +324,7 @@ def recipes(folder: Path) -> tuple[Recipe, ...]:
                 tuple(each.format("x.h5") for each in report),
                 weight,
             )
-            for name, weight in (("run", 35), ("training_run", 20), ("traffic_run", 15), ("curve", 12), ("compare", 15))
+            for name, weight in (("run", 18), ("training_run", 10), ("traffic_run", 8), ("curve", 6), ("compare", 6))
         ),
         Recipe("checkpoint", {"x.checkpoint": made["x.checkpoint"]}, ("x.checkpoint",), ("resume x.checkpoint -q",), 8),
         Recipe(
