@@ -43,6 +43,8 @@ DEFAULTS: dict[str, str] = {
     "watch_out": "", "stats_out": "", "sent_packets_out": "", "injected_flits_out": "", "received_flits_out": "",
     "stored_flits_out": "", "sent_flits_out": "", "outstanding_credits_out": "", "ejected_flits_out": "",
     "active_packets_out": "", "used_credits_out": "", "free_credits_out": "", "max_credits_out": "",
+    # of an older version, in some of its example files
+    "limit": "0", "physical_subnetworks": "1",
     # power
     "sim_power": "0", "power_output_file": "pwr_tmp", "tech_file": "", "channel_width": "128", "channel_sweep": "0",
 }  # fmt: skip
@@ -86,6 +88,7 @@ UNUSED: dict[str, str] = {
     **dict.fromkeys(("stats_out", *(key for key in DEFAULTS if key.endswith(("flits_out", "credits_out")))), _FILES),
     **dict.fromkeys(("sent_packets_out", "active_packets_out"), _FILES),
     **dict.fromkeys(("power_output_file", "tech_file", "channel_sweep"), _POWER),
+    **dict.fromkeys(("limit", "physical_subnetworks"), "of an older version; BookSim2 no longer accepts it"),
 }  # fmt: skip
 
 # Keys of which only some values are supported, and why the others are refused.
@@ -93,16 +96,12 @@ ONLY: dict[str, tuple[tuple[str, ...], str]] = {
     "router": (("iq",), "the event and chaos routers do not work in BookSim2, either"),
     "subnets": (("1",), "there is one network; several would need an experiment each"),
     "link_failures": (("0",), "failed links end in an assertion in BookSim2; leave them out of a graph instead"),
-    "noq": (("0",), "queues by the next output are not modelled"),
-    "output_speedup": (("1",), "the switch has one connection per output"),
-    "vc_busy_when_full": (("0",), "VC allocation does not look at credits"),
     "vc_priority_donation": (("0",), "priorities are not handed on"),
     "spec_check_elig": (("1",), "a speculative bid needs a free VC"),
     "spec_check_cred": (("1",), "a speculative bid needs a credit"),
     "spec_mask_by_reqs": (("0",), "speculative bids give way to grants"),
     "spec_sw_allocator": (("prio",), "speculative bids go through the same allocator, behind the others"),
     "include_queuing": (("1",), "packet latency includes the time at the source; network_latency does not"),
-    "sim_count": (("1",), "an experiment is one run; repeat it with another seed"),
     "sim_power": (("0",), _POWER),
     **dict.fromkeys(
         ("read_request_subnet", "read_reply_subnet", "write_request_subnet", "write_reply_subnet"),

@@ -8,56 +8,89 @@ from pyxsim.compat.booksim.config import Config
 from pyxsim.compat.booksim.syntax import Named
 
 SHARED = ("private", "shared")
-_FIRST = "BookSim2's matching differs: {} is used instead"
-# Allocators that ignore priorities in BookSim2.
-_BLIND = ("islip", "pim", "loa", "max_size")
+# Allocators that ignore priorities in BookSim2, and so do their counterparts here.
+_UNRANKED = ("islip", "pim", "loa", "max_size")
 _ALLOCATORS = {
     "islip": "islip",
     "separable_input_first": "separable-input-first",
     "separable_output_first": "separable-output-first",
     "wavefront": "wavefront",
     "select": "islip",  # iSLIP with priorities, as in pyxsim
-    "rr_wavefront": "wavefront",
-    "pim": "islip",
-    "loa": "islip",
-    "max_size": "wavefront",
+    "rr_wavefront": "rr-wavefront",
+    "pim": "pim",
+    "loa": "loa",
+    "max_size": "max-size",
 }
-_APART = ("rr_wavefront", "pim", "loa", "max_size")  # other matching rules
+_COUNTED = ("islip", "pim")
 _MOST_ITERATIONS = 64
+_PRIORITIES = {
+    "none": "class",
+    "class": "class",
+    "age": "age",
+    "network_age": "network-age",
+    "local_age": "local-age",
+    "hop_count": "hops",
+    "queue_length": "queue",
+    "sequence": "age",
+}
+_RANKED_BY_PACKET = {
+    "network_age": "the flits of a packet have the rank of its head here, in BookSim2 each that of its own time",
+    "local_age": "a packet is ranked by when it came to the front of its buffer, in BookSim2 each flit by its arrival",
+    "sequence": "packets are ranked by age here, in BookSim2 by their number at their source",
+}
 
 
 def router_table(config: Config) -> dict[str, Any]:
     """Return [network.router] without the routing."""
     vcs = config.count("num_vcs", least=1, most=1024)
+    speculative = config.flag("speculative")
+    piggyback = config.named("vc_allocator").name == "piggyback"
+    ranked = speculative or config.named("priority").name != "none"
     table: dict[str, Any] = {
         "vcs": vcs,
         "vc_reuse": "drained" if config.flag("wait_for_tail_credit") else "tail",
-        "va_allocator": _allocator(config, "vc_allocator"),
-        "sa_allocator": _allocator(config, "sw_allocator"),
+        **({} if piggyback else {"va_allocator": _allocator(config, "vc_allocator", ranked)}),
+        "sa_allocator": _allocator(config, "sw_allocator", ranked),
         "input_speedup": config.count("input_speedup", least=1, most=vcs),
+        "output_speedup": config.count("output_speedup", least=1, most=1024),
         "internal_speedup": _internal_speedup(config),
+        "hold_switch": config.flag("hold_switch_for_packet"),
+        "vc_requests": "credit" if config.flag("vc_busy_when_full") and not piggyback else "free",
         "credit_delay": config.count("credit_delay", most=1000),
         **_pipeline(config),
         **_buffers(config, vcs),
     }
+    if piggyback:
+        _piggyback(config, table, speculative)
+    if vcs % 2 and not piggyback:
+        table["vc_classes"] = "shared"
+    _output_buffer(config, table)
     _priority(config, table)
     _small_differences(config, table)
     return table
 
 
-def _allocator(config: Config, key: str) -> str:
+def _allocator(config: Config, key: str, ranked: bool) -> str:
+    """Return the allocator of a stage. `ranked`: requests have ranks, which some allocators ignore."""
     named = config.named(key)
     if named.name == "piggyback":
-        config.fault(key, "the switch does not assign VCs", allowed=[n for n in _ALLOCATORS if n not in _APART])
+        config.fault(key, "the switch assigns no VCs", allowed=list(_ALLOCATORS))
         return "islip:1"
     allocator = config.word(key, _ALLOCATORS)
     if allocator is None:
         return "islip:1"
+<<<<<<< Updated upstream
     if named.name in _APART:
         config.note(key, _FIRST.format(f"'{allocator}'"))
     if allocator != "islip":
         return allocator
     return f"islip:{_iterations(config, key, named)}"
+=======
+    if found not in _COUNTED:
+        return found
+    word = "islip-unranked" if named.name == "islip" and ranked else found
+    return f"{word}:{_iterations(config, key, named)}"
+>>>>>>> Stashed changes
 
 
 def _iterations(config: Config, key: str, named: Named) -> int:
@@ -68,12 +101,29 @@ def _iterations(config: Config, key: str, named: Named) -> int:
     return value
 
 
-def _internal_speedup(config: Config) -> int:
+def _internal_speedup(config: Config) -> int | float:
     speedup = config.number("internal_speedup")
-    if not float(speedup).is_integer() or not 1 <= speedup <= 16:
-        config.fault("internal_speedup", f"{speedup:g} is not in this version", allowed="a whole number from 1 to 16")
+    if not 1 <= speedup <= 16:
+        config.fault("internal_speedup", f"{speedup:g} is not in this version", allowed="a number from 1 to 16")
         return 1
-    return int(speedup)
+    return int(speedup) if float(speedup).is_integer() else speedup
+
+
+def _piggyback(config: Config, table: dict[str, Any], speculative: bool) -> None:
+    """The switch assigns VCs: a head takes its VC when it wins, which is `va = 0` here."""
+    if not speculative:
+        config.fault("vc_allocator", "piggyback needs speculative = 1, as in BookSim2", allowed="speculative = 1")
+    table["pipeline"] = {**table["pipeline"], "va": 0}
+    table["speculation"] = False
+    config.note("vc_allocator", "heads rank with other flits at the switch, in BookSim2 behind them")
+
+
+def _output_buffer(config: Config, table: dict[str, Any]) -> None:
+    size = config.count("output_buffer_size", least=-1)
+    if size == 0:
+        config.fault("output_buffer_size", "no flit could ever leave a router", allowed="-1, or at least 1")
+    elif size > 0 and (table["internal_speedup"] > 1 or table["output_speedup"] > 1):
+        table["queue_limit"] = size
 
 
 def _pipeline(config: Config) -> dict[str, Any]:
@@ -133,33 +183,22 @@ def _buffers(config: Config, vcs: int) -> dict[str, int]:
 
 
 def _priority(config: Config, table: dict[str, Any]) -> None:
-    """Set message priorities: those of classes are in [traffic]; age is an allocator."""
+    """Set what ranks packets; priorities of classes are in [traffic]."""
     kind = config.named("priority").name
-    known = ("none", "class", "age")
-    if kind not in known:
-        config.fault("priority", f"'{kind}' is not in this version", allowed=known, given=kind)
-    blind = [key for key in ("vc_allocator", "sw_allocator") if config.named(key).name in _BLIND]
-    if kind == "class" and blind:
-        config.note("priority", f"has an effect here; the {blind[0]} of this configuration ignores it in BookSim2")
-    if kind == "age":
-        for key, ours in (("vc_allocator", "va_allocator"), ("sw_allocator", "sa_allocator")):
-            if key in blind:
-                config.note("priority", f"the {key} ignores age, as in BookSim2")
-            else:
-                table[ours] = "age"
-                config.note("priority", f"the {key} is matched in order of age here, in BookSim2 input by input")
+    if kind not in _PRIORITIES:
+        config.fault("priority", f"'{kind}' is not in this version", allowed=list(_PRIORITIES), given=kind)
+        return
+    table["priority"] = _PRIORITIES[kind]
+    blind = [key for key in ("vc_allocator", "sw_allocator") if config.named(key).name in _UNRANKED]
+    if kind in _RANKED_BY_PACKET and len(blind) < 2:
+        config.note("priority", _RANKED_BY_PACKET[kind])
 
 
 def _small_differences(config: Config, table: dict[str, Any]) -> None:
     """Note keys with a partial effect, or an effect in some configurations only."""
-    if config.flag("hold_switch_for_packet"):
-        config.note("hold_switch_for_packet", "the switch is allocated flit by flit here; near saturation that differs")
     if config.flag("vc_prioritize_empty"):
-        blind = config.named("vc_allocator").name in _BLIND
+        blind = config.named("vc_allocator").name in _UNRANKED
         why = "the vc_allocator ignores it in BookSim2, too" if blind else "VCs of a range go in turn"
         config.note("vc_prioritize_empty", f"changes nothing here: {why}")
-    size = config.count("output_buffer_size", least=-1)
-    if size >= 0 and (table["internal_speedup"] > 1 or size == 0):
-        config.fault("output_buffer_size", "the output queue has no limit here", allowed="-1")
     if table["input_speedup"] > 1 and table["vcs"] % table["input_speedup"]:
         config.note("input_speedup", f"its connections do not share {table['vcs']} VCs evenly")
