@@ -79,18 +79,10 @@ def _allocator(config: Config, key: str, ranked: bool) -> str:
     allocator = config.word(key, _ALLOCATORS)
     if allocator is None:
         return "islip:1"
-<<<<<<< Updated upstream
-    if named.name in _APART:
-        config.note(key, _FIRST.format(f"'{allocator}'"))
-    if allocator != "islip":
+    if allocator not in _COUNTED:
         return allocator
-    return f"islip:{_iterations(config, key, named)}"
-=======
-    if found not in _COUNTED:
-        return found
-    word = "islip-unranked" if named.name == "islip" and ranked else found
+    word = "islip-unranked" if named.name == "islip" and ranked else allocator
     return f"{word}:{_iterations(config, key, named)}"
->>>>>>> Stashed changes
 
 
 def _iterations(config: Config, key: str, named: Named) -> int:
