@@ -84,13 +84,18 @@ class Routes:
 
     a: int
 
-    def minimal(self, wires: Wires, spread: bool = False) -> Relation:
-        """Minimal routes. `spread`: global links have one class, so packets on them may use all VCs."""
+    def minimal(self, wires: Wires, spread: bool = False, class_vcs: int = 0) -> Relation:
+        """Minimal routes.
+
+        `spread`: global links have one class, so packets on them may use all VCs. `class_vcs`: VCs of each class; 0: an
+        even share of all.
+        """
         is_global, inside, allowed = self._links(wires)
         if spread:
             return wires.relation(allowed, inside & ~is_global, classes=np.where(is_global[:, 0], 1, 2))
         # Links are grouped by the group in which they end, so a packet keeps class 1 in the group that it enters.
-        return wires.relation(allowed, is_global, classes=2, group=wires.dst // self.a)
+        relation = wires.relation(allowed, is_global, classes=2, group=wires.dst // self.a)
+        return replace(relation, fixed_vcs=(class_vcs, class_vcs))
 
     def ugal_booksim2(self, wires: Wires, bias: int = 30) -> Relation:
         """UGAL with the three VC classes of BookSim2, which can deadlock.

@@ -138,7 +138,7 @@ def build_engine_config(
         injection=len(into.npu),
         ejection=len(out.npu),
         src=_ints(topology.link_src, nowhere[: len(into.npu)], homes[out.npu]),
-        dst=_ints(topology.link_dst, homes[into.npu], nowhere[: len(out.npu)]),
+        dst=_ints(topology.link_dst, relation.starts[into.npu], nowhere[: len(out.npu)]),
         vcs=np.full(len(kind), router.vcs, np.int32),
         depth=np.array([depths[wire] for wire in kinds], np.int32)[kind],
         s_num=np.array([wire.s.numerator for wire in kinds], np.int64)[kind],

@@ -97,7 +97,8 @@ def make_lanes(
     `wires`: parameters of each kind of links; `link_params`: of each link; `numbered`: bool[npus], NPUs with a given
     number of lanes instead of a lane per link or dimension.
     """
-    home, ends = topology.home, topology.link_dst if incoming else topology.link_src
+    home = topology.home if incoming else topology.relation.starts
+    ends = topology.link_dst if incoming else topology.link_src
     count = network.lanes if isinstance(network.lanes, int) else 1
     plain = np.full_like(numbered, True) if topology.lane_per_plane else numbered
     # Links router by router; links of a router with the same key share a lane, in order of the first one.

@@ -95,7 +95,7 @@ def hops_of_routes(relation: Relation, src: IntArray, dst: IntArray, plane: IntA
 def _steps(relation: Relation, src: IntArray, dst: IntArray, plane: IntArray, choice: IntArray) -> Iterator[IntArray]:
     """Yield int64[K] for each hop: the next link of each pair, -1 at its destination. `choice`: see `_select`."""
     plane = np.where(plane < 0, relation.ways[0].last, plane)
-    router, home = relation.home[src].astype(np.int64), relation.home[dst]
+    router, home = relation.starts[src].astype(np.int64), relation.home[dst]
     hops = 0
     while len(under_way := np.flatnonzero(router != home)):
         step = np.full(len(src), -1, np.int64)

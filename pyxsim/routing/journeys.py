@@ -220,7 +220,7 @@ def _everything(relation: Relation, exact: bool) -> Journeys:
     ways = [way for way in relation.ways if way.via != "none"]
     all_journeys: list[Journey] = []
     npus = np.arange(relation.npus, dtype=np.int64)
-    routers = np.unique(relation.home).astype(np.int64)
+    routers = np.unique(relation.home if ways else relation.starts).astype(np.int64)
     targets = _Targets(relation, npus)
     for plane in range(relation.planes):
         ends = tuple(Joins(i * relation.routers) for i, way in enumerate(ways) if way.first == plane)
@@ -265,7 +265,7 @@ def _given(relation: Relation, rows: IntArray, exact: bool) -> Journeys:
     for plane in direct_planes:
         direct = np.concatenate([direct, np.column_stack([undecided[:, :2], np.full(len(undecided), plane)])])
     all_journeys = [
-        Journey(targets.walks(plane, targets.number[part[:, 1]], relation.home[part[:, 0]]), targets.npu)
+        Journey(targets.walks(plane, targets.number[part[:, 1]], relation.starts[part[:, 0]]), targets.npu)
         for plane in np.unique(direct[:, 2]).tolist()
         for part in [direct[direct[:, 2] == plane]]
     ]
@@ -274,7 +274,7 @@ def _given(relation: Relation, rows: IntArray, exact: bool) -> Journeys:
         sources, goals = np.unique(undecided[:, 0]), np.unique(undecided[:, 1])
         for i, way in enumerate(ways):
             joins = (Joins(i * relation.routers),)
-            src = relation.home[np.tile(sources, targets.count)]
+            src = relation.starts[np.tile(sources, targets.count)]
             walks = targets.walks(way.first, np.repeat(np.arange(targets.count), len(sources)), src)
             all_journeys.append(Journey(walks, targets.npu, ends=joins))
             goal = np.unique(targets.number[goals])
@@ -295,7 +295,7 @@ def _given(relation: Relation, rows: IntArray, exact: bool) -> Journeys:
             relation.digits[pair % npus],
             relation.home[pair % npus],
             np.arange(len(pair)),
-            relation.home[pair // npus].astype(np.int64),
+            relation.starts[pair // npus].astype(np.int64),
         )
         all_journeys.append(Journey(walks, pair % npus, ends=(Joins(i * size, npus, first, dst[order]),)))
         every_npu = np.arange(npus, dtype=np.int64)

@@ -133,7 +133,7 @@ def _plane_hops(relation: Relation, plane: int) -> FloatArray:
         paths = Paths(relation, plane, targets.digits[begin:end], targets.home[begin:end], targets.starts(begin, end))
         by_target = paths.hops().reshape(end - begin, relation.routers)
         columns = np.flatnonzero((targets.number >= begin) & (targets.number < end))
-        hops[:, columns] = by_target[targets.number[columns] - begin][:, relation.home].T
+        hops[:, columns] = by_target[targets.number[columns] - begin][:, relation.starts].T
     return hops
 
 
@@ -149,7 +149,7 @@ def _problems(relation: Relation, plane: int, traffic: FloatArray) -> Iterator[t
         columns = np.flatnonzero((targets.number >= begin) & (targets.number < end))
         to_target = np.zeros((end - begin, relation.npus))
         np.add.at(to_target, targets.number[columns] - begin, traffic[:, columns].T)
-        np.add.at(sent.T, relation.home, to_target.T)
+        np.add.at(sent.T, relation.starts, to_target.T)
         # Traffic to the router itself crosses no link.
         sent[np.arange(end - begin), targets.home[begin:end]] = 0
         starts = np.flatnonzero(sent)

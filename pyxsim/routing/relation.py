@@ -97,6 +97,8 @@ class Relation:
         of different dimensions are in different groups: a proof by dimension then holds for all pairs.
     home
         int32[npus], the router of each NPU; default: NPU i is at router i.
+    entry
+        int32[npus], the router at which the packets of each NPU start, where that is not `home`; else empty.
     set_start
         int64[sets + 1], the first member of each candidate set.
     set_link, set_class
@@ -140,6 +142,7 @@ class Relation:
     link_name: Sequence[str]
     separable: bool = False
     home: Int32Array = field(default_factory=_ints)
+    entry: Int32Array = field(default_factory=_ints)
     set_start: IntArray = field(default_factory=_longs)
     set_link: Int32Array = field(default_factory=_ints)
     set_class: Int32Array = field(default_factory=_ints)
@@ -172,6 +175,11 @@ class Relation:
 
     def __repr__(self) -> str:
         return f"<Relation: {self.npus} NPUs, {self.routers} routers, {self.links} links, {self.planes} planes>"
+
+    @property
+    def starts(self) -> Int32Array:
+        """int32[npus]: the router at which the packets of each NPU start."""
+        return self.entry if len(self.entry) else self.home
 
     @property
     def links(self) -> int:
@@ -238,7 +246,7 @@ class Relation:
         """
         plane = self.ways[0].last if plane < 0 else plane
         hops: list[tuple[int, int]] = []
-        router = int(self.home[src])
+        router = int(self.starts[src])
         while (hop := self.next_hop(router, dst, plane)) is not None:
             link, vc_class = hop
             if hops:

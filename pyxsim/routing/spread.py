@@ -106,7 +106,7 @@ def _legs(
     for first in range(0, len(pairs), rows):
         part = slice(first, min(first + rows, len(pairs)))
         target, home = end[part], relation.home[end[part]]
-        starts = np.arange(len(target)) * relation.routers + relation.home[begin[part]]
+        starts = np.arange(len(target)) * relation.routers + relation.starts[begin[part]]
         paths = Paths(relation, plane, relation.digits[target], home, starts)
         sent = np.zeros(paths.size)
         sent[starts] = 1

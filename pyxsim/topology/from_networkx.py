@@ -5,23 +5,26 @@ from __future__ import annotations
 import ast
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from pyxsim.arrays import Int32Array
 from pyxsim.errors import InputError
 from pyxsim.paths import missing
+from pyxsim.routing.relation import Relation
 from pyxsim.textfile import read_text
 from pyxsim.topology.graph import graph_network
 from pyxsim.topology.routings import graph_routings
 from pyxsim.topology.shape import check_shape
 from pyxsim.topology.topology import Dimension, Topology
+from pyxsim.topology.wires import Wires, WiresRouting
 from pyxsim.units import parse_bandwidth, parse_duration
 
 KEY = "network.options"
-NODE = ("npus", "kind", "npu_ids", "label")
+NODE = ("npus", "kind", "npu_ids", "label", "next_hops")
 EDGE = ("bandwidth", "latency", "length", "kind", "link")
 KINDS = ("npu", "switch")
 NO_EDGE_LISTS = (".yaml", ".yml", ".json", ".toml", ".xml", ".csv", ".dot", ".gexf", ".net")
@@ -89,7 +92,8 @@ def from_networkx(
     ----------
     graph
         Attributes of a node: `npus`, its number of NPUs (an integer or a boolean), or `kind`, "npu" or "switch";
-        `npu_ids`, the numbers of its NPUs; `label`, its name. Without `npu_ids`, NPUs are numbered in order of the
+        `npu_ids`, the numbers of its NPUs; `label`, its name; `next_hops`, the next node on the way to each node (the
+        routing `table` then follows these). Without `npu_ids`, NPUs are numbered in order of the
         nodes: by node number if all are numbers, else in file order.
         Attributes of an edge: `bandwidth` and `latency`, texts with a unit; `length`, an integer; `kind`, a word.
     npus
@@ -128,7 +132,7 @@ def from_networkx(
         name,
         home,
         [(number[a], number[b]) for a, b, _ in edges],
-        graph_routings("up-down"),
+        graph_routings("up-down") | _given_routes(graph, nodes, file),
         routers=len(nodes),
         both_ways=not graph.is_directed(),
         dims=[Dimension(f"d{i}" if len(shape) > 1 else name, size) for i, size in enumerate(shape)],
@@ -140,6 +144,27 @@ def from_networkx(
         latency=_texts(edges, "latency", file),
         router_names=names,
     )
+
+
+def _given_routes(graph: Any, nodes: Sequence[Any], file: str | None) -> dict[str, WiresRouting]:
+    """Return the routing "table" with the routes that nodes give; nothing if they give none."""
+    texts = [graph.nodes[node].get("next_hops") for node in nodes]
+    if all(text is None for text in texts):
+        return {}
+    rows = []
+    for node, text in zip(nodes, texts, strict=True):
+        words = str(text or "").split()
+        if len(words) != len(nodes) or not all(word.isdecimal() and int(word) < len(nodes) for word in words):
+            problem = f"node {node} has next_hops = {text!r}"
+            allowed = f"the numbers of {len(nodes)} nodes: the next one on the way to each"
+            raise InputError(problem, key=f"{KEY}.file", allowed=allowed, file=file)
+        rows.append([int(word) for word in words])
+    return {"table": partial(_follow, np.array(rows, np.int32))}
+
+
+def _follow(next_hops: Int32Array, wires: Wires) -> Relation:
+    """Return the relation of next_hops[router, destination]."""
+    return wires.relation(next_hops[wires.src][:, wires.homes] == wires.dst[:, None])
 
 
 def _check_words(graph: Any, nodes: Sequence[Any], edges: Sequence[Any], file: str | None) -> None:

@@ -88,6 +88,26 @@ def _number(word: str) -> int:
     return int(word)
 
 
+def next_hops(net: AnyNet, start: int) -> list[int]:
+    """Return the router behind the first link toward each router, by the least latency from `start` (Dijkstra).
+
+    Of equal paths it is the one found first: nearer routers first, of equally near ones the lower number.
+    """
+    away, first = {start: 0}, {start: start}
+    neighbors: dict[int, list[int]] = {}
+    for a, b in sorted(net.links):
+        neighbors.setdefault(a, []).append(b)
+    left = set(net.routers)
+    while near := {router for router in left if router in away}:
+        router = min(near, key=lambda each: (away[each], each))
+        left.remove(router)
+        for other in neighbors.get(router, ()):
+            distance = away[router] + net.links[router, other]
+            if other not in away or distance < away[other]:
+                away[other], first[other] = distance, other if router == start else first[router]
+    return [first.get(router, start) for router in sorted(net.routers)]
+
+
 def write_graphml(net: AnyNet) -> Path:
     """Write the network as a GraphML file into the temporary folder, named by its hash; return the path."""
     import networkx as nx
@@ -95,7 +115,8 @@ def write_graphml(net: AnyNet) -> Path:
     graph = nx.MultiDiGraph()
     for router in sorted(net.routers):
         mine = sorted(node for node, home in net.home.items() if home == router)
-        graph.add_node(router, npus=len(mine), npu_ids=" ".join(map(str, mine)))
+        hops = " ".join(map(str, next_hops(net, router)))
+        graph.add_node(router, npus=len(mine), npu_ids=" ".join(map(str, mine)), next_hops=hops)
     for (a, b), latency in sorted(net.links.items()):
         graph.add_edge(a, b, length=latency)
     text = "\n".join(nx.generate_graphml(graph))

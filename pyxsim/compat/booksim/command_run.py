@@ -9,12 +9,13 @@ from pathlib import Path
 from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.functions import ReturnedOutput
 from pyxsim.cli.simulate import Request, run_request, show_experiment
-from pyxsim.compat.booksim.translation import booksim_experiment
+from pyxsim.compat.booksim.translation import booksim_experiment, sim_count
 from pyxsim.errors import InputError, bundle, single_faults
 from pyxsim.reports.files import Outputs
 from pyxsim.results.result import Result
+from pyxsim.runner.lifecycle import run_experiment
 from pyxsim.runner.prepare import PathLike
-from pyxsim.settings import Experiment
+from pyxsim.settings import Experiment, load_experiment
 from pyxsim.settings.types import listed
 
 STDIN = "-"
@@ -98,7 +99,12 @@ def run_booksim(
     inputs = () if path == STDIN else (path,)
     folder = Path() if path == STDIN else Path(path).parent
     request = Request(load, inputs, _place, folder=folder, allow_deadlock=not strict)
-    return run_request(out, request, outputs, lambda _, result: out.say(*seen, *final_report(result)))
+
+    def finish(_: object, result: Result) -> None:
+        others = repeat(load(), sim_count(path, words, text) - 1, folder, strict)
+        out.say(*seen, *final_report(result, *others))
+
+    return run_request(out, request, outputs, finish)
 
 
 def _place(error: InputError) -> InputError:
@@ -115,12 +121,22 @@ def _place(error: InputError) -> InputError:
     return bundle([place(fault) for fault in single_faults(error)])
 
 
-def final_report(result: Result) -> list[str]:
-    """Return BookSim2's figures in its units: cycles, routers visited, flits per node and cycle."""
-    figures = result.json()
-    if "packet_latency" not in figures:
+def repeat(experiment: Experiment, times: int, folder: Path, strict: bool) -> list[Result]:
+    """Run an experiment again with the seeds that follow, as sim_count does."""
+    seed = experiment.output.seed
+    again = [load_experiment(experiment, [f"output.seed={seed + number}"]) for number in range(1, times + 1)]
+    return [run_experiment(each, folder=folder, allow_deadlock=not strict).result_or_raise() for each in again]
+
+
+def final_report(*results: Result) -> list[str]:
+    """Return BookSim2's figures in its units (cycles, routers, flits per node and cycle); means of several runs."""
+    runs = [result.json() for result in results]
+    if "packet_latency" not in runs[0]:
         return []
-    state = "saturated" if figures.get("saturated") else "stable"
+    names = ("packet_latency", "network_latency", "hops", "accepted_load", "offered_load")
+    known = {name: [run[name] for run in runs if run[name] is not None] for name in names}
+    figures = {name: sum(values) / len(values) if values else None for name, values in known.items()}
+    state = "saturated" if any(run.get("saturated") for run in runs) else "stable"
     rows = [
         ("packet latency, with queueing at the source", figures["packet_latency"], "cycles"),
         ("network latency", figures["network_latency"], "cycles"),
@@ -128,4 +144,5 @@ def final_report(result: Result) -> list[str]:
         ("accepted", figures["accepted_load"], "flits per node and cycle"),
         ("offered", figures["offered_load"], f"flits per node and cycle: {state}"),
     ]
-    return [f"{what} {value:.6g} {unit}".rstrip() for what, value, unit in rows if value is not None]
+    lines = [f"{what} {value:.6g} {unit}".rstrip() for what, value, unit in rows if value is not None]
+    return [f"means of {len(runs)} runs", *lines] if len(runs) > 1 else lines

@@ -36,14 +36,13 @@ class Net:
 
 NOTHING = Net({}, {}, Nodes(1, (1,)))
 _VALIANT = "packets turn at a random node, as in BookSim2, but keep to the VCs of their phase up to the last router"
-_SHARES = "each phase has its share of num_vcs; in BookSim2 one VC"
 _UNSAFE = "with BookSim2's VC classes, which can deadlock; network.router.routing = 'ugal' cannot"
 _BIASED = "the cost of a way is flits in use times hops, with a random node to turn at"
 
 
 def network_table(config: Config) -> tuple[dict[str, Any], dict[str, Any], Nodes]:
     """Return ([network] without the router, the routing with its options, the nodes for patterns)."""
-    build = config.word("topology", _BUILD, "" if config.named("topology").name not in _REFUSED else _why(config))
+    build = config.word("topology", _BUILD)
     net = NOTHING if build is None else build(config)
     routing = _routing(config, net)
     if net.nodes.npus > MAX_NODES:
@@ -63,14 +62,15 @@ def network_table(config: Config) -> tuple[dict[str, Any], dict[str, Any], Nodes
     return table, routing, net.nodes
 
 
-_REFUSED = {
-    "fly": "is not in this version: its nodes send at one end and receive at the other",
-    "tree4": "is not in this version: write it as a graph",
+_NOT_HERE: dict[str, str] = {
+    "chaos": "it does not run in BookSim2, either",
+    "dim_order_ni": "it needs as many VCs as nodes",
+    "dim_order_pni": "it needs as many VCs as nodes in a dimension",
+    "romm_ni": "it needs as many VCs as nodes",
+    "valiant_ni": "it needs as many VCs as nodes, and ends in an assertion in BookSim2",
+    "ugal_pni": "it needs as many VCs as routers in a dimension, twice",
+    "ugal_xyyx": "ugal chooses between the same routes in one order of the dimensions",
 }
-
-
-def _why(config: Config) -> str:
-    return _REFUSED[config.named("topology").name]
 
 
 def _routing(config: Config, net: Net) -> dict[str, Any]:
@@ -81,6 +81,8 @@ def _routing(config: Config, net: Net) -> dict[str, Any]:
     if name not in net.routings:
         topology = config.named("topology").name
         problem = f"'{name}' is not in this version for '{topology}'" if name != "none" else "is missing"
+        if name in _NOT_HERE:
+            problem = f"'{name}' is not in this version: {_NOT_HERE[name]}"
         config.fault("routing_function", problem, allowed=list(net.routings), given=name)
         return {}
     routing = net.routings[name]
@@ -99,9 +101,6 @@ def _power(k: int, n: int) -> int:
 
 def _torus(config: Config) -> Net:
     k, n = _cube(config)
-    vcs = config.count("num_vcs", least=1)
-    if vcs % 2 and config.named("routing_function").name in ("dim_order", "dim_order_bal") and vcs > 1:
-        config.note("num_vcs", f"of {vcs} VCs the middle one belongs to both halves of a ring in BookSim2, to one here")
     # Adaptive packets use VC 3 in BookSim2, independent of num_vcs.
     adaptive = {"adaptive_vcs": 1, "ties": "-", **_adaptive(config)}
     return Net(
@@ -126,6 +125,7 @@ def _mesh(config: Config) -> Net:
             "xy_yx": Routing("xy-yx"),
             "adaptive_xy_yx": Routing("adaptive-xy-yx"),
             "min_adapt": Routing("minimal-adaptive", _adaptive(config)),
+            "planar_adapt": Routing("planar-adaptive", {"plane_vcs": config.count("num_vcs", least=1) // 3}),
             "romm": Routing("romm"),
             "valiant": Routing("valiant", {}, _VALIANT),
         },
@@ -186,7 +186,7 @@ def _flattened_butterfly(config: Config) -> Net:
             "ran_min": Routing("dimension-order"),
             "xyyx": Routing("xy-yx"),
             "adaptive_xyyx": Routing("adaptive-xy-yx"),
-            "valiant": Routing("valiant", {}, _VALIANT),
+            "valiant": Routing("valiant", {"early": True}),
             "ugal": Routing("ugal", ugal, _BIASED),
         },
         Nodes(_power(k, n) * c, (k * side, k * side) if n == 2 else (k,) * n),
@@ -233,9 +233,7 @@ def _dragonfly(config: Config) -> Net:
             "latency": [f"{LOCAL} cycles", f"{GLOBAL} cycles"],
         },
         {
-            "min": Routing(
-                "minimal", {}, "" if vcs == 2 else "each phase has its share of num_vcs; in BookSim2 one VC"
-            ),
+            "min": Routing("minimal", {} if vcs == 2 else {"class_vcs": 1}),
             "ugal": Routing("ugal-booksim2", {"bias": 60}, _UNSAFE),
         },
         Nodes(min(p * a * groups, 2 * MAX_NODES), (p * a, groups)),
@@ -257,11 +255,32 @@ def _any_network(config: Config) -> Net:
         config.note("network_file", "all nodes are 1 cycle from their router here")
     path = write_graphml(net)
     config.note("network_file", f"the network is read from {path}, which was written for it")
-    note = "" if set(net.links.values()) == {1} else "the fewest links decide here, in BookSim2 the least latency"
     return Net(
         {"topology": "graph", "options": {"file": str(path)}, "latency": "1 cycle"},
-        {"min": Routing("table", {}, note)},
+        {"min": Routing("table")},
         Nodes(len(net.home), (len(net.home),)),
+    )
+
+
+def _butterfly(config: Config) -> Net:
+    k, n = _cube(config)
+    return Net(
+        {"topology": "butterfly", "options": {"k": k, "n": n}, "latency": "1 cycle"},
+        {"dest_tag": Routing("destination-tag")},
+        Nodes(_power(k, n), (k,) * n),
+    )
+
+
+def _tree4(config: Config) -> Net:
+    if _cube(config) != (4, 3):
+        config.fault("k", "tree4 has 64 nodes", allowed="k = 4, n = 3")
+    return Net(
+        {"topology": "tree4", "latency": "1 cycle"},
+        {
+            "nca": Routing("nearest-common-ancestor"),
+            "anca": Routing("adaptive-nearest-common-ancestor", {}, "the less used link up is chosen, before VA"),
+        },
+        Nodes(64, (4, 4, 4)),
     )
 
 
@@ -277,5 +296,7 @@ _BUILD: dict[str, Callable[[Config], Net]] = {
     "fattree": _tree,
     "qtree": _quad_tree,
     "dragonflynew": _dragonfly,
+    "fly": _butterfly,
+    "tree4": _tree4,
     "anynet": _any_network,
 }

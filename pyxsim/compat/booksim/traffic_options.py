@@ -115,12 +115,10 @@ _PLAIN = {
     "shuffle": "shuffle",
     "diagonal": "diagonal",
     "asymmetric": "asymmetric",
+    "taper64": "taper64",
+    "badperm_yarc": "column",
 }
 _OTHER = ("tornado", "neighbor", "hotspot", "background", "randperm", "bad_dragon")
-_REFUSED = {
-    "taper64": "half of its packets stay near; write it as a matrix (pattern = 'matrix')",
-    "badperm_yarc": "write it as a matrix (pattern = 'matrix')",
-}
 
 
 def _pattern(config: Config, c: int, classes: int, nodes: Nodes) -> dict[str, Any]:
@@ -132,9 +130,6 @@ def _pattern(config: Config, c: int, classes: int, nodes: Nodes) -> dict[str, An
         return {}
     if named.name in _PLAIN:
         return {"pattern": _PLAIN[named.name]}
-    if named.name in _REFUSED:
-        config.fault("traffic", f"'{named.name}' is not in this version: {_REFUSED[named.name]}")
-        return {}
     if named.name not in _OTHER:
         problem = f"'{named.name}' is not in this version"
         config.fault("traffic", problem, allowed=[*_PLAIN, *_OTHER], given=named.name)

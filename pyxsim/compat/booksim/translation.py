@@ -21,7 +21,7 @@ from pyxsim.errors import InputError
 from pyxsim.settings import Experiment, load_experiment
 from pyxsim.textfile import read_text
 
-__all__ = ["Translation", "booksim_experiment", "translate"]
+__all__ = ["Translation", "booksim_experiment", "sim_count", "translate"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,18 @@ def booksim_experiment(
     return load_experiment(translation.tables, overrides), translation.notes
 
 
+def sim_count(path: str | Path | None, words: Iterable[str] = (), text: str | None = None) -> int:
+    """Return the number of runs of a configuration. Raises InputError."""
+    if text is None:
+        text = "" if path is None else read_text(path, "a configuration of BookSim2")
+    file = "stdin" if path in (None, "-") else str(path)
+    entries = {**read_entries(text, file), **read_overrides(words)}
+    config = Config({key: entry for key, entry in entries.items() if key == "sim_count"}, file)
+    count = config.count("sim_count", least=1, most=1000)
+    config.finish()
+    return count
+
+
 def translate(entries: Mapping[str, Entry | str | int | float], file: str | None = None) -> Translation:
     """Translate assignments into the tables of an experiment. Raises InputError with all faults."""
     config = Config({key: _entry(key, value) for key, value in entries.items()}, file)
@@ -63,6 +75,7 @@ def translate(entries: Mapping[str, Entry | str | int | float], file: str | None
     largest = max(flits for c in range(_classes(traffic)) for flits in _flits(config, traffic, c))
     network["packet"] = f"{largest * int(network['flit'].split()[0])} B"
     seed = _seed(config)
+    config.count("sim_count", least=1, most=1000)
     config.finish()
     return Translation({"network": network, "traffic": traffic, "output": {"seed": seed}}, tuple(config.notes))
 
