@@ -88,7 +88,9 @@ def prove_routes(relation: Relation, settings: Network, pairs: IntArray | None, 
     fits = wormhole or router.buffer == "auto" or router.buffer >= longest
     # Then the VC allocator grants adaptive heads only VCs with room for the packet.
     whole = fits and (not wormhole or router.vc_reuse == "drained")
-    seen = relation if fits and not router.ordered else _without_classes(relation)
+    # In VCs that several classes share, packets of one wait behind those of others.
+    shared = router.vc_classes == "shared" and router.vc_reuse == "tail" and _share_vcs(relation, settings)
+    seen = relation if fits and not router.ordered and not shared else _without_classes(relation)
     try:
         prove(seen, pairs, whole=whole)
     except DeadlockError as error:
@@ -96,6 +98,12 @@ def prove_routes(relation: Relation, settings: Network, pairs: IntArray | None, 
             raise
         hint = f"; VCs of {router.buffer} flits, packets of {longest}: a shared pool lets VCs block each other"
         raise DeadlockError(f"{error}{hint}; network.router.buffer = {longest} prevents it", error.cycle) from None
+
+
+def _share_vcs(relation: Relation, settings: Network) -> bool:
+    """Return whether any virtual network has VCs that its VC classes cannot divide evenly."""
+    divided = not any(relation.fixed_vcs) and relation.classes > 1
+    return divided and any(vcs % relation.classes for vcs in settings.router.networks())
 
 
 def _without_classes(relation: Relation) -> Relation:

@@ -62,8 +62,6 @@ def router_table(config: Config) -> dict[str, Any]:
     }
     if piggyback:
         _piggyback(config, table, speculative)
-    if vcs % 2 and not piggyback:
-        table["vc_classes"] = "shared"
     _output_buffer(config, table)
     _priority(config, table)
     _small_differences(config, table)

@@ -71,6 +71,8 @@ def translate(entries: Mapping[str, Entry | str | int | float], file: str | None
     if virtual_networks is not None:
         router["virtual_networks"] = virtual_networks
         router["vcs"] = sum(virtual_networks)
+    if any(vcs % 2 for vcs in virtual_networks or [router["vcs"]]) and "va_allocator" in router:
+        router["vc_classes"] = "shared"  # the middle VC belongs to both halves
     network["router"] = {**router, **routing}
     largest = max(flits for c in range(_classes(traffic)) for flits in _flits(config, traffic, c))
     network["packet"] = f"{largest * int(network['flit'].split()[0])} B"
