@@ -7,9 +7,9 @@ import os
 import sys
 from collections.abc import Sequence
 
+_INTERRUPTED = 130  # exit code
 # Allocations between two runs of the garbage collector. A command makes few reference cycles; Python's default of
 # 700 costs a tenth of the start-up time.
-_INTERRUPTED = 130
 _UNSEEN = 50_000
 
 

@@ -41,7 +41,8 @@ def lines(error: BaseException) -> list[str]:
         return []  # the reader of the output has closed it
     if isinstance(error, MemoryError):
         what = str(error)  # pyxsim's own text starts with "for"; NumPy's is a sentence
-        return [_one_line(f"not enough memory{' ' if what.startswith('for ') or not what else ': '}{what}")]
+        part = f"not enough memory{' ' if what.startswith('for ') or not what else ': '}{what}".rstrip()
+        return [_one_line(f"{part}; {_of_memory()}")]
     if (fault := _system_fault(error) or _user_fault(error)) is not None:
         return [str(fault)]
     hint = "" if os.environ.get(TRACEBACK) == "1" else f"; {TRACEBACK}=1 shows where"
@@ -87,6 +88,15 @@ def without_terminal() -> None:
         except OSError:
             with contextlib.suppress(OSError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+
+
+def _of_memory() -> str:
+    """What to change where memory runs out."""
+    from pyxsim.runner.peak_memory import memory_limit
+
+    remedy = "fewer NPUs, smaller tables ([output] attribution, window) or a backend without packets need less"
+    limit = memory_limit()
+    return remedy if limit is None else f"{limit[1]} limits it to {limit[0] / 1e9:.3g} GB; {remedy}"
 
 
 def _system_fault(error: BaseException) -> InputError | None:

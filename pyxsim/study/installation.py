@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from pyxsim import __version__
 from pyxsim.errors import PyxsimError
 
+ENOUGH_MEMORY = 4 * 10**9  # bytes, for networks of some thousand NPUs
 OLDEST_PYTHON = (3, 11)
 REQUIRED = ("numpy", "h5py", "networkx", "pydantic", "typer", "rich")
 EXTRAS = {"report": ("matplotlib",), "xarray": ("xarray", "h5netcdf", "netCDF4"), "scalesim": ("scalesim",)}
@@ -99,6 +100,20 @@ def _output() -> Iterator[Diagnosis]:
     yield Diagnosis("output", True, f"this folder can be written, {Path.cwd()}")
 
 
+def _memory() -> Iterator[Diagnosis]:
+    from pyxsim.runner.peak_memory import memory_limit
+
+    limit = memory_limit()
+    if limit is None:
+        yield Diagnosis("memory", True, "no limit for this process")
+        return
+    nbytes, name = limit
+    problem = f"{name} limits it to {nbytes / 1e9:.3g} GB"
+    if nbytes < ENOUGH_MEMORY:
+        problem += "; large networks need more: raise the limit, or simulate fewer NPUs"
+    yield Diagnosis("memory", None if nbytes < ENOUGH_MEMORY else True, problem)
+
+
 def _self_test() -> Iterator[Diagnosis]:
     """A ring all-reduce whose time is known in closed form, and its file."""
     from pyxsim.collective.closed_form import neighbour_time, ring_all_reduce_time
@@ -143,6 +158,7 @@ _CHECKS: dict[str, Callable[[], Iterator[Diagnosis]]] = {
     "extras": _extras,
     "shelves": _shelves,
     "output": _output,
+    "memory": _memory,
     "self-test": _self_test,
 }
 

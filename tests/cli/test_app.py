@@ -96,7 +96,9 @@ def test_too_little_memory_is_no_bug(pyxsim: Command, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr("pyxsim.cli.simulate.run_experiment", fail)
     ended = pyxsim("run", "small.toml")
-    assert (ended.code, ended.lines) == (1, ["pyxsim: not enough memory for the state of the network"])
+    assert (ended.code, ended.lines) == (1, [ended.lines[0]])
+    assert ended.lines[0].startswith("pyxsim: not enough memory for the state of the network; ")
+    assert "fewer NPUs" in ended.lines[0]
 
 
 class TestPackage:

@@ -176,7 +176,7 @@ def _differences(kind: Kind, folder: Path, reference: Path, when: str) -> Iterat
         if not mine.exists():
             yield f"no {name} {when}"
         elif name.endswith(".h5"):
-            command = [sys.executable, "-m", "pyxsim", "diff", mine, theirs, "-q"]
+            command = [sys.executable, "-m", "pyxsim", "diff", str(mine), str(theirs), "-q"]
             if subprocess.run(command, stderr=subprocess.DEVNULL).returncode != 0:
                 yield f"{name} differs {when}"
         elif name.endswith(".csv") and mine.read_bytes() != theirs.read_bytes():

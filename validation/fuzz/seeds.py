@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -413,7 +414,8 @@ def _options(rng: Random, argv: list[str]) -> list[str]:
             key, equals, value = argv[place].partition("=")
             changed = mutate.text(rng, value or key) if kind == 4 else _word(mutate.scalar(rng, value))
             argv[place] = f"{key}={changed}" if equals else changed
-    return [word.replace("\0", "")[:100000] for word in argv]
+    # As the system passes them: bytes that are not UTF-8 become surrogates.
+    return [os.fsdecode(word.replace("\0", "")[:100000].encode("utf-8", "surrogatepass")) for word in argv]
 
 
 def _word(value: object) -> str:

@@ -18,6 +18,8 @@ import tempfile
 import threading
 import time
 from contextlib import suppress
+from importlib import import_module
+from typing import Any
 
 from pyxsim.errors import PyxsimError
 from pyxsim.study.sweep.crew import unheard
@@ -94,8 +96,8 @@ def _read(reader: int) -> str:
 def main(workers: int, address: int, lifeline: int, folder: str) -> None:
     """Start the cluster and wait. `address`, `lifeline`: file descriptors to write to, and to watch."""
     threading.Thread(target=_end_with, args=(lifeline, folder), daemon=True).start()
-    import dask
-    import distributed
+    dask: Any = import_module("dask")
+    distributed: Any = import_module("distributed")
 
     # Report a dead worker at once: the sweep itself counts the retries of a point.
     with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
