@@ -185,6 +185,20 @@ def in_one_unit(first: str, *others: object) -> tuple[str, list[Fraction]]:
     return unit, numbers
 
 
+_BASE_UNITS = (("B", _SIZES), ("B/s", _RATES), ("ns", _TIMES), ("Hz", _FREQUENCIES), ("FLOP/s", _FLOPS))
+
+
+def base_numbers(texts: Iterable[str]) -> tuple[str, list[int | float]]:
+    """Return quantities of one kind as numbers with their unit: B, B/s, ns, Hz, FLOP/s or cycles.
+
+    base_numbers(["4 KiB", "1 MiB"]) is ("B", [4096, 1048576]). Raises InputError.
+    """
+    unit, numbers = in_one_unit(*texts)
+    base, scale = next(((base, kind[unit] / kind[base]) for base, kind in _BASE_UNITS if unit in kind), ("cycles", 1))
+    exact = [number * scale for number in numbers]
+    return base, [number.numerator if number.denominator == 1 else float(number) for number in exact]
+
+
 def _decimal(number: Fraction) -> str:
     """Return an exact text: "1.5", or "1/3" where no decimal fraction is exact."""
     rest, twos, fives = number.denominator, 0, 0

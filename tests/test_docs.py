@@ -27,7 +27,6 @@ from subprocess import PIPE, STDOUT
 import pytest
 
 from pyxsim.cli.app import main
-from pyxsim.cli.sweep import _progress_line as words
 from pyxsim.settings.points import points
 from pyxsim.study.sweep import Standing
 
@@ -181,7 +180,7 @@ def test_blocks_run(page: Path, folder: Path) -> None:
 
 @pytest.mark.parametrize("checking", [False, True])
 def test_progress_is_no_part_of_what_is_printed(checking: bool) -> None:
-    told = words(Standing(200, done=120, failed=2, running={"a": 0.0}, seconds=100.0, checking=checking))
+    told = Standing(200, done=120, failed=2, running={"a": 0.0}, seconds=100.0, checking=checking).line
     assert plain(f"{told}\nring 8\n") == "ring 8\n"
 
 

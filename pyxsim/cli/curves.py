@@ -13,6 +13,7 @@ from pyxsim.cli.faults import placed
 from pyxsim.errors import InputError, SimulationError, all_or_faults
 from pyxsim.paths import ending
 from pyxsim.reports.files import check_plot
+from pyxsim.reports.text.summary import MAX_WARNINGS, shortened
 from pyxsim.reports.text.traffic_facts import number
 from pyxsim.results.curve import KINDS, Curve, check_curve
 from pyxsim.study.curve.load_curve import Point, Points, Saturation, curve, points_of, saturation
@@ -178,6 +179,7 @@ def _table(curve: Curve) -> Iterable[Any]:
     yield Text(curve.title, style="bold")
     yield table
     yield from (Text(f"load {', '.join(loads)}: {fault}", overflow="fold") for fault, loads in failed.items())
+    yield from map(Text, shortened([f"warning: {text}" for text in curve.warnings], MAX_WARNINGS, "warnings"))
     if curve.bound is not None:
         yield f"bound: at a load of {number(curve.bound)} flits per node and cycle the busiest link or lane saturates"
 

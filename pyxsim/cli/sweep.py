@@ -10,6 +10,7 @@ from pyxsim.cli.command_output import CommandOutput
 from pyxsim.errors import InputError, SimulationError, all_or_faults
 from pyxsim.reports.plots.style import need_matplotlib
 from pyxsim.reports.plots.sweep_lines import file_name, save, short_names, text_of
+from pyxsim.reports.text.summary import MAX_WARNINGS, shortened
 from pyxsim.reports.text.text_table import Sheet
 from pyxsim.reports.text.text_width import bound
 from pyxsim.reports.text.traffic_facts import number
@@ -42,7 +43,7 @@ def show_sweep(
     needs = [(plotted[1], "--plot")] if plotted is not None else []
     with _Watch(out, path) as watch:
         try:
-            found = sweep(path, folder, **{**options, "overrides": overrides}, needs=needs, watch=watch.see)
+            found = sweep(path, folder, **{**options, "overrides": overrides}, needs=needs, progress=watch.see)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"{folder} has the completed points; the same command resumes the sweep") from None
     written = [f"{folder}/{name}" for name in names_of(found)]
@@ -114,7 +115,7 @@ class _Watch:
             self._reasons.add(reason)
         if not self.out.live and time.monotonic() - self._last >= SILENCE:
             self._last = time.monotonic()
-            self._print(_progress_line(standing))
+            self._print(standing.line)
 
     def _print(self, line: str) -> None:
         from rich.text import Text
@@ -134,19 +135,6 @@ class _Watch:
         self._live.update(_picture(standing), refresh=True)
 
 
-def _progress_line(standing: Standing) -> str:
-    """One line: 120 of 200 points, 2 failed, 1:05 left."""
-    if standing.checking:
-        return "checking every point"
-    done = standing.done + standing.failed
-    parts = [f"{done} of {standing.total} points"]
-    parts += [f"{standing.failed} failed"] if standing.failed else []
-    parts += [f"{len(standing.running)} running"] if standing.running else []
-    parts += [f"{standing.before} from an earlier sweep"] if standing.before else []
-    left = standing.left
-    return ", ".join([*parts, f"{clock(left)} left"] if left is not None and done < standing.total else parts)
-
-
 def _picture(standing: Standing) -> Any:
     from rich.console import Group
     from rich.progress_bar import ProgressBar
@@ -155,7 +143,7 @@ def _picture(standing: Standing) -> Any:
 
     line = Table.grid(padding=(0, 1))
     line.add_row(
-        ProgressBar(max(1, standing.total), standing.done + standing.failed, width=24), Text(_progress_line(standing))
+        ProgressBar(max(1, standing.total), standing.done + standing.failed, width=24), Text(standing.line)
     )
     running = Table.grid(padding=(0, 2))
     now = time.monotonic()
@@ -172,9 +160,10 @@ def _to_json(found: Sweep) -> dict[str, Any]:
     """For scripts."""
     points = [
         {
-            **{name: point.changed.get(name) for name in found.axes},
+            **{name: found.number(name, point.changed.get(name)) for name in found.axes},
             "state": point.state,
             **point.values,
+            "warnings": list(point.warnings),
             **({"reason": point.reason} if point.reason else {}),
             "key": point.key,
             "file": None if point.file is None else str(point.file),
@@ -183,6 +172,7 @@ def _to_json(found: Sweep) -> dict[str, Any]:
     ]
     about: dict[str, Any] = {"title": found.title, "folder": str(found.folder), "axes": found.axes}
     answers = {"goal": found.goal, "answers": found.answers} if found.goal else {}
+    about["warnings"] = found.warnings
     about |= {str(state): count for state, count in found.counts.items()}
     return {**about, "complete": found.complete, **answers, "points": points}
 
@@ -209,7 +199,8 @@ def _shown(found: Sweep, standing: Standing, width: int | None) -> Iterator[Any]
             yield "not monotone: a value is better than a later one, so the search may have missed the first good one"
     else:
         telling = [name for name in _TELLING if name in found.numbers]
-        yield _sheet(found.columns([*found.axes, "state", *telling])).rich(MOST_ROWS, width)
+        swept = {name: [point.changed.get(name) for point in found.points] for name in found.axes}
+        yield _sheet({**swept, **found.columns(["state", *telling])}).rich(MOST_ROWS, width)
     reasons: dict[str, list[str]] = {}  # labels by reason
     for point in found.points:
         if point.state == "failed":
@@ -217,6 +208,7 @@ def _shown(found: Sweep, standing: Standing, width: int | None) -> Iterator[Any]
     for reason, labels in reasons.items():
         more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
         yield Text(f"failed: {labels[0]}{more}: {reason}", overflow="fold")
+    yield from map(Text, shortened([f"warning: {text}" for text in found.warnings], MAX_WARNINGS, "warnings"))
     if standing.unwanted:
         yield f"{standing.unwanted} points in the folder have other settings and are not in the table"
 

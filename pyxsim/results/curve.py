@@ -18,6 +18,7 @@ from pyxsim.paths import ending
 from pyxsim.results.hdf5 import ENDS, VERSIONS, check_writable, put_file, reading
 from pyxsim.results.provenance import provenance, settings_sha256
 from pyxsim.results.table import Framed, Table, Variable
+from pyxsim.results.sweep import WARNINGS, WARNINGS_TEXT, warning_lines
 from pyxsim.results.traffic import TRAFFIC_KEYS, unit_of
 from pyxsim.results.views import Viewed
 from pyxsim.textfile import csv_text
@@ -32,8 +33,8 @@ class Curve(Framed, Viewed):
     Attributes
     ----------
     points
-        One dict per load in ascending order, with the keys of a traffic summary; a failed load has `offered_load` and
-        `error` only.
+        One dict per load in ascending order, with the keys of a traffic summary and `warnings`; a failed load has
+        `offered_load` and `error` only.
     bound
         Load at which the busiest link or lane is saturated.
     title, experiment_toml, seed, complete, provenance
@@ -63,6 +64,15 @@ class Curve(Framed, Viewed):
         stable = [float(point["offered_load"]) for point in known if not point["saturated"]]
         return max((load for load in stable if high is None or load < high), default=None), high
 
+    @property
+    def warnings(self) -> list[str]:
+        """Each warning once, with the loads that have it unless all loads do."""
+        return warning_lines([(f"load {point['offered_load']:g}", point.get(WARNINGS, ())) for point in self._run])
+
+    @property
+    def _run(self) -> list[dict[str, Any]]:
+        return [point for point in self.points if "error" not in point]
+
     def column(self, key: str) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Return a number of every point; NaN where it is missing."""
         return np.array([_number(point.get(key)) for point in self.points], dtype=np.float64)
@@ -76,6 +86,8 @@ class Curve(Framed, Viewed):
             for key, values in known.items()
             if key == "offered_load" or np.isfinite(values).any()
         }
+        warnings = np.array(["; ".join(point.get(WARNINGS, ())) for point in self.points], dtype=object)
+        variables[WARNINGS] = Variable(dims, warnings, {"long_name": WARNINGS_TEXT})
         errors = np.array([str(point.get("error", "")) for point in self.points], dtype=object)
         if errors.any():
             variables["error"] = Variable(dims, errors, {"long_name": "why the load failed"})
@@ -90,6 +102,7 @@ class Curve(Framed, Viewed):
             "throughput_bound": self.bound,
             "saturation_low": low,
             "saturation_high": high,
+            "warnings": self.warnings,
             "seed": self.seed,
             "complete": self.complete,
             "version": self.provenance.get("version", ""),
@@ -117,12 +130,13 @@ class Curve(Framed, Viewed):
 
     def _csv(self) -> bytes:
         out = io.StringIO()
-        keys = [
-            key for key in (*TRAFFIC_KEYS, "error") if any(_plain(point.get(key)) is not None for point in self.points)
-        ]
+        known = (*TRAFFIC_KEYS, "error")
+        keys = [key for key in known if any(_plain(point.get(key)) is not None for point in self.points)]
+        keys.insert(len(keys) - ("error" in keys), WARNINGS)
         writer = csv.DictWriter(out, keys, extrasaction="ignore", restval="", lineterminator="\n")
         writer.writeheader()
-        writer.writerows({key: _cell(point.get(key)) for key in keys} for point in self.points)
+        rows = [{**point, WARNINGS: "; ".join(point.get(WARNINGS, ()))} for point in self.points]
+        writer.writerows({key: _cell(row.get(key)) for key in keys} for row in rows)
         return out.getvalue().encode()
 
     def _hdf5(self) -> bytes:
@@ -139,6 +153,10 @@ class Curve(Framed, Viewed):
                 if key != "offered_load" and len(values) and np.isfinite(values).any():
                     group.create_dataset(key, data=values).dims[0].attach_scale(loads)
                     group[key].attrs["long_name"] = text
+            texts = ["\n".join(point.get(WARNINGS, ())) for point in self.points]
+            warnings = group.create_dataset(WARNINGS, data=texts, dtype=h5py.string_dtype())
+            warnings.dims[0].attach_scale(loads)
+            warnings.attrs["long_name"] = f"{WARNINGS_TEXT}, a line each"
             group.attrs["throughput_bound"] = math.nan if self.bound is None else self.bound
         return image.getvalue()
 
@@ -154,6 +172,9 @@ def _read(file: h5py.File) -> Curve:
         {**row, "saturated": bool(row["saturated"])} if "saturated" in row else {**row, "error": "failed"}
         for row in rows
     ]
+    if WARNINGS in file["curve"]:
+        for point, text in zip(points, file["curve"][WARNINGS].asstr()[()], strict=True):
+            point.update({} if "error" in point else {WARNINGS: text.splitlines()})
     return Curve(
         str(file.attrs["title"]),
         points,

@@ -14,8 +14,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,12 +31,15 @@ from pyxsim.results.result_file import read as read_result_file
 from pyxsim.results.table import Framed, Table, Variable, column
 from pyxsim.results.traffic import TRAFFIC_KEYS, unit_of
 from pyxsim.results.views import Viewed
+from pyxsim.units import base_numbers
 
 if TYPE_CHECKING:
     import xarray as xr
 
 MANIFEST, POINTS, JOURNAL = "sweep.json", "points", "journal.jsonl"
 FORMAT = 1  # of the manifest
+WARNINGS, WARNINGS_TEXT = "warnings", "settings that are not honoured, and other warnings"
+_STATES = ("the network is saturated", "the latency has no steady value")
 VARIANT = "variant"  # the column with the names of variants, beside the swept keys
 State = Literal["done", "failed", "missing"]
 Number = int | float | bool
@@ -58,6 +63,8 @@ class Point:
         Its result, or the reason of a failure; None if it is missing.
     label, reason
         Its name, and the reason of a failure.
+    warnings
+        The warnings of its result.
     """
 
     key: str
@@ -68,6 +75,7 @@ class Point:
     label: str = ""
     reason: str = ""
     cost: Mapping[str, Number] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
     def result(self) -> Result:
         """Read the result. Raises InputError unless the point is done."""
@@ -134,20 +142,44 @@ class Sweep(Framed, Viewed):
         )
 
     @property
+    def warnings(self) -> list[str]:
+        """Each warning of the points once, with the points that have it unless all done points do."""
+        return warning_lines(
+            [(point.label or point.key, point.warnings) for point in self.points if point.state == "done"]
+        )
+
+    @cached_property
+    def quantities(self) -> dict[str, tuple[str, dict[str, int | float]]]:
+        """For each swept key whose values are quantities: the unit, and the number of each value."""
+        found = {}
+        for name, values in self.axes.items():
+            if name != VARIANT and values and all(isinstance(value, str) for value in values):
+                with suppress(InputError):
+                    unit, numbers = base_numbers(values)
+                    found[name] = (unit, dict(zip(values, numbers, strict=True)))
+        return found
+
+    def number(self, axis: str, value: Any) -> Any:
+        """Return the value of a swept key; a quantity as a number in its base unit: "1 MiB" is 1048576."""
+        return self.quantities[axis][1].get(value, value) if axis in self.quantities else value
+
+    @property
     def numbers(self) -> list[str]:
         """Names of the numbers that any point has, in order."""
         return list(dict.fromkeys(name for point in self.points for name in point.values))
 
     def column(self, name: str) -> list[Any]:
-        """Return one entry per point: a swept key, "variant", "state", "key", "label", "file", or a number of the summary.
+        """Return one entry per point: a swept key, "variant", "state", "warnings", "key", "label", "file", or a number of
+        the summary.
 
-        A point without it has None. Raises InputError for an unknown name.
+        Quantities are numbers in their base unit (B, B/s, ns, Hz, FLOP/s). A point without it has None. Raises InputError for an unknown name.
         """
         return self.columns([name])[name]
 
     def columns(self, names: Iterable[str] | None = None) -> dict[str, list[Any]]:
-        """Return columns, one entry per point; by default the axes, the state, every number, the key and the file."""
-        every = [*self.axes, "state", *self.numbers, "key", "file"]
+        """Return columns, one entry per point; by default the axes, the state, every number, the warnings, the key
+        and the file."""
+        every = [*self.axes, "state", *self.numbers, WARNINGS, "key", "file"]
         columns = {}
         for name in every if names is None else names:
             if name not in every and name != "label":
@@ -157,7 +189,9 @@ class Sweep(Framed, Viewed):
 
     def _cell(self, point: Point, name: str) -> Any:
         if name in self.axes:
-            return point.changed.get(name)
+            return self.number(name, point.changed.get(name))
+        if name == WARNINGS:
+            return "; ".join(point.warnings)
         if name == "file":
             return None if point.file is None else f"{POINTS}/{point.file.name}"
         if name in ("state", "key", "label"):
@@ -240,8 +274,9 @@ def read_point(folder: Path, key: str, changed: Mapping[str, Any], label: str = 
     done, failed = folder / POINTS / f"{key}.h5", folder / POINTS / f"{key}.json"
     state = state_of(folder, key)
     if state == "done":
-        values, cost = split(read_summary(done))
-        return Point(key, changed, state, values, done, label, cost=cost)
+        summary, warnings = _read_done(done)
+        values, cost = split(summary)
+        return Point(key, changed, state, values, done, label, cost=cost, warnings=warnings)
     if state == "failed":
         return Point(key, changed, "failed", file=failed, label=label, reason=str(read_failure(failed)["reason"]))
     return Point(key, changed, label=label)
@@ -268,9 +303,15 @@ def split(summary: Mapping[str, Any]) -> tuple[dict[str, Number], dict[str, Numb
 
 def read_summary(file: Path) -> dict[str, Any]:
     """Read only the summary of a result. Raises InputError."""
+    return _read_done(file)[0]
+
+
+def _read_done(file: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The summary and the warnings of a result."""
     try:
         with h5py.File(file, "r") as result:
-            return dict(json.loads(result.attrs["summary"]))
+            warnings = json.loads(result.attrs[WARNINGS]) if WARNINGS in result.attrs else []
+            return dict(json.loads(result.attrs["summary"])), tuple(map(str, warnings))
     except (OSError, *BAD) as error:
         raise InputError(
             "not a readable result of pyxsim", file=os.fspath(file), allowed="remove it to run the point again"
@@ -288,12 +329,28 @@ def read_failure(file: Path) -> dict[str, Any]:
         ) from error
 
 
+def warning_lines(points: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
+    """Return each warning of some points once; `points`: label and warnings. Labels precede what not all have.
+
+    What the columns `saturated` and `steady` say is left out.
+    """
+    labels: dict[str, list[str]] = {}
+    for label, warnings in points:
+        for text in dict.fromkeys(text for text in warnings if not text.startswith(_STATES)):
+            labels.setdefault(text, []).append(label)
+    lines = []
+    for text, having in labels.items():
+        more = f" and {len(having) - 1} more" if len(having) > 1 else ""
+        lines.append(text if len(having) == len(points) else f"{having[0]}{more}: {text}")
+    return lines
+
+
 def sweep_table(sweep: Sweep) -> Table:
     """Make the table of a sweep: a row per point."""
     columns = {name: column(values) for name, values in sweep.columns().items()}
     dims = ("point",)
     number = Variable(dims, np.arange(len(sweep), dtype=np.int64), {"units": "1", "long_name": "number of the point"})
-    variables = {name: Variable(dims, values, _known(name)) for name, values in columns.items()}
+    variables = {name: Variable(dims, values, _known(name, sweep)) for name, values in columns.items()}
     return Table({"point": number, **variables}, tuple(sweep.axes), {"title": sweep.title}, "sweep")
 
 
@@ -310,12 +367,15 @@ def sweep_grid(sweep: Sweep) -> Table | None:
     if not axes or len(set(places)) != len(places) or len(places) != int(np.prod(shape)):
         return None
     dims = tuple(axes)
-    variables = {key: Variable((key,), column(values), {}) for key, values in axes.items()}
-    for name in (*sweep.numbers, "state"):
+    variables = {
+        key: Variable((key,), column([sweep.number(key, value) for value in values]), _known(key, sweep))
+        for key, values in axes.items()
+    }
+    for name in (*sweep.numbers, "state", WARNINGS):
         numbers = column(sweep.column(name))
         grid = np.empty(shape, numbers.dtype)
         grid[tuple(np.array(places).T)] = numbers
-        variables[name] = Variable(dims, grid, _known(name))
+        variables[name] = Variable(dims, grid, _known(name, sweep))
     return Table(variables, attrs={"title": sweep.title}, name="sweep")
 
 
@@ -324,6 +384,10 @@ def _hashable(value: Any) -> Any:
     return str(value) if isinstance(value, list | dict) else value
 
 
-def _known(name: str) -> dict[str, str]:
-    """Unit and description of a number of the summary, if it has any."""
+def _known(name: str, sweep: Sweep) -> dict[str, str]:
+    """Unit and description of a column, if it has any."""
+    if name in sweep.quantities:
+        return {"units": sweep.quantities[name][0]}
+    if name == WARNINGS:
+        return {"long_name": WARNINGS_TEXT}
     return {"units": unit_of(name), "long_name": TRAFFIC_KEYS[name]} if name in TRAFFIC_KEYS else {}

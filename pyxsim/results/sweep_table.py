@@ -35,7 +35,7 @@ def write_tables(sweep: Sweep) -> None:
     """Write all tables into the folder of the sweep."""
     for name in names_of(sweep):
         path = sweep.folder / name
-        other = _csv(_timing(sweep)) if name == TIMING else _csv(columns_of(sweep.answers)) if name == ANSWERS else None
+        other = _csv(_timing(sweep)) if name == TIMING else _csv(answer_columns(sweep)) if name == ANSWERS else None
         put_file(path, KINDS[path.suffix](sweep) if other is None else other)
 
 
@@ -59,7 +59,16 @@ def _timing(sweep: Sweep) -> dict[str, list[Any]]:
 
 
 def _swept(sweep: Sweep, changed: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: changed.get(name) for name in sweep.axes}
+    return {name: sweep.number(name, changed.get(name)) for name in sweep.axes}
+
+
+def answer_columns(sweep: Sweep) -> dict[str, list[Any]]:
+    """Return the columns of the answers of a search, with quantities as numbers in their base unit."""
+    axis_of = {**{name: name for name in sweep.axes}, "refused": str(sweep.goal.get("key"))}
+    return {
+        name: [sweep.number(axis_of[name], value) for value in values] if name in axis_of else values
+        for name, values in columns_of(sweep.answers).items()
+    }
 
 
 # CSV
@@ -98,8 +107,9 @@ def _hdf5(sweep: Sweep) -> bytes:
 def _answers(sweep: Sweep) -> Table:
     """A row per combination of the other axes."""
     variables = {"row": Variable(("row",), np.arange(len(sweep.answers)), {"long_name": "number of the row, from 0"})}
-    for name, values in columns_of(sweep.answers).items():
-        variables[name] = Variable(("row",), column(values), {})
+    for name, values in answer_columns(sweep).items():
+        attrs = {"units": sweep.quantities[name][0]} if name in sweep.quantities else {}
+        variables[name] = Variable(("row",), column(values), attrs)
     return Table(variables)
 
 

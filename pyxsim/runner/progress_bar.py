@@ -1,4 +1,4 @@
-"""A progress bar on a terminal and in Jupyter, for the `progress` of `pyxsim.run`."""
+"""A progress bar on a terminal and in Jupyter, for the `progress` of `pyxsim.run` and `pyxsim.sweep`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,18 @@ DELAY = 2.0  # seconds before a bar appears: a short run needs none
 TEXT = 72  # columns of the text beside the bar
 
 
+class PointsProgress(Protocol):
+    """The progress of many points: the share that has ended, and a line of text."""
+
+    @property
+    def share(self) -> float: ...
+
+    @property
+    def line(self) -> str: ...
+
+
 class ProgressBar:
-    """Show the progress of a run: a bar, the simulated time, the speed and the time left.
+    """Show the progress of a run or a sweep: a bar, the simulated time or the points, the speed and the time left.
 
     It appears after two seconds on a terminal (stderr) or in a Jupyter notebook, and nowhere else. One bar serves one
     run at a time.
@@ -31,6 +41,7 @@ class ProgressBar:
     Examples
     --------
     >>> pyxsim.run("inputs/torus_all_reduce.toml", progress=pyxsim.ProgressBar())  # doctest: +SKIP
+    >>> pyxsim.sweep("sweep.toml", "results/sweep", progress=pyxsim.ProgressBar())  # doctest: +SKIP
     """
 
     def __init__(self, label: str = "", *, delay: float = DELAY) -> None:
@@ -40,8 +51,8 @@ class ProgressBar:
         self._visits = 0  # expected of the whole run
         self._display: _Display | None = None
 
-    def __call__(self, progress: Progress) -> None:
-        """Show this progress."""
+    def __call__(self, progress: Progress | PointsProgress) -> None:
+        """Show the progress of a run, or of many points."""
         now = time.monotonic()
         if self._begin is None:
             self._begin = now
@@ -49,6 +60,10 @@ class ProgressBar:
         if elapsed < self._delay:
             return
         with suppress(OSError):  # a terminal that is gone ends no run
+            if not isinstance(progress, Progress):
+                self._display = self._display or _display()
+                self._display.show(progress.share, self.label, progress.line)
+                return
             if self._display is None:
                 self._visits = progress.expected_visits()
                 self._display = _display()

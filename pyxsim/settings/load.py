@@ -73,12 +73,14 @@ def folder_of(source: Source) -> Path:
 
 @dataclass(frozen=True)
 class Setting:
-    """A value that overrides one in the file, and where the user wrote it: `file`, and `key` there."""
+    """A value that overrides one in the file, and where the user wrote it: `file`, and `key` there. `name`: of a swept
+    table."""
 
     steps: Steps
     value: Any
     key: str
     file: str | None
+    name: str | None = None
 
     def written(self, path: str) -> str | None:
         """Return a key path at or below this setting's as the user wrote it; None for other paths."""

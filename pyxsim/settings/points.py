@@ -9,7 +9,8 @@
 
 Each variant with each combination of the swept values is a point; zipped values ([sweep.zip]) and listed points
 ([[sweep.points]]) form one axis each. A value replaces the value or table at its key path in the file. `--set` is
-applied last; a key that it sets is not swept.
+applied last; a key that it sets is not swept. A swept table has a name, given or
+derived; `backend` is swept like a key.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from pyxsim.errors import InputError, InputErrors, bundle, raise_all
+from pyxsim.settings.axis_values import BACKEND, Named, check_backends, is_named, named_values
 from pyxsim.settings.experiment import Experiment
 from pyxsim.settings.faults import key_path, translate
 from pyxsim.settings.load import (
@@ -39,7 +41,8 @@ from pyxsim.settings.load import (
     replaced_key,
 )
 from pyxsim.settings.named import Systems
-from pyxsim.settings.override import read_path
+from pyxsim.settings.override import Steps, read_path
+from pyxsim.settings.spelling import Reader
 from pyxsim.settings.sweep import MOST, Goal, Swept
 from pyxsim.settings.types import Line, Options, Table, fresh, shown
 
@@ -82,7 +85,9 @@ class Point:
     variant
         Name of the variant, if any.
     swept
-        The values of [sweep], and the name of the variant.
+        The values of [sweep], a name for each table, and the name of the variant.
+    backend
+        The value of the swept key `backend`, if any.
     """
 
     label: str
@@ -92,6 +97,7 @@ class Point:
     swept: Mapping[str, Any] = field(default_factory=dict)
     _file: str | None = None
     _settings: tuple[Setting, ...] = ()
+    backend: str | None = None
 
     def placed(self, error: InputError) -> InputError:
         """Return an error of a later stage with the file and the key as the user wrote it."""
@@ -125,6 +131,9 @@ def points(source: Source, overrides: Iterable[str] = (), libraries: Iterable[st
         file = None if isinstance(source, Mapping | Experiment) else str(source)
         allowed = "with `pyxsim sweep`, which searches"
         raise InputError("searches are not supported here", file=file, key="sweep.goal", allowed=allowed)
+    if any(point.backend is not None for point in plan.points):
+        file = None if isinstance(source, Mapping | Experiment) else str(source)
+        raise InputError("is not swept here", file=file, key="sweep.backend", allowed="--backends, or `pyxsim sweep`")
     return plan.points
 
 
@@ -142,7 +151,9 @@ def plan_of(source: Source, overrides: Iterable[str] = (), libraries: Iterable[s
     faults, systems = _Faults(), Systems(libraries)
     for choices in itertools.product(*axes):
         label = ", ".join(choice.label for choice in choices) or alone
-        settings = [setting for choice in choices for setting in choice.settings]
+        chosen = [setting for choice in choices for setting in choice.settings]
+        settings = [setting for setting in chosen if setting.steps != (BACKEND,)]
+        backend = next((str(setting.value) for setting in chosen if setting.steps == (BACKEND,)), None)
         try:
             experiment = assemble(fresh(data), [*settings, *by_hand], file, systems)
         except InputError as error:
@@ -152,7 +163,7 @@ def plan_of(source: Source, overrides: Iterable[str] = (), libraries: Iterable[s
         variant = next((choice.variant for choice in choices if choice.variant is not None), None)
         swept = {name: value for choice in choices for name, value in choice.swept.items()}
         known = tuple(each for each in (*settings, *by_hand) if isinstance(each, Setting))
-        point = Point(label, experiment, values, variant, swept, file, known)
+        point = Point(label, experiment, values, variant, swept, file, known, backend)
         try:
             experiment.run.without_checkpoints()
         except InputError as error:
@@ -185,7 +196,10 @@ class _Choice:
         """The name of the variant, or the values."""
         if self.variant is not None:
             return {VARIANT: self.variant}
-        return {key_path(setting.steps): setting.value for setting in self.settings}
+        return {
+            key_path(setting.steps): setting.value if setting.name is None else setting.name
+            for setting in self.settings
+        }
 
 
 def _study(tables: dict[str, Any], file: str | None) -> Study:
@@ -203,8 +217,9 @@ def _study(tables: dict[str, Any], file: str | None) -> Study:
 
 
 def _is_unquoted(key: str, value: Any) -> bool:
-    """Whether a table is not a range, so that its keys are settings."""
-    return isinstance(value, Mapping) and "." not in key and not {"from", "to"} & set(value)
+    """Whether a table is neither a range nor holds named values, so that its keys are settings."""
+    is_range = isinstance(value, Mapping) and {"from", "to"} & set(value)
+    return isinstance(value, Mapping) and "." not in key and not is_range and not is_named(value, (key,))
 
 
 def _unquoted(steps: tuple[str, ...], value: Any, file: str | None) -> InputError:
@@ -292,7 +307,7 @@ def _named(axes: list[list[Row]]) -> Iterator[list[_Choice]]:
     ends = list(last.values())
     names = {path: path if ends.count(end) > 1 else end for path, end in last.items()}
     for axis in axes:
-        labels = [", ".join(f"{names[_path(each)]}={_short(each.value)}" for each in row) or "as it is" for row in axis]
+        labels = [", ".join(f"{names[_path(each)]}={_text(each)}" for each in row) or "as it is" for row in axis]
         alike = len(set(labels)) < len(labels)  # long values are cut off
         yield [
             _Choice(f"{label} ({number})" if alike else label, row)
@@ -305,11 +320,28 @@ def _swept(
 ) -> Iterator[Setting]:
     key = f"{table}.{key_path((path,))}"
     try:
-        steps, read = read_path(path)
+        steps, read = _read_path(path)
     except InputError as error:
         faults.append(replaced_key(error, key).at(file=file))
         return
-    yield from (Setting(steps, read(value), f"{key}[{number}]", file) for number, value in enumerate(values))
+    try:
+        if path == BACKEND:
+            check_backends(values, key)
+        named = named_values(steps, values, read, key)
+    except InputError as error:
+        faults.append(error.at(file=file))
+        return
+    for number, (written, value) in enumerate(zip(values, named, strict=True)):
+        place = f"{key}.{key_path((written.name,))}" if isinstance(written, Named) else f"{key}[{number}]"
+        if isinstance(value, Named):
+            yield Setting(steps, value.value, place, file, value.name)
+        else:
+            yield Setting(steps, value, place, file)
+
+
+def _read_path(path: str) -> tuple[Steps, Reader]:
+    """Parse a key path, or `backend`, which is no setting. Raises InputError."""
+    return ((BACKEND,), lambda value: value) if path == BACKEND else read_path(path)
 
 
 def _set(values: Mapping[str, Any], table: str, file: str | None, faults: list[InputError]) -> Iterator[Setting]:
@@ -317,7 +349,9 @@ def _set(values: Mapping[str, Any], table: str, file: str | None, faults: list[I
     for path, value in values.items():
         key = f"{table}.{key_path((path,))}"
         try:
-            steps, read = read_path(path)
+            steps, read = _read_path(path)
+            if path == BACKEND:
+                check_backends([value], key)
         except InputError as error:
             faults.append(replaced_key(error, key).at(file=file))
             continue
@@ -357,6 +391,11 @@ def _twice(of_variants: list[Setting], axes: list[list[Row]]) -> Iterator[InputE
             if swept.written(_path(setting)) is not None:
                 problem = f"[sweep] also sets {_path(swept)}"
                 yield InputError(problem, file=setting.file, key=setting.key, allowed="one of them")
+
+
+def _text(setting: Setting) -> str:
+    """The value of a setting in a label, or the name of a table."""
+    return _short(setting.value if setting.name is None else setting.name)
 
 
 def _short(value: Any) -> str:

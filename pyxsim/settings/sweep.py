@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from pyxsim.errors import InputError, bundle
+from pyxsim.settings.axis_values import Named, is_named
 from pyxsim.settings.faults import key_path, translate
 from pyxsim.settings.types import Options, Table, Word, exact, plain_list, shown, whole, written
 from pyxsim.units import in_one_unit, quantity
@@ -134,7 +135,9 @@ def _plain_number(number: Fraction, integers: bool, nearest: bool) -> int | floa
 
 
 def _values(value: object) -> tuple[Any, ...]:
-    """A list, or a range instead."""
+    """A list, a range instead, or a table with a name for each value, which are tables."""
+    if isinstance(value, Mapping) and not {"from", "to"} & set(value) and is_named(value):
+        return tuple(Named(name, plain_list([each])[0]) for name, each in value.items())
     if not isinstance(value, Mapping):
         try:
             return plain_list(value)

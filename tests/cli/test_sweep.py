@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from pyxsim.cli.sweep import _progress_line
 from pyxsim.results.sweep import read
 from pyxsim.study.sweep import Standing
 from tests.cli.inputs import DEADLOCK, Command
@@ -121,9 +120,9 @@ def test_a_number_that_no_point_has_is_told_as_soon_as_one_is_there(pyxsim: Comm
 
 def test_how_far_it_is_in_words() -> None:
     standing = Standing(200, done=120, failed=2, before=22, running={"a": time.monotonic()}, seconds=100.0)
-    assert _progress_line(standing) == "122 of 200 points, 2 failed, 1 running, 22 from an earlier sweep, 1:18 left"
-    assert _progress_line(Standing(3, done=3, seconds=1)) == "3 of 3 points"
-    assert _progress_line(Standing(3, checking=True)) == "checking every point"
+    assert standing.line == "122 of 200 points, 2 failed, 1 running, 22 from an earlier sweep, 1:18 left"
+    assert Standing(3, done=3, seconds=1).line == "3 of 3 points"
+    assert Standing(3, checking=True).line == "checking every point"
 
 
 @pytest.mark.parametrize("command", ["sweep", "curve", "saturation", "validate"])

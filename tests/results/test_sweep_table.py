@@ -43,7 +43,7 @@ def test_csv(tmp_path: Path) -> None:
     sweep = made(tmp_path, goal={"kind": "x"}, answers=[{"name": "x", "state": "found"}, {"name": "y", "value": 2}])
     write_tables(sweep)
     table = rows(tmp_path / "table.csv")
-    assert list(table[0]) == [SHAPE, "name", "state", "time_ns", "rate", "saturated", "big", "key", "file"]
+    assert list(table[0]) == [SHAPE, "name", "state", "time_ns", "rate", "saturated", "big", "warnings", "key", "file"]
     assert [row["name"] for row in table] == ['x, "y"', "é", "z"]
     assert [row[SHAPE] for row in table] == ["[4]", "[4, 4]", "[8]"]
     assert [row["rate"] for row in table] == ["0.1", "1e-30", ""]
@@ -92,6 +92,6 @@ def test_other_names_are_refused(tmp_path: Path) -> None:
 
 def test_a_sweep_of_nothing_has_tables(tmp_path: Path) -> None:
     write_tables(Sweep(tmp_path, "nothing", {"a": [1]}, []))
-    assert (tmp_path / "table.csv").read_text() == "a,state,key,file\n"
+    assert (tmp_path / "table.csv").read_text() == "a,state,warnings,key,file\n"
     with h5py.File(tmp_path / "table.h5") as file:
         assert len(file["points"]["a"]) == 0

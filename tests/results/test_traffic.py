@@ -140,9 +140,9 @@ def test_a_curve_as_text(tmp_path: Path) -> None:
     assert (data["saturation_low"], data["saturation_high"], data["complete"]) == (0.2, 0.4, False)
     curve.save(tmp_path / "curve.csv")
     lines = (tmp_path / "curve.csv").read_text(encoding="utf-8").splitlines()
-    assert lines[0] == "offered_load,packet_latency,saturated,steady,stopped"
-    assert lines[1] == "0.1,10.0,False,True,precision"
-    assert lines[2] == "0.2,,False,True,"
+    assert lines[0] == "offered_load,packet_latency,saturated,steady,stopped,warnings"
+    assert lines[1] == "0.1,10.0,False,True,precision,"
+    assert lines[2] == "0.2,,False,True,,"
 
 
 def test_failed_points_tell_why(tmp_path: Path) -> None:

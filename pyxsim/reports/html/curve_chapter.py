@@ -8,6 +8,7 @@ from pyxsim.reports.html import load_panels
 from pyxsim.reports.html.elements import Chapter, Detail, Panel, Section
 from pyxsim.reports.html.panels import settings_table
 from pyxsim.reports.text.facts import Fact, plural
+from pyxsim.reports.text.summary import MAX_WARNINGS, shortened
 from pyxsim.reports.text.text_table import Sheet
 from pyxsim.reports.text.traffic_facts import number
 from pyxsim.results.curve import Curve
@@ -29,6 +30,7 @@ COLUMNS = {
 def chapter(curve: Curve, name: str) -> Chapter:
     """Return the chapter of a curve."""
     alarms = [] if curve.complete else ["interrupted: the loads simulated so far"]
+    alarms += shortened([f"warning: {text}" for text in curve.warnings], MAX_WARNINGS, "warnings")
     low, high = curve.saturation
     cards = [Fact("loads", f"{len(curve.points)}", "points of the curve")]
     if high is not None:

@@ -11,6 +11,7 @@ from pyxsim.reports.html.elements import Chapter, Detail, Panel, Section, cut
 from pyxsim.reports.html.panels import settings_table
 from pyxsim.reports.html.plotly_style import NAME, buttons, figure, plain, tint
 from pyxsim.reports.text.facts import Fact, plural
+from pyxsim.reports.text.summary import MAX_WARNINGS, shortened
 from pyxsim.reports.text.text_table import Sheet
 from pyxsim.reports.text.traffic_facts import number
 from pyxsim.results.sweep import Point, Sweep
@@ -32,6 +33,7 @@ def chapter(sweep: Sweep, name: str) -> Chapter:
         alarms.append(f"{plural(counts['missing'], 'point')} of {len(sweep)} not run yet: `pyxsim sweep` runs them.")
     if counts["failed"]:
         alarms.append(f"{plural(counts['failed'], 'point')} of {len(sweep)} failed: the reasons are below.")
+    alarms += shortened([f"warning: {text}" for text in sweep.warnings], MAX_WARNINGS, "warnings")
     return Chapter(
         sweep.title or name,
         f"pyxsim {sweep.provenance.get('version', '')}, {sweep.backend}",

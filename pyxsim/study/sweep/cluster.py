@@ -42,7 +42,7 @@ class Cluster:
                 raise _no_scheduler(address, error) from error
             self._connect(address)
 
-    def begun(self) -> Cluster:
+    def started(self) -> Cluster:
         """Start the cluster when the first task arrives."""
         if self._client is None:
             self._cluster = LocalCluster(self._workers)
@@ -55,6 +55,10 @@ class Cluster:
         except (OSError, ValueError, TimeoutError) as error:
             self.close()
             raise _no_scheduler(self._address, error) from error
+
+    @property
+    def begun(self) -> bool:
+        return bool(self._client.nthreads())
 
     def free(self) -> int:
         # As many tasks as workers: a task that waits at a worker would count as a cause of its death.
@@ -75,6 +79,10 @@ class Cluster:
         except TimeoutError:
             return []
         return [(self._running.pop(future), _outcome(future)) for future in ended]
+
+    def abandon(self) -> None:
+        self._client.cancel(list(self._running))
+        self._running.clear()
 
     def close(self) -> None:
         client, cluster, self._client, self._cluster = self._client, self._cluster, None, None

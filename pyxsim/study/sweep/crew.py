@@ -41,6 +41,10 @@ def processes(workers: int | None) -> int:
 class Crew(Protocol):
     """A pool of workers."""
 
+    @property
+    def begun(self) -> bool:
+        """Whether a worker has started."""
+
     def free(self) -> int:
         """Return how many more tasks it can take."""
 
@@ -49,6 +53,9 @@ class Crew(Protocol):
 
     def wait(self, seconds: float) -> list[tuple[int, Outcome]]:
         """Return the tasks that end within `seconds`. Raises PyxsimError if no worker is left."""
+
+    def abandon(self) -> None:
+        """Give up all unfinished tasks."""
 
     def close(self) -> None:
         """End all workers; unfinished tasks are lost."""
@@ -120,6 +127,10 @@ class Local:
         self._busy: list[_Worker] = []
         self._useless = 0
 
+    @property
+    def begun(self) -> bool:
+        return any(worker.begun for worker in [*self._idle, *self._busy])
+
     def free(self) -> int:
         return self.count - len(self._busy)
 
@@ -155,6 +166,11 @@ class Local:
         if self._useless >= _HOPELESS:
             raise PyxsimError(f"workers cannot be started, the last one {_how(code)}: see {self.log}")
         return Outcome(kind=DIED, reason=f"its process {_how(code)}")
+
+    def abandon(self) -> None:
+        for worker in self._busy:
+            worker.end()
+        self._busy.clear()
 
     def close(self) -> None:
         for worker in [*self._idle, *self._busy]:

@@ -30,15 +30,15 @@ class Keys:
     _files: dict[str, dict[str, str]] = field(default_factory=dict)
     _shelves: list[str] | None = None
 
-    def key(self, experiment: Experiment) -> str:
-        """Return the key, a SHA-256 in hexadecimal digits."""
+    def key(self, experiment: Experiment, backend: str | None = None) -> str:
+        """Return the key, a SHA-256 in hexadecimal digits. `backend`: of this point, if it is swept."""
         settings = resolved_toml(experiment.model_copy(update={"run": Run()}))
         files: dict[str, str] = {}
         for text in set(_texts(experiment.model_dump())):
             if text not in self._files:
                 self._files[text] = {name: self._digest(path) for name, path in self._named(text)}
             files |= self._files[text]
-        how = [__version__, self.backend, self.allow_deadlock, self._own()]
+        how = [__version__, backend or self.backend, self.allow_deadlock, self._own()]
         return sha256(json.dumps([settings, files, how], sort_keys=True))
 
     def _named(self, text: str) -> Iterator[tuple[str, Path]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 import tomllib
@@ -21,7 +22,9 @@ from pyxsim.results.result import HOW_IT_RAN
 from pyxsim.results.sweep import Point, Sweep, is_number, read_point, read_summary, state_of
 from pyxsim.results.sweep_table import write_tables
 from pyxsim.results.title import title_of
+from pyxsim.runner.progress_bar import clock
 from pyxsim.settings import folder_of, resolved_toml
+from pyxsim.settings.axis_values import BACKEND
 from pyxsim.settings.load import Source
 from pyxsim.settings.points import Plan, plan_of
 from pyxsim.settings.types import listed
@@ -31,6 +34,8 @@ from pyxsim.study.sweep.folder import BEGIN, END, START, Folder
 from pyxsim.study.sweep.keys import Keys
 from pyxsim.study.sweep.task import AGAIN, Outcome, Task, only_prepared
 
+DEFAULT_BACKEND = "packet"
+CHECKING = 5.0  # seconds for checks before the first point runs
 PAUSE = 0.2  # seconds between two progress updates
 RETRY = 1  # retries of a point whose process has died
 _CHEAP = ("traffic.load", "output.seed")  # keys whose values are all valid if one is
@@ -56,6 +61,24 @@ class Standing:
     news: list[tuple[str, str]] = field(default_factory=list)
 
     @property
+    def share(self) -> float:
+        """The share of the points that have ended."""
+        return (self.done + self.failed) / self.total if self.total else 0.0
+
+    @property
+    def line(self) -> str:
+        """One line: 120 of 200 points, 2 failed, 1:05 left."""
+        if self.checking:
+            return "checking every point"
+        ended = self.done + self.failed
+        parts = [f"{ended} of {self.total} points"]
+        parts += [f"{self.failed} failed"] if self.failed else []
+        parts += [f"{len(self.running)} running"] if self.running else []
+        parts += [f"{self.before} from an earlier sweep"] if self.before else []
+        left = self.left
+        return ", ".join([*parts, f"{clock(left)} left"] if left is not None and ended < self.total else parts)
+
+    @property
     def left(self) -> float | None:
         """Estimated seconds left."""
         here = self.done + self.failed - self.before
@@ -73,19 +96,22 @@ def sweep(
     workers: int | None = None,
     dask: str | None = None,
     retry: int = RETRY,
-    backend: str = "packet",
+    backend: str = DEFAULT_BACKEND,
     libraries: Sequence[str] = (),
     allow_deadlock: bool = False,
     needs: Sequence[tuple[str, str]] = (),
-    watch: Watch = lambda standing: None,
+    progress: Watch | None = None,
 ) -> Sweep:
     """Run the points of a TOML file, a dict or an Experiment, those that are not in `folder` yet, and write its tables.
 
     `workers`: processes, by default one per processor. `dask`: a scheduler's address, or "local". `retry`: how often a
     point is retried when its process dies. `needs`: columns that a plot or goal will use, each with its key, so that an
-    unknown name is reported early. Failed points do not end the sweep: see their state.
+    unknown name is reported early. `progress`: called with the Standing several times a second, such as
+    `pyxsim.ProgressBar()`; its method `close`, if it has one, is called at the end. Failed points do not end the sweep:
+    see their state.
 
-    Raises InputError with the faults of all points before anything is run. KeyboardInterrupt ends it early: what was
+    Raises InputError with the faults of the settings of all points, and of networks that can be checked within seconds,
+    before anything is run; the point of a larger network fails instead. KeyboardInterrupt ends it early: what was
     run is kept, and the same call resumes the sweep.
     """
     libraries = listed(libraries)
@@ -94,24 +120,40 @@ def sweep(
     backend_class(backend)
     plan = plan_of(source, overrides, libraries)
     file = Path(source) if isinstance(source, str | os.PathLike) else None
+    _check_backends(plan, backend, None if file is None else os.fspath(file))
     at = folder_of(source).resolve()
     folders = tuple(os.path.abspath(each) for each in listed(libraries))
     keys = Keys(at, backend, folders, allow_deadlock)
-    point_keys = [keys.key(point.experiment) for point in plan.points]
+    point_keys = [keys.key(point.experiment, point.backend) for point in plan.points]
     count = processes(workers)
     alone = count == 1 and dask is None
-    tasks = [Task(point, at, backend, folders, allow_deadlock, alone) for point in plan.points]
+    tasks = [Task(point, at, point.backend or backend, folders, allow_deadlock, alone) for point in plan.points]
     cluster = None if dask is None else Cluster(dask, count)  # before anything is written
     place = Folder(folder)
     try:
         needed = [*needs, *([(plan.goal.metric, "sweep.goal.metric")] if plan.goal and plan.goal.metric else [])]
-        run = _Run(place, plan, point_keys, tasks, retry, needed, watch, None if file is None else os.fspath(file))
+        run = _Run(place, plan, point_keys, tasks, retry, needed, progress, None if file is None else os.fspath(file))
         place.want({**_manifest(plan, file, backend), "points": run.rows()})
-        return run.through(lambda: Local(count, place.log) if cluster is None else cluster.begun())
+        return run.through(lambda: Local(count, place.log) if cluster is None else cluster.started())
     finally:
         place.close()
         if cluster is not None:
             cluster.close()
+        if (close := getattr(progress, "close", None)) is not None:
+            close()
+
+
+def _check_backends(plan: Plan, backend: str, file: str | None) -> None:
+    """Raise InputError for unknown swept backends, or if one is given beside them."""
+    swept = {point.backend: None for point in plan.points if point.backend is not None}
+    if swept and backend != DEFAULT_BACKEND:
+        raise InputError("cannot be given: the sweep has values for `backend`", key="--backend")
+    for name in swept:
+        try:
+            backend_class(name)
+        except InputError as error:
+            key = "sweep.backend" if BACKEND in plan.axes else "variant.set.backend"
+            raise InputError(error.problem, file=file, key=key, allowed=error.allowed, given=name) from None
 
 
 def _manifest(plan: Plan, file: Path | None, backend: str) -> dict[str, Any]:
@@ -123,7 +165,7 @@ def _manifest(plan: Plan, file: Path | None, backend: str) -> dict[str, Any]:
         "title": titles.pop() if len(titles) == 1 else name,
         "experiment": file.name if file is not None else "",
         "settings": resolved_toml(plan.points[0].experiment),
-        "backend": backend,
+        "backend": ", ".join(dict.fromkeys(point.backend or backend for point in plan.points)),
         "axes": plan.axes,
         "goal": _goal(plan),
         "provenance": provenance(),
@@ -150,11 +192,11 @@ class _Run:
         tasks: list[Task],
         retry: int,
         needs: Sequence[tuple[str, str]],
-        watch: Watch,
+        progress: Watch | None,
         file: str | None,
     ) -> None:
         self.folder, self.plan, self.keys, self.tasks = folder, plan, keys, tasks
-        self.retry, self.needs, self.watch, self.file = retry, needs, watch, file
+        self.retry, self.needs, self.progress, self.file = retry, needs, progress, file
         self.goal = _goal(plan)
         self.tries: Counter[str] = Counter()
         self.queue: deque[int] = deque()
@@ -257,16 +299,20 @@ class _Run:
             crew.close()
 
     def _check(self, crew: Crew) -> None:
-        """Prepare each value of each axis, so that a network that cannot be built is reported before any run."""
+        """Prepare each value of each axis for up to `CHECKING` seconds, the smallest networks first.
+
+        Most faults are reported before any run this way; the rest is built and proved by the processes of the points.
+        """
         first: dict[str, int] = {}
-        for number in self.queue:
+        for number in sorted(self.queue, key=self._npus):
             swept = [f"{path}={value}" for path, value in self.plan.points[number].swept.items() if path not in _CHEAP]
             for name in swept or [""]:
                 first.setdefault(name, number)
         left, running = deque(dict.fromkeys(first.values())), 0
         faults: dict[int, InputError] = {}
         self.standing.checking = True
-        while left or running:
+        until: float | None = None  # the start of the workers does not count
+        while (left or running) and (until is None or time.monotonic() < until):
             while left and crew.free() > 0:
                 number = left.popleft()
                 crew.submit(number, only_prepared(self.tasks[number]))
@@ -275,10 +321,18 @@ class _Run:
                 running -= 1
                 if outcome.fault is not None:
                     faults[number] = outcome.fault
+            if until is None and crew.begun:
+                until = time.monotonic() + CHECKING
             self._report_progress()
+        if running:
+            crew.abandon()
         self.standing.checking = False
         each = {str(faults[number]): faults[number] for number in sorted(faults)}  # points may share one
         raise_all(list(each.values()))
+
+    def _npus(self, number: int) -> int:
+        """The number of NPUs of a point as far as its shape tells."""
+        return math.prod(self.plan.points[number].experiment.network.shape or (1,))
 
     def _fill(self, crew: Crew) -> None:
         while self.queue and crew.free() > 0:
@@ -333,4 +387,5 @@ class _Run:
 
     def _report_progress(self) -> None:
         self.standing.seconds = time.monotonic() - self.begin
-        self.watch(self.standing)
+        if self.progress is not None:
+            self.progress(self.standing)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import pyxsim
 from pyxsim.errors import InputError
 from pyxsim.runner.lifecycle import run
 from pyxsim.study.curve.load_curve import Points, curve, points_of, saturation
@@ -116,3 +118,23 @@ def test_traffic_without_a_load() -> None:
         points_of({**HOT, "traffic": {"batch": {"size": 3}}})
     with pytest.raises(InputError, match=r"the table \[traffic\] is missing"):
         points_of({"network": HOT["network"], "collective": {"kind": "all-reduce", "size": "1 KiB"}})
+
+
+def test_warnings_are_in_every_output_of_a_curve(tmp_path: Path) -> None:
+    network = {"topology": "ring", "shape": [4], "latency": "3.1 ns"}
+    traffic = {"pattern": "uniform", "packet_flits": 4, "load": 0.1, "warmup": 50, "measure": 100}
+    rounded = "network.latency: 3.1 ns is simulated as 4 cycles of the 1 GHz clock"
+    found = pyxsim.curve({"network": network, "traffic": traffic}, [0.1, 0.2], workers=1)
+    assert found.warnings == [rounded]
+    assert found.json()["warnings"] == [rounded]
+    found.save(tmp_path / "curve.h5")
+    assert pyxsim.load(tmp_path / "curve.h5").warnings == [rounded]
+    found.save(tmp_path / "curve.csv")
+    rows = (tmp_path / "curve.csv").read_text(encoding="utf-8").splitlines()
+    assert rows[0].endswith(",warnings")
+    assert rows[1].endswith(rounded)
+    assert found.to_pandas()["warnings"].tolist() == [rounded] * 2
+    pyxsim.report(tmp_path / "curve.h5", tmp_path / "page.html")
+    assert f"warning: {rounded}" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    searched = pyxsim.saturation({"network": network, "traffic": traffic}, 0.2, workers=1)
+    assert searched.json()["warnings"] == [rounded]

@@ -70,7 +70,7 @@ def test_the_table_does_not_depend_on_who_runs_it(once: Sweep, tmp_path: Path, n
 def test_what_is_there_is_not_run_again(once: Sweep) -> None:
     seen: list[Standing] = []
     before = started(once.folder), table(once)
-    again = sweep(SWEEP, once.folder, workers=2, watch=seen.append)
+    again = sweep(SWEEP, once.folder, workers=2, progress=seen.append)
     assert (started(again.folder), table(again)) == before
     assert [(standing.done, standing.before) for standing in seen] == [(40, 40)]
 
@@ -79,7 +79,7 @@ def test_more_and_fewer_points(once: Sweep, tmp_path: Path) -> None:
     folder = tmp_path / "begun"
     sweep(SWEEP, folder, workers=1, overrides=[f"{VCS}=2"])
     seen: list[Standing] = []
-    found = sweep({**SWEEP, "sweep": {VCS: [2, 4], LOAD: [0.02]}}, folder, workers=1, watch=seen.append)
+    found = sweep({**SWEEP, "sweep": {VCS: [2, 4], LOAD: [0.02]}}, folder, workers=1, progress=seen.append)
     assert [point.changed[VCS] for point in found.points] == [2, 4]
     assert (seen[-1].before, seen[-1].unwanted, seen[-1].done) == (1, 19, 2)
     assert table(sweep(SWEEP, folder, workers=1)) == table(once)
