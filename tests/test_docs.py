@@ -27,7 +27,7 @@ from subprocess import PIPE, STDOUT
 import pytest
 
 from pyxsim.cli.app import main
-from pyxsim.settings.points import points
+from pyxsim.settings.points import plan_of
 from pyxsim.study.sweep import Standing
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -203,7 +203,7 @@ def test_experiments_in_pages_are_right(page: Path, tmp_path: Path) -> None:
         if block.language == "toml" and "[network]" in block.text and "[collective]" in block.text:
             path = tmp_path / f"{page.stem}_{block.line}.toml"
             path.write_text(block.text, encoding="utf-8")
-            assert points(path)
+            assert plan_of(path).points
 
 
 def test_links_between_pages_lead_somewhere() -> None:

@@ -82,11 +82,10 @@ def test_tables_without_a_name_get_one() -> None:
     dims = [[{"block": "ring", "npus": 4}], [{"block": "ring", "npus": 2}, {"block": "switch", "npus": 2}]]
     plan = plan_of({**RING, "network": {}, "sweep": {"network.dims": dims}})
     assert plan.axes == {"network.dims": ["ring 4", "ring 2, switch 2"]}
-    memory = {"memory_bandwidth": "1 TB/s"}
-    npu = [{"name": "fast", "peak": "2 TFLOP/s", **memory}, {"name": "slow", "peak": "1 TFLOP/s", **memory}]
-    plan = plan_of({**RING, "sweep": {"system.npu": npu}})
-    assert plan.axes == {"system.npu": ["fast", "slow"]}
-    assert [str(point.experiment.system.npu.peak) for point in plan.points] == ["2000000000000", "1000000000000"]
+    systems = [{"name": "few", "chunks": 2}, {"name": "many", "chunks": 8}]
+    plan = plan_of({**RING, "sweep": {"system": systems}})
+    assert plan.axes == {"system": ["few", "many"]}
+    assert [point.experiment.system.chunks for point in plan.points] == [2, 8]
 
 
 def test_one_line_for_a_wrong_backend(tmp_path: Path) -> None:
