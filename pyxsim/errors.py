@@ -35,6 +35,7 @@ class PyxsimError(Exception):
 
 _PARAMETERS = {
     "allow-deadlock": "allow_deadlock=True",
+    "allow-oom": "allow_oom=True",
     "carry": "output.carry = true",
     "counter": "counters",
     "from": "begin",

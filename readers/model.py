@@ -5,7 +5,8 @@ from __future__ import annotations
 from pyxsim.registry import readers
 from pyxsim.workload.graph_job import GraphJob
 from pyxsim.workload.job import Job
-from pyxsim.workload.parallel import training_graph
+from pyxsim.workload.parallel import program, training_plan, training_step
+from pyxsim.workload.passes import repeated
 from pyxsim.workload.readers import WorkloadContext
 
 USES = ("workload.comm_scale", "workload.compute_scale", "system.npu", "system.remote_memory")
@@ -14,8 +15,12 @@ USES = ("workload.comm_scale", "workload.compute_scale", "system.npu", "system.r
 @readers.register("model", key="model", uses=USES)
 def read(name: str, context: WorkloadContext) -> Job:
     """Training steps of a model, from its layers and a parallelism."""
-    system = context.experiment.system
-    graph = training_graph(
-        context.workload, system.npu, context.topology.shape, context.clock, context.folder, system.remote_memory
-    )
-    return GraphJob(graph, key="workload.model")
+    experiment, workload = context.experiment, context.workload
+    npu, memory = experiment.system.npu, experiment.system.remote_memory
+    plan = training_plan(workload, npu, context.topology.shape, context.clock, context.folder, memory)
+    assert npu is not None  # training_plan requires it
+    step = training_step(plan, npu)
+    step.check_memory(allowed=experiment.run.allow_oom)  # before the graph, which may be large
+    job = GraphJob(repeated(program(plan), workload.passes), key="workload.model")
+    job.training = step
+    return job

@@ -12,6 +12,7 @@ from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.counts import count, maybe
 from pyxsim.cli.options import (
     AllowDeadlock,
+    AllowOom,
     Backend,
     Checkpoint,
     Experiment,
@@ -69,6 +70,7 @@ def run(
     backend: Backend = "packet",
     library: Libraries = None,
     allow_deadlock: AllowDeadlock = False,
+    allow_oom: AllowOom = False,
     no_skip: NoSkip = False,
     threads: Threads = None,
     checkpoint: Checkpoint = None,
@@ -91,7 +93,10 @@ def run(
             out,
             experiment,
             Outputs(file, plot),
-            overrides=[*overriding(settings, no_skip, threads, checkpoint), *(["output.carry=true"] if carry else [])],
+            overrides=[
+                *overriding(settings, no_skip, threads, checkpoint, allow_oom=allow_oom),
+                *(["output.carry=true"] if carry else []),
+            ],
             backend=backend,
             libraries=library or (),
             allow_deadlock=allow_deadlock,
@@ -172,6 +177,7 @@ def compare(
     settings: Settings = None,
     library: Libraries = None,
     allow_deadlock: AllowDeadlock = False,
+    allow_oom: AllowOom = False,
     no_skip: NoSkip = False,
     threads: Threads = None,
     json: Json = False,
@@ -192,7 +198,7 @@ def compare(
             plot=plot,
             within=within,
             point=point,
-            overrides=overriding(settings, no_skip, threads),
+            overrides=overriding(settings, no_skip, threads, allow_oom=allow_oom),
             backends=backends or (),
             libraries=library or (),
             allow_deadlock=allow_deadlock,
@@ -236,6 +242,7 @@ def sweep(
     retry: Annotated[str, typer.Option(metavar="N", help="Retries of a point whose process has died.")] = "1",
     library: Libraries = None,
     allow_deadlock: AllowDeadlock = False,
+    allow_oom: AllowOom = False,
     no_skip: NoSkip = False,
     threads: Threads = None,
     json: Json = False,
@@ -253,7 +260,7 @@ def sweep(
             experiment,
             folder,
             plot=plot,
-            overrides=overriding(settings, no_skip, threads),
+            overrides=overriding(settings, no_skip, threads, allow_oom=allow_oom),
             backend=backend,
             workers=maybe(workers, "--workers"),
             dask=dask,
@@ -347,6 +354,7 @@ def check(
     backend: Backend = "packet",
     library: Libraries = None,
     allow_deadlock: AllowDeadlock = False,
+    allow_oom: AllowOom = False,
     json: Json = False,
 ) -> None:
     """Prove an experiment and estimate its cost.
@@ -359,7 +367,7 @@ def check(
         show_check(
             out,
             experiment,
-            overrides=settings or (),
+            overrides=overriding(settings, False, None, allow_oom=allow_oom),
             backend=backend,
             libraries=library or (),
             allow_deadlock=allow_deadlock,

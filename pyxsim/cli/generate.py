@@ -79,12 +79,24 @@ def _print_summary(
         "",
     )
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    columns = ("stage", "NPUs", "blocks", "TFLOP", "weights", "gradients", "optimizer", "activations", "held", "memory")
+    columns = (
+        "stage",
+        "NPUs",
+        "blocks",
+        "TFLOP",
+        "weights",
+        "gradients",
+        "optimizer",
+        "activations",
+        "buffers",
+        "held",
+        "memory",
+    )
     remote = plan.offload is not None
     for column in (*columns, "remote") if remote else columns:
         table.add_column(column, justify="right", no_wrap=True)
     for row in rows[:MAX_STAGES]:
-        sizes = (row.weights, row.gradients, row.optimizer, row.activations)
+        sizes = (row.weights, row.gradients, row.optimizer, row.activations, row.buffers)
         table.add_row(
             str(row.stage),
             f"{row.npus:,}",

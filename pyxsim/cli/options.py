@@ -10,9 +10,14 @@ from pyxsim.errors import InputError
 
 
 def overriding(
-    settings: list[str] | None, no_skip: bool, threads: str | None, checkpoint: str | None = None
+    settings: list[str] | None,
+    no_skip: bool,
+    threads: str | None,
+    checkpoint: str | None = None,
+    *,
+    allow_oom: bool = False,
 ) -> list[str]:
-    """Return the overrides of --set, --no-skip, --threads and --checkpoint. Raises InputError."""
+    """Return the overrides of --set, --no-skip, --threads, --checkpoint and --allow-oom. Raises InputError."""
     if threads is not None and threads != "auto":
         from pyxsim.settings.run import MOST_THREADS
 
@@ -26,9 +31,9 @@ def overriding(
             interval(checkpoint)
         except InputError as error:
             raise error.at(key="--checkpoint") from None
-    skip = ["run.skip=false"] if no_skip else []
+    flags = [*(["run.skip=false"] if no_skip else []), *(["run.allow_oom=true"] if allow_oom else [])]
     options = {"run.threads": threads, "run.checkpoint": checkpoint}
-    return [*(settings or ()), *skip, *(f"{key}={value}" for key, value in options.items() if value is not None)]
+    return [*(settings or ()), *flags, *(f"{key}={value}" for key, value in options.items() if value is not None)]
 
 
 def name(value: str | None) -> str | None:
@@ -77,3 +82,6 @@ Checkpoint = Annotated[
     ),
 ]
 AllowDeadlock = Annotated[bool, typer.Option("--allow-deadlock", help="Run routes that can deadlock, until they do.")]
+AllowOom = Annotated[
+    bool, typer.Option("--allow-oom", help="Run a model that needs more memory than an NPU has, with a warning.")
+]

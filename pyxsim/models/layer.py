@@ -192,6 +192,9 @@ class Layer:
         Elements read and written forward besides matrix products; backward twice as many.
     kept
         Activations that the backward pass needs, in bytes with two per element.
+    core_moved, core_kept
+        Of the divided parts of `moved` and `kept`: softmax and dropout of the scores, which selective recomputation
+        repeats instead of keeping them (Korthikanti et al. 2022).
     parallel
         Parallelism of the layer in an ASTRA-sim table.
     """
@@ -210,6 +213,8 @@ class Layer:
     dispatched: int = 0
     moved: Elements = NOTHING
     kept: Elements = NOTHING
+    core_moved: int = 0
+    core_kept: int = 0
     block: int = -1
     parallel: str = ""
 
@@ -236,11 +241,22 @@ class Layer:
             items.append(Work(elements=moved if part == Part.FORWARD else 2 * moved))
         return tuple(items)
 
-    def kept_at(self, share: Share = ALONE) -> int:
-        """Return the bytes that one NPU keeps of a sample. Tokens gathered for experts are kept whole."""
+    def core_work(self, samples: int, share: Share = ALONE) -> tuple[Work, ...]:
+        """Return what selective recomputation repeats in the backward pass: scores, softmax and weighted values."""
+        if not self.core_kept:
+            return ()
+        again = [work for gemm in self.gemms if not gemm.weights for work in gemm.work(Part.FORWARD, samples, share)]
+        return *again, Work(elements=_part(self.core_moved, share.tensor) * samples)
+
+    def kept_at(self, share: Share = ALONE, *, selective: bool = False) -> int:
+        """Return the bytes that one NPU keeps of a sample. Tokens gathered for experts are kept whole.
+
+        `selective`: without what selective recomputation repeats.
+        """
         if self.kind == Kind.EXPERTS and share.dispatches_own:
             share = replace(share, sequence=False)
-        return self.kept.of_one(share)
+        kept = Elements(self.kept.whole, self.kept.divided - self.core_kept) if selective else self.kept
+        return kept.of_one(share)
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,21 @@ def roofline(settings: NpuSettings) -> Roofline:
     return Roofline(peak * settings.efficiency, bandwidth)
 
 
+def peak_flops(settings: NpuSettings) -> Fraction:
+    """Return the peak of [system.npu] in FLOP/s, whatever its efficiency. Raises InputError as `roofline`."""
+    if settings.array is None:
+        return roofline(settings).peak / settings.efficiency
+    array = settings.array
+    return 2 * array.rows * array.columns * array.count * array.clock
+
+
+def capacity(settings: NpuSettings) -> int | None:
+    """Return the bytes of memory of [system.npu]; None if neither they nor a device are set."""
+    if settings.memory is not None or settings.device is None:
+        return settings.memory
+    return device(settings.device).memory
+
+
 def processor(settings: NpuSettings) -> Npu:
     """Return the NPU of [system.npu]. Raises InputError with a key below it."""
     if settings.array is None:

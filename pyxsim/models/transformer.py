@@ -86,6 +86,7 @@ class Transformer(Table):
             forward_sum=tokens * hidden,
             # A row is read and written; positions are read.
             moved=Elements(whole=tokens * hidden * (3 if self.positions else 2)),
+            kept=Elements(whole=tokens * hidden if self.dropout else 0),  # a mask
         )
 
     def _attention(self, tokens: int, block: int) -> Layer:
@@ -98,9 +99,10 @@ class Transformer(Table):
         whole = 5 * tokens * hidden
         divided = 0 if self.positions else 2 * tokens * (hidden + keys)  # rotary positions
         kept = 2 * tokens * (2 * hidden + 2 * keys)  # queries, attention outputs; keys, values
+        core_moved = core_kept = 0
         if not self.fused_attention:
-            divided += (4 if self.dropout else 2) * scores  # softmax and dropout: in and out
-            kept += (5 if self.dropout else 2) * scores  # results, and a mask of one byte
+            core_moved = (4 if self.dropout else 2) * scores  # softmax and dropout: in and out
+            core_kept = (5 if self.dropout else 2) * scores  # results, and a mask of one byte
         return Layer(
             f"block {block}: attention",
             Kind.ATTENTION,
@@ -118,9 +120,11 @@ class Transformer(Table):
             ),
             forward_sum=tokens * hidden,
             backward_sum=tokens * hidden,
-            moved=Elements(whole, divided),
+            moved=Elements(whole, divided + core_moved),
             # In and out of the norm; a mask.
-            kept=Elements(tokens * hidden * (5 if self.dropout else 4), kept),
+            kept=Elements(tokens * hidden * (5 if self.dropout else 4), kept + core_kept),
+            core_moved=core_moved,
+            core_kept=core_kept,
             block=block,
         )
 

@@ -93,6 +93,10 @@ class Result(Viewed):
         One dict per message from NPU to NPU that belongs to no collective.
     dimensions, phases, layers : Columns
         One row per network dimension; per collective, phase and dimension; per layer of the workload.
+    training : Rows
+        One dict with the throughput of a model's training; empty for other workloads.
+    footprint : Rows
+        One dict per pipeline stage and term: bytes that each NPU of the stage needs.
     traffic : Traffic or None
         Measurements of open traffic.
     attribution : Attribution or None
@@ -148,6 +152,8 @@ class Result(Viewed):
     dimensions: dict[str, NDArray[Any]] = field(default_factory=dict)
     phases: dict[str, NDArray[Any]] = field(default_factory=dict)
     layers: dict[str, NDArray[Any]] = field(default_factory=dict)
+    training: list[dict[str, Any]] = field(default_factory=list)
+    footprint: list[dict[str, Any]] = field(default_factory=list)
     traffic: Traffic | None = None
     attribution: Attribution | None = None
     work: Work | None = None
@@ -395,6 +401,7 @@ class Result(Viewed):
             **(self.traffic.summary if self.traffic is not None else {}),
             **(self.work.json(self.to_ns) if self.work is not None else {}),
             **(self.memory.json(self.time_cycles) if self.memory is not None else {}),
+            **{key: row[key] for row in self.training for key in THROUGHPUT},
         }
         return {key: plain(value) for key, value in known.items()}
 
@@ -428,6 +435,7 @@ class Result(Viewed):
         return str(self.view("html")) if "html" in self.views else f"<pre>{escape(repr(self))}</pre>"
 
 
+THROUGHPUT = ("model_flops", "mfu", "samples_per_s", "tokens_per_s", "tokens_per_s_npu")
 JSON_COUNTS = (
     "npus",
     "messages",

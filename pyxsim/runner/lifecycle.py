@@ -27,6 +27,7 @@ from pyxsim.runner.signals import StopSignals
 from pyxsim.runner.traffic.open_loop import TrafficRun
 from pyxsim.settings import Experiment, folder_of, load_experiment
 from pyxsim.settings.load import Source
+from pyxsim.settings.run import with_oom
 from pyxsim.settings.types import listed
 
 
@@ -71,6 +72,7 @@ def run(
     backend: str = "packet",
     libraries: Iterable[PathLike] = (),
     allow_deadlock: bool = False,
+    allow_oom: bool = False,
     progress: Callable[[Progress], None] | None = None,
     checkpoint_file: PathLike | None = None,
 ) -> Result:
@@ -92,6 +94,8 @@ def run(
         Folders with topologies, collectives and systems of your own.
     allow_deadlock
         Run routes that are not proved free of deadlock, with a warning.
+    allow_oom
+        Run a model that needs more memory than an NPU has, with a warning (docs/training.md).
     progress
         Called with the Progress, at most every 0.1 s.
     checkpoint_file
@@ -107,7 +111,7 @@ def run(
         was simulated.
     """
     libraries = listed(libraries)
-    experiment = load_experiment(source, overrides, libraries)
+    experiment = load_experiment(source, with_oom(overrides, allow_oom), libraries)
     path = _checkpoint_path(experiment, source, checkpoint_file)
     context = CheckpointContext(backend=backend, libraries=tuple(os.path.abspath(library) for library in libraries))
     return run_experiment(

@@ -90,6 +90,8 @@ def prepare(
     job.begin(system)
     check_in_network_reduction(job, topology)
     warnings = [*notes, *prove_schedules(system, job)]
+    if job.training is not None:
+        warnings += job.training.check_memory(allowed=True)
     if network.capabilities.packets:
         longest = network.cut(settings.packet)[1]
         warnings += [*experiment.warnings(), *network.warnings, *starved(network, longest)]

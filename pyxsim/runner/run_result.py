@@ -166,7 +166,7 @@ def _chunks(prepared: Prepared, columns: dict[str, IntArray]) -> dict[str, IntAr
 
 
 def _workload(prepared: Prepared, end: RunEnd) -> dict[str, Any]:
-    """The fields `layers` and `work` of a workload."""
+    """The fields of a workload: `layers`, `work`, and of a model's training `footprint` and `training`."""
     job = prepared.job
     layers = job.layers() if end.complete else {}
     run = job.tasks()
@@ -175,7 +175,15 @@ def _workload(prepared: Prepared, end: RunEnd) -> dict[str, Any]:
     graph, times = run.graph, run.times
     work = at_work(graph, times, end.cycle)
     table = Work.of(graph, times, end.cycle, active=work, tasks=prepared.experiment.output.tasks)
-    return {"layers": layers or layer_table(graph, work), "work": table}
+    fields = {"layers": layers or layer_table(graph, work), "work": table}
+    step = job.training
+    if step is None:
+        return fields
+    seconds = Fraction(end.cycle) / prepared.experiment.network.clock
+    return fields | {
+        "footprint": step.memory_rows(),
+        "training": [step.throughput(seconds)] if end.complete else [],
+    }
 
 
 def _memory(prepared: Prepared) -> Memory | None:

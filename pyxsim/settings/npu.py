@@ -9,7 +9,19 @@ from typing import Annotated, Literal
 from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
 
 from pyxsim.errors import InputError, raise_all
-from pyxsim.settings.types import Bandwidth, Flag, Flops, Frequency, Table, Word, exact, shown, whole, written
+from pyxsim.settings.types import (
+    Bandwidth,
+    Flag,
+    Flops,
+    Frequency,
+    PositiveBytes,
+    Table,
+    Word,
+    exact,
+    shown,
+    whole,
+    written,
+)
 
 PRECISIONS = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8")
 _Count = Annotated[int, *whole(1, 2**16)]
@@ -67,6 +79,11 @@ class Npu(Table):
     peak: Flops | None = Field(default=None, description="Operations per second, instead of the device's.")
     memory_bandwidth: Bandwidth | None = Field(
         default=None, description="Bandwidth of its memory, instead of the device's."
+    )
+    memory: PositiveBytes | None = Field(
+        default=None,
+        description="Capacity of its memory, instead of the device's. A model that needs more is refused "
+        "([training.md](training.md#how-much-memory-does-an-npu-need)).",
     )
     efficiency: Share = Field(
         default=written("1"), description="Share of the peak that matrix products can reach (roofline)."

@@ -100,10 +100,10 @@ class Training(Table):
     gradient: PositiveBytes | None = Field(
         default=None, description="Size of a gradient of a parameter, if different (4 B: accumulation in FP32)."
     )
-    recompute: Literal["none", "full"] | None = Field(
+    recompute: Literal["none", "selective", "full"] | None = Field(
         default=None,
-        description="Activation recomputation: the backward pass computes nothing (default) or each block forward "
-        "again.",
+        description="Activation recomputation: the backward pass computes nothing again (default), the scores of "
+        "attention, or each block.",
     )
     offload: Literal["none", "optimizer", "parameters"] | None = Field(
         default=None,

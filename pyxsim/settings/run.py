@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Annotated, Literal
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 
 from pyxsim.errors import InputError
-from pyxsim.settings.types import Flag, Table, shown, whole
+from pyxsim.settings.types import Flag, Table, listed, shown, whole
 
 SECONDS = {"s": 1, "min": 60, "h": 3600}
 _EVERY = re.compile(rf"(?:every\s+)?(\d{{1,9}}(?:\.\d{{1,9}})?)\s*({'|'.join(SECONDS)})", re.ASCII)
@@ -32,6 +33,11 @@ _INTERVAL = PlainValidator(interval), WithJsonSchema({"type": "string", "format"
 MOST_THREADS = 64
 
 
+def with_oom(overrides: Iterable[str], allow_oom: bool) -> list[str]:
+    """Return overrides, with the one of `allow_oom`."""
+    return [*listed(overrides), *(["run.allow_oom=true"] if allow_oom else [])]
+
+
 class Run(Table):
     """How the result is computed; results do not depend on it."""
 
@@ -50,6 +56,11 @@ class Run(Table):
         default=None,
         description="Wall-clock interval between checkpoints, in s, min or h ([checkpoint.md](checkpoint.md)). Only "
         "`pyxsim run` (`--checkpoint`) and `pyxsim.run`.",
+    )
+
+    allow_oom: Flag = Field(
+        default=False,
+        description="Whether to run a model that needs more memory than an NPU has, with a warning (`--allow-oom`).",
     )
 
     @property

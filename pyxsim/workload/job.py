@@ -10,6 +10,7 @@ from pyxsim.system import Options, SystemLayer
 from pyxsim.workload.graph import TaskGraph
 from pyxsim.workload.logical_dims import LogicalDims
 from pyxsim.workload.system_services import MemoryTotals
+from pyxsim.workload.training_step import TrainingStep
 
 
 @dataclass
@@ -130,6 +131,8 @@ class Job(Protocol):
         Whether events of one cycle are processed one by one, in the order of ASTRA-sim.
     dims
         Dimensions as the workload sees them; None where they are those of the network.
+    training
+        The training step of a model; None for other jobs.
     """
 
     collectives: list[IssuedCollective]
@@ -138,6 +141,7 @@ class Job(Protocol):
     per_npu: bool = False
     sequential: bool = False
     dims: LogicalDims | None = None
+    training: TrainingStep | None = None
 
     def system_options(self, options: Options) -> Options:
         """Return the options of the system layer as this job needs them."""

@@ -20,6 +20,7 @@ from pyxsim.workload.graph import Call, GraphBuilder, Kind, Part, TaskGraph
 from pyxsim.workload.layer_table import layer_table
 from pyxsim.workload.job import TaskTimes
 from pyxsim.workload.usage import at_work
+from pyxsim.workload.training_step import StageMemory, TrainingStep
 
 TOML = """\
 [network]
@@ -186,6 +187,13 @@ def make_layers() -> dict[str, Any]:
     """Its layers."""
     graph, times = make_graph()
     return layer_table(graph, at_work(graph, times, times.last))
+
+
+def make_training() -> dict[str, Any]:
+    """The memory and throughput of a model's training on two stages."""
+    stages = (StageMemory(0, 1, {"weights": 30, "optimizer": 60, "logits": 0}), StageMemory(1, 1, {"weights": 10}))
+    step = TrainingStep("small", 2, 1, 4, 8, 6000, Fraction(10**9), stages, 100)
+    return {"training": [step.throughput(Fraction(1, 10**3))], "footprint": step.memory_rows()}
 
 
 def make_detail() -> ChunkDelays:

@@ -12,7 +12,7 @@ import pytest
 from pyxsim.registry import datasets
 from pyxsim.results.page import MARK, reference
 from pyxsim.results.result import JSON_TRAFFIC, Result
-from tests.results.conftest import make_attribution, make_detail, make_layers, make_memory, make_work
+from tests.results.conftest import make_attribution, make_detail, make_layers, make_memory, make_training, make_work
 
 
 @pytest.fixture
@@ -39,6 +39,7 @@ def test_every_variable_is_told(page: str, build: Callable[..., Result]) -> None
         work=make_work(),
         chunk_delays=make_detail(),
         memory=make_memory(),
+        **make_training(),
     )
     for group in datasets:
         if group == "traffic":
@@ -48,7 +49,7 @@ def test_every_variable_is_told(page: str, build: Callable[..., Result]) -> None
 
 
 def test_every_key_is_told(page: str, build: Callable[..., Result]) -> None:
-    summary = build(attribution=make_attribution(), work=make_work(), memory=make_memory()).json()
+    summary = build(attribution=make_attribution(), work=make_work(), memory=make_memory(), **make_training()).json()
     known = {
         *summary,
         *JSON_TRAFFIC,

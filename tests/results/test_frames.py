@@ -24,7 +24,7 @@ from pyxsim.results.curve import Curve
 from pyxsim.registry import datasets
 from pyxsim.results.sweep import Point, Sweep
 from pyxsim.results.table import Table, Texts, Variable, column
-from tests.results.conftest import make_attribution, make_detail, make_layers, make_memory, make_work
+from tests.results.conftest import make_attribution, make_detail, make_layers, make_memory, make_training, make_work
 
 
 @pytest.fixture
@@ -36,6 +36,7 @@ def full(build: Callable[..., Result]) -> Result:
         layers=make_layers(),
         chunk_delays=make_detail(),
         memory=make_memory(),
+        **make_training(),
     )
 
 

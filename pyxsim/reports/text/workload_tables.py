@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyxsim.reports.text.facts import Fact, percent, plural
+from pyxsim.reports.text.facts import Fact, percent, plural, rounded
 from pyxsim.reports.text.text_table import Sheet
 from pyxsim.reports.text.text_width import WIDTH
 from pyxsim.results.result import Result
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MAX_TOTALS = 5
 MAX_KINDS = 3
 MAX_STEPS = 10
+MAX_TERMS = 3
 _NPUS = {
     "compute": "computing",
     "memory": "memory",
@@ -49,14 +50,45 @@ def tables(result: Result, width: int | None = WIDTH) -> Iterator[RenderableType
 
 
 def facts(result: Result) -> list[Fact]:
-    """Return the parts of the critical path as one line."""
+    """Return throughput and memory of a model's training, and the parts of the critical path as one line."""
+    lines = [*_throughput(result), *_footprint(result)]
     if result.work is None or not result.work.by_kind:
-        return []
+        return lines
     (first, cycles), *others = list(result.work.by_kind.items())[: MAX_KINDS + 1]
     end = max(1, result.time_cycles)
     rest = ", ".join(f"{kind} {percent(each / end)}" for kind, each in others)
     note = f"{first}{'; ' if rest else ''}{rest}"
-    return [Fact("critical path", percent(cycles / end), note)]
+    return [*lines, Fact("critical path", percent(cycles / end), note)]
+
+
+def _throughput(result: Result) -> Iterator[Fact]:
+    """Model FLOPs utilization, and tokens or samples per second."""
+    for row in result.training:
+        step = format_time_ns(Fraction(row["step"]) * 10**9)
+        note = (
+            f"{rounded(row['model_flops'], 'FLOP')} of the model in {step}, peak {rounded(row['peak_flops'], 'FLOP/s')}"
+        )
+        yield Fact("MFU", percent(row["mfu"]), f"{note} per NPU")
+        if row["tokens"]:
+            note = f"{rounded(row['tokens_per_s_npu'], 'tokens/s')} per NPU"
+            yield Fact("throughput", rounded(row["tokens_per_s"], "tokens/s"), note)
+        else:
+            yield Fact("throughput", rounded(row["samples_per_s"], "samples/s"))
+
+
+def _footprint(result: Result) -> Iterator[Fact]:
+    """Memory of an NPU of the fullest stage, and its largest terms."""
+    sizes: dict[int, list[tuple[int, str]]] = {}
+    for row in result.footprint:
+        sizes.setdefault(row["stage"], []).append((row["bytes"], row["term"]))
+    if not sizes:
+        return
+    stage = max(sizes, key=lambda number: sum(size for size, _ in sizes[number]))
+    capacity = next((row["capacity"] for row in result.training if row["capacity"] > 0), None)
+    terms = ", ".join(f"{term} {rounded(size, 'B')}" for size, term in sorted(sizes[stage], reverse=True)[:MAX_TERMS])
+    of = "" if capacity is None else f"of {rounded(capacity, 'B')}; "
+    where = f"stage {stage}: " if len(sizes) > 1 else ""
+    yield Fact("NPU memory", rounded(sum(size for size, _ in sizes[stage]), "B"), f"{of}{where}{terms}")
 
 
 def _npus(result: Result, work: Work) -> Sheet:

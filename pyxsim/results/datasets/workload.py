@@ -53,6 +53,54 @@ add(
     )
 )
 
+WITH_MODEL = "with `[workload] model`"
+
+add(
+    Dataset(
+        "training",
+        "One row: the throughput of a model's training; a step is the mean over all passes.",
+        (
+            Column("model", "", "name of the model", "text"),
+            Column("steps", "1", "training steps of the run"),
+            Column("step", "seconds", "time of a step", "float64"),
+            Column("samples", "1", "samples of a step, over all replicas"),
+            Column("tokens", "1", "tokens of a step; 0 for a model without tokens"),
+            Column("model_flops", "1", "operations of the model in a step, without recomputation", "float64"),
+            Column("peak_flops", "1/second", "peak of an NPU", "float64"),
+            Column("mfu", "1", "model FLOPs utilization: model_flops / (step x peak_flops x NPUs)", "float64"),
+            Column("samples_per_s", "1/second", "samples per second, all NPUs", "float64"),
+            Column("tokens_per_s", "1/second", "tokens per second, all NPUs", "float64"),
+            Column("tokens_per_s_npu", "1/second", "tokens per second and NPU", "float64"),
+            Column("memory", "bytes", "memory that an NPU of the fullest stage needs"),
+            Column("capacity", "bytes", "memory of an NPU; -1: not known"),
+        ),
+        lambda result: result.training,
+        when=f"{WITH_MODEL}, in a complete run",
+        present=lambda result: has_rows(result.training),
+        coordinates=("model",),
+        restored="rows",
+        json=True,
+    )
+)
+add(
+    Dataset(
+        "footprint",
+        "One row per pipeline stage and term: the memory of each NPU of the stage.",
+        (
+            Column("stage", "1", "pipeline stage"),
+            Column("npus", "1", "NPUs of the stage"),
+            Column("term", "", "what is held; docs/training.md", "text"),
+            Column("bytes", "bytes", "bytes on each NPU of the stage"),
+        ),
+        lambda result: result.footprint,
+        when=WITH_MODEL,
+        present=lambda result: has_rows(result.footprint),
+        coordinates=("stage", "term"),
+        restored="rows",
+        json=True,
+    )
+)
+
 TASK = {
     column.name: column
     for column in (

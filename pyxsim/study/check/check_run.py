@@ -15,6 +15,7 @@ from pyxsim.runner.prepare import PathLike, prepare
 from pyxsim.runner.prepared import Prepared, PreparedTraffic
 from pyxsim.settings import folder_of, load_experiment
 from pyxsim.settings.load import Source
+from pyxsim.settings.run import with_oom
 from pyxsim.settings.types import listed
 from pyxsim.study.check.registered import Check, Finding, in_order
 
@@ -70,6 +71,7 @@ def check(
     backend: str = "packet",
     libraries: Iterable[PathLike] = (),
     allow_deadlock: bool = False,
+    allow_oom: bool = False,
 ) -> CheckReport:
     """Prove an experiment and estimate its cost, without running it to the end.
 
@@ -78,7 +80,7 @@ def check(
 
     Parameters
     ----------
-    source, overrides, backend, libraries, allow_deadlock
+    source, overrides, backend, libraries, allow_deadlock, allow_oom
         As of `pyxsim.run`.
 
     Raises
@@ -88,7 +90,7 @@ def check(
     """
     libraries = listed(libraries)
     prepared = prepare(
-        load_experiment(source, overrides, libraries),
+        load_experiment(source, with_oom(overrides, allow_oom), libraries),
         folder=folder_of(source),
         libraries=libraries,
         backend=backend,

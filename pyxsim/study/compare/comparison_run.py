@@ -24,6 +24,7 @@ from pyxsim.runner.prepared import Prepared
 from pyxsim.settings import Experiment, folder_of, resolved_toml
 from pyxsim.settings.load import Source
 from pyxsim.settings.points import Point, points
+from pyxsim.settings.run import with_oom
 from pyxsim.settings.types import listed, shown
 from pyxsim.study.compare.alone import packet_estimate
 from pyxsim.study.compare.chains import chain_of
@@ -131,6 +132,7 @@ def compare(
     within: float | str = WITHIN,
     libraries: Sequence[PathLike] = (),
     allow_deadlock: bool = False,
+    allow_oom: bool = False,
     hooks: Hooks = lambda step: ProgressHooks(),
     tell: Callable[[Compared], None] = lambda point: None,
 ) -> Comparison:
@@ -140,7 +142,7 @@ def compare(
 
     Parameters
     ----------
-    source, overrides, libraries, allow_deadlock
+    source, overrides, libraries, allow_deadlock, allow_oom
         As of `pyxsim.run`; a file may hold several experiments.
     backends
         Names of network models; by default all.
@@ -158,7 +160,7 @@ def compare(
     """
     within = read_share(within)
     more: dict[str, Any] = {"backends": backends, "libraries": libraries, "allow_deadlock": allow_deadlock}
-    plan = source if isinstance(source, Plan) else plan_of(source, overrides=overrides, **more)
+    plan = source if isinstance(source, Plan) else plan_of(source, overrides=with_oom(overrides, allow_oom), **more)
     seed = plan.points[0].experiment.output.seed
     comparison = Comparison(plan.title, plan.backends, [], within, seed)
     try:

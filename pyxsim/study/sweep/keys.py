@@ -32,7 +32,7 @@ class Keys:
 
     def key(self, experiment: Experiment, backend: str | None = None) -> str:
         """Return the key, a SHA-256 in hexadecimal digits. `backend`: of this point, if it is swept."""
-        settings = resolved_toml(experiment.model_copy(update={"run": Run()}))
+        settings = resolved_toml(experiment.model_copy(update={"run": Run(allow_oom=experiment.run.allow_oom)}))
         files: dict[str, str] = {}
         for text in set(_texts(experiment.model_dump())):
             if text not in self._files:

@@ -27,6 +27,7 @@ from pyxsim.settings import folder_of, resolved_toml
 from pyxsim.settings.axis_values import BACKEND
 from pyxsim.settings.load import Source
 from pyxsim.settings.points import Plan, plan_of
+from pyxsim.settings.run import with_oom
 from pyxsim.settings.types import listed
 from pyxsim.study.sweep.cluster import Cluster
 from pyxsim.study.sweep.crew import Crew, Local, processes
@@ -99,16 +100,17 @@ def sweep(
     backend: str = DEFAULT_BACKEND,
     libraries: Sequence[str] = (),
     allow_deadlock: bool = False,
+    allow_oom: bool = False,
     needs: Sequence[tuple[str, str]] = (),
     progress: Watch | None = None,
 ) -> Sweep:
     """Run the points of a TOML file, a dict or an Experiment, those that are not in `folder` yet, and write its tables.
 
     `workers`: processes, by default one per processor. `dask`: a scheduler's address, or "local". `retry`: how often a
-    point is retried when its process dies. `needs`: columns that a plot or goal will use, each with its key, so that an
-    unknown name is reported early. `progress`: called with the Standing several times a second, such as
-    `pyxsim.ProgressBar()`; its method `close`, if it has one, is called at the end. Failed points do not end the sweep:
-    see their state.
+    point is retried when its process dies. `allow_oom`: as of `pyxsim.run`. `needs`: columns that a plot or goal will
+    use, each with its key, so that an unknown name is reported early. `progress`: called with the Standing several
+    times a second, such as `pyxsim.ProgressBar()`; its method `close`, if it has one, is called at the end. Failed
+    points do not end the sweep: see their state.
 
     Raises InputError with the faults of the settings of all points, and of networks that can be checked within seconds,
     before anything is run; the point of a larger network fails instead. KeyboardInterrupt ends it early: what was
@@ -118,7 +120,7 @@ def sweep(
     if backend not in backends:
         library.load_all(libraries)
     backend_class(backend)
-    plan = plan_of(source, overrides, libraries)
+    plan = plan_of(source, with_oom(overrides, allow_oom), libraries)
     file = Path(source) if isinstance(source, str | os.PathLike) else None
     _check_backends(plan, backend, None if file is None else os.fspath(file))
     at = folder_of(source).resolve()

@@ -8,17 +8,19 @@ from pathlib import Path
 
 from pyxsim.errors import InputError, InputErrors
 from pyxsim.models import load_model
-from pyxsim.models.npu import processor
+from pyxsim.models.npu import capacity, peak_flops, processor
 from pyxsim.settings import Workload
 from pyxsim.settings.faults import join
 from pyxsim.settings.memory import RemoteMemory
 from pyxsim.settings.npu import Npu
 from pyxsim.workload.graph import TaskGraph
+from pyxsim.workload.parallel.footprint import footprint
 from pyxsim.workload.parallel.plan import Plan, make_plan
 from pyxsim.workload.parallel.program import program
 from pyxsim.workload.passes import repeated
+from pyxsim.workload.training_step import StageMemory, TrainingStep
 
-__all__ = ["Plan", "make_plan", "program", "training_graph", "training_plan"]
+__all__ = ["Plan", "make_plan", "program", "training_graph", "training_plan", "training_step"]
 
 
 def training_plan(
@@ -62,6 +64,25 @@ def training_graph(
 ) -> TaskGraph:
     """Return the graph of all steps (`passes`). Raises InputError, like `training_plan`."""
     return repeated(program(training_plan(workload, npu, shape, clock, folder, memory)), workload.passes)
+
+
+def training_step(plan: Plan, npu: Npu) -> TrainingStep:
+    """Return what a step of a plan computes, and the memory of each stage."""
+    samples = plan.samples * plan.micro_batches * plan.grid.data
+    return TrainingStep(
+        model=plan.model.name,
+        npus=len(plan.grid),
+        passes=plan.workload.passes,
+        samples=samples,
+        tokens=samples * plan.model.tokens if plan.model.tokens > 1 else 0,
+        model_flops=3 * plan.model.flops * samples,
+        peak=peak_flops(npu),
+        stages=tuple(
+            StageMemory(stage, len(plan.grid.stage(stage)), footprint(plan, stage))
+            for stage in range(plan.parallelism.pipeline)
+        ),
+        capacity=capacity(npu),
+    )
 
 
 def _below(table: str, error: InputError) -> InputError:

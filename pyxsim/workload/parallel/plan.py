@@ -102,7 +102,10 @@ class Plan:
     def work(self, layer: Layer, part: Part) -> tuple[Work, ...]:
         """Return what an NPU computes of a layer for a micro-batch; its tables it computes for all replicas."""
         samples = self.samples * (self.grid.data if layer.kind == Kind.TABLES else 1)
-        return layer.work(part, samples, self.share(layer))
+        work = layer.work(part, samples, self.share(layer))
+        if part == Part.INPUT_GRADIENT and self.workload.recompute == "selective":
+            return *layer.core_work(samples, self.share(layer)), *work
+        return work
 
     def ticks(self, layer: Layer, part: Part) -> int:
         """Return the cycles of a part of a layer."""
@@ -286,3 +289,6 @@ def _kind_faults(model: Model, workload: Workload, parallelism: Parallelism) -> 
     if workload.recompute == "full" and not blocks:
         problem = f"{model.name} has no blocks of layers to recompute"
         yield InputError(problem, key="workload.recompute", allowed='"none"')
+    if workload.recompute == "selective" and not any(layer.core_kept for layer in layers):
+        problem = f"{model.name} keeps no attention scores"
+        yield InputError(problem, key="workload.recompute", allowed='"none" or "full"' if blocks else '"none"')

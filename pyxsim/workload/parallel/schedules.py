@@ -6,7 +6,7 @@ Megatron-LM.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 
@@ -63,10 +63,23 @@ SCHEDULES: dict[str, Callable[..., Iterator[Turn]]] = {
 }
 
 
-def held_at_most(turns: Iterable[Turn], size: Callable[[int], int] = lambda chunk: 1) -> int:
-    """Return the most activations held at a time, in micro-batches, each weighted by the `size` of its chunk."""
+def held_at_most(turns: Iterable[Turn]) -> int:
+    """Return the most micro-batches whose activations are held at a time, over all chunks."""
     held = most = 0
     for turn in turns:
-        held += size(turn.chunk) if turn.forward else -size(turn.chunk)
+        held += 1 if turn.forward else -1
         most = max(most, held)
     return most
+
+
+def held_at_peak(turns: Iterable[Turn], sizes: Sequence[int]) -> list[int]:
+    """Return the micro-batches held of each chunk when their activations are most; `sizes`: bytes by chunk."""
+    held, size, most = [0] * len(sizes), 0, 0
+    peak = list(held)
+    for turn in turns:
+        step = 1 if turn.forward else -1
+        held[turn.chunk] += step
+        size += step * sizes[turn.chunk]
+        if size > most:
+            most, peak = size, list(held)
+    return peak

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from pyxsim.models import Kind, Layer
-from pyxsim.models.npu import state_bytes
 from pyxsim.workload.graph import Access, TaskGraph
 from pyxsim.workload.graph import Kind as Task
+from pyxsim.workload.parallel.footprint import ACTIVATIONS, BUFFERS, WEIGHTS, footprint, parameters_held
 from pyxsim.workload.parallel.offload import Offload
 from pyxsim.workload.parallel.plan import Plan
 from pyxsim.workload.parallel.schedules import held_at_most
-
-_KEPT = 2  # bytes per element in `Layer.kept`
 
 
 @dataclass(frozen=True)
@@ -23,7 +21,7 @@ class Stage:
     """Work and memory of each NPU of a stage in a step. Bytes; `held`: micro-batches in flight.
 
     `operations`: of matrix products; a multiplication and an addition are two. `remote`: bytes in remote memory; the
-    other columns are then what is on the NPU at a time.
+    other columns are then what is on the NPU at a time. `terms`: the same memory by term (`footprint.TERMS`).
     """
 
     stage: int
@@ -37,11 +35,13 @@ class Stage:
     activations: int
     held: int
     remote: int = 0
+    buffers: int = 0
+    terms: dict[str, int] = field(default_factory=dict)
 
     @property
     def memory(self) -> int:
         """All bytes on the NPU."""
-        return self.weights + self.gradients + self.optimizer + self.activations
+        return self.weights + self.gradients + self.optimizer + self.activations + self.buffers
 
 
 @dataclass(frozen=True)
@@ -59,67 +59,29 @@ def stages(plan: Plan) -> list[Stage]:
 
 
 def _stage(plan: Plan, stage: int) -> Stage:
-    parallelism, workload = plan.parallelism, plan.workload
-    layers, turns = plan.layers(stage), plan.turns(stage)
-    # Rows of tables are updated in place: they have neither gradients nor optimizer state.
-    tables = sum(sum(plan.held(layer, stage)) for layer in layers if layer.kind == Kind.TABLES)
-    held = [plan.held(layer, stage) for layer in layers if layer.kind != Kind.TABLES]
-    others, experts = sum(count for count, _ in held), sum(count for _, count in held)
-    # ZeRO divides experts among fewer replicas.
-    divided = -(-others // plan.grid.data) + -(-experts // (plan.grid.data // plan.grid.expert))
-    learned = others + experts
-    kept = [sum(_kept(plan, block) for block in plan.of_chunk(stage, chunk)) for chunk in range(parallelism.virtual)]
-    again = [
-        block for chunk in range(parallelism.virtual) for block in plan.of_chunk(stage, chunk) if plan.recomputed(block)
-    ]
+    layers, sizes = plan.layers(stage), footprint(plan, stage)
     work = [work for layer in layers for part in plan.parts(layer) for work in plan.work(layer, part)]
-    row = Stage(
+    return Stage(
         stage=stage,
         npus=len(plan.grid.stage(stage)),
-        blocks=sum(len(plan.of_chunk(stage, chunk)) for chunk in range(parallelism.virtual)),
+        blocks=sum(len(plan.of_chunk(stage, chunk)) for chunk in range(plan.parallelism.virtual)),
         operations=plan.micro_batches * sum(each.flops for each in work),
-        parameters=learned + tables,
-        weights=((divided if parallelism.zero >= 3 else learned) + tables) * workload.element_bytes,
-        gradients=(divided if parallelism.zero >= 2 else learned) * workload.gradient_bytes,
-        optimizer=state_bytes(divided if parallelism.zero >= 1 else learned, workload.element_bytes),
-        activations=held_at_most(turns, lambda chunk: kept[chunk])
-        + max((sum(_activations(plan, layer) for layer in block) for block in again), default=0),
-        held=held_at_most(turns),
+        parameters=sum(parameters_held(plan, stage)),
+        weights=sum(sizes[term] for term in WEIGHTS),
+        gradients=sizes["gradients"],
+        optimizer=sizes["optimizer"],
+        activations=sum(sizes[term] for term in ACTIVATIONS),
+        held=held_at_most(plan.turns(stage)),
+        remote=0 if plan.offload is None else _remote(plan, plan.offload, layers, stage),
+        buffers=sum(sizes[term] for term in BUFFERS),
+        terms=sizes,
     )
-    return row if plan.offload is None else _offloaded(plan, plan.offload, row, tables)
 
 
-def _offloaded(plan: Plan, offload: Offload, row: Stage, tables: int) -> Stage:
-    """The same with offload: only the part in use is on the NPU."""
-    here = [layer for layer in plan.layers(row.stage) if layer.kind != Kind.TABLES]
-    updated = [(plan.updated(layer, row.stage), layer) for layer in here]
-    blocks = [block for chunk in range(plan.parallelism.virtual) for block in plan.of_chunk(row.stage, chunk)]
-    used = [sum(count for count, _ in plan.replicated(block, row.stage, used=True)) for block in blocks]
-    weights, gradients = row.weights, row.gradients
-    if offload.parameters:  # of a block and the next one
-        weights = (_largest_two(used) + tables) * offload.element
-    if plan.parallelism.zero >= 2 or plan.micro_batches == 1:  # of a block, and those that wait for another stage
-        waiting = sum(count for count, layer in updated if plan.parted(layer))
-        gradients = (max(used, default=0) + waiting) * offload.gradient
-    state = _largest_two([offload.old(count, plan.stored(layer)) for count, layer in updated])
-    kept = sum(offload.kept(count, plan.stored(layer)) for count, layer in updated)
-    return replace(row, weights=weights, gradients=gradients, optimizer=state, remote=kept)
-
-
-def _largest_two(sizes: Sequence[int]) -> int:
-    return sum(sorted(sizes)[-2:])
-
-
-def _kept(plan: Plan, block: Sequence[Layer]) -> int:
-    """Bytes that the backward pass of a block needs of a micro-batch: its inputs, if it is recomputed."""
-    if not plan.recomputed(block):
-        return sum(_activations(plan, layer) for layer in block)
-    size = block[0].inputs * plan.samples * plan.workload.element_bytes
-    return -(-size // plan.grid.tensor) if plan.parallelism.sequence else size
-
-
-def _activations(plan: Plan, layer: Layer) -> int:
-    return layer.kept_at(plan.share(layer)) * plan.samples * plan.workload.element_bytes // _KEPT
+def _remote(plan: Plan, offload: Offload, layers: Sequence[Layer], stage: int) -> int:
+    """Bytes of an NPU in remote memory."""
+    here = (layer for layer in layers if layer.kind != Kind.TABLES)
+    return sum(offload.kept(plan.updated(layer, stage), plan.stored(layer)) for layer in here)
 
 
 def traffic(graph: TaskGraph) -> list[Traffic]:

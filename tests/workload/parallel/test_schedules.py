@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyxsim.workload.parallel.schedules import SCHEDULES, Turn, held_at_most, interleaved
+from pyxsim.workload.parallel.schedules import SCHEDULES, Turn, held_at_most, held_at_peak, interleaved
 
 
 def told(stage: int, stages: int, micro_batches: int, schedule: str, chunks: int = 1) -> str:
@@ -60,4 +60,5 @@ def test_each_micro_batch_once_each_way(schedule: str, stages: int, rounds: int,
 
 def test_what_is_held_has_a_size() -> None:
     turns = list(interleaved(1, 2, 2, 2))
-    assert held_at_most(turns, lambda chunk: (10, 1)[chunk]) == 21
+    assert held_at_peak(turns, [10, 1]) == [2, 1]
+    assert held_at_peak(turns, [0, 0]) == [0, 0]
