@@ -142,9 +142,7 @@ def _picture(standing: Standing) -> Any:
     from rich.text import Text
 
     line = Table.grid(padding=(0, 1))
-    line.add_row(
-        ProgressBar(max(1, standing.total), standing.done + standing.failed, width=24), Text(standing.line)
-    )
+    line.add_row(ProgressBar(max(1, standing.total), standing.done + standing.failed, width=24), Text(standing.line))
     running = Table.grid(padding=(0, 2))
     now = time.monotonic()
     for label, since in list(standing.running.items())[:MOST_RUNNING]:
