@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from pyxsim.study.describe import describe_collective, describe_topology
     from pyxsim.study.generate import generate
     from pyxsim.study.installation import doctor
+    from pyxsim.study.new_project import new
     from pyxsim.study.sweep import sweep
 
 __version__ = "0.1.0"
@@ -135,6 +136,7 @@ __all__ = [
     "list_",
     "load",
     "load_experiment",
+    "new",
     "report",
     "resume",
     "run",
@@ -209,6 +211,7 @@ _HOMES = {
     "timeline": "pyxsim.reports.timeline.write_timeline",
     "load": "pyxsim.analysis.load",
     "load_experiment": "pyxsim.settings",
+    "new": "pyxsim.study.new_project",
     "resume": "pyxsim.runner.lifecycle",
     "run": "pyxsim.runner.lifecycle",
     "saturation": "pyxsim.study.curve",

@@ -467,6 +467,27 @@ def topology(
 
 
 @app.command()
+def new(
+    folder: Annotated[
+        str, typer.Argument(metavar="[FOLDER]", callback=_name, help="The folder to make.")
+    ] = "pyxsim-project",
+    template: Annotated[
+        str, typer.Option(metavar="NAME", callback=_name, help="torus, fat-tree, training or traffic.")
+    ] = "torus",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a starting project.
+
+    Experiments, a sweep, a library with a pattern of its own, and a README with the commands that run them.
+    """
+    with CommandOutput(json=json, quiet=quiet) as out:
+        from pyxsim.cli.new_command import write_project
+
+        write_project(out, folder, template)
+
+
+@app.command()
 def doctor(json: Json = False) -> None:
     """Check this installation.
 

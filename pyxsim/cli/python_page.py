@@ -46,6 +46,7 @@ from pyxsim.study.curve import Saturation, curve, saturation
 from pyxsim.study.describe import CollectiveFacts, TopologyFacts, describe_collective, describe_topology
 from pyxsim.study.generate import GeneratedWorkload, generate
 from pyxsim.study.installation import doctor
+from pyxsim.study.new_project import NewProject, new
 from pyxsim.study.sweep import sweep
 
 MARK = "<!-- every name: written by pyxsim.cli.python_page from here on -->\n"
@@ -69,6 +70,7 @@ FUNCTIONS: tuple[Callable[..., Any], ...] = (
     check_workload,
     convert_workload,
     list_,
+    new,
     doctor,
     *(getattr(sys.modules["pyxsim"], name) for name in ("astra", "booksim")),  # of wings, which no room below imports
     validate,
@@ -86,6 +88,7 @@ CLASSES = (
     TopologyFacts,
     CollectiveFacts,
     GeneratedWorkload,
+    NewProject,
     Progress,
     ProgressBar,
 )
