@@ -33,8 +33,8 @@ def test_experiment_runs(path: Path, request: pytest.FixtureRequest) -> None:
     if result.traffic is not None:
         assert result.traffic.summary["steady"]
     elif result.work is None:  # of graphs of tasks no bound is told: they compute, too
-        assert result.bound_ns is not None
-        assert result.time_ns >= result.bound_ns
+        assert result.lower_bound_ns is not None
+        assert result.time_ns >= result.lower_bound_ns
     assert int(result.totals["flits"].sum()) == result.counts["flit_hops"]
     assert not result.warnings, "what ships should not need a warning"
 

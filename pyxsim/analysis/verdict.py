@@ -73,7 +73,7 @@ def beforehand(point: Compared, backend: str, within: float) -> Verdict:
     cycles = point.cycles(backend)
     assert cycles is not None
     estimate = point.estimate
-    minimum, why = float(point.physical), "its links cannot carry the bytes in that time"
+    minimum, why = float(point.lower_bound), "its links cannot carry the bytes in that time"
     if estimate is not None and estimate.lanes > minimum:
         minimum, why = float(estimate.lanes), "the lanes of an NPU cannot carry its bytes in that time"
     if point.busiest is not None and estimate is not None and estimate.certain and point.busiest.cycles > minimum:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -58,18 +58,6 @@ class Capabilities:
     threads: bool = False
     fast_forward: bool = False
     checkpoint: bool = True
-
-
-class DelayTerms(NamedTuple):
-    """Terms of the lower bound of a backend that delays whole messages (pyxsim/analysis/bound.py).
-
-    `bandwidth`: bytes per cycle of the widest link. `latency`: cycles of the shortest link. `queues`: whether messages
-    queue for the links of their NPUs.
-    """
-
-    bandwidth: Fraction
-    latency: Fraction
-    queues: bool
 
 
 class AttributionRecords(Protocol):
@@ -252,11 +240,6 @@ class Backend(ABC):
         for link in np.flatnonzero(topology.link_src == topology.home[0]).tolist():
             widths[topology.kind_dims[topology.link_dim[link]]] += rates[link]
         return [bandwidth or Fraction(1) for bandwidth in widths]
-
-    @property
-    def delay_terms(self) -> DelayTerms | None:
-        """Terms of the lower bound of a backend without packets; None: there is no bound."""
-        return None
 
     @property
     def warnings(self) -> list[str]:

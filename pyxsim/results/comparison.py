@@ -1,4 +1,4 @@
-"""Comparison of one or more experiments on several backends, and with the bound of their links."""
+"""Comparison of one or more experiments on several backends, and with the lower bound."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pyxsim.units import plural
 
 PACKET = "packet"
 LINKS = "links"
-"""The name of the bound in lists of backends: bytes over link capacity, and the shortest route."""
+"""The name of the lower bound in lists of backends: bytes over link capacity, and the shortest route."""
 BUSIEST = "busiest link"
 
 
@@ -107,7 +107,7 @@ class Compared(Facts):
         Name, unique in a comparison.
     title, clock_hz, experiment_toml
         As of a Result.
-    physical
+    lower_bound
         Lower bound of the run time in cycles, from the links alone.
     entries
         One Entry per backend.
@@ -126,7 +126,7 @@ class Compared(Facts):
     label: str
     title: str
     clock_hz: Fraction
-    physical: Fraction
+    lower_bound: Fraction
     entries: list[Entry]
     values: Mapping[str, Any] = field(default_factory=dict)
     variant: str | None = None
@@ -240,7 +240,7 @@ class Comparison(Framed, Viewed):
         self.view("save", path)
 
     def table(self) -> Table:
-        """Points x backends: times, and their ratios to packets and to the bound of the links."""
+        """Points x backends: times, and their ratios to packets and to the lower bound."""
         return comparison_table(self)
 
     def plot(self, ax: Any = None) -> Any:
@@ -280,7 +280,7 @@ def _point(point: Compared) -> dict[str, Any]:
         "values": dict(point.values),
         "title": point.title,
         "complete": point.complete,
-        "physical_ns": point.ns(point.physical),
+        "lower_bound_ns": point.ns(point.lower_bound),
         "busiest_link": None if busiest is None else {"link": busiest.link, "ns": point.ns(busiest.cycles)},
         "backends": [_entry(point, entry) for entry in point.entries],
         "collectives": ends(point),
@@ -299,8 +299,8 @@ def _entry(point: Compared, entry: Entry) -> dict[str, Any]:
         "complete": result.complete,
         "time_ns": result.time_ns,
         "to_packet": cycles / packet if cycles is not None and packet else None,
-        "to_physical": float(cycles / point.physical) if cycles is not None and point.physical else None,
-        "bound_ns": plain(result.bound_ns),
+        "to_lower_bound": float(cycles / point.lower_bound) if cycles is not None and point.lower_bound else None,
+        "lower_bound_ns": plain(result.lower_bound_ns),
         "sim_cpu_s": result.sim_cpu_s,
         "warnings": result.warnings,
     }
@@ -350,27 +350,27 @@ def comparison_table(comparison: Comparison) -> Table:
     def error(point: Compared, backend: str) -> float | None:
         return point.error(backend) if PACKET in backends else None
 
-    def to_physical(point: Compared, backend: str) -> float | None:
+    def to_lower_bound(point: Compared, backend: str) -> float | None:
         cycles = point.cycles(backend)
-        return float(cycles / point.physical) if cycles is not None and point.physical else None
+        return float(cycles / point.lower_bound) if cycles is not None and point.lower_bound else None
 
     def cpu(point: Compared, backend: str) -> float | None:
         result = point.result(backend)
         return None if result is None else result.sim_cpu_s
 
-    physical = np.array([point.ns(point.physical) for point in points], np.float64)
+    bounds = np.array([point.ns(point.lower_bound) for point in points], np.float64)
     swept = list(dict.fromkeys(key for point in points for key in point.values))
     variables = {
         "point": Variable(("point",), texts([point.label for point in points]), {"long_name": "label of the point"}),
         "backend": Variable(("backend",), texts(backends), {"long_name": "model of the network"}),
         **{key: Variable(("point",), column([p.values.get(key) for p in points]), {}) for key in swept},
-        "physical_ns": _variable(("point",), physical, "lower bound of the time on these links"),
+        "lower_bound_ns": _variable(("point",), bounds, "lower bound of the time on these links"),
         "time_ns": _variable(both, grid(time), "simulated time"),
         "error": _variable(both, grid(error), "relative difference from the time of packets"),
-        "to_physical": _variable(both, grid(to_physical), "time over the lower bound"),
+        "to_lower_bound": _variable(both, grid(to_lower_bound), "time over the lower bound"),
         "sim_cpu_s": _variable(both, grid(cpu), "CPU time of the simulation without preparation"),
     }
-    return Table(variables, (*swept, "physical_ns"), {"title": comparison.title}, "comparison")
+    return Table(variables, (*swept, "lower_bound_ns"), {"title": comparison.title}, "comparison")
 
 
 def _variable(dims: tuple[str, ...], values: NDArray[Any], text: str) -> Variable:

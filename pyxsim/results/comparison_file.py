@@ -62,7 +62,7 @@ def _known(point: Compared) -> dict[str, Any]:
     """Fields of a point besides its results, in full precision."""
     return {
         "clock_hz": str(point.clock_hz),
-        "physical": str(point.physical),
+        "lower_bound": str(point.lower_bound),
         "loops": sorted([kind, *both] for kind, both in point.loops.items()),
         "chain": None if point.chain is None else asdict(point.chain),
         "cheap": None if point.estimate is None else asdict(point.estimate),
@@ -72,7 +72,7 @@ def _known(point: Compared) -> dict[str, Any]:
 def read(path: Path_) -> Comparison:
     """Read an .h5 file of `save`. Raises InputError if the file is no comparison."""
     with reading(path, COMPARISONS, "not a comparison of this version of pyxsim") as file:
-        summary = json.loads(file.attrs["comparison"])
+        summary = read_summary(file)
         groups = {group.attrs["label"]: group for group in file["points"].values()}
         points = [_point(row, groups[row["label"]]) for row in summary["points"]]
         made = {name: str(file.attrs[name]) for name in provenance() if name in file.attrs}
@@ -88,6 +88,15 @@ def read(path: Path_) -> Comparison:
         return Comparison(*about)
 
 
+def read_summary(file: h5py.Group) -> dict[str, Any]:
+    """Return the JSON of a comparison's file. Raises KeyError, ValueError."""
+    summary: dict[str, Any] = json.loads(file.attrs["comparison"])
+    for point in summary["points"]:
+        if "physical_ns" in point:  # the name of earlier versions
+            point["lower_bound_ns"] = point.pop("physical_ns")
+    return summary
+
+
 def _point(row: dict[str, Any], group: h5py.Group) -> Compared:
     known = json.loads(group.attrs["known"])
     results = {name: read_result(inside) for name, inside in group.items() if "record" in inside.attrs}
@@ -97,7 +106,7 @@ def _point(row: dict[str, Any], group: h5py.Group) -> Compared:
         row["label"],
         row["title"],
         Fraction(known["clock_hz"]),
-        Fraction(known["physical"]),
+        Fraction(known.get("lower_bound") or known["physical"]),  # "physical": in earlier versions
         entries,
         row["values"],
         row["variant"],
@@ -109,7 +118,7 @@ def _point(row: dict[str, Any], group: h5py.Group) -> Compared:
 
 
 def _times(group: h5py.Group, comparison: Comparison) -> None:
-    """Points x backends: times, and the bound of the links."""
+    """Points x backends: times, and the lower bound."""
     labels = np.array([point.label for point in comparison.points], dtype=object)
     group.create_dataset("point", data=labels, dtype=TEXT).make_scale("point")
     names = np.array(comparison.backends, dtype=object)
@@ -117,8 +126,8 @@ def _times(group: h5py.Group, comparison: Comparison) -> None:
     rows = [[_ns(point, point.cycles(name)) for name in comparison.backends] for point in comparison.points]
     times = np.array(rows, dtype=np.float64).reshape(len(labels), len(names))
     _column(group, "time_ns", times, "simulated time; NaN: the run failed", ("point", "backend"))
-    physical = np.array([_ns(point, point.physical) for point in comparison.points])
-    _column(group, "physical_ns", physical, "lower bound of the time on these links", ("point",))
+    bounds = np.array([_ns(point, point.lower_bound) for point in comparison.points])
+    _column(group, "lower_bound_ns", bounds, "lower bound of the time on these links", ("point",))
 
 
 def _ns(point: Any, cycles: Any) -> float:

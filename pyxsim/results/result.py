@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+import warnings as python_warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -88,7 +89,7 @@ class Result(Viewed):
     chunks : Columns
         One row per chunk, phase and NPU, int64 columns.
     collectives : Rows
-        One dict per collective: start, end, bound (cycles), bytes, ratio, and more.
+        One dict per collective: start, end, lower_bound (cycles), bytes, ratio, and more.
     point_to_point : Rows
         One dict per message from NPU to NPU that belongs to no collective.
     dimensions, phases, layers : Columns
@@ -109,8 +110,9 @@ class Result(Viewed):
         Remote memories and shared endpoints.
     counts : dict
         npus, messages, packets, flits, flit_hops, router_visits, bytes_delivered, and what else the backend counts.
-    bound_ns : int or float or None
-        Lower bound of the time in nanoseconds.
+    lower_bound_ns : int or float or None
+        Least time of these bytes on these links in nanoseconds, the same for every backend; None for workloads that
+        compute.
     sim_cpu_s, total_cpu_s : float
         CPU seconds of the simulation, and of the process until the result existed.
     peak_rss_mb : float
@@ -160,7 +162,7 @@ class Result(Viewed):
     chunk_delays: ChunkDelays | None = None
     memory: Memory | None = None
     counts: dict[str, Any] = field(default_factory=dict)
-    bound_ns: int | float | None = None
+    lower_bound_ns: int | float | None = None
     sim_cpu_s: float = 0.0
     total_cpu_s: float = 0.0
     peak_rss_mb: float = 0.0
@@ -193,7 +195,7 @@ class Result(Viewed):
     def __post_init__(self) -> None:
         count = len(self.links)
         self.clock_hz = Fraction(self.clock_hz)
-        self.bound_ns = plain(self.bound_ns)
+        self.lower_bound_ns = plain(self.lower_bound_ns)
         self.totals = {name: np.asarray(self.totals.get(name, np.zeros(count)), dtype=np.int64) for name in COUNTERS}
         peak = np.zeros(count) if self.buffer_max is None else self.buffer_max
         self.buffer_max = np.asarray(peak, dtype=np.int32)
@@ -261,9 +263,15 @@ class Result(Viewed):
         return exact.numerator if exact.denominator == 1 else float(exact)
 
     @property
+    def bound_ns(self) -> int | float | None:
+        """The former name of `lower_bound_ns`."""
+        python_warnings.warn("'bound_ns' is renamed to 'lower_bound_ns'", DeprecationWarning, stacklevel=2)
+        return self.lower_bound_ns
+
+    @property
     def ratio(self) -> float | None:
         """Simulated time over its lower bound."""
-        return self.time_ns / self.bound_ns if self.bound_ns else None
+        return self.time_ns / self.lower_bound_ns if self.lower_bound_ns else None
 
     # Links
 
@@ -392,7 +400,7 @@ class Result(Viewed):
             "sim_cpu_s": self.sim_cpu_s,
             "total_cpu_s": self.total_cpu_s,
             "peak_rss_mb": self.peak_rss_mb,
-            "bound_ns": self.bound_ns,
+            "lower_bound_ns": self.lower_bound_ns,
             "carried": self.carried,
             "attribution": self.attribution and self.attribution.json(self.hot_links()),
             "backend": self.backend,

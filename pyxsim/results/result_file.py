@@ -38,7 +38,7 @@ RECORD = {
             "link_kinds",
             "failure",
             "carried",
-            "bound_ns",
+            "lower_bound_ns",
             "sim_cpu_s",
             "total_cpu_s",
             "peak_rss_mb",
@@ -52,6 +52,12 @@ RECORD = {
 
 OLD_NAMES = {"messages": "point_to_point"}
 """Names of groups in files of earlier versions."""
+
+OLD_COLUMNS = {"bound": "lower_bound"}
+"""Names of columns of rows, likewise."""
+
+OLD_SUMMARY = {"bound_ns": "lower_bound_ns"}
+"""Keys of the attributes `record` and `summary`, likewise."""
 
 
 def write(result: Result, path: Path_) -> None:
@@ -115,6 +121,7 @@ def _write_root(file: h5py.Group, result: Result) -> None:
 def read_result(file: h5py.Group) -> Result:
     """Read the result in a group of `write_result`. Raises KeyError, ValueError or TypeError if it contains none."""
     record = json.loads(file.attrs["record"])
+    record = {OLD_SUMMARY.get(name, name): value for name, value in record.items()}
     clock = Fraction(record["clock_hz"])
     tables = StoredTables({OLD_NAMES.get(name, name): StoredTable(group) for name, group in file.items()}, clock)
     specs = {spec.name: spec for spec in dataset.every() if not spec.computed}
@@ -124,6 +131,9 @@ def read_result(file: h5py.Group) -> Result:
     fields: dict[str, Any] = {
         name: spec.restore(tables[name]) for name, spec in specs.items() if spec.restored and name in tables
     }
+    for name, rows in fields.items():
+        if specs[name].restored == "rows":
+            fields[name] = [{OLD_COLUMNS.get(key, key): value for key, value in row.items()} for row in rows]
     for restore in dataset.RESTORE:
         fields |= restore(tables)
     return Result(

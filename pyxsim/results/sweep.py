@@ -27,6 +27,7 @@ import numpy as np
 from pyxsim.errors import InputError
 from pyxsim.results.hdf5_check import BAD
 from pyxsim.results.result import HOW_IT_RAN, Result
+from pyxsim.results.result_file import OLD_SUMMARY
 from pyxsim.results.result_file import read as read_result_file
 from pyxsim.results.table import Framed, Table, Variable, column
 from pyxsim.results.traffic import TRAFFIC_KEYS, unit_of
@@ -311,7 +312,8 @@ def _read_done(file: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
     try:
         with h5py.File(file, "r") as result:
             warnings = json.loads(result.attrs[WARNINGS]) if WARNINGS in result.attrs else []
-            return dict(json.loads(result.attrs["summary"])), tuple(map(str, warnings))
+            summary = {OLD_SUMMARY.get(name, name): value for name, value in json.loads(result.attrs["summary"]).items()}
+            return summary, tuple(map(str, warnings))
     except (OSError, *BAD) as error:
         raise InputError(
             "not a readable result of pyxsim", file=os.fspath(file), allowed="remove it to run the point again"

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from pyxsim.analysis.bound import Times, bound_cycles, physical_cycles, times_of
+from pyxsim.analysis.bound import LinkBound, lower_bound_cycles
 from pyxsim.network.link_paths import hops_of_routes
 from pyxsim.network.protocol import Backend, OpenBackend
 from pyxsim.runner.checkpoint.resume_info import ResumeInfo
@@ -57,27 +57,17 @@ class Prepared:
         return self.system.bytes_planned
 
     @cached_property
-    def bound(self) -> Fraction:
-        """The lower bound of the run time, in cycles from the first start (analysis/bound.py)."""
-        return self.bound_of(self._issued)
+    def lower_bound(self) -> Fraction:
+        """The least time of the run, in cycles from cycle 0, the same for every backend (analysis/bound.py)."""
+        return max(self.first, 0) + self.lower_bound_of(self._issued)
 
-    @property
-    def has_bound(self) -> bool:
-        """Whether the backend has a lower bound; without one, `bound` is 0."""
-        return self.network.capabilities.packets or self.network.delay_terms is not None
-
-    def bound_of(self, collectives: Iterable[Any]) -> Fraction:
-        """Return the bound of some collectives and messages."""
-        return bound_cycles(collectives, self.system, self.network, self._times)
+    def lower_bound_of(self, collectives: Iterable[Any]) -> Fraction:
+        """Return the least time of some collectives and messages, in cycles from the first issue."""
+        return lower_bound_cycles(collectives, self.system, self.network, self._links)
 
     @cached_property
-    def _times(self) -> Times:
-        return times_of(self.system, self.network)
-
-    @cached_property
-    def physical(self) -> Fraction:
-        """The lower bound from the link bandwidths alone, for any backend."""
-        return physical_cycles(self._issued, self.system, self.network)
+    def _links(self) -> LinkBound:
+        return LinkBound(self.network, self.system)
 
     @property
     def first(self) -> int:

@@ -67,11 +67,10 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
     """Return the Result of collectives, messages or a workload."""
     job, system = prepared.job, prepared.system
     issued = job.collectives
-    bounds = [prepared.bound_of(each.per_group) for each in issued]
+    bounds = [prepared.lower_bound_of(each.per_group) for each in issued]
+    minimum = int(prepared.lower_bound) if end.complete else 0
     # Computation between collectives has no bound.
-    is_bounded = job.planned and prepared.has_bound
-    bound_ns = float(prepared.bound * 10**9 / prepared.experiment.network.clock) if is_bounded else None
-    minimum = int(prepared.first + prepared.physical) if end.complete else 0
+    lower_bound_ns = float(prepared.lower_bound * 10**9 / prepared.experiment.network.clock) if job.planned else None
     traffic = system.traffic()
     counted = system.chunk_table()
     where_time_went = attribution(prepared.network, job.traffic)
@@ -92,7 +91,7 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
         chunk_delays=delays,
         memory=_memory(prepared),
         attribution=where_time_went,
-        bound_ns=bound_ns,
+        lower_bound_ns=lower_bound_ns,
         warnings=[
             *prepared.warnings,
             *cut_tables,
@@ -132,7 +131,7 @@ def collective_row(collective: IssuedCollective, bound: Fraction) -> dict[str, A
         "start": collective.start,
         "end": collective.end,
         "bytes": first.size,
-        "bound": float(bound),
+        "lower_bound": float(bound),
         "ratio": ratio,
     }
 
@@ -150,7 +149,7 @@ def message_row(message: PointToPoint) -> dict[str, Any]:
 
 
 def _impossible(prepared: Prepared, end: RunEnd, minimum: int) -> Iterator[str]:
-    """Warn about a time below the bound of the links, `least` cycles."""
+    """Warn about a time below the lower bound, `minimum` cycles."""
     if end.cycle < minimum:
         fastest = format_time_ns(minimum * 10**9 / prepared.experiment.network.clock)
         yield (

@@ -79,14 +79,14 @@ def test_json(pyxsim: Command, mixed: Path) -> None:
 def test_check(pyxsim: Command, mixed: Path) -> None:
     ended = pyxsim("check", "mixed.toml")
     assert ended.code == 0, ended.err
-    assert "collective  first: all-reduce of 12 KiB on 3 NPUs (some), ring" in ended.err
+    assert "collective   first: all-reduce of 12 KiB on 3 NPUs (some), ring" in ended.err
     assert "barrier on 6 NPUs, " in ended.err
     assert "from cycle 1,000 on" in ended.err
     data = json.loads(pyxsim("check", "mixed.toml", "--json").out)
     run = json.loads(pyxsim("run", "mixed.toml", "--json").out)
     assert (data["messages"], data["bytes"]) == (run["messages"], run["bytes_delivered"])
     assert data["router_visits"] == run["router_visits"]
-    assert data["bound_ns"] == run["bound_ns"]
+    assert data["lower_bound_ns"] == run["lower_bound_ns"]
     assert "end" not in data["collectives"][0]
 
 

@@ -213,7 +213,7 @@ def test_the_ratios_are_where_they_belong(two: Comparison) -> None:
     for number, point in enumerate(two.points):
         assert drawn["packet"][number] == 1  # type: ignore[index]
         assert drawn["flow"][number] == pytest.approx(1 + (point.error("flow") or 0))  # type: ignore[index]
-        assert drawn["links"][number] == pytest.approx(float(point.physical) / (point.cycles(PACKET) or 0))  # type: ignore[index]
+        assert drawn["links"][number] == pytest.approx(float(point.lower_bound) / (point.cycles(PACKET) or 0))  # type: ignore[index]
     labels = [text.get_text() for text in ax.get_yticklabels()]
     assert labels == ["buffer=8", "buffer=512"]
     mpl.pyplot.close("all")

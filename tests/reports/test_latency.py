@@ -82,7 +82,7 @@ def test_numbers(value: Any, shown: str) -> None:
 
 
 def test_the_summary(build: Callable[..., Result]) -> None:
-    lines = text(build(traffic=make_traffic(), bound_ns=None, collectives=[])).splitlines()
+    lines = text(build(traffic=make_traffic(), lower_bound_ns=None, collectives=[])).splitlines()
     *words, note = lines[1].split(maxsplit=4)
     assert words == ["packet", "latency", "38.02", "cycles"]
     assert note == "+- 0.2; p50 60, p99 63, p99.9 64, max 90"

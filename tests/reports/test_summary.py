@@ -52,7 +52,7 @@ def test_words() -> None:
 def test_facts(result: Result) -> None:
     told = {fact.label: (fact.value, fact.note) for fact in facts(result)}
     assert told["time"] == ("250 ns", "250 cycles at 1 GHz")
-    assert told["bound"] == ("200 ns", "lower bound for its bytes on these links; the run took 1.250 times as long")
+    assert told["lower bound"] == ("200 ns", "for its bytes on these links; the run took 1.250 times as long")
     # 1024 bytes in 250 ns are 4.096 GB/s
     assert told["bandwidth"] == ("4.10 GB/s", "algorithm bandwidth; bus bandwidth 4.10 GB/s (as nccl-tests)")
     assert told["delivered"] == ("33 KiB", "4 messages, 8 packets, 132 flits")

@@ -76,7 +76,7 @@ def make_result(**changes: Any) -> Result:
         "buffer_max": np.array([4, 1, 0, 32]),
         "chunks": {name: np.array(column, dtype=np.int64) for name, column in columns.items()},
         "collectives": [
-            {"start": 0, "end": 250, "bytes": 1024, "bound": 200.0, "ratio": 1.25, "kind": "all-reduce"},
+            {"start": 0, "end": 250, "bytes": 1024, "lower_bound": 200.0, "ratio": 1.25, "kind": "all-reduce"},
         ],
         "point_to_point": [{"name": "hello", "src": 0, "dst": 1, "bytes": 8, "start": 5, "end": 25}],
         "dimensions": {
@@ -109,7 +109,7 @@ def make_result(**changes: Any) -> Result:
             "router_visits": 264,
             "bytes_delivered": 33792,
         },
-        "bound_ns": 200,
+        "lower_bound_ns": 200,
         "sim_cpu_s": 0.5,
         "total_cpu_s": 0.75,
         "peak_rss_mb": 42.5,

@@ -314,7 +314,7 @@ def test_a_comparison(result: Result, build: Callable[..., Result]) -> None:
     assert frame["time_ns"].tolist()[:2] == [250, 300]
     assert frame["time_ns"].isna().tolist() == [False, False, True]
     assert frame["error"].tolist()[:2] == [0, pytest.approx(300 / 250 - 1)]
-    assert frame["to_physical"].tolist()[:2] == [1.25, 1.5]
+    assert frame["to_lower_bound"].tolist()[:2] == [1.25, 1.5]
     assert frame["system.chunks"].tolist() == [4, 4, 4]
     assert told.to_xarray()["time_ns"].sel(point="one", backend="flow").item() == 300
     assert "flow" in told._repr_html_()

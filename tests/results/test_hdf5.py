@@ -18,6 +18,7 @@ from pyxsim.results.hdf5 import ENDS
 from pyxsim.registry import datasets
 from pyxsim.results.provenance import settings_sha256
 from pyxsim.results.result import COUNTERS, Result
+from pyxsim.results.sweep import read_summary
 
 xr = pytest.importorskip("xarray")
 
@@ -174,18 +175,18 @@ def test_load_gives_back_what_was_saved(which: str, tmp_path: Path, request: pyt
 
 def test_odd_numbers_survive(build: Callable[..., Result], tmp_path: Path) -> None:
     """A clock that is no integer, no bound, a seed of more than 64 bits, an interrupted run."""
-    row = {"start": 0, "end": 5, "bytes": 1, "bound": None, "ratio": None}
-    result = build(clock_hz=Fraction(10**9, 3), bound_ns=None, seed=2**70, complete=False, collectives=[row])
+    row = {"start": 0, "end": 5, "bytes": 1, "lower_bound": None, "ratio": None}
+    result = build(clock_hz=Fraction(10**9, 3), lower_bound_ns=None, seed=2**70, complete=False, collectives=[row])
     result.save(tmp_path / "out.h5")
     loaded = Result.load(tmp_path / "out.h5")
     assert loaded.clock_hz == Fraction(10**9, 3)
     assert loaded.time_ns == 750
-    assert loaded.bound_ns is None
+    assert loaded.lower_bound_ns is None
     assert loaded.seed == 2**70
     assert loaded.complete is False
     assert loaded.collectives == [row]
     with xr.open_dataset(tmp_path / "out.h5", group="collectives") as table:
-        assert np.isnan(table.bound.values).all()
+        assert np.isnan(table.lower_bound.values).all()
 
 
 def test_long_experiment(build: Callable[..., Result], tmp_path: Path) -> None:
@@ -325,3 +326,14 @@ def test_kinds_and_failures_come_back(build: Callable[..., Result], tmp_path: Pa
     build(link_kinds=["local", "global"], complete=False, failure="deadlock in cycle 40").save(tmp_path / "out.h5")
     back = Result.load(tmp_path / "out.h5")
     assert (back.link_kinds, back.failure) == (["local", "global"], "deadlock in cycle 40")
+
+
+def test_files_with_the_former_names_of_the_lower_bound_load(saved: Path, result: Result) -> None:
+    with h5py.File(saved, "r+") as file:
+        file["collectives"].move("lower_bound", "bound")
+        for name in ("record", "summary"):
+            file.attrs[name] = file.attrs[name].replace('"lower_bound_ns"', '"bound_ns"')
+    loaded = Result.load(saved)
+    assert loaded.lower_bound_ns == result.lower_bound_ns == 200
+    assert loaded.collectives[0]["lower_bound"] == 200
+    assert read_summary(saved)["lower_bound_ns"] == 200

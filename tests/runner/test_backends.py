@@ -41,8 +41,8 @@ def test_what_is_asked_of_any_of_them(name: str) -> None:
     assert result.backend == name
     assert result.complete
     assert result.counts["bytes_delivered"] == prepared.bytes_planned
-    assert result.bound_ns is not None
-    assert 0 < result.bound_ns <= result.time_ns
+    assert result.lower_bound_ns is not None
+    assert 0 < result.lower_bound_ns <= result.time_ns
     assert network.router_visits == 0
     assert (result.counts["router_visits"] > 0) == (name == "packet")
     # What links carry is told by each of them, and how busy they were.

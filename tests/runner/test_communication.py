@@ -177,7 +177,7 @@ def test_a_collective_along_a_dimension_is_one_row() -> None:
     # Each of the four groups of three all-reduces by itself: as long as one of them alone.
     alone = run(tables(collective={**ALL, "npus": [0, 4, 8]}))
     assert alone.time_cycles == result.time_cycles
-    assert alone.collectives[0]["bound"] == row["bound"]
+    assert alone.collectives[0]["lower_bound"] == row["lower_bound"]
 
 
 def test_roots_are_npus() -> None:
@@ -194,8 +194,8 @@ def test_messages_among_collectives() -> None:
     (row,) = alone.point_to_point
     assert (row["name"], row["src"], row["dst"], row["bytes"], row["start"]) == ("hello", 0, 5, 640, 100)
     assert alone.time_cycles == row["end"] > 100
-    assert alone.bound_ns is not None
-    assert 0 < alone.bound_ns <= row["end"] - row["start"]
+    assert alone.lower_bound_ns is not None
+    assert 100 < alone.lower_bound_ns <= row["end"]
     both = run(tables(message=[message, {**message, "src": 3}], collective={**ALL, "size": "40 kB"}))
     assert len(both.point_to_point) == 2
     assert both.point_to_point[0]["end"] > row["end"], "it shares its links with the collective"
@@ -348,10 +348,14 @@ def check(tables: dict[str, Any], backend: str) -> None:
     everything = [*result.collectives, *result.point_to_point]
     assert all(row["end"] >= row["start"] for row in everything)
     assert result.time_cycles == max(row["end"] for row in everything)
+    # Without congestion messages do not share links: a time below the bound is possible, and reported.
+    shared = backend != "analytical"
     for row in result.collectives:
-        assert row["end"] - row["start"] >= row["bound"] >= 0
-    assert result.bound_ns is not None
-    assert result.time_ns - min(row["start"] for row in everything) >= result.bound_ns
+        assert row["end"] - row["start"] >= row["lower_bound"] * shared >= 0
+    assert result.lower_bound_ns is not None
+    assert result.time_ns >= result.lower_bound_ns or (
+        not shared and "ignores that messages share" in str(result.warnings)
+    )
     assert (result.carried is not None) == bool(result.collectives)
     chunks = result.chunks
     assert (chunks["ready"] <= chunks["start"]).all()

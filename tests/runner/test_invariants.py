@@ -99,8 +99,8 @@ def check(tables: dict[str, Any]) -> None:
     assert (chunks["start"] <= chunks["end"]).all()
     (collective,) = system.collectives
     assert collective.end == result.time_cycles == chunks["end"].max(initial=0)
-    assert result.bound_ns is not None
-    assert result.time_ns >= result.bound_ns
+    assert result.lower_bound_ns is not None
+    assert result.time_ns >= result.lower_bound_ns
 
 
 def check_plan(system: System, npus: int) -> None:

@@ -46,7 +46,7 @@ def test_preparing_takes_calls_by_groups_and_not_by_routers() -> None:
         prepared = prepare(load_experiment(all_reduce([4] * dims, "64 KiB")))
         assert isinstance(prepared, Prepared)
         assert prepared.router_visits > prepared.topology.links
-        assert prepared.bound > 0
+        assert prepared.lower_bound > 0
 
     work(2)  # which imports
     found = [calls(lambda dims=dims: work(dims)) for dims in (3, 4, 5)]  # type: ignore[misc]

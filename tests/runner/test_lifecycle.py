@@ -52,8 +52,8 @@ def test_what_a_result_says() -> None:
     (row,) = result.collectives
     assert row["kind"] == "all-reduce"
     assert (row["start"], row["end"], row["bytes"]) == (0, result.time_cycles, 50_000)
-    assert row["ratio"] == pytest.approx(row["end"] / row["bound"])
-    assert result.bound_ns == pytest.approx(row["bound"])
+    assert row["ratio"] == pytest.approx(row["end"] / row["lower_bound"])
+    assert result.lower_bound_ns == pytest.approx(row["lower_bound"])
     links = result.links
     assert len(links) == 24
     assert set(links.bandwidth.tolist()) == {64e9}
@@ -96,7 +96,7 @@ def test_the_collector_is_left_as_it_was(before: bool) -> None:
 def test_a_clock_of_its_own() -> None:
     result = run(SMALL, overrides=["network.clock=3 GHz"])
     assert result.time_ns == pytest.approx(result.time_cycles / 3)
-    assert result.bound_ns == pytest.approx(result.collectives[0]["bound"] / 3)
+    assert result.lower_bound_ns == pytest.approx(result.collectives[0]["lower_bound"] / 3)
 
 
 def test_from_a_file_and_overridden(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_stages(tmp_path: Path) -> None:
     exposed = sum(result.layers[f"{part}_exposed"] for part in ("fwd", "wg", "ig", "update", "other"))
     assert np.isclose((exposed * result.layers["npus"]).sum(), result.npus["exposed"].sum())
     assert result.npus["like"].tolist() == [0, 0, 2, 2]
-    assert result.bound_ns is None
+    assert result.lower_bound_ns is None
     assert result.chunk_delays is not None
     assert result.chunk_delays.layer_names == ["first", "second"]
     assert [len(each) for each in result.chunk_delays.queueing] == [2, 0], "NPU 0 is on one of them"

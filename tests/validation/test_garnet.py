@@ -52,8 +52,8 @@ def test_it_ends_in_the_same_cycle(name: str, tmp_path: Path) -> None:
     result = run(experiment(tmp_path, case), allow_deadlock=name in UNPROVED)
     assert result.time_cycles - case["finished_cycle"] == DIFFERS.get(name, 0)
     assert abs(result.time_cycles / case["finished_cycle"] - 1) < 0.0002
-    assert result.bound_ns is not None
-    assert result.bound_ns <= result.time_ns
+    assert result.lower_bound_ns is not None
+    assert result.lower_bound_ns <= result.time_ns
 
 
 @pytest.mark.parametrize("name", sorted(UNPROVED))

@@ -70,8 +70,8 @@ def measured(
         }
     )
     assert result.time_ns == result.time_cycles
-    assert result.bound_ns is not None
-    assert result.bound_ns <= result.time_cycles
+    assert result.lower_bound_ns is not None
+    assert result.lower_bound_ns <= result.time_cycles
     return result.time_cycles
 
 

@@ -25,7 +25,7 @@ def test_what_is_drawn_is_always_the_same_and_an_experiment() -> None:
 def test_drawn_experiments_run_everywhere(seed: int) -> None:
     point = compare(draw(seed)).points[0]
     assert not any(entry.reason for entry in point.entries)
-    assert point.physical <= (point.cycles(PACKET) or 0)
+    assert point.lower_bound <= (point.cycles(PACKET) or 0)
     told = by_waiting(point, WITHIN)
     assert told is not None
     assert told.error == pytest.approx(measured(point, "analytical", WITHIN).error, abs=0.02)

@@ -132,7 +132,7 @@ def drawn() -> list[Compared]:
     for point in found:
         reasons = [entry.reason for entry in point.entries if entry.reason]
         must(not reasons, f"an experiment was not run: {reasons}")
-        must(point.physical <= (point.cycles(PACKET) or 0), "a run is faster than its links")
+        must(point.lower_bound <= (point.cycles(PACKET) or 0), "a run is faster than its links")
     return found
 
 

@@ -14,7 +14,7 @@ from pyxsim.arrays import IntArray
 from pyxsim.errors import SimulationError
 from pyxsim.network.delay.pairs import Pairs
 from pyxsim.network.delay.windowed_counts import Recorder, WindowedCounts
-from pyxsim.network.protocol import Backend, DelayTerms
+from pyxsim.network.protocol import Backend
 from pyxsim.network.windows import Windows
 from pyxsim.settings import Network
 from pyxsim.topology.topology import Topology
@@ -164,11 +164,6 @@ class DelayedNetwork(Backend):
     @property
     def link_rates(self) -> tuple[Sequence[Fraction], Sequence[Fraction]]:
         return self.model.rates, self.model.latencies
-
-    @property
-    def delay_terms(self) -> DelayTerms | None:
-        latency = min(self.model.latencies, default=Fraction(0))
-        return DelayTerms(self.model.widest, latency, self.capabilities.congestion)
 
     def windows_table(self) -> Windows:
         return self.windows.table()

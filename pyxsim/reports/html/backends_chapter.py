@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -16,6 +15,7 @@ from pyxsim.reports.text.facts import Fact, percent, plural
 from pyxsim.reports.text.summary import MAX_WARNINGS, shortened
 from pyxsim.reports.text.text_table import Sheet
 from pyxsim.results.comparison import LINKS, PACKET
+from pyxsim.results.comparison_file import read_summary
 from pyxsim.results.result_file import read_result
 from pyxsim.units import format_time_ns
 
@@ -31,7 +31,7 @@ def chapters(file: h5py.File, name: str) -> list[Chapter]:
     KeyError, ValueError, TypeError
         If the file contains no comparison.
     """
-    comparison = json.loads(file.attrs["comparison"])
+    comparison = read_summary(file)
     points = comparison["points"]
     worst = max(points, key=_apart, default=None)
     chapters_made = [_overview(comparison, points, name)]
@@ -113,7 +113,7 @@ def _bars(comparison: Mapping[str, Any], points: Sequence[Mapping[str, Any]], no
             "mode": "markers",
             "name": "links alone",
             "y": labels,
-            "x": [float(point["physical_ns"]) / scale for point in points],
+            "x": [float(point["lower_bound_ns"]) / scale for point in points],
             "marker": {"symbol": "line-ns-open", "size": 14, "color": "#8A93A0", "line": {"width": 2}},
             "hovertemplate": f"{LINKS}: %{{x:.4g}} {unit}<extra>%{{y}}</extra>",
         }
@@ -143,7 +143,7 @@ def _table(comparison: Mapping[str, Any], points: Sequence[Mapping[str, Any]], n
                 continue
             part = "" if error is None or backend == PACKET else f" ({100 * error:+.1f} %)"
             row.append(format_time_ns(Fraction(times[backend])) + part)
-        rows.append([*row, format_time_ns(Fraction(point["physical_ns"]))])
+        rows.append([*row, format_time_ns(Fraction(point["lower_bound_ns"]))])
     within = percent(float(comparison["within"]))
     text = f"In brackets, the difference from packets; more than {within} is highlighted."
     sheet = Sheet(("point", *comparison["backends"], LINKS), rows, marked=frozenset(marked))

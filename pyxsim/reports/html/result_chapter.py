@@ -60,9 +60,11 @@ def cards(result: Result) -> list[Fact]:
         note = f"of {number(summary['offered_load'])}: {state}"
         facts_shown.append(Fact("accepted load", number(summary["accepted_load"]), note))
     facts_shown.append(time)
-    if result.bound_ns and result.ratio is not None and result.complete:
-        bound = next(fact for fact in facts(result) if fact.label == "bound")
-        facts_shown.append(Fact("of the bound", f"{result.ratio:.3f} x", f"the bound of this plan is {bound.value}"))
+    if result.lower_bound_ns and result.ratio is not None and result.complete:
+        bound = next(fact for fact in facts(result) if fact.label == "lower bound")
+        facts_shown.append(
+            Fact("of the lower bound", f"{result.ratio:.3f} x", f"the lower bound of this plan is {bound.value}")
+        )
     if rates := result.rates:
         facts_shown.append(
             Fact("bus bandwidth", rounded(rates.bus, "B/s"), f"algorithm {rounded(rates.algorithm, 'B/s')}")

@@ -98,7 +98,7 @@ def _facts(result: Result) -> dict[str, str]:
     lines = [*traffic_facts(result), *workload_tables.facts(result), *memory_facts.facts(result), *facts(result)]
     values = {fact.label: fact.value for fact in lines}
     if result.ratio is not None and result.complete:
-        values["of the bound"] = f"{result.ratio:.3f} x"
+        values["of the lower bound"] = f"{result.ratio:.3f} x"
     if result.has_link_counters:
         values["busiest link"] = percent(float(result.link_utilization.max()))
     return values
@@ -135,8 +135,8 @@ def _times(named: Named) -> Panel:
         "shapes": [],
     }
     for i, (_, result) in enumerate(named):
-        if result.bound_ns:
-            x = float(result.bound_ns) / scale
+        if result.lower_bound_ns:
+            x = float(result.lower_bound_ns) / scale
             mark = {
                 "type": "line",
                 "x0": x,
@@ -146,7 +146,7 @@ def _times(named: Named) -> Panel:
                 "line": {"width": 2, "dash": "dot"},
             }
             sketch["shapes"].append(mark)
-    text = "The simulated time of each" + ("; dotted: its bound." if sketch["shapes"] else ".")
+    text = "The simulated time of each" + ("; dotted: its lower bound." if sketch["shapes"] else ".")
     return Panel("Time", text, figure([bars], sketch), 80 + 30 * max(2, len(named)))
 
 

@@ -19,7 +19,7 @@ from pyxsim.results.sweep import Point, Sweep
 MOST_ROWS, MOST_FAILED = 400, 60
 MOST_LINES = 14
 LOAD = "traffic.load"
-FIRST = ("packet_latency", "accepted_load", "packet_latency_p99", "network_latency"), ("time_ns", "bound_ns")
+FIRST = ("packet_latency", "accepted_load", "packet_latency_p99", "network_latency"), ("time_ns", "lower_bound_ns")
 """The most important numbers of open traffic, and of other runs."""
 MOST_NUMBERS = 24  # in the menu
 MOST_COLUMNS = 6  # numbers in the table

@@ -51,13 +51,13 @@ def ratios(comparison: Comparison, ax: Axes | None = None) -> Axes:
 
     points = comparison.points
     ax = axes(ax, 7, 1.2 + ROW * len(points))
-    whole = [point.cycles(PACKET) or point.physical for point in points]
+    whole = [point.cycles(PACKET) or point.lower_bound for point in points]
     if not any(whole):
         return nothing(ax, "no point has a time")
     places = _places(points)
     values: list[float] = [1.0]
     for name in [*backends_of(comparison), LINKS]:
-        cycles = [point.physical if name == LINKS else point.cycles(name) for point in points]
+        cycles = [point.lower_bound if name == LINKS else point.cycles(name) for point in points]
         shown = np.array([float(c / w) if c and w else np.nan for c, w in zip(cycles, whole, strict=True)])
         look: dict[str, Any] = {"marker": "|", "color": GREY, "ms": 9, "mew": 2}
         if name != LINKS:
@@ -87,7 +87,7 @@ def ratios(comparison: Comparison, ax: Axes | None = None) -> Axes:
     ax.set_ylim(places[-1] + 0.7, places[0] - 0.7)
     ax.spines["left"].set_visible(False)
     ax.grid(axis="y", color=GREY, alpha=0.15, lw=0.6)
-    of = "that of packets" if packets else "the bound of the links"
+    of = "that of packets" if packets else "the lower bound"
     ax.set_xlabel(f"time, over {of}" + (f" (shade: within {comparison.within:.0%})" if packets else ""))
     titled(ax, "The time on each backend")
     _legend(ax, 5)
@@ -112,7 +112,7 @@ def times(point: Compared, ax: Axes | None = None) -> Axes:
     ax = axes(ax, 7, 2.5)
     entries = sorted((each for each in point.entries if each.cycles), key=lambda each: each.backend != PACKET)
     rows = [(each.backend, float(point.ns(each.cycles or 0)), _tint(each.backend)) for each in entries]
-    rows.append((LINKS, point.ns(point.physical), GREY))
+    rows.append((LINKS, point.ns(point.lower_bound), GREY))
     packet = point.cycles(PACKET)
     for place, (name, time, tint) in enumerate(rows):
         if name == PACKET and point.chain is not None:

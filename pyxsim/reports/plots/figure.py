@@ -146,7 +146,7 @@ def _header(ax: Axes, result: Result) -> None:
     time = format_time_ns(Fraction(result.time_cycles) * 10**9 / result.clock_hz)
     figures = [f"{time} ({plural(result.time_cycles, 'cycle')})"]
     if result.ratio is not None and result.complete:
-        figures.append(f"{result.ratio:.3f} x the bound")
+        figures.append(f"{result.ratio:.3f} x the lower bound")
     if result.traffic is not None:
         summary = result.traffic.summary
         if summary["packet_latency"] is not None:

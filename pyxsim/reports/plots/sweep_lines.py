@@ -34,7 +34,7 @@ _LABELS = {
     "network.router.vcs": "virtual channels",
     "output.seed": "seed",
     "time_ns": "simulated time (ns)",
-    "bound_ns": "lower bound of the time (ns)",
+    "lower_bound_ns": "lower bound of the time (ns)",
     "cycles": "simulated time (cycles)",
     "packet_latency_p99": "99th percentile of the packet latency (cycles)",
 }

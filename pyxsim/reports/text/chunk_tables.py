@@ -48,7 +48,7 @@ def _table(titles: Sequence[str], rows: Iterable[Sequence[str]], most: int, coun
 
 def _collectives(result: Result) -> Table:
     rows = itertools.chain(_collective_rows(result), _message_rows(result))
-    titles = ("collective", "NPUs", "size", "from", "to", "time", "bound x")
+    titles = ("collective", "NPUs", "size", "from", "to", "time", "lower bound x")
     return _table(titles, rows, MAX_COLLECTIVES, len(result.collectives) + len(result.point_to_point))
 
 

@@ -50,7 +50,7 @@ def overview(comparison: Comparison, *, short: bool = False) -> Sheet:
     for point in comparison.points:
         row = [point.label, *([_time(point, point.cycles(PACKET))] if has_packet else [])]
         for name in [*names, LINKS]:
-            cycles = point.physical if name == LINKS else point.cycles(name)
+            cycles = point.lower_bound if name == LINKS else point.cycles(name)
             time, part = _time(point, cycles), _part(cycles, point.cycles(PACKET))
             row += ([part] if short else [time, part]) if has_packet else [time]
             error = point.error(name)
@@ -107,7 +107,7 @@ def times(point: Compared, within: float) -> Sheet:
         error = point.error(entry.backend)
         if error is not None and abs(error) > within:
             marked.add((number, 2))
-    rows.append([LINKS, *_of(point, point.physical, packet), NOTHING, NOTHING, "bytes over capacity"])
+    rows.append([LINKS, *_of(point, point.lower_bound, packet), NOTHING, NOTHING, "bytes over capacity"])
     if point.busiest is not None:
         cells = _of(point, point.busiest.cycles, packet)
         rows.append([BUSIEST, *cells, NOTHING, NOTHING, point.busiest.link])
@@ -124,7 +124,7 @@ def _note(entry: Entry) -> str:
 
 
 def _of(point: Compared, cycles: int | Fraction | None, packet: int | None) -> tuple[str, str, str]:
-    return _time(point, cycles), _part(cycles, packet), _part(cycles, point.physical)
+    return _time(point, cycles), _part(cycles, packet), _part(cycles, point.lower_bound)
 
 
 def _time(point: Compared, cycles: int | Fraction | None) -> str:

@@ -67,10 +67,10 @@ def facts(result: Result) -> list[Fact]:
             f"{plural(result.time_cycles, 'cycle')} at {clock}",
         )
     ]
-    if result.bound_ns and result.ratio is not None:
+    if result.lower_bound_ns and result.ratio is not None:
         took = f"; the run took {result.ratio:.3f} times as long"
-        note = "lower bound for its bytes on these links" + (took if result.complete else "")
-        lines.append(Fact("bound", format_time_ns(Fraction(result.bound_ns)), note))
+        note = "for its bytes on these links" + (took if result.complete else "")
+        lines.append(Fact("lower bound", format_time_ns(Fraction(result.lower_bound_ns)), note))
     if rates := result.rates:
         note = f"algorithm bandwidth; bus bandwidth {rounded(rates.bus, 'B/s')} (as nccl-tests)"
         lines.append(Fact("bandwidth", rounded(rates.algorithm, "B/s"), note))

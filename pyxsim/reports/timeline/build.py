@@ -141,7 +141,7 @@ def _description(result: Result, clock: Clock, trace: Trace, links: int) -> dict
         "cycles": result.time_cycles,
         "clock_hz": str(result.clock_hz),
         "time_ns": result.time_ns,
-        "bound_ns": result.bound_ns,
+        "lower_bound_ns": result.lower_bound_ns,
         "shown_cycles": f"{clock.first} to {clock.last}",
         "links": _of(links, len(result.links)),
         "left_out": "; ".join(trace.left_out),

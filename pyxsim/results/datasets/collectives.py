@@ -57,7 +57,7 @@ add(
             Column("start", "cycles", "cycle in which it is issued"),
             Column("end", "cycles", "cycle in which the last NPU is done; -1: not in this run"),
             Column("bytes", "bytes", "buffer of one NPU; for an all-gather the shard that one NPU contributes"),
-            Column("bound", "cycles", "lower bound of the time", "float64"),
+            Column("lower_bound", "cycles", "least time on these links", "float64"),
             Column("ratio", "1", "time over its lower bound", "float64"),
         ),
         lambda result: result.collectives,

@@ -1,4 +1,4 @@
-"""Bounds: the least time of a run; latency and load of open traffic."""
+"""The lower bound of a run; latency and load of open traffic."""
 
 from __future__ import annotations
 
@@ -16,16 +16,14 @@ def bound(prepared: Prepared | PreparedTraffic) -> Finding:
     """Compute the lower bound of the run time, or the theory of open traffic."""
     if prepared.mode == "open":
         return _open_traffic(prepared)
-    minimum_ns = prepared.bound * 10**9 / prepared.experiment.network.clock
-    rows = (
-        [("bound", f"{format_time_ns(minimum_ns)}: the lower bound for its bytes on these links")] if minimum_ns else []
-    )
-    return Finding(rows, {"bound_ns": plain(minimum_ns) if prepared.has_bound else None})
+    minimum_ns = prepared.lower_bound * 10**9 / prepared.experiment.network.clock
+    rows = [("lower bound", f"{format_time_ns(minimum_ns)} for its bytes on these links")] if minimum_ns else []
+    return Finding(rows, {"lower_bound_ns": plain(minimum_ns)})
 
 
 def _open_traffic(prepared: PreparedTraffic) -> Finding:
     """The zero-load latency in cycles, and the load that fills a link, in flits per node and cycle."""
-    data = {"bound_ns": plain(Fraction(0))}
+    data = {"lower_bound_ns": plain(Fraction(0))}
     theory = Study(prepared).theory
     if theory is None:
         return Finding((), data)

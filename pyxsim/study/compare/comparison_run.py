@@ -223,7 +223,7 @@ def _note(compared: Compared, point: Point, prepared: Prepared, result: Result) 
     network = prepared.experiment.network  # with the clock that was chosen
     compared.clock_hz = network.clock
     compared.experiment_toml = resolved_toml(point.experiment.model_copy(update={"network": network}))
-    compared.physical = prepared.first + prepared.physical
+    compared.lower_bound = prepared.first + prepared.lower_bound
     if result.backend == PACKET:
         packet = prepared.network.cut(prepared.experiment.network.packet)[1]
         compared.loops = {kind: (each.needed, each.slots) for kind, each in kind_streams(prepared.network, packet)}

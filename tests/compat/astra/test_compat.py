@@ -132,10 +132,10 @@ def check(tables: dict[str, Any], backend: str) -> None:
         return
     assert result.complete
     for row in result.collectives:
-        assert row["end"] - row["start"] >= row["bound"] > 0
+        assert row["end"] - row["start"] >= row["lower_bound"] > 0
     first = min(row["start"] for row in [*result.collectives, *result.point_to_point])
-    assert result.bound_ns is not None
-    assert result.time_ns - first >= result.bound_ns
+    assert result.lower_bound_ns is not None
+    assert result.time_ns - first >= result.lower_bound_ns
     done = result.chunks["end"] >= 0
     assert done.all() or tables["system"]["boost"]
     assert (result.chunks["ready"] <= result.chunks["start"])[done].all()

@@ -190,7 +190,7 @@ def test_runs_that_do_not_tell_show_nothing_of_it(build: Callable[..., Result]) 
 
 
 def test_what_limits_a_run(build: Callable[..., Result]) -> None:
-    slow, quick = build(), build(bound_ns=249)
+    slow, quick = build(), build(lower_bound_ns=249)
     assert any(
         "1.250 times" in text and "20.0 % of it has other causes" in text for text in key_findings.sentences(slow)
     )

@@ -40,7 +40,7 @@ def both(torus: Result, slower: Result, show: Callable[..., Any]) -> Any:
 def test_what_differs_stands_out(both: Any, torus: Result, slower: Result) -> None:
     rows = {row[0]: row[1:] for row in both.tables["Side by side"][1:]}
     assert rows["network"] == ["8 NPUs", "8 NPUs"]
-    assert rows["of the bound"] == [f"{result.ratio:.3f} x" for result in (torus, slower)]
+    assert rows["of the lower bound"] == [f"{result.ratio:.3f} x" for result in (torus, slower)]
     assert both.tables["Settings that differ"] == [["", "0.h5", "1.h5"], ["network.bandwidth", "100 GB/s", "50 GB/s"]]
     marked = [attrs for tag, attrs in both.tags if tag == "td" and "marked" in str(attrs.get("class"))]
     assert marked
@@ -176,7 +176,7 @@ def test_a_comparison_of_models(show: Callable[..., Any], tmp_path: Path) -> Non
     bars = {trace["name"]: trace["x"][0] for trace in shown.figures["Times"]["data"]}
     for entry in point.entries:
         assert bars[entry.backend] == pytest.approx(point.ns(entry.cycles or 0))  # nanoseconds: below one us
-    assert {row[0] for row in shown.tables["Side by side"][1:]} > {"time", "bound"}
+    assert {row[0] for row in shown.tables["Side by side"][1:]} > {"time", "lower bound"}
     assert shown.tables["Side by side"][0] == ["", "packet", "analytical"]
 
 

@@ -68,7 +68,7 @@ def test_a_switch_is_bound_by_its_busiest_link(hotspot: Compared) -> None:
     parts = [len(range(i, 2**14, 6)) for i in range(6)]  # a byte more or less
     own = 3 * 2**16 // 64 + sum(-(-max(parts) // 64) for _ in range(10))
     assert abs(hotspot.busiest.cycles - own) <= 10
-    assert hotspot.physical <= hotspot.busiest.cycles + 40
+    assert hotspot.lower_bound <= hotspot.busiest.cycles + 40
     assert (hotspot.cycles(PACKET) or 0) >= hotspot.busiest.cycles
 
 
@@ -124,7 +124,7 @@ def test_all_the_time_of_the_packets_is_spent_on_something(
     assert sum(point.chain.spent.values()) == point.cycles(PACKET)
     assert all(cycles >= 0 for cycles in point.chain.spent.values())
     assert point.chain.unaware <= (point.cycles(PACKET) or 0)
-    assert point.physical <= (point.cycles(PACKET) or 0)
+    assert point.lower_bound <= (point.cycles(PACKET) or 0)
 
 
 @pytest.mark.parametrize("flow_control", ["wormhole", "virtual-cut-through", "store-and-forward"])
@@ -238,13 +238,13 @@ def test_an_interruption_keeps_what_is_there() -> None:
 # -- verdicts ----------------------------------------------------------------------------------------------------------
 
 
-def of(times: dict[str, int], physical: int = 1, **changes: Any) -> Compared:
+def of(times: dict[str, int], lower_bound: int = 1, **changes: Any) -> Compared:
     """A point with nothing but times."""
     blank = compare(SMALL, backends=[UNAWARE]).points[0]
     result = blank.result(UNAWARE)
     assert result is not None
     entries = [Entry(name, replace(result, time_cycles=cycles, backend=name)) for name, cycles in times.items()]
-    return replace(blank, entries=entries, physical=physical, **changes)
+    return replace(blank, entries=entries, lower_bound=lower_bound, **changes)
 
 
 def test_what_was_measured_counts() -> None:
@@ -261,8 +261,8 @@ GOOD = PacketEstimate(overhead=0.01, covered=1.0, certain=False)
 @pytest.mark.parametrize(
     ("times", "changes", "says", "why"),
     [
-        ({"analytical": 100}, {"physical": 112}, NOT_SAFE, "links cannot carry"),
-        ({"analytical": 100}, {"physical": 111}, UNKNOWN, "a verdict needs both"),
+        ({"analytical": 100}, {"lower_bound": 112}, NOT_SAFE, "links cannot carry"),
+        ({"analytical": 100}, {"lower_bound": 111}, UNKNOWN, "a verdict needs both"),
         ({"analytical": 100, "analytical-congestion": 120, "flow": 112}, {"estimate": GOOD}, NOT_SAFE, "every model"),
         ({"analytical": 100, "analytical-congestion": 120, "flow": 111}, {"estimate": GOOD}, UNKNOWN, "differ by 21%"),
         (
@@ -305,7 +305,7 @@ GOOD = PacketEstimate(overhead=0.01, covered=1.0, certain=False)
 )
 def test_what_is_known_beforehand(times: dict[str, int], changes: dict[str, Any], says: str, why: str) -> None:
     # The links of the blank point are busy for a while, which is more than 100 cycles of a certain route.
-    point = of({name: 100 * cycles for name, cycles in times.items()}, **{"physical": 0, **_hundred(changes)})
+    point = of({name: 100 * cycles for name, cycles in times.items()}, **{"lower_bound": 0, **_hundred(changes)})
     told = beforehand(point, "analytical", 0.1)
     assert (told.says, why in told.why) == (says, True), told
 
@@ -313,7 +313,7 @@ def test_what_is_known_beforehand(times: dict[str, int], changes: dict[str, Any]
 def test_waiting_on_the_way_is_a_doubt_where_messages_can_meet() -> None:
     times = {"analytical": 8000, "analytical-congestion": 10_000, "flow": 10_000}
     for meet, says in ((False, SAFE), (True, UNKNOWN)):
-        point = of(times, physical=0, estimate=replace(GOOD, certain=True, meet=meet))
+        point = of(times, lower_bound=0, estimate=replace(GOOD, certain=True, meet=meet))
         assert beforehand(point, "flow", 0.1).says == says
         assert beforehand(point, "flow", 0.25).says == SAFE
 
@@ -375,7 +375,7 @@ def test_what_models_do_not_know_of_the_machine_is_known_beforehand(
 
 
 def _hundred(changes: dict[str, Any]) -> dict[str, Any]:
-    return {key: 100 * value if key == "physical" else value for key, value in changes.items()}
+    return {key: 100 * value if key == "lower_bound" else value for key, value in changes.items()}
 
 
 def test_what_packets_waited_tells_what_a_model_would_say(hotspot: Compared) -> None:

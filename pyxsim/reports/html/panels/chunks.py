@@ -39,7 +39,7 @@ def chunks(result: Result, detail: Detail) -> list[Panel]:
 _ABOUT = {
     "collective": (
         "Collectives and messages",
-        "The time from issue to end, and its ratio to the bound.",
+        "The time from issue to end, and its ratio to the lower bound.",
     ),
     "phase": (
         "Phases of the collective",
