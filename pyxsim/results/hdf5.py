@@ -191,14 +191,18 @@ def write_table(group: h5py.Group, table: Table) -> None:
 
 
 class StoredTable(Mapping[str, NDArray[Any]]):
-    """The variables of a group by name, read on access; texts as objects."""
+    """The variables of a group by name, read on access; texts as objects.
 
-    def __init__(self, group: h5py.Group) -> None:
+    `former`: present names of variables by those of earlier versions.
+    """
+
+    def __init__(self, group: h5py.Group, former: Mapping[str, str] | None = None) -> None:
         self._group = group
+        self._stored = {new: old for old, new in (former or {}).items() if old in group}
         self.attrs: Mapping[str, Any] = group.attrs
 
     def _dataset(self, name: str) -> h5py.Dataset:
-        dataset = self._group[name]
+        dataset = self._group[self._stored.get(name, name)]
         if not isinstance(dataset, h5py.Dataset):
             raise TypeError(f"{dataset.name} is a group")
         return dataset
@@ -215,7 +219,8 @@ class StoredTable(Mapping[str, NDArray[Any]]):
         return np.asarray(dataset[()])
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._group)
+        present = {old: new for new, old in self._stored.items()}
+        return (present.get(name, name) for name in self._group)
 
     def __len__(self) -> int:
         return len(self._group)

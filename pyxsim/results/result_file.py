@@ -53,8 +53,8 @@ RECORD = {
 OLD_NAMES = {"messages": "point_to_point"}
 """Names of groups in files of earlier versions."""
 
-OLD_COLUMNS = {"bound": "lower_bound"}
-"""Names of columns of rows, likewise."""
+OLD_COLUMNS = {"collectives": {"bound": "lower_bound"}}
+"""Names of columns in these groups, likewise."""
 
 OLD_SUMMARY = {"bound_ns": "lower_bound_ns"}
 """Keys of the attributes `record` and `summary`, likewise."""
@@ -123,7 +123,8 @@ def read_result(file: h5py.Group) -> Result:
     record = json.loads(file.attrs["record"])
     record = {OLD_SUMMARY.get(name, name): value for name, value in record.items()}
     clock = Fraction(record["clock_hz"])
-    tables = StoredTables({OLD_NAMES.get(name, name): StoredTable(group) for name, group in file.items()}, clock)
+    groups = {OLD_NAMES.get(name, name): group for name, group in file.items()}
+    tables = StoredTables({name: StoredTable(group, OLD_COLUMNS.get(name)) for name, group in groups.items()}, clock)
     specs = {spec.name: spec for spec in dataset.every() if not spec.computed}
     for name, spec in specs.items():
         if name in tables:
@@ -131,9 +132,6 @@ def read_result(file: h5py.Group) -> Result:
     fields: dict[str, Any] = {
         name: spec.restore(tables[name]) for name, spec in specs.items() if spec.restored and name in tables
     }
-    for name, rows in fields.items():
-        if specs[name].restored == "rows":
-            fields[name] = [{OLD_COLUMNS.get(key, key): value for key, value in row.items()} for row in rows]
     for restore in dataset.RESTORE:
         fields |= restore(tables)
     return Result(
