@@ -46,6 +46,8 @@ def show_topology(
 
     `name`: one of the shelf, optionally with options in the same text ("dragonfly p=2 a=4 h=2"), or a file.
     """
+    if not name.strip():
+        raise InputError("no name of a topology", key="NAME_OR_FILE", allowed="a topology of the shelf, or a file")
     name, *words = name.split() if WORD.search(name.partition(" ")[2]) or not _is_path(name) else [name]
     write = _writer(out, name, export, file)
     libraries = list(libraries)

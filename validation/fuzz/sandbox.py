@@ -23,7 +23,7 @@ from validation.fuzz.seeds import Case
 
 CPU_S = 10.0  # of one case
 WALL_S = 40.0  # the same for a case that only waits; machines are shared
-SIMULATE_S = 1.5  # after which a simulation is interrupted
+SIMULATE_S = 1.0  # after which a simulation is interrupted
 RSS_MB = 2048
 OUTPUT = 20_000  # bytes on stderr
 EXITS = (0, 2, 3, 130)

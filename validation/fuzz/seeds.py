@@ -333,7 +333,7 @@ def recipes(folder: Path) -> tuple[Recipe, ...]:
             {**torus, **_text(t__toml=TRAFFIC, model__csv=LAYERS), "run.h5": made["run.h5"], **astra, **traces},
             (),
             COMMANDS,
-            60,
+            45,
         ),
     )
 

@@ -62,6 +62,7 @@ class FlowNetwork(DelayedNetwork):
             messages, cycles = engine.advance(min(limit, windows.due - 1), slack)
             if len(messages) or engine.next_cycle > limit:
                 return messages, cycles
+            self.tick()
 
 
 class Flows:

@@ -26,6 +26,7 @@ from pyxsim.raw cimport arrays, loaded, saved
 cdef enum:
     NONE = -1
 
+cdef int64_t FILLINGS = 16
 cdef int64_t NEVER = (<int64_t> 1 << 62) + 1
 cdef double LONGEST = <double> (<int64_t> 1 << 60)
 cdef double NEAR = 2.0 ** -16
@@ -520,8 +521,12 @@ cdef class Fluid:
         self.path[number].position = position
 
     def advance(self, int64_t until, int64_t slack):
-        """Return (messages, cycles): the next arrivals up to cycle `until`, and those up to `slack` cycles later."""
-        cdef int64_t stop = until, cycle
+        """Return (messages, cycles): the next arrivals up to cycle `until`, and those up to `slack` cycles later.
+
+        After FILLINGS computations of all rates without an arrival it returns none, so that the caller hears signals;
+        `next_cycle` is at most `until` then.
+        """
+        cdef int64_t stop = until, cycle, last = self.fillings + FILLINGS
         cdef Entry event
         cdef Moment next
         while True:
@@ -531,6 +536,8 @@ cdef class Fluid:
                 if self.arrived and self.moment.cycle >= stop:
                     break
                 self._fill()
+                if self.fillings > last and not self.arrived:
+                    break
                 continue
             if up(next) > stop:
                 break

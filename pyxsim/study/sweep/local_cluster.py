@@ -100,7 +100,7 @@ def main(workers: int, address: int, lifeline: int, folder: str) -> None:
     distributed: Any = import_module("distributed")
 
     # Report a dead worker at once: the sweep itself counts the retries of a point.
-    with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
+    with dask.config.set({"distributed.scheduler.allowed-failures": 0, "temporary-directory": folder}):
         cluster = distributed.LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
