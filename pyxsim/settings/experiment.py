@@ -18,7 +18,7 @@ from pyxsim.settings.network import Network
 from pyxsim.settings.output import Output
 from pyxsim.settings.run import Run
 from pyxsim.settings.semantics import refuse, refuse_files, refuse_messages
-from pyxsim.settings.system import System
+from pyxsim.settings.system import System, ineffective_stragglers
 from pyxsim.settings.traffic import Traffic
 from pyxsim.settings.types import OneOrMany, Table
 from pyxsim.settings.workload import Workload
@@ -91,6 +91,8 @@ class Experiment(Table):
     @model_validator(mode="after")
     def _has_something_to_compute(self) -> Experiment:
         npu, workload = self.system.npu, self.workload
+        if workload is None:
+            raise_all(ineffective_stragglers(self.system))
         if npu is not None and (workload is None or (workload.model is None and not npu.roofline)):
             traces = workload is not None and workload.file is not None
             allowed = "with [workload] model" + (", or with system.npu.roofline = true and traces" if traces else "")

@@ -84,7 +84,7 @@ class Straggler(Table):
     npus: Npus = Field(description="The NPUs.")
     start: Time = Field(default=written("0 ns"), description="Delay with which they start each collective and message.")
     slow: Annotated[Fraction, *number(1, 10**6)] = Field(
-        default=Fraction(1), description="Factor for their endpoint and reduction delays."
+        default=Fraction(1), description="Factor for their endpoint and reduction delays, and for their computation."
     )
 
     @model_validator(mode="after")
@@ -220,7 +220,7 @@ def _ineffective_settings(system: System) -> list[InputError]:
     if system.rendezvous and system.compat is None:
         problem = "only ASTRA-sim 2 has this protocol"
         return [InputError(problem, key="rendezvous", allowed='false, or compat = "astra-sim-2"')]
-    delays = [key for key in ("endpoint_delay", "reduction_delay", "local_memory_bandwidth") if not _zero(system, key)]
+    delays = [key for key in _DELAYS if not _zero(system, key)]
     if system.shared_bus is not None:
         # ASTRA-sim 2 adds the memory time.
         both = ("local_memory_bandwidth",) if system.compat == "astra-sim-2" else ()
@@ -229,10 +229,16 @@ def _ineffective_settings(system: System) -> list[InputError]:
             for key in delays
             if key not in both
         ]
-    if delays:
+    return []
+
+
+def ineffective_stragglers(system: System) -> list[InputError]:
+    """Errors for slow NPUs that have neither delays nor computation. Keys of a system file are not known yet."""
+    if system.file is not None or system.shared_bus is not None or any(not _zero(system, key) for key in _DELAYS):
         return []
+    allowed = f"with [workload], {', '.join(_DELAYS)} or shared_bus"
     return [
-        InputError("has no effect: NPUs have no delays", key=f"stragglers[{number}].slow", allowed=_DELAYS)
+        InputError("has no effect: NPUs have no delays", key=f"system.stragglers[{number}].slow", allowed=allowed)
         for number, straggler in enumerate(system.stragglers)
         if straggler.slow != 1
     ]
@@ -251,7 +257,7 @@ def _endpoint_conflicts(system: System) -> list[InputError]:
     return [InputError(reasons[key], key=key, allowed="one of them") for key in given]
 
 
-_DELAYS = "with endpoint_delay, reduction_delay, local_memory_bandwidth or shared_bus"
+_DELAYS = ("endpoint_delay", "reduction_delay", "local_memory_bandwidth")
 
 
 def _zero(table: Table, key: str) -> bool:

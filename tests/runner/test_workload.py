@@ -171,3 +171,17 @@ def test_a_clock_too_slow_for_its_links(tmp_path: Path) -> None:
     workload = {"file": str(tmp_path / "loop.txt")}
     result = pyxsim.run({"network": network, "workload": workload}, backend="analytical")
     assert np.isfinite(result.links.bandwidth).all()
+
+
+def test_a_slow_npu_computes_slowly_without_delays(tmp_path: Path) -> None:
+    """A layer of two computations of 1000 ns: 2000 cycles of each NPU, three times as long on NPU 1."""
+    (tmp_path / "one.txt").write_text("DATA\n1\nlayer -1 1000 NONE 0 1000 NONE 0 1000 ALLREDUCE 65536 10\n")
+    tables: dict[str, Any] = {
+        "network": {"topology": "ring", "shape": [4]},
+        "workload": {"file": f"{tmp_path / 'one.txt'}"},
+    }
+    usual = pyxsim.run(tables, backend="analytical")
+    slow = pyxsim.run({**tables, "system": {"stragglers": [{"npus": [1], "slow": 3}]}}, backend="analytical")
+    assert usual.npus["compute"].tolist() == [2000] * 4
+    assert slow.npus["compute"].tolist() == [2000, 6000, 2000, 2000]
+    assert slow.time_cycles == usual.time_cycles + 4000  # the all-reduce needs the gradients of all
