@@ -17,7 +17,7 @@ WORMHOLE, CUT_THROUGH, STORE_AND_FORWARD = range(3)
 RANDOM, LEAST, TWO, EACH = range(4)
 
 # First destination of a way.
-VIA_NONE, VIA_ANY, VIA_BOX = range(3)
+VIA_NONE, VIA_ANY, VIA_BOX, VIA_ALIGNED = range(4)
 
 # Purposes of draws.
 WAY, VIA, SELECT, OTHER, TIE = range(1, 6)

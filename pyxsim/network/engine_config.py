@@ -35,7 +35,7 @@ PRIORITIES = {
     "hops": core.BY_HOPS,
     "queue": core.BY_QUEUE,
 }
-VIAS = {"none": core.VIA_NONE, "any": core.VIA_ANY, "box": core.VIA_BOX}
+VIAS = {"none": core.VIA_NONE, "any": core.VIA_ANY, "box": core.VIA_BOX, "aligned": core.VIA_ALIGNED}
 CHOICES = {"random": 0, "least": 1}
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyxsim.core.engine_options import EACH, LEAST, RANDOM, VIA_ANY, VIA_NONE, WORMHOLE, Routes
+from pyxsim.core.engine_options import EACH, LEAST, RANDOM, VIA_ALIGNED, VIA_ANY, VIA_NONE, WORMHOLE, Routes
 from pyxsim.reference.components import Candidate, Link, Packet
 from pyxsim.reference.draws import OTHER, SELECT, VIA, WAY
 
 ALWAYS = -1  # own digit of a router that always decides
+MOST_DRAWS = 4096  # of a via
 SKIP = -2  # own digit of a router that never decides
 
 Entry = tuple[Link, int]  # a link and a VC class
@@ -159,11 +160,24 @@ class Routing:
         routes = self.routes
         if routes.way_via[way] == VIA_NONE:
             return None
+        if routes.way_via[way] == VIA_ALIGNED:
+            return self.aligned(packet, router)
         if routes.way_via[way] == VIA_ANY:
             npu = packet.draw(0, VIA) % len(self.homes)
         else:
             npu = self.in_the_box(packet, router)
         return None if self.homes[npu] == router else npu
+
+    def aligned(self, packet: Packet, router: int) -> int | None:
+        """Draw NPUs until one has the digits in which source and destination agree."""
+        digits = self.routes.digits
+        own, goal = digits[self.homes.index(router)], digits[packet.message.dst]
+        agree = [dim for dim in range(len(own)) if own[dim] == goal[dim]]
+        for turn in range(MOST_DRAWS):
+            npu = packet.draw(turn, VIA) % len(self.homes)
+            if all(digits[npu][dim] == own[dim] for dim in agree):
+                return None if self.homes[npu] == router else npu
+        return None if self.homes[packet.message.dst] == router else packet.message.dst
 
     def in_the_box(self, packet: Packet, router: int) -> int:
         routes = self.routes

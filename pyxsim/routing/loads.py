@@ -73,7 +73,7 @@ def expected_hops(relation: Relation, plane: int = -1) -> FloatArray:
     for way in ways:
         if way.via == "none":
             total += known[way.last]
-        elif way.via == "any":
+        elif way.via in ("any", "aligned"):
             total += known[way.first].mean(axis=1)[:, None] + known[way.last].mean(axis=0)[None, :]
         else:
             # The mean, over the vias v between s and d, of the hops from s to v and from v to d.

@@ -56,13 +56,13 @@ def _longs() -> IntArray:
 class Way:
     """A route option: on plane `last`; with a via, on plane `first` to the via, then on plane `last`.
 
-    `via` is "none", "any" (any NPU: Valiant) or "box" (an NPU between source and destination: ROMM). `bias` is added to
-    the cost of this option where the cheapest one is chosen.
+    `via` is "none", "any" (any NPU: Valiant), "box" (an NPU between source and destination: ROMM) or "aligned" (an NPU
+    with the digits in which they agree). `bias` is added to the cost of this option where the cheapest one is chosen.
     """
 
     last: int
     first: int = -1
-    via: Literal["none", "any", "box"] = "none"
+    via: Literal["none", "any", "box", "aligned"] = "none"
     bias: int = 0
 
 

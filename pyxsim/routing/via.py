@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -47,13 +47,17 @@ def romm(base: Relation, wrap: tuple[int, ...] | None = None) -> Relation:
     return replace(relation, wrap=np.array(wrap, np.int32))
 
 
-def ugal(base: Relation, bias: int = 0) -> Relation:
+def ugal(base: Relation, bias: int = 0, via: Literal["any", "aligned"] = "any") -> Relation:
     """Each packet takes the minimal or Valiant's route, whichever is cheaper at its source (UGAL-L: Singh 2005).
 
     The cost of a route is the flits in use on its first link times its number of links; `bias` is added to that of
-    Valiant's route. The minimal route uses the classes of the second phase.
+    Valiant's route. The minimal route uses the classes of the second phase. `via`: any NPU, or one that is in the same
+    row, column .. wherever source and destination are.
     """
-    ways = (Way(last=1), Way(last=1, first=0, via="any", bias=bias))
+    if via not in ("any", "aligned"):
+        key = f"{ROUTING}_options.via"
+        raise InputError(f"unknown value '{via}'", key=key, allowed=["any", "aligned"], given=via)
+    ways = (Way(last=1), Way(last=1, first=0, via=via, bias=bias))
     return replace(_two_phases(base, ways, "ugal"), choose="least")
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 
-from pyxsim.core.engine_options import EACH, RANDOM, VIA_ANY, VIA_BOX, VIA_NONE
+from pyxsim.core.engine_options import EACH, RANDOM, VIA_ALIGNED, VIA_ANY, VIA_BOX, VIA_NONE
 from tests.reference.networks import ALWAYS, SKIP, Entry, Net, Plane, Row, Turn, Way, Wire, crowd
 
 Coordinates = list[tuple[int, ...]]
@@ -171,7 +171,7 @@ def at_once(sizes: Sequence[int]) -> int:
 def give_ways(net: Net, count: int, seed: int, *, least: bool) -> Net:
     """Ways at random over all planes. Boxes only where every router has nodes."""
     rng = random.Random(seed)
-    vias = [VIA_NONE, VIA_NONE, VIA_ANY] + [VIA_BOX] * 2 * (set(net.homes) == set(range(net.routers)))
+    vias = [VIA_NONE, VIA_NONE, VIA_ANY, VIA_ALIGNED] + [VIA_BOX] * 2 * (set(net.homes) == set(range(net.routers)))
     for _ in range(count):
         via = rng.choice(vias)
         first = -1 if via == VIA_NONE else rng.randrange(net.planes)

@@ -96,7 +96,6 @@ ONLY: dict[str, tuple[tuple[str, ...], str]] = {
     "router": (("iq",), "the event and chaos routers do not work in BookSim2, either"),
     "subnets": (("1",), "there is one network; several would need an experiment each"),
     "link_failures": (("0",), "failed links end in an assertion in BookSim2; leave them out of a graph instead"),
-    "noq": (("0",), "queues by the next output are not modelled"),
     "vc_priority_donation": (("0",), "priorities are not handed on"),
     "spec_check_elig": (("1",), "a speculative bid needs a free VC"),
     "spec_check_cred": (("1",), "a speculative bid needs a credit"),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyxsim.compat.booksim.config import Config
+from pyxsim.compat.booksim.random_permutation import random_permutation
 from pyxsim.compat.booksim.syntax import Named, Value
 
 MAX_CLASSES = 64
@@ -191,8 +192,7 @@ def _randperm(config: Config, named: Named, nodes: Nodes) -> dict[str, Any]:
     if not isinstance(seed, int) or seed < 0:
         config.fault("traffic", f"{named} has no seed", allowed="a whole number")
         return {}
-    config.note("traffic", "the permutation differs from BookSim2's of the same seed")
-    return {"pattern": "random-permutation", "pattern_options": {"seed": seed}}
+    return {"pattern": "permutation", "pattern_options": {"destinations": random_permutation(nodes.npus, seed)}}
 
 
 def _bad_dragon(config: Config, named: Named, nodes: Nodes) -> dict[str, Any]:

@@ -12,6 +12,28 @@ from pyxsim.core.router.route_computation cimport first_table_entry
 from pyxsim.core.state.records cimport NONE, VIA_ANY, VIA_NONE, Packet
 
 
+cdef enum:
+    VIA_ALIGNED = 3      # as in pyxsim/core/engine_options.py
+    MOST_DRAWS = 4096
+
+
+cdef int32_t draw_aligned(State* s, Packet* p, int32_t router) noexcept nogil:
+    """Draw NPUs until one has the digits in which source and destination agree; `p.dst` if none of many does."""
+    cdef int32_t own = s.routes.resident[router]
+    cdef int32_t turn, node, dim, digit
+    for turn in range(MOST_DRAWS):
+        node = draw(p.key, turn, DRAW_VIA, s.routes.nodes)
+        for dim in range(s.routes.dims):
+            digit = s.routes.digits[<int64_t> own * s.routes.dims + dim]
+            if digit == s.routes.digits[<int64_t> p.dst * s.routes.dims + dim] and (
+                digit != s.routes.digits[<int64_t> node * s.routes.dims + dim]
+            ):
+                break
+        else:
+            return node
+    return p.dst
+
+
 cdef int32_t draw_intermediate(State* s, Packet* p, int32_t router, int32_t kind) noexcept nogil:
     """Draw the intermediate NPU: any, or one in the box between source and destination."""
     cdef int32_t dim, own_digit, goal, size, steps, direction, digit
@@ -19,6 +41,8 @@ cdef int32_t draw_intermediate(State* s, Packet* p, int32_t router, int32_t kind
     s.routes.draws += 1
     if kind == VIA_ANY:
         return draw(p.key, 0, DRAW_VIA, s.routes.nodes)
+    if kind == VIA_ALIGNED:
+        return draw_aligned(s, p, router)
     node = 0
     for dim in range(s.routes.dims):
         own_digit = s.routes.digits[<int64_t> s.routes.resident[router] * s.routes.dims + dim]
