@@ -35,7 +35,7 @@ class Net:
 
 
 NOTHING = Net({}, {}, Nodes(1, (1,)))
-_VALIANT = "packets turn at a random node, as in BookSim2, but keep to the VCs of their phase up to the last router: 1 % of latency"
+_VALIANT = "packets keep to the VCs of their phase up to the last router, in BookSim2 not: 1 % of latency"
 _UNSAFE = "with BookSim2's VC classes, which can deadlock (network.router.routing = 'ugal' cannot): 1.5 % of latency"
 
 
@@ -101,10 +101,8 @@ def _by_next_output(config: Config, routing: Routing) -> Routing:
         config.fault("noq", "needs lookahead routing, as in BookSim2", allowed="routing_delay = 0")
     elif config.count("num_vcs", least=1) < outputs:
         config.fault("num_vcs", "noq needs a VC for every output", allowed=f"at least {outputs}")
-    config.note(
-        "noq",
-        "packets enter the network on any VC here, in BookSim2 on those of their first output: 5 % less latency near saturation with one VC for each",
-    )
+    why = "packets enter the network on any VC here, in BookSim2 on those of their first output"
+    config.note("noq", f"{why}: 5 % less latency near saturation with one VC for each")
     return Routing("next-output", {"class_vcs": max(1, config.count("num_vcs", least=1) // outputs)})
 
 

@@ -27,15 +27,15 @@ _PRIORITIES = {
     "none": "class",
     "class": "class",
     "age": "age",
-    "network_age": "network-age",
-    "local_age": "local-age",
+    "network_age": "flits have the rank of their head here, in BookSim2 each that of its own time: 1 % of latency",
+    "local_age": "packets are ranked by when they came to the front, in BookSim2 flits by arrival: 1 % of latency",
     "hop_count": "hops",
     "queue_length": "queue",
     "sequence": "age",
 }
 _RANKED_BY_PACKET = {
-    "network_age": "the flits of a packet have the rank of its head here, in BookSim2 each that of its own time: 1 % of latency",
-    "local_age": "a packet is ranked by when it came to the front of its buffer, in BookSim2 each flit by its arrival: 1 % of latency",
+    "network_age": "flits have the rank of their head here, in BookSim2 each that of its own time: 1 % of latency",
+    "local_age": "packets are ranked by when they came to the front, in BookSim2 flits by arrival: 1 % of latency",
     "sequence": "packets are ranked by age here, in BookSim2 by their number at their source: below 1 % of latency",
 }
 
