@@ -219,3 +219,10 @@ def test_the_index_has_every_page() -> None:
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     missing = [p.name for p in (ROOT / "docs").glob("*.md") if p.name != "index.md" and f"({p.name})" not in index]
     assert not missing
+
+
+def test_limits_are_found_by_their_words() -> None:
+    page = (ROOT / "docs/limits.md").read_text(encoding="utf-8")
+    words = ("failures", "congestion control", "energy", "retransmission", "PFC", "ECN", "NIC", "memory", "DVFS")
+    assert [word for word in words if word not in page] == []
+    assert [name for name in ("packet", "analytical", "analytical-congestion", "flow") if f"`{name}`" not in page] == []
