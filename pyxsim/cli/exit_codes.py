@@ -54,6 +54,7 @@ def tell(error: BaseException, signal_number: int = signal.SIGINT) -> int:
     if isinstance(error, BrokenPipeError):
         silence()
     bug = isinstance(error, Exception) and not isinstance(error, PyxsimError | BrokenPipeError)
+    bug = bug and _system_fault(error) is None
     if bug and os.environ.get(TRACEBACK) == "1":
         traceback.print_exception(error)
     for line in lines(error):

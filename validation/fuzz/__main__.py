@@ -16,6 +16,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ["PYXSIM_TRACEBACK"] = "1"
 
 from validation.fuzz import sandbox, seeds
+from validation.fuzz.findings import findings
 
 
 def main() -> int:
@@ -44,6 +45,14 @@ def main() -> int:
             return seeds.draw(number, given.seed, folder)
 
         faults = 0
+        old = [] if given.only or given.first else list(findings(folder))
+        for index, outcome in sandbox.run_cases(range(len(old)), old.__getitem__, given.jobs):
+            if outcome.fault or outcome.code not in (2, 3):
+                faults += 1
+                print(
+                    f"{old[index].name}: {outcome.fault or outcome.code}: {sandbox.fault_line(outcome.text)}",
+                    flush=True,
+                )
         codes: Counter[int] = Counter()
         most_mb = most_s = 0.0
         for number, outcome in sandbox.run_cases(chosen, draw, given.jobs):

@@ -165,7 +165,7 @@ ASTRA = "astra --net {} --sys {} --workload {}"
 @cache
 def recipes(folder: Path) -> tuple[Recipe, ...]:
     """Return all recipes. Results and checkpoints for them are made once, in `folder`."""
-    made = _results(folder)
+    made_here = made(folder)
     torus = {**_text(x__toml=TORUS)}
     astra = {path.name: path.read_bytes() for path in sorted((INPUTS / "astra").iterdir()) if path.is_file()}
     traces = _folder("astra/iteration_8npus")
@@ -320,17 +320,19 @@ def recipes(folder: Path) -> tuple[Recipe, ...]:
         *(
             Recipe(
                 name,
-                {**made, "x.h5": made[f"{name}.h5"]},
+                {**made_here, "x.h5": made_here[f"{name}.h5"]},
                 ("x.h5",),
                 tuple(each.format("x.h5") for each in report),
                 weight,
             )
             for name, weight in (("run", 18), ("training_run", 10), ("traffic_run", 8), ("curve", 6), ("compare", 6))
         ),
-        Recipe("checkpoint", {"x.checkpoint": made["x.checkpoint"]}, ("x.checkpoint",), ("resume x.checkpoint -q",), 8),
+        Recipe(
+            "checkpoint", {"x.checkpoint": made_here["x.checkpoint"]}, ("x.checkpoint",), ("resume x.checkpoint -q",), 8
+        ),
         Recipe(
             "options",
-            {**torus, **_text(t__toml=TRAFFIC, model__csv=LAYERS), "run.h5": made["run.h5"], **astra, **traces},
+            {**torus, **_text(t__toml=TRAFFIC, model__csv=LAYERS), "run.h5": made_here["run.h5"], **astra, **traces},
             (),
             COMMANDS,
             45,
@@ -422,7 +424,8 @@ def _word(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _results(folder: Path) -> dict[str, bytes]:
+@cache
+def made(folder: Path) -> dict[str, bytes]:
     """Results of small runs, a curve, a comparison and a checkpoint."""
     from pyxsim.cli.app import main
 
