@@ -112,29 +112,24 @@ def _load_lines(sweep: Sweep, done: Sequence[Point]) -> list[tuple[str, list[Any
 
 
 def _curves(sweep: Sweep, done: Sequence[Point], chosen: Sequence[str]) -> Panel:
-    """Each number over one axis, one line per combination of the others; a menu selects the number."""
+    """Each number over one axis, a line per combination of the others, or bars; a menu selects the number."""
     axis = _across(sweep)
     lines = _hues(sweep, done, axis)
     shown = list(lines.items())[:MOST_LINES]
     places = [_word(value) for value in sweep.axes[axis]]
     numeric = _is_number(sweep.axes[axis])
+    ordered = numeric or axis in sweep.quantities
     traces, tables = [], []
     for i, (name, points) in enumerate(shown):
         where = {_word(point.changed.get(axis)): point for point in points}
         there = [word for word in places if word in where]
         x = [where[word].changed[axis] if numeric else plain(word) for word in there]
         tables.append([[_value(where[word], key) for word in there] for key in chosen])
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "name": plain(cut(name, NAME)),
-                "x": x,
-                "y": tables[-1][0],
-                "line": {"color": tint(i), "width": 2},
-                "hovertemplate": "%{x}: %{y:.5g}",
-            }
-        )
+        look: dict[str, Any] = {"type": "bar", "marker": {"color": tint(i)}}  # values without an order
+        if ordered:
+            look = {"type": "scatter", "mode": "lines+markers", "line": {"color": tint(i), "width": 2}}
+        hover = "%{x}: %{y:.5g}"
+        traces.append({**look, "name": plain(cut(name, NAME)), "x": x, "y": tables[-1][0], "hovertemplate": hover})
     entries = [
         (key, [{"y": [table[i] for table in tables]}, {"yaxis.title.text": key}]) for i, key in enumerate(chosen)
     ]
@@ -151,8 +146,9 @@ def _curves(sweep: Sweep, done: Sequence[Point], chosen: Sequence[str]) -> Panel
 
 
 def _across(sweep: Sweep) -> str:
-    """The axis from left to right: that with most values, numbers preferred."""
-    return max(sweep.axes, key=lambda axis: (_is_number(sweep.axes[axis]), len(sweep.axes[axis])))
+    """The axis from left to right: that with most values, numbers and quantities preferred."""
+    ordered = [axis for axis in sweep.axes if _is_number(sweep.axes[axis]) or axis in sweep.quantities]
+    return max(ordered or sweep.axes, key=lambda axis: (_is_number(sweep.axes[axis]), len(sweep.axes[axis])))
 
 
 def _is_number(values: Sequence[Any]) -> bool:

@@ -29,6 +29,7 @@ FAR = 3  # a ratio beyond that needs a logarithmic axis
 ROW = 0.24  # inches of a point
 MOST_LETTERS = 56
 MOST_PHASES = 8
+_WAITS = "Where packets waited: mean number at a time"
 FEW = 4  # phases whose names fit in two lines
 
 
@@ -230,27 +231,25 @@ def figure(comparison: Comparison, label: str | None = None) -> Figure:
             phases(point, page.add_subplot(rows[1]))
         if not several:
             if packets is not None:
-                grid = right.subgridspec(2, 1, height_ratios=(0.8, 1.5))
+                waited = _waited(packets)
+                grid = right.subgridspec(1 + waited, 1, height_ratios=(0.8, 1.5)[: 1 + waited])
                 parts(packets, page.add_subplot(grid[0]))
-                _waits(packets, page.add_subplot(grid[1]))
+                if waited:
+                    titled(waits(packets, page.add_subplot(grid[1])), _WAITS)
             return page
-        grid = right.subgridspec(3, 1, height_ratios=(1.2, 1.1, 1.4))
+        waited = packets is not None and _waited(packets)
+        grid = right.subgridspec(2 + waited, 1, height_ratios=(1.2, 1.1, 1.4)[: 2 + waited])
         upper = times(point, page.add_subplot(grid[0]))
         titled(upper, _short(point.label) + ("" if label else "\n(the largest difference)"))
         phases(point, page.add_subplot(grid[1]))
-        if packets is not None:
-            _waits(packets, page.add_subplot(grid[2]))
+        if packets is not None and waited:
+            titled(waits(packets, page.add_subplot(grid[2])), _WAITS)
     return page
 
 
-def _waits(packets: Result, ax: Axes) -> None:
-    attribution = packets.attribution
-    if attribution is not None and not len(attribution.waits["cycles"]):
-        nothing(
-            ax, "no packet waited in the network" + (": all at their NPUs" if attribution.of_messages["source"] else "")
-        )
-        return
-    titled(waits(packets, ax), "Where packets waited: mean number at a time")
+def _waited(packets: Result) -> bool:
+    """Whether the attribution has packets that waited in the network, so that their panel is not empty."""
+    return packets.attribution is None or bool(len(packets.attribution.waits["cycles"]))
 
 
 def save(comparison: Comparison, path: str | os.PathLike[str], label: str | None = None) -> None:

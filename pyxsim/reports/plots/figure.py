@@ -103,8 +103,16 @@ def figure(result: Result) -> Figure:
             latencies(result, upper.add_subplot(grid[-1, 0]))
             course(result, upper.add_subplot(grid[-1, 1]))
 
-        shown = [network, link_lines, stalls] if topology_of(result) is not None else [link_lines, stalls]
-        right = grid[1:, 2].subgridspec(len(shown), 1, height_ratios=(3.2, 1, 1)[-len(shown) :])
+        panels: list[tuple[float, bool, Callable[..., Any]]] = [
+            (3.2, topology_of(result) is not None, network),
+            (1, result.has_link_counters, link_lines),
+            (1, bool(result.stall_causes), stalls),
+        ]
+        if not any(applies for _, applies, _ in panels):
+            panels = [(1, True, link_lines)]  # says that nothing was measured
+        ratios = [ratio for ratio, applies, _ in panels if applies]
+        shown = [function for _, applies, function in panels if applies]
+        right = grid[1:, 2].subgridspec(len(shown), 1, height_ratios=ratios)
         for i, function in enumerate(shown):
             ax = function(result, upper.add_subplot(right[i]))
             if function is link_lines and (legend := ax.get_legend()) is not None:

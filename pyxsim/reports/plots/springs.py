@@ -48,6 +48,8 @@ def _start(hops: Points) -> Points:
     square = hops**2
     centred = -0.5 * (square - square.mean(axis=0) - square.mean(axis=1)[:, None] + square.mean())
     values, vectors = np.linalg.eigh(centred)
+    # The sign of an eigenvector is arbitrary: its largest component is positive.
+    vectors = vectors * np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(len(vectors))])
     at: Points = vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 1e-6))
     # Separate routers at equal positions.
     return at + 0.05 * circle(len(at), 1.0)

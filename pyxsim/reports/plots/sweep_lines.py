@@ -24,6 +24,7 @@ COLOURS = 7  # lines with distinct colours; more use a colour map
 INSIDE = 5  # lines whose legend fits into the axes
 TICKS = 12  # values that are all labelled at an axis
 WIDE = 30  # times the lowest number: range from which y is logarithmic, with a geometric x
+BARS = 0.8  # of the distance between two values: the bars of a value
 MARKS = "osD^vPX"
 MOST_MARKS = 25  # places on a line that are marked
 _LABELS = {
@@ -41,10 +42,10 @@ _LABELS = {
 
 
 def number_over(sweep: Sweep, x: str, y: str, hue: str | None = None, ax: Axes | None = None) -> Axes:
-    """Lines: `y` over `x`, one per value of `hue`.
+    """Lines: `y` over `x`, one per value of `hue`; bars where the values of `x` have no order.
 
-    Where points also differ in other keys, the line is their mean and the shade their range. Latencies of saturated
-    networks are omitted, because they depend on the simulated time.
+    Where points also differ in other keys, the line or bar is their mean, and the shade or whisker their range.
+    Latencies of saturated networks are omitted, because they depend on the simulated time.
 
     Raises
     ------
@@ -64,7 +65,11 @@ def number_over(sweep: Sweep, x: str, y: str, hue: str | None = None, ax: Axes |
     values = [None] if hue is None else [v for v in sweep.axes[hue] if any(p.changed.get(hue) == v for p in shown)]
     for number, value in enumerate(values):
         mine = [point for point in shown if hue is None or point.changed.get(hue) == value]
-        _line(ax, scale, mine, x, y, _look(number, len(values)), "" if hue is None else text_of(value))
+        name, look = "" if hue is None else text_of(value), _look(number, len(values))
+        if scale.categorical:
+            _bars(ax, scale, mine, x, y, look["color"], name, (number, len(values)))
+        else:
+            _line(ax, scale, mine, x, y, look, name)
     scale.put(ax)
     ax.set(xlabel=label_of(x), ylabel=label_of(y))
     ends = [float(point.values[y]) for point in shown]
@@ -115,6 +120,24 @@ def _line(ax: Axes, scale: Scale, points: Sequence[Point], x: str, y: str, look:
         ax.fill_between(at, low, high, color=look["color"], alpha=0.15, lw=0)
 
 
+def _bars(
+    ax: Axes, scale: Scale, points: Sequence[Point], x: str, y: str, tint: Any, name: str, group: tuple[int, int]
+) -> None:
+    """Draw the mean and the range at each x as bars; `group`: number of this bar and count of bars at each x."""
+    places: dict[float, list[float]] = {}
+    for point in points:
+        places.setdefault(scale.at(point.changed[x]), []).append(float(point.values[y]))
+    number, count = group
+    width = BARS / count
+    at = [place + (number - (count - 1) / 2) * width for place in places]
+    means = [float(np.mean(values)) for values in places.values()]
+    ax.bar(at, means, 0.92 * width, color=tint, label=name)
+    if any(len(values) > 1 for values in places.values()):
+        below = [mean - min(values) for mean, values in zip(means, places.values(), strict=True)]
+        above = [max(values) - mean for mean, values in zip(means, places.values(), strict=True)]
+        ax.errorbar(at, means, yerr=[below, above], fmt="none", ecolor=GREY, lw=1, capsize=2)
+
+
 def _legend(ax: Axes, title: str, count: int) -> None:
     outside: Any = {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "borderaxespad": 0}
     ax.legend(title=title, title_fontsize=8, ncols=-(-count // 20), **(outside if count > INSIDE else {}))
@@ -141,13 +164,14 @@ class Scale:
     places: list[float]
     geometric: bool
     named: bool
+    categorical: bool = False
 
     @classmethod
     def of(cls, values: Sequence[Any]) -> Scale:
         """Make the scale of the distinct `values`."""
         numbers = _numbers(values)
         if numbers is None:
-            return cls(list(values), [float(place) for place in range(len(values))], False, True)
+            return cls(list(values), [float(place) for place in range(len(values))], False, True, True)
         named = any(isinstance(value, str) for value in values)
         return cls(list(values), numbers, _is_geometric(sorted(numbers)), named)
 
