@@ -45,7 +45,8 @@ def _with_system_file(experiment: Experiment, path: Path) -> tuple[Experiment, l
     except InputError as error:
         raise error.named_by("system.file") from None
     overriding = {key: getattr(experiment.system, key) for key in experiment.system.model_fields_set - {"file"}}
-    data = {key: value for key, value in experiment if value not in (None, (), {})}
+    keys = type(experiment).model_fields  # not the fields of the object, which also has its folder
+    data = {key: value for key in keys if (value := getattr(experiment, key)) not in (None, (), {})}
     try:
         return load_experiment({**data, "system": {**tables, **overriding}}), warnings
     except InputError as error:

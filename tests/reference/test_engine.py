@@ -365,7 +365,7 @@ def test_switches_route_by_destination() -> None:
 def test_the_past_cannot_be_changed() -> None:
     machine = oracle(short(2, BOOKSIM), BOOKSIM)
     machine.step_to(5)
-    with pytest.raises(ValueError, match="cycle 4 is over"):
+    with pytest.raises(ValueError, match="cycle 4 is in the past"):
         machine.send(0, 1, 1, 0, 1, 1, 1, 4)
 
 

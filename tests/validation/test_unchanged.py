@@ -36,6 +36,9 @@ def test_equal_and_different_files(tmp_path: Path) -> None:
     shutil.copytree(before, after)
     assert difference("torus-analytical", after, before, PYXSIM) is None
     with h5py.File(after / "torus-analytical.h5", "a") as file:
+        file["links/flits"].attrs["long_name"] = "another description"
+    assert difference("torus-analytical", after, before, PYXSIM) is None
+    with h5py.File(after / "torus-analytical.h5", "a") as file:
         file["links/flits"][0, 0] += 1
     found = difference("torus-analytical", after, before, PYXSIM)
     assert found is not None

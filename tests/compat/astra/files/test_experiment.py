@@ -166,8 +166,8 @@ def test_systems_go_with_any_network(tmp_path: Path, write_object: WriteJson) ->
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"injection_scale": "fast"}, "--injection-scale: 'fast' is not a scale"),
-        ({"injection_scale": -1}, "--injection-scale: '-1' is not a scale"),
+        ({"injection_scale": "fast"}, "injection_scale: 'fast' is not a scale"),
+        ({"injection_scale": -1}, "injection_scale: '-1' is not a scale"),
         ({"queues": 0}, "system.queues: 0 is too small"),
     ],
 )
