@@ -47,6 +47,7 @@ def dragonfly(p: int, a: int, h: int, g: int = 0, arrangement: str = "consecutiv
         local + across,
         {"minimal": routes.minimal, **over(routes.minimal), "ugal-booksim2": routes.ugal_booksim2},
         routers=a * g,
+        indirect=True,
         dims=[Dimension("group", a * p), Dimension("groups", g)],
         kinds=["local", "global"],
         kind=[0] * len(local) + [1] * len(across),

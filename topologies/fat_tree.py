@@ -53,6 +53,7 @@ def folded_clos(children: Sequence[int], parents: Sequence[int], parallel: Seque
             "adaptive-nearest-common-ancestor": partial(nca, level=level_of, select="two"),
         },
         routers=first[-1],
+        indirect=True,
         dims=[Dimension(f"level {level}", npus) for level, npus in enumerate(children)],
         kinds=[f"level{level + 1}" for level in range(tops)] or ["link"],
         kind=kind,

@@ -33,6 +33,7 @@ def random_regular(routers: int, degree: int, p: int = 1, seed: int = 0) -> Topo
         np.repeat(np.arange(routers), p),
         sorted((min(ends), max(ends)) for ends in graph.edges),
         graph_routings("up-down"),
+        indirect=True,
         dims=[Dimension("router", p), Dimension("routers", routers)] if p > 1 else None,
         kind_dims=[1] if p > 1 else [0],
         place=np.zeros((0, 2)),  # no order: pictures arrange the routers by distance

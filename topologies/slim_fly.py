@@ -43,6 +43,7 @@ def slim_fly(q: int, p: int = 0) -> Topology:
         np.repeat(np.arange(2 * q * q), p),
         pairs,
         graph_routings("minimal"),
+        indirect=True,
         dims=[Dimension("router", p), Dimension("routers", 2 * q * q)],
         kinds=["local", "global"],
         kind=[int(i // q != j // q) for i, j in pairs],

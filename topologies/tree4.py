@@ -30,6 +30,7 @@ def tree4() -> Topology:
             "adaptive-nearest-common-ancestor": partial(nca, level=level, select="least"),
         },
         routers=LEAVES + MIDDLE + TOP,
+        indirect=True,
         dims=[Dimension("leaf", 4), Dimension("pod", 4), Dimension("tree", 4)],
         kinds=["level1", "level2"],
         kind=[0] * len(below) + [1] * len(above),

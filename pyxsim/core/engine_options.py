@@ -39,7 +39,10 @@ LONGEST_EPOCH = 64
 
 @dataclass
 class Links:
-    """Links in engine order: network links, then injection lanes, then ejection lanes. See engine.pyi."""
+    """Links in engine order: network links, then injection lanes, then ejection lanes. See engine.pyi.
+
+    `counted`: the first links, for which `Engine.totals_ahead` has totals (default: network links).
+    """
 
     network: int
     injection: int
@@ -59,6 +62,7 @@ class Links:
     ranges: Any
     low: Any
     high: Any
+    counted: int | None = None
 
 
 @dataclass

@@ -19,7 +19,7 @@ class Capacity:
     Attributes
     ----------
     npu
-        All links of the NPU with the most bandwidth; where NPUs share routers, its lanes.
+        All links of the NPU with the most bandwidth; where NPUs share routers, its host links or lanes.
     all
         Sum over all NPUs.
     bisection
@@ -36,10 +36,12 @@ class Capacity:
 
 def capacity_of(topology: Topology, network: Network) -> Capacity:
     """Return the capacity of a network. Raises InputError for a link with an invalid bandwidth."""
-    rates = link_rates_of(topology, network)[0]
+    rates = link_rates_of(topology, network)[0][: topology.links]
     width = np.array([int(rate * network.clock) for rate in rates], np.int64)
     routers, shared = np.unique(topology.home, return_counts=True)
-    if (shared > 1).any():
+    if topology.hosts:
+        npu_width = np.full(topology.npus, int(2 * network.bandwidths(len(topology.link_kinds))[0]), np.int64)
+    elif (shared > 1).any():
         lane = network.lane_bandwidth or widest(topology, network, rates) * network.clock
         lanes = network.lanes if isinstance(network.lanes, int) else 1
         npu_width = np.full(topology.npus, int(2 * lane * lanes), np.int64)

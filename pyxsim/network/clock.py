@@ -38,4 +38,5 @@ def _widest(network: Network, topology: Topology) -> Fraction:
     by_kind = np.array([width is None for width in own], bool) if topology.link_bandwidth else slice(None)
     widths = [of_kind[kind] for kind in np.unique(topology.link_dim[by_kind]).tolist()]
     widths += [parse_bandwidth(width) for width in set(own) if width is not None]
-    return max([*(widths or of_kind), network.lane_bandwidth or Fraction(0)])
+    lane = of_kind[0] if topology.hosts else network.lane_bandwidth or Fraction(0)
+    return max([*(widths or of_kind), lane])

@@ -156,6 +156,7 @@ def build_engine_config(
         ranges=ranges,
         low=low,
         high=high,
+        counted=topology.counted_links,
     )
     return EngineConfig(
         links=links,
@@ -245,7 +246,7 @@ def _numbered(topology: Topology, network: Network, open_traffic: bool) -> BoolA
     if topology.lane_per_plane or network.lanes != "auto":
         return np.full(topology.npus, isinstance(network.lanes, int) and not topology.lane_per_plane)
     shared: BoolArray = np.bincount(topology.home, minlength=topology.routers)[topology.home] > 1
-    return shared | open_traffic
+    return shared | open_traffic | topology.hosts
 
 
 def _ranges(

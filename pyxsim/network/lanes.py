@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pyxsim.arrays import AnyIntArray, BoolArray, IntArray, unique_by_identity
 from pyxsim.errors import InputError
-from pyxsim.network.link_params import LANE, LinkParams, LinkParamsFactory
+from pyxsim.network.link_params import LANE, LINK, LinkParams, LinkParamsFactory
 from pyxsim.network.link_paths import ends_of_routes
 from pyxsim.settings import Network
 from pyxsim.topology.topology import Topology
@@ -133,9 +133,15 @@ def make_lanes(
     at = np.where(plain[npu], len(first), groups[home[npu]] + number)
     fastest, wire = np.unique(np.where(plain[npu], of_router[home[npu]], of_group[at]), return_inverse=True)
 
-    latency = to_cycles(network.lane_latency, network.clock)[0]
-    make = partial(wiring.wire, latency=latency, from_router=incoming, into_router=not incoming, keys=LANE)
-    if network.lane_bandwidth is None:
+    if topology.hosts:
+        latency = to_cycles(network.latencies(len(topology.link_kinds))[0], network.clock)[0]
+    else:
+        latency = network.lane_cycles
+    keys_of = LINK if topology.hosts else LANE
+    make = partial(wiring.wire, latency=latency, from_router=incoming, into_router=not incoming, keys=keys_of)
+    if topology.hosts:
+        kinds_of_lanes = [make(network.bandwidths(len(topology.link_kinds))[0])] * len(fastest)
+    elif network.lane_bandwidth is None:
         kinds_of_lanes = [make(network.flit * network.clock / speeds[i]) for i in fastest.tolist()]
     else:
         kinds_of_lanes = [make(network.lane_bandwidth)] * len(fastest)

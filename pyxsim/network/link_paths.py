@@ -24,7 +24,7 @@ def in_cycles(duration: Duration, clock: Fraction) -> Fraction:
 
 
 def link_rates_of(topology: Topology, network: Network) -> tuple[list[Fraction], list[Fraction]]:
-    """Return bytes per cycle and latency (cycles) of every link. Raises InputError."""
+    """Return bytes per cycle and latency (cycles) of every link, host links included. Raises InputError."""
     kinds = len(topology.link_kinds)
     of_kind = network.bandwidths(kinds), network.latencies(kinds)
     nothing = (None,) * topology.links
@@ -52,6 +52,9 @@ def link_rates_of(topology: Topology, network: Network) -> tuple[list[Fraction],
         rate, cycles = memo[row]
         rates.append(rate)
         latencies.append(cycles)
+    hosts = topology.counted_links - topology.links
+    rates += [of_kind[0][0] / network.clock] * hosts
+    latencies += [in_cycles(of_kind[1][0], network.clock)] * hosts
     return rates, latencies
 
 
@@ -126,18 +129,20 @@ def _select(
 
 
 class LinkPaths:
-    """The links of a topology; where NPUs share a router, followed by an injection and an ejection lane of every NPU.
+    """The links of a topology, followed by the host links or lanes of every NPU.
 
-    `rates` and `latencies` are those of links, injection lanes, ejection lanes. A lane is as wide as the widest link
-    that it serves, and has no latency. `links` is the number of links.
+    `rates` and `latencies` are those of links, injection lanes, ejection lanes. Lanes are host links, or, without
+    these, only where NPUs share a router: as wide as the widest link that they serve, without latency. `links` is the
+    number of links that tables list.
     """
 
     def __init__(self, topology: Topology, network: Network) -> None:
-        self.links, self._npus, self._relation = topology.links, topology.npus, topology.relation
+        self.links, self._npus, self._relation = topology.counted_links, topology.npus, topology.relation
+        self._first_lane = topology.links
         self.rates, self.latencies = link_rates_of(topology, network)
         self.widest = widest(topology, network, self.rates)
-        self._shares = np.bincount(topology.home)[topology.home] > 1
-        if self._shares.any():
+        self._shares = (np.bincount(topology.home)[topology.home] > 1) | topology.hosts
+        if self._shares.any() and not topology.hosts:
             lanes = [*self._lanes(topology.link_src), *self._lanes(topology.link_dst)]
             self.rates += lanes
             self.latencies += [Fraction(0)] * len(lanes)
@@ -155,6 +160,6 @@ class LinkPaths:
 
         Each pair has one route (see `routes`), even with random or adaptive routing. Raises UnreachableError.
         """
-        out = np.where(self._shares[src], self.links + src, -1)
-        into = np.where(self._shares[dst], self.links + self._npus + dst, -1)
+        out = np.where(self._shares[src], self._first_lane + src, -1)
+        into = np.where(self._shares[dst], self._first_lane + self._npus + dst, -1)
         return np.column_stack([out, routes(self._relation, src, dst, plane), into])

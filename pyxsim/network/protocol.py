@@ -275,7 +275,7 @@ class Backend(ABC):
 
         Reports leave out counters that stay zero on a backend without router visits (`Result.has_link_counters`).
         """
-        return {"flits": np.zeros(self.topology.links, np.int64)}
+        return {"flits": np.zeros(self.topology.counted_links, np.int64)}
 
     def windows_table(self) -> Windows:
         """Return the counters of each link by windows of time, after `finish`."""
@@ -283,7 +283,7 @@ class Backend(ABC):
 
     def buffer_max(self) -> Int32Array:
         """Return int32[links]: the most flits that a VC buffer of each link ever held."""
-        return np.zeros(self.topology.links, np.int32)
+        return np.zeros(self.topology.counted_links, np.int32)
 
     def counts(self) -> dict[str, Any]:
         """Return the counters of the JSON summary."""
@@ -301,11 +301,11 @@ class Backend(ABC):
 
     def link_name(self, link: int) -> str:
         """Return the name of a link of the topology; backends with lanes name these, too."""
-        return self.topology.link_name[link]
+        return self.topology.counted_link_name[link]
 
     def link_names(self) -> list[str]:
         """Return the names of all links, and behind them those of lanes."""
-        return list(self.topology.link_name)
+        return list(self.topology.counted_link_name)
 
     # -- one packet --
 

@@ -28,6 +28,8 @@ def check_lengths(experiment: Experiment, topology: Topology) -> None:
     of_links = f"{kinds} dimensions"
     if topology.link_kinds != tuple(f"d{dim}" for dim in range(dims)):
         of_links = f"{kinds} kinds of links ({', '.join(topology.link_kinds)})"
+    if topology.hosts:
+        of_links += "; host_links = false leaves out 'host'"
     on_links = [(f"network.{key}", getattr(network, key)) for key in ("bandwidth", "latency")]
     on_links.append(("network.router.serdes_credit", network.router.serdes_credit))
     by_dimension: list[tuple[str, Any]] = [("system.queues", system.queues)]

@@ -102,14 +102,16 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
 
 
 def link_table(network: Backend) -> LinkTable:
-    """Return the network links of a result."""
+    """Return the links of a result, host links behind the others; the end of one that is an NPU is -1."""
     topology, settings = network.topology, network.settings
     wires, which = unique_by_identity(network.link_params)
+    homes = topology.home if topology.hosts else np.zeros(0, np.int32)
+    nowhere = np.full_like(homes, -1)
     return LinkTable(
-        name=list(topology.link_name),
-        src=topology.link_src,
-        dst=topology.link_dst,
-        dim=topology.link_dim,
+        name=list(topology.counted_link_name),
+        src=np.concatenate([topology.link_src, nowhere, homes]),
+        dst=np.concatenate([topology.link_dst, homes, nowhere]),
+        dim=np.concatenate([topology.link_dim, np.zeros(2 * len(homes), np.int32)]),
         bandwidth=np.array([float(settings.flit * settings.clock / wire.s) for wire in wires])[which],
         latency=np.array([wire.latency for wire in wires], dtype=np.int64)[which],
         s_num=np.array([wire.s.numerator for wire in wires], dtype=np.int64)[which],

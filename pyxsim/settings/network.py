@@ -97,11 +97,18 @@ class Network(Table):
         description="Injection and ejection lanes of an NPU: one per link of its router, one per dimension, or a "
         'number. "auto": one per link; a single one where NPUs share a router, and for [traffic].',
     )
-    lane_latency: PositiveTime = Field(
-        default=written("1 cycle"), description="Latency between an NPU's interface and its router."
+    lane_latency: PositiveTime | None = Field(
+        default=None, description="Latency between an NPU's interface and its router. Default: 1 cycle."
     )
     lane_bandwidth: Bandwidth | None = Field(
         default=None, description="Bandwidth of a lane. Default: that of the widest link that it serves."
+    )
+    host_links: Flag = Field(
+        default=True,
+        description="Whether NPUs that attach to switches (fat trees, dragonfly, slim-fly, random-regular; hyperx and "
+        "concentrated-mesh with several NPUs per router) do so by host links: the kind of links `host`, the first in "
+        "lists of `bandwidth` and `latency`. Otherwise, or with one of `lanes`, `lane_latency` and `lane_bandwidth`, "
+        "by lanes.",
     )
     pad_packets: Flag = Field(
         default=False,
@@ -172,7 +179,8 @@ class Network(Table):
 
     def _latencies_by_key(self) -> list[tuple[str, Duration]]:
         own = [(f"dims[{i}].latency", d.latency) for i, d in enumerate(self.dims or ()) if d.latency is not None]
-        return [*_by_key("latency", self.latency), ("lane_latency", self.lane_latency), *own]
+        lane = [] if self.lane_latency is None else [("lane_latency", self.lane_latency)]
+        return [*_by_key("latency", self.latency), *lane, *own]
 
     def _bandwidths_by_key(self) -> list[tuple[str, Fraction]]:
         own = [(f"dims[{i}].bandwidth", d.bandwidth) for i, d in enumerate(self.dims or ()) if d.bandwidth is not None]
@@ -183,6 +191,17 @@ class Network(Table):
     def dimensions(self) -> int | None:
         """The number of dimensions from `dims` or `shape`; None if neither is given."""
         return len(self.dims or self.shape or ()) or None
+
+    @property
+    def has_host_links(self) -> bool:
+        """Whether NPUs of indirect topologies have host links; settings of lanes replace these by lanes."""
+        lanes_are_set = self.lanes != "auto" or self.lane_latency is not None or self.lane_bandwidth is not None
+        return self.host_links and not lanes_are_set
+
+    @property
+    def lane_cycles(self) -> int:
+        """Latency of a lane that is no host link, in cycles."""
+        return 1 if self.lane_latency is None else to_cycles(self.lane_latency, self.clock)[0]
 
     def cycles_per_flit(self, bandwidth: Fraction) -> Fraction:
         """Return the exact serialisation time of a flit on a link in cycles; below 1, the engine refuses the link."""

@@ -33,6 +33,7 @@ class NetworkSettings(TypedDict, total=False):
     lanes: int | Literal["per-link", "per-dimension", "auto"]
     lane_latency: Time
     lane_bandwidth: Rate
+    host_links: bool
     pad_packets: bool
     router: RouterSettings | dict[str, Any]
     analytical: Analytical | dict[str, Any]

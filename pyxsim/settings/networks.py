@@ -40,7 +40,7 @@ def ConcentratedMesh(
     floor_plan: bool = False,
     **settings: Unpack[NetworkSettings],
 ) -> Network:
-    """A concentrated mesh: several NPUs at each router of a mesh, with express links along its edges if wanted."""
+    """A concentrated mesh: several NPUs at each router of a mesh, optionally with express links along its edges."""
     return network_of("concentrated-mesh", ConcentratedMesh, locals())
 
 
@@ -82,7 +82,7 @@ def GarnetTorus(
     vertical_rings: int = 1,
     **settings: Unpack[NetworkSettings],
 ) -> Network:
-    """`Torus3D`: shape = [local, horizontal, vertical]; pairs of rings, except that local rings go one way only."""
+    """`Torus3D`: shape = [local, horizontal, vertical]; pairs of rings; local rings have one direction."""
     return network_of("garnet-torus", GarnetTorus, locals())
 
 
@@ -117,7 +117,7 @@ def LeafSpine(
 
 
 def Mesh(shape: Sequence[int], **settings: Unpack[NetworkSettings]) -> Network:
-    """A mesh: a product of lines, routed in dimension order. A line closes no circle, so it needs no VC classes."""
+    """A mesh: a product of lines, routed in dimension order. A line has no cycle, so it needs no VC classes."""
     return network_of("mesh", Mesh, locals())
 
 
@@ -149,7 +149,7 @@ def Torus(shape: Sequence[int], *, bidirectional: bool = True, **settings: Unpac
 
 
 def TwistedTorus(shape: Sequence[int], **settings: Unpack[NetworkSettings]) -> Network:
-    """A twisted torus: who goes round a short dimension comes back halfway along the long ones."""
+    """A twisted torus: the wrap-around links of a short dimension are shifted by half of the long dimensions."""
     return network_of("twisted-torus", TwistedTorus, locals())
 
 

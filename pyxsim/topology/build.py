@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def network_of(settings: Network, folder: str | Path = ".") -> Topology:
-    """Return the network of the settings, with the routing that they name. Raises InputError.
+    """Return the network of the settings, with its host links and the routing that they name. Raises InputError.
 
     The shelves must have been loaded (`library.load_all`). Relative file names start in `folder`.
     """
@@ -37,6 +37,8 @@ def network_of(settings: Network, folder: str | Path = ".") -> Topology:
         problem = f"{error.problem}, which the system '{settings.name}' uses"
         raise InputError(problem, key=error.key, allowed=error.allowed, given=error.given) from None
     topology = replace(topology, name=settings.name or topology.name)
+    if settings.has_host_links:
+        topology = topology.with_hosts()
     return topology.routed(settings.router.routing, settings.router.routing_options)
 
 

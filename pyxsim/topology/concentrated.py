@@ -58,6 +58,7 @@ def concentrate(base: Topology, tile: Sequence[int], *, floor_plan: bool = False
         shape=shape,
         dims=tuple(dims),
         coords=coords,
+        indirect=math.prod(tile) > 1,
         relation=next(iter(routings.values()))(),
         link_length=length,
         routings=routings,

@@ -135,6 +135,7 @@ def from_networkx(
         graph_routings("up-down") | _given_routes(graph, nodes, file),
         routers=len(nodes),
         both_ways=not graph.is_directed(),
+        indirect=len(set(home)) < len(home),
         dims=[Dimension(f"d{i}" if len(shape) > 1 else name, size) for i, size in enumerate(shape)],
         kinds=kinds,
         kind=[kinds.index(str(data.get("kind", "link"))) for *_, data in edges],

@@ -25,6 +25,7 @@ def graph_network(
     *,
     routers: int | None = None,
     both_ways: bool = True,
+    indirect: bool = False,
     dims: Sequence[Dimension] | None = None,
     kinds: Sequence[str] = ("link",),
     kind: ArrayLike = 0,
@@ -51,6 +52,8 @@ def graph_network(
         Number of routers; default: one more than the largest router number in `home` and `links`.
     both_ways
         Whether each entry of `links` gives two links, the second in the opposite direction.
+    indirect
+        As in `Topology`.
     dims
         Dimensions of the NPUs for collectives, the first one fastest; default: one dimension.
     kinds, kind
@@ -97,6 +100,7 @@ def graph_network(
         link_dim=kind_of,
         link_name=wires.name,
         relation=next(iter(bound.values()))(),
+        indirect=indirect,
         link_kinds=tuple(kinds),
         kind_dims=tuple(kind_dims),
         link_length=lengths,

@@ -77,6 +77,11 @@ class Topology:
         Whether each plane serves one dimension only (Garnet's rings); else every plane serves all pairs.
     lane_per_plane
         Whether each NPU has an injection and an ejection lane per plane (Garnet: one per virtual network).
+    indirect
+        Whether NPUs attach to switches; `with_hosts` then gives them host links.
+    hosts
+        Whether the lanes of NPUs are host links: links of kind 0 with its bandwidth and latency, one each way per NPU.
+        They are not in `link_src` and the other arrays; tables list them behind the links (`counted_links`).
     link_kinds
         Names of the values of `link_dim`: "d0", "d1", ... for dimensions (default), else "local", "global", ...;
         bandwidth and latency may be set per kind.
@@ -112,6 +117,8 @@ class Topology:
     relation: Relation
     confined: bool = False
     lane_per_plane: bool = False
+    indirect: bool = False
+    hosts: bool = False
     link_kinds: tuple[str, ...] = ()
     kind_dims: tuple[int, ...] = ()
     link_length: Int32Array = field(default_factory=lambda: np.zeros(0, np.int32))
@@ -158,6 +165,21 @@ class Topology:
         return len(self.link_src)
 
     @property
+    def counted_links(self) -> int:
+        """Links that tables list: those between routers, then the host links from all NPUs, then those to all NPUs."""
+        return self.links + (2 * self.npus if self.hosts else 0)
+
+    @cached_property
+    def counted_link_name(self) -> list[str]:
+        """list[counted_links]: the names of all links that tables list."""
+        if not self.hosts:
+            return list(self.link_name)
+        routers = [self.router_name[router] for router in self.home.tolist()]
+        up = [f"host:NPU {npu}->{router}" for npu, router in enumerate(routers)]
+        down = [f"host:{router}->NPU {npu}" for npu, router in enumerate(routers)]
+        return [*self.link_name, *up, *down]
+
+    @property
     def planes(self) -> int:
         return self.relation.planes
 
@@ -201,6 +223,18 @@ class Topology:
                 plane = np.full(int(differs.sum()), queue.plane, np.int64)
                 rows_of_queues.append(np.stack([src[differs], dst[differs], plane], axis=1))
         return np.concatenate(rows_of_queues)
+
+    def with_hosts(self) -> Topology:
+        """Return the network with host links, which become kind 0, if it is indirect; else the network itself."""
+        if self.hosts or not self.indirect:
+            return self
+        return replace(
+            self,
+            hosts=True,
+            link_dim=self.link_dim + np.int32(1),
+            link_kinds=("host", *self.link_kinds),
+            kind_dims=(0, *self.kind_dims),
+        )
 
     def routed(self, name: str | None = None, options: Mapping[str, Any] | None = None) -> Topology:
         """Return the network with another routing. Raises InputError for an unknown routing or option.

@@ -25,8 +25,8 @@ def shown(capsys: pytest.CaptureFixture[str], name: str, *overrides: str) -> dic
 
 def test_options_behind_the_name(capsys: pytest.CaptureFixture[str]) -> None:
     data = shown(capsys, "dragonfly p=2 a=4 h=2 arrangement=palm-tree routing=ugal")
-    assert (data["npus"], data["routers"], data["switches"], data["links"]) == (72, 36, 0, 180)
-    assert data["kinds"] == {"local": 108, "global": 72}
+    assert (data["npus"], data["routers"], data["switches"], data["links"]) == (72, 36, 0, 2 * 72 + 180)
+    assert data["kinds"] == {"host": 144, "local": 108, "global": 72}
     assert (data["routing"], data["degree"], data["vc_classes"]) == ("ugal", [5, 5], 4)
     assert data["routings"] == ["minimal", "valiant", "ugal", "ugal-booksim2"]
     assert (data["load_exact"], data["deadlock_free"]) == (False, True)

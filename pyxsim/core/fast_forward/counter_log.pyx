@@ -1,5 +1,5 @@
-"""The counter log: what each cycle of a period adds on each network link. It yields the totals at the ends of windows
-inside a jump.
+"""The counter log: what each cycle of a period adds on each network link, and each host link. It yields the totals at
+the ends of windows inside a jump.
 
 A counter of a link grows by at most one per cycle, so a cycle is one bit per counter.
 """
@@ -28,12 +28,12 @@ cdef enum:
 
 cdef int64_t words_per_cycle(State* s) noexcept nogil:
     """Words per cycle: each counter starts a new word."""
-    return (<int64_t> s.links.network + 63) // 64 * COUNTS
+    return (<int64_t> s.links.logged + 63) // 64 * COUNTS
 
 
 cdef bint log_row(State* s, uint64_t* bits) noexcept nogil:
     """Log what the counters have grown by. Return whether any grew by more than one."""
-    cdef int64_t words = (s.links.network + 63) // 64
+    cdef int64_t words = (s.links.logged + 63) // 64
     cdef int64_t* row = s.detector.totals
     cdef int64_t i, flits, credit, vc, arbitration, serial, all_of
     cdef uint64_t small   # recent stalls that are not yet flushed to the link
@@ -42,9 +42,9 @@ cdef bint log_row(State* s, uint64_t* bits) noexcept nogil:
     cdef int64_t most = 0
     count_sleeping_stalls(s)
     memset(bits, 0, words_per_cycle(s) * sizeof(uint64_t))
-    for i in range(s.links.network):
+    for i in range(s.links.logged):
         link = &s.links.link[i]
-        small = s.stats.port_stalls[link.outlet]
+        small = s.stats.port_stalls[link.outlet] if link.src != NONE else 0
         flits = link.flits - row[0]
         credit = link.stall_credit + <int64_t> (small >> CREDIT_BITS & COUNT_MOST) - row[1]
         vc = link.stall_vc + <int64_t> (small & COUNT_MOST) - row[2]
@@ -126,21 +126,21 @@ cdef uint64_t* logged_bits(State* s, int64_t cycle) noexcept nogil:
 
 
 cdef void add_cycle(State* s, uint64_t* bits, int64_t* sums) noexcept nogil:
-    cdef int64_t words = (s.links.network + 63) // 64
+    cdef int64_t words = (s.links.logged + 63) // 64
     cdef int64_t i, k
     cdef uint64_t rest
     for k in range(COUNTS):
         for i in range(words):
             rest = bits[k * words + i]
             while rest:
-                sums[k * s.links.network + i * 64 + lowest(rest)] += 1
+                sums[k * s.links.logged + i * 64 + lowest(rest)] += 1
                 rest &= rest - 1
 
 
 cdef void sum_period(State* s, JumpPlan* plan) noexcept nogil:
     """Sum up what a period of the plan counts, and the totals at the beginning of the current one."""
     cdef PeriodDetector* o = s.detector
-    cdef int64_t count = s.links.network
+    cdef int64_t count = s.links.logged
     cdef int64_t i
     memset(o.period_totals, 0, COUNTS * count * sizeof(int64_t))
     memset(o.base_totals, 0, COUNTS * count * sizeof(int64_t))
@@ -161,12 +161,12 @@ cdef void sum_period(State* s, JumpPlan* plan) noexcept nogil:
 cdef void totals_at_cycles(
     State* s, JumpPlan* plan, int64_t* cycles, int64_t* order, int64_t count, int64_t* rows
 ) noexcept nogil:
-    """Totals at the beginning of some cycles inside a jump: `rows`, int64[count, COUNTS, network links].
+    """Totals at the beginning of some cycles inside a jump: `rows`, int64[count, COUNTS, logged links].
 
     `order`: sorts the cycles by their offset in the period. The last one may be the end.
     """
     cdef PeriodDetector* o = s.detector
-    cdef int64_t size = COUNTS * <int64_t> s.links.network
+    cdef int64_t size = COUNTS * <int64_t> s.links.logged
     cdef int64_t* sums = <int64_t*> calloc(size + 1, sizeof(int64_t))   # up to the current offset
     cdef int64_t* row
     cdef int64_t i, k, cycle, rounds

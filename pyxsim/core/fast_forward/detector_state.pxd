@@ -125,8 +125,8 @@ cdef struct PeriodDetector:
     # --- what is counted meanwhile ---
     int64_t window           # length of the windows, or 0
     CounterLog log
-    int64_t* totals          # [network links, COUNTS] totals at the last logged cycle
-    int64_t* period_totals   # [COUNTS, network links] what a period of the plan counts
+    int64_t* totals          # [logged links, COUNTS] totals at the last logged cycle
+    int64_t* period_totals   # [COUNTS, logged links] what a period of the plan counts
     int64_t* base_totals     # and the totals at the beginning of the current one
     int64_t logged_cycles    # cycles logged so far
     int64_t sample_due       # next cycle to log

@@ -40,7 +40,7 @@ cdef int64_t end_of_jump(State* s) noexcept:
 cdef object totals_ahead(State* s, object cycles, int links):
     """The totals at the beginning of some cycles up to the end of the jump."""
     requested = np.asarray(cycles, dtype=np.int64)
-    totals = np.zeros((len(requested), len(COUNTERS), s.links.network), np.int64)
+    totals = np.zeros((len(requested), len(COUNTERS), s.links.logged), np.int64)
     if not len(requested) or not links:
         return totals[:, :, :links]
     if not s.now <= requested.min() <= requested.max() <= end_of_jump(s) or s.detector.plan.bits == NULL:

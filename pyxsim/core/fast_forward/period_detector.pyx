@@ -334,9 +334,9 @@ cdef bint create_detector(State* s, int32_t compared, int32_t blocks) except -1:
     s.detector.blocks = <ArrayBlock*> calloc(blocks, sizeof(ArrayBlock))
     s.detector.rates = <int64_t*> calloc(s.links.injection * RATES + 1, sizeof(int64_t))
     s.detector.sender_visit = <int64_t*> calloc(s.links.injection + 1, sizeof(int64_t))
-    s.detector.totals = <int64_t*> calloc(s.links.network * COUNTS + 1, sizeof(int64_t))
-    s.detector.period_totals = <int64_t*> calloc(s.links.network * COUNTS + 1, sizeof(int64_t))
-    s.detector.base_totals = <int64_t*> calloc(s.links.network * COUNTS + 1, sizeof(int64_t))
+    s.detector.totals = <int64_t*> calloc(s.links.logged * COUNTS + 1, sizeof(int64_t))
+    s.detector.period_totals = <int64_t*> calloc(s.links.logged * COUNTS + 1, sizeof(int64_t))
+    s.detector.base_totals = <int64_t*> calloc(s.links.logged * COUNTS + 1, sizeof(int64_t))
     if s.detector.period_totals == NULL or s.detector.base_totals == NULL:
         raise MemoryError
     if (

@@ -90,6 +90,7 @@ cdef class EngineArrays:
         s.routers.count = routers
         s.links.network = links.network
         s.links.injection = links.injection
+        s.links.logged = links.network if links.counted is None else links.counted
         s.links.count = links.network + links.injection + links.ejection
         s.config.tracing = trace
         s.config.recycling = recycle

@@ -111,6 +111,7 @@ cdef struct LinkArrays:
     Link* link                          # [count]
     # --- fixed ---
     int32_t count, network, injection   # network links, then injection lanes, then ejection lanes
+    int32_t logged                      # the first links, whose totals inside a jump are known
     int32_t any_queued                  # 1 if any link has an output queue
     int32_t* low                        # VC ranges [low, high) by row
     int32_t* high

@@ -48,7 +48,7 @@ class CongestionNetwork(DelayedNetwork):
             super().__init__(topology, network, Stored(topology, network, paths), window=window, tick=tick)
             return
         model = Queued(network, paths, window)
-        windows = EngineCounts(model.engine, topology.links)
+        windows = EngineCounts(model.engine, topology.counted_links)
         super().__init__(topology, network, model, windows=windows, tick=tick)
 
     @classmethod
@@ -60,7 +60,7 @@ class CongestionNetwork(DelayedNetwork):
         engine = self.model.engine
         if not isinstance(engine, CutThrough):
             return super().totals()
-        tables = (table.sum(axis=0)[: self.topology.links] for table in engine.windows)
+        tables = (table.sum(axis=0)[: self.topology.counted_links] for table in engine.windows)
         return dict(zip(COUNTED, tables, strict=True))
 
 

@@ -105,7 +105,7 @@ class DelayedNetwork(Backend):
         self.engine = model.engine
         self._pairs = Pairs(topology.npus)
         rows = max(1, min(MOST_WINDOWS, MOST_CELLS // topology.npus))
-        self.windows = windows or WindowedCounts(window, rows, topology.links, self._on_links)
+        self.windows = windows or WindowedCounts(window, rows, topology.counted_links, self._on_links)
 
     @property
     def now(self) -> int:

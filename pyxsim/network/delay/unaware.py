@@ -61,14 +61,26 @@ class _Free:
         return int(self.engine.flits.sum())
 
     def on_links(self, ends: IntArray, flits: IntArray) -> IntArray:
-        """Return the flits of each link by the topology's routes; zeros if packets adapt or pairs are too many."""
-        relation, used = self.topology.relation, flits > 0
+        """Return the flits of each link by the topology's routes; zeros if packets adapt or pairs are too many.
+
+        Those of host links are always known.
+        """
+        used = flits > 0
         src, dst, plane = ends[:, : len(used)][:, used]  # the last pairs may have no route
+        on_links = self._between_routers(src, dst, plane, flits[used])
+        if not self.topology.hosts:
+            return on_links
+        on_hosts = (np.bincount(npu, flits[used], self.topology.npus).astype(np.int64) for npu in (src, dst))
+        return np.concatenate([on_links, *on_hosts])
+
+    def _between_routers(self, src: IntArray, dst: IntArray, plane: IntArray, flits: IntArray) -> IntArray:
+        """int64[links]: the flits of each link between routers."""
+        relation = self.topology.relation
         if self.topology.npus <= MOST_NPUS:
-            return np.rint(_by_matrix(relation, src, dst, plane, flits[used])).astype(np.int64)
+            return np.rint(_by_matrix(relation, src, dst, plane, flits)).astype(np.int64)
         fixed = all(oblivious(relation, number) for number in np.unique(plane).tolist())
         if fixed and len(src) <= MOST_PAIRS:
-            return _by_routes(relation, src, dst, plane, flits[used])
+            return _by_routes(relation, src, dst, plane, flits)
         return np.zeros(self.topology.links, np.int64)
 
 

@@ -68,9 +68,9 @@ class FlowNetwork(DelayedNetwork):
 class Flows:
     """The paths of messages as fluids: the links of a route, or of all routes that a message may take, with shares.
 
-    NPUs that share a router have an injection and an ejection lane each, as wide as the widest link of the router; in
-    the engine they follow the links. Elsewhere an NPU has a lane for each link of its router, so lanes limit only a
-    message that uses several of these links, as it has one lane.
+    NPUs with host links, and NPUs that share a router, have an injection and an ejection lane each: the host links, or
+    lanes as wide as the widest link of the router. In the engine they follow the links. Elsewhere an NPU has a lane for
+    each link of its router, so lanes limit only a message that uses several of these links, as it has one lane.
     """
 
     links_work = True
@@ -81,15 +81,20 @@ class Flows:
         self._relation, self._links, self._npus = topology.relation, topology.links, topology.npus
         self._fixed: dict[int, bool] = {}  # plane -> whether each pair has a single route on it
         self._from = topology.link_src
-        self._shares_router = np.bincount(topology.home)[topology.home] > 1
+        self._hosts, self._counted = topology.hosts, topology.counted_links
+        self._shares_router = (np.bincount(topology.home)[topology.home] > 1) | topology.hosts
         rates = sorted({*self.rates, self.widest})
         arithmetic = Arithmetic(network, None, rates, self.latencies)
         self._late: IntArray = arithmetic.latency(self.latencies).astype(np.int64)
         self._per_cycle = arithmetic.unit
         # A kind is the rank of a bandwidth.
         kind = {rate: number for number, rate in enumerate(rates)}
-        links = np.array([kind[rate] for rate in self.rates], np.int64)
-        self._out, self._into = (self._lanes(links, ends) for ends in (topology.link_src, topology.link_dst))
+        counted = np.array([kind[rate] for rate in self.rates], np.int64)
+        links = counted[: topology.links]
+        if topology.hosts:
+            self._out, self._into = counted[topology.links :].reshape(2, -1)
+        else:
+            self._out, self._into = (self._lanes(links, ends) for ends in (topology.link_src, topology.link_dst))
         self._kind = np.concatenate([links, self._out, self._into])
         self._of_kind = np.array([float(rate) for rate in rates])
         # Whether messages of a lane start in order.
@@ -153,16 +158,19 @@ class Flows:
         steps = routes(self._relation, src, dst, plane)
         path, step = np.nonzero(steps >= 0)
         link, share = steps[path, step], np.ones(len(path))
-        latency: IntArray = np.append(self._late, 0)[steps].sum(axis=1, dtype=np.int64)
+        link_latency = self._late[: self._links]
+        latency: IntArray = np.append(link_latency, 0)[steps].sum(axis=1, dtype=np.int64)
         for number in np.unique(plane).tolist():
             which = np.flatnonzero((plane == number) & self._spreads(plane))
             if len(which):
-                shares = spread(self._relation, src[which], dst[which], number, self._late)
+                shares = spread(self._relation, src[which], dst[which], number, link_latency)
                 latency[which] = shares.longest
                 single = ~np.isin(path, which)
                 path = np.concatenate([path[single], np.repeat(which, shares.count)])
                 link = np.concatenate([link[single], shares.link])
                 share = np.concatenate([share[single], shares.share])
+        if self._hosts:
+            latency += self._late[self._links + src] + self._late[self._links + self._npus + dst]
         return path, link, share, latency
 
     def _spreads(self, plane: IntArray) -> NDArray[np.bool_]:
@@ -181,7 +189,7 @@ class Flows:
             carried = flits[begin : begin + len(count)]
             total += np.bincount(link, np.repeat(carried, count) * share, len(total))
             begin += len(count)
-        rounded: IntArray = np.rint(total[: self._links]).astype(np.int64)
+        rounded: IntArray = np.rint(total[: self._counted]).astype(np.int64)
         return rounded
 
     @property

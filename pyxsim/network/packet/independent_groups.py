@@ -70,7 +70,8 @@ def independent_groups(
         return None
     inject_group, eject_group = np.full(links.injection, -1), np.full(links.ejection, -1)
     inject_group[inject], eject_group[eject] = group, group
-    used_links = [np.unique(steps[(group == number)[:, None] & (steps >= 0)]) for number in range(count)]
+    counted = np.where(paths < topology.counted_links, paths, -1)
+    used_links = [np.unique(counted[(group == number)[:, None] & (counted >= 0)]) for number in range(count)]
     return Groups(inject_group, eject_group, used_links, pace, slots, latency)
 
 

@@ -92,7 +92,7 @@ class PacketNetwork(Backend):
         self.attribution_level = attribution
         self.engine = self._make_engine(trace=trace, recycle=recycle, attribution=attribution)
         self.parts: SplitEngine | None = None
-        self.windows = WindowRecorder(window, topology.links)
+        self.windows = WindowRecorder(window, topology.counted_links)
         router = network.router
         self.watchdog = Watchdog(
             self.engine,
@@ -103,7 +103,7 @@ class PacketNetwork(Backend):
             ordered=router.ordered,
         )
         self._every_step = trace
-        self._cuts = max(1, CUT_WORDS // max(1, len(COUNTERS) * topology.links))
+        self._cuts = max(1, CUT_WORDS // max(1, len(COUNTERS) * topology.counted_links))
         self._every_cycle = _why_every_cycle(skip, open_traffic, threads, config.options)
         self.skips = not self._every_cycle
         self.threads = ThreadChoice(self.engine, topology.routers, config.links, threads, skips=self.skips)
@@ -303,7 +303,7 @@ class PacketNetwork(Backend):
         engine, end = self.engine, self.engine.ahead
         cuts = self.windows.cuts(engine.now, end)
         for chosen in np.array_split(cuts, -(-len(cuts) // self._cuts)) if len(cuts) else ():
-            self.windows.record_many(chosen, COUNTERS, engine.totals_ahead(chosen, self.topology.links))
+            self.windows.record_many(chosen, COUNTERS, engine.totals_ahead(chosen, self.topology.counted_links))
         before = engine.router_visits
         engine.skip()
         self.skipped_visits += engine.router_visits - before
@@ -336,7 +336,11 @@ class PacketNetwork(Backend):
 
     @property
     def link_params(self) -> Sequence[LinkParams]:
-        return self.config.link_params
+        config = self.config
+        if not self.topology.hosts:
+            return config.link_params
+        hosts = [lanes.wires[kind] for lanes in (config.inject, config.eject) for kind in lanes.wire.tolist()]
+        return [*config.link_params, *hosts]
 
     def injection_bandwidths(self) -> list[Fraction]:
         topology, links = self.topology, self.config.link_params
@@ -357,7 +361,9 @@ class PacketNetwork(Backend):
         return self.engine.router_visits - self.skipped_visits
 
     def set_tick_interval(self, cycles: int) -> None:
-        self.windows = WindowRecorder(cycles, self.topology.links)  # the engine returns at the end of each window
+        self.windows = WindowRecorder(
+            cycles, self.topology.counted_links
+        )  # the engine returns at the end of each window
 
     def windows_table(self) -> Windows:
         return self.windows.table()
@@ -374,7 +380,7 @@ class PacketNetwork(Backend):
 
     def totals(self) -> dict[str, NDArray[np.int64]]:
         """Return running totals per network link."""
-        return {name: values[: self.topology.links] for name, values in self.engine.counters().items()}
+        return {name: values[: self.topology.counted_links] for name, values in self.engine.counters().items()}
 
     @property
     def not_skipped(self) -> str | None:
@@ -390,7 +396,7 @@ class PacketNetwork(Backend):
     def buffer_max(self) -> NDArray[np.int32]:
         """Return the peak number of flits in a VC buffer of each network link."""
         vcs = self.settings.router.vcs
-        peaks = self.engine.buffer_max()[: self.topology.links * vcs]
+        peaks = self.engine.buffer_max()[: self.topology.counted_links * vcs]
         return peaks.reshape(-1, vcs).max(axis=1) if peaks.size else np.zeros(0, dtype=np.int32)
 
     def counts(self) -> dict[str, Any]:
@@ -416,8 +422,8 @@ class PacketNetwork(Backend):
         """Return the name of a network link, or of a lane by its NPU."""
         config = self.config
         links = config.links
-        if link < links.network:
-            return self.topology.link_name[link]
+        if link < self.topology.counted_links:
+            return self.topology.counted_link_name[link]
         if link < links.network + links.injection:
             return config.inject.name(link - links.network, "injection")
         return config.eject.name(link - links.network - links.injection, "ejection")

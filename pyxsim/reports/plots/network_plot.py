@@ -35,9 +35,9 @@ def network(result: Result, ax: Axes | None = None) -> Axes:
         ax.set_title("")
         titled(ax, "Network")
         return ax
-    use = result.link_utilization
+    use = result.link_utilization[: topology.links]
     # The same scale as the heat map of links.
-    top = nice_top(float(max(use.max(initial=0), result.utilization.max(initial=0))))
+    top = nice_top(float(max(use.max(initial=0), result.utilization[:, : topology.links].max(initial=0))))
     draw(topology, ax=ax, values=use, cmap=heat(), scale=(0.0, top))
     for bar in set(figure.axes) - before if figure else ():
         percent_axis(bar.yaxis)
@@ -47,7 +47,10 @@ def network(result: Result, ax: Axes | None = None) -> Axes:
 
 
 def topology_of(result: Result) -> Any:
-    """Return the topology of a result, rebuilt from its settings if it was loaded; None if that fails or differs."""
+    """Return the topology of a result, rebuilt from its settings if it was loaded; None if that fails or differs.
+
+    Its links are the first ones of the result; host links follow, and are not drawn.
+    """
     if result.topology is not None:
         return result.topology
     settings = result.experiment.get("network", {})
@@ -57,4 +60,7 @@ def topology_of(result: Result) -> Any:
         topology = build(settings.get("topology"), settings.get("shape"), dims, settings.get("options"))
     except PyxsimError:  # a user's own topology, whose file may be gone
         return None
-    return topology if list(topology.link_name) == result.links.name else None
+    names = result.links.name
+    if result.link_kinds[:1] == ["host"]:
+        topology = topology.with_hosts()
+    return topology if topology.counted_link_name == names else None

@@ -62,11 +62,12 @@ def busiest(
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Return the largest value of a link per pair of coordinates, and whether NPUs are there: [n, m] each.
 
-    A link counts at the router where it starts, or from a switch where it ends; links between switches do not count.
+    A link counts at the router where it starts, or from a switch where it ends; links between switches and
+    host links do not count.
     """
     begins = np.isin(topology.link_src, topology.home)
     most = np.zeros(topology.routers)
-    np.maximum.at(most, np.where(begins, topology.link_src, topology.link_dst), values)
+    np.maximum.at(most, np.where(begins, topology.link_src, topology.link_dst), values[: topology.links])
     shape = topology.shape[across], 1 if up is None else topology.shape[up]
     cell = topology.coords[:, across] * shape[1] + (0 if up is None else topology.coords[:, up])
     highest, present = np.zeros(shape[0] * shape[1]), np.zeros(shape[0] * shape[1], np.bool_)

@@ -19,8 +19,8 @@ COORDINATES = ("name", "src", "dst", "dim", "bandwidth", "latency", "cycles_per_
 LINK_SPECS = (
     Column("link", "1", "number of the link", "int32", LINK),
     Column("name", "", "name of the link", "text", LINK),
-    Column("src", "1", "router that sends; NPU i is at router i", "int32", LINK),
-    Column("dst", "1", "router that receives", "int32", LINK),
+    Column("src", "1", "router that sends; NPU i is at router i; -1 if an NPU sends on a host link", "int32", LINK),
+    Column("dst", "1", "router that receives; -1 if an NPU does", "int32", LINK),
     Column("dim", "1", "network dimension, or kind of the link", "int32", LINK),
     Column("bandwidth", "bytes/second", "bandwidth", "float64", LINK),
     Column("latency", "cycles", "latency", "int64", LINK),

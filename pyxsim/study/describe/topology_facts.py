@@ -102,6 +102,7 @@ def facts_of(topology: Topology, network: Network) -> TopologyFacts:
     """Return the facts of a topology with the routers of `network`."""
     degrees = np.bincount(topology.link_src, minlength=topology.routers)[np.unique(topology.home)]
     kinds = np.bincount(topology.link_dim, minlength=len(topology.link_kinds)).tolist()
+    kinds[0] += topology.counted_links - topology.links
     known: bounds.Bounds | None = None
     unreachable: str | None = None
     try:
@@ -123,7 +124,7 @@ def facts_of(topology: Topology, network: Network) -> TopologyFacts:
         npus=topology.npus,
         routers=topology.routers - topology.switches,
         switches=topology.switches,
-        links=topology.links,
+        links=topology.counted_links,
         kinds=dict(zip(topology.link_kinds, kinds, strict=True)),
         degree=(int(degrees.min()), int(degrees.max())),
         routing=topology.routing,

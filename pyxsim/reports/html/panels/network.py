@@ -60,21 +60,21 @@ def still(result: Result, title: str, top: float) -> list[Panel]:
     if topology is None or not result.has_link_counters or len(result.links) > MOST_STILL:
         return []
     place = _Map.of(plan := layout(topology), SMALL)
-    traces = [_regions(result, plan, place), *_routers(topology, plan, place)]
+    traces = [_regions(result, plan, place, topology.links), *_routers(topology, plan, place)]
     text = f"Utilisation of {plural(topology.links, 'link')} over the whole run."
     made = _moving(traces, _sketch(place), [], _Windows([], [], top, []), top)
     return [Panel(title, text, made, place.pixels + 24, wide=False)]
 
 
-def _regions(result: Result, plan: Layout, place: _Map) -> dict[str, Any]:
+def _regions(result: Result, plan: Layout, place: _Map, links: int) -> dict[str, Any]:
     return {
         "type": "choropleth",
         "geojson": _outlines(plan, place),
-        "locations": list(range(len(result.links))),
-        "z": result.link_utilization.astype(np.float32),
+        "locations": list(range(links)),
+        "z": result.link_utilization[:links].astype(np.float32),
         "coloraxis": "coloraxis",
         "marker": {"line": {"width": 0}},
-        **_hover_texts(result),
+        **_hover_texts(result, links),
         "showscale": False,
     }
 
@@ -97,7 +97,9 @@ def _drawn(result: Result, topology: Topology, detail: Detail) -> Panel:
     windows = _Windows.of(result, topology.links, detail)
     use = result.link_utilization
     height = place.pixels + (FRAME if len(windows) else 24)
-    frames = [{"type": "choropleth", "z": values.astype(np.float32)} for values in (use, *windows.values)]
+    frames = [
+        {"type": "choropleth", "z": values[: topology.links].astype(np.float32)} for values in (use, *windows.values)
+    ]
     return Panel(
         "The network: utilisation of each link",
         f"{plural(topology.links, 'link')} between {plural(topology.routers, 'router')}; the colour of a link is the "
@@ -105,7 +107,7 @@ def _drawn(result: Result, topology: Topology, detail: Detail) -> Panel:
         " The two directions of a link are drawn side by side, each on the right of its direction"
         f"{'; a square is a switch' if topology.switches else ''}.",
         _moving(
-            [_regions(result, plan, place), *_routers(topology, plan, place)],
+            [_regions(result, plan, place, topology.links), *_routers(topology, plan, place)],
             _sketch(place),
             [[frame] for frame in frames],
             windows,
@@ -323,17 +325,18 @@ def _npus_at(topology: Topology) -> dict[int, str]:
     }
 
 
-def _hover_texts(result: Result) -> dict[str, Any]:
-    """The hover texts of links: words, and numbers of the whole run."""
+def _hover_texts(result: Result, count: int) -> dict[str, Any]:
+    """The hover texts of the first `count` links: words, and numbers of the whole run."""
     links, cycles = result.links, max(1, result.time_cycles)
     kinds = {dim: plain(link_title(result, dim)) for dim in np.unique(links.dim).tolist()}
-    ends = zip(links.name, links.src.tolist(), links.dst.tolist(), links.dim.tolist(), strict=True)
+    columns = links.name, links.src.tolist(), links.dst.tolist(), links.dim.tolist()
+    ends = zip(*(column[:count] for column in columns), strict=True)
     causes = result.stall_causes
     shares = [result.link_utilization, *(result.totals[name] / cycles for name in causes)]
     waits = ", ".join(f"{STALL_WORDS[name]} %{{customdata[{i}]:.1%}}" for i, name in enumerate(causes, 1))
     return {
         "text": [f"{plain(cut(name))}<br>router {src} to {dst}, {kinds[dim]}" for name, src, dst, dim in ends],
-        "customdata": np.stack(shares, axis=1).astype(np.float32),
+        "customdata": np.stack(shares, axis=1)[:count].astype(np.float32),
         "hovertemplate": "<b>%{z:.1%}</b> busy<br>%{text}<br>whole run: busy %{customdata[0]:.1%}"
         + (f", flits waited for {waits}" if waits else "")
         + "<extra></extra>",
