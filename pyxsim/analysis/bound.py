@@ -32,9 +32,9 @@ def lower_bound_cycles(
     time cannot end before it; with more than MOST_STARTS times only the total counts.
 
     If packets may leave their dimension, all dimensions count as one. If NPUs share a router, only the bytes that the
-    algorithm sends to other routers count. Routers, lanes, headers and flits do not count, so the bound is the same
-    for every backend: no hardware with these links is faster, and a model that is faster ignores that messages share
-    links. Backends count whole cycles, so it is rounded down.
+    algorithm sends to other routers count, and all bytes on host links. Routers, lanes, headers and flits do not count,
+    so the bound is the same for every backend: no hardware with these links is faster, and a model that is faster
+    ignores that messages share links. Backends count whole cycles, so it is rounded down.
 
     Parameters
     ----------
@@ -102,10 +102,13 @@ class LinkBound:
         self.system = system
         self.topology = network.topology
         self.endpoint = system.options.endpoint_delay if system.pays_endpoint_delays else 0
-        # Whether NPUs share a router: then messages may need no link.
-        self.shared = bool((np.bincount(self.topology.home) > 1).any())
+        # Whether NPUs share a router: then messages may need no link but host links.
+        self.shared = bool((np.bincount(self.topology.home) > 1).any()) or self.topology.hosts
         self._all_dims = tuple(range(len(self.topology.shape)))
-        self._rates, self._latencies = link_rates_of(self.topology, network.settings)
+        rates, self._latencies = link_rates_of(self.topology, network.settings)
+        self._rates = rates[: self.topology.links]
+        self._host_rate = rates[-1] if self.topology.hosts else Fraction(0)
+        self._host_latency = 2 * self._latencies[-1] if self.topology.hosts else Fraction(0)
         self._known: dict[Any, Any] = {}
         self.known_bounds: dict[Hashable, Fraction] = {}
         self._known_loads: dict[Hashable, Loads] = {}
@@ -124,7 +127,12 @@ class LinkBound:
     def least_of(self, traffic: IntArray) -> Fraction:
         home = self.topology.home
         leaves = traffic[home[traffic[:, 0]] != home[traffic[:, 1]]]
-        return self._carry(list(traffic_loads(leaves, self.network.npus, self.topology.shape).items()))
+        cycles = self._carry(list(traffic_loads(leaves, self.network.npus, self.topology.shape).items()))
+        if not self.topology.hosts or not len(traffic):
+            return cycles
+        load = together(traffic_loads(traffic, self.network.npus, self.topology.shape).values())
+        busy = Fraction(int(max(load.sent.max(), load.received.max()))) / self._host_rate
+        return max(cycles, busy + int(self._host_latency) + 2 * self.endpoint)
 
     def _carry(self, all_loads: Sequence[tuple[tuple[int, ...], Load]]) -> Fraction:
         """Cycles for loads on dimensions."""
@@ -167,7 +175,8 @@ class LinkBound:
         sent, received = (_by_router(values, home, self.topology.routers) for values in (load.sent, load.received))
         busy = max(busy, out.longest(sent), into.longest(received))
         kinds = [kind for kind, dim in enumerate(self.topology.kind_dims) if dim in dims]
-        return busy + min((self._latency(kind) for kind in kinds), default=0)
+        latencies = [self._latency(kind) for kind in kinds if kind or not self.topology.hosts]
+        return busy + int(self._host_latency) + min(latencies, default=0)
 
     def _capacities(self, dims: tuple[int, ...]) -> tuple[Capacities, Capacities]:
         """The capacities of the links from each router, and of those to it, in some dimensions."""

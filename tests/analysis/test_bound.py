@@ -83,10 +83,26 @@ def test_of_npus_that_share_a_router_only_what_leaves_it_counts() -> None:
 
     That is 2 * 1/2 * 200 B from each of 4 NPUs, over the two links of their leaf; the shortest way has two links.
     """
-    tree = {"topology": "leaf-spine", "options": {"npus": 4, "leaves": 2, "spines": 2}}
+    tree = {"topology": "leaf-spine", "options": {"npus": 4, "leaves": 2, "spines": 2}, "host_links": False}
     found = bound(tree, "all-reduce", 800, all_reduce="direct")
     assert found == bound(tree | {"lane_bandwidth": "1 GB/s"}, "all-reduce", 800, all_reduce="direct")
     assert found == 4 * 200 / (2 * 4) + 2 * WAY
+
+
+def test_host_links_carry_all_that_their_npu_sends() -> None:
+    """2 leaves of 4 NPUs, direct: 2 * 3/4 * 800 B in the leaf, then 2 * 1/2 * 200 B; two latencies."""
+    tree = {"topology": "leaf-spine", "options": {"npus": 4, "leaves": 2, "spines": 2}}
+    assert bound(tree, "all-reduce", 800, all_reduce="direct") == (1200 + 200) // 4 + 2 * WAY
+    narrow = tree | {"bandwidth": ["1 GB/s", "4 GB/s"]}
+    assert bound(narrow, "all-reduce", 800, all_reduce="direct") == 1200 + 200 + 2 * WAY
+
+
+@pytest.mark.parametrize("backend", ["packet", "analytical", "analytical-congestion", "flow"])
+def test_an_incast_takes_the_host_link_of_its_destination(backend: str) -> None:
+    """Three messages of 800 B to one NPU, two of them from its own leaf."""
+    network = {"topology": "leaf-spine", "options": {"npus": 4, "leaves": 2, "spines": 2}}
+    messages = [{"src": src, "dst": 0, "size": "800 B"} for src in (1, 2, 5)]
+    assert bound_of(backend, network=network, message=messages) == 3 * 200 + 20
 
 
 def test_a_detour_may_begin_in_any_dimension() -> None:
@@ -201,7 +217,7 @@ def test_it_is_the_same_for_every_backend(backend: str) -> None:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_npus_that_all_share_a_router_need_no_link(backend: str) -> None:
-    network = {"topology": "k-ary-n-tree", "options": {"k": 4, "n": 1}, "bandwidth": "10 GB/s"}
+    network = {"topology": "k-ary-n-tree", "options": {"k": 4, "n": 1}, "bandwidth": "10 GB/s", "host_links": False}
     assert bound_of(backend, network=network, collective={"kind": "all-reduce", "size": "1 KiB"}) == 0
 
 
@@ -257,7 +273,7 @@ def test_one_of_several_has_the_bound_that_it_has_alone(backend: str) -> None:
         (SWITCH, Fraction(1200, 4) + 20),  # two links away
         ({"topology": "torus", "shape": [2, 4]}, Fraction(800, 8) + 10),
         # 2 leaves: half of the 2 * 7/8 * 800 B of each NPU leave its leaf, over 2 links; the shortest way there are 2.
-        ({"topology": "leaf-spine", "options": {"npus": 4, "leaves": 2, "spines": 2}}, None),
+        ({"topology": "leaf-spine", "options": {"npus": 4, "leaves": 2, "spines": 2}, "host_links": False}, None),
     ],
 )
 def test_links_alone_bound_every_backend_alike(network: dict[str, Any], cycles: Fraction | None, backend: str) -> None:
