@@ -38,6 +38,8 @@ class Prepared:
         Whether all messages are known before the run and proved free of deadlock.
     resume_info
         CPU time and number of resumptions of the run so far.
+    prepare_s
+        CPU seconds of the preparation, if it was measured.
     """
 
     mode: ClassVar[Literal["closed"]] = "closed"
@@ -50,6 +52,7 @@ class Prepared:
     carrier: DataCarrier | None = None
     planned: bool = False
     resume_info: ResumeInfo = field(default_factory=ResumeInfo)
+    prepare_s: float = 0.0
 
     @property
     def bytes_planned(self) -> int:

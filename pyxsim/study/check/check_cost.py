@@ -1,36 +1,59 @@
-"""The cost of a run, measured at its beginning. This check comes last: it simulates a part of the run."""
+"""The cost of a run, extrapolated from its beginning. This check comes last: it simulates a part of the run.
+
+The beginning runs in a child process, which the operating system ends at a limit of CPU time, and calls no engine more
+often than the run does. An estimate that the sample does not support is "unknown", with the reason.
+"""
 
 from __future__ import annotations
 
-import contextlib
+import os
+import pickle
+import resource
+import select
+import signal
 import time
-from dataclasses import asdict, dataclass
+import warnings
+from dataclasses import asdict, dataclass, field, replace
+from typing import IO, Any
 
-from pyxsim.errors import DeadlockError
-from pyxsim.runner.closed_run import run_out
+from pyxsim.errors import DeadlockError, PyxsimError, SimulationError, StuckError
+from pyxsim.runner.closed_run import announce_traffic, run_out
 from pyxsim.runner.prepared import Prepared, PreparedTraffic
 from pyxsim.study.check.registered import LAST, Finding, checks
 from pyxsim.units import rough_seconds, rounded
 
-SAMPLE = 0.3  # seconds of the run that are simulated
-STEP = 250  # cycles between two looks at the clock meanwhile
+# CPU seconds that Python and the imports took, and half as much again to import what collects and prints a result.
+START_S = 1.5 * min(time.process_time(), 2.0)
+SAMPLE = 0.3  # seconds of CPU time that the shortest sample takes
+LONGEST = 2.5  # seconds of CPU time after which a sample ends
+LIMIT = 4  # seconds of CPU time after which the operating system ends the child process
+PATIENCE = 90.0  # seconds of real time after which the child process is ended
+STEP = 0.01  # seconds between two records of a sample
+STEADY = 1.3  # largest ratio of the speeds of the two halves of a sample
+LEAST_SHARE = 0.2  # of the bytes of a workload, or of a backend without packets, whose speed varies
 COMPAT = "docs/compat.md"
+REPEATS = "parts of the run may repeat and be skipped (--set run.skip=false: without skipping)"
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Router visits of a run, and seconds at the speed of its beginning.
+    """Router visits of a run, and its CPU seconds at the speed of its beginning.
 
     Parameters
     ----------
+    seconds
+        CPU seconds of the simulation; None if unknown.
     ends
         True if the sample was the whole run; None if it is not known whether the run ends.
+    unknown
+        Why the seconds are unknown.
     """
 
     router_visits: int
     visits_per_s: float
-    seconds: float
+    seconds: float | None
     ends: bool | None = None
+    unknown: str | None = None
 
 
 class _SampleEndedError(Exception):
@@ -39,43 +62,160 @@ class _SampleEndedError(Exception):
 
 @checks.register("cost", order=LAST + 1)
 def cost(prepared: Prepared | PreparedTraffic) -> Finding:
-    """Estimate the time of the run."""
+    """Estimate the CPU time of the run."""
     if prepared.mode == "open":
-        return Finding((), asdict(Cost(0, 0.0, 0.0)))
+        reason = "open traffic ends when its latency is known precisely enough"
+        return Finding([("cost", f"unknown: {reason}")], asdict(Cost(0, 0.0, None, unknown=reason)) | {"run_s": None})
     estimate = measure(prepared)
-    text = f"about {rough_seconds(estimate.seconds)}, measured at its beginning"
+    run_s = None
+    if estimate.seconds is None:
+        text = f"unknown: {estimate.unknown}"
+    else:
+        run_s = START_S + prepared.prepare_s + estimate.seconds
+        text = f"about {rough_seconds(estimate.seconds)}, measured at its beginning; {rough_seconds(run_s)} in all"
+        if estimate.router_visits:
+            speed = f"{rounded(estimate.visits_per_s, '')} router visits/s, measured at its beginning"
+            text = f"about {rough_seconds(estimate.seconds)} ({speed}); {rough_seconds(run_s)} in all"
     if estimate.router_visits:
-        speed = f"{rounded(estimate.visits_per_s, '')} router visits/s, measured at its beginning"
-        text = f"{estimate.router_visits:,} router visits: about {rough_seconds(estimate.seconds)} ({speed})"
+        text = f"{estimate.router_visits:,} router visits: {text}"
     rows = [("cost", text)]
     if estimate.ends is None and _may_stall(prepared):
         rows.append(("end", f"not known: queues may fill with chunks that wait, as in ASTRA-sim 2 ({COMPAT})"))
-    return Finding(rows, asdict(estimate))
+    return Finding(rows, {**asdict(estimate), "run_s": run_s})
 
 
 def measure(prepared: Prepared) -> Cost:
-    """Simulate the first SAMPLE seconds of a run. It cannot be run again afterwards."""
-    total = prepared.router_visits
-    network = prepared.network
-    network.set_tick_interval(STEP)
-    begin = time.process_time()
+    """Simulate the beginning of a run in a child process. Raises the SimulationError of a run that fails there."""
+    reader, writer = os.pipe()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads, which the child never uses
+            child = os.fork()
+    except OSError as error:
+        os.close(reader)
+        os.close(writer)
+        return Cost(0, 0.0, None, unknown=f"no child process to measure in: {error.strerror}")
+    if not child:
+        try:
+            os.close(reader)
+            with os.fdopen(writer, "wb") as pipe:
+                _sample_in_child(prepared, pipe)
+        finally:
+            os._exit(0)
+    os.close(writer)
+    try:
+        with os.fdopen(reader, "rb") as pipe:
+            records = _read(pipe)
+    finally:
+        os.kill(child, signal.SIGKILL)  # it has ended, or takes too long; it is not yet reaped
+        os.waitpid(child, 0)
+    total = 0
+    for kind, value in records:
+        if kind == "failure":
+            raise value
+        if kind == "visits":
+            total = value
+        if kind == "cost":
+            return Cost(**value)
+    return Cost(total, 0.0, None, unknown=f"no part of the run ends within {LIMIT} s of CPU time")
 
-    def end_sample() -> None:
-        if time.process_time() > begin + SAMPLE:
+
+def _read(pipe: IO[bytes]) -> list[tuple[str, Any]]:
+    """Return what the child process writes until it ends or PATIENCE is over."""
+    data, due = b"", time.monotonic() + PATIENCE
+    while select.select([pipe], [], [], max(0.0, due - time.monotonic()))[0] and (
+        more := os.read(pipe.fileno(), 65536)
+    ):
+        data += more
+    records = []
+    for line in data.split(b"\n")[:-1]:
+        records.append(pickle.loads(bytes.fromhex(line.decode())))
+    return records
+
+
+def _sample_in_child(prepared: Prepared, pipe: IO[bytes]) -> None:
+    """Write ("visits", router visits of the run), then ("cost", fields of a Cost) or ("failure", exception)."""
+
+    def tell(*record: Any) -> None:
+        pipe.write(pickle.dumps(record).hex().encode() + b"\n")
+        pipe.flush()
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT))
+    try:
+        total = prepared.router_visits
+        tell("visits", total)
+        tell("cost", asdict(_Sample(prepared, total).cost()))
+    except DeadlockError:  # the run itself reports an allowed deadlock
+        tell("cost", asdict(Cost(total, 0.0, None, unknown="the run ends in a deadlock")))
+    except StuckError as error:
+        tell("failure", StuckError(str(error), error.waits))
+    except SimulationError as error:
+        tell("failure", SimulationError(str(error)))
+    except PyxsimError as error:
+        tell("failure", error)
+
+
+@dataclass(eq=False)
+class _Sample:
+    """The beginning of a run: what was done at which CPU time, until that tells the speed."""
+
+    prepared: Prepared
+    total: int
+    records: list[tuple[float, int, int]] = field(default_factory=list)  # CPU s, router visits, bytes delivered
+
+    def cost(self) -> Cost:
+        """Simulate until the speed is known, the run has ended or LONGEST is over."""
+        self.begin, self.due, self.last = time.process_time(), SAMPLE, SAMPLE < 0
+        self.prepared.network.tick = self._tick
+        try:
+            announce_traffic(self.prepared)
+            run_out(self.prepared)
+        except _SampleEndedError:
+            return self._extrapolate()
+        took = self._elapsed()
+        visits = self.prepared.network.router_visits
+        return Cost(self.total, visits / took, took, True)
+
+    def _elapsed(self) -> float:
+        return max(time.process_time() - self.begin, 1e-6)
+
+    def _tick(self) -> None:
+        now = self._elapsed()
+        if self.records and now < self.records[-1][0] + STEP and SAMPLE > 0:
+            return
+        self.records.append((now, self.prepared.network.router_visits, self.prepared.network.bytes_delivered))
+        if now < self.due:
+            return
+        self.due = 1.5 * now
+        self.last |= now >= LONGEST
+        if self.last or self._extrapolate().unknown is None:
             raise _SampleEndedError
 
-    network.tick = end_sample
-    ends = None
-    # The run itself reports an allowed deadlock. A run that is stuck after this sample stays stuck.
-    with contextlib.suppress(_SampleEndedError, DeadlockError):
-        run_out(prepared)
-        ends = True
-    took = max(time.process_time() - begin, 1e-6)
-    rate = network.router_visits / took
-    done = network.bytes_delivered / max(1, prepared.bytes_planned)
-    # Backends without packets count no visits; there every message costs the same, so bytes measure progress.
-    left = total / rate if rate else took / done if done else 0.0
-    return Cost(total, rate, left, ends)
+    def _extrapolate(self) -> Cost:
+        """The cost at the speed of the sample; unknown if the speed is not steady."""
+        prepared, packets = self.prepared, self.prepared.network.capabilities.packets
+        unit, total = (1, self.total) if packets else (2, prepared.bytes_planned)
+        first, end = self.records[0], self.records[-1]
+        cost = Cost(self.total, end[1] / end[0], None)
+        middle = min(self.records, key=lambda record: abs(2 * record[0] - first[0] - end[0]))
+        times = [(a[0], b[0], b[unit] - a[unit]) for a, b in ((first, middle), (middle, end))]
+        if any(begin >= then or done <= 0 for begin, then, done in times):
+            return replace(cost, unknown="too little of the run is simulated to tell its speed")
+        before, after = (done / (then - begin) for begin, then, done in times)
+        if max(before, after) > STEADY * min(before, after):
+            return replace(cost, unknown="the speed of the simulation changes at its beginning")
+        share = prepared.network.bytes_delivered / max(1, prepared.bytes_planned)
+        if share < LEAST_SHARE and not (packets and prepared.job.planned):
+            kind = "a workload has phases of different speeds" if packets else "the speed changes with the messages"
+            return replace(cost, unknown=f"{kind}, and {share:.1%} of the bytes arrive within the sample")
+        counts = prepared.network.counts()
+        skips = counts.get("not_skipped", "no packets")
+        if skips is None or ("repeat" in skips and counts["messages"] < counts["npus"]):
+            return replace(cost, unknown=REPEATS)
+        rate = (end[unit] - first[unit]) / (end[0] - first[0])
+        seconds = end[0] + max(0, total - end[unit]) / rate
+        return replace(cost, seconds=seconds, visits_per_s=self.total / seconds)
 
 
 def _may_stall(prepared: Prepared) -> bool:

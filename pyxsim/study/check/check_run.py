@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -88,7 +89,7 @@ def check(
     InputError, SimulationError
         Where `pyxsim.run` would refuse the experiment.
     """
-    libraries = listed(libraries)
+    libraries, begin = listed(libraries), time.process_time()
     prepared = prepare(
         load_experiment(source, with_oom(overrides, allow_oom), libraries),
         folder=folder_of(source),
@@ -96,6 +97,8 @@ def check(
         backend=backend,
         allow_deadlock=allow_deadlock,
     )
+    if prepared.mode == "closed":
+        prepared.prepare_s = time.process_time() - begin
     findings = {name: _finding(name, run_check, prepared) for name, run_check in in_order()}
     return CheckReport({name: finding for name, finding in findings.items() if finding is not None}, prepared.warnings)
 
