@@ -36,7 +36,7 @@ PRIORITIES = {
     "queue": core.BY_QUEUE,
 }
 VIAS = {"none": core.VIA_NONE, "any": core.VIA_ANY, "box": core.VIA_BOX, "aligned": core.VIA_ALIGNED}
-CHOICES = {"random": 0, "least": 1}
+CHOICES = {"random": 0, "least": 1, "least-drawn": 2}
 
 
 class MessageClass(NamedTuple):

@@ -147,9 +147,10 @@ class Routing:
         """Choose the route option of a packet at its first router."""
         routes = self.routes
         vias = [self.via(way, packet, router) for way in range(len(routes.way_last))]
-        if routes.choose == LEAST_WAY:
+        if routes.choose:
             costs = [self.cost(way, via, packet, router) for way, via in enumerate(vias)]
-            way = costs.index(min(costs))
+            start = packet.draw(0, WAY) % len(vias) if routes.choose == LEAST_DRAWN else 0
+            way = min(((start + turn) % len(vias) for turn in range(len(vias))), key=lambda each: costs[each])
         else:
             way = packet.draw(0, WAY) % len(vias)
         packet.via, packet.last = vias[way], int(routes.way_last[way])
@@ -214,7 +215,7 @@ class Routing:
                 raise AssertionError(f"plane {plane} contains a cycle")
 
 
-LEAST_WAY = 1  # the value of `choose` for "least"; 0 is "random"
+LEAST_DRAWN = 2  # the value of `choose` for "least-drawn"; 0 is "random", 1 "least"
 
 
 def least(candidates: list[Candidate], start: int, usable: Sequence[Candidate] | None = None) -> Candidate:

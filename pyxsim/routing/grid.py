@@ -43,12 +43,15 @@ def xy_yx(base: Relation) -> Relation:
     return _two_orders(base, "random", "xy-yx")
 
 
-def adaptive_xy_yx(base: Relation) -> Relation:
-    """Each packet corrects its digits in ascending or descending order, by the use of the first link at its source."""
-    return _two_orders(base, "least", "adaptive-xy-yx")
+def adaptive_xy_yx(base: Relation, draw_ties: bool = False) -> Relation:
+    """Each packet corrects its digits in ascending or descending order, by the use of the first link at its source.
+
+    `draw_ties`: of equally used links one is drawn; else it takes the ascending order.
+    """
+    return _two_orders(base, "least-drawn" if draw_ties else "least", "adaptive-xy-yx")
 
 
-def _two_orders(base: Relation, choose: Literal["random", "least"], what: str) -> Relation:
+def _two_orders(base: Relation, choose: Literal["random", "least", "least-drawn"], what: str) -> Relation:
     grid_only(base, what)
     dims = base.digits.shape[1]
     if dims < 2:

@@ -85,7 +85,7 @@ def expected_hops(relation: Relation, plane: int = -1) -> FloatArray:
 def oblivious(relation: Relation, plane: int = -1) -> bool:
     """Return whether the routes do not depend on the state of the network."""
     ways = relation.ways if plane < 0 else (Way(plane),)
-    if len(ways) > 1 and relation.choose == "least":
+    if len(ways) > 1 and relation.choose != "random":
         return False
     planes = {number for way in ways for number in (way.first, way.last)} - {-1}
     if relation.sets == 0 and not relation.plane_any.any():
@@ -97,7 +97,7 @@ def ways_of(relation: Relation, plane: int) -> tuple[Way, ...]:
     """Return the route options to count: those without a via if packets choose by load, else all."""
     if plane >= 0:
         return (Way(plane),)
-    if len(relation.ways) > 1 and relation.choose == "least":
+    if len(relation.ways) > 1 and relation.choose != "random":
         return tuple(way for way in relation.ways if way.via == "none") or relation.ways
     return relation.ways
 

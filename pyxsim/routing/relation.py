@@ -116,7 +116,7 @@ class Relation:
     ways
         Route options of packets that are sent without a plane.
     choose
-        "random" or "least": how one of several route options is chosen.
+        "random", "least" or "least-drawn" (of equals by a draw): how one of several route options is chosen.
     wrap
         int32[nd], the modulus of a digit in a ring, else 0 (for vias in a box).
     early
@@ -152,7 +152,7 @@ class Relation:
     plane_sticky: Int32Array = field(default_factory=_ints)
     plane_equal: Int32Array = field(default_factory=_ints)
     ways: tuple[Way, ...] = (Way(0),)
-    choose: Literal["random", "least"] = "random"
+    choose: Literal["random", "least", "least-drawn"] = "random"
     early: bool = False
     wrap: Int32Array = field(default_factory=_ints)
     stride: Int32Array = field(default_factory=_ints)

@@ -140,7 +140,7 @@ class Net:
     ejection: list[tuple[int, Style]] = field(default_factory=list)
     manners: dict[int, Plane] = field(default_factory=dict)
     ways: list[Way] = field(default_factory=list)
-    choose_least: bool = False
+    choose_least: int = 0  # 1: least; 2: of equals by a draw
     early: bool = False
     wrap: list[int] = field(default_factory=list)
     stride: list[int] = field(default_factory=list)
@@ -254,7 +254,7 @@ class Net:
             way_last=ints([w.last for w in self.ways]),
             way_via=ints([w.via for w in self.ways]),
             way_bias=ints([w.bias for w in self.ways]),
-            choose=int(self.choose_least),
+            choose=self.choose_least,
             early=self.early,
             wrap=ints(self.wrap or [0] * dimensions),
             stride=ints(self.stride or [0] * dimensions),

@@ -176,7 +176,7 @@ def give_ways(net: Net, count: int, seed: int, *, least: bool) -> Net:
         via = rng.choice(vias)
         first = -1 if via == VIA_NONE else rng.randrange(net.planes)
         net.ways.append(Way(rng.randrange(net.planes), first, via, rng.choice([0, 0, 1, 3, 10])))
-    net.choose_least = least
+    net.choose_least = (1 + seed % 2) * least
     return net
 
 

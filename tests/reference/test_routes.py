@@ -213,7 +213,7 @@ def test_the_cheapest_way(bias: int, around: bool, seed: int) -> None:
     """
     net = full(3)
     net.ways = [Way(last=0), Way(last=0, first=0, via=VIA_ANY, bias=bias)]
-    net.choose_least = True
+    net.choose_least = 1
     net.plain(style(garnet(1), 50, vcs=2), style(garnet(1), 1, kind="injection"))
     machine = oracle(net, garnet(1), seed=seed)
     machine.send(0, 1, 1, 0, 1, 6, 6, 0)

@@ -138,7 +138,7 @@ def _mesh(config: Config) -> Net:
             "dor": Routing("dimension-order"),
             "dim_order": Routing("dimension-order"),
             "xy_yx": Routing("xy-yx"),
-            "adaptive_xy_yx": Routing("adaptive-xy-yx"),
+            "adaptive_xy_yx": Routing("adaptive-xy-yx", {"draw_ties": True}),
             "min_adapt": Routing("minimal-adaptive", _adaptive(config)),
             "planar_adapt": Routing("planar-adaptive", {"plane_vcs": config.count("num_vcs", least=1) // 3}),
             "romm": Routing("romm"),
@@ -200,7 +200,7 @@ def _flattened_butterfly(config: Config) -> Net:
         {
             "ran_min": Routing("dimension-order"),
             "xyyx": Routing("xy-yx"),
-            "adaptive_xyyx": Routing("adaptive-xy-yx"),
+            "adaptive_xyyx": Routing("adaptive-xy-yx", {"draw_ties": True}),
             "valiant": Routing("valiant", {"early": True}),
             "ugal": Routing("ugal", ugal),
         },
@@ -237,6 +237,7 @@ def _quad_tree(config: Config) -> Net:
     )
 
 
+_ANY_VC = "packets leave on any VC, in BookSim2 on one: 16 % less latency if most traffic stays at its router, else 1 %"
 LOCAL, GLOBAL = 10, 100  # cycles, constants in BookSim2
 
 
@@ -252,7 +253,7 @@ def _dragonfly(config: Config) -> Net:
             "latency": [f"{LOCAL} cycles", f"{GLOBAL} cycles"],
         },
         {
-            "min": Routing("minimal", {} if vcs == 2 else {"class_vcs": 1}),
+            "min": Routing("minimal", {} if vcs == 2 else {"class_vcs": 1}, _ANY_VC),
             "ugal": Routing("ugal-booksim2", {"bias": 60}, _UNSAFE),
         },
         Nodes(min(p * a * groups, 2 * MAX_NODES), (p * a, groups)),

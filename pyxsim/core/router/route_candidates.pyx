@@ -15,6 +15,7 @@ from pyxsim.core.state.records cimport NONE, VIA_ANY, VIA_NONE, Packet
 cdef enum:
     VIA_ALIGNED = 3      # as in pyxsim/core/engine_options.py
     MOST_DRAWS = 4096
+    LEAST_DRAWN = 2      # the cheapest route, of equals by a draw
 
 
 cdef int32_t draw_aligned(State* s, Packet* p, int32_t router) noexcept nogil:
@@ -83,6 +84,8 @@ cdef int64_t count_hops(State* s, int32_t plane, int32_t router, int32_t goal, i
 
 cdef void choose_route_candidate(State* s, Packet* p, int32_t router) noexcept nogil:
     cdef int32_t way, via, first
+    cdef int32_t turn
+    cdef int32_t start = 0
     cdef int32_t best = 0
     cdef int32_t best_via = NONE
     cdef int64_t hops, cost
@@ -94,7 +97,11 @@ cdef void choose_route_candidate(State* s, Packet* p, int32_t router) noexcept n
         if s.routes.way_via[best] != VIA_NONE:
             best_via = draw_intermediate(s, p, router, s.routes.way_via[best])
     else:
-        for way in range(s.routes.ways):
+        if s.routes.choose == LEAST_DRAWN:
+            start = draw(p.key, 0, DRAW_WAY, s.routes.ways)
+            s.routes.draws += 1
+        for turn in range(s.routes.ways):
+            way = (start + turn) % s.routes.ways
             via = NONE
             first = NONE
             hops = 0
