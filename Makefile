@@ -17,7 +17,7 @@ PYTEST := $(VENV)/bin/pytest -n auto --dist worksteal
 # processes that the tests start takes twice as long to start.
 unexport PYXSIM_DEBUG PYXSIM_COVERAGE PYTHONPATH PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test validate coverage fuzz bench lint debug docs wheel clean
+.PHONY: help run test validate coverage fuzz bench lint debug sanitize docs wheel clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -66,6 +66,17 @@ debug: $(VENV)/.ready-dev  ## run the tests of the core on a build with bounds c
 	@! test -d build/debug || find build/debug -path '*/lib.*' -type f ! -name '*.so' -delete
 	PYXSIM_DEBUG=1 $(PIP) install --no-build-isolation --no-deps --target $(DEBUG_SITE) .
 	$(DEBUG) PYTHONPATH=$(DEBUG_SITE) $(PYTEST) tests/core tests/network/delay tests/network/fluid tests/system/test_executor.py $(ARGS)
+
+# Python itself is not instrumented, so the runtime of the sanitizer is loaded before it; its own leaks are no findings.
+sanitize: $(VENV)/.ready-dev  ## the tests of the core with address, undefined-behaviour and thread sanitizers
+	@rm -rf build/sanitize
+	PYXSIM_SANITIZE=address,undefined $(PIP) install --no-build-isolation --no-deps --target build/sanitize/address .
+	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 PYXSIM_CACHE= PYTHONPATH=build/sanitize/address \
+		LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
+		$(VENV)/bin/pytest -n 0 tests/core tests/network/delay tests/network/fluid $(ARGS)
+	PYXSIM_SANITIZE=thread $(PIP) install --no-build-isolation --no-deps --target build/sanitize/thread .
+	TSAN_OPTIONS=halt_on_error=1 PYXSIM_CACHE= PYTHONPATH=build/sanitize/thread LD_PRELOAD="$$(gcc -print-file-name=libtsan.so)" \
+		$(VENV)/bin/pytest -n 0 tests/core/test_partition.py $(ARGS)
 
 docs: $(VENV)/.ready-docs  ## build the site of the documentation in build/site
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict

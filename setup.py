@@ -1,5 +1,6 @@
 """What TOML cannot say of the build: the Cython core, in several kinds, and the shelves. The rest: pyproject.toml.
 
+PYXSIM_SANITIZE=address,undefined or thread: with the sanitizers of the compiler (`make sanitize`)
 PYXSIM_DEBUG=1    bounds checks, assertions and the engine's self-check (a build for tests, several times slower)
 PYXSIM_COVERAGE=1 line tracing for coverage.py (several times slower)
 PYXSIM_NATIVE=1   instructions of this machine's processor: not for wheels that travel
@@ -25,7 +26,9 @@ def wanted(name: str) -> bool:
 DEBUG = wanted("PYXSIM_DEBUG")
 NATIVE = wanted("PYXSIM_NATIVE")
 COVERAGE = wanted("PYXSIM_COVERAGE")
+SANITIZE = os.environ.get("PYXSIM_SANITIZE", "")  # "address,undefined" or "thread"
 KIND = ("debug" if DEBUG else "coverage" if COVERAGE else "release") + ("-native" if NATIVE else "")
+KIND += f"-{SANITIZE.replace(',', '-')}" if SANITIZE else ""
 BASE = Path("build", KIND)  # each kind keeps its own C files and objects, so that none is taken for another
 
 SHELVES = ("topologies", "routings", "patterns", "collectives", "readers")
@@ -43,9 +46,13 @@ if COVERAGE:
 FLAGS = ["-O1", "-g"] if DEBUG else ["-O1"] if COVERAGE else ["-O3"]
 if NATIVE:
     FLAGS.append("-march=native")
+LINK_FLAGS = []
+if SANITIZE:
+    FLAGS = ["-O1", "-g", "-fno-omit-frame-pointer", f"-fsanitize={SANITIZE}"]
+    LINK_FLAGS = [f"-fsanitize={SANITIZE}"]
 # Python's own flags ask for the numbers of lines, which take a quarter of the compiler's time and nine tenths of the
 # files. Who measures a release line by line says so: CFLAGS=-g.
-if not DEBUG and "-g" not in os.environ.get("CFLAGS", "").split():
+if not DEBUG and not SANITIZE and "-g" not in os.environ.get("CFLAGS", "").split():
     FLAGS.append("-g0")
 DIRECTIVES = {
     "language_level": 3,
@@ -104,6 +111,7 @@ def extensions(recipe_file: str) -> list[Extension]:
             files,
             define_macros=MACROS,
             extra_compile_args=FLAGS,
+            extra_link_args=LINK_FLAGS,
             depends=[recipe_file, *headers],
         )
         for name, files in {**sources, SHARED: []}.items()  # Cython writes the source of the shared one

@@ -21,6 +21,7 @@ from pyxsim.topology import Dimension, Topology, Wires, graph_network
 from pyxsim.topology.place import circles
 from pyxsim.topology.routings import over
 from pyxsim.topology.shape import check_count
+from pyxsim.topology.size import check_size
 
 
 @topologies.register("dragonfly")
@@ -38,6 +39,7 @@ def dragonfly(p: int, a: int, h: int, g: int = 0, arrangement: str = "consecutiv
     if arrangement not in ORDER:
         key = "network.options.arrangement"
         raise InputError(f"no arrangement '{arrangement}'", key=key, allowed=list(ORDER), given=arrangement)
+    check_size(g * a * (a - 1) + g * a * h, (a * g) ** 2 * p, key="network.options")
     local = [(i * a + s, i * a + r) for i in range(g) for r in range(a) for s in range(r)]
     across = global_links(a, h, g, ORDER[arrangement])
     routes = Routes(a)

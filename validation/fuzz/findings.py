@@ -130,6 +130,7 @@ def findings(folder: Path) -> Iterator[Case]:
     yield Case("blank argument", {"x.toml": plain}, ("check", "x.toml", " "))
     yield Case("blank topology", {}, ("topology", "\n", "--shape", "2,2"))
     yield Case("long topology", {}, ("topology", "torus" * 2000))
+    yield Case("large dragonfly", {}, ("topology", "dragonfly", "p=2", "a=2222", "h=1"))
     yield Case("long option", {"x.toml": plain}, ("check", "x.toml", "--" + "x" * 70000))
     yield Case("long value", {"x.toml": plain}, ("check", "x.toml", "--set", f"system.all_reduce={'x' * 70000}"))
     slow = TRAINING.replace("0.5", '"1e-60"').encode()
