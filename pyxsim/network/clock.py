@@ -39,4 +39,5 @@ def _widest(network: Network, topology: Topology) -> Fraction:
     widths = [of_kind[kind] for kind in np.unique(topology.link_dim[by_kind]).tolist()]
     widths += [parse_bandwidth(width) for width in set(own) if width is not None]
     lane = of_kind[0] if topology.hosts else network.lane_bandwidth or Fraction(0)
-    return max([*(widths or of_kind), lane])
+    width: Fraction = max([*(widths or of_kind), lane])
+    return width

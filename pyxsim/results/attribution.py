@@ -5,8 +5,6 @@ docs/attribution.md defines the parts. Times are whole cycles of the network clo
 
 from __future__ import annotations
 
-from pyxsim.arrays import IntArray
-
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyxsim.arrays import IntArray
 from pyxsim.core.engine_options import CAUSES
-
 
 PARTS = CAUSES
 WAITING = PARTS[3:]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pyxsim.arrays import IntArray
-
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pyxsim.arrays import IntArray
 
 
 @dataclass(eq=False, repr=False)

@@ -310,8 +310,8 @@ def ends(point: Compared) -> list[dict[str, Any]]:
     """Return a row per collective and message: its start, and its end on each backend (ns; None: it did not end)."""
     rows: dict[tuple[str, int], dict[str, Any]] = {}
     for entry in point.entries:
-        for number, (name, start, end) in enumerate(_intervals(entry.result)):
-            row = rows.setdefault((name, number), {"name": name, "start_ns": point.ns(start), "end_ns": {}})
+        for index, (name, start, end) in enumerate(_intervals(entry.result)):
+            row = rows.setdefault((name, index), {"name": name, "start_ns": point.ns(start), "end_ns": {}})
             row["end_ns"][entry.backend] = point.ns(end) if end >= 0 else None
     return list(rows.values())
 

@@ -17,8 +17,8 @@ import numpy as np
 from pyxsim.paths import ending
 from pyxsim.results.hdf5 import ENDS, VERSIONS, check_writable, put_file, reading
 from pyxsim.results.provenance import provenance, settings_sha256
-from pyxsim.results.table import Framed, Table, Variable
 from pyxsim.results.sweep import WARNINGS, WARNINGS_TEXT, warning_lines
+from pyxsim.results.table import Framed, Table, Variable
 from pyxsim.results.traffic import TRAFFIC_KEYS, unit_of
 from pyxsim.results.views import Viewed
 from pyxsim.textfile import csv_text
@@ -57,7 +57,7 @@ class Curve(Framed, Viewed):
 
     @property
     def saturation(self) -> tuple[float | None, float | None]:
-        """The highest load without saturation below all saturated ones, and the lowest saturated load; None without one."""
+        """The highest unsaturated load below all saturated ones, and the lowest saturated load; None without one."""
         known = [point for point in self.points if "error" not in point]
         saturated = [float(point["offered_load"]) for point in known if point["saturated"]]
         high = min(saturated, default=None)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pyxsim.arrays import IntArray
-
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pyxsim.arrays import IntArray
 
 Columns = dict[str, NDArray[Any]]
 

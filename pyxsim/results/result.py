@@ -286,7 +286,7 @@ class Result(Viewed):
         work = _times(flits, self.links.s_num, self.links.s_den)
         if not len(work):
             return work
-        # Work that a server has done by the end of each window if it never idles with work waiting: Lindley's recursion.
+        # Work of a server by the end of each window if it never idles with work waiting: Lindley's recursion.
         ends = np.minimum(self.windows.start + self.windows.length, max(self.time_cycles, 1))[:, np.newaxis]
         slack = np.vstack([np.zeros((1, work.shape[1]), dtype=np.int64), work - ends])
         done = ends + np.minimum.accumulate(slack, axis=0)[1:]

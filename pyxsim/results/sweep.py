@@ -170,10 +170,10 @@ class Sweep(Framed, Viewed):
         return list(dict.fromkeys(name for point in self.points for name in point.values))
 
     def column(self, name: str) -> list[Any]:
-        """Return one entry per point: a swept key, "variant", "state", "warnings", "key", "label", "file", or a number of
-        the summary.
+        """Return one entry per point; None for a point without it.
 
-        Quantities are numbers in their base unit (B, B/s, ns, Hz, FLOP/s). A point without it has None. Raises InputError for an unknown name.
+        `name` is a swept key, "variant", "state", "warnings", "key", "label", "file", or a number of the summary.
+        Quantities are numbers in their base unit (B, B/s, ns, Hz, FLOP/s). Raises InputError for an unknown name.
         """
         return self.columns([name])[name]
 
@@ -312,8 +312,8 @@ def _read_done(file: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
     try:
         with h5py.File(file, "r") as result:
             warnings = json.loads(result.attrs[WARNINGS]) if WARNINGS in result.attrs else []
-            summary = {OLD_SUMMARY.get(name, name): value for name, value in json.loads(result.attrs["summary"]).items()}
-            return summary, tuple(map(str, warnings))
+            summary = json.loads(result.attrs["summary"])
+            return {OLD_SUMMARY.get(name, name): value for name, value in summary.items()}, tuple(map(str, warnings))
     except (OSError, *BAD) as error:
         raise InputError(
             "not a readable result of pyxsim", file=os.fspath(file), allowed="remove it to run the point again"

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pyxsim.arrays import FloatArray, IntArray
-
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pyxsim.arrays import FloatArray, IntArray
 from pyxsim.core.engine_options import CAUSES
-
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 

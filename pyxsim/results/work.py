@@ -1,12 +1,10 @@
 """Measurements of a workload's tasks: the activity of each NPU, the critical path, and optionally every task.
 
-Names, kinds and layers are codes in the columns, with lists of their texts: a graph has millions of tasks and few names.
-docs/output.md describes the columns.
+Names, kinds and layers are codes in the columns, with lists of their texts: a graph has millions of tasks and few
+names. docs/output.md describes the columns.
 """
 
 from __future__ import annotations
-
-from pyxsim.arrays import IntArray
 
 import re
 from collections.abc import Callable, Sequence
@@ -17,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyxsim.arrays import IntArray
 from pyxsim.workload.critical_path import Link, Step, critical_path
 from pyxsim.workload.graph import Kind, Part, TaskGraph
 from pyxsim.workload.job import TaskTimes
@@ -199,7 +198,7 @@ class Work:
         return {self.kinds[kind]: int(cycles[kind]) for kind in np.argsort(-cycles, kind="stable") if cycles[kind]}
 
     def _totals(self, path: Columns) -> list[dict[str, Any]]:
-        """Add up the steps of one kind, part and name; above the limit, names that differ in numbers only are merged."""
+        """Add up the steps of one kind, part and name; above the limit, merge names that differ in numbers only."""
         layers = len(self.layers)
         texts = [*self.layers, *self.names, ""]  # -1, no name, is the last one
         label = np.where(path["layer"] >= 0, path["layer"], layers + path["name"]).astype(np.int64)

@@ -125,7 +125,8 @@ class SystemBase:
         """The cycle in which the last collective or message ended. Raises StuckError if one has not."""
         if lines := self.stuck():
             raise StuckError(f"nothing moves after cycle {self.cycle}, and not all is done: {lines[0]}", lines[1:])
-        return max([work.end for work in (*self.collectives, *self.messages)], default=0)
+        ends = [collective.end for collective in self.collectives] + [message.end for message in self.messages]
+        return max(ends, default=0)
 
     cycle: int
 

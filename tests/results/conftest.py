@@ -12,15 +12,15 @@ import pytest
 from pyxsim.network.windows import Windows
 from pyxsim.results.attribution import BLAME, LATENCY, PARTS, STAYS, Attribution
 from pyxsim.results.chunk_delays import ChunkDelays
-from pyxsim.results.memory import Memory, used_columns
 from pyxsim.results.links import LinkTable
+from pyxsim.results.memory import Memory, used_columns
 from pyxsim.results.result import Result
 from pyxsim.results.work import Work
 from pyxsim.workload.graph import Call, GraphBuilder, Kind, Part, TaskGraph
-from pyxsim.workload.layer_table import layer_table
 from pyxsim.workload.job import TaskTimes
-from pyxsim.workload.usage import at_work
+from pyxsim.workload.layer_table import layer_table
 from pyxsim.workload.training_step import StageMemory, TrainingStep
+from pyxsim.workload.usage import at_work
 
 TOML = """\
 [network]

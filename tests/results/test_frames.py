@@ -18,10 +18,10 @@ import pytest
 
 import pyxsim
 from pyxsim.errors import InputError
+from pyxsim.registry import datasets
 from pyxsim.results import Result
 from pyxsim.results.comparison import Compared, Comparison, Entry
 from pyxsim.results.curve import Curve
-from pyxsim.registry import datasets
 from pyxsim.results.sweep import Point, Sweep
 from pyxsim.results.table import Table, Texts, Variable, column
 from tests.results.conftest import make_attribution, make_detail, make_layers, make_memory, make_training, make_work

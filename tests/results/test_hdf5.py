@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from pyxsim.errors import InputError
+from pyxsim.registry import datasets
 from pyxsim.results import check_writable
 from pyxsim.results.hdf5 import ENDS
-from pyxsim.registry import datasets
 from pyxsim.results.provenance import settings_sha256
 from pyxsim.results.result import COUNTERS, Result
 from pyxsim.results.sweep import read_summary

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pyxsim.errors import InputError
-from pyxsim.results.result import Result
 from pyxsim.reports.text.summary import text
+from pyxsim.results.result import Result
 from tests.results.conftest import make_memory
 
 Build = Callable[..., Result]

@@ -114,9 +114,9 @@ def findings(folder: Path) -> Iterator[Case]:
             files = {"run.h5": made["run.h5"], "x.h5": damage(made["run.h5"])}
             yield Case(f"hdf5: {name}, {command.split()[0]}", files, tuple(command.split()))
     for name, data in _arrays().items():
-        for text in (MATRIX, REPLAY):
-            files = {"x.toml": text.format("m.npy").encode(), "m.npy": data}
-            yield Case(f"npy: {name}, {'matrix' if text is MATRIX else 'trace'}", files, ("check", "x.toml"))
+        for experiment in (MATRIX, REPLAY):
+            files = {"x.toml": experiment.format("m.npy").encode(), "m.npy": data}
+            yield Case(f"npy: {name}, {'matrix' if experiment is MATRIX else 'trace'}", files, ("check", "x.toml"))
     plain = (NETWORK + COLLECTIVE).encode()
     text = b"MICRO\n1\nconv1 -1 5 NONE 0 5 NONE 0 5 ALLREDUCE 1048576 5\n"
     convert = "workload convert w.txt t.*.json --npus 4 --compute-scale"

@@ -12,7 +12,7 @@ from pyxsim.results.chunk_delays import ChunkDelays
 from pyxsim.results.dataset import Column, Dataset, add, has_rows, restores
 from pyxsim.results.hdf5 import StoredTables
 from pyxsim.results.result import Result
-from pyxsim.results.work import ACTIVITIES, LAYER_PARTS, NAMES, NPUS, PATH, TASKS, TIMELINE, REASONS, Work
+from pyxsim.results.work import ACTIVITIES, LAYER_PARTS, NAMES, NPUS, PATH, REASONS, TASKS, TIMELINE, Work
 
 WITH_GRAPH = "with a workload other than a MICRO text"
 WITH_WORKLOAD = "with a workload"
