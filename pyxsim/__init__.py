@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from pyxsim.settings.experiment import Experiment
     from pyxsim.settings.network import Dimension, Network
     from pyxsim.settings.networks import (
+        Butterfly,
         ConcentratedMesh,
         Dragonfly,
         FoldedClos,
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
         SlimFly,
         Switch,
         Torus,
+        Tree4,
         TwistedTorus,
     )
     from pyxsim.settings.output import Output
@@ -81,6 +83,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Collective",
+    "Butterfly",
     "ConcentratedMesh",
     "DeadlockError",
     "Dimension",
@@ -116,6 +119,7 @@ __all__ = [
     "Torus",
     "Traffic",
     "TrafficClass",
+    "Tree4",
     "TwistedTorus",
     "UnreachableError",
     "Workload",
@@ -149,6 +153,7 @@ __all__ = [
 
 _ERRORS = ("DeadlockError", "InputError", "InputErrors", "PyxsimError", "SimulationError", "StuckError")
 _NETWORKS = (
+    "Butterfly",
     "ConcentratedMesh",
     "Dragonfly",
     "FoldedClos",
@@ -165,6 +170,7 @@ _NETWORKS = (
     "SlimFly",
     "Switch",
     "Torus",
+    "Tree4",
     "TwistedTorus",
 )
 _TABLES = {

@@ -12,6 +12,7 @@ from pyxsim.settings.network import Network
 from pyxsim.settings.network_keywords import NetworkSettings, network_of, show_keywords
 
 __all__ = [
+    "Butterfly",
     "ConcentratedMesh",
     "Dragonfly",
     "FoldedClos",
@@ -28,8 +29,14 @@ __all__ = [
     "SlimFly",
     "Switch",
     "Torus",
+    "Tree4",
     "TwistedTorus",
 ]
+
+
+def Butterfly(k: int, n: int, **settings: Unpack[NetworkSettings]) -> Network:
+    """A k-ary n-fly: `n` stages of k x k switches; NPUs send into the first stage and receive from the last."""
+    return network_of("butterfly", Butterfly, locals())
 
 
 def ConcentratedMesh(
@@ -146,6 +153,11 @@ def Switch(shape: Sequence[int], **settings: Unpack[NetworkSettings]) -> Network
 def Torus(shape: Sequence[int], *, bidirectional: bool = True, **settings: Unpack[NetworkSettings]) -> Network:
     """A torus (k-ary n-cube): a product of rings, routed in dimension order."""
     return network_of("torus", Torus, locals())
+
+
+def Tree4(**settings: Unpack[NetworkSettings]) -> Network:
+    """BookSim2's tree of 64 NPUs: 16 leaves, 8 middle switches (two per pod), 4 top switches joined to all of them."""
+    return network_of("tree4", Tree4, locals())
 
 
 def TwistedTorus(shape: Sequence[int], **settings: Unpack[NetworkSettings]) -> Network:

@@ -128,7 +128,7 @@ def test_a_comparison_of_another_version(one: Comparison, tmp_path: Path) -> Non
     one.save(tmp_path / "all.h5")
     with h5py.File(tmp_path / "all.h5", "r+") as file:
         del file["points"]
-    with pytest.raises(InputError, match=r"all\.h5: not a comparison of this version of pyxsim$"):
+    with pytest.raises(InputError, match=r"all\.h5: not a comparison of this version of pyxsim"):
         pyxsim.load(tmp_path / "all.h5")
 
 

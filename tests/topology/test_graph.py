@@ -161,7 +161,7 @@ def test_other_routings() -> None:
     ("name", "options", "key", "words"),
     [
         ("valiantt", {}, "network.router.routing", "did you mean 'valiant'?"),
-        ("valiant", {"k": 1}, "network.router.routing_options.k", "allowed: none"),
+        ("valiant", {"k": 1}, "network.router.routing_options.k", "allowed: early"),
         ("ugal", {"bias": "much"}, "network.router.routing_options.bias", "'much' is not a whole number"),
         ("minimal-adaptive", {"ties": "?"}, "network.router.routing_options.ties", "unknown value '?'"),
         ("dimension-order", {"x": 1}, "network.router.routing_options.x", "unknown option"),

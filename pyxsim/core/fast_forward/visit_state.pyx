@@ -145,6 +145,8 @@ cdef void visit_packet(State* s, Visitor* w, int32_t packet) noexcept nogil:
     visit_equal(s, w, pack(p.hops, p.launched < 0))
     if p.launched >= 0:
         visit_time(s, w, &p.launched, 1)
+    if s.config.shared_classes:
+        visit_equal(s, w, p.granted_class)
     if s.config.attribution:
         visit_stays(s, w, packet)
     visit_count32(s, w, &p.number)
@@ -198,6 +200,9 @@ cdef void visit_link(State* s, Visitor* w, int32_t number) noexcept nogil:
         visit_link_record(s, w, number)
     visit_equal(s, w, link.launch_pointer)
     visit_equal(s, w, pack(link.pool_left, link.stalled))
+    if s.config.queue_limit:
+        visit_deadline(s, w, &s.links.left_cycle[number], 1)
+        visit_deadline(s, w, &s.links.left_tick[number], s.config.ticks)
     if index != NONE:
         visit_time(s, w, &link.queued_since, 1)
     while index != NONE and not w.differs:
@@ -205,6 +210,8 @@ cdef void visit_link(State* s, Visitor* w, int32_t number) noexcept nogil:
         visit_packet_identity(s, w, s.pools.nodes[index].packet)
         visit_equal(s, w, pack(queued.vc, queued.kind))
         visit_time(s, w, &queued.at, 1)
+        if s.config.queue_limit:
+            visit_time(s, w, &queued.tick, s.config.ticks)
         index = s.pools.nodes[index].next
     visit_equal(s, w, NONE)
     visit_count(s, w, &link.flits)

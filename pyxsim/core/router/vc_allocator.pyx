@@ -214,7 +214,7 @@ cdef void grant_matched_vcs(State* s, int32_t router, int64_t u, int32_t request
         r = &s.matching.requests[s.matching.granted[i]]
         s.vcs.input[r.vc].out_link = s.vcs.output[r.target].link
         grant_vc(s, router, r.vc, r.target, u)
-        s.pools.packets[s.vcs.input[r.vc].packet].vc_class = r.vc_class
+        s.pools.packets[s.vcs.input[r.vc].packet].granted_class = r.vc_class
         if r.escape:
             switch_to_escape_plane(s, r.vc)
     for i in range(requested):

@@ -13,27 +13,8 @@ from pyxsim.core.router.user_matching cimport make_user_allocators, set_allocato
 from pyxsim.core.state.bits cimport set_bit
 from pyxsim.core.state.network_state cimport free_state
 from pyxsim.core.state.records cimport (
-    CREDIT,
-    KINDS,
-    LANE_CREDIT,
-    NONE,
-    PRIORITY_SHIFT,
-    ROUTE_SHIFT,
-    SELECT_EACH,
-    SELECT_RANDOM,
-    CalendarSlot,
-    FifoNode,
-    InPort,
-    InputVc,
-    Link,
-    Message,
-    OutputVc,
-    Packet,
-    QueuedFlit,
-    Router,
-    RouterBounds,
-    VcMasks,
-    VcRange,
+    CREDIT, KINDS, LANE_CREDIT, NONE, PRIORITY_SHIFT, ROUTE_SHIFT, SELECT_EACH, SELECT_RANDOM, CalendarSlot,
+    FifoNode, InPort, InputVc, Link, Message, OutputVc, Packet, QueuedFlit, Router, RouterBounds, VcMasks, VcRange,
 )
 
 from fractions import Fraction
@@ -41,16 +22,7 @@ from fractions import Fraction
 from pyxsim.core.router_choice import Facts, RouterKind, choose_router
 from pyxsim.core.state.large_pages import Pages
 from pyxsim.core.state.record_dtypes import (
-    LATENCY_RECORDS,
-    BOUNDS,
-    IN_PORT,
-    INPUTS,
-    LINK,
-    OUT,
-    RANGE,
-    ROUTER,
-    VC,
-    check_size,
+    LATENCY_RECORDS, BOUNDS, IN_PORT, INPUTS, LINK, OUT, RANGE, ROUTER, VC, check_size,
 )
 from pyxsim.core.state.wiring import classes_of_vcs, wire
 

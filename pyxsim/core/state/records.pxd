@@ -235,7 +235,7 @@ cdef struct Packet:
     int32_t eject      # link
     int32_t exit       # router at its beginning
     int16_t vnet
-    int16_t vc_class   # of the VC that it was granted last, where classes share VCs
+    int16_t granted_class   # of the VC that it was granted last, where classes share VCs
     int32_t hops       # counting: routers at which its head has come to the front
     int32_t next       # free list
     uint64_t key       # of its random draws
