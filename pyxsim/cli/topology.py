@@ -209,6 +209,10 @@ def _write_graph(out: CommandOutput, topology: Topology, file: str | None) -> No
         Path(file).write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", file=file) from error
+    out.say(
+        f"note: {file} holds routers and links, not [network] bandwidth and latency, dimensions, queues or routing: "
+        "read as topology = 'graph', the network gives other results unless these are set"
+    )
 
 
 def _write_picture(topology: Topology, file: str) -> None:
