@@ -72,10 +72,10 @@ def prepare(
     folder = Path(folder)
     experiment, notes = resolved(experiment, folder)
     topology = network_of(experiment.network, folder)
+    check_lengths(experiment, topology)
     settings, clock_notes = with_clock(experiment.network, topology)
     experiment = experiment.model_copy(update={"network": settings})
     notes += clock_notes
-    check_lengths(experiment, topology)
     window = max(1, to_cycles(experiment.output.window, settings.clock)[0])
     if experiment.traffic is not None:
         return _prepare_traffic(experiment, topology, window, folder, allow_deadlock, backend, notes)

@@ -30,7 +30,7 @@ DRAGONFLY = """
 [network]
 topology = "dragonfly"
 options = { p = 2, a = 2, h = 1 }
-bandwidth = ["64 GB/s", "256 GB/s"]
+bandwidth = ["64 GB/s", "64 GB/s", "256 GB/s"]
 
 [network.router]
 routing = "valiant"

@@ -29,20 +29,25 @@ def prepared(network: dict[str, Any], router: dict[str, Any] | None = None, **mo
 
 
 def test_a_list_has_an_entry_for_each_kind_of_links() -> None:
-    ready = prepared(DRAGONFLY | {"bandwidth": ["100 GB/s", "25 GB/s"], "latency": ["10 ns", "1 us"]})
-    assert [wire.latency for wire in ready.network.config.wires] == [10, 1000]
+    ready = prepared(
+        DRAGONFLY | {"bandwidth": ["50 GB/s", "100 GB/s", "25 GB/s"], "latency": ["5 ns", "10 ns", "1 us"]}
+    )
+    assert [wire.latency for wire in ready.network.config.wires] == [5, 10, 1000]
     told = (
-        r"network\.latency: the list has 3 entries, the network 2 kinds of links \(local, global\); allowed: one value"
+        r"network\.latency: the list has 2 entries, the network 3 kinds of links \(host, local, global\); "
+        r"host_links = false leaves out 'host'; allowed: one value"
     )
     with pytest.raises(InputError, match=told):
-        prepared(DRAGONFLY | {"latency": ["10 ns", "1 us", "1 us"]})
+        prepared(DRAGONFLY | {"latency": ["10 ns", "1 us"]})
+    with pytest.raises(InputError, match=told.replace("latency", "bandwidth")):
+        prepared(DRAGONFLY | {"bandwidth": ["64 GB/s", "256 GB/s"]})
 
 
 def test_widths_of_dimensions_are_those_of_their_links() -> None:
     """Themis shares out a collective by what an NPU can send into each dimension."""
     ready = prepared(TORUS | {"bandwidth": ["4 GB/s", "1 GB/s"]})
     assert ready.network.injection_bandwidths() == [2, 2 / 4]
-    dragonfly = prepared(DRAGONFLY | {"bandwidth": ["256 GB/s", "64 GB/s"]})
+    dragonfly = prepared(DRAGONFLY | {"bandwidth": ["256 GB/s", "256 GB/s", "64 GB/s"]})
     assert dragonfly.network.injection_bandwidths() == [1, 1 / 4]
 
 
@@ -152,6 +157,8 @@ def test_a_class_wants_a_virtual_network_that_is_there() -> None:
 
 
 def test_buffers_that_starve_a_kind_of_links_are_told() -> None:
-    ready = prepared(DRAGONFLY | {"latency": ["1 ns", "100 ns"], "bandwidth": "256 GB/s"}, {"buffer": 4, "vcs": 4})
-    (line,) = [line for line in ready.warnings if "credit loop of kind 1" in line]
-    assert line.startswith("network.router.buffer: 4 flits x 2 VCs (of a class) cover 4% of the credit loop of kind 1")
+    ready = prepared(
+        DRAGONFLY | {"latency": ["1 ns", "1 ns", "100 ns"], "bandwidth": "256 GB/s"}, {"buffer": 4, "vcs": 4}
+    )
+    (line,) = [line for line in ready.warnings if "credit loop of kind 2" in line]
+    assert line.startswith("network.router.buffer: 4 flits x 2 VCs (of a class) cover 4% of the credit loop of kind 2")
