@@ -28,5 +28,5 @@ def show_check(out: CommandOutput, path: str, *, overrides: Iterable[str] = (), 
     for label, text in report.rows:
         table.add_row(label if label != last else "", Text(text))
         last = label
-    out.say(table, *(f"warning: {text}" for text in report.warnings))
+    out.say(table, *(f"warning: {text}" for text in report.warnings), *(f"hint: {text}" for text in report.hints))
     out.put(report.json())

@@ -182,4 +182,10 @@ def _kept(written: str) -> str:
 
 def numbers(result: Result) -> dict[str, Any]:
     """Return the JSON object of a run."""
-    return {**result.json(), **result.tables(), "complete": result.complete, "warnings": result.warnings}
+    return {
+        **result.json(),
+        **result.tables(),
+        "complete": result.complete,
+        "warnings": result.warnings,
+        "hints": result.hints,
+    }

@@ -127,6 +127,8 @@ class Result(Viewed):
         Resolved settings.
     warnings : list of str
         Warnings of the run.
+    hints : list of str
+        What the experiment wastes, and which setting to change.
     topology : Topology or None
         Topology, for drawing; None in a loaded result.
     dimension_names : list of str
@@ -171,6 +173,7 @@ class Result(Viewed):
     carried: int | None = None
     experiment_toml: str = ""
     warnings: list[str] = field(default_factory=list)
+    hints: list[str] = field(default_factory=list)
     topology: Any = None
     dimension_names: list[str] = field(default_factory=list)
     link_kinds: list[str] = field(default_factory=list)

@@ -105,6 +105,7 @@ def _write_root(file: h5py.Group, result: Result) -> None:
         "backend": result.backend,
         "summary": json.dumps(result.json()),
         "warnings": json.dumps(result.warnings),
+        "hints": json.dumps(result.hints),
         "record": json.dumps(
             {
                 "cycles": int(result.time_cycles),
@@ -143,6 +144,7 @@ def read_result(file: h5py.Group) -> Result:
         **{field: record[key] for key, field in RECORD.items() if key in record},
         experiment_toml=file.attrs["experiment"],
         warnings=json.loads(file.attrs["warnings"]),
+        hints=json.loads(file.attrs["hints"]) if "hints" in file.attrs else [],
         provenance=record["provenance"],
         extra={name: table.table() for name, table in tables.items() if name not in specs},
     )

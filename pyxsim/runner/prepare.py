@@ -12,6 +12,7 @@ from pyxsim.analysis.packet_spacing import starved
 from pyxsim.garbage import without_collection
 from pyxsim.network.backends import backend_class, check_open_traffic, make_backend, make_open_backend
 from pyxsim.network.clock import with_clock
+from pyxsim.runner.hints import hints
 from pyxsim.runner.prepared import Prepared, PreparedTraffic
 from pyxsim.runner.proofs import (
     check_boost,
@@ -90,6 +91,7 @@ def prepare(
     job.begin(system)
     check_in_network_reduction(job, topology)
     warnings = [*notes, *prove_schedules(system, job)]
+    advice: list[str] = []
     if job.training is not None:
         warnings += job.training.check_memory(allowed=True)
     if network.capabilities.packets:
@@ -97,7 +99,9 @@ def prepare(
         warnings += [*experiment.warnings(), *network.warnings, *starved(network, longest)]
         if len(settings.router.networks()) > 1:
             warnings.append("network.router.virtual_networks: collectives use the first one only")
-        pairs = np.unique(system.traffic()[:, :3], axis=0)
+        traffic = system.traffic()
+        advice += hints(experiment, network, job, traffic)
+        pairs = np.unique(traffic[:, :3], axis=0)
         warnings += deadlock_warnings(topology, settings, pairs, longest, allow_deadlock)
     else:
         warnings += network.warnings
@@ -105,7 +109,7 @@ def prepare(
             warnings.append(_TOGETHER)
     carrier = system.carrier(output.seed) if output.carry else None
     planned = job.planned and not allow_deadlock
-    return Prepared(experiment, topology, network, system, job, warnings, carrier, planned)
+    return Prepared(experiment, topology, network, system, job, warnings, carrier, planned, hints=advice)
 
 
 def _prepare_traffic(

@@ -32,6 +32,8 @@ class Prepared:
         "closed": the work ends; "open": packets arrive whatever the network does (`PreparedTraffic`).
     warnings
         Lines for the user.
+    hints
+        Lines that say what the experiment wastes, and which setting to change.
     carrier
         Transfers real data with the messages; None without `output.carry`.
     planned
@@ -53,6 +55,7 @@ class Prepared:
     planned: bool = False
     resume_info: ResumeInfo = field(default_factory=ResumeInfo)
     prepare_s: float = 0.0
+    hints: list[str] = field(default_factory=list)
 
     @property
     def bytes_planned(self) -> int:
@@ -118,3 +121,4 @@ class PreparedTraffic:
     router_visits: int = 0
     study: Any = None
     resume_info: ResumeInfo = field(default_factory=ResumeInfo)
+    hints: list[str] = field(default_factory=list)

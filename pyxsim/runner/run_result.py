@@ -92,6 +92,7 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
         memory=_memory(prepared),
         attribution=where_time_went,
         lower_bound_ns=lower_bound_ns,
+        hints=prepared.hints,
         warnings=[
             *prepared.warnings,
             *cut_tables,

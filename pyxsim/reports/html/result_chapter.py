@@ -43,7 +43,7 @@ def chapter(result: Result, name: str) -> Chapter:
         f"pyxsim {result.provenance.get('version', '')}, {result.backend}, seed {result.seed}",
         cards(result),
         lambda detail: sections(result, detail),
-        lead=key_findings.sentences(result),
+        lead=[*key_findings.sentences(result), *(f"Hint: {hint}" for hint in result.hints)],
         alarms=alarms,
         files=[name],
     )

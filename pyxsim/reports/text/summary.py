@@ -105,10 +105,12 @@ class Summary:
         for table in attribution_tables.tables(result, width):
             yield Text()
             yield table
-        if result.warnings:
+        if result.warnings or result.hints:
             yield Text()
         for line in shortened([f"warning: {text}" for text in result.warnings], MAX_WARNINGS, "warnings"):
             yield Text(line, style="yellow")
+        for line in result.hints:
+            yield Text(f"hint: {line}")
 
 
 def _facts(result: Result) -> list[Fact]:
@@ -241,6 +243,7 @@ def html(result: Result) -> str:
     notes = [
         *([] if result.complete else [FAILED if result.failure else INCOMPLETE]),
         *(f"warning: {warning}" for warning in result.warnings),
+        *(f"hint: {hint}" for hint in result.hints),
     ]
     return (
         f"<div><b>{escape(result.title)}</b><table>{rows}</table>"

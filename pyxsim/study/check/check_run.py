@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyxsim import __version__
@@ -29,12 +29,13 @@ class CheckReport(Facts):
     ----------
     findings
         By the name of the check.
-    warnings
+    warnings, hints
         Lines that the result of the run will have, too.
     """
 
     findings: dict[str, Finding]
     warnings: list[str]
+    hints: list[str] = field(default_factory=list)
 
     @property
     def rows(self) -> list[tuple[str, str]]:
@@ -52,17 +53,19 @@ class CheckReport(Facts):
 
     def json(self) -> dict[str, Any]:
         """Return everything as one JSON object, that of `pyxsim check --json`."""
-        return {"ok": True, **self.data, "warnings": self.warnings, "version": __version__}
+        return {"ok": True, **self.data, "warnings": self.warnings, "hints": self.hints, "version": __version__}
 
     def __str__(self) -> str:
         width = max((len(label) for label, _ in self.rows), default=0)
         lines = [f"{label:<{width}}  {text}" for label, text in self.rows]
-        return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
+        return "\n".join(
+            [*lines, *(f"warning: {text}" for text in self.warnings), *(f"hint: {text}" for text in self.hints)]
+        )
 
     @property
     def facts(self) -> list[tuple[str, str]]:
         """(label, text) pairs for notebooks: all findings and warnings."""
-        return [*self.rows, *(("warning", text) for text in self.warnings)]
+        return [*self.rows, *(("warning", text) for text in self.warnings), *(("hint", text) for text in self.hints)]
 
 
 def check(
@@ -100,7 +103,9 @@ def check(
     if prepared.mode == "closed":
         prepared.prepare_s = time.process_time() - begin
     findings = {name: _finding(name, run_check, prepared) for name, run_check in in_order()}
-    return CheckReport({name: finding for name, finding in findings.items() if finding is not None}, prepared.warnings)
+    return CheckReport(
+        {name: finding for name, finding in findings.items() if finding is not None}, prepared.warnings, prepared.hints
+    )
 
 
 def _finding(name: str, run_check: Check, prepared: Prepared | PreparedTraffic) -> Finding | None:

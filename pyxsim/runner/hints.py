@@ -1,0 +1,85 @@
+"""Hints: what an experiment with packets wastes, and which setting to change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from pyxsim.arrays import IntArray
+from pyxsim.network.link_paths import routes
+from pyxsim.network.protocol import Backend
+from pyxsim.settings import Experiment
+from pyxsim.units import percent, rounded
+from pyxsim.workload import Job
+
+PADDING = 0.1  # share of the flits' bytes from which padding is worth a hint
+MOST_PAIRS = 100_000  # pairs of NPUs whose routes are followed
+
+
+def hints(experiment: Experiment, network: Backend, job: Job, traffic: IntArray) -> Iterator[str]:
+    """Yield a line for each kind of waste.
+
+    Parameters
+    ----------
+    traffic
+        int64[rows, 5]: source, destination, plane, bytes and count of the network messages.
+    """
+    yield from _padding(experiment.network, network, traffic)
+    everybody = {npu for each in job.collectives for group in each.per_group for npu in group.communicator.members}
+    # Messages of collectives that name a plane have one route.
+    fixed = network.topology.relation.deterministic or (traffic[:, 2] >= 0).all()
+    if len(everybody) == network.npus and fixed:
+        yield from _idle(experiment, network, traffic)
+
+
+def _padding(settings: Any, network: Backend, traffic: IntArray) -> Iterator[str]:
+    """Flits that are partly empty, because of headers, full-size packets or short messages."""
+    sizes, which = np.unique(traffic[:, 3], return_inverse=True)
+    counts = np.bincount(which, traffic[:, 4], minlength=len(sizes))
+    packets, full, last = np.array([network.cut(size) for size in sizes.tolist()], np.int64).reshape(-1, 3).T
+    carried = float(counts @ ((packets - 1) * full + last)) * int(settings.flit)
+    if not carried:
+        return
+    share = 1 - float(counts @ sizes) / carried
+    if share <= PADDING:
+        return
+    headers = float(counts @ packets) * int(settings.header) / carried
+    if settings.pad_packets:
+        change = "network.pad_packets = false, or a smaller network.packet, wastes less"
+    elif headers > share / 4:
+        change = "a larger network.packet, or a smaller network.header, wastes less"
+    else:
+        common = rounded(int(sizes[int(np.argmax(counts))]), "B", 1024)
+        change = f"the most common message has {common}: a smaller network.flit, or fewer system.chunks, wastes less"
+    flit = rounded(int(settings.flit), "B")
+    yield f"network.flit: {percent(share)} of the bytes in flits of {flit} are not data; {change}"
+
+
+def _idle(experiment: Experiment, network: Backend, traffic: IntArray) -> Iterator[str]:
+    """Dimensions, or one direction of a dimension, whose links carry nothing."""
+    topology = network.topology
+    pairs = np.unique(traffic[traffic[:, 0] != traffic[:, 1], :3], axis=0)
+    if not len(pairs) or len(pairs) > MOST_PAIRS:
+        return
+    used = np.zeros(topology.links, bool)
+    paths = routes(topology.relation, *pairs.T)
+    used[paths[paths >= 0]] = True
+    direction = np.array([name.split(":")[0] for name in topology.link_name])
+    for dim in np.unique(topology.link_dim).tolist():
+        of_dim = topology.link_dim == dim
+        label = topology.link_kinds[dim]
+        name = f"dimension {dim}" if label == f"d{dim}" else f"the {label} links"
+        if not used[of_dim].any():
+            yield f"collective: no message uses the {int(of_dim.sum())} links of {name}; all dimensions together would"
+            continue
+        ways = np.unique(direction[of_dim]).tolist()
+        if ways != [f"d{dim}+", f"d{dim}-"]:
+            continue
+        for way in ways:
+            links = of_dim & (direction == way)
+            if not used[links].any():
+                change = "system.chunks = 2 or more" if experiment.system.chunks == 1 else "another algorithm"
+                count = int(links.sum())
+                yield f"system.chunks: the {count} links {way} of {name} are idle; {change} may use both directions"
