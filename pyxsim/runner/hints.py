@@ -67,6 +67,7 @@ def _idle(experiment: Experiment, network: Backend, traffic: IntArray) -> Iterat
     paths = routes(topology.relation, *pairs.T)
     used[paths[paths >= 0]] = True
     direction = np.array([name.split(":")[0] for name in topology.link_name])
+    idle: list[str] = []
     for dim in np.unique(topology.link_dim).tolist():
         of_dim = topology.link_dim == dim
         label = topology.link_kinds[dim]
@@ -77,9 +78,7 @@ def _idle(experiment: Experiment, network: Backend, traffic: IntArray) -> Iterat
         ways = np.unique(direction[of_dim]).tolist()
         if ways != [f"d{dim}+", f"d{dim}-"]:
             continue
-        for way in ways:
-            links = of_dim & (direction == way)
-            if not used[links].any():
-                change = "system.chunks = 2 or more" if experiment.system.chunks == 1 else "another algorithm"
-                count = int(links.sum())
-                yield f"system.chunks: the {count} links {way} of {name} are idle; {change} may use both directions"
+        idle += [way for way in ways if not used[of_dim & (direction == way)].any()]
+    if idle:
+        change = "system.chunks = 2 or more" if experiment.system.chunks == 1 else "another algorithm"
+        yield f"links {', '.join(idle)} are idle: {change} may use both directions"
