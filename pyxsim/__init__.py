@@ -82,8 +82,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Collective",
     "Butterfly",
+    "Collective",
     "ConcentratedMesh",
     "DeadlockError",
     "Dimension",

@@ -47,7 +47,8 @@ def test_list_in_json(pyxsim: Command, tree: Path) -> None:
     routings = {(entry["name"], entry["when"]): entry for entry in data["routings"]}
     assert routings["adaptive-xy-yx", "grids of two dimensions or more"]["adaptive"]
     assert not routings["up-down", "graphs"]["adaptive"]
-    assert routings["ugal", "grids"]["options"] == routings["ugal", "graphs"]["options"] == {"bias": "0"}
+    assert routings["ugal", "grids"]["options"] == {"bias": "0", "via": '"any"'}
+    assert routings["ugal", "graphs"]["options"] == {"bias": "0"}
     options = {entry["name"]: entry["options"] for entry in data["topologies"]}
     assert options["torus"] == {"bidirectional": "true"}
     assert all(Path(folder).is_dir() for folders in data["folders"].values() for folder in folders)

@@ -301,7 +301,7 @@ def _tree4(config: Config) -> Net:
             "anca": Routing(
                 "adaptive-nearest-common-ancestor",
                 {},
-                "the less used link up is chosen before VA, in BookSim2 all are requested: below 1 % of latency",
+                "the less used link up is chosen before VA, in BookSim2 all are requested: 19 % of latency (bitrev)",
             ),
         },
         Nodes(64, (4, 4, 4)),

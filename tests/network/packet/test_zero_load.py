@@ -61,6 +61,8 @@ SHELF: dict[str, list[Case]] = {
     "slim-fly": [Case(None, {"q": 5, "p": 1}, [2, 5])],
     "random-regular": [Case(None, {"routers": 14, "degree": 3, "p": 2}, [4])],
     "graph": [Case(None, {"npus": 2}, [3])],
+    "butterfly": [Case(None, {"k": 2, "n": 3}, [3])],
+    "tree4": [Case(None, {}, [3, 2])],
 }
 # Settings of the router, and cycles of a packet of `n` flits through `routers`, without what links and lanes take.
 Formula = Callable[[int, int], int]
