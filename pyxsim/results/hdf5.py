@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.errors import InputError
+from pyxsim.library import user_fault
 from pyxsim.paths import ending, missing, need_folder
 from pyxsim.results.hdf5_check import BAD, check_structure
 from pyxsim.results.table import Table, Variable
@@ -123,6 +124,8 @@ def shown(files: Sequence[str]) -> Iterator[None]:
     except BAD as error:
         if isinstance(error, InputError) or not files:
             raise
+        if fault := user_fault(error):  # a panel or plot of the user, not the file
+            raise fault from error
         hint = "" if os.environ.get("PYXSIM_TRACEBACK") == "1" else "; PYXSIM_TRACEBACK=1 shows where"
         problem = f"damaged? showing it fails with {type(error).__name__}: {str(error)[:200]}{hint}"
         raise InputError(problem, file=", ".join(files)) from error

@@ -140,7 +140,8 @@ cdef inline void consume_credits(State* s, int32_t vc, int32_t count) noexcept n
 
 
 cdef inline void send_flit(
-    State* s, int32_t vc, int32_t link, Event kind, int32_t packet, int32_t flit, int64_t t, int64_t enter, int64_t tick,
+    State* s, int32_t vc, int32_t link, Event kind, int32_t packet, int32_t flit, int64_t t, int64_t enter,
+    int64_t tick,
     bint traced
 ) noexcept nogil:
     """Send a flit to `vc` in cycle `t`: onto the link, or into its output queue, which it enters in cycle `enter`, from

@@ -59,7 +59,9 @@ cdef inline int32_t kept_class(State* s, int32_t vc, int32_t link, int32_t vc_cl
     """A packet that stays in a group of links keeps its class (static dateline), unless it turns here."""
     cdef int32_t incoming = s.vcs.input[vc].link
     if s.links.link[link].group >= 0 and not turned and s.links.link[incoming].group == s.links.link[link].group:
-        return s.pools.packets[s.vcs.input[vc].packet].granted_class if s.config.shared_classes else s.vcs.input[vc].vc_class
+        if s.config.shared_classes:
+            return s.pools.packets[s.vcs.input[vc].packet].granted_class
+        return s.vcs.input[vc].vc_class
     return vc_class
 
 

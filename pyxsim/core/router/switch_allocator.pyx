@@ -426,7 +426,8 @@ cdef int32_t allocate_by_matrix(State* s, int32_t router, int64_t t, int64_t u, 
     if not requested:
         return 0
     m.count, m.router, m.in_va, m.iterations = requested, router, 0, s.config.sa_iterations
-    m.inputs, m.outputs = (r.in_end - r.in_start) * s.config.input_speedup, (r.out_end - r.out_start) * s.config.output_speedup
+    m.inputs = (r.in_end - r.in_start) * s.config.input_speedup
+    m.outputs = (r.out_end - r.out_start) * s.config.output_speedup
     m.grant, m.accept, m.wave = s.arbiters.sa_grant, s.arbiters.sa_accept, &s.arbiters.sa_wave[router]
     granted = s.config.sa_match(s, &m)
     if s.config.output_speedup > 1:

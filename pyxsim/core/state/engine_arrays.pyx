@@ -154,8 +154,9 @@ cdef class EngineArrays:
         s.config.seed = options.seed % 2**64
         priority = np.asarray(options.class_priority, dtype=np.int64)
         vnet = np.asarray(options.class_vnet, dtype=np.int32)
-        if Fraction(options.speedup) < 1 or min(s.config.input_speedup, s.config.output_speedup, s.config.vnets, s.config.classes, s.config.va_iterations,
-                s.config.sa_iterations) < 1:
+        counts = (s.config.input_speedup, s.config.output_speedup, s.config.vnets, s.config.classes,
+                  s.config.va_iterations, s.config.sa_iterations)
+        if Fraction(options.speedup) < 1 or min(counts) < 1:
             raise ValueError("speed-ups, iterations, virtual networks and message classes must be at least 1")
         if len(priority) != s.config.classes or (priority < 0).any() or (priority > MAX_PRIORITY).any():
             raise ValueError(f"each message class needs a priority from 0 to {MAX_PRIORITY}")

@@ -1,6 +1,6 @@
 """What the matrix allocators share: round-robin arbiters at inputs and outputs, and matching in a given order.
 
-A request matrix is a list of `Request`s with at most one per pair of input and output. docs/router.md defines every tie.
+A request matrix is a list of `Request`s with at most one per pair of input and output. docs/router.md defines ties.
 An allocator lists the granted requests in `State.matching.granted`, and in `match_in` and `match_out` by port.
 """
 
