@@ -48,7 +48,7 @@ def check_structure(path: str | os.PathLike[str]) -> None:
 @lru_cache(maxsize=256)
 def _problem(name: str, node: int, changed: int, size: int) -> str:
     """What is wrong with a file, or ""; the numbers tell whether it has changed."""
-    # A fork of a process with threads may inherit a lock that nobody releases.
+    # A fork of a process with threads may inherit a lock that no thread releases.
     if not hasattr(os, "fork") or threading.active_count() > 1:
         return inspect(name)
     return _in_a_fork(name, SECONDS + size / BYTES_PER_SECOND)

@@ -129,14 +129,14 @@ def blame(attribution: Attribution) -> tuple[list[str], list[str], np.ndarray]:
     matrix, names = attribution.matrix, attribution.traffic_names
     victims = np.argsort(-matrix.sum(axis=1), kind="stable")
     victims = victims[matrix[victims].any(axis=1)][:MOST_TRAFFICS]
-    nobody, matrix = matrix[victims, -1], matrix[victims, :-1]
+    no_traffic, matrix = matrix[victims, -1], matrix[victims, :-1]
     # In the order of the victims, so that waiting for the own traffic is on the diagonal.
     order = np.concatenate([victims, np.setdiff1d(np.flatnonzero(matrix.any(axis=0)), victims)])
     order = order[matrix[:, order].any(axis=0)]
     culprits, more = order[:MOST_CULPRITS], order[MOST_CULPRITS:]
     columns = [matrix[:, culprits]]
     titles = [names[i] for i in culprits.tolist()]
-    for title, column in (("others", matrix[:, more].sum(axis=1)), (NO_TRAFFIC, nobody)):
+    for title, column in (("others", matrix[:, more].sum(axis=1)), (NO_TRAFFIC, no_traffic)):
         if column.any():
             columns.append(column[:, np.newaxis])
             titles.append(title)
