@@ -52,7 +52,8 @@ LATENCIES = st.fractions(Fraction(1, 10**12), 1, max_denominator=10**12).map(for
     ["1 cycle", "17 cycles"]
 )
 DELAYS = LATENCIES | st.just("0 ns")
-NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(
+# A name may name a file, so it has no zero character.
+NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1).filter(
     lambda t: t.strip() != "" and "irect" not in t
 )
 ALGORITHMS = st.sampled_from(["ring", "oneRing", "direct", "direct4", "direct:2", "halvingDoubling"]) | NAMES
