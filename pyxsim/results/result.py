@@ -111,7 +111,7 @@ class Result(Viewed):
     counts : dict
         npus, messages, packets, flits, flit_hops, router_visits, bytes_delivered, and what else the backend counts.
     lower_bound_ns : int or float or None
-        Least time of these bytes on these links in nanoseconds, the same for every backend; None for workloads that
+        Least time of the run from cycle 0 in nanoseconds, the same for every backend; None for workloads that
         compute.
     sim_cpu_s, total_cpu_s : float
         CPU seconds of the simulation, and of the process until the result existed.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from os import PathLike
@@ -57,6 +57,20 @@ class Table(BaseModel, metaclass=TableType):
     model_config = ConfigDict(
         extra="forbid", frozen=True, validate_default=True, arbitrary_types_allowed=True, defer_build=True
     )
+
+    def __repr_args__(self) -> Iterator[tuple[str, Any]]:
+        """Yield the settings that were given, as a file has them: `Collective(kind='all-reduce', size='1 MiB')`."""
+        written = self.model_dump(include=self.model_fields_set)
+        for key in type(self).model_fields:
+            if written.get(key) not in (None, {}, ()):
+                value = getattr(self, key)
+                has_tables = isinstance(value, BaseModel) or (
+                    isinstance(value, tuple) and any(isinstance(each, BaseModel) for each in value)
+                )
+                yield key, value if has_tables else written[key]
+
+    def __str__(self) -> str:
+        return repr(self)
 
 
 def listed(words: Any) -> list[Any]:

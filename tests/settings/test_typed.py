@@ -105,3 +105,13 @@ def test_functions_follow_the_shelf() -> None:
     words = "python -m pyxsim.cli.network_functions pyxsim/settings/networks.py, then ruff format"
     assert ast.dump(ast.parse(inspect.getsource(networks))) == ast.dump(ast.parse(network_functions.source())), words
     assert set(networks.__all__) <= set(pyxsim.__all__)
+
+
+@given(EXPERIMENTS)
+@settings(max_examples=part_of(40))
+def test_the_representation_has_what_was_given_and_evaluates_to_an_equal_experiment(
+    experiment: pyxsim.Experiment,
+) -> None:
+    assert eval(repr(experiment), {name: getattr(pyxsim, name) for name in dir(pyxsim)}) == experiment
+    assert "watchdog" not in repr(experiment)  # a default
+    assert str(experiment) == repr(experiment)
