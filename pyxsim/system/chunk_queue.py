@@ -7,7 +7,7 @@ A task is *live* once all members of the group have its data. A queue has a numb
 slot is free, members that have their data start early and the others follow when theirs arrives; but an early task
 takes a slot from other early ones only, never from a live one. So live tasks wait for live tasks only, which need
 nothing but their own messages: whatever the order in which data arrive, something can always proceed. Systems in which
-a chunk keeps its slot while it waits for another NPU can stop for ever (astra-sim issue 370). The price: when an early
+a chunk keeps its slot while it waits for another NPU can stop forever (astra-sim issue 370). The price: when an early
 task becomes live, the queue may run more tasks than it has slots.
 
 The next task is the one of the highest priority; among equals the queue's order decides, then the time of arrival.

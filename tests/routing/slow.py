@@ -20,7 +20,7 @@ Row = tuple[int, int, int]  # source, destination, plane
 
 
 class NoRoute(Exception):
-    """Some packet has nowhere to go, or may go round for ever."""
+    """Some packet has nowhere to go, or may go round forever."""
 
 
 @dataclass(frozen=True)

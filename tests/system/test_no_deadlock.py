@@ -1,4 +1,4 @@
-"""The system layer never stops for ever, however unlike its dimensions are.
+"""The system layer never stops forever, however unlike its dimensions are.
 
 astra-sim issue 370: an all-reduce over several dimensions with very different latencies and bandwidths, with more
 chunks than may be active, stops there: chunks hold the only slot of a dimension at one NPU while the chunk that they

@@ -64,7 +64,7 @@ def test_what_could_deadlock_is_refused_first(name: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", sorted(NEVER_ENDS))
 def test_what_never_ended_is_a_deadlock(name: str, tmp_path: Path) -> None:
-    """One VC, and messages of up to three hops on a ring: the original spins for ever, we name the circle."""
+    """One VC, and messages of up to three hops on a ring: the original spins forever, we name the circle."""
     prepared = prepare(experiment(tmp_path, CASES[name]), allow_deadlock=True)
     assert isinstance(prepared, Prepared)
     with pytest.raises(DeadlockError) as caught:

@@ -49,7 +49,7 @@ def collective(rng: random.Random, kind: str, npus: list[int]) -> Tables:
 
 
 def scheduling(rng: random.Random) -> Tables:
-    """How chunks are cut and queued, drawn; no chunk may wait for ever, whatever it is."""
+    """How chunks are cut and queued, drawn; no chunk may wait forever, whatever it is."""
     return {
         "chunks": rng.choice([1, 2, 3, 8]),
         "active_chunks": rng.choice([1, 1, 2, 5]),

@@ -84,7 +84,7 @@ def the_same_cycle(name: str) -> Found:
 
 
 def never_ends(name: str) -> Found:
-    """One VC, and messages of up to three hops on a ring: the original spins for ever, we name the circle."""
+    """One VC, and messages of up to three hops on a ring: the original spins forever, we name the circle."""
     case = _case(name)
     with TemporaryDirectory() as folder:
         told = experiment(case, Path(folder))

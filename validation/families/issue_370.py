@@ -1,4 +1,4 @@
-"""astra-sim issue 370: an all-reduce stops for ever where paths of one dimension have unlike latencies.
+"""astra-sim issue 370: an all-reduce stops forever where paths of one dimension have unlike latencies.
 
 It was found on twisted tori, with fewer active chunks than chunks, and goes away with as many. Here such tori are drawn
 as graphs, with links of one latency or of several, and each is run with ASTRA-sim's rules and with ours.
@@ -115,7 +115,7 @@ def cases() -> Iterator[Case]:
     for backend in ("packet", "analytical"):
         yield Case(f"issue-370/{backend}", claim, SOURCE, 0, "runs wrong", partial(ours, backend), 4)
     claim = (
-        "With compat = astra-sim-2 some of them deadlock, as there, and report who waits for whom; "
+        "With compat = astra-sim-2 some of them deadlock, as in the original, and report who waits for whom; "
         "with as many active chunks as chunks none does"
     )
     yield Case("issue-370/compat", claim, SOURCE, 0, "runs wrong", theirs, 8)

@@ -71,7 +71,7 @@ def _found(pairs: list[tuple[float, float]]) -> Found:
 # What the original dies of: NPUs on a ring, bytes, settings, and what the refusal says of it.
 DEADLY: tuple[tuple[int, int, dict[str, Any], str], ...] = (
     (4, HUGE, {"compat": "astra-sim-1", "all_reduce": "ring"}, "does not fit into the 32 bits"),
-    (4, 3, {"compat": "astra-sim-1", "all_reduce": "ring", "chunks": 4}, "chunks of 0 bytes for ever"),
+    (4, 3, {"compat": "astra-sim-1", "all_reduce": "ring", "chunks": 4}, "chunks of 0 bytes forever"),
     (6, GIB, {"compat": "astra-sim-2", "all_reduce": "halving-doubling"}, "never ends"),
     (6, GIB, {"compat": "astra-sim-2", "all_reduce": "double-binary-tree"}, "crashes"),
     (4, GIB, {"compat": "astra-sim-2", "all_reduce": "ring", "endpoint_delay": "0 ns"}, "assertion"),

@@ -28,7 +28,7 @@ def gpipe(stage: int, stages: int, micro_batches: int, chunks: int = 1) -> Itera
 
 
 def one_forward_one_backward(stage: int, stages: int, micro_batches: int, chunks: int = 1) -> Iterator[Turn]:
-    """As many forward as there are later stages, then one forward and one backward in turns."""
+    """As many forward passes as there are later stages, then forward and backward passes alternately."""
     ahead = min(stages - 1 - stage, micro_batches)
     for each in range(ahead):
         yield Turn(True, each)

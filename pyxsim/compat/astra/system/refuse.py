@@ -132,7 +132,7 @@ def refuse_chunk(chunk: int, kind: str, options: Options, key: str) -> None:
     """Raise InputError for chunks of 0 bytes."""
     if chunk < 1:
         raise InputError(
-            f"{kind} of fewer bytes than chunks: ASTRA-sim cuts off chunks of 0 bytes for ever",
+            f"{kind} of fewer bytes than chunks: ASTRA-sim cuts off chunks of 0 bytes forever",
             key=key,
             allowed=f"at least {options.chunks} bytes",
         )

@@ -55,7 +55,7 @@ def test_options_that_only_we_have() -> None:
 def test_less_bytes_than_chunks(compat: str) -> None:
     other = layer(compat, (4,), ["ring"], chunks=8)
     other.issue("all-gather", 7)
-    with pytest.raises(InputError, match="cuts off chunks of 0 bytes for ever; allowed: at least 8 bytes"):
+    with pytest.raises(InputError, match="cuts off chunks of 0 bytes forever; allowed: at least 8 bytes"):
         other.run()
 
 
