@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from pyxsim.study.check import check
     from pyxsim.study.compare import compare
     from pyxsim.study.curve import curve, saturation
-    from pyxsim.study.describe import describe_collective, describe_topology
+    from pyxsim.study.describe import describe_collective, describe_topology, export_topology
     from pyxsim.study.generate import generate
     from pyxsim.study.installation import doctor
     from pyxsim.study.new_project import new
@@ -136,6 +136,7 @@ __all__ = [
     "describe_topology",
     "diff",
     "doctor",
+    "export_topology",
     "generate",
     "list_",
     "load",
@@ -212,6 +213,7 @@ _HOMES = {
     "describe_collective": "pyxsim.study.describe",
     "describe_topology": "pyxsim.study.describe",
     "doctor": "pyxsim.study.installation",
+    "export_topology": "pyxsim.study.describe",
     "generate": "pyxsim.study.generate",
     "report": "pyxsim.reports.html.write_report",
     "timeline": "pyxsim.reports.timeline.write_timeline",

@@ -441,10 +441,12 @@ def topology(
     shape: Annotated[str | None, typer.Option(metavar="4,4,4", help="NPUs per dimension.")] = None,
     settings: Settings = None,
     library: Libraries = None,
-    export: Annotated[str | None, typer.Option(metavar="FORMAT", help="Write the graph: graphml.")] = None,
+    export: Annotated[str | None, typer.Option(metavar="FORMAT", help="Write the graph: graphml, edges.")] = None,
     file: Annotated[
         str | None,
-        typer.Option("-o", metavar="FILE", callback=_name, help="Output: .graphml, or a picture .png, .pdf, .svg."),
+        typer.Option(
+            "-o", metavar="FILE", callback=_name, help="Output: .graphml, .edges, or a picture .png, .pdf, .svg."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:

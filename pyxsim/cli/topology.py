@@ -25,8 +25,8 @@ from pyxsim.settings.load import LOADS
 from pyxsim.study.describe.topology_facts import TopologyFacts, facts_of
 from pyxsim.topology import Topology
 from pyxsim.topology.build import network_of
+from pyxsim.topology.exported import FORMATS, graph_text, restored, write_graph
 
-FORMATS = ("graphml",)
 SHAPE = re.compile(r"\d{1,9}(?:(?: ?, ?\d{1,9})*|(?:[xX]\d{1,9})*)", re.ASCII)
 SHAPES = "NPUs per dimension, such as 4,4,4 or 4x4x4"
 WORD = re.compile(r"([A-Za-z_]\w*)=(.*)", re.ASCII)
@@ -51,12 +51,13 @@ def show_topology(
     name, *words = name.split() if WORD.search(name.partition(" ")[2]) or not _is_path(name) else [name]
     write = _writer(out, name, export, file)
     libraries = list(libraries)
-    topology, network = find_topology(name, shape, (*map(_override, words), *overrides), libraries)
+    topology, network, notes = find_topology(name, shape, (*map(_override, words), *overrides), libraries)
     facts = facts_of(topology, network)
     system = _system_of(name, network, libraries)
     capacity = capacity_of(topology, network)
     if write is not None:
-        write(topology)
+        write(topology, network)
+    out.say(*(f"warning: {note}" for note in notes))
     _show(out, facts, [] if system is None else system_rows(system, facts.npus, capacity))
     if file is not None:
         out.say("", f"wrote {file}")
@@ -72,8 +73,11 @@ def _system_of(name: str, network: Network, libraries: list[str]) -> dict[str, A
 
 def find_topology(
     name: str, shape: str | None, overrides: tuple[str, ...], libraries: list[str]
-) -> tuple[Topology, Network]:
-    """Return the topology of a name or an experiment file; the file needs no collective, traffic or workload."""
+) -> tuple[Topology, Network, list[str]]:
+    """Return the topology of a name or an experiment file, its settings, and warnings.
+
+    The file needs no collective, traffic or workload.
+    """
     library.load_all(libraries)
     systems = library.data_files(extra_dirs=libraries)
     on_shelf = name in topologies or name in systems
@@ -86,7 +90,9 @@ def find_topology(
         data["collective"] = {"kind": "all-reduce", "size": "1 B"}
     try:
         network = load_experiment(data, overrides, libraries).network
-        return network_of(network, Path() if on_shelf else Path(name).parent), network
+        folder = Path() if on_shelf else Path(name).parent
+        network, notes = restored(network, folder)
+        return network_of(network, folder), network, notes
     except InputError as error:
         if shape is not None or on_shelf:
             error = bundle([_as_typed(fault, overrides) for fault in single_faults(error)])
@@ -180,39 +186,27 @@ def _show(out: CommandOutput, facts: TopologyFacts, more: Iterable[tuple[str, st
     out.say(table)
 
 
-def _writer(out: CommandOutput, name: str, export: str | None, file: str | None) -> Callable[[Topology], None] | None:
+def _writer(
+    out: CommandOutput, name: str, export: str | None, file: str | None
+) -> Callable[[Topology, Network], None] | None:
     """Return the function that writes the output file, or None. Raises InputError before any computation."""
     if export is not None and export not in FORMATS:
         raise InputError(f"unknown format '{export}'", key="--export", allowed=FORMATS, given=export)
     if file is not None and os.path.realpath(file) == os.path.realpath(name):
         raise InputError("cannot be written: it is an input", file=file, allowed="another name")
-    if export is not None or (file is not None and file.lower().endswith(".graphml")):
+    form = export or (Path(file).suffix.lower().removeprefix(".") if file is not None else "")
+    if form in FORMATS:
         if file is not None:
             check_writable(file)
         elif out.json:
             raise InputError("needs -o FILE beside --json: stdout has one JSON object", key="--export")
-        return lambda topology: _write_graph(out, topology, file)
+        if file is None:
+            return lambda topology, network: out.write(graph_text(topology, network, form))
+        return lambda topology, network: write_graph(topology, network, file, form)
     if file is not None:
         check_plot(file)
-        return lambda topology: _write_picture(topology, file)
+        return lambda topology, _: _write_picture(topology, file)
     return None
-
-
-def _write_graph(out: CommandOutput, topology: Topology, file: str | None) -> None:
-    import networkx as nx
-
-    text = "\n".join(nx.generate_graphml(topology.to_networkx())) + "\n"
-    if file is None:
-        out.write(text)
-        return
-    try:
-        Path(file).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", file=file) from error
-    out.say(
-        f"note: {file} holds routers and links, not [network] bandwidth and latency, dimensions, queues or routing: "
-        "read as topology = 'graph', the network gives other results unless these are set"
-    )
 
 
 def _write_picture(topology: Topology, file: str) -> None:

@@ -1,4 +1,4 @@
-"""Resolve references of an experiment to other files: ASTRA-sim's system file, and paths of algorithms."""
+"""Resolve references of an experiment to other files: written graphs, ASTRA-sim's system file, paths of algorithms."""
 
 from __future__ import annotations
 
@@ -14,16 +14,20 @@ from pyxsim.settings import Experiment, load_experiment
 from pyxsim.settings.algorithms import ALGORITHM_KEYS
 from pyxsim.settings.router import DEFAULT_ALLOCATORS
 from pyxsim.settings.spelling import of_system_file
+from pyxsim.topology.exported import restored
 
 
 def resolved(experiment: Experiment, folder: Path) -> tuple[Experiment, list[str]]:
-    """Return the experiment without a system file, and the warnings of that file. Raises InputError.
+    """Return the experiment without a system file or written graph, and their warnings. Raises InputError.
 
     `folder`: start of relative paths. The shelves must be loaded, so that their names are not taken for paths.
     """
     for stage in DEFAULT_ALLOCATORS:
         experiment.network.router.allocator(stage)
     warnings = list(experiment.notes)
+    network, lost = restored(experiment.network, folder)
+    experiment = experiment.model_copy(update={"network": network})
+    warnings += lost
     if experiment.system.file is not None:
         experiment, notes = _with_system_file(experiment, folder / experiment.system.file)
         warnings += notes

@@ -237,10 +237,9 @@ def _plain(experiment: Experiment) -> dict[str, Any]:
     data = experiment.model_dump(mode="python")
     if experiment.system.file is not None:  # unset keys come from that file
         data["system"] = experiment.system.model_dump(mode="python", exclude_unset=True)
-    if "clock" not in experiment.network.model_fields_set:  # a clock that is written is never changed
-        del data["network"]["clock"]
+    # A graph may bring settings of its own, which those that are set override.
+    data["network"] = experiment.network.tables(defaults=experiment.network.topology != "graph")
     for table, key in (
-        (data["network"], "options"),
         (data["system"], "stragglers"),
         (data["system"], "groups"),
         (data, "message"),

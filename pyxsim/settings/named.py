@@ -133,7 +133,7 @@ class Systems:
         if network.get("dims") is not None:
             raise InputError("cannot be combined with 'topology'", key="network.dims", allowed="one of them")
         under = Underlay(str(path), tables, {"network": network, "system": data.get("system")})
-        data["network"] = {"name": name, **_network(name, tables["network"], network, path.parent)}
+        data["network"] = {"name": name, **over_base(name, tables["network"], network, path.parent)}
         own = data.get("system")
         # A system file of ASTRA-sim sets all keys; values of the named system must not take precedence.
         if own is None or (isinstance(own, dict) and "file" not in own):
@@ -158,8 +158,8 @@ class Underlay:
         return InputError(fault.problem, file=file, key=key or None, allowed=fault.allowed, given=fault.given)
 
 
-def _network(name: str, base: Mapping[str, Any], own: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """The table [network] of a system, overridden by that of the experiment."""
+def over_base(name: str, base: Mapping[str, Any], own: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return the table [network] of a system or graph, overridden by that of the experiment. Raises InputError."""
     base, own = fresh(base), {key: value for key, value in own.items() if key != "topology"}
     dims = base.get("dims") or []
     shape, sizes = own.get("shape"), base.get("shape") or dims

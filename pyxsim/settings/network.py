@@ -187,6 +187,18 @@ class Network(Table):
         lane = [] if self.lane_bandwidth is None else [("lane_bandwidth", self.lane_bandwidth)]
         return [*_by_key("bandwidth", self.bandwidth), *lane, *own]
 
+    def tables(self, *, defaults: bool = True) -> dict[str, Any]:
+        """Return the table [network] as in a file; with `defaults` also the keys that are not set.
+
+        A clock that is not set is left out: one that is written is never changed.
+        """
+        data = self.model_dump(mode="python", exclude_unset=not defaults, exclude_none=True)
+        if "clock" not in self.model_fields_set:
+            data.pop("clock", None)
+        if not self.options:
+            data.pop("options", None)
+        return data
+
     @property
     def dimensions(self) -> int | None:
         """The number of dimensions from `dims` or `shape`; None if neither is given."""

@@ -17,6 +17,7 @@ from pyxsim.settings import Experiment, folder_of, load_experiment
 from pyxsim.settings.load import Source
 from pyxsim.settings.types import listed
 from pyxsim.topology.build import network_of
+from pyxsim.topology.exported import restored
 from pyxsim.workload.export import export, star
 from pyxsim.workload.graph import Kind, TaskGraph
 from pyxsim.workload.parallel import Plan, program, training_plan
@@ -126,6 +127,7 @@ def generate(
 def _plan(settings: Experiment, folder: Path) -> Plan:
     network, workload = settings.network, settings.workload
     assert workload is not None
+    network, _ = restored(network, folder)
     topology = network_of(network, folder)
     system = settings.system
     return training_plan(workload, system.npu, topology.shape, network.clock, folder, system.remote_memory)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,15 @@ from pyxsim.topology.graph import graph_network
 from pyxsim.topology.routings import graph_routings
 from pyxsim.topology.shape import check_shape
 from pyxsim.topology.topology import Dimension, Topology
-from pyxsim.topology.wires import Wires, WiresRouting
+from pyxsim.topology.wires import Wires
 from pyxsim.units import parse_bandwidth, parse_duration
 
 KEY = "network.options"
 NODE = ("npus", "kind", "npu_ids", "label", "next_hops")
 EDGE = ("bandwidth", "latency", "length", "kind", "link")
 KINDS = ("npu", "switch")
+SETTINGS = "pyxsim"  # attribute of a graph: the settings that it was written from (exported.py), as JSON
+_HEAD = f"#{SETTINGS} "
 NO_EDGE_LISTS = (".yaml", ".yml", ".json", ".toml", ".xml", ".csv", ".dot", ".gexf", ".net")
 UNITS: Mapping[str, Callable[[object], object]] = {"bandwidth": parse_bandwidth, "latency": parse_duration}
 
@@ -34,7 +37,8 @@ UNITS: Mapping[str, Callable[[object], object]] = {"bandwidth": parse_bandwidth,
 def read_graph(path: Path) -> Any:
     """Read a networkx graph from a file: .graphml, .gml, or else an edge list. Raises InputError.
 
-    An edge list has a line `a b` for every link, or `a b {"bandwidth": "50 GB/s", "latency": "10 ns"}`.
+    An edge list has a line `a b` for every link, or `a b {"bandwidth": "50 GB/s", "latency": "10 ns"}`. If every line
+    has the attribute `link`, links are directed, as pyxsim writes them.
     """
     import networkx as nx
 
@@ -54,20 +58,20 @@ def read_graph(path: Path) -> Any:
         raise InputError(
             f"unknown format '{path.suffix}' of a graph", key=f"{KEY}.file", allowed=allowed, file=str(path)
         )
-    graph = nx.MultiGraph()
     try:
         lines = read_text(path, "an edge list").splitlines()
     except InputError as error:
         raise error.named_by(f"{KEY}.file") from None
-    for number, line in enumerate(lines, 1):
-        words = line.partition("#")[0].split(None, 2)
-        if words:
-            _add_edge(graph, words, f"{path}:{number}")
+    settings = {SETTINGS: lines[0].removeprefix(_HEAD)} if lines and lines[0].startswith(_HEAD) else {}
+    words_of = {number: line.partition("#")[0].split(None, 2) for number, line in enumerate(lines, 1)}
+    edges = [_edge(words, f"{path}:{number}") for number, words in words_of.items() if words]
+    graph = (nx.MultiDiGraph if all("link" in data for *_, data in edges) else nx.MultiGraph)(**settings)
+    graph.add_edges_from(edges)
     return graph
 
 
-def _add_edge(graph: Any, words: Sequence[str], file_line: str) -> None:
-    """Add a line of an edge list: the two ends, and optional attributes."""
+def _edge(words: Sequence[str], file_line: str) -> tuple[str, str, dict[str, Any]]:
+    """Return a line of an edge list: the two ends, and optional attributes."""
     if len(words) < 2:
         allowed = "a line `a b` for every link"
         raise InputError(f"'{words[0]}' is not a link", key=f"{KEY}.file", allowed=allowed, file=file_line)
@@ -80,7 +84,7 @@ def _add_edge(graph: Any, words: Sequence[str], file_line: str) -> None:
         allowed = 'a table such as {"bandwidth": "50 GB/s"}'
         raise InputError(f"invalid attributes '{rest[0].strip()}'", key=f"{KEY}.file", allowed=allowed, file=file_line)
     _check_names(data, EDGE, f"the edge from {a} to {b}", file_line)
-    graph.edges[a, b, graph.add_edge(a, b)].update(data)
+    return a, b, data
 
 
 def from_networkx(
@@ -127,12 +131,13 @@ def from_networkx(
         raise InputError(f"{shape} is not a shape of {len(home)} NPUs", key=f"{KEY}.dims", file=file)
     if all("link" in data for *_, data in edges):
         edges.sort(key=lambda edge: int(edge[2]["link"]))
+    next_hops = _given_routes(graph, nodes, file)
     kinds = list(dict.fromkeys(str(data.get("kind", "link")) for *_, data in edges)) or ["link"]
-    return graph_network(
+    topology = graph_network(
         name,
         home,
         [(number[a], number[b]) for a, b, _ in edges],
-        graph_routings("up-down") | _given_routes(graph, nodes, file),
+        graph_routings("up-down") | ({} if next_hops is None else {"table": partial(_follow, next_hops)}),
         routers=len(nodes),
         both_ways=not graph.is_directed(),
         indirect=len(set(home)) < len(home),
@@ -145,13 +150,14 @@ def from_networkx(
         latency=_texts(edges, "latency", file),
         router_names=names,
     )
+    return replace(topology, next_hops=next_hops)
 
 
-def _given_routes(graph: Any, nodes: Sequence[Any], file: str | None) -> dict[str, WiresRouting]:
-    """Return the routing "table" with the routes that nodes give; nothing if they give none."""
+def _given_routes(graph: Any, nodes: Sequence[Any], file: str | None) -> Int32Array | None:
+    """Return int32[nodes, nodes], the routes that nodes give; None if they give none."""
     texts = [graph.nodes[node].get("next_hops") for node in nodes]
     if all(text is None for text in texts):
-        return {}
+        return None
     rows = []
     for node, text in zip(nodes, texts, strict=True):
         words = str(text or "").split()
@@ -160,7 +166,7 @@ def _given_routes(graph: Any, nodes: Sequence[Any], file: str | None) -> dict[st
             allowed = f"the numbers of {len(nodes)} nodes: the next one on the way to each"
             raise InputError(problem, key=f"{KEY}.file", allowed=allowed, file=file)
         rows.append([int(word) for word in words])
-    return {"table": partial(_follow, np.array(rows, np.int32))}
+    return np.array(rows, np.int32)
 
 
 def _follow(next_hops: Int32Array, wires: Wires) -> Relation:

@@ -96,6 +96,8 @@ class Topology:
         "ring" for confined planes).
     routing
         The name of the current routing.
+    next_hops
+        int32[routers, routers], the next router on the way to each, where a graph gives routes; else None.
     place
         float64[routers, 2], positions in a drawing (`pyxsim/topology/place.py`). Without rows they are computed from
         the links; None: from the coordinates of the NPUs.
@@ -126,6 +128,7 @@ class Topology:
     link_latency: tuple[str | None, ...] | None = None
     routings: Mapping[str, Routing] = field(default_factory=dict)
     routing: str = ""
+    next_hops: Int32Array | None = None
     place: Points | None = None
 
     def __post_init__(self) -> None:
@@ -285,6 +288,9 @@ class Topology:
         if (np.diff(self.home) < 0).any():
             for router in np.unique(self.home).tolist():
                 graph.nodes[router]["npu_ids"] = " ".join(map(str, np.flatnonzero(self.home == router).tolist()))
+        if self.next_hops is not None:
+            for router, row in enumerate(self.next_hops.tolist()):
+                graph.nodes[router]["next_hops"] = " ".join(map(str, row))
         own_values: dict[str, Any] = {"bandwidth": self.link_bandwidth, "latency": self.link_latency}
         for link, name in enumerate(self.link_name):
             src, dst, kind = int(self.link_src[link]), int(self.link_dst[link]), int(self.link_dim[link])

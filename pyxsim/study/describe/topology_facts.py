@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from pyxsim.settings import Network, load_experiment
 from pyxsim.settings.types import listed
 from pyxsim.topology import Topology, bounds
 from pyxsim.topology.build import network_of
+from pyxsim.topology.exported import restored, write_graph
 
 SEVERAL = 2  # flits of a packet for the deadlock proof: more than one
 
@@ -89,13 +91,44 @@ def describe_topology(
     InputError
         For a network that cannot be built.
     """
-    libraries = listed(libraries)
+    return facts_of(*_built(network, shape, listed(libraries)))
+
+
+def export_topology(
+    network: Network | str,
+    file: PathLike,
+    shape: Sequence[int] | None = None,
+    *,
+    libraries: Iterable[PathLike] = (),
+) -> None:
+    """Write a network as a graph, from which `pyxsim.Graph(file)` reads the same network.
+
+    Parameters
+    ----------
+    network, shape, libraries
+        As of `describe_topology`.
+    file
+        GraphML (.graphml), or an edge list (.edges).
+
+    Raises
+    ------
+    InputError
+        For a network that cannot be built, or a file that cannot be written.
+    """
+    write_graph(*_built(network, shape, listed(libraries)), file)
+
+
+def _built(network: Network | str, shape: Sequence[int] | None, libraries: list[Any]) -> tuple[Topology, Network]:
+    """Return a network and its settings; warn of what a changed graph has lost."""
     library.load_all(libraries)
     if isinstance(network, str):
         tables: dict[str, Any] = {"topology": network} if shape is None else {"topology": network, "shape": list(shape)}
         load = {"collective": {"kind": "all-reduce", "size": "1 B"}}
         network = load_experiment({"network": tables, **load}, libraries=libraries).network
-    return facts_of(network_of(network), network)
+    network, lost = restored(network)
+    for line in lost:
+        warnings.warn(line, RuntimeWarning, stacklevel=3)
+    return network_of(network), network
 
 
 def facts_of(topology: Topology, network: Network) -> TopologyFacts:
