@@ -1,4 +1,4 @@
-"""One run of a case, or of traffic told in JSON: a line of JSON on stdout. benchmarks.measure starts it."""
+"""One run of a case, or of traffic given as JSON, with a line of JSON on stdout. benchmarks.measure starts it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Peers beside pyxsim: simulators that anyone can install from a registry, in one session, on the same packets.
+"""Peers: simulators from public registries, run beside pyxsim in one session on the same packets.
 
-Each runs in a process of its own, by a Python that has it: this one, one that is named, or the system's.
+Each runs in its own process with a Python that has it: this one, a given one, or the system's.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from benchmarks.traffic import FLIT, Open, Packets, simulate
 from pyxsim.errors import PyxsimError
 
 FOLDER = Path(__file__).parent / "peers"
-SYSTEM = "/usr/bin/python3"  # which has what a distribution packages
+SYSTEM = "/usr/bin/python3"  # it has the packages of the distribution
 OURS = "pyxsim"
 TRAFFIC = Open(8, 0.2, 10_000)
 
 
 class Peer(NamedTuple):
-    """A file in peers/, and what it simulates, in a few words."""
+    """A file in peers/, and a short description of what it simulates."""
 
     file: str
     models: str
@@ -47,7 +47,7 @@ PEERS = {
 
 
 def traffic(of: Open = TRAFFIC) -> Traffic:
-    """The packets for all. Not those of a node to itself, which leave the routers of peers alone."""
+    """Return the packets for all peers, without those of a node to itself, which peers do not route."""
     drawn = of.packets()
     away = drawn.src != drawn.dst
     columns = (column[away].tolist() for column in (drawn.cycle, drawn.src, drawn.dst))
@@ -55,7 +55,7 @@ def traffic(of: Open = TRAFFIC) -> Traffic:
 
 
 def _hop(of: Open) -> int:
-    """Cycles from router to router: how much longer a packet takes, alone, to node 2 than to node 1."""
+    """Return the cycles per hop: the latency of a single packet to node 2 minus that to node 1."""
 
     def alone(dst: int) -> float:
         zero = np.zeros(1, np.int64)
@@ -66,7 +66,7 @@ def _hop(of: Open) -> int:
 
 
 def beside(repeat: int, pythons: Iterable[str] = ()) -> list[dict[str, Any]]:
-    """Run each, in turns, `repeat` times. "ratio": its CPU time over that of pyxsim in the same turn."""
+    """Run each `repeat` times in turns. "ratio": its CPU time over that of pyxsim in the same turn."""
     tried = [sys.executable, *pythons, SYSTEM]
     told: dict[str, list[dict[str, Any]]] = {name: [] for name in PEERS}
     how: dict[str, str] = {}
@@ -84,7 +84,7 @@ def beside(repeat: int, pythons: Iterable[str] = ()) -> list[dict[str, Any]]:
 
 
 def _once(script: str, file: Path, pythons: Sequence[str]) -> dict[str, Any] | str:
-    """What a peer tells; or how to install it, if no Python has it."""
+    """Return the report of a peer, or how to install it if no Python has it."""
     how = ""
     for python in pythons:
         if not Path(python).exists():
@@ -115,7 +115,7 @@ def _row(name: str, outcomes: list[dict[str, Any]], ours: list[dict[str, Any]], 
 
 
 def table(rows: Sequence[dict[str, Any]]) -> Table:
-    """For people."""
+    """Print the table."""
     of = TRAFFIC
     found = Table(
         title=f"beside others: {of.side}x{of.side} torus, uniform at {of.load:g}, {of.flits}-flit packets",

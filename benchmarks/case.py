@@ -1,4 +1,4 @@
-"""What a case of the benchmarks is, and what a run of it tells."""
+"""A benchmark case, and the measurements of one run."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Run:
-    """What one run took; `work` in the unit of its case; `facts` go into the JSON as they are.
+    """The measurements of one run; `work` in the unit of its case; `facts` go into the JSON unchanged.
 
-    `whole_cpu_s`: with everything before and after the simulation, but for what Python takes to begin.
+    `whole_cpu_s`: includes everything before and after the simulation except the start of Python.
     """
 
     work: int
@@ -23,10 +23,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Case:
-    """`what` in words; `run` prepares everything, and times the simulation alone; with `skip=False` every cycle of it.
-    `show`: the experiment as TOML, with remarks. `unit`: what is counted.
+    """`what` describes it; `run` prepares everything and times only the simulation, with `skip=False` every cycle.
+    `show`: the experiment as TOML, with comments. `unit`: of the work.
 
-    `long`: takes more than some seconds, and is left out where somebody waits.
+    `long`: takes more than a few seconds, and is left out of quick sessions.
     """
 
     what: str
@@ -42,5 +42,5 @@ class Case:
 
     @property
     def rate_key(self) -> str:
-        """The key of what is done in a CPU second."""
+        """The JSON key of the work per CPU second."""
         return f"{self.unit.rpartition(' ')[2]}_per_cpu_s"

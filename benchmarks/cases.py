@@ -1,4 +1,4 @@
-"""The fixed cases. What they do must not change: their history is compared."""
+"""The fixed cases. Their work must not change, because sessions are compared."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ LARGE: Tables = {
     "system": {"chunks": 4, "queues": 1, "endpoint_delay": "10 ns", "all_reduce": "ring"},
     "collective": {"kind": "all-reduce", "size": "64 MiB"},
 }
-# Every NPU sends to each other one at once, and long ways round: most of the time most flits wait.
+# Every NPU sends to all others at once over long paths: most of the time most flits wait.
 DIRECT: Tables = {
     "network": {
         "topology": "ring",
@@ -67,7 +67,7 @@ TRAINING: Tables = {
     "workload": {"model": "dlrm", "batch": 1024, "passes": 1},
     "output": {"window": "100 us"},
 }
-# ASTRA-sim 1 over Garnet as its samples have it, 64 NPUs: 2 rings of each kind, 50 VCs x 5000 flits.
+# ASTRA-sim 1 over Garnet as in its samples, 64 NPUs: 2 rings of each kind, 50 VCs x 5000 flits.
 GARNET = {
     "network": """
         num-npus: 64 num-packages: 16 package-rows: 4 topology: Torus3D
@@ -88,7 +88,7 @@ GARNET = {
 
 
 def run_tables(tables: Tables, backend: str = "packet", *, skip: bool = True) -> Run:
-    """An experiment, system layer included. `skip`: what repeats itself; else as its tables say."""
+    """Run an experiment with its system layer. `skip`: skip repeating cycles; by default as its tables set."""
     begin = time.process_time()
     return _run(load_experiment(tables, _overrides(skip)), backend, begin)
 
@@ -106,7 +106,7 @@ def _remarks(*lines: str) -> str:
 
 
 def _garnet_experiment(folder: str) -> Experiment:
-    """The three files of ASTRA-sim 1, a word and its value to a line, in a folder."""
+    """Write the three files of ASTRA-sim 1, one key and value per line, into a folder."""
     files = []
     for name, text in GARNET.items():
         words = text.split()
@@ -117,7 +117,7 @@ def _garnet_experiment(folder: str) -> Experiment:
 
 
 def _show_garnet() -> str:
-    """With the collective itself in the place of the text, which is in no folder of the user's."""
+    """With the collective in place of the workload text, which exists in no folder of the user."""
     with TemporaryDirectory() as folder:
         tables = tomllib.loads(resolved_toml(_garnet_experiment(folder)))
     del tables["workload"]
@@ -132,7 +132,7 @@ def _garnet(*, skip: bool = True) -> Run:
 
 
 def _run(experiment: Experiment, backend: str, begin: float) -> Run:
-    """`begin`: when its reading began."""
+    """`begin`: when reading began."""
     prepared = prepare(experiment, backend=backend)
     result = simulate_study(prepared, backend=backend)
     whole = time.process_time() - begin
@@ -142,7 +142,7 @@ def _run(experiment: Experiment, backend: str, begin: float) -> Run:
 
 
 def _with(tables: Tables, **changes: dict[str, Any]) -> Tables:
-    """The tables with some keys set anew."""
+    """Return the tables with some keys replaced."""
     return {name: {**tables.get(name, {}), **changes.get(name, {})} for name in {**tables, **changes}}
 
 
@@ -162,7 +162,7 @@ def _open(what: str, traffic: Open) -> Case:
 
 
 def _simulate(traffic: Open, *, skip: bool = True) -> Run:
-    """Open traffic: messages come all the time, and nothing is ever skipped."""
+    """Open traffic: messages never stop, so no cycles are skipped."""
     return simulate(traffic)
 
 
@@ -172,7 +172,7 @@ def _show_open(traffic: Open) -> str:
 
 
 def _of(what: str, tables: Tables, backend: str = "packet", **more: Any) -> Case:
-    """A case that is an experiment."""
+    """Return a case that is an experiment."""
     return Case(what, partial(run_tables, tables, backend), partial(_show_tables, tables, backend), **more)
 
 

@@ -1,4 +1,4 @@
-"""`pyxsim bench`: how fast the simulator is on this machine, and what that means for experiments."""
+"""`pyxsim bench`: the speed of the simulator on this machine, and the time of experiments that follows from it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from pyxsim.units import rough_seconds
 if TYPE_CHECKING:
     from benchmarks.measure import Row
 
-# A kind of work each: a router with much to do, a large network, the system layer, no packets at all.
+# One case per kind of work: busy routers, a large network, the system layer, no packets.
 SHORT = ("torus8x8-uniform-0.4", "torus32x32-uniform-0.1", "torus4x4x4-all-reduce", "torus16x16x16-analytical")
 FOR_NETWORK = SHORT[1]
-# The third one on more NPUs; long enough to tell a speed in one run.
+# The third case on more NPUs; long enough to measure the speed in one run.
 ONCE = ("torus8x8x8-all-reduce", "torus16x16x16-all-reduce")
 MOST_REPEAT = 1000
 
 
 def bench(out: CommandOutput, names: Sequence[str], *, repeat: int, list_only: bool = False, skip: bool = True) -> None:
-    """Run cases; without names a few, from which follows what experiments will take. `skip`: what repeats itself.
+    """Run cases; without names a few, from which the time of experiments follows. `skip`: skip repeating cycles.
     Raises InputError."""
     from benchmarks.cases import CASES
     from benchmarks.history import session
@@ -76,7 +76,7 @@ def _check(names: Sequence[str]) -> None:
 
 
 def _expect(out: CommandOutput, rows: dict[str, Row]) -> list[dict[str, Any]]:
-    """What experiments will take, by the case that is most like them."""
+    """Estimate the time of experiments by the most similar case."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 

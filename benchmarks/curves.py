@@ -1,4 +1,4 @@
-"""What a router visit costs, and how much memory a network takes, as one thing changes and all else stays."""
+"""The cost of a router visit and the memory of a network as one parameter changes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from rich.table import Table
 from benchmarks.measure import once, spread
 from benchmarks.traffic import Open
 
-WORK = 1_000_000  # router visits of a point, about
-LINK_LOAD = 0.4  # of the links, where the network grows: traffic gets farther in a larger one
+WORK = 1_000_000  # approximate router visits of a point
+LINK_LOAD = 0.4  # load of the links where the network grows: paths are longer in a larger one
 BASE = Open(8, 0.2, 0)
-MESH = replace(BASE, topology="mesh")  # which needs one VC only
+MESH = replace(BASE, topology="mesh")  # needs only one VC
 
 
 class Curve(NamedTuple):
@@ -45,7 +45,7 @@ CURVES = {
 
 
 def at(name: str, x: float) -> Open:
-    """The traffic of a point, in so many cycles that it is about WORK router visits."""
+    """Return the traffic of a point, with enough cycles for about WORK router visits."""
     of = CURVES[name].of(x)
     # Mean links of a route: a quarter of the way round in each of two dimensions, or a third of the way along.
     links = 2 * (of.side / 4 if of.topology == "torus" else (of.side - 1 / of.side) / 3)
@@ -53,7 +53,7 @@ def at(name: str, x: float) -> Open:
 
 
 def measure_curves(names: Sequence[str], repeat: int, folder: Path, console: Console) -> dict[str, Any]:
-    """Measure curves, tell them, and draw them into curves.png in the folder."""
+    """Measure curves, print them, and draw them into curves.png in the folder."""
     curves = {name: [_point(name, x, repeat) for x in CURVES[name].points] for name in names}
     for name, points in curves.items():
         console.print(_table(name, points))
@@ -96,7 +96,7 @@ def _table(name: str, points: Sequence[dict[str, Any]]) -> Table:
 
 
 def _draw(curves: dict[str, list[dict[str, Any]]], file: Path) -> None:
-    """A panel for each: the median, and from least to most."""
+    """Draw a panel for each curve: median, minimum and maximum."""
     from matplotlib.figure import Figure
 
     across = min(3, len(curves))

@@ -1,4 +1,4 @@
-"""How long experiments of some sizes will take on this machine, by what its cases took."""
+"""Estimated times of experiments of several sizes on this machine, from the measured cases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SPEED_OF = {
     (8, 8, 8): "torus8x8x8-all-reduce",
     (16, 16, 16): "torus16x16x16-all-reduce",
 }
-"""The case whose speed that shape has: a network that a cache has no room for is several times slower."""
+"""The case with the speed of this shape: a network that exceeds the cache is several times slower."""
 
 
 class Expected(NamedTuple):
@@ -26,7 +26,7 @@ class Expected(NamedTuple):
 
 
 def expected(visits_per_cpu_s: Mapping[str, float]) -> Iterator[Expected]:
-    """All sizes on all shapes, at the speeds that were measured here, by the names of the cases."""
+    """Return all sizes on all shapes, at the measured speeds by the names of the cases."""
     for shape, case in SPEED_OF.items():
         npus = prod(shape)
         for size, nbytes in SIZES:
@@ -37,7 +37,7 @@ def expected(visits_per_cpu_s: Mapping[str, float]) -> Iterator[Expected]:
 def ring_visits(npus: int, nbytes: int) -> int:
     """Router visits of a ring all-reduce, over one dimension or several.
 
-    Every NPU sends each byte but its own part twice, once to be added up and once as a sum: 2 (N - 1) / N of the
+    Every NPU sends each byte but its own part twice, once to be reduced and once as a sum: 2 (N - 1) / N of the
     buffer, each message to a neighbour, past the two routers of a link.
     """
     return 2 * npus * (2 * (npus - 1) * nbytes // (npus * FLIT))

@@ -1,4 +1,4 @@
-"""What was measured before: a file with a line of JSON for each session, and what a new session is compared with."""
+"""Earlier sessions: a file with a line of JSON for each, and their comparison with a new one."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from pyxsim.core.engine import build_info
 from pyxsim.errors import InputError
 from pyxsim.results.provenance import provenance
 
-CLEAR = 1.02  # a smaller ratio is not told from none, however alike the runs were
-SAME = ("machine", "build", "python")  # what must agree between two sessions that are compared
+CLEAR = 1.02  # a smaller change is not significant, however similar the runs are
+SAME = ("machine", "build", "python")  # fields that must agree between two compared sessions
 
 Session = dict[str, Any]
 
 
 class Change(NamedTuple):
-    """CPU time now over that before, and the word for it: "slower", "faster", or "same" within the noise."""
+    """CPU time now over CPU time before, and the verdict: "slower", "faster", or "same" within the noise."""
 
     ratio: float
     word: str
 
 
 def session(rows: Sequence[Row], yardstick: Yardstick | None = None) -> Session:
-    """What was measured now, with what it was measured on, and how fast that was."""
+    """Return this session's measurements with the machine and its speed."""
     told = provenance()
     return {
         "version": told["version"],
@@ -45,7 +45,7 @@ def session(rows: Sequence[Row], yardstick: Yardstick | None = None) -> Session:
 
 
 def machine() -> str:
-    """The processor by name, how many of them, and the host."""
+    """Return the processor's name, the number of processors, and the host."""
     name = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -55,7 +55,7 @@ def machine() -> str:
 
 
 def read(path: Path) -> list[Session]:
-    """The sessions of a file, the oldest first; none if it is not there. InputError for a line that is none."""
+    """Return the sessions of a file, oldest first; none without the file. Raises InputError for an invalid line."""
     if not path.exists():
         return []
     found = []
@@ -70,20 +70,20 @@ def read(path: Path) -> list[Session]:
 
 
 def append(path: Path, told: Session) -> None:
-    """Add a session."""
+    """Append a session."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(told) + "\n")
 
 
 def session_before(sessions: Iterable[Session], now: Session) -> Session | None:
-    """The last session of the same machine, build and Python."""
+    """Return the last session of the same machine, build and Python."""
     found = [before for before in sessions if all(before.get(key) == now[key] for key in SAME)]
     return found[-1] if found else None
 
 
 def last_alike(sessions: Iterable[Session], now: Session, row: Row) -> Row | None:
-    """The last time that the same case was measured on the same machine, with the same build and Python."""
+    """Return the last measurement of a case on the same machine, with the same build and Python."""
     found: Row | None = None
     for before in sessions:
         if all(before.get(key) == now[key] for key in SAME):
@@ -92,9 +92,9 @@ def last_alike(sessions: Iterable[Session], now: Session, row: Row) -> Row | Non
 
 
 def change(row: Row, before: Row | None) -> Change | None:
-    """How a case did against an earlier time; None if there is none, or if it was other work then.
+    """Compare a case with an earlier measurement; None if there is none, or if its work has changed.
 
-    Runs of one session differ by what else the machine does. So a change counts as one only if all runs of one session
+    Runs of one session differ by the other load of the machine, so a change counts only if all runs of one session
     were slower than all of the other.
     """
     if before is None or before["cycles"] != row["cycles"]:

@@ -1,4 +1,4 @@
-"""Runs of cases, each in a process of its own, so that the peak of memory is that of one run."""
+"""Runs of cases, each in its own process, so that the peak memory is that of one run."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from benchmarks.cases import CASES
 from benchmarks.traffic import Open
 from pyxsim.errors import PyxsimError
 
-EVERY = "--no-skip"  # to a process: every cycle
-LONG_REPEAT = 3  # runs of a long case, at most
+EVERY = "--no-skip"  # argument of a process: simulate every cycle
+LONG_REPEAT = 3  # most runs of a long case
 
 Row = dict[str, Any]
 
 
 def measure(name: str, repeat: int, against: Path | None = None, *, skip: bool = True) -> Row:
-    """One case, `repeat` times: its work (the same in every run), times and memory.
+    """Measure one case `repeat` times: its work (the same in every run), times and memory.
 
-    `against`: another tree of pyxsim, built. Each run is then one of a pair, now that tree's first, now this one's, so
-    that what the machine does meanwhile hits both; "against" has the ratios of the pairs: CPU time here over there. A
-    case that is newer than that tree runs alone, and "alone" says so. `skip`: what repeats itself, as a run does.
+    `against`: another built tree of pyxsim. Each run is then one of a pair, in alternating order, so
+    that other load of the machine affects both; "against" has the ratios of the pairs: CPU time here over there. A
+    case that the other tree lacks runs alone, and "alone" says so. `skip`: skip repeating cycles, as a run does.
     """
     case = CASES[name]
     count = max(1, min(repeat, LONG_REPEAT) if case.long else repeat)
@@ -72,15 +72,15 @@ def measure(name: str, repeat: int, against: Path | None = None, *, skip: bool =
 
 
 def skipped(row: Row) -> float:
-    """The share of a case's cycles that were passed over because they repeat others."""
+    """Return the share of a case's cycles that were skipped because they repeat others."""
     share: float = row.get("skipped_cycles", 0) / row["cycles"]
     return share
 
 
 def once(what: str | Open, tree: Path | None = None, *, skip: bool = True) -> tuple[Run, float]:
-    """One run of a case or of traffic, and the peak of memory of its process (MB). `tree`: of which pyxsim."""
+    """Run a case or traffic once; return it and the peak memory of its process (MB). `tree`: the pyxsim to run."""
     word = what if isinstance(what, str) else json.dumps(asdict(what))
-    # The same modules as here, but that a tree goes first; and what an earlier run has proved is proved again.
+    # The same modules as here, with the tree's first; without the cache, so proofs are repeated.
     path = [*([str(tree.resolve())] if tree is not None else []), *(entry or os.getcwd() for entry in sys.path)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path), "PYXSIM_CACHE": ""}
     # Trees before 2026-11-22 have the cases inside the package.
@@ -97,5 +97,5 @@ def once(what: str | Open, tree: Path | None = None, *, skip: bool = True) -> tu
 
 
 def spread(seconds: Sequence[float]) -> dict[str, float]:
-    """The least, the median and the most."""
+    """Return minimum, median and maximum."""
     return {"min": min(seconds), "median": statistics.median(seconds), "max": max(seconds)}

@@ -1,4 +1,4 @@
-"""docs/performance.md: prose by hand, and between marks the tables of what was measured last."""
+"""docs/performance.md: prose by hand, and between marks the tables of the last measurement."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Told = dict[str, Any]
 
 
 def write(page: Path, told: Told) -> None:
-    """Bring up to date what a session has measured; the rest of the page stays. InputError for a page without marks."""
+    """Update the tables that a session has measured. Raises InputError for a page without marks."""
     try:
         text = page.read_text(encoding="utf-8")
     except OSError as error:
@@ -49,7 +49,7 @@ def render(text: str, told: Told, file: str = "") -> str:
 
 
 def _where(told: Told) -> str:
-    """Which machine, without its name, and which version."""
+    """Return the machine, without its name, and the version."""
     machine = told["machine"].rpartition(" (")[0]
     what = f"Python {told['python']}, {told['build']} build, `{told['commit']}`"
     yardstick = told.get("yardstick")
@@ -106,7 +106,7 @@ def _curves(told: Told) -> Iterator[str]:
 
 
 def _transposed(label: str, points: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Points side by side: there are few, and fewer things about each."""
+    """Return a table with one column per point."""
     rows: tuple[tuple[str, Callable[[dict[str, Any]], str]], ...] = (
         (label, lambda point: f"{point['x']:g}"),
         ("CPU ns per visit", lambda point: f"{point['ns_per_visit']['median']:.0f}"),

@@ -1,4 +1,4 @@
-"""What other simulators took for the work of a case, where they cannot be installed beside this one."""
+"""Recorded times of other simulators for the work of a case, where they cannot be installed from a registry."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Recorded:
-    """CPU seconds from least to most, all of its process. `work`: what it did in them, if not the work of the case."""
+    """Minimum and maximum CPU seconds of the whole process. `work`: its own, if not the work of the case."""
 
     what: str
     case: str
@@ -17,7 +17,7 @@ class Recorded:
     peak_mb: float | None = None
 
     def scaled(self, work: int) -> tuple[float, float]:
-        """CPU seconds for so much work, from least to most."""
+        """Return the minimum and maximum CPU seconds for this work."""
         factor = 1.0 if self.work is None else work / self.work
         least, most = self.cpu_s
         return least * factor, most * factor

@@ -1,12 +1,12 @@
-"""How fast the simulator is: work per second of CPU time, on fixed cases; and beside others on the same packets.
+"""Measure the speed of the simulator: work per CPU second on fixed cases, and beside peers on the same packets.
 
     python -m benchmarks.run [--quick] [--repeat N] [--only NAME ...] [--against TREE] [--fail-if-slower PERCENT]
     python -m benchmarks.run --curves [NAME ...]
 
 Work is router visits where there are packets (a flit that passes a router; BookSim2 counts the same as "hops"), and
-messages where there are none. Every case runs `repeat` times, one after the other, each in a process of its own, so
-that the peak of memory is that of one run; the median counts, because machines are shared. docs/performance.md tells
-how to read the tables.
+messages where there are none. Every case runs `repeat` times, one after the other, each in its own process, so
+that the peak memory is that of one run; the median counts, because machines are shared. docs/performance.md explains
+the tables.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pyxsim.errors import PyxsimError
 
 RESULTS = Path("results", "bench")
 PEER_REPEAT = 3
-INTERRUPTED = 130  # exit code, as of every command of pyxsim
+INTERRUPTED = 130  # exit code, as in every command of pyxsim
 
 
 def options() -> argparse.ArgumentParser:
@@ -53,7 +53,7 @@ def options() -> argparse.ArgumentParser:
 
 def main() -> None:
     wanted = options().parse_args()
-    # Rows of a table that goes into a file are not folded.
+    # Rows of a table in a file are not folded.
     console = Console(stderr=True, width=None if sys.stderr.isatty() else 160)
     try:
         slower = run(wanted, console)
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def run(wanted: argparse.Namespace, console: Console) -> list[str]:
-    """Measure, tell and remember. Gives the cases that are slower than `wanted.fail_if_slower` allows."""
+    """Measure, print and store. Returns the cases that are slower than `wanted.fail_if_slower` allows."""
     if wanted.curves is not None:
         curves = measure_curves(wanted.curves or list(CURVES), 1 if wanted.quick else wanted.repeat, RESULTS, console)
         _keep(wanted, {**history.session([], measure_yardstick()), **curves}, RESULTS / "curves.json")
@@ -102,7 +102,7 @@ def _cases(wanted: argparse.Namespace) -> list[str]:
 
 
 def _is_slower(row: Row, change: history.Change | None, limit: float) -> bool:
-    """By pairs where there are some, else by the last session."""
+    """Compare by pairs if there are any, else with the last session."""
     if "against" in row:
         pairs = row["against"]
         return bool(pairs["min"] > 1 and pairs["median"] > limit)
@@ -110,7 +110,7 @@ def _is_slower(row: Row, change: history.Change | None, limit: float) -> bool:
 
 
 def _keep(wanted: argparse.Namespace, told: dict[str, Any], usual: Path | None = None) -> None:
-    """Where it is asked for, or else where it usually goes."""
+    """Return the given path, or the default one."""
     file = wanted.output or usual
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Tables of what was measured, for people."""
+"""Tables of measurements, as text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MARKS = {"slower": "SLOWER", "faster": "faster", "same": ""}
 
 
 def tables(rows: Sequence[Row], changes: Sequence[Change | None] | None = None) -> list[Table]:
-    """One for each unit of work, other simulators beside it. `changes` against the last time, one for each row."""
+    """Print a table for each unit of work, with peers. `changes` since the last session, one per row."""
     found = []
     for unit in dict.fromkeys(CASES[row["name"]].unit for row in rows):
         table = Table(title=f"{unit}: how many, and how many in a CPU second", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
@@ -42,7 +42,7 @@ def tables(rows: Sequence[Row], changes: Sequence[Change | None] | None = None) 
 
 
 def _add(table: Table, row: Row, told: tuple[str, ...]) -> None:
-    """A case, and below it what others took for its work."""
+    """Print a case, and below it the times of other simulators for its work."""
     work, seconds = row[CASES[row["name"]].key], row["cpu_s"]
     times = f"{seconds['median']:.3f} ({seconds['min']:.3f}-{seconds['max']:.3f})"
     rate = rounded(work / seconds["median"], "")
@@ -59,7 +59,7 @@ def _add(table: Table, row: Row, told: tuple[str, ...]) -> None:
 
 
 def _told(row: Row, change: Change | None) -> str:
-    """Pairs with another tree say more than an earlier session."""
+    """Pairs with another tree are more reliable than an earlier session."""
     if "against" in row:
         pairs = row["against"]
         return f"{pairs['median']:.2f} ({pairs['min']:.2f}-{pairs['max']:.2f})"

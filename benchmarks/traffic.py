@@ -1,4 +1,4 @@
-"""Open traffic whose packets are all drawn beforehand: nothing but the engine runs while the time is taken."""
+"""Open traffic with all packets drawn beforehand: only the engine runs while it is timed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FOREVER = 1 << 40
 
 @dataclass(frozen=True)
 class Packets:
-    """When each packet is created, from where to where; `plane`: which way round to an opposite node."""
+    """Creation times, sources and destinations of packets; `plane`: the way round to an opposite node."""
 
     cycle: IntArray
     src: IntArray
@@ -51,7 +51,7 @@ class Open:
     message: int = 1
 
     def packets(self) -> Packets:
-        """The messages of `cycles` cycles, always the same ones."""
+        """Return the messages of `cycles` cycles, the same in every call."""
         nodes = self.side * self.side
         rng = np.random.default_rng(SEED)
         cycle, src = np.nonzero(rng.random((self.cycles, nodes)) < self.load / (self.flits * self.message))
@@ -60,11 +60,11 @@ class Open:
         if self.hot:
             dst[rng.random(len(src)) < self.hot] = 0
         if self.topology == "mesh":
-            plane[:] = 0  # there is one way only
+            plane[:] = 0  # there is only one way
         return Packets(cycle, src, dst, plane)
 
     def tables(self) -> dict[str, Any]:
-        """An experiment with this network and traffic of this kind, for as many cycles."""
+        """Return an experiment with this network, kind of traffic, and cycles."""
         hot = {"pattern": "hotspot", "pattern_options": {"nodes": [0], "share": self.hot}} if self.hot else {}
         return {
             "network": {
@@ -88,7 +88,7 @@ class Open:
         }
 
     def network(self) -> PacketNetwork:
-        """The network, with nothing in it yet."""
+        """Return the empty network."""
         library.load_all()
         tables = {"network": self.tables()["network"], "collective": {"kind": "all-reduce", "size": "1 B"}}
         settings = load_experiment(tables).network
@@ -96,7 +96,7 @@ class Open:
 
 
 def simulate(traffic: Open, packets: Packets | None = None) -> Run:
-    """Send the packets, and let the network run until the last one has arrived."""
+    """Send the packets, and run the network until the last one has arrived."""
     first = time.process_time()
     before = resident_mb()
     network = traffic.network()

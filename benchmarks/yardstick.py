@@ -1,9 +1,9 @@
-"""A fixed piece of work that is none of the simulator, so that a slow machine can be told from a slow simulator.
+"""A fixed piece of work without the simulator: it distinguishes a slow machine from a slow simulator.
 
-bzip2 packs a megabyte of made-up words, in blocks of 900 kB: it sorts and counts, branches that cannot be guessed and
-memory that the first cache has no room for, one core, no vector instructions, which is what the engine does with a
-machine, too. Its code has been the same everywhere since 2010, so its speed is that of the machine: as it is now, with
-whatever else it does.
+bzip2 compresses a megabyte of random words in blocks of 900 kB: it sorts and counts, with unpredictable branches and
+more memory than the first cache, on one core without vector instructions, which resembles the engine's use of a
+machine. Its code has not changed since 2010, so its speed is that of the machine in its present state, with
+its other load.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import numpy as np
 
 from benchmarks.measure import spread
 
-SIZE = 1 << 20  # bytes that are packed
-PACKED = 274_387  # what they become: the same work everywhere
+SIZE = 1 << 20  # bytes to compress
+PACKED = 274_387  # their compressed form: the same work everywhere
 REPEAT = 5
 WORDS = 2000
 MB_PER_S = 35.0
-"""That of the machine of the tables in docs/performance.md, which tells where it comes from. Who brings the page up to
-date (`make bench ARGS="--write docs/performance.md"`) brings this up to date; a test compares the two."""
+"""The speed of the machine of the tables in docs/performance.md, which explains its origin. When you update the page
+(`make bench ARGS="--write docs/performance.md"`), update this number; a test compares the two."""
 
 Yardstick = dict[str, Any]
 
 
 def text() -> bytes:
-    """Words, the first ones of the vocabulary more often. The same bytes whatever the version of NumPy."""
+    """Return words, the first ones of the vocabulary more often. The bytes do not depend on the version of NumPy."""
     state = np.arange(1, SIZE + 1, dtype=np.uint64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):  # splitmix64
         state = (state ^ (state >> np.uint64(shift))) * np.uint64(factor)
@@ -42,7 +42,7 @@ def text() -> bytes:
 
 
 def measure_yardstick(repeat: int = REPEAT, clock: Callable[[], float] = time.process_time) -> Yardstick | None:
-    """Megabytes per CPU second, least, median and most; None where this Python has no bz2, or another one."""
+    """Return minimum, median and maximum megabytes per CPU second; None without bz2, or with another version of it."""
     try:
         import bz2
     except ImportError:
@@ -58,13 +58,13 @@ def measure_yardstick(repeat: int = REPEAT, clock: Callable[[], float] = time.pr
 
 
 def against_table(found: Yardstick) -> float:
-    """How fast this machine is now over the one of the tables."""
+    """Return the speed of this machine over that of the tables."""
     ratio: float = found["mb_per_s"]["median"] / MB_PER_S
     return ratio
 
 
 def said(found: Yardstick | None, before: Mapping[str, Any] | None = None) -> str:
-    """What it tells in a line; `before`: an earlier session, which may have one. Nothing without a yardstick."""
+    """Format it in a line; `before`: an earlier session, which may have one. Empty without a yardstick."""
     if found is None:
         return ""
     rate, ratio = found["mb_per_s"]["median"], against_table(found)

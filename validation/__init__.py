@@ -1,4 +1,4 @@
-"""Validation: every claim a case with a number, a bound and a picture. docs/validation.md has the last full run."""
+"""Validation: each claim is a case with a number, a bound and a picture. docs/validation.md has the last full run."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Series:
-    """Points of a picture. `style`: "line", "points" or "limit" (a dashed line: what must not be crossed)."""
+    """Points of a picture. `style`: "line", "points" or "limit" (a dashed line that must not be crossed)."""
 
     label: str
     x: Sequence[float]
@@ -22,21 +22,21 @@ class Series:
 
 @dataclass(frozen=True)
 class Picture:
-    """What a case looks like."""
+    """The picture of a case."""
 
     x: str
     y: str
     series: Sequence[Series]
     log: bool = False  # the y axis
-    most: float | None = None  # the end of the y axis
+    most: float | None = None  # upper end of the y axis
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a case came to. `measured` must not exceed the bound of the case.
+    """The outcome of a case. `measured` must not exceed the bound of the case.
 
     cells  further columns of the family's table, by name
-    note   one line, for what a number does not say
+    note   one line that explains the number
     """
 
     measured: float
@@ -47,15 +47,15 @@ class Found:
 
 @dataclass(frozen=True)
 class Case:
-    """A claim that can be checked.
+    """A claim that a run can check.
 
     name     "family/what"
     claim    one sentence
     source   where the expected value comes from
-    bound    the most that the measured number may be
+    bound    largest allowed measured number
     unit     of both: "%", "cycles", "faults" ..
-    run      does it
-    seconds  about how long it takes: the long ones are begun first
+    run      measures it
+    seconds  estimated run time: the longest cases start first
     """
 
     name: str
@@ -73,7 +73,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A case that was run, as it is stored. `error`: what stopped it."""
+    """A finished case, as stored. `error`: what stopped it."""
 
     name: str
     claim: str
@@ -99,7 +99,7 @@ class Outcome:
         return "holds" if self.holds else "error" if self.error else "FAILS"
 
     def json(self) -> dict[str, Any]:
-        """Plain values; a number that is none becomes null."""
+        """Return plain values; NaN becomes null."""
         measured = self.measured if math.isfinite(self.measured) else None
         told = {**vars(self), "measured": measured, "holds": self.holds, "seconds": round(self.seconds, 1)}
         return {key: value for key, value in told.items() if value not in ("", {})}
@@ -112,20 +112,20 @@ class Outcome:
 
 
 def must(truth: bool, text: str) -> None:
-    """Raise AssertionError unless something holds that every case takes for granted."""
+    """Raise AssertionError unless a precondition of every case holds."""
     if not truth:
         raise AssertionError(text)
 
 
 def not_too_fast(result: Any) -> None:
-    """No run is faster than its links allow, except without congestion, and then its result has a warning."""
+    """Check that no run is faster than its links allow, except without congestion, where its result has a warning."""
     bound = result.lower_bound_ns
     warned = any("ignores that messages share links" in line for line in result.warnings)
     must(bound is not None and (bound <= result.time_ns or warned), "the run is faster than its lower bound")
 
 
 def exact(pairs: Sequence[tuple[float, float]], what: str) -> tuple[float, Picture]:
-    """The most by which (wanted, found) numbers differ, and a picture of both."""
+    """Return the largest difference of (expected, measured) numbers, and a picture of both."""
     worst = max((abs(found - wanted) for wanted, found in pairs), default=0.0)
     wanted = sorted({w for w, _ in pairs})
     picture = Picture(

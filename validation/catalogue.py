@@ -15,7 +15,7 @@ from validation.case import Case
 
 @dataclass(frozen=True)
 class Family:
-    """Cases that belong together: they share a table of the page, with these columns of their own."""
+    """Cases of one subject: they share a table of the page, with their own columns."""
 
     name: str
     title: str
@@ -28,7 +28,7 @@ FAMILIES: tuple[Family, ...] = tuple(Family(*told) for told in families.ALL)
 
 @cache
 def every_case() -> dict[str, Case]:
-    """All cases by name, in the order of the page."""
+    """Return all cases by name, in the order of the page."""
     library.load_all()
     found = [case for family in FAMILIES for case in family.cases()]
     names = [case.name for case in found]
@@ -39,9 +39,9 @@ def every_case() -> dict[str, Case]:
 
 
 def find(patterns: Sequence[str]) -> list[Case]:
-    """The cases with these names: a whole name, a family, or a pattern with * and ?. All, if there is no pattern.
+    """Return the cases with these names: a full name, a family, or a pattern with * and ?; all without a pattern.
 
-    Raises InputError for a pattern that nothing is called.
+    Raises InputError for a pattern without a match.
     """
     cases = every_case()
     if not patterns:

@@ -28,7 +28,7 @@ def validate(
     list_only: bool = False,
     write: str | None = None,
 ) -> None:
-    """Run cases; SimulationError unless all of them hold."""
+    """Run cases; raise SimulationError unless all of them hold."""
     from validation import find, run_cases
     from validation.page import to_json
     from validation.page import write as write_page
@@ -67,7 +67,7 @@ def _folder(name: str) -> Path:
     path = Path(name)
     try:
         if name == PICTURES:
-            make_folder(path.parent)  # the place that we choose
+            make_folder(path.parent)  # the default folder
         make_folder(path)
     except InputError as error:
         raise error.at(key="-o") from None

@@ -51,5 +51,5 @@ def _verdict(outcome: Outcome) -> str:
 
 
 def number(value: float) -> str:
-    """A number for people."""
+    """Format a number for readers."""
     return f"{value:.0f}" if float(value).is_integer() and abs(value) < 1e6 else f"{value:.3g}"

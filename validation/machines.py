@@ -1,4 +1,4 @@
-"""Networks for any number of NPUs, small and quick, and how an experiment on them is written down."""
+"""Small, fast networks for any number of NPUs, and experiments on them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from pyxsim.runner.lifecycle import run
 from validation.case import not_too_fast
 
 Tables = dict[str, Any]
-# A fast and simple machine: what is to be seen here does not depend on it.
+# A fast and simple machine: no claim depends on it.
 WIRES: Tables = {"flit": "64 B", "packet": "1 KiB", "bandwidth": "64 GB/s", "latency": "3 cycles"}
 
 
 def factors(n: int) -> tuple[int, int]:
-    """n as a product, as square as can be: (smaller, larger); (1, n) for a prime."""
+    """Return the factors (smaller, larger) of n closest to a square; (1, n) for a prime."""
     small = max(f for f in range(1, int(n**0.5) + 1) if n % f == 0)
     return small, n // small
 
 
 def networks(n: int) -> Iterator[Tables]:
-    """Tables [network] of n NPUs: of one dimension, and where n is no prime of several."""
+    """Tables [network] of n NPUs with one dimension and, unless n is a prime, with several."""
     yield {"topology": "ring", "shape": [n]}
     yield {"topology": "ring", "shape": [n], "options": {"bidirectional": False}}
     yield {"topology": "mesh", "shape": [n]}
@@ -39,17 +39,17 @@ def networks(n: int) -> Iterator[Tables]:
 
 
 def name_of(network: Tables) -> str:
-    """What a network is called: its topology, or its blocks."""
+    """Return the name of a network: its topology, or its blocks."""
     return str(network.get("topology") or " x ".join(dim["block"] for dim in network["dims"]))
 
 
 def dimensions(network: Tables) -> int:
-    """How many dimensions collectives see in one of these networks."""
+    """Return the number of dimensions that collectives see in a network."""
     return len(network.get("shape") or network.get("dims") or [0, 0])
 
 
 def simulated(tables: Tables, backend: str = "packet") -> Result:
-    """The result of an experiment, which must be complete and not faster than it can be."""
+    """Return the result of an experiment, which must be complete and not faster than its links allow."""
     result = run(tables, backend=backend)
     not_too_fast(result)
     return result

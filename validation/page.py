@@ -28,12 +28,12 @@ def to_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 
 def read_outcomes(path: Path) -> list[Outcome]:
-    """The outcomes that a file holds."""
+    """Read the outcomes of a file."""
     return [Outcome.from_json(case) for case in json.loads(path.read_text(encoding="utf-8"))["cases"]]
 
 
 def write(page: Path, outcomes: Sequence[Outcome]) -> None:
-    """Bring the page up to date, and its JSON next to it. Raises InputError for a page without marks."""
+    """Update the page and the JSON next to it. Raises InputError for a page without marks."""
     text = render(page.read_text(encoding="utf-8"), outcomes)
     data = json.dumps(to_json(outcomes), indent=1, ensure_ascii=False)
     page.with_suffix(".json").write_text(data + "\n", encoding="utf-8")
@@ -61,7 +61,7 @@ def render(text: str, outcomes: Sequence[Outcome]) -> str:
 
 
 def summary(outcomes: Sequence[Outcome]) -> list[str]:
-    """How many cases hold, by family."""
+    """Count the cases that hold, by family."""
     lines = ["| family | what | cases | hold | seconds |", "|---|---|---|---|---|"]
     for family in FAMILIES:
         mine = [outcome for outcome in outcomes if outcome.family == family.name]

@@ -14,7 +14,7 @@ TREE = Path(__file__).resolve().parents[1]
 
 @cache
 def reference(name: str) -> Any:
-    """What inputs/reference/NAME.json holds. Raises InputError outside of a source tree."""
+    """Return the content of inputs/reference/NAME.json. Raises InputError outside of a source tree."""
     path = TREE / "inputs" / "reference" / f"{name}.json"
     try:
         return json.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Run cases, several at a time in processes of their own; each gets a picture."""
+"""Run cases in separate processes, several at a time, and draw their pictures."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from validation.case import Case, Outcome
 from validation.catalogue import every_case
 
 Tick = Callable[[Outcome], None]
-PATIENCE = 0.5  # seconds between two looks at the keyboard
+PATIENCE = 0.5  # seconds between checks for Ctrl-C
 
 
 def run_cases(
     cases: Sequence[Case], *, workers: int = 1, pictures: Path | None = None, tick: Tick = lambda _: None
 ) -> list[Outcome]:
-    """What the cases come to, in their order. `pictures`: a folder for them; `tick` hears of each that has ended."""
+    """Return the outcomes of the cases in their order. `pictures`: their folder; `tick` is called after each case."""
     if pictures is not None:
         pictures.mkdir(parents=True, exist_ok=True)
     found: dict[str, Outcome] = {}
@@ -37,7 +37,7 @@ def _outcomes(cases: Sequence[Case], workers: int, pictures: Path | None) -> Ite
         for case in order:
             yield run_case(case.name, pictures)
         return
-    # New processes and no forks: what threads of this one hold would stay held in a copy of it.
+    # New processes, not forks: a lock that a thread holds would stay locked in a fork.
     pool = ProcessPoolExecutor(workers, get_context("spawn"))
     try:
         left: set[Future[Outcome]] = {pool.submit(run_case, case.name, pictures) for case in order}
@@ -50,7 +50,7 @@ def _outcomes(cases: Sequence[Case], workers: int, pictures: Path | None) -> Ite
 
 
 def run_case(name: str, pictures: Path | None = None) -> Outcome:
-    """Run one case. An error of it is an outcome; a mistake in the program is raised."""
+    """Run one case. An error of the case is an outcome; a bug in the program is raised."""
     case = every_case()[name]
     start = time.perf_counter()
     told = (case.name, case.claim, case.source, case.bound, case.unit)
@@ -68,10 +68,10 @@ def run_case(name: str, pictures: Path | None = None) -> Outcome:
 
 
 def picture_name(name: str) -> str:
-    """The file of a case's picture."""
+    """Return the path of a case's picture."""
     return "".join(c if c.isalnum() or c in "-_." else "_" for c in name.replace("/", "--")) + ".svg"
 
 
 def most_workers() -> int:
-    """Processors that this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

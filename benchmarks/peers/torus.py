@@ -1,6 +1,6 @@
-"""What peers share: the traffic that they are given, routes on a torus, and how they tell what they did.
+"""Shared code of the peers: their traffic, routes on a torus, and their report.
 
-A peer runs in a Python of its own, which may have no pyxsim: this file needs nothing but the standard library.
+A peer runs in another Python, which may not have pyxsim: this file uses only the standard library.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Traffic:
     """A square torus and its packets. A cycle is a nanosecond.
 
     `hop`: cycles from router to router for a head flit alone; `width`: bytes per cycle of a link; `size`: bytes of a
-    packet. Packet i is created in `cycle[i]`, at node `src[i]`, for node `dst[i]`, which is another one.
+    packet. Packet i is created in `cycle[i]`, at node `src[i]`, for another node `dst[i]`.
     """
 
     side: int
@@ -39,7 +39,7 @@ class Traffic:
 
 @dataclass
 class Outcome:
-    """What a peer did. `cpu_s`: its simulation alone; `latency`: mean cycles of a packet; `events`: of its own kind."""
+    """The report of a peer. `cpu_s`: of its simulation; `latency`: mean of a packet, cycles; `events`: its own unit."""
 
     version: str
     packets: int
@@ -56,7 +56,7 @@ def neighbours(side: int, node: int) -> list[int]:
 
 
 def next_hop(side: int, node: int, dst: int) -> int:
-    """Which neighbour, by its place among them: the first dimension first, the short way round, up if both are."""
+    """Return the index of the next neighbour: first dimension first, the shorter way round, up for equal ways."""
     for dimension, stride in enumerate((1, side)):
         away = (dst // stride - node // stride) % side
         if away:
@@ -65,13 +65,13 @@ def next_hop(side: int, node: int, dst: int) -> int:
 
 
 def missing(how: str) -> NoReturn:
-    """End, because the simulator is not installed."""
+    """Exit because the simulator is not installed."""
     print(how, file=sys.stderr)
     raise SystemExit(MISSING)
 
 
 def main(simulate: Callable[[Traffic], Outcome]) -> None:
-    """A peer: `python with_x.py TRAFFIC.json`; a line of JSON on stdout."""
+    """Run a peer: `python with_x.py TRAFFIC.json` prints a line of JSON."""
     (name,) = sys.argv[1:]
     begin = time.process_time()
     outcome = simulate(Traffic(**json.loads(Path(name).read_text(encoding="ascii"))))

@@ -47,7 +47,7 @@ def _compile() -> None:
 
 
 def _told(traffic: Traffic) -> str:
-    """What ns3.cc reads."""
+    """Write the input of ns3.cc."""
     nodes, side = range(traffic.nodes), traffic.side
     lines = [f"{traffic.nodes} 4 {traffic.size} {traffic.width} {traffic.hop}"]
     lines += [" ".join(map(str, neighbours(side, node))) for node in nodes]

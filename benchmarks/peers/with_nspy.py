@@ -21,7 +21,7 @@ except ImportError:
 
 
 class Sink:
-    """What arrives is counted, and its latency."""
+    """Count arrivals and their latency."""
 
     def __init__(self, env: simpy.Environment) -> None:
         self.env = env
@@ -39,7 +39,7 @@ def run(traffic: Traffic) -> Outcome:
     nodes = range(traffic.nodes)
     switches = []
     for node in nodes:
-        # A flow is what goes to a destination.
+        # A flow is the traffic to one destination.
         hops = {dst: next_hop(side, node, dst) for dst in nodes if dst != node}
         ports = [Port(env, rate=traffic.width * 8) for _ in neighbours(side, node)]
         switches.append(FIBDemux(fib=hops, outs=ports, ends={node: sink}))

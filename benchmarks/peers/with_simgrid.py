@@ -1,7 +1,7 @@
 """SimGrid: its torus cluster, a flow for each packet, all started by one actor.
 
 Flows share links fairly; there are no packets in routers, no flits, VCs or credits. Its routes are its own: dimension
-after dimension, the short way round.
+after dimension, the shorter way round.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PLATFORM = """<?xml version="1.0"?>
            topology="TORUS" topo_parameters="{side},{side}" sharing_policy="SPLITDUPLEX"/>
 </platform>
 """
-# Its default model is of TCP; this one has the bandwidth and the latency of a link as they are told.
+# Its default model is TCP; this one uses the given bandwidth and latency of a link.
 MODEL = [f"--cfg=network/{setting}" for setting in ("model:CM02", "TCP-gamma:0", "crosstraffic:0")]
 
 
@@ -49,7 +49,7 @@ def run(traffic: Traffic) -> Outcome:
 
 
 def _start(host: Host, job: object) -> None:
-    """An actor; from SimGrid 4 on, hosts make them."""
+    """Start an actor; since SimGrid 4 hosts create them."""
     if hasattr(host, "add_actor"):
         host.add_actor("source", job)
     else:

@@ -1,4 +1,4 @@
-"""Data are carried for real: whatever the algorithm, the group and the network, all NPUs end with numpy's result."""
+"""Every algorithm carries real data, on any group and network, and all NPUs end with numpy's result."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ RANKS = (2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16, 18, 24, 31, 32, 33)
 SIZES = (1, 5, 77, 4096, 30030, 1_000_003)
 CHUNKS = (1, 1, 2, 5)
 BACKENDS = ("packet", "analytical")
-TRIES = 20  # for each kind of collective that an algorithm can do
-MOST = {"packet": 10**7, "analytical": 10**8}  # bytes that are sent at most, so that a try is quick
+TRIES = 20  # for each kind of collective that an algorithm supports
+MOST = {"packet": 10**7, "analytical": 10**8}  # bytes sent at most, so that a run is quick
 SOURCE = "numpy's result of the same random data; bytes: closed forms of the literature (costs.py)"
 
 
@@ -67,14 +67,14 @@ class Try(NamedTuple):
 
 
 def draw(rng: random.Random, kind: str, algorithm: str) -> Try:
-    """A network, a size, a root and a number of chunks that are not too much for a test."""
+    """Draw a network, a size, a root and a number of chunks small enough for a test."""
     backend = rng.choice(BACKENDS)
     while True:
         npus, chunks = rng.choice(RANKS), rng.choice(CHUNKS)
         size = 1 if kind == "barrier" else rng.choice(SIZES)
         network = rng.choice(list(networks(npus)))
         if algorithm == "in-switch" and name_of(network) != "switch":
-            continue  # that is where the router adds up
+            continue  # where the router reduces
         one = algorithm if dimensions(network) == 1 else f"one-{algorithm}"
         found = cost(kind, one, npus, size)
         if found is not None and found.total <= MOST[backend]:
@@ -83,7 +83,7 @@ def draw(rng: random.Random, kind: str, algorithm: str) -> Try:
 
 
 def least_and_most(told: Try) -> tuple[Fraction, Fraction]:
-    """Bytes that the closed form says, were all blocks as small as the smallest, and as large as the largest."""
+    """Bytes by the closed form if all blocks had the smallest size, and the largest."""
     kind, n, low, high = told.kind, told.npus, Fraction(0), Fraction(0)
     blocks = get_schedule(kind, told.algorithm, n).blocks
     one = cost(kind, told.algorithm, n, 1)
@@ -100,7 +100,7 @@ def least_and_most(told: Try) -> tuple[Fraction, Fraction]:
 
 
 def can(algorithm: str, kind: str) -> bool:
-    """Whether an algorithm does a kind of collective; a window needs one in which messages are answered."""
+    """Whether an algorithm supports a kind of collective; a window requires one in which messages are answered."""
     try:
         get_schedule(kind, algorithm, max(RANKS))
     except InputError:
@@ -109,7 +109,7 @@ def can(algorithm: str, kind: str) -> bool:
 
 
 def carried(algorithm: str) -> Found:
-    """All kinds that an algorithm can do, each on some networks."""
+    """All kinds that an algorithm supports, each on some networks."""
     rng = random.Random(algorithm)
     kinds = [kind for kind in KINDS if can(algorithm, kind)]
     faults = 0

@@ -1,4 +1,4 @@
-"""ASTRA-sim over its own analytical networks: every run that was measured ends in the same nanosecond."""
+"""ASTRA-sim over its own analytical networks: every measured run ends in the same nanosecond."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def network(case: Measured) -> dict[str, Any]:
 
 
 def backend(case: Measured) -> str:
-    """The one that a case is for."""
+    """The collective of a case."""
     return "analytical-congestion" if case.get("model") == "congestion" else "analytical"
 
 
@@ -91,7 +91,7 @@ def version_1(case: Measured) -> tuple[float, float]:
 
 
 def same(measured: list[Measured], one: Callable[[Measured], tuple[float, float]]) -> Found:
-    """All runs of a group: the most that one of them differs by."""
+    """Run all cases of a group and return the largest difference."""
     worst, picture = exact([one(case) for case in measured], "ns")
     npus = [math.prod(case["npus"]) for case in measured]
     told = f"{min(npus)}" if min(npus) == max(npus) else f"{min(npus)} to {max(npus)}"
@@ -99,7 +99,7 @@ def same(measured: list[Measured], one: Callable[[Measured], tuple[float, float]
 
 
 def groups() -> Iterator[tuple[str, str, list[Measured]]]:
-    """(name, what it is, its runs) of version 2."""
+    """(name, description, runs) of version 2."""
     runs = [case for case in reference("astra2")["cases"] if case["ends"] is not None]
     fair = [case for case in runs if case.get("model") != "congestion"]
     small = [case for case in fair if math.prod(case["npus"]) < LARGE]

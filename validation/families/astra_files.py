@@ -1,4 +1,4 @@
-"""Runs of ASTRA-sim from files in its own forms, as `pyxsim astra` takes them: network, system and workload."""
+"""Runs of ASTRA-sim from its own files, as `pyxsim astra` reads them: network, system and workload."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pyxsim.runner.lifecycle import run
 from validation.case import Case, Found, Picture, Series, exact
 from validation.reference import TREE, reference
 
-UPDATE = 5  # ns, in what was measured with version 1
+UPDATE = 5  # ns, in the measurements of version 1
 EVERY = 3  # of the runs of version 2
-LARGE = 256  # NPUs: larger runs are not read from files again
+LARGE = 256  # NPUs: larger runs are not repeated from files
 KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")
 NAMES = {"halving-doubling": "halvingDoubling", "double-binary-tree": "doubleBinaryTree", "one-ring": "oneRing"}
 WORDS = {
@@ -29,26 +29,26 @@ WORDS = {
 }
 # ns of a direct all-reduce of 1 GiB on a switch of 64.
 SWITCH_64 = {"analytical": 633_217, "analytical-congestion": 40_008_217}
-# Why runs that end with an error there are refused here.
+# Why runs that end with an error in ASTRA-sim are refused.
 REASONS = ("halving-doubling cannot do all-to-all", "ASTRA-sim 2 stops at an assertion")
 Measured = dict[str, Any]
 Files = tuple[Path, Path, Path]
 
 
 def _astra(name: str) -> str:
-    """A name of an algorithm in ASTRA-sim's spelling: direct:4 is direct4 there."""
+    """The name of an algorithm in ASTRA-sim's spelling: direct:4 is direct4."""
     return NAMES.get(name, name.replace(":", ""))
 
 
 def _workload(case: Measured, path: Path, update: int = 0) -> Path:
-    """One collective, and how long its layer takes to update (ns)."""
+    """One collective, and the update time of its layer (ns)."""
     kind = case["kind"].replace("-", "").upper()
     path.write_text(f"MICRO\n1\nlayer -1 0 NONE 0 0 NONE 0 0 {kind} {case['bytes']} {update}\n", encoding="utf-8")
     return path
 
 
 def files_2(case: Measured, folder: Path) -> Files:
-    """YAML and JSON of version 2; its workload is a text of version 1, since traces come later."""
+    """YAML and JSON of version 2; the workload is a text of version 1, because traces.py covers traces."""
     network, system = folder / "network.yml", folder / "system.json"
     keys = {"topology": "topology", "npus_count": "npus", "bandwidth": "bandwidth", "latency": "latency"}
     network.write_text("".join(f"{key}: {json.dumps(case[own])}\n" for key, own in keys.items()), encoding="utf-8")
@@ -66,7 +66,7 @@ def files_2(case: Measured, folder: Path) -> Files:
 
 
 def files_1(case: Measured, folder: Path) -> Files:
-    """JSON and text of version 1. A link of a case stands for all that an NPU has: here it is one of one."""
+    """JSON and text of version 1. A link of a case stands for all links of an NPU, so each NPU has one link."""
     network, system, dims = folder / "network.json", folder / "system.txt", len(case["npus"])
     memory = case.get("memory", {"latency": 0, "bandwidth": 1, "scale": 0})
     links = [{"Ring": 2, "FullyConnected": npus - 1, "Switch": 1}[block] for block, npus in _blocks(case)]
@@ -111,7 +111,7 @@ def _blocks(case: Measured) -> list[tuple[str, int]]:
 
 
 def from_files(case: Measured, write: Callable[[Measured, Path], Files]) -> int:
-    """When a run ends, ns."""
+    """Return the end of a run, ns."""
     backend = "analytical-congestion" if case.get("model") == "congestion" else None
     with TemporaryDirectory() as folder:
         files = write(case, Path(folder))
@@ -136,7 +136,7 @@ def version_1() -> Found:
 
 
 def switch_64() -> Found:
-    """What was shown to tell the two backends of version 2 apart, from files in inputs/astra."""
+    """The published pair of times that tells the two backends of version 2 apart, from files in inputs/astra."""
     folder = TREE / "inputs" / "astra"
     files = folder / "switch_network.yml", folder / "switch_system.json", folder / "micro_all_reduce_large.txt"
     pairs: list[tuple[float, float]] = []
@@ -154,7 +154,7 @@ def _found(cases: list[Measured], pairs: list[tuple[float, float]]) -> Found:
 
 
 def stopped() -> Found:
-    """Runs that end with an error there: those that are not refused here, or not with what happens there."""
+    """Count the runs that end with an error in ASTRA-sim and are not refused here, or for another reason."""
     cases = [case for case in reference("astra2")["cases"] if case["ends"] is None]
     faults = 0
     for case in cases:

@@ -13,12 +13,12 @@ from validation.case import Case, Found, Picture, Series
 from validation.reference import reference
 
 SOURCE = "measured: inputs/reference/booksim.json"
-LATENCY, HOPS, THROUGHPUT = 3.0, 0.5, 5.0  # % that are allowed, or the spread of BookSim2's seeds, where that is more
-UP_TO = 0.8  # of the load at which it saturates
-ACCEPTED = 0.97  # of the offered load: less is saturated
+LATENCY, HOPS, THROUGHPUT = 3.0, 0.5, 5.0  # allowed %, or the spread of BookSim2's seeds if larger
+UP_TO = 0.8  # of the load at which BookSim2 saturates: loads to compare
+ACCEPTED = 0.97  # of the offered load: a network that accepts less is saturated
 WARMUP = 5000
-SHORTEST, LONGEST, PACKETS = 30_000, 150_000, 60_000  # cycles that are measured; packets that are wanted
-# Curves on which what is accepted at load 1.0 differs by more, and why.
+SHORTEST, LONGEST, PACKETS = 30_000, 150_000, 60_000  # measured cycles; packets to measure
+# Curves whose accepted load at 1.0 differs by more, and why.
 EXPLAINED = {
     "dragonfly_p2-min-vc2-L1-uniform": "BookSim2's dragonfly ejects a packet on the VC of its phase only; built to use "
     "all VCs there it accepts 0.913",
@@ -27,19 +27,19 @@ EXPLAINED = {
         "in BookSim2 a node that has replies to send creates no requests meanwhile, so overload offers less",
     ),
 }
-NODES, FLITS = 64, 5  # of most curves: for the length of a measurement only
+NODES, FLITS = 64, 5  # of most curves; sets only the length of a measurement
 ENDLESS = 2**40
-SAMPLES = 7  # that BookSim2 takes at most, behind three of warm-up
-LIMIT = 500  # cycles: a mean latency above is saturated, BookSim2's default
+SAMPLES = 7  # most samples of BookSim2, after three of warm-up
+LIMIT = 500  # cycles: a larger mean latency counts as saturated, BookSim2's default
 
 
 @dataclass(frozen=True)
 class Against:
-    """One number of ours against those of BookSim2's seeds."""
+    """One number of pyxsim against those of BookSim2's seeds."""
 
     theirs: Sequence[float]
     ours: float
-    least: float  # % that are allowed at least
+    least: float  # least allowed difference in %
 
     @property
     def mean(self) -> float:
@@ -47,22 +47,22 @@ class Against:
 
     @property
     def error(self) -> float:
-        """% by which ours differs from their mean."""
+        """Difference from the mean of the seeds, in %."""
         return 100 * (self.ours / self.mean - 1)
 
     @property
     def allowed(self) -> float:
-        """% that it may: what is claimed, or their own spread."""
+        """Allowed difference in %: the claim, or the spread of the seeds."""
         return max(self.least, *(100 * abs(value / self.mean - 1) for value in self.theirs))
 
     @property
     def share(self) -> float:
-        """% of what is allowed."""
+        """The difference in % of the allowed one."""
         return 100 * abs(self.error) / self.allowed
 
 
 def saturation(curve: Mapping[str, Any]) -> float:
-    """The highest load that BookSim2 takes: all of its seeds are stable, and accept what is offered."""
+    """The highest load at which all of BookSim2's seeds are stable and accept the offered load."""
     points: list[dict[str, Any]] = curve["points"]
     taken = [p["load"] for p in points if "latency" in p and min(p["accepted"]) >= ACCEPTED * p["load"]]
     return float(max(taken, default=0.0))
@@ -85,7 +85,7 @@ def measured(
         wanted = PACKETS / (load * NODES / FLITS)
         traffic |= {"warmup": WARMUP, "measure": round(min(max(wanted, SHORTEST), LONGEST))}
     traffic["max_cycles"] = 4 * (traffic["warmup"] + traffic["measure"])
-    # BookSim2 proves nothing, and its minimal adaptive routing cannot be proved.
+    # BookSim2 proves no routing, and its minimal adaptive routing cannot be proved.
     told: dict[str, Any] = run(tables, allow_deadlock=True).json()
     return told
 
@@ -118,7 +118,7 @@ def compare(name: str) -> Found:
 
 
 def _saturates(curve: Mapping[str, Any]) -> tuple[str, int]:
-    """Between which loads BookSim2 saturates, and how many of these two are more than 5 % off here.
+    """The loads between which BookSim2 saturates, and how many of these two differ by more than 5 % here.
 
     BookSim2 gives up at the sample in which the mean latency is too long, the tenth one at the latest.
     """

@@ -1,4 +1,4 @@
-"""Schedules with a mistake: each is refused before anything runs, and the refusal says where the mistake is."""
+"""Schedules with a mistake: each is refused before the run, with the place of the mistake."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def leaves_out(kind, n):
 
 
 class Mistake(NamedTuple):
-    """What a refusal must say. `words`: what its text names besides."""
+    """What a refusal must contain. `words`: further words of its text."""
 
     function: str
     kind: str
@@ -112,7 +112,7 @@ def _refusal(mistake: Mistake, name: str) -> ScheduleError | None:
 
 
 def _differences(mistake: Mistake, said: ScheduleError) -> list[str]:
-    """What a refusal does not say, or says otherwise."""
+    """Return what a refusal lacks or states differently."""
     found: dict[str, Any] = {key: getattr(said, key) for key in ("rank", "step", "missing", "duplicate")}
     wanted = mistake._asdict()
     wrong = [f"{key} {value}, not {wanted[key]}" for key, value in found.items() if value != wanted[key]]

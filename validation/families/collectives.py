@@ -1,4 +1,4 @@
-"""Collectives with real data: every algorithm, plans and groups, files of one's own, and mistakes."""
+"""Collectives with real data: every algorithm, plans and groups, users' files, and mistakes."""
 
 from __future__ import annotations
 

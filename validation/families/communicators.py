@@ -1,4 +1,4 @@
-"""Data carried through plans over dimensions, among some of the NPUs, and by many collectives at once."""
+"""Data carried by plans over dimensions, among subsets of NPUs, and by concurrent collectives."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from validation.machines import WIRES, Tables, simulated
 SOURCE = "numpy's result of the same random data"
 GRIDS = ((2, 3), (4, 4), (3, 1, 5), (2, 2, 3), (4, 2, 4), (3, 3, 3), (2, 3, 2, 2))
 BLOCKS = ("ring", "switch", "fully-connected", "mesh")
-# By kind, what goes along a dimension of any size.
+# By kind: the algorithms that support a dimension of any size.
 ALONG = {
     "all-reduce": ("ring", "bidirectional-ring", "multi-ring:2", "direct", "direct:2", "halving-doubling", "bruck"),
     "reduce-scatter": ("ring", "bidirectional-ring", "direct", "halving-doubling", "bruck", "pairwise"),
@@ -28,8 +28,8 @@ ALONG = {
     "barrier": ("ring", "direct", "binomial-tree", "bruck", "recursive-doubling"),
 }
 SIZES = (1, 7, 100, 4099, 65536)
-# Bytes that all NPUs send together when along every dimension nothing is sent twice, as a multiple of the buffer:
-# a byte is added up, or is handed on, in as many messages as there are other NPUs.
+# Bytes that all NPUs send if no dimension sends a byte twice, as a multiple of the buffer:
+# a byte is reduced, or forwarded, in one message for each other NPU.
 CROSSINGS: dict[str, int] = {"all-reduce": 2, "reduce-scatter": 1}
 OPTIMAL = frozenset({"ring", "bidirectional-ring", "multi-ring:2", "direct", "direct:2", "bruck", "pairwise"})
 
@@ -39,7 +39,7 @@ def picture(sizes: list[float], times: list[float]) -> Picture:
 
 
 def collective(rng: random.Random, kind: str, npus: list[int]) -> Tables:
-    """A table [collective] without those that take part; a root, where there is one, is among them."""
+    """Draw a table [collective] without its members; the root, if any, is a member."""
     told: Tables = {"kind": kind}
     if kind != "barrier":
         told["size"] = f"{rng.choice(SIZES)} B"
@@ -49,7 +49,7 @@ def collective(rng: random.Random, kind: str, npus: list[int]) -> Tables:
 
 
 def scheduling(rng: random.Random) -> Tables:
-    """How chunks are cut and queued, drawn; no chunk may wait forever, whatever it is."""
+    """Draw chunks, queues and schedulers; with none of them may a chunk wait forever."""
     return {
         "chunks": rng.choice([1, 2, 3, 8]),
         "active_chunks": rng.choice([1, 1, 2, 5]),
@@ -73,7 +73,7 @@ def grid(rng: random.Random, shape: tuple[int, ...]) -> Tables:
 
 
 def plans(backend: str) -> Iterator[tuple[Tables, int, float | None]]:
-    """Grids with an algorithm for each dimension: tables, NPUs, and bytes where a closed form has them."""
+    """Grids with an algorithm for each dimension: tables, NPUs, and bytes where there is a closed form."""
     rng = random.Random(f"plans {backend}")
     for kind, names in ALONG.items():
         for _ in range(12):
@@ -91,7 +91,7 @@ def plans(backend: str) -> Iterator[tuple[Tables, int, float | None]]:
 
 
 def groups(backend: str) -> Iterator[tuple[Tables, int, float | None]]:
-    """Some NPUs: any list, a named group, or all groups along some dimensions."""
+    """Subsets of NPUs: any list, a named group, or all groups along some dimensions."""
     rng = random.Random(f"groups {backend}")
     for kind, names in ALONG.items():
         for how in ("npus", "group", "dims") * 4:
@@ -133,7 +133,7 @@ ROUTES: tuple[tuple[Tables, int], ...] = (
 
 
 def at_once(backend: str) -> Iterator[tuple[Tables, int, float | None]]:
-    """Eight collectives and four messages, late and slow NPUs, on networks that let messages overtake each other."""
+    """Eight collectives and four messages, with late and slow NPUs and messages that overtake each other."""
     rng = random.Random(f"at once {backend}")
     for network, npus in ROUTES:
         for _ in range(5):
@@ -159,7 +159,7 @@ Runs = Callable[[str], Iterator[tuple[Tables, int, float | None]]]
 
 
 def carried(runs: Runs, backend: str) -> Found:
-    """How many runs do not carry the data of all that take part, or send other bytes than they should."""
+    """Count the runs that do not carry the data of all members, or send the wrong number of bytes."""
     faults = formulas = 0
     sizes: list[float] = []
     times: list[float] = []

@@ -1,4 +1,4 @@
-"""Where nothing is in the way of anything, all backends agree; what packets take longer is told by the pipeline."""
+"""Without contention all backends agree, and the pipeline explains the further time of packets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LATENCY = 500  # ns, of a link
 FLIT, PACKET = 256, 4096
 SIZE = 2**24
 BACKENDS = ("analytical", "analytical-congestion", "flow", "packet")
-# Each algorithm on a network where its messages never share a link, and the links of a message there.
+# Each algorithm on a network where its messages never share a link, and the links of a message.
 ALONE = {"ring": ("ring", 1), "direct": ("fully-connected", 1), "halving-doubling": ("switch", 2)}
 
 
@@ -35,7 +35,7 @@ def experiment(topology: str, npus: int, algorithm: str, size: int) -> Tables:
 
 
 def steps(algorithm: str, npus: int, size: int) -> list[int]:
-    """Bytes of the messages that follow one another in an all-reduce, each when the one before it is there."""
+    """Bytes of the messages of an all-reduce, each of which starts when the previous one has arrived."""
     if algorithm == "ring":
         return [size // npus] * (2 * (npus - 1))
     if algorithm == "direct":
@@ -45,21 +45,21 @@ def steps(algorithm: str, npus: int, size: int) -> list[int]:
 
 
 def by_formula(nbytes: int, links: int) -> int:
-    """Latencies and bytes over bandwidth, cut off."""
+    """Latencies and bytes over bandwidth, truncated."""
     return int(links * LATENCY + Fraction(nbytes, BYTES_PER_NS))
 
 
 def by_pipeline(nbytes: int, links: int) -> int:
-    """What packets take, flit by flit: two lanes, the routers between links, and whole flits in whole cycles."""
+    """The time of packets, flit by flit: two lanes, the routers between links, and whole flits in whole cycles."""
     flits = packet_flits(nbytes, flit=FLIT, packet=PACKET)
     s = Fraction(FLIT, BYTES_PER_NS)
-    # rc, va, sa and st take a cycle each; sa is in no delay, and heads wait for rc and va.
+    # rc, va, sa and st take a cycle each; no delay includes sa, and heads wait for rc and va.
     delays = [1, *[LATENCY + 1] * links, 1 + 1]
     return message_time(flits, [s] * len(delays), delays, 2)
 
 
 def alone(algorithm: str, npus: int, size: int) -> Found:
-    """The largest deviation from the analytical backend; each time is told beforehand, to the cycle."""
+    """Return the largest deviation from the analytical backend; each time is predicted to the cycle."""
     topology, links = ALONE[algorithm]
     times = {
         name: simulated(experiment(topology, npus, algorithm, size), backend=name).time_cycles for name in BACKENDS
@@ -73,7 +73,7 @@ def alone(algorithm: str, npus: int, size: int) -> Found:
 
 
 def crowded_switch(npus: int, size: int) -> Found:
-    """All send to all at once: what a link into an NPU carries, over its bandwidth, and four latencies."""
+    """All NPUs send to all at once: the bytes of a link into an NPU over its bandwidth, and four latencies."""
     least = 2 * (npus - 1) * size / npus / BYTES_PER_NS + 4 * LATENCY
     tables = experiment("switch", npus, "direct", size)
     times = {name: simulated(tables, backend=name).time_cycles for name in ("flow", "packet")}

@@ -1,4 +1,4 @@
-"""Collectives of one's own: what the shelf does, written as files of MSCCL and Chakra and run from these."""
+"""Users' collectives: the shelf's algorithms written as MSCCL and Chakra files, and run from them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def networks(n: int) -> Iterator[tuple[Tables, str]]:
 
 
 def msccl() -> Found:
-    """The files carry data; how many NPUs do not end with the result, or bytes differ from the shelf's."""
+    """Count the NPUs without the right result, and the files whose bytes differ from the shelf's."""
     faults = runs = 0
     bytes_of: list[tuple[float, float]] = []
     kinds = set()
@@ -47,7 +47,7 @@ def msccl() -> Found:
             try:
                 text = to_msccl(get_schedule(kind, algorithm, n))
             except InputError:
-                continue  # barriers, and what switches add up, cannot be said there
+                continue  # these files cannot express barriers and in-switch reductions
             path = Path(folder) / f"{algorithm.replace(':', '-')} {kind} {n}.xml"
             path.write_text(text, encoding="utf-8")
             for network, backend in networks(n):
@@ -65,7 +65,7 @@ def msccl() -> Found:
 
 
 def chakra() -> Found:
-    """Traces have sizes and an order: without delays of the ends they take the nanoseconds of the shelf's algorithm."""
+    """Traces have sizes and an order: without endpoint delays they take the nanoseconds of the shelf's algorithm."""
     pairs: list[tuple[float, float]] = []
     seen = set()
     kinds = set()
@@ -73,7 +73,7 @@ def chakra() -> Found:
         for algorithm, kind, n in _every():
             schedule = get_schedule(kind, algorithm, n)
             if (schedule.join >= 0).any() or kind == "barrier" or schedule.window is not None:
-                continue  # what switches add up, and windows, are nothing that a trace says
+                continue  # a trace cannot express in-switch reductions and windows
             blocks = schedule.blocks // (n if kind == "all-to-all" else 1)
             size = whole_bytes(kind, SIZE, n)
             files = Path(folder) / f"{algorithm.replace(':', '-')} {kind} {n}"

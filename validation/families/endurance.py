@@ -1,4 +1,4 @@
-"""Overload for 100 000 cycles: what is proved free of deadlock goes on, what is not is refused."""
+"""Overload for 100,000 cycles: a routing proved deadlock-free keeps moving, any other is refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from validation.case import Case, Found, Picture, Series
 CYCLES = 100_000
 PARTS = 10
 VCS = 16
-HINT = "--allow-deadlock"  # what the proof says before a run; a deadlock in a run does not
+HINT = "--allow-deadlock"  # the words of the proof, before a run; a deadlock in a run has others
 NETWORKS: dict[str, dict[str, Any]] = {
     "torus": {"topology": "torus", "shape": [4, 4]},
     "torus-8x8": {"topology": "torus", "shape": [8, 8]},

@@ -1,4 +1,4 @@
-"""ASTRA-sim 1 over gem5's Garnet: its MICRO cases end in the same cycle, or differ by what is known."""
+"""ASTRA-sim 1 over gem5's Garnet: its MICRO cases end in the same cycle, or differ by a known number."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from validation.reference import reference
 
 SOURCE = "measured: inputs/reference/garnet.json"
 NEVER_ENDS = frozenset({"cal_direct_vc1_horiz4"})
-# Cycles by which we differ, and why: docs/validation.md.
+# Cycles by which pyxsim differs; docs/validation.md explains them.
 DIFFERS = {"cal_horiz_64pkt_vc4_buf4": -12}
 TABLES = ("network", "system", "workload")
-# Network and what is sent, for people.
+# Network and traffic, as a label.
 TOLD: dict[str, tuple[str, str]] = {
     "a2a1m_2x2x2_sample": ("Torus3D 2x2x2", "all-to-all 1 MiB, ring, 4 chunks"),
     "ar1m_2x2x2_sample": ("Torus3D 2x2x2", "all-reduce 1 MiB, ring, 4 chunks"),
@@ -55,14 +55,14 @@ TOLD: dict[str, tuple[str, str]] = {
 
 
 def experiment(case: dict[str, Any], folder: Path) -> Experiment:
-    """The three files of a case, written into a folder, as an experiment."""
+    """Write the three files of a case into a folder and read them as an experiment."""
     for table in TABLES:
         (folder / f"{table}.txt").write_text(case[table], encoding="utf-8")
     return astra_experiment(*(folder / f"{table}.txt" for table in TABLES), passes=case["passes"])
 
 
 def unproved(case: dict[str, Any]) -> bool:
-    """Direct and halving-doubling on rings without datelines: our proof refuses them, the original runs them."""
+    """Direct and halving-doubling on rings without datelines: the proof refuses them, the original runs them."""
     return "Torus3D" in case["network"] and "ring_ring" not in case["system"]
 
 
@@ -84,7 +84,7 @@ def the_same_cycle(name: str) -> Found:
 
 
 def never_ends(name: str) -> Found:
-    """One VC, and messages of up to three hops on a ring: the original spins forever, we name the circle."""
+    """One VC and messages of up to three hops on a ring: the original never ends, pyxsim names the deadlock."""
     case = _case(name)
     with TemporaryDirectory() as folder:
         told = experiment(case, Path(folder))

@@ -1,4 +1,4 @@
-"""Rings of ASTRA-sim 1 over Garnet by formula: what its measured runs come to, and many more that were not measured."""
+"""Rings of ASTRA-sim 1 over Garnet by the formula of its measured runs, and many that were not measured."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from validation.machines import simulated
 from validation.reference import reference
 
 RUNS = 80
-PACKET = 4096  # bytes; a part of one is sent as a whole one
+PACKET = 4096  # bytes; a part of a packet is sent as a whole one
 PACKET_CYCLES = 16 * 8  # flits, and the cycles of a flit on a link
 FIRST = {"local": 404, "package": 514}  # cycles of one packet to the neighbour
 REDUCTION = 30
-AROUND = 13 + 5  # before the first message, and the layer's update
+AROUND = 13 + 5  # before the first message, and the update of the layer
 
 
 class Ring(NamedTuple):
@@ -42,7 +42,7 @@ class Ring(NamedTuple):
 
     @property
     def formula(self) -> int:
-        """Message after message to the neighbour; what is added costs a reduction."""
+        """One message after the other to the neighbour; a reduced one costs a reduction."""
         message = self.size if self.kind == "all-gather" else self.size // self.npus
         packets = -(-message // PACKET)
         hop = FIRST[self.link] + 2 * (self.router - 1) + (packets - 1) * PACKET_CYCLES + self.endpoint
@@ -51,7 +51,7 @@ class Ring(NamedTuple):
         return self.endpoint + steps.get(self.kind, self.npus - 1) * hop + added * REDUCTION + AROUND
 
     def files(self, folder: Path) -> tuple[Path, Path, Path]:
-        """Those of a measured run, with other numbers."""
+        """The settings of a measured run, with other numbers."""
         base = next(case for case in reference("garnet")["cases"] if case["case"] == "cal_rs_local4")
         packages = 1 if self.link == "local" else self.npus
         network = {"num-npus": self.npus, "num-packages": packages, "router-latency": self.router}
@@ -88,7 +88,7 @@ def by_formula() -> Found:
 
 
 def direct_ends() -> Found:
-    """What stops there with few VCs ends here where datelines keep circles open: ours are proved before the run."""
+    """Runs that stop in the original with few VCs end here with datelines, which are proved before the run."""
     faults = 0
     sizes: list[float] = []
     times: list[float] = []

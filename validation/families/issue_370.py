@@ -28,7 +28,7 @@ ASTRA: Tables = {"compat": "astra-sim-2", "local_memory_bandwidth": "1600 GB/s"}
 
 
 class Run(NamedTuple):
-    """A torus whose columns close `twist` places further on, and how the collective is cut."""
+    """A torus whose columns close `twist` places further on, and the chunks of the collective."""
 
     twist: int
     unlike: bool
@@ -42,7 +42,7 @@ class Run(NamedTuple):
         return cls(rng.choice([0, 2]), rng.random() < 0.7, rng.choice(SHAPES), rng.choice([4, 8, 16]), seed)
 
     def graph(self, path: Path) -> None:
-        """Write the torus: NPU after NPU along the rows."""
+        """Write the torus, NPU by NPU along the rows."""
         import networkx as nx
 
         rng = random.Random(self.seed)
@@ -74,7 +74,7 @@ class Run(NamedTuple):
 
 
 def runs(system: Tables, backend: str = "packet", *, all_active: bool = False) -> tuple[list[float], list[StuckError]]:
-    """The times of those that end, and what stopped the others."""
+    """Return the times of the runs that end, and what stopped the others."""
     times: list[float] = []
     stopped: list[StuckError] = []
     with TemporaryDirectory() as folder:
@@ -97,7 +97,7 @@ def ours(backend: str) -> Found:
 
 
 def theirs() -> Found:
-    """It stops as the original does, says who waits for whom, and ends where all chunks may be active."""
+    """It stops as the original does, reports which NPU waits for which, and ends if all chunks may be active."""
     times, stopped = runs(ASTRA)
     silent = sum(not any("waits for messages from NPU" in line for line in error.waits) for error in stopped)
     with_all, still = runs(ASTRA, all_active=True)

@@ -19,7 +19,7 @@ from validation.case import Case, Found, Picture, Series, must
 
 CYCLES = 5_000
 LOADS = (0.25, 0.5, 0.75, 1.0)  # of a node's own lane
-EVEN = ("uniform", "uniform-other")  # every flow is like every other
+EVEN = ("uniform", "uniform-other")  # all flows are alike
 PATTERNS = ("uniform", "uniform-other", "tornado", "neighbor", "bit-complement", "transpose", "random-permutation")
 NETWORKS: dict[str, dict[str, Any]] = {
     "torus-8x8": {"topology": "torus", "shape": [8, 8]},
@@ -35,7 +35,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "hyperx-4x4": {"topology": "hyperx", "options": {"routers": [4, 4], "concentration": [2, 2]}},
     "dragonfly": {"topology": "dragonfly", "options": {"p": 2, "a": 4, "h": 2}},
 }
-# What these patterns need: digits that the NPUs of these networks do not have.
+# These patterns need digits that the NPUs of these networks do not have.
 WITHOUT = {"4-ary-3-tree": (), "dragonfly": ("tornado", "neighbor", "bit-complement", "transpose")}
 
 
@@ -72,7 +72,7 @@ def never_above(name: str) -> Found:
         for load in LOADS:
             told = run(experiment(network, pattern, load)).json()
             accepted.append(told["accepted_load" if pattern in EVEN else "accepted_load_min"])
-            # A sample: in a while a source that is below the bound may do a little more.
+            # A sample: for a while a source below the bound may send a little more.
             worst = max(worst, 100 * (accepted[-1] - told["accepted_load_interval"]) / bound)
         shares.append(f"{pattern} {100 * max(accepted) / bound:.0f} %")
         series.append(Series(pattern, LOADS, [value / bound for value in accepted]))

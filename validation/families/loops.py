@@ -1,4 +1,4 @@
-"""Training loops of ASTRA-sim 1, over both of its networks: all of its EndToEnd.csv, and the end of each pass."""
+"""Training loops of ASTRA-sim 1 over both of its networks: all cells of its EndToEnd.csv, and the end of each pass."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from pyxsim.runner.prepared import Prepared
 from validation.case import Case, Found, exact, must
 from validation.reference import reference
 
-_CELLS = 14  # columns of the file that have something in them
+_CELLS = 14  # columns of the file that are not empty
 _NS_PER_US = 1000
 
 
 def every_cell(case: dict[str, Any]) -> Found:
-    """A run from the three files: how far cells and passes are off, ns."""
+    """Run the three files and return the largest differences of cells and passes, ns."""
     with TemporaryDirectory() as folder:
         for name, text in case["files"].items():
             Path(folder, name).write_text(text, encoding="utf-8")

@@ -22,7 +22,7 @@ from validation.case import Case, Found, exact, must
 DRAWN = 40
 SEED = 1
 SOURCE = "Narayanan et al. 2021, section 2.2; Huang et al. 2019, section 2.3"
-# Each message takes less than a cycle, which is cut off.
+# Each message takes less than a cycle, which is truncated.
 NETWORKS: tuple[dict[str, Any], ...] = (
     {"topology": "ring"},
     {"topology": "switch"},
@@ -32,14 +32,14 @@ INFINITE = Fraction(10**30)
 
 
 def equal_blocks(count: int, rows: int) -> Model:
-    """Blocks with a product of so many rows each; an embedding that takes no time, whose inputs need no gradient."""
+    """Blocks with one product of `rows` rows each; an embedding that takes no time, whose inputs need no gradient."""
     gemm = Gemm("product", rows, rows, rows)
     blocks = [Layer(f"block {number}", Kind.MLP, 1, 1, (gemm,), block=number) for number in range(count)]
     return Model("equal", (Layer("embedding", Kind.EMBEDDING, 1, 1, block=0), *blocks), "a sample")
 
 
 def time_of(schedule: str, stages: int, micro_batches: int, chunks: int, rows: int, network: dict[str, Any]) -> int:
-    """Cycles of a step, a row taking one, and nothing else any."""
+    """Cycles of a step in which a row takes one cycle and nothing else takes time."""
     tables = {
         "network": {"bandwidth": "100 GB/s", "latency": "1 ps", "shape": [stages], **network},
         "collective": {"kind": "barrier"},
@@ -64,7 +64,7 @@ def time_of(schedule: str, stages: int, micro_batches: int, chunks: int, rows: i
 
 
 def bubbles(schedule: str) -> Found:
-    """Of drawn machines: the share of the time that is no work."""
+    """Return the idle share of drawn pipelines."""
     library.load_all()
     random = Random(f"{SEED} {schedule}")
     pairs = []

@@ -1,4 +1,4 @@
-"""Many sources and one server: what packets wait is what queueing theory says."""
+"""Many sources and one server: packets wait as queueing theory predicts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from validation.case import Case, Found, Picture, Series
 
 SOURCES = 64
 LOADS = (0.3, 0.5, 0.7, 0.8, 0.9)
-SERVERS = (1, 3)  # cycles that a packet of one flit takes on the link that is the server
+SERVERS = (1, 3)  # cycles of a packet of one flit on the link that is the server
 LATENCY = 5
 
 

@@ -21,7 +21,7 @@ MACHINES: dict[str, dict[str, Any]] = {
     "garnet": {"pipeline": "garnet", "vc_reuse": "drained", "arbiter": "step", "injection": "interleaved"},
 }
 ROUTINGS = ("dimension-order", "xy-yx", "adaptive-xy-yx", "minimal-adaptive", "valiant", "romm", "ugal")
-# An escape is one only for the packet at the front of a VC: it is proved for VCs that hold one packet.
+# Only the packet at the front of a VC reaches the escape: the proof requires VCs that hold one packet.
 OPTIONS: dict[str, dict[str, Any]] = {"minimal-adaptive": {"vc_reuse": "drained"}}
 
 
@@ -41,14 +41,14 @@ def experiment(router: dict[str, Any], routing: str, window: str, topology: str)
 
 
 def twice(name: str) -> Found:
-    """Run twice, with other windows of the statistics the second time: no number and no counter may differ."""
+    """Run twice, with other statistics windows the second time: no number and no counter may differ."""
     faults = runs = 0
     places: list[float] = []
     latencies: list[float] = []
     for topology in ("torus", "mesh"):
         for routing in ROUTINGS:
             if name == "garnet" and routing == "minimal-adaptive":
-                continue  # heads that skip VA cannot ask for several links
+                continue  # heads that skip VA cannot request several links
             first, again = (run(experiment(MACHINES[name], routing, w, topology)) for w in ("100 cycles", "777 cycles"))
             told = [{k: v for k, v in each.json().items() if k not in HOW_IT_RAN} for each in (first, again)]
             faults += told[0] != told[1]

@@ -14,7 +14,7 @@ from validation.case import Case, Found, exact, not_too_fast
 
 CLOCK = 10**9
 SOURCE = "closed form, docs/collectives.md"
-# The setting, and what the closed form must be told of it.
+# The setting, and the parameters of the closed form.
 PIPELINES: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
     "booksim": ({"pipeline": "booksim"}, {}),
     "garnet": ({"pipeline": "garnet"}, {"bw": 0, "rc": 0, "va": 0, "st": 0}),
@@ -103,7 +103,7 @@ def every_kind() -> Found:
 
 
 def draw(rng: random.Random) -> tuple[dict[str, Any], dict[str, int]]:
-    """A machine and a size at random: what `measured` wants, and the stages."""
+    """Draw a machine and a size: the arguments of `measured`, and the stages."""
     n = rng.randint(2, 16)
     flit = rng.choice([1, 4, 100])
     s = rng.choice([Fraction(1), Fraction(rng.randint(1, 12)), Fraction(rng.randint(12, 72), 12)])
@@ -135,7 +135,7 @@ def _hop(told: dict[str, Any], cut: dict[str, int], stages: dict[str, int]) -> C
 
 
 def random_machines(part: int) -> Found:
-    """Exact where `is_exact` says so; else the form is a lower bound that is missed by rc+va+2 per packet at most."""
+    """Exact where `is_exact` holds; else a lower bound, missed by at most rc+va+2 cycles per packet."""
     rng = random.Random(part)
     pairs: list[tuple[float, float]] = []
     faults = bounds = 0

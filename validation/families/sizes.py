@@ -1,4 +1,4 @@
-"""Sizes at both ends: one byte, odd ones, and 5 GiB, which does not fit into 32 bits: right, or refused."""
+"""Extreme sizes: one byte, odd ones, and 5 GiB, which exceeds 32 bits: right, or refused."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ HUGE = 5 * GIB
 SIZES = (1, 3, 1021, 1_000_003, HUGE - 1, HUGE, HUGE + 1)
 MOST_PROVED = 3  # bytes
 SHAPES = ((7,), (4, 4, 4), (2, 3, 5))
-# Each byte is added up, or handed on, in as many messages as there are other NPUs; shards are gathered of all NPUs.
+# Each byte is reduced, or forwarded, in one message for each other NPU; shards are gathered from all NPUs.
 CROSSINGS = {"all-reduce": 2, "reduce-scatter": 1, "all-gather": 1}
 SOURCE = "docs/collectives.md, The algorithms"
 
 
 def wanted(kind: str, size: int, npus: int) -> int:
-    """Bytes that all NPUs send together, whatever the size."""
+    """Bytes that all NPUs send, for any size."""
     return CROSSINGS[kind] * (npus - 1) * size * (npus if kind == "all-gather" else 1)
 
 
@@ -50,7 +50,7 @@ def delivered(chunks: int) -> Found:
 
 
 def planned() -> Found:
-    """As plans; the small ones are followed byte for byte."""
+    """As plans; the small ones carry data."""
     pairs: list[tuple[float, float]] = []
     for kind in CROSSINGS:
         for shape in SHAPES:
@@ -68,7 +68,7 @@ def _found(pairs: list[tuple[float, float]]) -> Found:
     return Found(worst, Picture(picture.x, picture.y, picture.series, log=True), told)
 
 
-# What the original dies of: NPUs on a ring, bytes, settings, and what the refusal says of it.
+# Inputs on which the original fails: NPUs on a ring, bytes, settings, and words of the refusal.
 DEADLY: tuple[tuple[int, int, dict[str, Any], str], ...] = (
     (4, HUGE, {"compat": "astra-sim-1", "all_reduce": "ring"}, "does not fit into the 32 bits"),
     (4, 3, {"compat": "astra-sim-1", "all_reduce": "ring", "chunks": 4}, "chunks of 0 bytes forever"),
@@ -79,7 +79,7 @@ DEADLY: tuple[tuple[int, int, dict[str, Any], str], ...] = (
 
 
 def refused() -> Found:
-    """How many of these run all the same, or are refused for another reason."""
+    """Count the inputs that run, or are refused for another reason."""
     faults = 0
     for npus, size, system, reason in DEADLY:
         told = {"endpoint_delay": "10 ns", **system}

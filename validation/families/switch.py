@@ -1,4 +1,4 @@
-"""An all-reduce over one switch against the bandwidth of its links: nothing is lost in the switch."""
+"""An all-reduce over one switch against the bandwidth of its links: the switch costs no bandwidth."""
 
 from __future__ import annotations
 

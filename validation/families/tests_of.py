@@ -1,4 +1,4 @@
-"""Claims whose cases are drawn at random by the tests of the source tree: they are run, and their tries counted."""
+"""Claims with random cases in the tests of the source tree: runs these tests and counts their examples."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ CLAIMS: dict[str, tuple[str, str, tuple[str, ...], float]] = {
 
 
 def carried_out(name: str) -> Found:
-    """The number of tests that fail; the examples that they tried."""
+    """Return the number of tests that fail, and the examples that they tried."""
     files = [path for path in CLAIMS[name][2] if (TREE / path).is_file()]
     if not files:
         raise InputError("the tests are not here", file=str(TREE / "tests"), allowed="run it in the source tree")

@@ -1,4 +1,4 @@
-"""Themis: what it gains over the dimensions in ascending order, in ASTRA-sim and here."""
+"""Themis: its speed-up over ascending dimensions, in ASTRA-sim and here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PUBLISHED = "tutorial of ASTRA-sim 2 at ASPLOS 2023, 3-D switch of 8 x 8 x 8"
 
 
 class Setup(NamedTuple):
-    """An all-reduce in 64 chunks, and the microseconds that ASTRA-sim says: ascending, and by Themis."""
+    """An all-reduce in 64 chunks, and ASTRA-sim's microseconds: ascending, and with Themis."""
 
     network: Tables
     system: Tables
@@ -31,7 +31,7 @@ def network(block: str, npus: int, bandwidths: tuple[int, ...]) -> Tables:
     return {"clock": "1 GHz", "dims": dims}
 
 
-# Two links of 32, 16 and 16 GiB/s, which ASTRA-sim 1 counts as one of 64, 32 and 32: with one queue, as there.
+# Two links of 32, 16 and 16 GiB/s, which ASTRA-sim 1 counts as one of 64, 32 and 32 with one queue.
 TORUS = network("ring", 4, (64, 32, 32))
 SWITCHES = network("switch", 8, (50, 50, 50))
 RING: Tables = {"chunks": 64, "queues": 1, "endpoint_delay": "1 ns", "all_reduce": "ring"}
@@ -55,7 +55,7 @@ def all_reduce(setup: Setup, **system: object) -> float:
 
 
 def gain(name: str) -> Found:
-    """How far the gain is from ASTRA-sim's, with the semantics of pyxsim."""
+    """Return the difference of the speed-up from ASTRA-sim's, with the semantics of pyxsim."""
     setup = SETUPS[name]
     ours = (all_reduce(setup), all_reduce(setup, inter_dimension="themis", **setup.themis))
     theirs = (setup.ascending_us, setup.themis_us)
@@ -65,7 +65,7 @@ def gain(name: str) -> Found:
 
 
 def every_policy() -> Found:
-    """The same torus with the semantics of ASTRA-sim 1: the microseconds that it says, as far as it was noted."""
+    """The same torus with the semantics of ASTRA-sim 1: the recorded microseconds, to their last digit."""
     known: Mapping[str, tuple[float, Tables]] = {
         "ascending": (1465.477, {}),
         "round-robin": (1285.283, {"inter_dimension": "round-robin"}),

@@ -1,4 +1,4 @@
-"""The time of every algorithm on the network it is made for: closed form and pipeline latencies, packet by packet."""
+"""The time of every algorithm on its network: closed form and pipeline latencies, packet by packet."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIZES = (2**18, 2**20, 2**22)
 ODD = (1000, 1_000_003)
 # Endpoint and reduction delay, ns.
 DELAYS = ((0, 0), (40, 90))
-# The network that each algorithm is made for, with the links of a message there, and the NPUs to try.
+# The network that each algorithm is designed for, the links of a message on it, and the numbers of NPUs.
 MADE_FOR: dict[str, tuple[str, int, tuple[int, ...]]] = {
     "ring": ("ring", 1, (4, 8, 13)),
     "bidirectional-ring": ("ring", 1, (4, 8, 13)),
@@ -49,9 +49,9 @@ TORI = ((4, 4), (2, 4, 3), (4, 4, 4))
 
 
 def alpha(links: int) -> Fraction:
-    """Cycles from NPU to NPU of a message without length: lanes, links and the routers between, empty."""
+    """Cycles from NPU to NPU of a message without length: lanes, links and empty routers between."""
     s = Fraction(FLIT, BYTES_PER_NS)
-    # rc, va, sa and st take a cycle each; sa is in no delay, and heads wait for rc and va.
+    # rc, va, sa and st take a cycle each; no delay includes sa, and heads wait for rc and va.
     delays = [1, *[LATENCY + 1] * links, 1 + 1]
     return message_time([1], [s] * len(delays), delays, 2) - s
 
@@ -59,7 +59,7 @@ def alpha(links: int) -> Fraction:
 def closed_form(
     kind: str, algorithm: str, n: int, size: int, links: int, endpoint: int = 0, reduction: int = 0
 ) -> Fraction | None:
-    """ns; None where the algorithm has no short form."""
+    """ns; None if the algorithm has no closed form."""
     found = cost(kind, algorithm, n, size)
     beta = Fraction(1, BYTES_PER_NS)
     return None if found is None else found.time(alpha(links), beta, endpoint=endpoint, reduction=reduction)
@@ -76,7 +76,7 @@ def experiment(network: Tables, kind: str, algorithm: str, size: int, endpoint: 
 
 
 def found_in(pairs: list[tuple[str, float, float]], over: str) -> Found:
-    """Pairs (what, by the form, simulated): the largest deviation."""
+    """Return the largest deviation of pairs (label, closed form, simulated)."""
     what, formula, _ = max(pairs, key=lambda pair: abs(pair[2] / pair[1] - 1))
     most = max(100 * abs(took / wanted - 1) for _, wanted, took in pairs)
     forms = sorted(wanted for _, wanted, _ in pairs)
@@ -93,7 +93,7 @@ def found_in(pairs: list[tuple[str, float, float]], over: str) -> Found:
 
 
 def alone(algorithm: str, shape: str, links: int, ranks: tuple[int, ...]) -> Found:
-    """All kinds with a short form, each on some numbers of ranks, with some sizes, and with delays of the ends."""
+    """All kinds with a closed form, with several numbers of ranks, sizes, and endpoint delays."""
     pairs = []
     kinds = [kind for kind in KINDS if kind in get_algorithm(algorithm).kinds]
     for kind, n, delays in product(kinds, ranks, DELAYS):
@@ -110,7 +110,7 @@ def alone(algorithm: str, shape: str, links: int, ranks: tuple[int, ...]) -> Fou
 
 
 def fully_connected() -> Found:
-    """Direct where every message has a link of its own: all messages of a step at once."""
+    """Direct exchange where every message has its own link: all messages of a step at once."""
     pairs = []
     for kind, steps in (("all-reduce", 2), ("reduce-scatter", 1), ("all-gather", 1), ("all-to-all", 1)):
         for n in (4, 8, 13):
@@ -124,7 +124,7 @@ def fully_connected() -> Found:
 
 
 def two_trees(shape: str, links: int, ranks: tuple[int, ...]) -> Found:
-    """Pipelined, with segments that take about as long as a message is on its way (`pipelined` says why)."""
+    """Pipelined, with segments that take about the latency of a message (`pipelined` explains why)."""
     pairs = []
     for kind, n, part in product(("all-reduce", "broadcast", "reduce"), ranks, SEGMENT_PER_ALPHA):
         size = 2 * SEGMENTS * int(alpha(links) * BYTES_PER_NS * part)
@@ -139,7 +139,7 @@ def two_trees(shape: str, links: int, ranks: tuple[int, ...]) -> Found:
 
 
 def tori() -> Found:
-    """A ring along each dimension: the phases one after the other, on pieces that get smaller, and back."""
+    """A ring along each dimension: one phase after the other, on ever smaller pieces, and back."""
     pairs = []
     for shape in TORI:
         for kind in ("all-reduce", "reduce-scatter", "all-gather", "all-to-all"):

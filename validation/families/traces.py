@@ -1,4 +1,4 @@
-"""Chakra traces: the microbenchmarks of ASTRA-sim 2, and training loops that are written as traces and run."""
+"""Chakra traces: the microbenchmarks of ASTRA-sim 2, and training loops converted to traces."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def micro(case: Measured) -> tuple[list[int], list[int]]:
 
 
 def microbenchmarks(measured: list[Measured]) -> Found:
-    """All of a group: the most by which one NPU is off."""
+    """Run all cases of a group and return the largest difference of an NPU."""
     pairs = [pair for case in measured for pair in zip(*micro(case), strict=True)]
     worst, picture = exact(pairs, "ns")
     npus = [math.prod(case["npus"]) for case in measured]
@@ -63,7 +63,7 @@ def microbenchmarks(measured: list[Measured]) -> Found:
 
 
 def same_end(name: str) -> Found:
-    """Each keyword on each network: its text, and the traces that are made of it; the most that the ends differ by."""
+    """Each keyword on each network, as text and as traces: the largest difference of their ends."""
     pairs = []
     with TemporaryDirectory() as folder:
         for keyword, head in HEADS.items():
@@ -77,7 +77,7 @@ def same_end(name: str) -> Found:
 
 
 def _both(file: Path, shape: tuple[int, ...], name: str) -> tuple[float, float]:
-    """When a text ends, and when its traces do; over packets NPUs begin texts as ASTRA-sim 1 does, a little later."""
+    """The ends of a text and of its traces; with packets, NPUs begin texts a little later, as ASTRA-sim 1 does."""
     text, settings = read_text_workload(file), Workload(file=str(file), passes=2)
     dims = logical_dims(text, shape)
     written = export(training_loop(text, settings, dims, LoopOptions())[0], file.with_suffix(""), dims.shape)

@@ -28,7 +28,7 @@ BASELINE = ("recursive-doubling", "double-binary-tree")  # which are all-reduces
 
 
 def draw(seed: int) -> Tables:
-    """An experiment."""
+    """Draw an experiment."""
     rng = random.Random(seed)
     network = _network(rng)
     size = int(2 ** rng.uniform(10, 20.5))
@@ -90,7 +90,7 @@ def _network(rng: random.Random) -> Tables:
     router = dict(network.get("router", {}))
     router.setdefault("vcs", rng.choice([2, 4, 8]))
     router["flow_control"] = rng.choice(["wormhole"] * 4 + ["virtual-cut-through", "store-and-forward"])
-    if "routing" not in router:  # adaptive routing asks for VCs of several links, which Garnet's pipeline does not
+    if "routing" not in router:  # adaptive routing requests VCs of several links; Garnet's pipeline cannot
         router["pipeline"] = rng.choice(["garnet", "booksim"])
     whole = router["flow_control"] != "wormhole"  # packets, which a buffer must hold
     router["buffer"] = rng.choice(["auto", "auto", 32 if whole else 8, 32, 128])
@@ -100,7 +100,7 @@ def _network(rng: random.Random) -> Tables:
 
 
 def _rarer(rng: random.Random, network: Tables) -> None:
-    """What few change, each of them in some of the experiments."""
+    """Rarely changed settings, each in some of the experiments."""
     router = network["router"]
     adaptive, allocates = "routing" in router, router.get("pipeline", "booksim") == "booksim"
     network |= _some(rng, 0.1, lanes=[1, 2, "per-dimension"], lane_bandwidth=["25 GB/s", "300 GB/s"])
@@ -121,13 +121,13 @@ def _rarer(rng: random.Random, network: Tables) -> None:
 
 
 def _some(rng: random.Random, share: float, **values: list[Any]) -> Tables:
-    """Each of some settings in a share of the draws, with one of its values."""
+    """Draw each setting with this probability, with one of its values."""
     return {key: rng.choice(value) for key, value in values.items() if rng.random() < share}
 
 
 @cache
 def drawn() -> list[Compared]:
-    """All of them on all backends."""
+    """Run all experiments on all backends."""
     found = [compare(draw(seed)).points[0] for seed in range(FIRST, FIRST + COUNT)]
     for point in found:
         reasons = [entry.reason for entry in point.entries if entry.reason]
@@ -151,7 +151,7 @@ def before(backend: str) -> Found:
 
 
 def _found(pairs: list[tuple[Verdict, Verdict]]) -> Found:
-    """Which verdicts (true, told) are wrong, of those that say something."""
+    """Return the wrong ones of the decided verdicts (true, given)."""
     count = Counter((true.says, told.says) for true, told in pairs)
     wrong = count[NOT_SAFE, SAFE] + count[SAFE, NOT_SAFE]
     cells = {}

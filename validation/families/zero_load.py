@@ -1,4 +1,4 @@
-"""One packet alone in the network: its latency is the formula of docs/router.md, to the cycle."""
+"""A single packet in the network: its latency equals the formula of docs/router.md, to the cycle."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from validation.case import Case, Found, exact, must
 LANE = 6  # cycles
 LENGTHS = (1, 2, 7, 33)  # flits
 PAIRS = 40  # of each network, routing and router
-VCS = 16  # enough for the classes of every routing here
+VCS = 16  # enough for the VC classes of every routing
 
 
 class Net(NamedTuple):
@@ -53,12 +53,12 @@ Formula = Callable[[int, int], int]
 
 
 def routers_of(cycles: int) -> Formula:
-    """Cycles of `n` flits in `routers` routers of so many cycles each, without links and lanes."""
+    """Cycles of `n` flits in `routers` routers with these cycles each, without links and lanes."""
     return lambda routers, n: routers * cycles + 1 + n - 1
 
 
 def stored(routers: int, n: int) -> int:
-    """Store-and-forward: the flits follow each other on every link and both lanes anew."""
+    """Store-and-forward: every link and both lanes serialise all flits again."""
     return routers * 4 + 1 + (n - 1) * (routers + 1)
 
 
@@ -81,7 +81,7 @@ ROUTERS: dict[str, tuple[dict[str, Any], Formula]] = {
 
 
 def network_of(net: Net, router: dict[str, Any]) -> PacketNetwork:
-    """Ready to run; flits of a byte, links of a flit per cycle."""
+    """A prepared run with flits of a byte and links of a flit per cycle."""
     settings = Network.model_validate(
         {
             "topology": net.topology,
@@ -138,7 +138,7 @@ def every_routing(name: str) -> Found:
             try:
                 network = network_of(net, {**router, "routing": routing})
             except InputError as error:
-                # The only pairs that do not go together: adaptive candidates, and heads that skip VA.
+                # The only incompatible pair: adaptive candidates, and heads that skip VA.
                 must("adaptive routing" in str(error), f"{routing}: {error}")
                 refused += 1
                 continue
