@@ -11,7 +11,8 @@ from pyxsim.reference import draws
 
 Rank = tuple[int, ...]  # less is better
 Pair = tuple[int, int]  # (input, output)
-PRIORITY_SHIFT, PENALTY_SHIFT = 50, 60  # of the parts of a rank in one number
+Pointer = Callable[[int, int], int]  # of an iteration and an output or input
+PRIORITY_SHIFT, PENALTY_SHIFT = 50, 60  # of the parts of a rank in one number (docs/extending_allocator.md)
 
 
 def rotate(candidates: Collection[int], pointer: int) -> int:
@@ -33,13 +34,12 @@ class Matrix:
     inputs: int
     outputs: int
     iterations: int = 1
-    user: UserAllocator | None = None
-    accept: list[int] = field(init=False)
-    grant: list[int] = field(init=False)
+    seed: int = 0
+    router: int = 0
+    stage: str = "sa"
     wave: int = 0
     first: set[Pair] = field(default_factory=set)  # matched in the first iteration of the last call
-    seed: int = 0  # of draws
-    place: int = 0  # 2 * router, + 1 in VA
+    user: UserAllocator | None = None
 
     def __post_init__(self) -> None:
         self.accept, self.grant = [0] * self.inputs, [0] * self.outputs
@@ -50,12 +50,17 @@ class Matrix:
         `wasted`: pairs whose grant would move no flit.
         """
         self.first = set()
-        if self.user is None:
-            return MATCHINGS[self.name](self, requests)
         if not requests:
             return []
-        pairs = sorted(requests)
-        rows = [(*pair, rank_number(requests[pair]), pair in wasted) for pair in pairs]
+        if self.name in MATCHINGS:
+            return MATCHINGS[self.name](self, requests)
+        if self.user is None:
+            shape = self.inputs, self.outputs, self.iterations
+            self.user = UserAllocator(self.name, self.stage, self.router, *shape, self.seed)
+        pairs, rows = sorted(requests), []
+        for pair in pairs:
+            penalty, priority, age = requests[pair]  # as one number in the same order
+            rows.append((*pair, (penalty << PENALTY_SHIFT) + (priority << PRIORITY_SHIFT) + age, pair in wasted))
         return [pairs[number] for number in self.user.grant(rows)]
 
     def input_first(self, requests: Mapping[Pair, Rank]) -> list[Pair]:
@@ -69,18 +74,22 @@ class Matrix:
         self.first = set(pairs)
         return pairs
 
-    def islip(self, requests: Mapping[Pair, Rank]) -> list[Pair]:
-        """iSLIP: request, grant, accept, for some iterations."""
+    def islip(
+        self, requests: Mapping[Pair, Rank], grant: Pointer | None = None, accept: Pointer | None = None
+    ) -> list[Pair]:
+        """iSLIP: request, grant, accept, for some iterations; `grant`, `accept`: where the arbiters begin."""
         pairs: list[Pair] = []
         for iteration in range(self.iterations):
             inputs, outputs = {i for i, _ in pairs}, {o for _, o in pairs}
             left = {pair: rank for pair, rank in requests.items() if pair[0] not in inputs and pair[1] not in outputs}
             grants: dict[int, dict[int, Rank]] = {}  # input -> ranks of the outputs that granted it
             for o in {o for _, o in left}:
-                asking = {i: rank for (i, b), rank in left.items() if b == o}
-                i = best(asking, self.grant[o])
-                grants.setdefault(i, {})[o] = asking[i]
-            accepted = [(i, best(ranks, self.accept[i])) for i, ranks in grants.items()]
+                requesters = {i: rank for (i, b), rank in left.items() if b == o}
+                i = best(requesters, grant(iteration, o) if grant else self.grant[o])
+                grants.setdefault(i, {})[o] = requesters[i]
+            accepted = [
+                (i, best(ranks, accept(iteration, i) if accept else self.accept[i])) for i, ranks in grants.items()
+            ]
             if iteration == 0:
                 self.first = set(accepted)
             pairs += accepted
@@ -90,7 +99,7 @@ class Matrix:
         """In order of rank, then of diagonals; the first diagonal moves on."""
         n = max(self.inputs, self.outputs)
         order = sorted(requests, key=lambda pair: (requests[pair], (sum(pair) - self.wave) % n, pair[0]))
-        self.wave += bool(requests)
+        self.wave += 1
         return in_order(order)
 
     def by_age(self, requests: Mapping[Pair, Rank]) -> list[Pair]:
@@ -104,28 +113,18 @@ class Matrix:
     def rr_wavefront(self, requests: Mapping[Pair, Rank]) -> list[Pair]:
         """The next cycle begins behind the diagonal of the first grant."""
         pairs = self.wavefront(requests)
-        if pairs:
-            self.wave = sum(pairs[0]) + 1
+        self.wave = sum(pairs[0]) + 1
         return pairs
 
     def pim(self, requests: Mapping[Pair, Rank]) -> list[Pair]:
-        """Request, grant, accept, with arbiters that begin at drawn places."""
-        if not requests:
-            return []
-        key = draws.key(self.seed, self.wave, self.place)
+        """Request, grant, accept without ranks, with arbiters that begin at drawn places."""
+        key = draws.key(self.seed, self.wave, 2 * self.router + (self.stage == "va"))
         self.wave += 1
-        pairs: list[Pair] = []
-        for iteration in range(self.iterations):
-            inputs, outputs = {i for i, _ in pairs}, {o for _, o in pairs}
-            left = [(i, o) for i, o in requests if i not in inputs and o not in outputs]
-            grants: dict[int, list[int]] = {}
-            for o in {o for _, o in left}:
-                begin = draws.draw(key, iteration * self.outputs + o, draws.SELECT) % self.inputs
-                grants.setdefault(rotate([i for i, b in left if b == o], begin), []).append(o)
-            for i, granted in grants.items():
-                begin = draws.draw(key, iteration * self.inputs + i, draws.OTHER) % self.outputs
-                pairs.append((i, rotate(granted, begin)))
-        return pairs
+        return self.islip(
+            dict.fromkeys(requests, ()),
+            lambda iteration, o: draws.draw(key, iteration * self.outputs + o, draws.SELECT) % self.inputs,
+            lambda iteration, i: draws.draw(key, iteration * self.inputs + i, draws.OTHER) % self.outputs,
+        )
 
     def loa(self, requests: Mapping[Pair, Rank]) -> list[Pair]:
         """Each input picks its output with the fewest requests, each output one of these inputs."""
@@ -147,7 +146,7 @@ class Matrix:
         while path := self.augmenting_path(requests, of_input, of_output):
             for i, o in path:
                 of_input[i], of_output[o] = o, i
-        self.wave = (self.wave + bool(requests)) % self.inputs
+        self.wave = (self.wave + 1) % self.inputs
         return list(of_input.items())
 
     def augmenting_path(
@@ -198,9 +197,3 @@ MATCHINGS: dict[str, Callable[[Matrix, Mapping[Pair, Rank]], list[Pair]]] = {
     "loa": Matrix.loa,
     "max-size": Matrix.max_size,
 }
-
-
-def rank_number(rank: Rank) -> int:
-    """A rank as one number in the same order: penalty, priority, age (docs/extending_allocator.md)."""
-    penalty, priority, age = rank
-    return (penalty << PENALTY_SHIFT) + (priority << PRIORITY_SHIFT) + age

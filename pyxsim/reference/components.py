@@ -7,15 +7,28 @@ this code shares nothing with it.
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TypeVar
 
 from pyxsim.core.engine_options import WORMHOLE
 from pyxsim.reference import draws
 
 CAUSES = ("vc", "credit", "serial", "arbitration")
+
+
+Item = TypeVar("Item")
+Timed = deque[tuple[int, Item]]  # items with the cycles in which they arrive, in order
+
+
+def due(items: Timed[Item], t: int) -> list[Item]:
+    """Remove and return the items that arrive in cycle `t`."""
+    here = []
+    while items and items[0][0] == t:
+        here.append(items.popleft()[1])
+    return here
 
 
 @dataclass(frozen=True)
@@ -43,15 +56,11 @@ class Message:
     kind: Kind
     seed: int = 0
     tag: int = 0  # number of its traffic
-    before: Message | None = None  # the message before it in its source queue, when it joined
-    first: int = -1  # the cycle in which it becomes the first of its source queue
     opened: int = 0
     arrived: int = 0
     hops: int = 0  # routers visited by the heads of its packets that have arrived
     first_launch: int = -1
     last_arrival: int = -1
-    sent: list[Packet] = field(default_factory=list)
-    record: bool = True  # whether events and flits of its packets are kept
 
     @property
     def total(self) -> int:
@@ -63,11 +72,9 @@ class Message:
         return self.last_flits if self.opened == self.packets - 1 else self.flits
 
     def next_packet(self) -> Packet:
-        packet = Packet(self, self.opened, self.next_size, self.plane)
-        if self.record:
-            self.sent.append(packet)
+        size = self.next_size
         self.opened += 1
-        return packet
+        return Packet(self, self.opened - 1, size, self.plane)
 
 
 @dataclass(eq=False)
@@ -85,19 +92,15 @@ class Packet:
     first_launch: int = -1
     hops: int = 0  # routers visited
     vc_class: int = 0  # on the link that it took last
-    events: list[Event] = field(default_factory=list)
-    flits: list[Flit] = field(default_factory=list)  # launched on its lane
 
-    def note(self, t: int, what: str, link: int, vc: int = -1, flit: int = -1) -> None:
-        if self.message.record:
-            self.events.append((t, what, link, vc, flit))
+    @property
+    def target(self) -> int:
+        """The node to which it is routed now."""
+        return self.message.dst if self.via is None else self.via
 
     def next_flit(self) -> Flit:
-        flit = Flit(self, self.launched)
         self.launched += 1
-        if self.message.record:
-            self.flits.append(flit)
-        return flit
+        return Flit(self, self.launched - 1)
 
     def draw(self, a: int, purpose: int) -> int:
         return draws.draw(draws.key(self.message.seed, self.message.number, self.index), a, purpose)
@@ -105,12 +108,10 @@ class Packet:
 
 @dataclass(eq=False)
 class Flit:
-    """A flit. `arrival` is the cycle in which it reaches the end of its present link."""
+    """A flit."""
 
     packet: Packet
     index: int
-    arrival: int = -1
-    entered: list[int] = field(default_factory=list)  # cycle in which it entered each output link, or its queue
 
     @property
     def head(self) -> bool:
@@ -150,31 +151,6 @@ class Candidate:
         return [v for v in self.unheld(u) if outputs[v].credits >= self.room]
 
 
-@dataclass(frozen=True)
-class State:
-    """State of the front of an input VC, or of a lane, in a tick: "moving", "pipeline", "idle" or a stall cause."""
-
-    what: str
-    link: int = -1  # the link that it waits for; with the VC there if it lacks a credit
-    vc: int = -1
-    culprit: Packet | None = None
-    packet: Packet | None = None  # the packet in this state
-    since: int = -1  # first cycle without credits
-
-
-MOVING, PIPELINE, IDLE = State("moving"), State("pipeline"), State("idle")
-
-
-@dataclass(eq=False)
-class Visit:
-    """The stay of a packet in an input VC, to which it may return later. Times are ticks."""
-
-    packet: Packet
-    head: int  # arrival of its first flit
-    tail: int = -1  # and of its last
-    first: int = -1  # tick in which it became the first packet of the VC
-
-
 @dataclass(eq=False)
 class InputVC:
     """The downstream end of a VC: a FIFO, with the route and output VC of its front packet. Times are ticks."""
@@ -187,12 +163,7 @@ class InputVC:
     candidates: Sequence[Candidate] = ()  # its route, from f on
     output: Link | None = None  # the link and the VC that it has been granted
     granted: int = -1
-    visits: list[Visit] = field(default_factory=list)  # in order
-    left: int = 0  # number of visits that have ended
-    filled: list[int] = field(default_factory=list)  # ticks in which a flit arrived at the empty buffer
-    states: dict[int, State] = field(default_factory=dict)  # by cycle: state of its last tick
     rank: int = 0  # of the packet at the front, below its class
-    lacking: int = -1  # first cycle in which its front lacks credits
 
     @property
     def front(self) -> Flit | None:
@@ -205,20 +176,15 @@ class InputVC:
     def put(self, flit: Flit, u: int) -> None:
         """Buffer a flit that arrives in tick `u`."""
         before = self.front
-        if flit.head:
-            self.visits.append(Visit(flit.packet, u))
-        if flit.tail:
-            self.visits[-1].tail = u
-        if not self.fifo:
-            self.filled.append(u)
         self.fifo.append(flit)
-        self.look(u)
         if before is None and self.front is not None and self.front.head:
             self.front_time = u
         self.most = max(self.most, len(self.fifo))
 
-    def grant(self, link: Link, vc: int) -> None:
+    def grant(self, link: Link, vc: int, packet: Packet) -> None:
+        """Give its front packet an output VC."""
         self.output, self.granted = link, vc
+        link.outputs[vc].hold(packet)
 
     def take(self, u: int) -> Flit:
         """Remove the front flit; after a tail the next packet comes to the front."""
@@ -226,14 +192,7 @@ class InputVC:
         if flit.tail:
             self.output, self.granted, self.candidates = None, -1, ()
             self.front_time = u + 1 if self.front is not None else -1
-            self.left += 1
-            self.look(u + 1)
         return flit
-
-    def look(self, u: int) -> None:
-        """Record the tick in which a packet becomes the first."""
-        if self.left < len(self.visits) and self.visits[self.left].first < 0:
-            self.visits[self.left].first = u
 
 
 @dataclass(eq=False)
@@ -308,10 +267,6 @@ class OutputVC:
             self.credits += 1
 
 
-Launch = tuple[int, int, int, int, int, int]  # (cycle, link, vc, message, packet, flit)
-Event = tuple[int, str, int, int, int]  # (cycle, event, link, vc, flit), -1 for no number
-
-
 @dataclass(eq=False)
 class Link:
     """A directed link with the two ends of all its VCs; `src` or `dst` is -1 at an interface."""
@@ -328,17 +283,14 @@ class Link:
     pool: Pool
     inputs: list[InputVC]
     outputs: list[OutputVC]
-    log: list[Launch] | None
     clear: Fraction = Fraction(0)  # `free` in the text: when the next flit can start
     queue: deque[tuple[Flit, int]] = field(default_factory=deque)
-    traversing: list[tuple[int, Flit, int]] = field(default_factory=list)  # (cycle in the queue, flit, VC)
+    traversing: Timed[tuple[Flit, int]] = field(default_factory=deque)  # flits and their VCs, until the queue
     limit: int = 0  # of its output queue; 0: none
     # With a limit, of every flit behind the switch: (tick, cycle of its launch or -1).
     queued: list[tuple[int, int]] = field(default_factory=list)
-    flying: list[tuple[Flit, int]] = field(default_factory=list)
-    returning: list[tuple[int, int]] = field(default_factory=list)  # (arrival, vc) of credits
-    # Every flit passed to the link or its queue: cycle, message, whether its message had no other flit in the queue.
-    entries: list[tuple[int, Message, bool]] = field(default_factory=list)
+    flying: Timed[tuple[Flit, int]] = field(default_factory=deque)  # until its end
+    returning: Timed[int] = field(default_factory=deque)  # credits: their VCs
     flits: int = 0
     stalls: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CAUSES, 0))
 
@@ -365,12 +317,8 @@ class Link:
             self.queued[waiting[0]] = (self.queued[waiting[0]][0], t)
         end = max(Fraction(t), self.clear) + self.s
         self.clear = end
-        flit.arrival = math.ceil(end) + self.delay
-        self.flying.append((flit, vc))
+        self.flying.append((math.ceil(end) + self.delay, (flit, vc)))
         self.flits += 1
-        flit.packet.note(t, "launched", self.number, vc, flit.index)
-        if self.log is not None:
-            self.log.append((t, self.number, vc, flit.packet.message.number, flit.packet.index, flit.index))
 
     def accepts(self, t: int, u: int) -> bool:
         """Return whether the switch may grant this output in tick `u` of cycle `t`."""
@@ -386,62 +334,21 @@ class Link:
         """
         if self.limit:
             self.queued = [row for row in self.queued if row[1] < 0 or row[1] >= t] + [(tick, -1)]
-        flit.entered.append(enters)
         if enters > t:
-            self.traversing.append((enters, flit, vc))
-            return
-        self.enter(flit, t)
-        if self.output_queue and (self.queue or not self.available(t)):
+            self.traversing.append((enters, (flit, vc)))
+        elif self.output_queue and (self.queue or not self.available(t)):
             self.queue.append((flit, vc))
         else:
             self.launch(flit, vc, t)
 
-    def enter(self, flit: Flit, t: int) -> None:
-        message = flit.packet.message
-        if self.log is None:
-            return
-        self.entries.append((t, message, all(other.packet.message is not message for other, _ in self.queue)))
-
     def launch_queued(self, t: int) -> bool:
         """Do step 1 of the output queue. Return whether a flit was launched or joined the queue."""
-        joining = [(flit, vc) for enters, flit, vc in self.traversing if enters == t]
-        self.traversing = [row for row in self.traversing if row[0] != t]
-        for flit, vc in joining:
-            self.enter(flit, t)
-            self.queue.append((flit, vc))
+        joining = due(self.traversing, t)
+        self.queue.extend(joining)
         launching = bool(self.queue) and self.available(t)
         if launching:
             self.launch(*self.queue.popleft(), t)
         return launching or bool(joining)
 
-    def return_credit(self, vc: int, t: int) -> None:
-        self.returning.append((t + self.credit_delay, vc))
-
-    def arriving_flits(self, t: int) -> list[tuple[Flit, int]]:
-        """Remove and return the flits that arrive in cycle `t`, with their VCs."""
-        here = [(flit, vc) for flit, vc in self.flying if flit.arrival == t]
-        self.flying = [(flit, vc) for flit, vc in self.flying if flit.arrival != t]
-        return here
-
-    def arriving_credits(self, t: int) -> list[int]:
-        """Remove the credits that arrive in cycle `t` and return their VCs."""
-        here = [vc for when, vc in self.returning if when == t]
-        self.returning = [(when, vc) for when, vc in self.returning if when != t]
-        return here
-
     def class_of(self, vc: int, vnet: int) -> int:
         return next(c for c, vcs in enumerate(self.ranges[vnet]) if vc in vcs)
-
-    def check(self) -> None:
-        """Check, for each VC, that credits + flits in the buffer, in flight, in the output queue and reserved + credits
-        in flight = B."""
-        places = [vc for _, vc in self.flying] + [vc for _, vc in self.queue] + [vc for _, _, vc in self.traversing]
-        away = Counter(places + [vc for _, vc in self.returning])
-        for out, buffer in zip(self.outputs, self.inputs, strict=True):
-            total = out.credits - out.borrowed + len(buffer.fifo) + away[out.number] + out.reserved
-            if total != out.depth or out.credits < 0 or (out.borrowed and out.credits):
-                raise AssertionError(f"link {self.number} vc {out.number}: {total} slots of {out.depth} accounted for")
-            if out.has(1) != (max(0, out.depth - out.out) + self.pool.left >= 1):
-                raise AssertionError(f"link {self.number} vc {out.number}: credits and slots out do not fit")
-        if self.pool.left < 0 or self.pool.left + sum(out.borrowed for out in self.outputs) != self.pool.size:
-            raise AssertionError(f"link {self.number}: {self.pool.left} slots of the pool's {self.pool.size} left")

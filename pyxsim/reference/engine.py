@@ -6,29 +6,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any
 
-from pyxsim.core.engine_options import STORE_AND_FORWARD, Links, RouterOptions, Routes
-from pyxsim.reference.components import (
-    CAUSES,
-    Event,
-    Flit,
-    InputVC,
-    Kind,
-    Launch,
-    Link,
-    Message,
-    OutputVC,
-    Packet,
-    Pool,
-)
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pyxsim.arrays import Int32Array, IntArray
+from pyxsim.core.engine_options import STORE_AND_FORWARD, Links, RouterOptions, Routes, Stop
+from pyxsim.reference.components import CAUSES, Flit, InputVC, Kind, Link, Message, OutputVC, Packet, Pool, due
 from pyxsim.reference.lane import Lane
-from pyxsim.reference.router import Front, Router, first_tick, queue_after_st
+from pyxsim.reference.router import Router, first_tick, queue_after_st
 from pyxsim.reference.routing import Routing
-
-Part = TypeVar("Part")
 
 
 class ReferenceEngine:
@@ -38,77 +27,48 @@ class ReferenceEngine:
     ----------
     routers, links, routes, options
         As of `pyxsim.core.engine.Engine`.
-    shuffle
-        Called with the lanes and the routers before every visit to them, to change their order, which must not matter.
-    every
-        Cycles between two checks of the credit invariant; 0: none.
-    record
-        Keep every launch and event, and the state of every VC in every cycle.
     """
 
-    def __init__(
-        self,
-        routers: int,
-        links: Links,
-        routes: Routes,
-        options: RouterOptions,
-        *,
-        shuffle: Callable[[list[Any]], None] | None = None,
-        every: int = 1,
-        record: bool = True,
-    ) -> None:
+    # The rest of the interface of `Engine`: what this one never does.
+    skipped, nbytes = 0, 0
+    watching, plain = False, False
+
+    # Classes of the parts; tests use subclasses that record what each part does.
+    link, input_vc, lane, router = Link, InputVC, Lane, Router
+
+    def __init__(self, routers: int, links: Links, routes: Routes, options: RouterOptions) -> None:
         self.now = 0
-        self.record = record
-        self.delivered: list[tuple[int, int]] = []  # (cycle, message), not yet reported by `advance`
+        self.delivered: list[tuple[int, int]] = []  # (cycle, message), not yet reported by `run`
         self._starts: dict[int, list[Message]] = {}  # messages by the cycle in which they start
         self._window = -1  # the cycle of the last stop at the end of a window
-        self.launches: list[Launch] = []
         self.messages: list[Message] = []
-        self.in_network = 0
+        self.flits_in_flight = 0
         self.done: list[tuple[Packet, int]] = []  # packets that have arrived, with their cycles
         self._arrived = -1  # the last cycle whose arrivals have been processed
         self.last_change = -1  # the last cycle with an arrival, a start, an opening, a grant or a launch
-        self._patience = int(options.rc) + int(options.va) + 1
-        self._shuffle = shuffle
-        self._every = every
         self.options = options
-        self._kinds = [
-            Kind(k, int(vnet), int(priority))
-            for k, (vnet, priority) in enumerate(zip(options.class_vnet, options.class_priority, strict=True))
-        ]
-        everything = links.network + links.injection + links.ejection
-        self.links = [self._link(links, i) for i in range(everything)]
+        classes = zip(options.class_vnet, options.class_priority, strict=True)
+        self._kinds = [Kind(k, int(vnet), int(priority)) for k, (vnet, priority) in enumerate(classes)]
+        self.links = [self._link(links, i) for i in range(links.network + links.injection + links.ejection)]
         injection = self.links[links.network : links.network + links.injection]
-        flow, interleaved, ordered = int(options.flow), bool(options.interleaved), bool(options.ordered)
-        self.lanes = [Lane(link, flow, interleaved, ordered, self._kinds, record) for link in injection]
-        routing = Routing(
-            routers,
-            routes,
-            self.links,
-            self.links[links.network + links.injection :],
-            flow,
-            shared=bool(options.shared_classes),
-            credit=bool(options.va_credit),
-        )
-        self._routers = [
-            Router(
-                r,
-                [link for link in self.links if link.dst == r],
-                [link for link in self.links if link.src == r],
-                options,
-                routing,
-                record,
-            )
-            for r in range(routers)
-        ]
+        ejection = self.links[links.network + links.injection :]
+        self.lanes = [self.lane(link, options, self._kinds) for link in injection]
+        routing = Routing(routers, routes, self.links, ejection, options)
+        self.routers = []
+        for number in range(routers):
+            inputs = [link for link in self.links if link.dst == number]
+            outputs = [link for link in self.links if link.src == number]
+            self.routers.append(self.router(number, inputs, outputs, options, routing))
 
     def _link(self, links: Links, i: int) -> Link:
-        options = self.options
-        vcs, depth, src = int(links.vcs[i]), int(links.depth[i]), int(links.src[i])
-        pool = Pool(int(links.pool[i]), int(links.pool[i]))
-        start, classes = int(links.ranges[i]), int(links.classes[i])
+        """Make a link from the arrays of all links."""
+        options, pool = self.options, int(links.pool[i])
+        depth, src, classes = int(links.depth[i]), int(links.src[i]), int(links.classes[i])
+        shared = Pool(pool, pool)
+        low, high = (ends[int(links.ranges[i]) :] for ends in (links.low, links.high))
+        ranges = [range(int(low[k]), int(high[k])) for k in range(options.vnets * classes)]
         whole = options.flow == STORE_AND_FORWARD
-        return Link(
+        return self.link(
             number=i,
             src=src,
             dst=int(links.dst[i]),
@@ -117,18 +77,11 @@ class ReferenceEngine:
             credit_delay=int(links.credit_delay[i]),
             output_queue=src >= 0 and (bool(links.output_queue[i]) or queue_after_st(options)),
             limit=int(options.queue_limit) if src >= 0 else 0,
-            ranges=[
-                [
-                    range(int(links.low[k]), int(links.high[k]))
-                    for k in range(start + v * classes, start + (v + 1) * classes)
-                ]
-                for v in range(options.vnets)
-            ],
+            ranges=[ranges[v * classes : (v + 1) * classes] for v in range(options.vnets)],
             group=int(links.group[i]),
-            pool=pool,
-            inputs=[InputVC(v, whole) for v in range(vcs)],
-            outputs=[OutputVC(v, depth, bool(options.drained), pool, depth) for v in range(vcs)],
-            log=self.launches if self.record else None,
+            pool=shared,
+            inputs=[self.input_vc(v, whole) for v in range(int(links.vcs[i]))],
+            outputs=[OutputVC(v, depth, bool(options.drained), shared, depth) for v in range(int(links.vcs[i]))],
         )
 
     def send(
@@ -149,15 +102,16 @@ class ReferenceEngine:
             raise ValueError(f"cycle {at} is in the past: the current cycle is {self.now}")
         kind, number, seed = self._kinds[klass], len(self.messages), int(self.options.seed)
         message = Message(number, inject, eject, dst, plane, packets, flits, last_flits, at, kind, seed=seed, tag=tag)
-        message.record = self.record
         self.messages.append(message)
         self._starts.setdefault(at, []).append(message)
         return number
 
-    def step_to(self, until: int) -> None:
-        """Step to the beginning of cycle `until`."""
-        while self.now < until:
-            self.step()
+    def send_many(self, *columns: ArrayLike) -> int:
+        """Send arrays of messages (scalars are broadcast); return the number of the first."""
+        first = len(self.messages)
+        for row in np.stack(np.broadcast_arrays(*columns), axis=1).tolist():
+            self.send(*row)
+        return first
 
     def step(self) -> None:
         """Simulate one cycle, in the order of docs/router.md."""
@@ -167,34 +121,29 @@ class ReferenceEngine:
         for message in self._starts.pop(t, ()):
             self.lanes[message.inject].join(message, t)
             changed = True
-        for lane in self._in_any_order(self.lanes):
+        for lane in self.order(self.lanes):
             opened, flit = lane.step(t)
             if flit is not None:
-                self.in_network += 1
+                self.flits_in_flight += 1
                 for sent in (flit.packet, flit.packet.message):
                     if sent.first_launch < 0:
                         sent.first_launch = t
             changed |= opened or flit is not None
         for u in range(first_tick(t, self.options), first_tick(t + 1, self.options)):
-            for router in self._in_any_order(self._routers):
+            for router in self.order(self.routers):
                 changed |= router.tick(t, u)
-        for router in self._routers:
+        for router in self.routers:
             router.count_stalls()
         for link in self.links:
             if link.queue:
                 link.stalls["serial"] += 1
-            if self._every and t % self._every == 0:
-                link.check()
         if changed:
             self.last_change = t
         self.now += 1
 
-    def _in_any_order(self, parts: list[Part]) -> list[Part]:
-        """Return the parts in any order: steps 3 and 4 take effect in the next cycle at the earliest."""
-        order = list(parts)
-        if self._shuffle is not None:
-            self._shuffle(order)
-        return order
+    def order(self, parts: list[Any]) -> list[Any]:
+        """Return the order of visits: any, because steps 3 and 4 take effect in the next cycle at the earliest."""
+        return parts
 
     def arrive(self) -> None:
         """Do step 1 of the current cycle. `step` may follow later, as the engine also stops after step 1."""
@@ -206,19 +155,18 @@ class ReferenceEngine:
 
     def _arrivals(self, link: Link, t: int) -> None:
         """Do step 1 of one link."""
-        slots, flits = link.arriving_credits(t), link.arriving_flits(t)
+        slots, flits = due(link.returning, t), due(link.flying, t)
         if len(flits) > 1:
             raise AssertionError(f"two flits reach the end of link {link.number} in cycle {t}")
         for vc in slots:
             link.outputs[vc].regain()
         for flit, vc in flits:
-            flit.packet.note(t, "arrives", link.number, vc, flit.index)
             if link.dst >= 0:
                 link.inputs[vc].put(flit, first_tick(t, self.options))
                 flit.packet.hops += flit.head
             else:
                 link.inputs[vc].most = 1  # the flit occupies a slot only within this cycle
-                link.return_credit(vc, t)
+                link.returning.append((t + link.credit_delay, vc))
                 self._consume(flit, t)
         if link.launch_queued(t) or slots or flits:
             self.last_change = t
@@ -232,15 +180,15 @@ class ReferenceEngine:
         if flit.tail:
             self.done.append((packet, t))
             message.hops += packet.hops
-        self.in_network -= 1
+        self.flits_in_flight -= 1
         if message.arrived == message.total:
             message.last_arrival = t
             self.delivered.append((t, message.number))
 
-    def counters(self) -> dict[str, Any]:
+    def counters(self) -> dict[str, IntArray]:
         """Return totals per link, with the names of `Engine.counters`."""
-        totals = {f"stall_{cause}": [link.stalls[cause] for link in self.links] for cause in CAUSES}
-        return {"flits": [link.flits for link in self.links], **totals}
+        totals = {f"stall_{cause}": np.array([link.stalls[cause] for link in self.links]) for cause in CAUSES}
+        return {"flits": np.array([link.flits for link in self.links]), **totals}
 
     def totals(self) -> dict[str, int]:
         """Return totals of arrivals. Latencies of packets count from their message's start, and from their launch."""
@@ -258,89 +206,86 @@ class ReferenceEngine:
     @property
     def router_visits(self) -> int:
         """Flits times routers passed."""
-        return sum(router.visits for router in self._routers)
+        return sum(router.visits for router in self.routers)
 
-    def buffer_max(self) -> Any:
+    def buffer_max(self) -> Int32Array:
         """Return the most flits that each input VC ever held, link by link."""
-        return [vc.most for link in self.links for vc in link.inputs]
+        return np.array([vc.most for link in self.links for vc in link.inputs], np.int32)
 
-    def message_times(self, message: int) -> tuple[int, int, int]:
-        """Return (start, first flit launched, last flit arrived) in cycles; -1 for events that have not happened."""
-        m = self.messages[message]
-        return m.at, m.first_launch, m.last_arrival
-
-    def watched(self, message: int, packet: int) -> list[Event]:
-        """Return the events of a packet, in order of cycle."""
-        sent = self.messages[message].sent
-        return sent[packet].events if packet < len(sent) else []
+    def state(self, deciding: bool) -> dict[str, NDArray[Any]]:
+        """Return the credits and slots of all VCs, as the watchdog reads them."""
+        outputs = [out for link in self.links for out in link.outputs]
+        return {
+            "link.base": np.cumsum([0, *(len(link.outputs) for link in self.links)])[:-1],
+            "link.pool_left": np.array([link.pool.left for link in self.links]),
+            "out.credit": np.array([out.credits - out.borrowed for out in outputs]),
+            "vc.occupancy": np.array([len(vc.fifo) for link in self.links for vc in link.inputs]),
+        }
 
     def waiting(self) -> list[dict[str, Any]]:
         """Return every front flit in a router: its VC, the output VC it holds (-1: none), and the VCs it requests."""
         rows = []
-        for router in self._routers:
+        for router in self.routers:
             for front in router.fronts():
-                port, vc = front.place
-                candidates = [(c.link.number, c.vcs.start, c.vcs.stop) for c in front.vc.candidates]
+                (port, number), vc, flit = front.place, front.vc, front.flit
+                link = vc.output or (vc.candidates[0].link if vc.candidates else None)
+                requested = vc.candidates if vc.output is None else ()
                 rows.append(
                     {
                         "link": router.inputs[port].number,
-                        "vc": vc,
-                        "wants": self._wanted(front),
-                        "holds": front.vc.granted,
-                        "asks": candidates if front.vc.output is None else [],
-                        "front": front.vc.front_time,
-                        "message": front.flit.packet.message.number,
-                        "packet": front.flit.packet.index,
-                        "left": front.flit.packet.size - front.flit.index,
-                        "own": front.vc.output is None and any(c.room for c in front.vc.candidates),
+                        "vc": number,
+                        "wants": -1 if link is None else link.number,
+                        "holds": vc.granted,
+                        "asks": [(c.link.number, c.vcs.start, c.vcs.stop) for c in requested],
+                        "front": vc.front_time,
+                        "message": flit.packet.message.number,
+                        "packet": flit.packet.index,
+                        "left": flit.packet.size - flit.index,
+                        "own": any(c.room for c in requested),
                     }
                 )
         return rows
 
-    @staticmethod
-    def _wanted(front: Front) -> int:
-        """The output link of a front flit; -1 before it is routed."""
-        if front.vc.output is not None:
-            return front.vc.output.number
-        return front.vc.candidates[0].link.number if front.vc.candidates else -1
-
-    @property
-    def finished(self) -> bool:
-        return all(m.last_arrival >= 0 for m in self.messages)
-
     @property
     def idle(self) -> bool:
         """Return whether no message, flit or credit is left in the network."""
-        return not (self._starts or self.in_network or any(lane.busy for lane in self.lanes)) and not self.timed
+        return not (self._starts or self.flits_in_flight or any(lane.busy for lane in self.lanes)) and not self.timed
 
     @property
     def timed(self) -> bool:
         """Return whether a flit or a credit is in flight on a link."""
         return any(link.busy for link in self.links)
 
-    def advance(self, until: int, slack: int, window: int) -> str:
-        """Step to cycle `until`, or stop earlier; the reasons are those of `Engine.run`, without "repeats".
+    def run(self, until: int, *, slack: int = 0, window: int = 0, repeats_until: int = 0, apart: bool = False) -> Stop:
+        """Simulate to cycle `until`, or stop earlier, as `Engine.run` does; it never reports "repeats".
 
         The arrivals of the cycle in which it stops have been processed, except at the end of a window.
         """
-        while True:
-            if self._arrived < self.now:
-                if window and self.now % window == 0 and self.now > self._window:
-                    self._window = self.now
-                    return "window"
-                self.arrive()
-            if self.delivered:
-                until = min(until, self.delivered[0][0] + slack)
-            if self.now >= until:
-                return "delivered" if self.delivered else "until"
-            self.step()
-            if self.idle:
-                return "idle"
-            if self.deadlocked:
-                return "deadlock"
+        reason = ""
+        while not reason:
+            reason = self._reason_to_stop(until, slack, window)
+            if not reason:
+                self.step()
+                reason = "idle" if self.idle else "deadlock" if self.deadlocked else ""
+        rows = np.array(sorted(self.delivered), np.int64).reshape(-1, 2)
+        self.delivered.clear()
+        return Stop(reason, self.now, rows[:, 1], rows[:, 0])
+
+    def _reason_to_stop(self, until: int, slack: int, window: int) -> str:
+        """Process the arrivals of the current cycle, except at the end of a window."""
+        if self._arrived < self.now:
+            if window and self.now % window == 0 and self.now > self._window:
+                self._window = self.now
+                return "window"
+            self.arrive()
+        if self.delivered:
+            until = min(until, self.delivered[0][0] + slack)
+        if self.now < until:
+            return ""
+        return "delivered" if self.delivered else "until"
 
     @property
     def deadlocked(self) -> bool:
         """Return whether flits are buffered, none is in flight, and nothing changed for longer than RC and VA."""
-        quiet = self.now - 1 - self.last_change > self._patience
-        return self.in_network > 0 and quiet and not self.timed
+        quiet = self.now - 1 - self.last_change > self.options.rc + self.options.va + 1
+        return self.flits_in_flight > 0 and quiet and not self.timed

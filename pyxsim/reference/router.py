@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import accumulate
 from math import ceil
 
 from pyxsim.core.engine_options import BY_AGE, BY_HOPS, BY_LOCAL_AGE, BY_NETWORK_AGE, BY_QUEUE, RouterOptions
-from pyxsim.core.user_allocator import UserAllocator
 from pyxsim.plugins import allocators
 from pyxsim.reference.allocators import Matrix, Rank, best, rotate
-from pyxsim.reference.components import MOVING, PIPELINE, Candidate, Flit, InputVC, Link, Packet, State
+from pyxsim.reference.components import Candidate, Flit, InputVC, Link, Packet
 from pyxsim.reference.draws import TIE
 from pyxsim.reference.routing import Routing, least
 
@@ -19,44 +19,30 @@ Place = tuple[int, int]  # (input port, VC) of a router
 RANK_SHIFT, MOST_RANK = 16, 1 << 30  # of what ranks the packets of a class
 
 
-@dataclass
-class Turn:
-    """Round-robin pointers of VA for one VC range of an output port."""
-
-    vc: int
-    requester: int = 0
-
-
 @dataclass(eq=False)
 class Front:
     """A flit at the front of an input VC."""
 
+    number: int  # of the VC among the input VCs of the router
     place: Place
     vc: InputVC
     flit: Flit
-
-
-@dataclass(eq=False)
-class VcRequest:
-    """A head that requests an output VC; `usable` are its candidates with a free VC, in order."""
-
-    number: int  # of its input VC among those of the router
-    front: Front
-    usable: list[Candidate]
+    usable: list[Candidate] = field(default_factory=list)  # of a head that requests a VC: those with a free one
 
     @property
     def packet(self) -> Packet:
-        return self.front.flit.packet
+        return self.flit.packet
 
 
 @dataclass(eq=False)
 class SwitchRequest:
-    """The switch request of an eligible front flit: the output port, and the VC (-1 for a speculative bid)."""
+    """The switch request of an eligible front flit."""
 
     front: Front
-    port: int
-    vc: int
+    link: Link
+    vc: int  # -1 for a speculative bid
     rank: Rank
+    pair: tuple[int, int]  # input and output of the switch
 
     @property
     def speculative(self) -> bool:
@@ -72,178 +58,137 @@ class Router:
     outputs: list[Link]
     options: RouterOptions
     routing: Routing
-    record: bool = True  # whether the state of every VC in every cycle is kept
     visits: int = 0  # flits that have left it
-    causes: set[tuple[int, str]] = field(default_factory=set)  # (link number, cause) of the present cycle
-    turns: dict[tuple[int, range], Turn] = field(default_factory=dict)  # by link and range of VCs
-    states: dict[Place, State] = field(default_factory=dict)  # in this tick, of VCs that moved or stalled
+    causes: set[tuple[Link, str]] = field(default_factory=set)  # of stalls in the present cycle
+    # Pointers of "rotating" to a VC and a requester, by link and range of VCs.
+    turns: dict[tuple[Link, range], tuple[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         options = self.options
-        self.first_input = offsets(self.inputs)  # numbers of the first VC of each port
-        self.first_output = offsets(self.outputs)
+        # Numbers of the first VC of each port, and the total number of VCs.
+        self.first_input, self.first_output = (
+            list(accumulate((len(link.inputs) for link in links), initial=0)) for links in (self.inputs, self.outputs)
+        )
         self.places = [((p, vc.number), vc) for p, link in enumerate(self.inputs) for vc in link.inputs]
-        self.by_number = {link.number: link for link in self.outputs}
         self.parts = len(self.inputs) * options.input_speedup  # inputs of the switch
         self.input_pointers = [0] * self.parts
         self.output_pointers = [0] * len(self.outputs)
-        self.va = self.matrix("va", options.va_allocator, options.va_iterations)
-        self.sa = self.matrix("sa", options.sa_allocator, options.sa_iterations)
+        seed = int(options.seed)
+        va = options.va_allocator, self.first_input[-1], self.first_output[-1], options.va_iterations
+        sa = options.sa_allocator, self.parts, len(self.outputs) * options.output_speedup, options.sa_iterations
+        self.va, self.sa = Matrix(*va, seed, self.number, "va"), Matrix(*sa, seed, self.number, "sa")
         self.held: dict[tuple[int, int], Place] = {}  # (input, output) of the switch: the VC that it stays with
-
-    def matrix(self, stage: str, name: str, iterations: int) -> Matrix:
-        """Make the allocator of a stage."""
-        inputs, outputs = self.parts, len(self.outputs) * self.options.output_speedup
-        if stage == "va":
-            inputs, outputs = self.first_input[-1], self.first_output[-1]
-        user = None
-        if callable(allocators.get(name)) and (stage == "sa" or self.options.va > 0):
-            seed = int(self.options.seed)
-            user = UserAllocator(name, stage, self.number, inputs, outputs, iterations, seed)
-        place = 2 * self.number + (stage == "va")
-        return Matrix(name, inputs, outputs, iterations, user, seed=int(self.options.seed), place=place)
 
     def fronts(self) -> list[Front]:
         """Return the flits at the front of their VCs."""
-        found = [(place, vc, vc.front) for place, vc in self.places if vc.fifo]
-        return [Front(place, vc, flit) for place, vc, flit in found if flit is not None]
+        fronts = ((k, place, vc, vc.front) for k, (place, vc) in enumerate(self.places) if vc.fifo)
+        return [Front(number, place, vc, flit) for number, place, vc, flit in fronts if flit is not None]
 
     def tick(self, t: int, u: int) -> bool:
-        """Do step 4 in tick `u` of cycle `t`. Return whether anything was routed, granted or moved."""
-        used = [(place, vc) for place, vc in self.places if vc.fifo]
-        self.states.clear()
-        fronts = self.fronts()
-        changed = self.allocate(fronts, t, u) if fronts else False
-        for place, vc in used:
-            state = self.states.get(place, PIPELINE)
-            vc.lacking = -1 if state.what != "credit" else t if vc.lacking < 0 else vc.lacking
-            if self.record and cycle_of(u + 1, self.options) > t:
-                vc.states[t] = state if vc.lacking < 0 else replace(state, since=vc.lacking)
-        return changed
+        """Do step 4 in tick `u` of cycle `t`: RC for new heads, VA, SA and ST.
 
-    def allocate(self, fronts: list[Front], t: int, u: int) -> bool:
-        """Do RC for new heads, then VA and SA. Return whether anything was routed, granted or moved."""
-        routed = False
-        for front in fronts:
-            if not front.vc.candidates:
-                if front.vc.front_time != u or not front.flit.head:
-                    raise AssertionError(f"router {self.number} missed the front time of {front}")
-                front.vc.candidates = self.routing.candidates(
-                    front.flit.packet, self.inputs[front.place[0]], front.place[1]
-                )
-                front.vc.rank = self.standing(front.flit.packet, u)
-                front.flit.packet.note(t, "routed", front.vc.candidates[0].link.number, flit=0)
-                routed = True
-        requests = self.vc_requests(fronts, u) if self.options.va > 0 else []
+        Return whether anything was routed, granted or moved.
+        """
+        fronts = self.fronts()
+        new = [front for front in fronts if not front.vc.candidates]
+        for front in new:
+            self.route(front, t, u)
+        heads = self.vc_requests(fronts, u) if self.options.va > 0 else []
         # All bids, speculative ones too, depend on the VCs before VA.
-        bids = [bid for bid in (self.bid(front, t, u) for front in fronts) if bid is not None]
+        bids = [self.bid(front, t, u) for front in fronts]
         if self.options.speculative:
-            bids += [bid for bid in (self.speculate(head, t, u) for head in requests) if bid is not None]
-        granted = self.allocate_vcs(requests, t, u)
-        moved = self.allocate_switch(bids, t, u)
-        return routed or granted or moved
+            bids += [self.speculate(head, t, u) for head in heads]
+        granted = self.allocate_vcs(heads, t, u)
+        moved = self.allocate_switch([bid for bid in bids if bid is not None], t, u)
+        return bool(new) or granted or moved
+
+    def route(self, front: Front, t: int, u: int) -> None:
+        """Do RC for a head that comes to the front in tick `u`."""
+        if front.vc.front_time != u or not front.flit.head:
+            raise AssertionError(f"router {self.number} missed the front time of {front}")
+        port, vc = front.place
+        front.vc.candidates = self.routing.candidates(front.packet, self.inputs[port], vc)
+        front.vc.rank = self.standing(front.packet, u)
 
     def count_stalls(self) -> None:
         """End a cycle: count each stall cause once per link."""
-        for number, cause in self.causes:
-            self.by_number[number].stalls[cause] += 1
+        for link, cause in self.causes:
+            link.stalls[cause] += 1
         self.causes.clear()
 
-    def stall(self, front: Front, link: Link, cause: str, vc: int = -1, culprit: Packet | None = None) -> None:
-        """Record a stall. `vc`: for a lack of credits, the VC that the flit holds or could get."""
-        self.causes.add((link.number, cause))
-        self.states.setdefault(front.place, State(cause, link.number, vc, culprit, front.flit.packet))
+    def stall(self, front: Front, link: Link, cause: str, vc: int) -> None:
+        """Note a stall of a front flit in this tick. `vc`: the first VC of the link for which it waits."""
+        self.causes.add((link, cause))
 
     # VA
 
-    def vc_requests(self, fronts: list[Front], u: int) -> list[VcRequest]:
-        """Return the heads that request an output VC in this tick."""
-        requests = []
+    def vc_requests(self, fronts: list[Front], u: int) -> list[Front]:
+        """Return the heads that request an output VC in this tick, with their usable candidates."""
+        heads = []
         for front in fronts:
             due = front.vc.front_time + self.options.rc + self.options.va - 1
             if not front.flit.head or front.vc.granted >= 0 or u < due:
                 continue
-            older = self.older(front, front.vc.candidates[0].link, heads=True) if self.options.ordered else None
-            if older is not None:
-                self.stall(front, front.vc.candidates[0].link, "arbitration", culprit=older)
+            first = front.vc.candidates[0]
+            if self.options.ordered and self.older(front, first.link, heads=True) is not None:
+                self.stall(front, first.link, "arbitration", first.vcs.start)
                 continue
-            front.vc.candidates = self.routing.anew(front.vc.candidates, front.flit.packet, self.number)
-            usable = [candidate for candidate in front.vc.candidates if candidate.free(u)]
-            requests.append(VcRequest(self.first_input[front.place[0]] + front.place[1], front, usable))
-        return requests
+            front.vc.candidates = self.routing.anew(front.vc.candidates, front.packet, self.number)
+            front.usable = [candidate for candidate in front.vc.candidates if candidate.free(u)]
+            heads.append(front)
+        return heads
 
-    def allocate_vcs(self, requests: list[VcRequest], t: int, u: int) -> bool:
+    def allocate_vcs(self, heads: list[Front], t: int, u: int) -> bool:
         """Do VA. All requests are collected before any grant, so they see the VCs at the beginning of the step."""
-        for head in requests:
-            if not head.usable:
-                for candidate in head.front.vc.candidates:
-                    link, unheld = candidate.link, candidate.unheld(u)
-                    if unheld:
-                        self.stall(head.front, link, "credit", unheld[0])
-                    else:
-                        self.stall(head.front, link, "vc", culprit=link.outputs[candidate.vcs.start].holder)
-        requests = [head for head in requests if head.usable]
-        chosen = [self.choice(head) for head in requests]
-        if self.options.va_allocator == "rotating":
-            grants = self.rotate_vcs(requests, chosen, u)
-        else:
-            grants = self.match_vcs(requests, u)
-        winners = {(granted.link.number, vc): number for number, (granted, vc) in grants.items()}
-        packets = {head.number: head.packet for head in requests}
-        # The requested VCs by output port, before any is granted.
-        wanted = {
-            head.number: sorted((c.link.number, v) for c in self.requested(head, candidate) for v in c.free(u))
-            for head, candidate in zip(requests, chosen, strict=True)
-        }
-        for head, candidate in zip(requests, chosen, strict=True):
-            if head.number not in grants:
-                won = [packets[winners[vc]] for vc in wanted[head.number] if vc in winners]
-                self.stall(head.front, candidate.link, "arbitration", culprit=won[0] if won else None)
+        chosen = {head: self.choice(head) for head in heads if head.usable}
+        allocate = self.rotate_vcs if self.options.va_allocator == "rotating" else self.match_vcs
+        grants = allocate(chosen, u)
+        for head in heads:
+            if head.usable:
                 continue
-            candidate, vc = grants[head.number]
-            head.front.vc.grant(candidate.link, vc)
-            head.packet.note(t, "granted", candidate.link.number, vc, 0)
-            candidate.link.outputs[vc].hold(head.packet)
-            head.packet.vc_class = candidate.vc_class
-            if candidate.escape:
-                self.routing.stick(head.packet)
+            for candidate in head.vc.candidates:
+                unheld = candidate.unheld(u)
+                self.stall(head, candidate.link, "credit" if unheld else "vc", min(unheld, default=candidate.vcs.start))
+        for head, candidate in chosen.items():
+            if head.number in grants:
+                self.grant(head, *grants[head.number], t)
+            else:
+                self.stall(head, candidate.link, "arbitration", candidate.vcs.start)
         return bool(grants)
 
-    def requested(self, request: VcRequest, chosen: Candidate) -> list[Candidate]:
-        """Return the candidates whose VCs a head requests: with a matrix allocator, all of them."""
-        return [chosen] if self.options.va_allocator == "rotating" else request.usable
+    def grant(self, head: Front, candidate: Candidate, vc: int, t: int) -> None:
+        """Give a head the VC that it has won."""
+        head.vc.grant(candidate.link, vc, head.packet)
+        head.packet.vc_class = candidate.vc_class
+        if candidate.escape:
+            self.routing.stick(head.packet)
 
-    def choice(self, request: VcRequest) -> Candidate:
+    def choice(self, head: Front) -> Candidate:
         """Return the candidate whose range a head requests ("rotating"), or the first with a free VC (matrix)."""
-        usable = request.usable
         if self.options.va_allocator != "rotating":
-            return usable[0]
-        everything = request.front.vc.candidates
-        own = [c for c in everything if not c.escape]
-        if any(not c.escape for c in usable):
-            return least(own, request.packet.draw(self.number, TIE) % len(own), usable)
-        return least([c for c in everything if c.escape], 0, usable)
+            return head.usable[0]
+        own = [c for c in head.vc.candidates if not c.escape]
+        if any(not c.escape for c in head.usable):
+            return least(own, head.packet.draw(self.number, TIE) % len(own), head.usable)
+        return least([c for c in head.vc.candidates if c.escape], 0, head.usable)
 
-    def rotate_vcs(self, waiting: list[VcRequest], chosen: list[Candidate], u: int) -> dict[int, tuple[Candidate, int]]:
+    def rotate_vcs(self, chosen: dict[Front, Candidate], u: int) -> dict[int, tuple[Candidate, int]]:
         """Allocate with "rotating": the free VCs of a range in turn. Return grants by number of the input VC."""
-        requests: dict[tuple[int, range], dict[int, Candidate]] = {}  # by link and range of VCs, by number
-        for head, candidate in zip(waiting, chosen, strict=True):
-            requests.setdefault((candidate.link.number, candidate.vcs), {})[head.number] = candidate
-        ranks = {head.number: self.va_rank(head) for head in waiting}
+        ranges: dict[tuple[Link, range], dict[int, Candidate]] = {}  # requests by link and range of VCs, by number
+        for head, candidate in chosen.items():
+            ranges.setdefault((candidate.link, candidate.vcs), {})[head.number] = candidate
+        ranks = {head.number: self.rank(head, "rotating") for head in chosen}
         grants = {}
-        for (link, vcs), heads in requests.items():
-            turn = self.turns.setdefault((link, vcs), Turn(vcs.start))
-            winner = best({number: ranks[number] for number in heads}, turn.requester)
-            pick = rotate(heads[winner].free(u), turn.vc)
-            turn.vc, turn.requester = pick + 1, winner + 1
-            grants[winner] = (heads[winner], pick)
+        for (link, vcs), requests in ranges.items():
+            vc_pointer, pointer = self.turns.get((link, vcs), (vcs.start, 0))
+            winner = best({number: ranks[number] for number in requests}, pointer)
+            vc = rotate(requests[winner].free(u), vc_pointer)
+            self.turns[link, vcs] = vc + 1, winner + 1
+            grants[winner] = requests[winner], vc
         return grants
 
-    def va_rank(self, request: VcRequest) -> Rank:
-        return self.rank(request.front, self.options.va_allocator)
-
     def rank(self, front: Front, allocator: str) -> Rank:
-        message = front.flit.packet.message
+        message = front.packet.message
         top = max(self.options.class_priority)
         by = MOST_RANK - len(front.vc.fifo) if self.options.rank_by == BY_QUEUE else front.vc.rank
         age = message.at if allocators.traits(allocator).by_age else 0
@@ -259,18 +204,18 @@ class Router:
         }
         return values.get(self.options.rank_by, 0)
 
-    def match_vcs(self, waiting: list[VcRequest], u: int) -> dict[int, tuple[Candidate, int]]:
+    def match_vcs(self, heads: Iterable[Front], u: int) -> dict[int, tuple[Candidate, int]]:
         """Allocate with a matrix of input VCs and output VCs."""
         requests: dict[tuple[int, int], Rank] = {}
         meaning: dict[tuple[int, int], tuple[Candidate, int]] = {}
-        for head in waiting:
-            equal = self.routing.equal(head.packet)
+        for head in heads:
+            equal, rank = self.routing.routes.plane_equal[head.packet.plane], self.rank(head, self.options.va_allocator)
             for candidate in head.usable:
                 first = self.first_output[self.outputs.index(candidate.link)]
                 for v in candidate.free(u):
                     # A VC counts for the first candidate that contains it; escape candidates are last.
                     if (head.number, first + v) not in requests:
-                        requests[head.number, first + v] = (int(candidate.escape and not equal), *self.va_rank(head))
+                        requests[head.number, first + v] = (int(candidate.escape and not equal), *rank)
                         meaning[head.number, first + v] = candidate, v
         pairs = self.va.match(requests)
         for pair in pairs:
@@ -281,127 +226,101 @@ class Router:
 
     def bid(self, front: Front, t: int, u: int) -> SwitchRequest | None:
         """Return the switch request of a front flit; None if it cannot request, and count its stall."""
-        vc, flit, va = front.vc, front.flit, self.options.va
-        if flit.head and vc.granted < 0:
-            if va > 0 or u < vc.front_time + self.options.rc:
-                return None  # VA counts its stall, or it is too early
+        vc, va = front.vc, self.options.va
+        if vc.output is not None:
+            link, vcs = vc.output, range(vc.granted, vc.granted + 1)
+            usable = [link.outputs[vc.granted]]
+        elif not front.flit.head:
+            raise AssertionError(f"a flit without a VC in router {self.number}")
+        elif va > 0 or u < vc.front_time + self.options.rc:
+            return None  # VA counts its stall, or it is too early
+        else:
             link, vcs = vc.candidates[0].link, vc.candidates[0].vcs
             usable = [link.outputs[v] for v in vcs if link.outputs[v].free(u)]
+        ready = [out for out in usable if out.has(front.flit.price(self.options.flow))]
+        if self.options.ordered and self.older(front, link) is not None:
+            cause = "arbitration"
+        elif not ready:
+            cause = "credit" if usable else "vc"
+        elif not link.accepts(t, u):
+            cause = "serial"
         else:
-            if vc.output is None:
-                raise AssertionError(f"a flit without a VC in router {self.number}")
-            link = vc.output
-            vcs = range(vc.granted, vc.granted + 1)
-            usable = [link.outputs[vc.granted]]
-        older = self.older(front, link) if self.options.ordered else None
-        if older is not None:
-            self.stall(front, link, "arbitration", culprit=older)
-            return None
-        if not usable:
-            self.stall(front, link, "vc", culprit=link.outputs[vcs.start].holder)
-            return None
-        ready = [out for out in usable if out.has(flit.price(self.options.flow))]
-        if not ready:
-            self.stall(front, link, "credit", vcs.start)
-            return None
-        if not link.accepts(t, u):
-            self.stall(front, link, "serial")
-            return None
-        return SwitchRequest(front, self.outputs.index(link), ready[0].number, self.sa_rank(front, False))
+            return self.request(front, link, ready[0].number)
+        self.stall(front, link, cause, vcs.start)
+        return None
 
-    def sa_rank(self, front: Front, speculative: bool) -> Rank:
-        return (int(speculative), *self.rank(front, self.options.sa_allocator))
+    def request(self, front: Front, link: Link, vc: int) -> SwitchRequest:
+        """Make a switch request, with the input that serves the flit's VC and the output for its input port."""
+        (port, number), output = front.place, self.outputs.index(link)
+        ins, outs = self.options.input_speedup, self.options.output_speedup
+        rank = (int(vc < 0), *self.rank(front, self.options.sa_allocator))
+        return SwitchRequest(front, link, vc, rank, (port * ins + number % ins, output * outs + port % outs))
 
-    def speculate(self, request: VcRequest, t: int, u: int) -> SwitchRequest | None:
+    def speculate(self, head: Front, t: int, u: int) -> SwitchRequest | None:
         """Return the speculative switch request of a head that requests a VC in this tick; it counts no stall."""
-        flit = request.front.flit
-        price = flit.price(self.options.flow)
-        rotating = self.options.va_allocator == "rotating" and request.usable
-        wanted = [self.choice(request)] if rotating else request.usable
-        payable = [c for c in wanted if any(c.link.outputs[v].has(price) for v in c.free(u))]
-        if not payable:
+        price = head.flit.price(self.options.flow)
+        rotating = self.options.va_allocator == "rotating" and head.usable
+        requested = [self.choice(head)] if rotating else head.usable
+        payable = [c for c in requested if any(c.link.outputs[v].has(price) for v in c.free(u))]
+        if not payable or not payable[0].link.accepts(t, u):
             return None
-        link = payable[0].link
-        if not link.accepts(t, u):
-            return None
-        return SwitchRequest(request.front, self.outputs.index(link), -1, self.sa_rank(request.front, True))
+        return self.request(head, payable[0].link, -1)
 
     def older(self, front: Front, link: Link, heads: bool = False) -> Packet | None:
         """Return the oldest packet at the same input port with the same output, if it is another one.
 
         `heads`: consider only heads without a VC.
         """
-        rivals = {
-            (other.vc.front_time, other.vc.number): other.flit.packet
+        rivals = [
+            other
             for other in self.fronts()
             if other.place[0] == front.place[0]
             and (other.vc.output or other.vc.candidates[0].link) is link
-            and not (heads and (not other.flit.head or other.vc.granted >= 0))
-        }
-        first = rivals[min(rivals)]
-        return None if first is front.flit.packet else first
+            and not (heads and other.vc.granted >= 0)
+        ]
+        oldest = min(rivals, key=lambda other: (other.vc.front_time, other.vc.number))
+        return None if oldest.packet is front.packet else oldest.packet
 
     def allocate_switch(self, bids: list[SwitchRequest], t: int, u: int) -> bool:
         """Do SA. Return whether a flit won."""
-        held = dict(self.held)
-        blocked = {i for i, _ in held} | {-1 - o for _, o in held}
-        stays = [bid for bid in bids if bid.front.place in held.values()]
-        free = [bid for bid in bids if self.part(bid.front) not in blocked and -1 - self.exit(bid) not in blocked]
+        stays = [bid for bid in bids if bid.front.place in self.held.values()]
+        free = [bid for bid in bids if all(bid.pair[0] != i and bid.pair[1] != o for i, o in self.held)]
         separable = self.options.sa_allocator == "separable-input-first" and self.options.output_speedup == 1
         picked = self.input_first(free) if separable else self.match(free)
-        picked.sort(key=lambda bid: self.part(bid.front))
+        picked.sort(key=lambda bid: bid.pair[0])
         won = [bid for bid in picked if self.counts(bid)] + stays
-        for bid in picked:
-            if bid not in won:
-                bid.front.flit.packet.note(t, "wasted", self.outputs[bid.port].number, flit=0)
-        self.held = {pair: place for pair, place in held.items() if any(b.front.place == place for b in stays)}
-        by_output = {bid.port: bid.front.flit.packet for bid in won}
-        by_input = {self.part(bid.front): bid.front.flit.packet for bid in won}
         for bid in bids:
             if bid not in won and not bid.speculative:
-                winner = by_output.get(bid.port, by_input.get(self.part(bid.front)))
-                self.stall(bid.front, self.outputs[bid.port], "arbitration", culprit=winner)
+                self.stall(bid.front, bid.link, "arbitration", bid.vc)
+        self.held.clear()
         for bid in won:
-            self.states[bid.front.place] = MOVING
-            vc, tail, pair = bid.front.vc, bid.front.flit.tail, (self.part(bid.front), self.exit(bid))
+            tail = bid.front.flit.tail
             self.traverse(bid, t, u)
-            self.held.pop(pair, None)
-            if self.options.hold_switch and vc.fifo and not tail:
-                self.held[pair] = bid.front.place
+            if self.options.hold_switch and bid.front.vc.fifo and not tail:
+                self.held[bid.pair] = bid.front.place
         return bool(won)
-
-    def exit(self, bid: SwitchRequest) -> int:
-        """Return the output of the switch that a request is for."""
-        p = self.options.output_speedup
-        return bid.port * p + bid.front.place[0] % p
-
-    def part(self, front: Front) -> int:
-        """Return the switch input that serves a VC."""
-        port, vc = front.place
-        p = self.options.input_speedup
-        return port * p + vc % p
 
     def counts(self, bid: SwitchRequest) -> bool:
         """Return whether a winning bid can use the switch: a speculative one needs a VC of the link with credits."""
         if not bid.speculative:
             return True
-        vc, link = bid.front.vc, self.outputs[bid.port]
-        return vc.output is link and link.outputs[vc.granted].has(bid.front.flit.price(self.options.flow))
+        vc, price = bid.front.vc, bid.front.flit.price(self.options.flow)
+        return vc.output is bid.link and bid.link.outputs[vc.granted].has(price)
 
     def input_first(self, bids: list[SwitchRequest]) -> list[SwitchRequest]:
         """Allocate separably: each input selects a VC, then each output an input. Return the winning bids."""
         step = self.options.step_arbiter
         picks: dict[int, SwitchRequest] = {}
         for i in range(self.parts):
-            mine = {bid.front.vc.number: bid for bid in bids if self.part(bid.front) == i}
+            mine = {bid.front.vc.number: bid for bid in bids if bid.pair[0] == i}
             if mine:
                 vc = best({v: bid.rank for v, bid in mine.items()}, self.input_pointers[i])
                 picks[i] = mine[vc]
                 if step:
                     self.input_pointers[i] = (self.input_pointers[i] + 1) % len(self.inputs[i].inputs)
         won = []
-        for output in range(len(self.outputs)):
-            ranks = {i: bid.rank for i, bid in picks.items() if bid.port == output}
+        for output, link in enumerate(self.outputs):
+            ranks = {i: bid.rank for i, bid in picks.items() if bid.link is link}
             if not ranks:
                 continue
             i = best(ranks, self.output_pointers[output])
@@ -419,11 +338,11 @@ class Router:
         """Allocate with a matrix of inputs and outputs. Return the winning bids."""
         rivals: dict[tuple[int, int], dict[int, SwitchRequest]] = {}  # by input and output, by VC
         for bid in bids:
-            rivals.setdefault((self.part(bid.front), self.exit(bid)), {})[bid.front.vc.number] = bid
-        standing = {
-            pair: some[best({v: bid.rank for v, bid in some.items()}, self.input_pointers[pair[0]])]
-            for pair, some in rivals.items()
-        }
+            rivals.setdefault(bid.pair, {})[bid.front.vc.number] = bid
+        standing = {}
+        for (i, o), bids_of_vcs in rivals.items():
+            vc = best({v: bid.rank for v, bid in bids_of_vcs.items()}, self.input_pointers[i])
+            standing[i, o] = bids_of_vcs[vc]
         won = []
         wasted = {pair for pair, bid in standing.items() if not self.counts(bid)}
         for pair in self.sa.match({pair: bid.rank for pair, bid in standing.items()}, wasted):
@@ -437,15 +356,13 @@ class Router:
     def traverse(self, bid: SwitchRequest, t: int, u: int) -> None:
         """Do ST: return the credit of the flit's slot, consume credits of its next VC, and pass it to the link."""
         port, number = bid.front.place
-        source, target, vc = self.inputs[port], self.outputs[bid.port], bid.front.vc
+        source, target, vc = self.inputs[port], bid.link, bid.front.vc
         if vc.granted < 0:  # va = 0: the VC is taken together with the switch
-            vc.grant(target, bid.vc)
-            target.outputs[bid.vc].hold(bid.front.flit.packet)
+            vc.grant(target, bid.vc, bid.front.packet)
         granted = vc.granted
         flit = vc.take(u)
         self.visits += 1
-        flit.packet.note(t, "switched", target.number, granted, flit.index)
-        source.return_credit(number, t)
+        source.returning.append((t + source.credit_delay, number))
         target.outputs[granted].spend(flit, self.options.flow, u)
         done = u + self.options.st
         target.accept(flit, granted, t, cycle_of(done, self.options) if queue_after_st(self.options) else t, done)
@@ -464,11 +381,3 @@ def cycle_of(u: int, options: RouterOptions) -> int:
 def queue_after_st(options: RouterOptions) -> bool:
     """Return whether ST comes before the output queue, and takes ticks."""
     return options.speedup > 1 or options.output_speedup > 1
-
-
-def offsets(links: Sequence[Link]) -> list[int]:
-    """Return the number of the first VC of each port, and the total number of VCs."""
-    numbers = [0]
-    for link in links:
-        numbers.append(numbers[-1] + len(link.inputs))
-    return numbers

@@ -3,45 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from pyxsim.core.engine_options import EACH, LEAST, RANDOM, VIA_ALIGNED, VIA_ANY, VIA_NONE, WORMHOLE, Routes
+from pyxsim.core import engine_options as codes
+from pyxsim.core.engine_options import RouterOptions, Routes
 from pyxsim.reference.components import Candidate, Link, Packet
 from pyxsim.reference.draws import OTHER, SELECT, VIA, WAY
 
 ALWAYS = -1  # own digit of a router that always decides
 MOST_DRAWS = 4096  # of a via
 SKIP = -2  # own digit of a router that never decides
+RANDOM_WAY, LEAST_IN_ORDER = 0, 1  # values of `choose`: "random", "least"; 2 is "least-drawn"
 
 Entry = tuple[Link, int]  # a link and a VC class
 
 
+@dataclass
 class Routing:
     """The routing relation of a network, evaluated hop by hop."""
 
-    def __init__(
-        self,
-        routers: int,
-        routes: Routes,
-        links: Sequence[Link],
-        lanes: Sequence[Link],
-        flow: int,
-        *,
-        shared: bool = False,
-        credit: bool = False,
-    ) -> None:
-        self.routers = routers
-        self.routes = routes
-        self.links = links
-        self.lanes = lanes  # the ejection lanes
-        self.flow = flow
-        self.shared = shared  # whether VC classes share VCs
-        self.credit = credit  # whether heads request only VCs with a credit
-        self.homes = [int(home) for home in routes.home]
+    routers: int
+    routes: Routes
+    links: Sequence[Link]
+    lanes: Sequence[Link]  # the ejection lanes
+    options: RouterOptions
+
+    def __post_init__(self) -> None:
+        self.homes = [int(home) for home in self.routes.home]
+        self.credit = bool(self.options.va_credit)  # whether heads request only VCs with a credit
 
     def candidates(self, packet: Packet, incoming: Link, vc: int) -> list[Candidate]:
         """Return the candidates of a packet at the front of an input VC: one, or all with `select = each`."""
         router, message = incoming.dst, packet.message
-        turned = False
+        turned = False  # whether it has reached its via here
         if packet.plane < 0:
             self.choose_way(packet, router)
         lane = self.lanes[message.eject]
@@ -49,17 +43,15 @@ class Routing:
             packet.via, packet.plane, turned = None, packet.last, True
         if packet.via is None and lane.src == router:
             return [Candidate(lane, lane.ranges[message.kind.vnet][0], credit=self.credit)]
-        target = message.dst if packet.via is None else packet.via
-
+        target = packet.target
         entries = self.entries(packet.plane, router, target)
         own = [self.candidate(entry, packet, incoming, vc, turned) for entry in entries]
-        if self.routes.plane_select[packet.plane] == EACH:
-            everything = own + self.escape(packet, router)
-        else:
-            everything = [self.select(own, packet, router, packet.plane)] if own else []
-        if not everything:
+        candidates = self.select(own, packet, router, packet.plane)
+        if self.routes.plane_select[packet.plane] == codes.EACH:
+            candidates += self.escape(packet, router)
+        if not candidates:
             raise AssertionError(f"router {router} has no route to node {target}")
-        return everything
+        return candidates
 
     def entries(self, plane: int, router: int, npu: int) -> list[Entry]:
         """Return the entries of the tables of a plane."""
@@ -90,13 +82,13 @@ class Routing:
         link, vc_class = entry
         vnet = packet.message.kind.vnet
         if link.group >= 0 and link.group == incoming.group and not turned:
-            vc_class = packet.vc_class if self.shared else incoming.class_of(vc, vnet)
+            vc_class = packet.vc_class if self.options.shared_classes else incoming.class_of(vc, vnet)
         room = self.room(packet, link)
         return Candidate(link, link.ranges[vnet][vc_class], vc_class, room=room, credit=self.credit)
 
     def room(self, packet: Packet, link: Link) -> int:
         """Return the free slots that a VC needs for a packet with several candidates: a packet, if buffered whole."""
-        if self.flow == WORMHOLE or self.routes.plane_select[packet.plane] != EACH:
+        if self.options.flow == codes.WORMHOLE or self.routes.plane_select[packet.plane] != codes.EACH:
             return 0
         return min(packet.size, link.outputs[0].depth)
 
@@ -109,37 +101,30 @@ class Routing:
         plane = int(self.routes.plane_escape[packet.plane])
         if plane < 0:
             return []
-        target = packet.message.dst if packet.via is None else packet.via
-        vnet, entries = packet.message.kind.vnet, self.entries(plane, router, target)
-        some = [
+        vnet, entries = packet.message.kind.vnet, self.entries(plane, router, packet.target)
+        escapes = [
             Candidate(link, link.ranges[vnet][vc_class], vc_class, True, self.room(packet, link), self.credit)
             for link, vc_class in entries
         ]
-        if not some or self.routes.plane_select[plane] == EACH:
-            return some
-        return [self.select(some, packet, router, plane)]
+        return self.select(escapes, packet, router, plane)
 
-    def select(self, candidates: list[Candidate], packet: Packet, router: int, plane: int) -> Candidate:
-        n = len(candidates)
-        if n == 1:
-            return candidates[0]
+    def select(self, candidates: list[Candidate], packet: Packet, router: int, plane: int) -> list[Candidate]:
+        """Return the selected candidate; with `select = each`, all."""
+        n, select = len(candidates), self.routes.plane_select[plane]
+        if n <= 1 or select == codes.EACH:
+            return candidates
         a = packet.draw(router, SELECT) % n
-        select = self.routes.plane_select[plane]
-        if select == RANDOM:
-            return candidates[a]
-        if select == LEAST:
-            return least(candidates, a)
+        if select == codes.RANDOM:
+            return [candidates[a]]
+        if select == codes.LEAST:
+            return [least(candidates, a)]
         b = (a + 1 + packet.draw(router, OTHER) % (n - 1)) % n
-        return candidates[b] if candidates[b].link.in_use < candidates[a].link.in_use else candidates[a]
+        return [candidates[b] if candidates[b].link.in_use < candidates[a].link.in_use else candidates[a]]
 
     def stick(self, packet: Packet) -> None:
         """Record that the packet was granted a VC of an escape candidate."""
         if self.routes.plane_sticky[packet.plane]:
             packet.plane = int(self.routes.plane_escape[packet.plane])
-
-    def equal(self, packet: Packet) -> bool:
-        """Return whether escape candidates rank like the others."""
-        return bool(self.routes.plane_equal[packet.plane])
 
     # Ways
 
@@ -147,29 +132,25 @@ class Routing:
         """Choose the route option of a packet at its first router."""
         routes = self.routes
         vias = [self.via(way, packet, router) for way in range(len(routes.way_last))]
-        if routes.choose:
-            costs = [self.cost(way, via, packet, router) for way, via in enumerate(vias)]
-            start = packet.draw(0, WAY) % len(vias) if routes.choose == LEAST_DRAWN else 0
-            way = min(((start + turn) % len(vias) for turn in range(len(vias))), key=lambda each: costs[each])
-        else:
-            way = packet.draw(0, WAY) % len(vias)
+        way = packet.draw(0, WAY) % len(vias) if routes.choose != LEAST_IN_ORDER else 0
+        if routes.choose != RANDOM_WAY:
+            costs = [self.cost(option, via, packet, router) for option, via in enumerate(vias)]
+            way = min(((way + turn) % len(vias) for turn in range(len(vias))), key=lambda option: costs[option])
         packet.via, packet.last = vias[way], int(routes.way_last[way])
         packet.plane = packet.last if packet.via is None else int(routes.way_first[way])
 
     def via(self, way: int, packet: Packet, router: int) -> int | None:
         """Return the via of a packet with this route option, or None."""
-        routes = self.routes
-        if routes.way_via[way] == VIA_NONE:
+        kind = self.routes.way_via[way]
+        if kind == codes.VIA_NONE:
             return None
-        if routes.way_via[way] == VIA_ALIGNED:
-            return self.aligned(packet, router)
-        if routes.way_via[way] == VIA_ANY:
+        if kind == codes.VIA_ANY:
             npu = packet.draw(0, VIA) % len(self.homes)
         else:
-            npu = self.in_the_box(packet, router)
+            npu = self.aligned(packet, router) if kind == codes.VIA_ALIGNED else self.in_the_box(packet, router)
         return None if self.homes[npu] == router else npu
 
-    def aligned(self, packet: Packet, router: int) -> int | None:
+    def aligned(self, packet: Packet, router: int) -> int:
         """Draw NPUs until one has the digits in which source and destination agree."""
         digits = self.routes.digits
         own, goal = digits[self.homes.index(router)], digits[packet.message.dst]
@@ -177,21 +158,19 @@ class Routing:
         for turn in range(MOST_DRAWS):
             npu = packet.draw(turn, VIA) % len(self.homes)
             if all(digits[npu][dim] == own[dim] for dim in agree):
-                return None if self.homes[npu] == router else npu
-        return None if self.homes[packet.message.dst] == router else packet.message.dst
+                return npu
+        return packet.message.dst
 
     def in_the_box(self, packet: Packet, router: int) -> int:
         routes = self.routes
         source, npu = self.homes.index(router), 0
         pairs = zip(routes.digits[source], routes.digits[packet.message.dst], strict=True)
         for i, (here, there) in enumerate(pairs):
-            n = int(routes.wrap[i])
-            ahead = (int(there) - int(here)) % n if n > 0 else max(0, int(there) - int(here))
-            back = (int(here) - int(there)) % n if n > 0 else max(0, int(here) - int(there))
-            # In a line one of the two is zero; in a ring it is the shorter one, upward if equal.
-            up = ahead <= back if n > 0 else ahead > 0
-            step, d = (1, ahead) if up else (-1, back)
-            digit = int(here) + step * (packet.draw(i, VIA) % (d + 1))
+            n, step = int(routes.wrap[i]), int(there) - int(here)
+            if n > 0:  # a ring: the shorter direction, upward if equal
+                step = step % n - (n if step % n > -step % n else 0)
+            drawn = packet.draw(i, VIA) % (abs(step) + 1)
+            digit = int(here) + (drawn if step > 0 else -drawn)
             npu += (digit % n if n > 0 else digit) * int(routes.stride[i])
         return npu
 
@@ -199,23 +178,20 @@ class Routing:
         routes, message = self.routes, packet.message
         path: list[Link] = []
         if via is not None:
-            self.walk(path, int(routes.way_first[way]), router, self.homes[via], via)
+            path = self.path(int(routes.way_first[way]), router, self.homes[via], via)
             router = self.homes[via]
-        self.walk(path, int(routes.way_last[way]), router, self.lanes[message.eject].src, message.dst)
+        path += self.path(int(routes.way_last[way]), router, self.lanes[message.eject].src, message.dst)
         return (path[0].in_use * len(path) if path else 0) + int(routes.way_bias[way])
 
-    def walk(self, path: list[Link], plane: int, router: int, end: int, npu: int) -> None:
-        """Add to the path the links from one router to another, by the first digit and number 0 of every set."""
-        bound = len(path) + len(self.links)
+    def path(self, plane: int, router: int, end: int, npu: int) -> list[Link]:
+        """Return the links from one router to another, by the first digit and number 0 of every set."""
+        path: list[Link] = []
         while router != end:
-            link, _ = self.entries(plane, router, npu)[0]
-            path.append(link)
-            router = link.dst
-            if len(path) > bound:
+            path.append(self.entries(plane, router, npu)[0][0])
+            router = path[-1].dst
+            if len(path) > len(self.links):
                 raise AssertionError(f"plane {plane} contains a cycle")
-
-
-LEAST_DRAWN = 2  # the value of `choose` for "least-drawn"; 0 is "random", 1 "least"
+        return path
 
 
 def least(candidates: list[Candidate], start: int, usable: Sequence[Candidate] | None = None) -> Candidate:

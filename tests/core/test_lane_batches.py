@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from pyxsim.core.engine import Engine
 from pyxsim.core.engine_options import RouterOptions
-from pyxsim.reference.engine import ReferenceEngine
 from tests.core.test_invariants import engine_of, run
 from tests.core.test_oracle import counts
 from tests.examples import part_of
 from tests.reference.cases import Case, Send
 from tests.reference.networks import BOOKSIM, Net, Style, crowd, grid, hub, line, options, ring, star
+from tests.reference.recording import RecordingEngine
 
 FAR = 20_000
 OF_LANES = ("open_pointer", "class_pointer", "open_count", "opened", "unheld", "link.launch_pointer", "link.free")
@@ -99,7 +99,7 @@ def of_lanes(engine: Engine) -> dict[str, Any]:
 @given(case=cases(), cuts=st.lists(st.builds(Cut, st.integers(1, 30), st.booleans()), max_size=8))
 def test_stages_are_the_oracle_and_the_lanes_one_by_one(case: Case, cuts: list[Cut]) -> None:
     engine, other = engine_of(case, trace=False), engine_of(case, trace=False, bitmask=False)
-    oracle = ReferenceEngine(case.net.routers, case.net.links(), case.net.routes(), case.options)
+    oracle = RecordingEngine(case.net.routers, case.net.links(), case.net.routes(), case.options)
     for send in case.messages:
         oracle.send(*send)
     for cut in [*cuts, Cut(FAR, False)]:
@@ -166,7 +166,7 @@ def test_a_lane_with_nothing_to_do_is_not_looked_at() -> None:
         run(engine, engine.now + 1)
         awake.append(bool(engine.state()["lane_active"][0] & 1))
     # Two flits, a cycle without a credit, and so on; asleep as soon as the tail is in flight.
-    oracle = ReferenceEngine(case.net.routers, case.net.links(), case.net.routes(), case.options)
+    oracle = RecordingEngine(case.net.routers, case.net.links(), case.net.routes(), case.options)
     oracle.send(*case.messages[0])
     oracle.step_to(engine.now)
     launched = [cycle for cycle, link, *_ in oracle.launches if link == 2]

@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyxsim.core.engine import Engine, build_info
-from pyxsim.reference.engine import ReferenceEngine
 from tests.examples import part_of
 from tests.reference.allocator_names import AGE, INPUT_FIRST, ISLIP, WAVEFRONT
 from tests.reference.cases import (
@@ -26,6 +25,7 @@ from tests.reference.cases import (
     whole_options,
 )
 from tests.reference.networks import BOOKSIM, Stages, garnet, hub, options, ring, star, style
+from tests.reference.recording import RecordingEngine
 
 FAR = 8_000  # packets of random relations may go round in circles; compare up to here
 AFTER = 40  # cycles after a deadlock in which the reference must not move either
@@ -39,8 +39,8 @@ def engine_of(case: Case) -> Engine:
     return Engine(case.net.routers, case.net.links(), case.net.routes(), case.options, trace=True)
 
 
-def oracle_of(case: Case) -> ReferenceEngine:
-    return ReferenceEngine(case.net.routers, case.net.links(), case.net.routes(), case.options, every=20)
+def oracle_of(case: Case) -> RecordingEngine:
+    return RecordingEngine(case.net.routers, case.net.links(), case.net.routes(), case.options, every=20)
 
 
 def run_to(engine: Engine, until: int) -> tuple[str, list[tuple[int, int]]]:
@@ -53,7 +53,7 @@ def run_to(engine: Engine, until: int) -> tuple[str, list[tuple[int, int]]]:
             return stop.reason, delivered
 
 
-def counts(machine: Engine | ReferenceEngine, messages: int) -> dict[str, Any]:
+def counts(machine: Engine | RecordingEngine, messages: int) -> dict[str, Any]:
     """All counts and times, as plain lists."""
     counters: Mapping[str, Any] = machine.counters()
     return {
@@ -64,7 +64,7 @@ def counts(machine: Engine | ReferenceEngine, messages: int) -> dict[str, Any]:
     }
 
 
-def agree(engine: Engine, oracle: ReferenceEngine, messages: int, reason: str) -> None:
+def agree(engine: Engine, oracle: RecordingEngine, messages: int, reason: str) -> None:
     """Bring the reference to the engine's cycle and compare all counts.
 
     The engine stops after the arrivals of its current cycle, so that a message may start in the cycle in which another
@@ -77,7 +77,7 @@ def agree(engine: Engine, oracle: ReferenceEngine, messages: int, reason: str) -
     engine.check()
 
 
-def same_launches(engine: Engine, oracle: ReferenceEngine) -> None:
+def same_launches(engine: Engine, oracle: RecordingEngine) -> None:
     trace = [tuple(row) for row in engine.trace().tolist()]
     # The first differing launch says more than its consequences.
     for mine, other in zip(trace, sorted(oracle.launches), strict=False):
@@ -85,7 +85,7 @@ def same_launches(engine: Engine, oracle: ReferenceEngine) -> None:
     assert len(trace) == len(oracle.launches)
 
 
-def same_verdict(engine: Engine, reason: str, delivered: list[tuple[int, int]], oracle: ReferenceEngine) -> None:
+def same_verdict(engine: Engine, reason: str, delivered: list[tuple[int, int]], oracle: RecordingEngine) -> None:
     times = {m.number: m.last_arrival for m in oracle.messages if m.last_arrival >= 0}
     assert sorted(delivered) == sorted(times.items())
     if reason == "until":

@@ -10,9 +10,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from pyxsim.core.engine_options import CAUSES, STORE_AND_FORWARD
-from pyxsim.reference.components import Event, InputVC, Message, Packet, State, Visit
-from pyxsim.reference.engine import ReferenceEngine
-from pyxsim.reference.lane import Lane
+from pyxsim.reference.components import Message, Packet
+from tests.reference.recording import Event, Log, RecordingEngine, RecordingLane, RecordingVC, State, Visit
 
 HELD_UP = ("vc", "credit", "link", "arbitration", "queue")  # and in this order, where it matters
 NO_TRAFFIC = -1
@@ -46,23 +45,24 @@ class Tail:
     """The events of the last flit of a packet, in their order."""
 
     packet: Packet
+    log: Log
     launched: list[Event] = field(init=False)  # on its lane, on the link that it leaves each router by
     switched: list[Event] = field(init=False)  # in each router
     arrives: list[Event] = field(init=False)  # in each input VC, at its sink
     entered: list[int] = field(init=False)  # when it could first be launched on those links
 
     def __post_init__(self) -> None:
-        mine = [event for event in self.packet.events if event[4] == self.packet.size - 1]
+        mine = [event for event in self.log.events[self.packet] if event[4] == self.packet.size - 1]
         self.launched, self.switched, self.arrives = (
             [event for event in mine if event[1] == what] for what in ("launched", "switched", "arrives")
         )
-        self.entered = self.packet.flits[-1].entered
+        self.entered = self.log.entered[self.packet, self.packet.size - 1]
 
 
 class Attribution:
     """What a machine's packets that have arrived spent their time on."""
 
-    def __init__(self, machine: ReferenceEngine) -> None:
+    def __init__(self, machine: RecordingEngine) -> None:
         self.machine = machine
         options = machine.options
         self.whole = options.flow == STORE_AND_FORWARD
@@ -117,7 +117,7 @@ class Attribution:
     # How it is found
 
     def stays_of(self, packet: Packet) -> list[Stay]:
-        tail = Tail(packet)
+        tail = Tail(packet, self.machine.log)
         places = [self.at_source(tail)]
         for i, (_, _, link, vc, _) in enumerate(tail.arrives[:-1]):
             places.append(self.in_a_buffer(tail, i, self.machine.links[link].inputs[vc]))
@@ -142,16 +142,17 @@ class Attribution:
         stay.spend("hops", tail.arrives[0][0] - launch)
         return stay
 
-    def source_part(self, lane: Lane, message: Message, t: int) -> tuple[str, Message | None]:
-        if t < message.first:
-            return "source", message.before
+    def source_part(self, lane: RecordingLane, message: Message, t: int) -> tuple[str, Message | None]:
+        before = self.machine.log.before.get(message)
+        if t < self.machine.log.first[message]:
+            return "source", before
         state = lane.states[t]
         if state.what == "moving":
             last = self.last_on(lane.link.number, t)
-            return ("serialisation", message) if last is message else ("source", message.before or last)
+            return ("serialisation", message) if last is message else ("source", before or last)
         return state.what, self.culprit(lane.states, t)
 
-    def in_a_buffer(self, tail: Tail, i: int, vc: InputVC) -> Stay:
+    def in_a_buffer(self, tail: Tail, i: int, vc: RecordingVC) -> Stay:
         """The `i`-th one that it came to: in the VC, across the switch, in the output queue, on its way."""
         won, entered = tail.switched[i][0], tail.entered[i]
         launch, end = tail.launched[i + 1][0], tail.arrives[i + 1][0]
@@ -163,7 +164,7 @@ class Attribution:
         self.in_the_queue(stay, tail.packet.message, range(entered, launch), self.alone - across - hops)
         return stay
 
-    def in_the_vc(self, stay: Stay, packet: Packet, vc: InputVC, cycles: range, alone: int) -> int:
+    def in_the_vc(self, stay: Stay, packet: Packet, vc: RecordingVC, cycles: range, alone: int) -> int:
         """`alone`: the K of the page. Returns H."""
         arrival, won = cycles.start, cycles.stop
         run, before = self.run(vc, packet, arrival)
@@ -220,7 +221,7 @@ class Attribution:
         for part, cycles in shares.items():
             stay.spend(part, cycles)
 
-    def run(self, vc: InputVC, packet: Packet, arrival: int) -> tuple[list[Visit], Message | None]:
+    def run(self, vc: RecordingVC, packet: Packet, arrival: int) -> tuple[list[Visit], Message | None]:
         """Those of its message that came one after the other, up to this one; and whose packet was before them."""
         visits = vc.visits
         last = next(i for i, v in enumerate(visits) if v.packet is packet and v.tail // self.ticks == arrival)
@@ -229,7 +230,7 @@ class Attribution:
             first -= 1
         return visits[first : last + 1], visits[first - 1].packet.message if first else None
 
-    def states(self, vc: InputVC, cycles: range) -> dict[int, str]:
+    def states(self, vc: RecordingVC, cycles: range) -> dict[int, str]:
         """The parts of the states of a VC in some cycles."""
         return {t: self.part(vc.states[t], t) for t in cycles}
 

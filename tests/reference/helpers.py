@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyxsim.reference.engine import ReferenceEngine
 from tests.reference.networks import Net, Stages, hub, options, style
+from tests.reference.recording import RecordingEngine
 
 CAUSES = ("vc", "credit", "serial", "arbitration")
 
 
-def oracle(net: Net, stages: Stages, **others: Any) -> ReferenceEngine:
-    return ReferenceEngine(net.routers, net.links(), net.routes(), options(stages, **others))
+def oracle(net: Net, stages: Stages, **others: Any) -> RecordingEngine:
+    return RecordingEngine(net.routers, net.links(), net.routes(), options(stages, **others))
 
 
-def finish(machine: ReferenceEngine, limit: int = 100_000) -> ReferenceEngine:
+def finish(machine: RecordingEngine, limit: int = 100_000) -> RecordingEngine:
     while not (machine.finished or machine.deadlocked or machine.now > limit):
         machine.step()
     assert machine.finished
     return machine
 
 
-def cycles(machine: ReferenceEngine, link: int) -> list[int]:
+def cycles(machine: RecordingEngine, link: int) -> list[int]:
     """The launch cycles of a link, in order."""
     return [launch[0] for launch in machine.launches if launch[1] == link]
 
 
-def column(machine: ReferenceEngine, link: int, name: str) -> list[int]:
+def column(machine: RecordingEngine, link: int, name: str) -> list[int]:
     i = ("cycle", "link", "vc", "message", "packet", "flit").index(name)
     return [launch[i] for launch in machine.launches if launch[1] == link]
 
 
-def stalls(machine: ReferenceEngine, link: int) -> dict[str, int]:
+def stalls(machine: RecordingEngine, link: int) -> dict[str, int]:
     counters = machine.counters()
     return {cause: counters[f"stall_{cause}"][link] for cause in CAUSES}
 
@@ -49,6 +49,6 @@ def short(nodes: int, stages: Stages, **ejection: Any) -> Net:
     )
 
 
-def path(machine: ReferenceEngine, message: int) -> list[int]:
+def path(machine: RecordingEngine, message: int) -> list[int]:
     """The links that the head of a one-packet message took."""
     return [link for _, link, _, m, _, flit in sorted(machine.launches) if m == message and flit == 0]

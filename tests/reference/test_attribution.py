@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from pyxsim.core.engine import Engine
 from pyxsim.core.engine_options import CAUSES, CUT_THROUGH, STORE_AND_FORWARD, WORMHOLE, RouterOptions
-from pyxsim.reference.engine import ReferenceEngine
 from tests.examples import part_of
 from tests.reference.allocator_names import AGE, INPUT_FIRST, ISLIP, ROTATING
 from tests.reference.attribution import Attribution, Blame
@@ -32,6 +31,7 @@ from tests.reference.cases import (
 )
 from tests.reference.helpers import finish, oracle, short
 from tests.reference.networks import BOOKSIM, Stages, garnet, hub, line, options, style
+from tests.reference.recording import RecordingEngine
 
 ODD = Stages(bw=2, rc=3, va=2, sa=2, st=2)
 G1 = garnet(1)
@@ -43,13 +43,13 @@ few = settings(max_examples=part_of(40), suppress_health_check=list(HealthCheck)
 many = settings(max_examples=1000, suppress_health_check=list(HealthCheck))
 
 
-def split(machine: ReferenceEngine, message: int) -> Parts:
+def split(machine: RecordingEngine, message: int) -> Parts:
     """The parts of a message that are not zero."""
     row = Attribution(machine).splits()[message]
     return {part: cycles for part, cycles in zip(CAUSES, row, strict=True) if cycles}
 
 
-def waits(machine: ReferenceEngine) -> dict[Blame, int]:
+def waits(machine: RecordingEngine) -> dict[Blame, int]:
     """The cycles that somebody waited, by link, victim, culprit and cause."""
     return {key: cycles for key, (cycles, _) in Attribution(machine).waits().items() if key[-1] not in OWN}
 
@@ -266,7 +266,7 @@ def engine_waits(engine: Engine) -> dict[Blame, tuple[int, int]]:
     return dict(zip(keys, zip(told["cycles"].tolist(), told["packets"].tolist(), strict=True), strict=True))
 
 
-def same(engine: Engine, machine: ReferenceEngine) -> None:
+def same(engine: Engine, machine: RecordingEngine) -> None:
     """All that is told of what has arrived by now; first what differs, which is short."""
     expected = Attribution(machine)
     rows, others = (Counter(tuple(row) for row in some) for some in (engine.stays().tolist(), expected.stays()))
@@ -281,7 +281,7 @@ def same(engine: Engine, machine: ReferenceEngine) -> None:
 def both(case: Case, slices: list[int], tags: list[int]) -> None:
     """Compared at every stop, and at the end."""
     wiring = case.net.routers, case.net.links(), case.net.routes(), case.options
-    engine, machine = Engine(*wiring, attribution=2), ReferenceEngine(*wiring, every=100)
+    engine, machine = Engine(*wiring, attribution=2), RecordingEngine(*wiring, every=100)
     for i, send in enumerate(case.messages):
         tag = tags[i % len(tags)]
         assert engine.send(*send, tag) == machine.send(*send, tag)
@@ -356,7 +356,7 @@ def test_less_is_told_but_the_same(case: Case, tags: list[int], which: int) -> N
     """Without the list of stays, but of a watched message; and by an engine that forgets what has arrived."""
     wiring = case.net.routers, case.net.links(), case.net.routes(), case.options
     short_of, forgetful = Engine(*wiring, attribution=1), Engine(*wiring, attribution=1, recycle=True)
-    machine = ReferenceEngine(*wiring, every=100)
+    machine = RecordingEngine(*wiring, every=100)
     for i, send in enumerate(case.messages):
         tag = tags[i % len(tags)]
         for each in (short_of, forgetful, machine):

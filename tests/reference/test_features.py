@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from pyxsim.core.engine_options import CUT_THROUGH, STORE_AND_FORWARD, WORMHOLE
-from pyxsim.reference.engine import ReferenceEngine
 from tests.reference.allocator_names import AGE, INPUT_FIRST, ISLIP, ROTATING, WAVEFRONT
 from tests.reference.helpers import column, cycles, finish, machine_ejection, oracle, short, stalls
 from tests.reference.networks import BOOKSIM, Stages, crowd, garnet, hub, line, style
+from tests.reference.recording import RecordingEngine
 
 ODD = Stages(bw=2, rc=3, va=2, sa=2, st=2)
 
 
-def holds(machine: ReferenceEngine) -> list[int]:
+def holds(machine: RecordingEngine) -> list[int]:
     """The output VCs that the front flits hold, by the lanes that they came by."""
     return [row["holds"] for row in sorted(machine.waiting(), key=lambda row: row["link"])]
 
@@ -249,7 +249,7 @@ def test_priority_in_va(allocator: int) -> None:
     assert holds(machine) == [-1, 0]
 
 
-def classes(priorities: tuple[int, int], vnets: int, vcs: int) -> ReferenceEngine:
+def classes(priorities: tuple[int, int], vnets: int, vcs: int) -> RecordingEngine:
     """Two message classes at one lane: each in a virtual network of its own, if there are two."""
     net = hub(2)
     net.vnets = vnets

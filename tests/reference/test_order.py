@@ -9,15 +9,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pyxsim.reference.engine import ReferenceEngine
 from tests.examples import part_of
 from tests.reference.cases import Case, cases, free_nets
+from tests.reference.recording import RecordingEngine
 
 LIMIT = 3000
 
 
 def outcome(case: Case, **how: Any) -> dict[str, Any]:
-    machine = ReferenceEngine(case.net.routers, case.net.links(), case.net.routes(), case.options, **how)
+    machine = RecordingEngine(case.net.routers, case.net.links(), case.net.routes(), case.options, **how)
     for send in case.messages:
         machine.send(*send)
     while not (machine.finished or machine.deadlocked or machine.now > LIMIT):
@@ -25,8 +25,8 @@ def outcome(case: Case, **how: Any) -> dict[str, Any]:
     return {
         "now": machine.now,
         "launches": sorted(machine.launches),
-        "counters": machine.counters(),
-        "buffer_max": machine.buffer_max(),
+        "counters": {name: column.tolist() for name, column in machine.counters().items()},
+        "buffer_max": machine.buffer_max().tolist(),
         "messages": [machine.message_times(m) for m in range(len(case.messages))],
         "hops": [message.hops for message in machine.messages],
     }

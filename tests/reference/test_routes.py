@@ -8,9 +8,9 @@ import pytest
 
 from pyxsim.core.engine_options import EACH, LEAST, RANDOM, TWO, VIA_ANY, VIA_BOX
 from pyxsim.reference.draws import SELECT, VIA, WAY, draw, key
-from pyxsim.reference.engine import ReferenceEngine
 from tests.reference.helpers import cycles, finish, oracle, path
 from tests.reference.networks import BOOKSIM, Net, Plane, Style, Turn, Way, Wire, full, garnet, grid, line, ring, style
+from tests.reference.recording import RecordingEngine
 
 SEED = 2025
 FAR_APART = 100  # cycles between packets that shall not meet
@@ -25,13 +25,13 @@ def pair(select: int) -> Net:
     return net
 
 
-def routers(machine: ReferenceEngine, net: Net, message: int) -> list[int]:
+def routers(machine: RecordingEngine, net: Net, message: int) -> list[int]:
     """The routers that a one-packet message passed."""
     links = [net.wires[link] for link in path(machine, message) if link < len(net.wires)]
     return [wire.src for wire in links] + [wire.dst for wire in links[-1:]]
 
 
-def singles(net: Net, src: int, dst: int, count: int, *, plane: int, like: Style | None = None) -> ReferenceEngine:
+def singles(net: Net, src: int, dst: int, count: int, *, plane: int, like: Style | None = None) -> RecordingEngine:
     """Messages of one flit from one node to another, far apart. (Lanes are numbered as nodes.)"""
     net.plain(like or style(garnet(1), 1, vcs=2))
     machine = oracle(net, garnet(1), seed=SEED)
