@@ -84,7 +84,9 @@ def up_down(graph: Wired, root: int = -1, select: Select = "random") -> Relation
     return _table(graph, [_plane(graph, _up_then_down(graph, order), select=select)])
 
 
-def nca(graph: Wired, level: ArrayLike, select: Select = "random", seed: int = 0) -> Relation:
+def nca(
+    graph: Wired, level: ArrayLike, select: Select = "random", seed: int = 0, only_first_up: bool = False
+) -> Relation:
     """Each packet goes up to the nearest common ancestor in a tree of switches, then down (Leiserson 1985).
 
     A packet takes links up until its destination is below it, then the path down.
@@ -98,6 +100,8 @@ def nca(graph: Wired, level: ArrayLike, select: Select = "random", seed: int = 0
     select
         How a link up is chosen: "random"; "two", the less used of two random ones; "hash", at each switch always the
         same link for a destination, drawn once with `seed` (ECMP).
+    only_first_up
+        Whether packets take only the first link up of a switch, as in BookSim2's tree4; links down are still chosen.
     """
     height = np.asarray(level, np.int64)
     flat = np.flatnonzero(height[graph.src] == height[graph.dst])
@@ -106,7 +110,12 @@ def nca(graph: Wired, level: ArrayLike, select: Select = "random", seed: int = 0
     # Links up lead to lower numbers of the order, as in up_down.
     order = np.empty(graph.routers, np.int64)
     order[np.lexsort((np.arange(graph.routers), -height))] = np.arange(graph.routers)
-    return _table(graph, [_plane(graph, _up_then_down(graph, order), select=select, seed=seed)])
+    allowed = _up_then_down(graph, order)
+    if only_first_up:
+        up = np.flatnonzero(height[graph.dst] > height[graph.src])
+        first = up[np.unique(graph.src[up], return_index=True)[1]]
+        allowed[np.setdiff1d(up, first)] = False
+    return _table(graph, [_plane(graph, allowed, select=select, seed=seed)])
 
 
 def adaptive_up_down(

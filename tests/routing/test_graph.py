@@ -190,6 +190,17 @@ def test_hashed_ways_are_always_the_same_and_spread() -> None:
     assert [next(iter(paths(again, 0, goal)))[0] for goal in range(1, 65)] == ways[1]
 
 
+def test_only_the_first_link_up() -> None:
+    """Two leaves below two switches: one route each instead of two; links down are not affected."""
+    graph = Graph.of([(a, b) for a, b in ((0, 2), (0, 3), (1, 2), (1, 3)) for a, b in ((a, b), (b, a))], home=[0, 1])
+    level = [0, 0, 1, 1]
+    assert len(paths(nca(graph, level), 0, 1)) == 2
+    relation = nca(graph, level, only_first_up=True)
+    assert [graph.name[link] for link in next(iter(paths(relation, 0, 1)))] == ["(0)->(2)", "(2)->(1)"]
+    assert len(paths(relation, 0, 1)) == 1
+    prove(relation)
+
+
 def test_npus_share_routers_and_switches_have_none() -> None:
     # Two leaves below a switch without an NPU.
     graph = Graph.of([(0, 2), (2, 0), (1, 2), (2, 1)], [0, 0, 1, 1])

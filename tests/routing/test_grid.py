@@ -29,6 +29,7 @@ from pyxsim.routing import (
     vc_ranges,
     xy_yx,
 )
+from pyxsim.topology.routings import grid_routings, kinds_of
 from tests.routing.nets import grid, grids, plain
 from tests.routing.slow import Slow, State
 from tests.topology.nets import block
@@ -249,3 +250,15 @@ def test_an_adaptive_packet_may_be_confined_to_the_first_dimension() -> None:
     prove(relation, whole=True)
     with pytest.raises(InputError, match="dimensions"):
         minimal_adaptive(base, dimensions="last")  # type: ignore[arg-type]
+
+
+def test_a_planar_packet_may_be_confined_to_the_first_dimension() -> None:
+    base = grid("mesh", (4, 4))
+    planar = grid_routings(base, kinds_of(base))["planar-adaptive"]
+    relation = planar(dimensions="first")
+    prove(relation, whole=True)
+    # NPU 15 is to the right and above: the packet may go right only, in class 2, or also up, in class 0.
+    assert len(choices(relation, 0, 15, 0)) == 1
+    assert len(choices(planar(), 0, 15, 0)) == 2
+    with pytest.raises(InputError, match="dimensions"):
+        planar(dimensions="last")

@@ -294,6 +294,15 @@ def test_the_switch_assigns_vcs() -> None:
     assert "needs speculative" in fault(vc_allocator="piggyback")
 
 
+def test_where_adaptive_routings_differ_is_noted() -> None:
+    mesh = {"topology": "mesh", "routing_function": "adaptive_xy_yx"}
+    assert not translate({**TORUS, **mesh}).notes
+    assert "5 % of latency" in translate({**TORUS, **mesh, "routing_delay": 0}).notes[0]
+    torus = {**TORUS, "routing_function": "min_adapt", "speculative": 1}
+    assert "7 % more latency" in translate(torus).notes[0]
+    assert not translate({**torus, "k": 5}).notes  # without ties both lead by the same link
+
+
 def test_priorities() -> None:
     aged = {"priority": "age", "vc_allocator": "wavefront", "sw_allocator": "wavefront"}
     router = table("network", **aged)["router"]
@@ -486,6 +495,13 @@ MEASURED: list[tuple[dict[str, Any], float, float]] = [  # keys, injection rate 
         0.1285,
         30.33,
     ),
+    # BookSim2 keeps the first of equal outputs only: one dimension, one link up.
+    (
+        {"topology": "mesh", "k": 5, "n": 2, "routing_function": "planar_adapt", "num_vcs": 3, "packet_size": 5},
+        0.045,
+        33.1,
+    ),
+    ({"topology": "tree4", "k": 4, "n": 3, "routing_function": "anca", "num_vcs": 4, "packet_size": 5}, 0.008, 30.66),
     (
         {
             "topology": "mesh",
