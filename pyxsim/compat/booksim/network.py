@@ -99,10 +99,10 @@ def _earlier_choice(config: Config, name: str) -> None:
     if name in _BY_CREDITS and not config.count("routing_delay"):
         what = "the route is chosen at the front of the buffer, in BookSim2 before the packet enters it"
         config.note("routing_delay", f"{what}: 5 % of latency near saturation")
-    if name == "min_adapt" and config.named("topology").name == "torus" and config.count("k", least=1) % 2 == 0:
-        if config.flag("speculative"):
-            what = "a head bids for one link, in BookSim2 also for that of its escape VC, which may lead the other way"
-            config.note("speculative", f"{what}: 7 % more latency near saturation")
+    ties = config.named("topology").name == "torus" and config.count("k", least=1) % 2 == 0
+    if name == "min_adapt" and ties and config.flag("speculative"):
+        what = "a head bids for one link, in BookSim2 also for that of its escape VC, which may lead the other way"
+        config.note("speculative", f"{what}: 7 % more latency near saturation")
 
 
 def _by_next_output(config: Config, routing: Routing) -> Routing:
