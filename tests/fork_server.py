@@ -31,7 +31,8 @@ PIPE, DEVNULL, STDOUT = subprocess.PIPE, subprocess.DEVNULL, subprocess.STDOUT
 TimeoutExpired = subprocess.TimeoutExpired
 
 PRELOADED = """
-from pyxsim.cli import simulate, sweep, compare, curves, report
+from pyxsim.cli import simulate, sweep, compare, curves
+from pyxsim.reports.html import write_report
 from pyxsim.study.sweep import task, worker
 from pyxsim import library
 library.load_all()

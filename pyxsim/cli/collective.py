@@ -8,7 +8,7 @@ from typing import Any
 
 from pyxsim import library
 from pyxsim.cli.command_output import CommandOutput
-from pyxsim.cli.counts import count
+from pyxsim.cli.options import count
 from pyxsim.collective.arrays import I64
 from pyxsim.collective.bounds import waves
 from pyxsim.collective.compiled import CompiledSchedule

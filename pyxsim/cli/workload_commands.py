@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from pyxsim.cli.command_output import CommandOutput
-from pyxsim.cli.counts import count, maybe
-from pyxsim.cli.options import Json, Plot, Settings
+from pyxsim.cli.options import Plot, Shared, command, count, maybe
 from pyxsim.cli.options import name as _name
 
 workload = typer.Typer(
@@ -49,24 +48,26 @@ def workloads(context: typer.Context) -> None:
         raise typer.Exit(2)
 
 
-@workload.command(name="show")
+@command(workload, "json", name="show")
 def show_workloads(
+    out: CommandOutput,
+    shared: Shared,
     workload: Source,
     plot: Plot = None,
     rank: Annotated[
         str | None, typer.Option(metavar="N", help="The rank whose graph to draw; by default the first.")
     ] = None,
-    json: Json = False,
 ) -> None:
     """Count nodes, bytes and times; draw a graph. For a text, list its layers."""
-    with CommandOutput(json=json) as out:
-        from pyxsim.cli.workload_traces import show_workload
+    from pyxsim.cli.workload_traces import show_workload
 
-        show_workload(out, workload, plot=plot, rank=maybe(rank, "--rank", 0))
+    show_workload(out, workload, plot=plot, rank=maybe(rank, "--rank", 0))
 
 
-@workload.command(name="check")
+@command(workload, "json", name="check")
 def check_workloads(
+    out: CommandOutput,
+    shared: Shared,
     workload: Source,
     groups: Annotated[
         str | None,
@@ -75,23 +76,23 @@ def check_workloads(
     shape: Shape = None,
     npus: Npus = None,
     network: OfNetwork = None,
-    json: Json = False,
 ) -> None:
     """List all faults of traces or a text.
 
     In each of the traces, and between ranks: messages, collectives, circles. Of a text, also whether its model fits a
     network.
     """
-    with CommandOutput(json=json) as out:
-        from pyxsim.cli.texts import Loop
-        from pyxsim.cli.workload_traces import check_workload
-        from pyxsim.settings.network import MAX_NPUS
+    from pyxsim.cli.texts import Loop
+    from pyxsim.cli.workload_traces import check_workload
+    from pyxsim.settings.network import MAX_NPUS
 
-        check_workload(out, workload, Loop(shape, maybe(npus, "--npus", most=MAX_NPUS), network), groups=groups)
+    check_workload(out, workload, Loop(shape, maybe(npus, "--npus", most=MAX_NPUS), network), groups=groups)
 
 
-@workload.command(name="convert")
+@command(workload, "json", name="convert")
 def convert_workloads(
+    out: CommandOutput,
+    shared: Shared,
     workload: Source,
     target: Annotated[
         str, typer.Argument(metavar="TARGET", callback=_name, help="PREFIX.*.json or a file; .et, .json, .jsonl, .gz.")
@@ -103,25 +104,25 @@ def convert_workloads(
     comm_scale: CommScale = "1",
     compute_scale: ComputeScale = "1",
     scheduling: First = "LIFO",
-    json: Json = False,
 ) -> None:
     """Write traces in another form, or the training loop of a text as traces.
 
     The name of the target tells the form. Read back they are the same graph. A text needs a network: --shape, --npus
     or --network.
     """
-    with CommandOutput(json=json) as out:
-        from pyxsim.cli.texts import Loop
-        from pyxsim.cli.workload_traces import convert_workload
-        from pyxsim.settings.network import MAX_NPUS
+    from pyxsim.cli.texts import Loop
+    from pyxsim.cli.workload_traces import convert_workload
+    from pyxsim.settings.network import MAX_NPUS
 
-        of = maybe(npus, "--npus", most=MAX_NPUS)
-        loop = Loop(shape, of, network, count(passes, "--passes", 0), comm_scale, compute_scale, scheduling)
-        convert_workload(out, workload, target, loop)
+    of = maybe(npus, "--npus", most=MAX_NPUS)
+    loop = Loop(shape, of, network, count(passes, "--passes", 0), comm_scale, compute_scale, scheduling)
+    convert_workload(out, workload, target, loop)
 
 
-@workload.command(name="generate")
+@command(workload, "settings json", name="generate")
 def generate_workloads(
+    out: CommandOutput,
+    shared: Shared,
     experiment: Annotated[
         str | None, typer.Argument(metavar="EXPERIMENT.toml", callback=_name, help="With [workload] model = ...")
     ] = None,
@@ -138,15 +139,12 @@ def generate_workloads(
     shape: Annotated[
         str | None, typer.Option(metavar="4,4,4", help="Without an experiment: NPUs per dimension.")
     ] = None,
-    settings: Settings = None,
-    json: Json = False,
 ) -> None:
     """Train a model: as traces or a text, and in numbers.
 
     A step as Chakra traces, with the JSON of its groups, or as a text of ASTRA-sim 1 where its words suffice. Without a
     target only what it amounts to: tasks, bytes, operations, memory.
     """
-    with CommandOutput(json=json) as out:
-        from pyxsim.cli.generate import generate_workload
+    from pyxsim.cli.generate import generate_workload
 
-        generate_workload(out, experiment, file, model=model, device=device, shape=shape, overrides=settings or ())
+    generate_workload(out, experiment, file, model=model, device=device, shape=shape, overrides=shared.overrides)

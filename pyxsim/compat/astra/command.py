@@ -9,8 +9,7 @@ import typer
 from typer.core import TyperCommand
 
 from pyxsim.cli.command_output import CommandOutput
-from pyxsim.cli.counts import count
-from pyxsim.cli.options import File, Json, NoSkip, Plot, Quiet, Settings, Threads, overriding
+from pyxsim.cli.options import File, Plot, Shared, command, count
 
 SCRIPT = "garnet_synth_traffic.py"  # the script that gem5 runs; ignored here
 LISTS = ("--units-count", "--links-count", "--link-bandwidth", "--link-latency")
@@ -48,6 +47,8 @@ def in_order(words: Sequence[str]) -> list[str]:
 
 
 def astra(
+    out: CommandOutput,
+    shared: Shared,
     network_configuration: Annotated[
         str,
         typer.Option(
@@ -116,61 +117,55 @@ def astra(
     synthetic: Annotated[str | None, typer.Option(metavar="WORD", help="Only gem5's 'training' is taken.")] = None,
     file: File = None,
     plot: Plot = None,
-    settings: Settings = None,
-    no_skip: NoSkip = False,
-    threads: Threads = None,
     show: Annotated[bool, typer.Option("--show", help="Print the experiment (TOML); run nothing.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse routes that can deadlock.")] = False,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Simulate the files of ASTRA-sim 1 and 2.
 
     A network text is for the packet backend, JSON and YAML are for the analytical one. As with ASTRA-sim, rings that
     can deadlock are run all the same, with a warning. docs/formats_astra.md tells every key.
     """
-    with CommandOutput(json=json, quiet=quiet) as out:
-        from pyxsim.compat.astra.command_run import AstraFiles, Words, run_astra
-        from pyxsim.reports.files import Outputs
+    from pyxsim.compat.astra.command_run import AstraFiles, Words, run_astra
+    from pyxsim.reports.files import Outputs
 
-        run_astra(
-            out,
-            AstraFiles(
-                network_configuration,
-                system_configuration,
-                workload_configuration,
-                comm_group_configuration,
-                remote_memory_configuration,
-            ),
-            Outputs(file, plot),
-            Words(
-                path=path,
-                run_name=run_name,
-                passes=num_passes,
-                comm_scale=comm_scale,
-                compute_scale=compute_scale,
-                injection_scale=injection_scale,
-                queues=num_queues_per_dim,
-                dimensions={
-                    "units-count": units_count,
-                    "links-count": links_count,
-                    "link-bandwidth": link_bandwidth,
-                    "link-latency": link_latency,
-                },
-                rendezvous=rendezvous_protocol,
-                backend=backend,
-                overrides=tuple(overriding(settings, no_skip, threads)),
-                rows=count(total_stat_rows, "--total-stat-rows"),
-                row=count(stat_row, "--stat-row", 0),
-                log=logging_folder,
-                log_settings=logging_configuration,
-                synthetic=synthetic,
-                strict=strict,
-            ),
-            show_only=show,
-        )
+    run_astra(
+        out,
+        AstraFiles(
+            network_configuration,
+            system_configuration,
+            workload_configuration,
+            comm_group_configuration,
+            remote_memory_configuration,
+        ),
+        Outputs(file, plot),
+        Words(
+            path=path,
+            run_name=run_name,
+            passes=num_passes,
+            comm_scale=comm_scale,
+            compute_scale=compute_scale,
+            injection_scale=injection_scale,
+            queues=num_queues_per_dim,
+            dimensions={
+                "units-count": units_count,
+                "links-count": links_count,
+                "link-bandwidth": link_bandwidth,
+                "link-latency": link_latency,
+            },
+            rendezvous=rendezvous_protocol,
+            backend=backend,
+            overrides=tuple(shared.overrides),
+            rows=count(total_stat_rows, "--total-stat-rows"),
+            row=count(stat_row, "--stat-row", 0),
+            log=logging_folder,
+            log_settings=logging_configuration,
+            synthetic=synthetic,
+            strict=strict,
+        ),
+        show_only=show,
+    )
 
 
 def add_to(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command(cls=AstraCommand)(astra)
+    command(app, "settings no_skip threads json quiet", cls=AstraCommand)(astra)

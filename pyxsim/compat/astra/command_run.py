@@ -8,8 +8,8 @@ from datetime import datetime
 from pathlib import Path
 
 from pyxsim.cli.command_output import CommandOutput
-from pyxsim.cli.counts import count
 from pyxsim.cli.faults import by_hand
+from pyxsim.cli.options import count
 from pyxsim.cli.simulate import Request, run_request, show_experiment
 from pyxsim.compat.astra import backend_csv as backend_tables
 from pyxsim.compat.astra.end_report import Line, finished

@@ -7,11 +7,13 @@ from typing import Annotated
 import typer
 
 from pyxsim.cli.command_output import CommandOutput
-from pyxsim.cli.options import File, Json, Plot, Quiet, Settings
+from pyxsim.cli.options import File, Plot, Shared, command
 from pyxsim.cli.options import name as _name
 
 
 def booksim(
+    out: CommandOutput,
+    shared: Shared,
     configuration: Annotated[
         str, typer.Argument(metavar="FILE", callback=_name, help="A configuration of BookSim2; - is stdin.")
     ],
@@ -20,33 +22,29 @@ def booksim(
     ] = None,
     file: File = None,
     plot: Plot = None,
-    settings: Settings = None,
     show: Annotated[bool, typer.Option("--show", help="Print the experiment (TOML) and do not run it.")] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse what would differ from BookSim2, and routes that can deadlock.")
     ] = False,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Simulate a configuration of BookSim2.
 
     Every key is honoured, or refused or remarked upon in one line: docs/booksim.md.
     """
-    with CommandOutput(json=json, quiet=quiet) as out:
-        from pyxsim.compat.booksim.command_run import run_booksim
-        from pyxsim.reports.files import Outputs
+    from pyxsim.compat.booksim.command_run import run_booksim
+    from pyxsim.reports.files import Outputs
 
-        run_booksim(
-            out,
-            configuration,
-            assignments or (),
-            Outputs(file, plot),
-            overrides=settings or (),
-            show_only=show,
-            strict=strict,
-        )
+    run_booksim(
+        out,
+        configuration,
+        assignments or (),
+        Outputs(file, plot),
+        overrides=shared.overrides,
+        show_only=show,
+        strict=strict,
+    )
 
 
 def add_to(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command()(booksim)
+    command(app, "settings json quiet")(booksim)
