@@ -28,7 +28,7 @@ from typing import Any
 from validation.fuzz.seeds import Case
 
 CPU_S = 10.0  # of one case
-WALL_S = 40.0  # the same for a case that only waits; machines are shared
+WALL_S = 120.0  # the same for a case that only waits; machines are shared
 SIMULATE_S = 1.0  # after which a simulation is interrupted
 RSS_MB = 2048
 BATCH = 40  # cases of a fork
