@@ -93,6 +93,15 @@ class Entries:
             return False
         return _FLAGS[number]
 
+    def cut(self, key: str, default: int | None = None, least: int = 0, most: int = MOST) -> int:
+        """Return the value of a key as a whole number; a fraction is cut off, as where ASTRA-sim keeps integers."""
+        value = self.raw(key, default, f"a whole number from {least}")
+        number = None if value is None else self.number_of(value)
+        if number is not None and number.denominator != 1 and number >= least:
+            self.warn(key, f"{shown(number)} is cut to {int(number)}, as in ASTRA-sim")
+            value = Fraction(int(number))
+        return self._count(key, value, least, most)
+
     def choice(self, key: str, words: Mapping[str, Any], default: str | None = None) -> Any:
         """Return the entry of `words` for the value of a key."""
         return self._choice(key, words, self.raw(key, default, list(words)))

@@ -7,13 +7,15 @@ from pyxsim.chakra.groups import read_groups
 from pyxsim.errors import InputError
 from pyxsim.models import roofline
 from pyxsim.registry import readers
+from pyxsim.settings import System
+from pyxsim.settings.algorithms import ASTRA_KINDS
 from pyxsim.system.options import ASTRA_SIM_1
 from pyxsim.workload.job import Job
 from pyxsim.workload.node_algorithms import node_algorithms
 from pyxsim.workload.passes import repeated
 from pyxsim.workload.readers import OPTIONAL, WorkloadContext
 from pyxsim.workload.trace_head import seen_dims
-from pyxsim.workload.traces import Rules, read_traces
+from pyxsim.workload.traces import ASSUMED_DIMS, Rules, read_traces
 
 
 @readers.register(
@@ -37,6 +39,7 @@ def read(name: str, context: WorkloadContext) -> Job:
             algorithms = node_algorithms(context.folder / workload.algorithms, context.folder)
         except InputError as error:
             raise error.named_by("workload.algorithms") from None
+    dims = seen_dims(name, context.topology.shape)
     rules = Rules(
         context.clock,
         roofline=roofline(system.npu) if system.npu is not None and system.npu.roofline else None,
@@ -46,8 +49,19 @@ def read(name: str, context: WorkloadContext) -> Job:
         compute_scale=workload.compute_scale,
         replay=workload.replay,
         algorithms=algorithms,
+        need_dims=_need_dims(system) if system.compat is not None and len(dims.shape) > ASSUMED_DIMS else frozenset(),
     )
-    dims = seen_dims(name, context.topology.shape)
     job = context.graph_job(repeated(read_traces(name, dims.shape, rules), workload.passes))
     job.dims = dims
     return job
+
+
+def _need_dims(system: System) -> frozenset[str]:
+    """The kinds of collectives with an algorithm per dimension, of which ASTRA-sim 2 must know the dimensions."""
+    per_dimension = set()
+    for kind in ASTRA_KINDS:
+        names = system.algorithms(kind) or ()
+        names = (names,) if isinstance(names, str) else names
+        if not any(name.startswith("one-") or name.endswith(".et") for name in names):
+            per_dimension.add(kind)
+    return frozenset(per_dimension)

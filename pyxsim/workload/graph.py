@@ -356,7 +356,8 @@ def _value_faults(graph: TaskGraph) -> Iterator[InputError | None]:
         yield InputError("the tasks take too many cycles in total", allowed=f"at most {MOST_CYCLES}")
     count = len(graph.resources)
     yield _first(graph, (graph.resource < -1) | (graph.resource >= count), "there is no resource {resource}")
-    yield _first(graph, (kind == Kind.MARK) & (graph.resource != -1), "a mark takes no resource")
+    marks = (kind == Kind.MARK) & (graph.ticks == 0)
+    yield _first(graph, marks & (graph.resource != -1), "a mark takes no resource")
     for name, room in graph.resources:
         if room < 1:
             yield InputError(f"resource '{name}' takes {room} tasks at a time", allowed="1 and more")

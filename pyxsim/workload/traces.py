@@ -28,6 +28,7 @@ from pyxsim.workload.trace_head import Head, read_head
 _MOST = 2**62
 _PYXSIM_ATTRIBUTES = frozenset({"layer", "part", "resource"})  # attributes of pyxsim, unknown to Chakra
 _PARTS, _COMM_TYPES = frozenset(Part), frozenset(CommType)
+ASSUMED_DIMS = 4  # dimensions of a collective without involved_dim in ASTRA-sim 2
 _NS_PER_S, _PS_PER_S, _PS_PER_US = 10**9, 10**12, 10**6
 # Accesses of memory nodes: plain ones, and those carried out by the switches of the memory.
 _ACCESSES = {
@@ -79,6 +80,8 @@ class Rules:
         Each node takes its recorded duration and does nothing else.
     algorithms
         Of collectives, by node number; they override those of the node.
+    need_dims
+        Kinds of collectives that must name their dimensions.
     """
 
     clock: Fraction
@@ -89,10 +92,11 @@ class Rules:
     compute_scale: Fraction = Fraction(1)
     replay: bool = False
     algorithms: Mapping[int, str] = field(default_factory=dict)
+    need_dims: frozenset[str] = frozenset()
 
     def operations(self, roofline: Roofline, operations: int, size: int) -> Fraction:
         """Return the seconds of a computation on `size` bytes, in ASTRA-sim 2's floating point unless `exact`."""
-        if self.exact or not operations:
+        if self.exact:
             return roofline.seconds(operations, size)
         intensity = float(operations) / float(size)
         reached = min(float(roofline.bandwidth) * intensity, float(roofline.peak))
@@ -191,6 +195,8 @@ class _Reader:
         number = {node: first + turn for turn, node in enumerate(sorted(tasks))}
         self.nodes += number
         turns: defaultdict[Any, int] = defaultdict(int)
+        if not self.rules.exact:
+            self._refuse_skipped(tasks)
         for task_number in number:
             place, task, before = tasks[task_number]
             try:
@@ -208,6 +214,22 @@ class _Reader:
                 task["call"] = self._call(place, key, call)
                 turns[group] += said is None
             self.builder.task(npu, name=place.node.name, before=waits, **task)
+
+    def _refuse_skipped(self, tasks: Mapping[int, tuple[_Place, dict[str, Any], list[int]]]) -> None:
+        """Refuse nodes that ASTRA-sim 2 skips, if another node waits for one."""
+        skipped = {
+            number: place
+            for number, (place, task, _) in tasks.items()
+            if task["kind"] == Kind.MARK and not task.get("ticks") and place.node.type != NodeType.METADATA
+        }
+        for number, (_, _, before) in tasks.items() if skipped else ():
+            for each in before:
+                if each in skipped:
+                    skipped[each].refuse(
+                        f"is skipped, and node {number} waits for it: ASTRA-sim 2 starts that with the next end of "
+                        "another node of this NPU, or never",
+                        allowed="a node that takes time, or none that waits for it",
+                    )
 
     def _task(self, place: _Place) -> dict[str, Any]:
         """The task of a node, as arguments of GraphBuilder.task."""
@@ -283,9 +305,16 @@ class _Reader:
         if rules.roofline is None or on_cpu or exact:
             ticks = self._ticks(place)
         elif not size:
+            if not rules.exact:
+                place.whole("tensor_size")
             return {"kind": Kind.MARK}
         else:
-            operations = place.whole("num_ops", 0)
+            operations = place.whole("num_ops", 0 if rules.exact else None)
+            if not operations and not rules.exact:
+                place.refuse(
+                    "has num_ops 0: with roofline-enabled ASTRA-sim 2 divides 0 by 0, and never ends",
+                    allowed="1 and more, or tensor_size 0",
+                )
             ticks = place.countable(rules.cycles(rules.operations(rules.roofline, operations, size)))
             return {"kind": Kind.COMPUTE, "ticks": ticks, "size": size, "match": operations, "resource": "compute"}
         return {"kind": Kind.COMPUTE, "ticks": ticks, "size": size, "resource": "cpu" if on_cpu else "compute"}
@@ -328,7 +357,11 @@ class _Reader:
         if not size and kind != "barrier":
             place.refuse(f"is a collective ({kind}) of 0 bytes", allowed="1 and more")
         group = place.text("pg_name", "")
-        dims = self._dims(place) if group in ALL else None
+        if kind == "broadcast" and not self.rules.exact:
+            # A pause in ASTRA-sim 2, whatever its size.
+            self._members(place, group)
+            return {"kind": Kind.MARK, "ticks": self._ticks(place), "resource": "communication"}
+        dims = self._dims(place, kind) if group in ALL else None
         root = place.whole(_ROOTS[kind], -1) if kind in _ROOTS else -1
         if root >= 0 and dims is not None:
             place.refuse(f"has {_ROOTS[kind]} and involved_dim", allowed="a group; or 'root', a position in each group")
@@ -380,10 +413,16 @@ class _Reader:
                 place.refuse(f"has the process group '{name}', which {fault.problem}", allowed=fault.allowed)
         return {name: tuple(ranks) or tuple(range(self.npus)) for name, ranks in groups.items()}
 
-    def _dims(self, place: _Place) -> tuple[int, ...] | None:
+    def _dims(self, place: _Place, kind: str) -> tuple[int, ...] | None:
         """The dimensions of a collective; None for all."""
         flags = place.attributes.get("involved_dim")
         if flags is None:
+            if kind in self.rules.need_dims and place.node.id not in self.rules.algorithms:
+                place.refuse(
+                    f"has no involved_dim: ASTRA-sim 2 then assumes {ASSUMED_DIMS} dimensions, and reads undefined "
+                    "memory for the others: they take no part, or some NPUs never end",
+                    allowed=f"involved_dim, a list of {len(self.shape)} booleans",
+                )
             return None
         if not isinstance(flags, list) or not all(isinstance(flag, bool) for flag in flags):
             place.refuse("has an involved_dim that is not a list of booleans")

@@ -74,11 +74,14 @@ def _of_npus(run: TaskRun, result: Result, roofline: Roofline | None) -> Iterato
     cpu = np.array([name == "cpu" for name in names] + [False])[graph.resource]
     # A replayed task is a computation; its resource says whether it was communication.
     replayed = np.array([name == "communication" for name in names] + [True])[graph.resource]
+    communicating = np.array([name == "communication" for name in names] + [False])[graph.resource]
     computing = kind == Kind.COMPUTE
     types = {
         "CPU": computing & cpu,
         "GPU": computing & ~cpu & ~replayed,
-        "Comm": np.isin(kind, (Kind.SEND, Kind.RECEIVE, Kind.COLLECTIVE)) | (computing & replayed),
+        "Comm": np.isin(kind, (Kind.SEND, Kind.RECEIVE, Kind.COLLECTIVE))
+        | (computing & replayed)
+        | ((kind == Kind.MARK) & communicating),
         "Remote mem": kind == Kind.MEMORY,
     }
 

@@ -117,6 +117,11 @@ def read_astra(
     tables, dims = _network(form, located(network, NETWORKS), dimensions)
     traces = are_traces(str(workload))
     workload = workload if traces else located(workload)
+    unused: list[str] = []
+    if traces and form.compat == "astra-sim-2":
+        comm_scale, unused = _unused("--comm-scale", "comm_scale", comm_scale)
+        compute_scale, more = _unused("--compute-scale", "compute_scale", compute_scale)
+        unused += more
     kinds = () if traces else read_text_workload(workload).kinds
     table, warnings = read_system(located(system), dims, kinds)
     table["compat"] = form.compat
@@ -124,7 +129,7 @@ def read_astra(
         warnings.append(f"{system}: roofline-enabled: for the nodes of traces only; a text has its own times")
     if memory is not None and (remote := memory_table(memory, _npus(tables))) is not None:
         table["remote_memory"] = remote
-    warnings += _costs(table, form, injection_scale)
+    warnings += [*unused, *_costs(table, form, injection_scale)]
     if queues is not None:
         table["queues"] = queues
     if rendezvous:
@@ -172,6 +177,15 @@ def _network(form: _Form, file: PathLike, dimensions: Mapping[str, str]) -> tupl
 def astra_experiment(network: PathLike, system: PathLike, workload: PathLike, **options: Any) -> Experiment:
     """Return the experiment alone; `options` as those of `read_astra`."""
     return read_astra(network, system, workload, **options).experiment
+
+
+def _unused(option: str, setting: str, scale: str | float) -> tuple[str | float, list[str]]:
+    """Scale 1, with a warning of another one: ASTRA-sim 2 reads it and never uses it for traces."""
+    value = exact(scale)
+    if value is None or value in (0, 1):
+        return scale, []
+    problem = f"{option}: no effect, as in ASTRA-sim 2, which reads it and never uses it"
+    return 1, [f"{problem}; --set workload.{setting}={scale} applies it"]
 
 
 def _costs(table: dict[str, Any], form: _Form, injection_scale: str | float) -> list[str]:

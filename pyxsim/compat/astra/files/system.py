@@ -19,7 +19,7 @@ def read_system(
     """
     if str(path).lower().endswith(".json"):
         return json_system(path, dims, kinds)
-    return text_system(path, dims, kinds), []
+    return text_system(path, dims, kinds)
 
 
 def system_tables(path: PathLike, dims: int | None = None, kinds: Collection[str] = ()) -> dict[str, Any]:

@@ -29,16 +29,16 @@ def json_system(
     table: dict[str, Any] = {
         "compat": "astra-sim-2",
         "scheduling": file.choice("scheduling-policy", _POLICIES, "LIFO"),
-        "endpoint_delay": f"{file.count('endpoint-delay', 10, least=0)} ns",
-        "active_chunks": file.count("active-chunks-per-dimension", 1, most=MANY),
-        "chunks": file.count("preferred-dataset-splits", most=MANY),
+        "endpoint_delay": f"{file.cut('endpoint-delay', 10)} ns",
+        "active_chunks": file.cut("active-chunks-per-dimension", 1, least=1, most=MANY),
+        "chunks": file.cut("preferred-dataset-splits", least=1, most=MANY),
         "optimization": file.choice("collective-optimization", _OPTIMIZATIONS, "baseline"),
     }
     if not file.given("collective-optimization"):
         file.warn("collective-optimization", "is missing, which is undefined in ASTRA-sim; baseline is used")
     memory = file.number("local-mem-bw", 0)
     peak = file.number("peak-perf", 0)
-    if file.flag("roofline-enabled", False):
+    if _is_on(file, "roofline-enabled", file.warnings):
         for key, value in (("peak-perf", peak), ("local-mem-bw", memory)):
             if not value:
                 file.fault(key, "is 0, but roofline-enabled needs it", "a number above 0")
@@ -49,9 +49,9 @@ def json_system(
         names = _algorithms(file, kind, dims, kinds)
         if names:
             table[kind.replace("-", "_")] = names
-    bus = {name: f"{file.number(name, 0)} ns" for name in ("L", "o", "g", "G")}
-    bus["reduction_delay"] = f"{file.number('local-reduction-delay', 1)} ns"
-    if file.flag("model-shared-bus", False):
+    bus = {name: f"{file.cut(name, 0)} ns" for name in ("L", "o", "g")}
+    bus |= {"G": f"{file.number('G', 0)} ns", "reduction_delay": f"{file.cut('local-reduction-delay', 1)} ns"}
+    if _has_bus(file):
         # It replaces the endpoint delays.
         del table["endpoint_delay"]
         table["shared_bus"] = bus
@@ -63,7 +63,7 @@ def json_system(
 def of_workload(path: PathLike) -> dict[str, Any]:
     """Return the keys of [workload] in the file: replay of traces, algorithms of nodes."""
     file = Json(path)
-    table: dict[str, Any] = {"replay": True} if file.flag("replay-only", False) else {}
+    table: dict[str, Any] = {"replay": True} if _is_on(file, "replay-only", []) else {}
     if file.given(_NODES):
         name = file.raw(_NODES)
         if not isinstance(name, str) or not name:
@@ -110,9 +110,29 @@ def _algorithms(file: Json, kind: str, dims: int | None, kinds: Collection[str])
     return names[0] if names and names[0].startswith("one-") else names
 
 
+def _is_on(file: Json, key: str, warnings: list[str]) -> bool:
+    """Whether a flag is on: ASTRA-sim 2 compares it with the number 0, from which `false` differs."""
+    if file.raw(key, 0) is False:
+        warnings.append(f"{file.place(key)}: {key}: false turns it on in ASTRA-sim 2, and here; 0 turns it off")
+        return True
+    value = file.number_of(file.raw(key, 0))
+    return file.flag(key, False) if value is None else value != 0
+
+
+def _has_bus(file: Json) -> bool:
+    """Whether the shared bus is modelled: ASTRA-sim 2 cuts the number to an integer, and 1 is on."""
+    key = "model-shared-bus"
+    value = file.number_of(file.raw(key, 0))
+    if value is None or value in (0, 1):
+        return file.flag(key, False)
+    on = int(value) == 1
+    file.warn(key, f"{float(value):g} turns it {'on' if on else 'off'} in ASTRA-sim 2, and here")
+    return on
+
+
 def _off(file: Json) -> None:
     """Warn of keys that do not concern the system layer."""
-    if file.flag("replay-only", False):
+    if _is_on(file, "replay-only", file.warnings):
         file.warn("replay-only", "belongs to the workload: `pyxsim astra` sets [workload] replay = true")
     if file.flag("track-local-mem", False):
         file.warn("track-local-mem", "tensors in memory are not tracked, and no file of them is written")

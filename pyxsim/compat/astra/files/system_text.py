@@ -22,8 +22,10 @@ _OF_2020 = {
 }
 
 
-def text_system(path: PathLike, dims: int | None = None, kinds: Collection[str] = ()) -> dict[str, Any]:
-    """Return the table [system] of a system text. Raises InputError.
+def text_system(
+    path: PathLike, dims: int | None = None, kinds: Collection[str] = ()
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the table [system] of a system text, and warnings. Raises InputError.
 
     `dims`: of the network, if known; `kinds`: kinds of collectives that the algorithms must support.
     """
@@ -45,8 +47,8 @@ def text_system(path: PathLike, dims: int | None = None, kinds: Collection[str] 
             table[kind.replace("-", "_")] = names[0] if len(names) == 1 else names
     if text.flag("boost-mode", False):
         table["boost"] = True
-    bus = {name: f"{text.number(name, 0)} ns" for name in ("L", "o", "g", "G")}
-    bus["reduction_delay"] = f"{text.number('local-reduction-delay', 1)} ns"
+    bus = {name: f"{text.cut(name, 0)} ns" for name in ("L", "o", "g")}
+    bus |= {"G": f"{text.number('G', 0)} ns", "reduction_delay": f"{text.cut('local-reduction-delay', 1)} ns"}
     if text.flag("model-shared-bus", False):
         # It replaces the endpoint delays.
         del table["endpoint_delay"], table["reduction_delay"]
@@ -55,7 +57,7 @@ def text_system(path: PathLike, dims: int | None = None, kinds: Collection[str] 
     for key, instead in _OF_2020.items():
         text.refuse(key, "belongs to the version of 2020, which has a different system layer", instead)
     text.finish()
-    return table
+    return table, text.warnings
 
 
 def _algorithms(text: Text, key: str, dims: int | None, kind: str | None) -> list[str] | None:

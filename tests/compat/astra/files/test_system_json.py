@@ -69,7 +69,6 @@ def test_traces_as_an_algorithm(write_object: WriteJson) -> None:
         ("endpoint-delay", 10.0),
         ("local-mem-bw", None),
         ("roofline-enabled", 0),
-        ("roofline-enabled", False),
         ("peak-perf", 900),
         ("replay-only", 0),
         ("track-local-mem", 0),
@@ -89,6 +88,11 @@ def test_what_is_taken(write_object: WriteJson, key: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "told"),
     [
+        ("endpoint-delay", 7.9, "7.9 is cut to 7, as in ASTRA-sim"),
+        ("active-chunks-per-dimension", 2.9, "2.9 is cut to 2, as in ASTRA-sim"),
+        ("preferred-dataset-splits", 5.5, "5.5 is cut to 5, as in ASTRA-sim"),
+        ("model-shared-bus", 2, "2 turns it off in ASTRA-sim 2, and here"),
+        ("replay-only", False, "false turns it on in ASTRA-sim 2, and here; 0 turns it off"),
         ("boost-mode", 1, "version 2 does not read it; all NPUs are simulated"),
         ("replay-only", 1, "belongs to the workload"),
         ("track-local-mem", 1, "tensors in memory are not tracked"),
@@ -99,8 +103,10 @@ def test_what_is_taken(write_object: WriteJson, key: str, value: Any) -> None:
 )
 def test_what_is_taken_with_a_warning(write_object: WriteJson, key: str, value: Any, told: str) -> None:
     path = write_object(SYSTEM_2 | {key: value})
-    table, (warning,) = read_system(path, 3)
-    assert warning.startswith(f"{path}:10: {key}: {told}")
+    table, warnings = read_system(path, 3)
+    line = [*(SYSTEM_2 | {key: value})].index(key) + 2
+    assert warnings[0].startswith(f"{path}:{line}: {key}: {told}")
+    assert len(warnings) == 1 + (key == "replay-only" and value is False)
     assert table == system_tables(write_object(SYSTEM_2), 3)
 
 
@@ -118,10 +124,7 @@ def test_what_is_taken_with_a_warning(write_object: WriteJson, key: str, value: 
         ),
         ({"preferred-dataset-splits": 0}, "preferred-dataset-splits: '0' is not allowed; .* from 1"),
         ({"preferred-dataset-splits": "4"}, "preferred-dataset-splits: '4' is not allowed"),
-        (
-            {"endpoint-delay": 1.5},
-            "file.json:3: endpoint-delay: '1.5' is not allowed; allowed: a whole number",
-        ),
+        ({"endpoint-delay": -0.5}, "file.json:3: endpoint-delay: '-0.5' is not allowed; allowed: a whole number"),
         ({"endpoint-delay": -1}, "endpoint-delay: '-1' is not allowed"),
         ({"local-mem-bw": True}, "local-mem-bw: 'true' is not allowed; allowed: a number from 0"),
         ({"local-mem-bw": [1, 2]}, r"local-mem-bw: '\[1, 2\]' is not allowed"),
@@ -141,7 +144,8 @@ def test_what_is_taken_with_a_warning(write_object: WriteJson, key: str, value: 
             "all-reduce-implementation: invalid window in 'direct0'",
         ),
         ({"roofline-enabled": 1}, "peak-perf: is 0, but roofline-enabled needs it; allowed: a number above 0"),
-        ({"roofline-enabled": 2}, "roofline-enabled: '2' is not allowed; allowed: 0, 1"),
+        ({"roofline-enabled": "no"}, "roofline-enabled: 'no' is not allowed; allowed: 0, 1"),
+        ({"model-shared-bus": "1"}, "model-shared-bus: '1' is not allowed; allowed: 0, 1"),
         ({"peak-perf": "900"}, "peak-perf: '900' is not allowed"),
         ({"all-reduce-implementation-custom": ["a", "b"]}, "2 prefixes; allowed: a list with one"),
         ({"num-queues": 2}, "num-queues: unknown key; allowed: "),

@@ -68,7 +68,7 @@ def test_what_is_taken(write: Write, key: str, value: str) -> None:
         ({"scheduling-policy": "RANDOM"}, "scheduling-policy: 'RANDOM' is not in this version; allowed: LIFO, FIFO"),
         ({"boost-mode": "2"}, "boost-mode: '2' is not allowed; allowed: 0, 1"),
         ({"model-shared-bus": "on"}, "model-shared-bus: 'on' is not allowed"),
-        ({"L": "-1"}, "L: '-1' is not allowed; allowed: a number from 0"),
+        ({"L": "-1"}, "L: '-1' is not allowed; allowed: a whole number from 0"),
         ({"intra-dimension-scheduling": "LIFO"}, "intra-dimension-scheduling: 'LIFO' is not in this version"),
         ({"inter-dimension-scheduling": "greedy"}, "'greedy' is not in this version; .*offlineGreedy"),
         ({"collective-optimization": "none"}, "collective-optimization: 'none' is not in this version"),
