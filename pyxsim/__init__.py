@@ -14,6 +14,8 @@ pyxsim.curve("inputs/torus_uniform.toml", [0.1, 0.2, 0.3]).to_pandas()
 pyxsim.sweep("inputs/sweeps/load_latency.toml", "results/load_latency").plot("load", "packet_latency", "vcs")
 """
 
+# ruff: noqa: F405  topologies come with the star import
+
 from __future__ import annotations
 
 from importlib import import_module
@@ -44,27 +46,7 @@ if TYPE_CHECKING:
     from pyxsim.settings.collective import Collective, Message
     from pyxsim.settings.experiment import Experiment
     from pyxsim.settings.network import Dimension, Network
-    from pyxsim.settings.networks import (
-        Butterfly,
-        ConcentratedMesh,
-        Dragonfly,
-        FoldedClos,
-        FullyConnected,
-        GarnetSwitch,
-        GarnetTorus,
-        Graph,
-        HyperX,
-        KAryNTree,
-        LeafSpine,
-        Mesh,
-        RandomRegular,
-        Ring,
-        SlimFly,
-        Switch,
-        Torus,
-        Tree4,
-        TwistedTorus,
-    )
+    from pyxsim.settings.networks import *  # noqa: F403
     from pyxsim.settings.output import Output
     from pyxsim.settings.router import RouterSettings
     from pyxsim.settings.run import Run
@@ -152,51 +134,19 @@ __all__ = [
     "validate",
 ]
 
-_ERRORS = ("DeadlockError", "InputError", "InputErrors", "PyxsimError", "SimulationError", "StuckError")
-_NETWORKS = (
-    "Butterfly",
-    "ConcentratedMesh",
-    "Dragonfly",
-    "FoldedClos",
-    "FullyConnected",
-    "GarnetSwitch",
-    "GarnetTorus",
-    "Graph",
-    "HyperX",
-    "KAryNTree",
-    "LeafSpine",
-    "Mesh",
-    "RandomRegular",
-    "Ring",
-    "SlimFly",
-    "Switch",
-    "Torus",
-    "Tree4",
-    "TwistedTorus",
-)
 _TABLES = {
-    "collective": (
-        "Collective",
-        "Message",
-    ),
+    "collective": ("Collective", "Message"),
     "experiment": ("Experiment",),
-    "network": (
-        "Dimension",
-        "Network",
-    ),
+    "network": ("Dimension", "Network"),
     "output": ("Output",),
     "router": ("RouterSettings",),
     "run": ("Run",),
     "system": ("System",),
-    "traffic": (
-        "Traffic",
-        "TrafficClass",
-    ),
+    "traffic": ("Traffic", "TrafficClass"),
     "workload": ("Workload",),
 }
+# Errors are in pyxsim.errors; the other names of `__all__` are topologies, in pyxsim.settings.networks.
 _HOMES = {
-    **dict.fromkeys((*_ERRORS, "UnreachableError"), "pyxsim.errors"),
-    **dict.fromkeys(_NETWORKS, "pyxsim.settings.networks"),
     **{name: f"pyxsim.settings.{file}" for file, names in _TABLES.items() for name in names},
     **dict.fromkeys(
         ("bench", "check_workload", "convert_workload", "list_", "show_workload", "validate"), "pyxsim.cli.functions"
@@ -229,13 +179,14 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Import a name of `__all__` when it is first used: `import pyxsim` and `pyxsim --help` stay quick."""
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'pyxsim' has no attribute '{name}'")
-    home = _HOMES[name]
+    is_error = name.endswith(("Error", "Errors"))
+    home = _HOMES.get(name, "pyxsim.errors" if is_error else "pyxsim.settings.networks")
     value = getattr(import_module(home), name)
     if any(name in names for names in _TABLES.values()):
         value = import_module("pyxsim.settings.typed").documented(value)
-    elif name not in _NETWORKS and home != "pyxsim.errors":
+    elif name in _HOMES:
         import_module("pyxsim.reports")  # adds plots and HTML to every result
     globals()[name] = value
     return value

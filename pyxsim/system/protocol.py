@@ -1,4 +1,4 @@
-"""The contract between a system layer and everything that uses one.
+"""The contract between a system layer and everything that uses one, with what all system layers share.
 
 `System` (pyxsim/system/system.py) implements it with pyxsim's own semantics; a wing of `pyxsim.compat` registers one
 for each simulator whose order of events it reproduces. Callers use these members and never ask which class they hold.
@@ -6,12 +6,15 @@ for each simulator whose order of events it reproduces. Callers use these member
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
+from functools import lru_cache
+from typing import Any
 
 from pyxsim.arrays import IntArray
-from pyxsim.collective.communicator import Communicator
+from pyxsim.collective.communicator import Communicator, coordinates
 from pyxsim.collective.plan import Phase
+from pyxsim.errors import StuckError
 from pyxsim.network.protocol import Backend
 from pyxsim.system.data_carrier import DataCarrier
 from pyxsim.system.endpoint import Endpoints
@@ -19,15 +22,23 @@ from pyxsim.system.options import Options
 from pyxsim.system.work import Collective, PointToPoint
 
 Work = Collective | PointToPoint
+BARRIER_BYTES = 1  # of the messages of a barrier, which has no data
 
 
-class SystemLayer(Protocol):
+@lru_cache(maxsize=1024)
+def _listed(members: tuple[int, ...], shape: tuple[int, ...]) -> Communicator:
+    return Communicator.of(members, shape)
+
+
+class SystemLayer(ABC):
     """Carry out collectives and messages on a network of `shape` (NPUs per dimension, the first varies fastest).
 
     A system layer is picklable between two calls of its network: checkpoints store it.
 
     Attributes
     ----------
+    cycle
+        The current cycle.
     collectives, messages
         Everything issued so far, in the order of the calls.
     bytes_planned
@@ -41,21 +52,24 @@ class SystemLayer(Protocol):
         no influence on the result.
     """
 
-    network: Backend
-    shape: tuple[int, ...]
-    options: Options
-    collectives: list[Collective]
-    messages: list[PointToPoint]
-    bytes_planned: int
-    endpoint: Endpoints | None
-    pays_endpoint_delays: bool
-    independent_messages: bool
+    pays_endpoint_delays = False
+    independent_messages = False
+    cycle: int
+
+    def __init__(self, network: Backend, shape: Sequence[int], options: Options) -> None:
+        self.network = network
+        self.shape = tuple(shape)
+        self.options = options
+        self.collectives: list[Collective] = []
+        self.messages: list[PointToPoint] = []
+        self.bytes_planned = 0
+        self.endpoint: Endpoints | None = None
+        self._whole = Communicator.whole(self.shape)
+        self._algorithms: dict[Any, Sequence[str]] = {}
+        self._planes: dict[tuple[int, int], int] = {}
 
     @property
-    def cycle(self) -> int:
-        """The current cycle."""
-
-    @property
+    @abstractmethod
     def sends_planned_bytes(self) -> bool:
         """Whether every collective sends exactly the bytes of its plan on all its NPUs."""
 
@@ -64,6 +78,7 @@ class SystemLayer(Protocol):
     def communicator(self, members: Sequence[int]) -> Communicator:
         """Return the communicator of a list of NPUs: a grid of dimensions where it is one and the layer makes use of
         it, else one group."""
+        return _listed(tuple(members), self.shape)
 
     def issue(
         self,
@@ -109,7 +124,34 @@ class SystemLayer(Protocol):
         ValueError
             If an open collective has a time.
         """
+        if open and at:
+            raise ValueError("an open collective begins when its NPUs enter it, not at a given cycle")
+        collective = Collective(
+            kind,
+            BARRIER_BYTES if kind == "barrier" else size,
+            -1 if open else at,
+            communicator or self._whole,
+            name=name,
+            root=root,
+            tag=tag,
+            joined=joined,
+            done=done,
+        )
+        self._issue(collective, algorithms, priority)
+        return collective
 
+    @abstractmethod
+    def _issue(self, collective: Collective, algorithms: Sequence[str] | None, priority: int | None) -> None:
+        """Plan a collective: set its algorithms and priority, add it to `collectives`, schedule its start."""
+
+    def _algorithms_for(self, collective: Collective) -> Sequence[str]:
+        """The algorithms of the options for a collective, one per dimension of its communicator."""
+        key = collective.kind, collective.communicator.dims
+        if key not in self._algorithms:
+            self._algorithms[key] = self.options.algorithms_for(collective.kind, collective.communicator)
+        return self._algorithms[key]
+
+    @abstractmethod
     def enter(self, collective: Collective, npu: int) -> None:
         """Let an NPU begin its part of an open collective in the current cycle.
 
@@ -132,10 +174,23 @@ class SystemLayer(Protocol):
 
         `done` is called when the receiver has taken it in. Raises ValueError if an open message has a time.
         """
+        if open and at:
+            raise ValueError("an open message leaves when it is handed over, not at a given cycle")
+        message = PointToPoint(src, dst, size, -1 if open else at, name=name, tag=tag, done=done)
+        self.messages.append(message)
+        self.bytes_planned += size
+        self._send(message)
+        return message
 
+    @abstractmethod
+    def _send(self, message: PointToPoint) -> None:
+        """Number a message, and schedule its start unless it is open."""
+
+    @abstractmethod
     def hand_over(self, message: PointToPoint) -> None:
         """Send an open message in the current cycle. Raises ValueError if it was already sent."""
 
+    @abstractmethod
     def at(self, cycle: int, action: Callable[[], None], npu: int | None = None) -> None:
         """Call `action` in a cycle, after what was scheduled for that cycle before.
 
@@ -143,44 +198,72 @@ class SystemLayer(Protocol):
         the past.
         """
 
+    @abstractmethod
     def run(self) -> int:
         """Carry out everything that was issued and return the cycle in which the last of it ended.
 
         Raises StuckError if that never happens, and what the network raises.
         """
 
+    @abstractmethod
     def carrier(self, seed: int) -> DataCarrier:
         """Return a carrier of real data that follows all collectives from now on (needs `options.carry`)."""
 
     # -- inspection --
 
     def plane_between(self, src: int, dst: int) -> int:
-        """Return the plane of point-to-point messages between two NPUs."""
+        """Return the plane of messages between two NPUs: of the first queue of the first dimension in which they
+        differ."""
+        pair = src, dst
+        if pair not in self._planes:
+            places = zip(coordinates(src, self.shape), coordinates(dst, self.shape), strict=True)
+            differs = next((dim for dim, (a, b) in enumerate(places) if a != b), 0)
+            self._planes[pair] = self.options.queues[differs][0].plane
+        return self._planes[pair]
 
+    def _check_time(self, cycle: int) -> None:
+        """Raise ValueError for a cycle in the past."""
+        if cycle < self.cycle:
+            raise ValueError(f"cycle {cycle} is over: the current cycle is {self.cycle}")
+
+    def _last_end(self) -> int:
+        """The cycle in which the last collective or message ended. Raises StuckError if one has not."""
+        if lines := self.stuck():
+            raise StuckError(f"nothing moves after cycle {self.cycle}, and not all is done: {lines[0]}", lines[1:])
+        ends = [collective.end for collective in self.collectives] + [message.end for message in self.messages]
+        return max(ends, default=0)
+
+    @abstractmethod
     def schedules(self) -> Iterator[Phase]:
         """Yield one phase for each different schedule that the issued work uses."""
 
+    @abstractmethod
     def traffic(self, work: Iterable[Work] | None = None) -> IntArray:
         """Return what is sent: int64[K, 5], rows (source, destination, plane, bytes, count).
 
         `work`: only the messages of these collectives and messages; None for everything issued.
         """
 
+    @abstractmethod
     def chunk_table(self) -> dict[str, IntArray]:
         """Return the columns of /chunks (see table.COLUMNS): one row per chunk, phase and member NPU."""
 
+    @abstractmethod
     def phase_kinds(self) -> Iterator[tuple[int, int, str]]:
         """Yield (index in `collectives`, phase, collective kind of that phase) of every planned chunk."""
 
+    @abstractmethod
     def queue_times(self, chunks: dict[str, IntArray]) -> tuple[IntArray, IntArray]:
         """Return when chunks left their queues and how long their messages were expected, int64[rows] each.
 
         `chunks`: rows of `chunk_table` of one NPU, sorted by chunk and phase.
         """
 
+    @abstractmethod
     def stuck(self) -> list[str]:
         """Return one line for each unfinished part, with what it waits for; empty if all has ended."""
 
+    @abstractmethod
     def may_stall(self, chunks: int) -> bool:
         """Whether chunks can fill a queue while they wait for other NPUs, so that the run never ends.
 

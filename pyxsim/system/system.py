@@ -15,13 +15,13 @@ from pyxsim.collective.sizes import chunk_sizes
 from pyxsim.collective.themis import Themis
 from pyxsim.errors import InputError
 from pyxsim.network.protocol import Backend
-from pyxsim.system.base import SystemBase
 from pyxsim.system.chunk_queue import ChunkQueue
 from pyxsim.system.data_carrier import DataCarrier
 from pyxsim.system.endpoint import Endpoints
 from pyxsim.system.executor import Executor
 from pyxsim.system.options import Options
 from pyxsim.system.program import Program, Programs
+from pyxsim.system.protocol import SystemLayer
 from pyxsim.system.stuck import stuck
 from pyxsim.system.table import chunk_table, traffic
 from pyxsim.system.work import Chunk, ChunkPhase, ChunkTask, Collective, PointToPoint
@@ -31,7 +31,7 @@ THEMIS_KNOWS = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all")
 Log = NDArray[np.int64]
 
 
-class System(SystemBase):
+class System(SystemLayer):
     """pyxsim's own system layer (see protocol.SystemLayer): each NPU continues as soon as its own data are there.
 
     `listen`: with `options.carry`, called with the log of messages as it grows (see Executor.take_log).
@@ -134,28 +134,15 @@ class System(SystemBase):
         self._check_time(cycle)
         self._at(cycle, action)
 
-    def send(
-        self,
-        src: int,
-        dst: int,
-        size: int,
-        *,
-        at: int = 0,
-        name: str = "",
-        tag: int = 0,
-        open: bool = False,  # noqa: A002
-        done: Callable[[PointToPoint], None] | None = None,
-    ) -> PointToPoint:
-        """Send a message in cycle `at`, or with `open` when `hand_over` is called (see SystemLayer)."""
-        plane = self.plane_between(src, dst)
-        number = len(self.tasks)
-        message = self._message(src, dst, size, at=at, name=name, tag=tag, open=open, number=number, done=done)
-        self.executor.add_task(self._number(self._programs.single(size)), (src, dst), plane, plane, tag)
+    def _send(self, message: PointToPoint) -> None:
+        plane = self.plane_between(message.src, message.dst)
+        message.number = len(self.tasks)
+        program = self._number(self._programs.single(message.size))
+        self.executor.add_task(program, (message.src, message.dst), plane, plane, message.tag)
         self.tasks.append(message)
-        if not open:
-            for rank, npu in enumerate((src, dst)):
-                self._at(at + self.options.skew(npu), partial(self._start, number, rank))
-        return message
+        if message.start >= 0:
+            for rank, npu in enumerate((message.src, message.dst)):
+                self._at(message.start + self.options.skew(npu), partial(self._start, message.number, rank))
 
     def hand_over(self, message: PointToPoint) -> None:
         """Send an open message in the current cycle; its receiver is ready (see SystemLayer)."""

@@ -6,9 +6,9 @@ queues.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,29 +35,10 @@ class OpenNetwork(PacketNetwork, OpenBackend):
         topology: Topology,
         network: Network,
         *,
-        window: int = 1000,
-        tick: Callable[[], None] | None = None,
-        trace: bool = False,
-        seed: int = 0,
         classes: Sequence[MessageClass] = (MessageClass(),),
-        packet: int | None = None,
-        attribution: int = 0,
-        threads: int | None = 1,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            topology,
-            network,
-            window=window,
-            tick=tick,
-            trace=trace,
-            seed=seed,
-            classes=classes,
-            open_traffic=True,
-            packet=packet,
-            recycle=True,
-            attribution=attribution,
-            threads=threads,
-        )
+        super().__init__(topology, network, classes=classes, open_traffic=True, recycle=True, **options)
         self._into, self._out = RoundRobinLanes(self.config.inject), RoundRobinLanes(self.config.eject)
         for lanes in (self.config.inject, self.config.eject):
             lanes.check()

@@ -32,10 +32,10 @@ from pyxsim.compat.astra.system.refuse import (
 )
 from pyxsim.compat.astra.system.streams import REQUEST_BYTES, Streams
 from pyxsim.network.protocol import Backend
-from pyxsim.system.base import SystemBase
 from pyxsim.system.data_carrier import DataCarrier
 from pyxsim.system.options import ASTRA_SIM_1, Options
 from pyxsim.system.program import Programs
+from pyxsim.system.protocol import SystemLayer
 from pyxsim.system.work import Collective, PointToPoint
 
 
@@ -49,7 +49,7 @@ _GROUP_DELAY = 10  # ns: endpoint delay of communicator groups, whatever endpoin
 _COLUMNS = 6  # ready, start, end, messages, network, awaited
 
 
-class AstraSystem(SystemBase):
+class AstraSystem(SystemLayer):
     """Carries out collectives as the version of ASTRA-sim that `options.compat` names (see protocol.SystemLayer)."""
 
     def __init__(self, network: Backend, shape: Sequence[int], options: Options) -> None:
@@ -239,30 +239,15 @@ class AstraSystem(SystemBase):
         self._later[number] = action
         self._streams.call_at(cycle, number, -1 if npu is None else npu)
 
-    def send(
-        self,
-        src: int,
-        dst: int,
-        size: int,
-        *,
-        at: int = 0,
-        name: str = "",
-        tag: int = 0,
-        open: bool = False,  # noqa: A002
-        done: Callable[[PointToPoint], None] | None = None,
-    ) -> PointToPoint:
-        """Send a message in cycle `at`, or with `open` when `hand_over` is called (see SystemLayer).
-
-        It pays no endpoint delay and has ended when it arrives.
-        """
-        refuse_message(self.options, asked=open)
-        number = len(self.messages)
-        message = self._message(src, dst, size, at=at, name=name, tag=tag, open=open, number=number, done=done)
-        if not open and self._running and at <= self.cycle:
+    def _send(self, message: PointToPoint) -> None:
+        """Send a message, which pays no endpoint delay and has ended when it arrives."""
+        is_open = message.start < 0
+        refuse_message(self.options, asked=is_open)
+        message.number = len(self.messages) - 1
+        if not is_open and self._running and message.start <= self.cycle:
             self._post(message)
-        elif not open:
-            self._call_at(at, partial(_act, partial(self._post, message)))
-        return message
+        elif not is_open:
+            self._call_at(message.start, partial(_act, partial(self._post, message)))
 
     def hand_over(self, message: PointToPoint) -> None:
         """Send an open message now. Raises ValueError if it was already sent."""
