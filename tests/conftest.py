@@ -17,6 +17,7 @@ from hypothesis import settings
 
 from pyxsim import library
 from pyxsim.registry import REGISTRIES
+from pyxsim.results import hdf5_check
 from pyxsim.runner.peak_memory import resident_mb
 from pyxsim.study.sweep import crew
 from tests import examples, fork_server
@@ -131,6 +132,22 @@ def forked_workers() -> None:
 def new_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """The workers of a sweep are new processes in this test, as they are for a user."""
     monkeypatch.setattr(crew, "subprocess", subprocess)
+
+
+_in_a_fork = hdf5_check._in_a_fork
+
+
+@pytest.fixture(scope="session", autouse=True)
+def checks_of_hdf5() -> None:
+    """HDF5 files are checked in this process, by the same function: a fork of a process with all that tests import takes
+    ten times as long. Processes that tests start fork, and tests that use `forked_checks`."""
+    hdf5_check._in_a_fork = lambda name, seconds: hdf5_check.inspect(name)
+
+
+@pytest.fixture
+def forked_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """HDF5 files are checked in forks in this test, as for a user: for files that may crash the library."""
+    monkeypatch.setattr(hdf5_check, "_in_a_fork", _in_a_fork)
 
 
 @pytest.fixture(scope="session")

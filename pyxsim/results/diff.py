@@ -266,10 +266,8 @@ def _within(path: tuple[str, ...], value: Any) -> Iterator[tuple[tuple[str, ...]
 def _plain(value: Any, file: h5py.File) -> Any:
     """Convert to a Python object; a reference becomes the name of its target."""
     if isinstance(value, h5py.Reference):
-        try:
-            return file[value].name if value else None
-        except KeyError:  # its target was deleted
-            return "nothing"
+        name = h5py.h5r.get_name(value, file.id) if value else b""  # far cheaper than to open the target
+        return name.decode("utf-8", "replace") or None if name is not None else "nothing"  # None: it was deleted
     if isinstance(value, np.ndarray | np.void):
         value = value.tolist()
     if isinstance(value, list | tuple):

@@ -178,6 +178,8 @@ class RecordingRouter(Router):
         used = [(place, vc) for place, vc in self.places if vc.fifo]
         self.states.clear()
         self.cycle = t
+        if not used:  # no flit, no request: most routers in most cycles
+            return False
         changed = super().tick(t, u)
         for place, vc in used:
             state = self.states.get(place, PIPELINE)

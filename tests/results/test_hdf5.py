@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,7 +15,7 @@ import pytest
 
 from pyxsim.errors import InputError
 from pyxsim.registry import datasets
-from pyxsim.results import check_writable
+from pyxsim.results import check_writable, hdf5_check
 from pyxsim.results.hdf5 import ENDS
 from pyxsim.results.provenance import settings_sha256
 from pyxsim.results.result import COUNTERS, Result
@@ -306,6 +307,24 @@ except InputError as error:
     assert done.stderr == ""
     assert Result.load(saved).seed == 7
     assert os.listdir(tmp_path) == ["out.h5"]
+
+
+def test_the_structure_is_checked_in_a_fork(
+    forked_checks: None, saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a file on which the library crashes, or never returns, is one line."""
+    assert Result.load(saved).seed == 7
+    with h5py.File(tmp_path / "linked.h5", "w") as file:
+        file["x"] = h5py.ExternalLink(str(saved), "/links")
+    with pytest.raises(InputError, match=r"linked\.h5: damaged: /x is a link to elsewhere"):
+        Result.load(tmp_path / "linked.h5")
+    monkeypatch.setattr(hdf5_check, "SECONDS", 0.2)
+    ends = {"crashes": lambda _: os.kill(os.getpid(), signal.SIGKILL), "cannot be read in": lambda _: signal.pause()}
+    for problem, end in ends.items():
+        monkeypatch.setattr(hdf5_check, "inspect", end)
+        saved = saved.rename(saved.with_stem(problem.split()[0]))  # not the file that is known to be sound
+        with pytest.raises(InputError, match=problem):
+            Result.load(saved)
 
 
 def test_load_refuses_other_files(tmp_path: Path) -> None:

@@ -12,7 +12,10 @@ sys.path.append(str(Path(__file__).parents[2]))
 from validation.fuzz import sandbox
 from validation.fuzz.findings import findings
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux"),
+    pytest.mark.usefixtures("forked_checks"),
+]
 
 
 def test_every_finding_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
