@@ -139,8 +139,8 @@ _in_a_fork = hdf5_check._in_a_fork
 
 @pytest.fixture(scope="session", autouse=True)
 def checks_of_hdf5() -> None:
-    """HDF5 files are checked in this process, by the same function: a fork of a process with all that tests import takes
-    ten times as long. Processes that tests start fork, and tests that use `forked_checks`."""
+    """HDF5 files are checked in this process, by the same function: a fork of a process of tests takes ten times as
+    long. Processes that tests start fork, and so do tests that use `forked_checks`."""
     hdf5_check._in_a_fork = lambda name, seconds: hdf5_check.inspect(name)
 
 

@@ -95,11 +95,10 @@ def test_coverage_of_correlated_series(share: float) -> None:
     assert np.mean([found.half for found in intervals]) < 1.25 * needed
 
 
-def waits(load: float, count: int, rng: np.random.Generator) -> FloatArray:
-    """Waiting times of an M/M/1 queue with service time 1 that begins empty (Lindley's recursion)."""
-    steps = rng.exponential(1, count - 1) - rng.exponential(1 / load, count - 1)
-    walk = np.concatenate([[0], np.cumsum(steps)])
-    return walk - np.minimum.accumulate(walk)
+def waits(load: float, count: int, rng: np.random.Generator, last: float = 0.0) -> FloatArray:
+    """Waiting times of an M/M/1 queue with service time 1 after one of `last` (Lindley's recursion); it begins empty."""
+    walk = last + np.cumsum(rng.exponential(1, count) - rng.exponential(1 / load, count))
+    return walk - np.minimum(np.minimum.accumulate(walk), 0)
 
 
 def test_coverage_of_a_queue_from_empty_when_stopped_by_precision() -> None:
@@ -108,17 +107,20 @@ def test_coverage_of_a_queue_from_empty_when_stopped_by_precision() -> None:
     rng = np.random.default_rng(3)
     held = 0
     for _ in range(150):
-        batches = waits(0.7, 600_000, rng).reshape(-1, 200).sum(axis=1)
-        looks, good = 60, 0
+        series = waits(0.7, 60 * 200, rng)
+        good = 0
         while True:
+            batches = series.reshape(-1, 200).sum(axis=1)
+            looks = len(batches)
             cut = settled(batches[:looks] / 200)
             if cut is not None:
                 found = interval(batches[cut:looks], np.full(looks - cut, 200.0))
             good = good + 1 if cut is not None and found.relative <= 0.05 and found.independent else 0
             if good == 2:
                 break
-            looks = math.ceil(1.25 * looks)
-            assert looks < len(batches)
+            more = math.ceil(1.25 * looks) - looks
+            assert looks + more < 3000
+            series = np.append(series, waits(0.7, more * 200, rng, series[-1]))
         held += found.low <= 0.7 / 0.3 <= found.high
     assert held >= 135
 

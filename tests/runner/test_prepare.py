@@ -15,7 +15,7 @@ from pyxsim.settings import load_experiment
 
 TORUS: dict[str, Any] = {"topology": "torus", "shape": [4, 4], "flit": "4 B", "packet": "16 B"}
 DRAGONFLY: dict[str, Any] = {"topology": "dragonfly", "options": {"p": 2, "a": 2, "h": 1}, "packet": "1 KiB"}
-ALL_TO_ALL = {"kind": "all-to-all", "size": "4 KiB"}
+ALL_TO_ALL = {"kind": "all-to-all", "size": "1 KiB"}
 
 
 def prepared(network: dict[str, Any], router: dict[str, Any] | None = None, **more: Any) -> Any:
