@@ -96,7 +96,7 @@ def test_coverage_of_correlated_series(share: float) -> None:
 
 
 def waits(load: float, count: int, rng: np.random.Generator, last: float = 0.0) -> FloatArray:
-    """Waiting times of an M/M/1 queue with service time 1 after one of `last` (Lindley's recursion); it begins empty."""
+    """Waiting times of an M/M/1 queue with service time 1 after a wait of `last` (Lindley's recursion)."""
     walk = last + np.cumsum(rng.exponential(1, count) - rng.exponential(1 / load, count))
     return walk - np.minimum(np.minimum.accumulate(walk), 0)
 
