@@ -65,7 +65,7 @@ def _rebuild(kind: type[ScheduleError], problem: str, state: dict[str, object]) 
     return error
 
 
-MOST_CARRIED = 2**25  # blocks in all messages of a schedule: some GB of arrays
+MOST_CARRIED = 2**23  # blocks in all messages of a schedule: 2 GB of arrays, a ring of 2,048 ranks
 
 
 class Schedule:

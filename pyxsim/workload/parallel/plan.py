@@ -18,9 +18,9 @@ from pyxsim.workload.parallel.grid import Grid
 from pyxsim.workload.parallel.offload import Offload, offload_faults, offload_of
 from pyxsim.workload.parallel.schedules import SCHEDULES, Turn
 from pyxsim.workload.parallel.stages import balanced
-from pyxsim.workload.passes import MOST_TASKS
 
 _PLACE = "workload.parallelism"
+MOST_PASSES = 2**21  # forward passes of layers: 10 kB each with all that follows them
 _BACKWARD = (Part.INPUT_GRADIENT, Part.WEIGHT_GRADIENT)
 
 
@@ -241,9 +241,9 @@ def make_plan(
         faults.append(InputError(problem, key="workload.batch", allowed=allowed))
     raise_all(faults)
     tasks = micro_batches * len(model.layers) * len(grid) // parallelism.pipeline  # forward passes alone
-    if tasks > MOST_TASKS:
+    if tasks > MOST_PASSES:
         problem = f"{micro_batches} micro-batches of {len(model.layers)} layers: more than {tasks} tasks"
-        raise InputError(problem, key="workload.batch", allowed=f"some {MOST_TASKS} tasks; or larger micro-batches")
+        raise InputError(problem, key="workload.batch", allowed=f"at most {MOST_PASSES} tasks; or larger micro-batches")
     return Plan(model, workload, parallelism, grid, tuple(shape), samples, micro_batches, npu, clock, offload)
 
 
