@@ -9,7 +9,7 @@ from dataclasses import asdict
 from benchmarks.cases import CASES
 from benchmarks.measure import EVERY
 from benchmarks.traffic import Open, simulate
-from pyxsim.runner.peak_memory import peak_mb
+from pyxsim.peak_memory import peak_mb
 
 if __name__ == "__main__":
     word, *more = sys.argv[1:]

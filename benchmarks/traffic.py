@@ -12,7 +12,7 @@ from benchmarks.case import Run
 from pyxsim import library
 from pyxsim.arrays import IntArray
 from pyxsim.network.packet.packet_network import PacketNetwork
-from pyxsim.runner.peak_memory import resident_mb
+from pyxsim.peak_memory import resident_mb
 from pyxsim.settings import load_experiment
 from pyxsim.topology.build import build
 

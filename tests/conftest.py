@@ -16,9 +16,9 @@ import pytest
 from hypothesis import settings
 
 from pyxsim import library
+from pyxsim.peak_memory import resident_mb
 from pyxsim.registry import REGISTRIES
 from pyxsim.results import hdf5_check
-from pyxsim.runner.peak_memory import resident_mb
 from pyxsim.study.sweep import crew
 from tests import examples, fork_server
 

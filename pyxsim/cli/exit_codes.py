@@ -9,6 +9,7 @@ import sys
 import traceback
 
 from pyxsim.errors import InputError, PyxsimError, StuckError, cut
+from pyxsim.peak_memory import memory_limit
 
 BUG = 1
 SIGNAL = 128  # a command that signal n ends exits with 128 + n, as in shells
@@ -93,8 +94,6 @@ def without_terminal() -> None:
 
 def _of_memory() -> str:
     """What to change where memory runs out."""
-    from pyxsim.runner.peak_memory import memory_limit
-
     remedy = "fewer NPUs, smaller tables ([output] attribution, window) or a backend without packets need less"
     limit = memory_limit()
     return remedy if limit is None else f"{limit[1]} limits it to {limit[0] / 1e9:.3g} GB; {remedy}"

@@ -17,6 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from pyxsim.collective.build_limit import TooLargeError, limited
 from pyxsim.collective.compile_schedule import compiled
 from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.custom.files import READERS, find
@@ -121,9 +122,13 @@ def get_schedule(kind: str, name: str, n: int, *, mirror: bool = False) -> Compi
 @lru_cache(maxsize=256)
 def _build(function: Callable[..., Any], name: str, number: int | None, kind: str, n: int) -> CompiledSchedule:
     try:
-        schedule = function(kind, n) if number is None else function(kind, n, number)
+        schedule = limited(function, kind, n) if number is None else limited(function, kind, n, number)
     except (PyxsimError, MemoryError):
         raise
+    except TooLargeError as error:
+        what = f"the collective algorithm '{name}' took {error} for {kind} on {n} ranks"
+        allowed = "an algorithm that ends, with fewer messages"
+        raise InputError(what, file=file_of(function), allowed=allowed) from None
     except (Exception, SystemExit) as error:
         what = f"the collective algorithm '{name}' failed for {kind} on {n} ranks: {type(error).__name__}: {error}"
         raise InputError(what, file=place_of(error, function)) from error

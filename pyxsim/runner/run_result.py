@@ -13,6 +13,7 @@ import numpy as np
 from pyxsim.arrays import IntArray, unique_by_identity
 from pyxsim.garbage import without_collection
 from pyxsim.network.protocol import Backend
+from pyxsim.peak_memory import peak_mb
 from pyxsim.results.links import LinkTable
 from pyxsim.results.memory import Memory, used_columns
 from pyxsim.results.phases import dimension_table, phase_table
@@ -20,7 +21,6 @@ from pyxsim.results.result import Result
 from pyxsim.results.work import Work
 from pyxsim.runner.attribution_tables import attribution, notes
 from pyxsim.runner.chunk_delays import detail
-from pyxsim.runner.peak_memory import peak_mb
 from pyxsim.runner.prepared import Prepared, PreparedTraffic
 from pyxsim.settings import resolved_toml
 from pyxsim.system import PointToPoint

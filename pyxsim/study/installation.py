@@ -101,7 +101,7 @@ def _output() -> Iterator[Diagnosis]:
 
 
 def _memory() -> Iterator[Diagnosis]:
-    from pyxsim.runner.peak_memory import memory_limit
+    from pyxsim.peak_memory import memory_limit
 
     limit = memory_limit()
     if limit is None:

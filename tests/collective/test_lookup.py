@@ -214,3 +214,22 @@ def test_paths_are_made_absolute_and_names_stay() -> None:
     assert located("one-c/x.py:f:3", folder) == "one-/a/b/c/x.py:f:3"
     assert located("/x.py:f", folder) == "/x.py:f"
     assert located("~/x.py", folder) == f"{Path.home()}/x.py"
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "text"),
+    [("MOST_MB", 20.0, "more than 20 MB of memory"), ("MOST_SECONDS", 0.2, "more than 0 seconds")],
+)
+def test_an_algorithm_that_never_ends_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, most: float, text: str
+) -> None:
+    monkeypatch.setattr(f"pyxsim.collective.build_limit.{limit}", most)
+    file = tmp_path / "endless.py"
+    grow = "rows.append(bytearray(10**5))" if limit == "MOST_MB" else "pass"
+    file.write_text(f"def run(kind, n):\n    rows = []\n    while True:\n        {grow}\n", encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        get_schedule("all-reduce", f"{file}:run", 4)
+    line = str(caught.value)
+    assert f"took {text} for all-reduce on 4 ranks; allowed: an algorithm that ends" in line
+    assert str(file) in line
+    assert len(line.splitlines()) == 1

@@ -8,9 +8,9 @@ import sys
 import numpy as np
 import pytest
 
-from pyxsim.runner.peak_memory import peak_mb, resident_mb
+from pyxsim.peak_memory import peak_mb, resident_mb
 
-CHILD = "from pyxsim.runner.peak_memory import peak_mb; print(peak_mb())"
+CHILD = "from pyxsim.peak_memory import peak_mb; print(peak_mb())"
 
 
 def test_what_is_taken_is_seen() -> None:

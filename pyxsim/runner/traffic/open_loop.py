@@ -8,11 +8,11 @@ from typing import Any
 from pyxsim.analysis.theory import Theory, bound, zero_load
 from pyxsim.errors import InputError, SimulationError
 from pyxsim.network.engine_config import MessageClass
+from pyxsim.peak_memory import peak_mb
 from pyxsim.results.attribution import Attribution
 from pyxsim.results.result import Result
 from pyxsim.results.traffic import Traffic
 from pyxsim.runner.attribution_tables import notes, of_open_traffic
-from pyxsim.runner.peak_memory import peak_mb
 from pyxsim.runner.prepared import PreparedTraffic
 from pyxsim.runner.run_result import RunEnd, common_fields
 from pyxsim.runner.traffic.feed import Feed
