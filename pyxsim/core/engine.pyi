@@ -48,6 +48,8 @@ class Engine:
         Reuse the records of delivered messages (see `deliveries`).
     attribution : int
         1 attributes latencies (docs/attribution.md; `waits`, `splits`), 2 also logs every stay (`stays`).
+    silent_class : int
+        First message class whose deliveries do not end `run`; `deliveries` returns them. Not with `recycle`.
     bitmask : bool
         False runs the full-option router (docs/router.md), which is slower.
 
@@ -85,6 +87,7 @@ class Engine:
         recycle: bool = False,
         attribution: int = 0,
         bitmask: bool = True,
+        silent_class: int = ...,
     ) -> None: ...
     def send(
         self,
@@ -202,7 +205,7 @@ class Engine:
     def skip(self) -> None:
         """Advance to cycle `ahead` at once: exact in everything that decides or is counted."""
     def deliveries(self) -> dict[str, IntArray]:
-        """Return the messages delivered since the last call, with `recycle`, sorted by (last, serial).
+        """Return the messages delivered since the last call, with `recycle` or of silent classes, by (last, serial).
 
         Returns
         -------

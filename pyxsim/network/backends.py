@@ -67,6 +67,14 @@ def make_open_backend(
     return made.for_open_traffic(experiment, topology, window=window, classes=classes, packet=packet)
 
 
+def check_background(name: str) -> None:
+    """Raise InputError for a backend that does not carry background traffic."""
+    if not backend_class(name).capabilities.background:
+        carriers = [entry.name for entry in backends.entries if entry.value.capabilities.background]
+        problem = f"backend '{name}' does not carry [traffic] beside collectives or a workload"
+        raise InputError(problem, key="--backend", allowed=carriers)
+
+
 def check_open_traffic(name: str) -> None:
     """Raise InputError for a backend that does not carry open traffic."""
     if not backend_class(name).capabilities.open_traffic:

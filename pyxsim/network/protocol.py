@@ -38,6 +38,8 @@ class Capabilities:
         Messages that share a link slow each other down.
     open_traffic
         The backend registers an `OpenBackend` as `open_traffic`.
+    background
+        Background traffic may run beside messages (`carry_background`).
     attribution
         `output.attribution` has an effect.
     watch_packet
@@ -53,11 +55,19 @@ class Capabilities:
     packets: bool = False
     congestion: bool = True
     open_traffic: bool = False
+    background: bool = False
     attribution: bool = False
     watch_packet: bool = False
     threads: bool = False
     fast_forward: bool = False
     checkpoint: bool = True
+
+
+class BackgroundSource(Protocol):
+    """Creates the packets of background traffic, ahead of the network."""
+
+    def create(self, network: Any) -> int:
+        """Inject the next packets (`inject_background`); return the cycle up to which all are created."""
 
 
 class AttributionRecords(Protocol):
@@ -204,6 +214,14 @@ class Backend(ABC):
 
         `traffic` is int64[rows, 5]: source, destination, plane, bytes, number of messages.
         """
+
+    def carry_background(self, source: BackgroundSource, tag: int) -> None:
+        """Carry background traffic beside the messages from now on, where `capabilities.background` is true.
+
+        It does not count in `bytes_delivered`, and `advance` neither returns its packets nor waits for them.
+        `tag`: number of the traffic of its first class.
+        """
+        raise InputError("this backend carries no background traffic", key="--backend")
 
     def finish(self, cycle: int) -> None:
         """End the run in `cycle`: close the statistics."""

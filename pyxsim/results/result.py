@@ -343,6 +343,13 @@ class Result(Viewed):
             return {}
 
     @property
+    def is_background(self) -> bool:
+        """Whether `traffic` is that of background traffic, beside collectives, messages or a workload."""
+        return self.traffic is not None and any(
+            self.experiment.get(key) for key in ("collective", "message", "workload")
+        )
+
+    @property
     def title(self) -> str:
         """What was simulated, in a few words: "torus 4x4x4, all-reduce of 1 MiB"."""
         return title_of(self.experiment)

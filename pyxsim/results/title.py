@@ -23,12 +23,16 @@ def _network_title(network: dict[str, Any]) -> str:
 
 
 def _load_title(experiment: dict[str, Any]) -> str:
+    traffic = _traffic_title(experiment["traffic"]) if experiment.get("traffic") else ""
+    work = _work_title(experiment)
+    return f"{work} beside {traffic}" if work and traffic else work or traffic
+
+
+def _work_title(experiment: dict[str, Any]) -> str:
     if collective := experiment.get("collective"):
         return _collective_title(collective, len(experiment.get("message", ())))
     if messages := experiment.get("message"):
         return f"{len(messages)} message{'' if len(messages) == 1 else 's'}"
-    if traffic := experiment.get("traffic"):
-        return _traffic_title(traffic)
     workload = experiment.get("workload", {})
     return str(workload.get("model") or workload.get("file") or "")
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from pyxsim import library
 from pyxsim.analysis.packet_spacing import starved
+from pyxsim.arrays import IntArray
 from pyxsim.garbage import without_collection
-from pyxsim.network.backends import backend_class, check_open_traffic, make_backend, make_open_backend
+from pyxsim.network.backends import backend_class, check_background, check_open_traffic, make_backend, make_open_backend
 from pyxsim.network.clock import with_clock
 from pyxsim.runner.hints import hints
 from pyxsim.runner.prepared import Prepared, PreparedTraffic
@@ -24,6 +25,8 @@ from pyxsim.runner.proofs import (
 )
 from pyxsim.runner.resolved import resolved
 from pyxsim.runner.traffic import open_loop
+from pyxsim.runner.traffic.background import Background
+from pyxsim.runner.traffic.open_loop import largest_packet
 from pyxsim.settings import Experiment
 from pyxsim.system import make_system, resolve
 from pyxsim.topology import Topology
@@ -68,7 +71,9 @@ def prepare(
     """
     library.load_all(libraries)
     capabilities = backend_class(backend).capabilities
-    if experiment.traffic is not None:
+    if experiment.background is not None:
+        check_background(backend)
+    elif experiment.traffic is not None:
         check_open_traffic(backend)
     folder = Path(folder)
     experiment, notes = resolved(experiment, folder)
@@ -78,7 +83,7 @@ def prepare(
     experiment = experiment.model_copy(update={"network": settings})
     notes += clock_notes
     window = max(1, to_cycles(experiment.output.window, settings.clock)[0])
-    if experiment.traffic is not None:
+    if experiment.traffic is not None and experiment.background is None:
         return _prepare_traffic(experiment, topology, window, folder, allow_deadlock, backend, notes)
     check_boost(experiment)
     job = make_job(WorkloadContext(experiment, topology, folder, packets=capabilities.packets))
@@ -92,6 +97,7 @@ def prepare(
     check_in_network_reduction(job, topology)
     warnings = [*notes, *prove_schedules(system, job)]
     advice: list[str] = []
+    background: Background | None = None
     if job.training is not None:
         warnings += job.training.check_memory(allowed=True)
     if network.capabilities.packets:
@@ -101,7 +107,14 @@ def prepare(
             warnings.append("network.router.virtual_networks: collectives use the first one only")
         traffic = system.traffic()
         advice += hints(experiment, network, job, traffic)
-        pairs = np.unique(traffic[:, :3], axis=0)
+        pairs: IntArray | None = np.unique(traffic[:, :3], axis=0)
+        if experiment.background is not None:
+            longest = max(longest, largest_packet(experiment))
+            background = Background(experiment, topology, folder, network.config)
+            network.carry_background(background, len(job.traffic))
+            warnings += background.warnings
+            of_background = open_traffic_pairs(topology)
+            pairs = None if of_background is None else np.concatenate([pairs, of_background])
         warnings += deadlock_warnings(topology, settings, pairs, longest, allow_deadlock)
     else:
         warnings += network.warnings
@@ -109,7 +122,9 @@ def prepare(
             warnings.append(_TOGETHER)
     carrier = system.carrier(output.seed) if output.carry else None
     planned = job.planned and not allow_deadlock
-    return Prepared(experiment, topology, network, system, job, warnings, carrier, planned, hints=advice)
+    return Prepared(
+        experiment, topology, network, system, job, warnings, carrier, planned, hints=advice, background=background
+    )
 
 
 def _prepare_traffic(

@@ -15,6 +15,7 @@ from pyxsim.analysis.bound import LinkBound, lower_bound_cycles
 from pyxsim.network.link_paths import hops_of_routes
 from pyxsim.network.protocol import Backend, OpenBackend
 from pyxsim.runner.checkpoint.resume_info import ResumeInfo
+from pyxsim.runner.traffic.background import Background
 from pyxsim.settings import Experiment
 from pyxsim.system import SystemLayer
 from pyxsim.system.data_carrier import DataCarrier
@@ -42,6 +43,8 @@ class Prepared:
         CPU time and number of resumptions of the run so far.
     prepare_s
         CPU seconds of the preparation, if it was measured.
+    background
+        The background traffic; None without any.
     """
 
     mode: ClassVar[Literal["closed"]] = "closed"
@@ -56,6 +59,7 @@ class Prepared:
     resume_info: ResumeInfo = field(default_factory=ResumeInfo)
     prepare_s: float = 0.0
     hints: list[str] = field(default_factory=list)
+    background: Background | None = None
 
     @property
     def bytes_planned(self) -> int:

@@ -72,8 +72,10 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
     # Computation between collectives has no bound.
     lower_bound_ns = float(prepared.lower_bound * 10**9 / prepared.experiment.network.clock) if job.planned else None
     traffic = system.traffic()
+    background = prepared.background and prepared.background.record(prepared.network, end.cycle)
+    names = [] if prepared.background is None else prepared.background.names
     counted = system.chunk_table()
-    where_time_went = attribution(prepared.network, job.traffic)
+    where_time_went = attribution(prepared.network, [*job.traffic, *names])
     cut_tables = list(notes(where_time_went))
     delays = detail(prepared, counted)
     peak = peak_mb()
@@ -90,6 +92,7 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
         phases=phase_table(chunks, _kinds(prepared)),
         chunk_delays=delays,
         memory=_memory(prepared),
+        traffic=background,
         attribution=where_time_went,
         lower_bound_ns=lower_bound_ns,
         hints=prepared.hints,
@@ -98,6 +101,7 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
             *cut_tables,
             *(work.warnings if work else ()),
             *_impossible(prepared, end, minimum),
+            *(background.notes if background else ()),
         ],
     )
 

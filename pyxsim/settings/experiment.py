@@ -31,14 +31,16 @@ class Experiment(Table):
     network: Network = Field(description="The network.")
     system: System = Field(default_factory=System, description="Chunks, queues, schedules, algorithms.")
     collective: OneOrMany[Collective] | None = Field(
-        default=None, description="A collective, or several tables [[collective]]. Instead: traffic or a workload."
+        default=None, description="A collective, or several tables [[collective]]. Instead: a workload."
     )
     message: tuple[Message, ...] = Field(
         default=(),
         description="Messages between NPUs, one table [[message]] each; with collectives or alone.",
     )
-    traffic: Traffic | None = Field(default=None, description="Open traffic. Instead: collectives or a workload.")
-    workload: Workload | None = Field(default=None, description="A workload. Instead: collectives or traffic.")
+    traffic: Traffic | None = Field(
+        default=None, description="Open traffic; beside collectives, messages or a workload: background traffic."
+    )
+    workload: Workload | None = Field(default=None, description="A workload. Instead: collectives.")
     output: Output = Field(default_factory=Output, description="What is recorded, and the seed.")
     run: Run = Field(default_factory=Run, description="How the result is computed.")
     _notes: tuple[str, ...] = PrivateAttr(default=())
@@ -100,6 +102,8 @@ class Experiment(Table):
         if npu is not None and npu.roofline and workload is not None and workload.model is not None:
             problem = "has no effect on a model; `compute` selects how its layers are computed"
             raise InputError(problem, key="system.npu.roofline", allowed="true with traces")
+        if self.background is not None:
+            raise_all(list(self.background.background_faults(self.system.compat)))
         offloaded = workload is not None and workload.offloaded
         if self.system.remote_memory is None and offloaded:
             allowed = '"none", or with [system.remote_memory]'
@@ -108,7 +112,7 @@ class Experiment(Table):
             allowed = 'with [workload] offload = "optimizer" or "parameters", or traces as [workload] file'
             raise InputError("has no effect", key="system.remote_memory", allowed=allowed)
         endpoint = self.system.endpoint
-        if endpoint is not None and self.traffic is not None:
+        if endpoint is not None and self.traffic is not None and self.background is None:
             allowed = "with collectives, messages or [workload]"
             raise InputError("has no effect on open traffic", key="system.endpoint", allowed=allowed)
         if endpoint is not None and endpoint.compute_share and workload is None:
@@ -130,8 +134,6 @@ class Experiment(Table):
         if output.carry and system is not None and system.compat is not None:
             problem = f"{system.compat} does not model data"
             raise InputError(problem, key="carry", allowed="false, or no system.compat")
-        if output.carry and info.data.get("traffic") is not None:
-            raise InputError("open traffic has no data", key="carry", allowed="false")
         if output.carry and not (info.data.get("collective") or info.data.get("workload")):
             raise InputError("requires a collective", key="carry", allowed="false")
         return output
@@ -172,6 +174,11 @@ class Experiment(Table):
     def collectives(self) -> tuple[tuple[str, Collective], ...]:
         """The collectives with their key paths: "collective", or "collective[0]", "collective[1]", ..."""
         return tuple((join("collective", key), each) for key, each in _indexed_collectives(self.collective))
+
+    @property
+    def background(self) -> Traffic | None:
+        """The traffic beside collectives, messages or a workload; None for open traffic alone."""
+        return self.traffic if self.collective is not None or self.message or self.workload is not None else None
 
     @property
     def notes(self) -> tuple[str, ...]:

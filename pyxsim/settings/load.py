@@ -26,7 +26,7 @@ from pyxsim.settings.types import TableType, fresh, listed
 _FILES = ("file", "groups", "algorithms", "trace")  # settings that are always the name of a file
 _PATH = re.compile(r"(one-)?([^:]+)((?::\w+)*)")  # FILE, or as an algorithm one-FILE.py:FUNCTION:4
 _OVERRIDE = "--set"
-LOADS = ("collective", "traffic", "workload")  # exactly one of these tables
+LOADS = ("collective", "traffic", "workload")  # one of these tables, and traffic beside another
 STUDY = ("sweep", "variant")  # tables of a file that holds several experiments: points.py
 BESIDE = "message"  # with collectives or alone
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -152,8 +152,13 @@ def assemble(
 
 
 def _load_faults(data: Mapping[str, Any]) -> list[InputError]:
-    """Errors unless exactly one of the tables LOADS is present; messages may stand alone or with collectives."""
+    """Errors unless one of the tables LOADS is present.
+
+    Messages may stand alone or with collectives, traffic alone or beside other work.
+    """
     given = [table for table in LOADS if data.get(table) is not None]
+    if (len(given) > 1 or data.get(BESIDE)) and "traffic" in given:
+        given.remove("traffic")
     if data.get(BESIDE) and given[:1] != ["collective"]:
         given.insert(0, BESIDE)
     unknown = [str(key) for key in data if key not in Experiment.model_fields]

@@ -289,6 +289,23 @@ class Traffic(Table):
         raise_all(faults)
         return self
 
+    def background_faults(self, compat: str | None) -> Iterator[InputError]:
+        """Yield an error for each setting that has no meaning beside collectives or a workload; `compat`: theirs."""
+        beside = "beside collectives or a workload"
+        if compat is not None:
+            yield InputError(f"{compat} has no background traffic", key="traffic", allowed="no system.compat")
+        for key in ("batch", "trace"):
+            if getattr(self, key) is not None:
+                yield InputError(f"is not supported {beside}", key=f"traffic.{key}", allowed="traffic.load")
+        for each in self.resolved:
+            if each.replies is not None:
+                key = f"traffic.{each.key_of('replies')}"
+                yield InputError(f"are not supported {beside}", key=key, allowed="packets without replies")
+        for key in _METHOD[1:]:
+            if key in self.model_fields_set and getattr(self, key) != type(self).model_fields[key].default:
+                problem = f"has no effect {beside}, whose end ends the measurement"
+                yield InputError(problem, key=f"traffic.{key}", allowed="no value")
+
     @property
     def without_effect(self) -> tuple[str, ...]:
         """The keys that have no effect on a batch, a trace, or request-reply traffic."""

@@ -166,7 +166,11 @@ cdef inline void consume_packet(State* s, int32_t vc, int64_t t) noexcept nogil:
         book_packet(s, packet, t)
     if message.delivered == message.packets:
         message.last = t
-        report_delivery(s, p.message, t)
+        if message.klass >= s.config.silent_class:
+            record_arrival(s, message, p.message)
+            s.stats.messages_delivered += 1
+        else:
+            report_delivery(s, p.message, t)
         if s.config.recycling:
             record_arrival(s, message, p.message)
             free_message(s, p.message)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport INT32_MAX, int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc
 
 from pyxsim.core.latency.latency_records cimport Contender, LaneWait, LinkWait, VcOwner, VcWait, VcWaitDetail
@@ -49,9 +49,10 @@ cdef class EngineArrays:
     """Owner of everything that the cycle loop works on; base class of Engine."""
 
     def __init__(self, int routers, links, routes, options, *, bint trace=False, bint recycle=False, int attribution=0,
-                 bint bitmask=True):
+                 bint bitmask=True, int silent_class=INT32_MAX):
         cdef State* s = &self.s
-        flags = {"trace": trace, "recycle": recycle, "attribution": attribution, "bitmask": bitmask}
+        flags = {"trace": trace, "recycle": recycle, "attribution": attribution, "bitmask": bitmask,
+                 "silent_class": silent_class}
         self.made_of = (routers, links, routes, options), flags
         self.arrays = {}
         self.deciding = {}
@@ -66,6 +67,7 @@ cdef class EngineArrays:
         s.links.count = links.network + links.injection + links.ejection
         s.config.tracing = trace
         s.config.recycling = recycle
+        s.config.silent_class = silent_class
         s.config.attribution = attribution
         s.pools.packet_free = s.pools.message_free = s.waiting.first = NONE
         s.trace.watch_serial = NONE

@@ -72,6 +72,7 @@ cdef struct RouterConfig:
     int32_t priorities      # 1 if ranks differ: by message class, or by `rank_by`
     int32_t tracing         # every launch is logged
     int32_t recycling       # records of delivered messages are reused
+    int32_t silent_class    # the first message class whose deliveries do not end a run
     int32_t attribution     # 1: latency attribution; 2: every stay is logged, too
     uint64_t seed
     int32_t* class_vnet     # [classes]

@@ -22,7 +22,7 @@ from pyxsim.network.packet.independent_groups import independent_groups
 from pyxsim.network.packet.split_engine import NOTHING, Groups, SplitEngine
 from pyxsim.network.packet.thread_count import ThreadChoice
 from pyxsim.network.packet.watchdog import Entry, Watchdog, deadlock_error
-from pyxsim.network.protocol import AttributionRecords, Backend, Capabilities
+from pyxsim.network.protocol import AttributionRecords, Backend, BackgroundSource, Capabilities
 from pyxsim.network.windows import WindowRecorder, Windows
 from pyxsim.plugins import allocators
 from pyxsim.settings import Experiment, Network
@@ -61,10 +61,18 @@ class PacketNetwork(Backend):
         Whether periods of regular traffic are skipped (docs/fast_forward.md).
     threads
         Number of threads; None: as many as pay (docs/threads.md). With an explicit number above one nothing is skipped.
+    background
+        Message classes of background traffic, behind `classes`.
     """
 
     capabilities = Capabilities(
-        packets=True, open_traffic=True, attribution=True, watch_packet=True, threads=True, fast_forward=True
+        packets=True,
+        open_traffic=True,
+        background=True,
+        attribution=True,
+        watch_packet=True,
+        threads=True,
+        fast_forward=True,
     )
 
     def __init__(
@@ -83,14 +91,17 @@ class PacketNetwork(Backend):
         attribution: int = 0,
         skip: bool = True,
         threads: int | None = 1,
+        background: Sequence[MessageClass] = (),
     ) -> None:
         super().__init__(topology, network, window=window, tick=tick)
+        self.silent_class = {"silent_class": len(classes)} if background else {}
+        classes = (*classes, *background)
         self.config = build_engine_config(
             topology, network, classes=classes, open_traffic=open_traffic, packet=packet, seed=seed
         )
         config = self.config
         self.attribution_level = attribution
-        self.engine = self._make_engine(trace=trace, recycle=recycle, attribution=attribution)
+        self.engine = self._make_engine(trace=trace, recycle=recycle, attribution=attribution, **self.silent_class)
         self.parts: SplitEngine | None = None
         self.windows = WindowRecorder(window, topology.counted_links)
         router = network.router
@@ -104,7 +115,7 @@ class PacketNetwork(Backend):
         )
         self._every_step = trace
         self._cuts = max(1, CUT_WORDS // max(1, len(COUNTERS) * topology.counted_links))
-        self._every_cycle = _why_every_cycle(skip, open_traffic, threads, config.options)
+        self._every_cycle = _why_every_cycle(skip, open_traffic, bool(background), threads, config.options)
         self.skips = not self._every_cycle
         self.threads = ThreadChoice(self.engine, topology.routers, config.links, threads, skips=self.skips)
         self.bytes_delivered = self.skipped_visits = 0
@@ -114,13 +125,17 @@ class PacketNetwork(Backend):
         # With attribution: cycle and tag of each message, and the arrivals.
         self._at, self._tags = array("q"), array("i")
         self._arrivals: list[tuple[IntArray, IntArray]] = []
+        # With background: its creator, the cycle up to which its packets are created, undelivered other messages, and
+        # the tag of its first class.
+        self.background: BackgroundSource | None = None
+        self.background_until = self.undelivered = self._background_tag = 0
         # Since when the engine is idle, and the cycle of the first message since then.
         self._idle_since: int | None = None
         self._next_start = FOREVER
 
     @classmethod
     def for_experiment(cls, experiment: Experiment, topology: Topology, *, window: int) -> Self:
-        output = experiment.output
+        output, background = experiment.output, background_classes(experiment)
         return cls(
             topology,
             experiment.network,
@@ -128,7 +143,9 @@ class PacketNetwork(Backend):
             seed=output.seed,
             attribution=output.level,
             skip=experiment.run.skip,
-            threads=experiment.run.most_threads,
+            threads=1 if background else experiment.run.most_threads,
+            packet=longest_packet(experiment),
+            background=background,
         )
 
     def _make_engine(self, **options: Any) -> Engine:
@@ -186,6 +203,7 @@ class PacketNetwork(Backend):
         tag = min(tag, MOST_TAGS - 1)
         message = self.engine.send(inject, eject, dst, plane, packets, flits, last, at, klass, tag)
         self._next_start = min(self._next_start, at)
+        self.undelivered += 1
         self._bytes.append(nbytes)
         self._src.append(src)
         self._dst.append(dst)
@@ -208,6 +226,7 @@ class PacketNetwork(Backend):
         inject, eject = self._lanes.many(src, dst, plane)
         first = self.engine.send_many(inject, eject, dst, plane, packets, flits, last, at, 0, tags)
         self._next_start = min(self._next_start, at)
+        self.undelivered += len(src)
         _append(self._bytes, nbytes)
         _append(self._src, src)
         _append(self._dst, dst)
@@ -231,7 +250,36 @@ class PacketNetwork(Backend):
             )
         return packets, full, last
 
+    # -- background traffic --
+
+    def carry_background(self, source: BackgroundSource, tag: int) -> None:
+        self.background, self._background_tag = source, tag
+
+    def inject_background(self, at: IntArray, src: IntArray, dst: IntArray, flits: IntArray, klass: IntArray) -> None:
+        plane = np.full(len(src), -1, np.int64)
+        inject, eject = self._lanes.many(src, dst, plane)
+        tags = np.minimum(self._background_tag + klass, MOST_TAGS - 1) if self.attribution_level else klass
+        classes = klass + self.silent_class["silent_class"]
+        self.engine.send_many(inject, eject, dst, plane, 1, flits, flits, at, classes, tags)
+        self._next_start = min(self._next_start, int(at.min()))
+        _append(self._bytes, -flits)
+        _append(self._src, src)
+        _append(self._dst, dst)
+        if self.attribution_level:
+            _append(self._at, at)
+            _append(self._tags, tags)
+
+    def background_deliveries(self) -> dict[str, IntArray]:
+        arrived = self.engine.deliveries()
+        arrived["klass"] -= self.silent_class["silent_class"]
+        arrived["dst"] = np.array([self._dst[message] for message in arrived["serial"].tolist()], np.int64)
+        if self.attribution_level and len(arrived["serial"]):
+            self._arrivals.append((arrived["serial"], arrived["last"]))
+        return arrived
+
     def _packet_flits(self, message: int, packet: int) -> int:
+        if self._bytes[message] < 0:  # of the background
+            return -self._bytes[message]
         packets, full, last = self.cut(self._bytes[message])
         return last if packet == packets - 1 else full
 
@@ -251,7 +299,12 @@ class PacketNetwork(Backend):
         while True:
             if not batches:  # otherwise arrivals exist only in `batches`, and a checkpoint would lose them
                 self.pause()
-            stop = self._run(limit, slack)
+            if self.background is None:
+                stop = self._run(limit, slack)
+            elif until is None and not self.undelivered:
+                return NOTHING  # the background alone continues without end
+            else:
+                stop = self._run_beside(self.background, limit, slack)
             if len(stop.messages):
                 if not batches:
                     limit = min(limit, int(stop.cycles[0]) + slack)
@@ -262,6 +315,22 @@ class PacketNetwork(Backend):
                     return batches[0]
                 messages, cycles = (np.concatenate(column) for column in zip(NOTHING, *batches, strict=True))
                 return messages, cycles
+
+    def _run_beside(self, background: BackgroundSource, limit: int, slack: int) -> Stop:
+        """Run the engine as `_run`, with packets of the background created ahead. Raises DeadlockError."""
+        if self.engine.now >= self.background_until:
+            self.background_until = background.create(self)
+        while True:
+            if self._next_start < FOREVER:
+                self._close_before(self._next_start)
+            stop = self._run(min(limit, self.background_until), slack)
+            if stop.reason != "idle" or len(stop.messages):
+                return stop
+            # The network is empty: the next packets of the background are the next event.
+            while self._next_start == FOREVER and self.background_until < limit:
+                self.background_until = background.create(self)
+            if self._next_start == FOREVER:
+                return stop
 
     def _run(self, limit: int, slack: int) -> Stop:
         """Run the engine once and record the outcome. Raises DeadlockError."""
@@ -277,6 +346,7 @@ class PacketNetwork(Backend):
             self.skipped_visits = self.parts.skipped_visits
         # Record arrivals before the tick, which may raise KeyboardInterrupt.
         self.bytes_delivered += _sum_at(self._bytes, stop.messages)
+        self.undelivered -= len(stop.messages)
         if self.attribution_level and len(stop.messages):
             self._arrivals.append((stop.messages, stop.cycles))
         self.tick()
@@ -452,6 +522,7 @@ class PacketAttribution:
         network = self._network
         columns = (network._src, network._dst, network._bytes, network._tags, network._at)
         table = {name: np.array(values, np.int64) for name, values in zip(_MESSAGES, columns, strict=True)}
+        table["bytes"] = np.where(table["bytes"] < 0, -table["bytes"] * network.settings.flit, table["bytes"])
         table["arrived"] = np.full(len(network._bytes), -1)
         for messages, cycles in network._arrivals:
             table["arrived"][messages] = cycles
@@ -467,12 +538,30 @@ class PacketAttribution:
         return self._network.engine.stays()
 
 
-def _why_every_cycle(skip: bool, open_traffic: bool, threads: int | None, options: RouterOptions) -> str:
+def background_classes(experiment: Experiment) -> list[MessageClass]:
+    """Return the message classes of the background traffic of an experiment; none without any."""
+    traffic = experiment.background
+    classes = traffic.message_classes() if traffic is not None else ()
+    return [MessageClass(each.virtual_network, each.priority) for each in classes]
+
+
+def longest_packet(experiment: Experiment) -> int:
+    """Return the flits of the longest packet of messages and of background traffic."""
+    network, traffic = experiment.network, experiment.background
+    sizes = [size for each in (traffic.resolved if traffic is not None else ()) for size in each.sizes]
+    return max(-(-(network.packet + network.header) // network.flit), *sizes, 0)
+
+
+def _why_every_cycle(
+    skip: bool, open_traffic: bool, background: bool, threads: int | None, options: RouterOptions
+) -> str:
     """Return why periods are not detected, as known before the run; "" if they are."""
     if not skip:
         return "run.skip = false (--no-skip)"
     if open_traffic:
         return "open traffic does not repeat"
+    if background:
+        return "background traffic does not repeat"
     for name in (options.va_allocator, options.sa_allocator):
         if callable(allocators.get(name)) and not allocators.traits(name).stateless:
             return f"the allocator '{name}' is not registered as stateless"

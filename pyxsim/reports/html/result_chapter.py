@@ -53,13 +53,16 @@ def cards(result: Result) -> list[Fact]:
     """Return the key figures at the top, most important first."""
     facts_shown = []
     time, *_ = facts(result)
+    if result.is_background:
+        facts_shown.append(time)
     if result.traffic is not None:
         facts_shown += traffic_facts(result)[:1]
         summary = result.traffic.summary
         state = "saturated" if summary.get("saturated") else "sustained"
         note = f"of {number(summary['offered_load'])}: {state}"
         facts_shown.append(Fact("accepted load", number(summary["accepted_load"]), note))
-    facts_shown.append(time)
+    if not result.is_background:
+        facts_shown.append(time)
     if result.lower_bound_ns and result.ratio is not None and result.complete:
         bound = next(fact for fact in facts(result) if fact.label == "lower bound")
         facts_shown.append(

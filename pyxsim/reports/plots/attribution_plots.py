@@ -38,7 +38,7 @@ def parts(result: Result, ax: Axes | None = None) -> Axes:
     ax.tick_params(axis="y", length=0, labelsize=8)
     ax.set(ylim=(max(3, len(shown)) - 0.5, -0.5), xlim=(0, 1))
     percent_axis(ax.xaxis)
-    what = "message" if result.traffic is None else "measured packet"
+    what = "measured packet" if result.traffic is not None and not result.is_background else "message"
     titled(ax, f"Where the time went, of {plural(int(attribution.messages.sum()), what)}")
     ax.spines["left"].set_visible(False)
     _legend(ax)

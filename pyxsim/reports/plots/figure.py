@@ -158,11 +158,13 @@ def _header(ax: Axes, result: Result) -> None:
     if result.traffic is not None:
         summary = result.traffic.summary
         if summary["packet_latency"] is not None:
-            figures.append(f"packet latency {number(summary['packet_latency'])} cycles")
+            of = "background" if result.is_background else "packet"
+            figures.append(f"{of} latency {number(summary['packet_latency'])} cycles")
         figures.append(f"accepted load {number(summary['accepted_load'])} of {number(summary['offered_load'])}")
     if rates := result.rates:
         figures.append(f"bus bandwidth {rounded(rates.bus, 'B/s')}")
-    figures.append(f"{plural(int(result.counts.get('npus', 0)), 'NPU')}, {plural(len(result.links), 'link')}")
+    if not result.is_background:  # one line
+        figures.append(f"{plural(int(result.counts.get('npus', 0)), 'NPU')}, {plural(len(result.links), 'link')}")
     if result.has_link_counters:
         share = result.link_utilization
         figures.append(f"links busy {percent(float(share.mean()))} on average, {percent(float(share.max()))} at most")
@@ -170,6 +172,10 @@ def _header(ax: Axes, result: Result) -> None:
     title = result.title if result.complete else f"{result.title} ({_reason(result)})"
     by = f"{result.backend}, pyxsim {result.provenance.get('version', '')}"
     place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "top"}
-    ax.annotate(title, (0, 1), (0, 0), fontsize=15, weight="bold", **place)
-    ax.annotate("   |   ".join(figures), (0, 1), (0, -23), fontsize=10, color=GREY, **place)
-    ax.annotate(by, (1, 1), (0, -2), ha="right", color=GREY, **place)
+    texts = [
+        ax.annotate(title, (0, 1), (0, 0), fontsize=15, weight="bold", **place),
+        ax.annotate("   |   ".join(figures), (0, 1), (0, -23), fontsize=10, color=GREY, **place),
+        ax.annotate(by, (1, 1), (0, -2), ha="right", color=GREY, **place),
+    ]
+    for text in texts:
+        text.set_in_layout(False)  # a long line must not narrow the plots

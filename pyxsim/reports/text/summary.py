@@ -114,8 +114,9 @@ class Summary:
 
 
 def _facts(result: Result) -> list[Fact]:
-    """All key figures; the first is the time, unless the traffic is open."""
-    first, *others = [*traffic_facts(result), *facts(result)]
+    """All key figures; the first is the time, unless the traffic is open; background traffic comes last."""
+    of_traffic = traffic_facts(result)
+    first, *others = [*facts(result), *of_traffic] if result.is_background else [*of_traffic, *facts(result)]
     return [first, *workload_tables.facts(result), *memory_facts.facts(result), *others]
 
 

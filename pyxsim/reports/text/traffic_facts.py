@@ -15,6 +15,7 @@ STOPPED = {
     "finished": "to the last arrival",
     "interrupted": "until interrupted",
     "failed": "until it failed",
+    "beside": "until the other work ended",
 }
 
 
@@ -37,13 +38,10 @@ def traffic_facts(result: Result) -> list[Fact]:
     if result.traffic is None:
         return []
     summary = result.traffic.summary
+    what = "background latency" if result.is_background else "packet latency"
     tail = f"p50 {number(summary['packet_latency_p50'])}, p99 {number(summary['packet_latency_p99'])}, "
     tail += f"p99.9 {number(summary['packet_latency_p999'])}, max {number(summary['packet_latency_max'])}"
-    lines = [
-        Fact(
-            "packet latency", f"{number(summary['packet_latency'])} cycles", _interval(summary, "packet_latency") + tail
-        )
-    ]
+    lines = [Fact(what, f"{number(summary['packet_latency'])} cycles", _interval(summary, "packet_latency") + tail)]
     network = f"{_interval(summary, 'network_latency')}without the wait at the source"
     if summary.get("zero_load_latency") is not None:
         network += f"; in an empty network {number(summary['zero_load_latency'])}"

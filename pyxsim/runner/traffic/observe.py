@@ -8,7 +8,7 @@ the batch in which its last flit arrived.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -78,6 +78,13 @@ class Columns:
         """int64[rows] of batch -1."""
         return self._values[:, 0]
 
+    def coarsen(self) -> None:
+        """Join pairs of batches from batch 0."""
+        before, batches = self._values[:, :1], self._values[:, 1:]
+        self._values = np.concatenate([before, batches[:, ::2]], axis=1)
+        odd = batches[:, 1::2]
+        self._values[:, 1 : 1 + odd.shape[1]] += odd
+
     def _grow(self, width: int) -> None:
         if width > self._values.shape[1]:
             self.add(np.zeros(1, np.int64), np.array([width - 2]), np.zeros(1, np.int64))
@@ -116,6 +123,15 @@ class Tally:
         np.add.at(table, (klass[inside], place), counts[inside])
         return latency, table
 
+    def coarsen(self) -> None:
+        """Join pairs of batches."""
+        above, latency = LATENCY_BITS + BATCH_BITS, (1 << LATENCY_BITS) - 1
+        halved = [(keys >> LATENCY_BITS & (MAX_BATCHES - 1)) >> 1 for keys in self._keys]
+        self._keys = [
+            keys >> above << above | batch << LATENCY_BITS | keys & latency
+            for keys, batch in zip(self._keys, halved, strict=True)
+        ]
+
     def _merge(self) -> None:
         none = np.zeros(0, dtype=np.int64)
         keys, place = np.unique(np.concatenate([none, *self._keys]), return_inverse=True)
@@ -145,6 +161,13 @@ class Observer:
         self.parts = Columns(rows * len(CAUSES))
         self.tally = Tally()
         self._nodes = Columns(npus)
+
+    def coarsen(self) -> None:
+        """Join pairs of batches, which makes them twice as long."""
+        self.grid = replace(self.grid, length=2 * self.grid.length)
+        for columns in (value for value in vars(self).values() if isinstance(value, Columns)):
+            columns.coarsen()
+        self.tally.coarsen()
 
     def create(self, klass: IntArray, cycle: IntArray, flits: IntArray) -> None:
         """Record the creation of messages of `flits` flits."""

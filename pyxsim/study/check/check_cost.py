@@ -66,6 +66,9 @@ def cost(prepared: Prepared | PreparedTraffic) -> Finding:
     if prepared.mode == "open":
         reason = "open traffic ends when its latency is known precisely enough"
         return Finding([("cost", f"unknown: {reason}")], asdict(Cost(0, 0.0, None, unknown=reason)) | {"run_s": None})
+    if prepared.background is not None:
+        reason = "how long background traffic runs depends on how much it slows the other work down"
+        return Finding([("cost", f"unknown: {reason}")], asdict(Cost(0, 0.0, None, unknown=reason)) | {"run_s": None})
     estimate = measure(prepared)
     run_s = None
     if estimate.seconds is None:

@@ -48,7 +48,7 @@ def routes(prepared: Prepared | PreparedTraffic) -> Finding:
     proof = "they CAN deadlock (see below)" if unsafe else "proved free of deadlock"
     if not prepared.network.capabilities.packets:
         proof = "there are no buffers that could deadlock"
-    if prepared.mode == "open":
+    if prepared.experiment.traffic is not None:
         pairs = prepared.topology.npus**2
     else:
         pairs = len(np.unique(prepared.system.traffic()[:, :3], axis=0))
@@ -66,7 +66,7 @@ def routing_of(prepared: Prepared | PreparedTraffic) -> Routing:
         ranges.append((first + np.stack([low, high], axis=1)).tolist())
         first += vcs
     # Messages of collectives that name a plane have one route.
-    planes = prepared.mode == "closed" and all(queue.plane >= 0 for each in topology.queues for queue in each)
+    planes = prepared.experiment.traffic is None and all(queue.plane >= 0 for each in topology.queues for queue in each)
     ways = 1 if planes else len(relation.ways)
     fixed = planes or relation.deterministic
     return Routing(topology.routing, fixed, ways, relation.classes, list(networks), ranges)

@@ -140,6 +140,9 @@ def points_of(
     experiment = load_experiment(source, overrides, libraries)
     experiment.run.without_checkpoints()
     traffic = settings_of(experiment)
+    if experiment.background is not None:
+        problem = "is background traffic, which has no curve of its own"
+        raise InputError(problem, key="traffic", allowed="[traffic] alone, or `pyxsim sweep` over traffic.load")
     if traffic.offered is None:
         raise InputError("a batch or a trace has no load", key="traffic.load")
     count = processes(workers)

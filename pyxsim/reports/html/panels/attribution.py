@@ -65,7 +65,7 @@ def _parts(result: Result) -> Panel:
         "yaxis": {"autorange": "reversed", "showgrid": False, "type": "category"},
         "legend": {"traceorder": "normal"},
     }
-    what = "message" if result.traffic is None else "measured packet"
+    what = "measured packet" if result.traffic is not None and not result.is_background else "message"
     text = f"Mean parts of the latency of {plural(int(attributed.messages.sum()), what)}. "
     text += "Grey and blue: latency without contention, and the wait at the source; others: waiting in the network."
     height = 130 + ROW * max(2, len(shown))
