@@ -38,9 +38,9 @@ def test_messages_alone_and_beside_a_collective() -> None:
     assert load_experiment({"network": NETWORK, "message": [message]}).message[0].dst == 3
     both = load_experiment({"network": NETWORK, "message": [message], "collective": ALL})
     assert load_experiment(tomllib.loads(resolved_toml(both))) == both
-    assert told(message=[message], traffic={"load": 0.1}) == [
-        "traffic: cannot be combined with [message]; allowed: one of them",
-    ]
+    beside = load_experiment({"network": NETWORK, "message": [message], "traffic": {"load": 0.1}})
+    assert beside.background == beside.traffic
+    assert load_experiment(tomllib.loads(resolved_toml(beside))) == beside
 
 
 def test_groups_and_stragglers_are_read() -> None:

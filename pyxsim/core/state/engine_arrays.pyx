@@ -51,9 +51,8 @@ cdef class EngineArrays:
     def __init__(self, int routers, links, routes, options, *, bint trace=False, bint recycle=False, int attribution=0,
                  bint bitmask=True, int silent_class=INT32_MAX):
         cdef State* s = &self.s
-        flags = {"trace": trace, "recycle": recycle, "attribution": attribution, "bitmask": bitmask,
-                 "silent_class": silent_class}
-        self.made_of = (routers, links, routes, options), flags
+        self.made_of = (routers, links, routes, options), {"trace": trace, "recycle": recycle, "bitmask": bitmask,
+                                                           "attribution": attribution, "silent_class": silent_class}
         self.arrays = {}
         self.deciding = {}
         self.records = {}

@@ -164,7 +164,7 @@ def test_a_workload_has_it_until_its_end() -> None:
     small = {
         "network": {**LINK, "topology": "ring", "shape": [4]},
         **tables,
-        "traffic": {"load": 0.001, "packet_flits": 16},
+        "traffic": {"load": 0.01, "packet_flits": 16},
     }
     result = pyxsim.run(small, overrides=["workload.batch=4"])
     assert result.work is not None
