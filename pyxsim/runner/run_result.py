@@ -72,8 +72,9 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
     # Computation between collectives has no bound.
     lower_bound_ns = float(prepared.lower_bound * 10**9 / prepared.experiment.network.clock) if job.planned else None
     traffic = system.traffic()
-    background = prepared.background and prepared.background.record(prepared.network, end.cycle)
-    names = [] if prepared.background is None else prepared.background.names
+    beside = prepared.background
+    background = None if beside is None else beside.record(prepared.network, end.cycle)
+    names = [] if beside is None else beside.names
     counted = system.chunk_table()
     where_time_went = attribution(prepared.network, [*job.traffic, *names])
     cut_tables = list(notes(where_time_went))

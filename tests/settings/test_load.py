@@ -330,7 +330,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         changed(system={"all_to_all": ["ring"] * 4}),
         "system.all_to_all: the list has 4 entries, the network 3 dimensions",
     ),
-    ({**GOOD, "workload": {"file": "x.txt"}}, "workload: cannot be combined with [collective]; allowed: one of them"),
     ({"network": GOOD["network"], "workload": {}}, "workload.file: is missing; allowed: a workload text or traces"),
     ({**GOOD, "workload": {"file": "x.txt"}}, "workload: cannot be combined with [collective]; allowed: one of them"),
     ({"network": GOOD["network"], "workload": {"file": "x", "comm_scale": 0}}, "workload.comm_scale: 0 is not a scale"),

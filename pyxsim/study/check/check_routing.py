@@ -48,7 +48,7 @@ def routes(prepared: Prepared | PreparedTraffic) -> Finding:
     proof = "they CAN deadlock (see below)" if unsafe else "proved free of deadlock"
     if not prepared.network.capabilities.packets:
         proof = "there are no buffers that could deadlock"
-    if prepared.experiment.traffic is not None:
+    if prepared.mode == "open" or prepared.background is not None:
         pairs = prepared.topology.npus**2
     else:
         pairs = len(np.unique(prepared.system.traffic()[:, :3], axis=0))
