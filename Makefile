@@ -35,6 +35,7 @@ validate: $(VENV)/.ready-dev  ## run all tests and every case of docs/validation
 	$(RELEASE) $(PYTEST) --slow $(ARGS)
 	$(VENV)/bin/pyxsim validate -o results/validation
 	$(VENV)/bin/python -m validation.fuzz --cases 2000
+	$(VENV)/bin/python -m validation.fuzz.interrupt --cases 50
 	$(MAKE) coverage
 
 # Python: all tests, on the release build. Cython: the tests of its rooms, on a build with line tracing and in its
@@ -68,15 +69,22 @@ debug: $(VENV)/.ready-dev  ## run the tests of the core on a build with bounds c
 	$(DEBUG) PYTHONPATH=$(DEBUG_SITE) $(PYTEST) tests/core tests/network/delay tests/network/fluid tests/system/test_executor.py $(ARGS)
 
 # Python itself is not instrumented, so the runtime of the sanitizer is loaded before it; its own leaks are no findings.
-sanitize: $(VENV)/.ready-dev  ## the tests of the core with address, undefined-behaviour and thread sanitizers
-	@rm -rf build/sanitize
-	PYXSIM_SANITIZE=address,undefined $(PIP) install --no-build-isolation --no-deps --target build/sanitize/address .
-	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 PYXSIM_CACHE= PYTHONPATH=build/sanitize/address \
-		LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
-		$(VENV)/bin/pytest -n 0 tests/core tests/network/delay tests/network/fluid $(ARGS)
-	PYXSIM_SANITIZE=thread $(PIP) install --no-build-isolation --no-deps --target build/sanitize/thread .
-	TSAN_OPTIONS=halt_on_error=1 PYXSIM_CACHE= PYTHONPATH=build/sanitize/thread LD_PRELOAD="$$(gcc -print-file-name=libtsan.so)" \
-		$(VENV)/bin/pytest -n 0 tests/core/test_partition.py $(ARGS)
+# The thread sanitizer needs a fixed layout of memory where the system randomises too many bits of addresses. pytest
+# captures what a process prints before the sanitizer ends it, hence -s.
+SANITIZE_SITE := build/sanitize
+ASAN = ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 PYXSIM_CACHE= PYTHONSAFEPATH=1 \
+	PYTHONPATH=$(SANITIZE_SITE)/address:. LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)"
+TSAN = TSAN_OPTIONS=halt_on_error=1:exitcode=66 PYXSIM_CACHE= PYTHONSAFEPATH=1 PYTHONPATH=$(SANITIZE_SITE)/thread:. \
+	LD_PRELOAD="$$(gcc -print-file-name=libtsan.so)" $$(setarch -R true 2>/dev/null && echo setarch -R)
+sanitize: $(VENV)/.ready-dev  ## tests of the core and 1,000 random experiments with address, undefined-behaviour and thread sanitizers
+	@rm -rf $(SANITIZE_SITE)
+	@! test -d build || find build -path 'build/release-*/lib.*' -type f ! -name '*.so' -delete
+	PYXSIM_SANITIZE=address,undefined $(PIP) install --no-build-isolation --no-deps --target $(SANITIZE_SITE)/address .
+	$(ASAN) $(VENV)/bin/pytest -q -s -n 0 tests/core tests/network/delay tests/network/fluid $(ARGS)
+	$(ASAN) $(VENV)/bin/python -m validation.random_experiments --cases 1000
+	PYXSIM_SANITIZE=thread $(PIP) install --no-build-isolation --no-deps --target $(SANITIZE_SITE)/thread .
+	$(TSAN) $(VENV)/bin/pytest -q -s -n 0 tests/core/test_partition.py $(ARGS)
+	$(TSAN) $(VENV)/bin/python -m validation.random_experiments --cases 100 --threads
 
 docs: $(VENV)/.ready-docs  ## build the site of the documentation in build/site
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict

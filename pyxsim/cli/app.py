@@ -37,9 +37,9 @@ def main(words: Sequence[str] | None = None) -> int:
         raise
     except BaseException as error:
         try:
-            from pyxsim.cli.exit_codes import tell
+            from pyxsim.cli.exit_codes import tell, unwrapped
 
-            return tell(error)
+            return tell(unwrapped(error))
         except KeyboardInterrupt:  # another signal, while the first one is reported
             return _INTERRUPTED
     finally:

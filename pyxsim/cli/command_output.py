@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from pyxsim.cli.exit_codes import lines, silence, tell, without_terminal
+from pyxsim.cli.exit_codes import lines, silence, tell, unwrapped, without_terminal
 from pyxsim.errors import PyxsimError
 from pyxsim.runner.signals import StopSignals
 
@@ -57,6 +57,7 @@ class CommandOutput:
         self.signals.__exit__()
         if error is None or isinstance(error, typer.Exit | SystemExit):
             return
+        error = unwrapped(error)
         number = self.signals.number or signal.SIGINT
         code = tell(error, number)
         if not self._has_put:

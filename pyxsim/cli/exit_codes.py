@@ -50,6 +50,12 @@ def lines(error: BaseException) -> list[str]:
     return [_one_line(f"this is a bug of pyxsim: {type(error).__name__}: {cut(str(error))}{hint}")]
 
 
+def unwrapped(error: BaseException) -> BaseException:
+    """Return the KeyboardInterrupt that pydantic caught while it built a model, or the error itself."""
+    wrapped = type(error).__name__ == "SchemaError" and str(error).rstrip(": \n").endswith("KeyboardInterrupt")
+    return KeyboardInterrupt() if wrapped else error
+
+
 def tell(error: BaseException, signal_number: int = signal.SIGINT) -> int:
     """Print an error on stderr and return its exit code."""
     if isinstance(error, BrokenPipeError):

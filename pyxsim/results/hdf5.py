@@ -9,10 +9,12 @@ xarray decodes as dates.
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -56,9 +58,9 @@ def check_writable(path: Path_) -> Path:
             raise _fault(path, "it is no regular file")
         if target.exists() and not os.access(target, os.W_OK):
             raise _fault(path, "the file is write-protected")
-        probe = _temporary_path(target)
+        probe = _part_of(target, "-probe")
         probe.touch()
-        probe.unlink()
+        probe.unlink(missing_ok=True)
     except OSError as error:
         raise _fault(path, _reason(error)) from error
     return target
@@ -77,17 +79,41 @@ def put_file(path: Path_, data: bytes | memoryview) -> None:
     Raises InputError.
     """
     target = check_writable(path)
-    part = _temporary_path(target)
     try:
-        with part.open("xb") as out:
-            out.write(data)
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(part, target)
+        descriptor, part = _opened_part(target)
+        with open(descriptor, "wb") as out:  # closing it releases the lock
+            try:
+                out.truncate(0)
+                out.write(data)
+                out.flush()
+                os.fsync(descriptor)
+                os.replace(part, target)
+            except BaseException:
+                part.unlink(missing_ok=True)
+                raise
     except OSError as error:
         raise _fault(path, _reason(error)) from error
-    finally:
-        part.unlink(missing_ok=True)
+
+
+def _opened_part(target: Path) -> tuple[int, Path]:
+    """Open and lock the temporary file of a target.
+
+    Its name follows from that of the target, so that the next writer replaces what a killed one has left. A second
+    writer at the same time gets a name of its own.
+    """
+    part = _part_of(target)
+    with suppress(OSError):  # it is locked, somebody else's, or this file system has no locks
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(descriptor), os.stat(part)):  # else the other writer has just renamed it
+                return descriptor, part
+            raise BlockingIOError
+        except OSError:
+            os.close(descriptor)
+            raise
+    part = _part_of(target, f"-{os.getpid()}-{secrets.token_hex(4)}")
+    return os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), part
 
 
 @contextmanager
@@ -153,9 +179,10 @@ def _fault(path: Path_, why: str, allowed: str | None = None) -> InputError:
     return InputError(f"cannot be written: {why}", file=os.fspath(path), allowed=allowed)
 
 
-def _temporary_path(target: Path) -> Path:
-    """A unique name in the folder of `target`, where a rename is atomic."""
-    return target.with_name(f".pyxsim-{os.getpid()}-{secrets.token_hex(4)}.part")
+def _part_of(target: Path, more: str = "") -> Path:
+    """A hidden name beside the target, of a fixed length: that of the target may be as long as names can be."""
+    name = hashlib.blake2b(os.fsencode(target.name), digest_size=8).hexdigest()
+    return target.with_name(f".pyxsim-{name}{more}.part")
 
 
 def describe(thing: h5py.Group | h5py.Dataset, attrs: Mapping[str, Any]) -> None:

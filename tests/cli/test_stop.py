@@ -14,6 +14,7 @@ from pathlib import Path
 
 import h5py
 import pytest
+from pydantic_core import SchemaError
 
 from pyxsim.results import hdf5
 from pyxsim.results.result import Result
@@ -100,6 +101,18 @@ def test_a_signal_while_files_are_written(
         monkeypatch.setattr(f"pyxsim.results.{module}.put_file", slow)
     assert pyxsim(*words, "-o", "out.h5", "--quiet").code == 0
     assert (folder / "out.h5").exists()
+
+
+def test_ctrl_c_that_pydantic_caught(pyxsim: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal while pydantic builds a model, which it does at its first use, becomes an error of pydantic."""
+    text = 'Error building "model" serializer:\n  SchemaError: Field `npu`:\n  KeyboardInterrupt: '
+
+    def building(*_: object, **__: object) -> None:
+        raise SchemaError(text)
+
+    monkeypatch.setattr("pyxsim.cli.simulate.load_experiment", building)
+    ended = pyxsim("run", "small.toml")
+    assert (ended.code, ended.err) == (130, "pyxsim: interrupted\n")
 
 
 def test_impatience() -> None:

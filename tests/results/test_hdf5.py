@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -16,7 +17,7 @@ import pytest
 from pyxsim.errors import InputError
 from pyxsim.registry import datasets
 from pyxsim.results import check_writable, hdf5_check
-from pyxsim.results.hdf5 import ENDS
+from pyxsim.results.hdf5 import ENDS, put_file
 from pyxsim.results.provenance import settings_sha256
 from pyxsim.results.result import COUNTERS, Result
 from pyxsim.results.sweep import read_summary
@@ -281,6 +282,44 @@ def test_protected_paths(result: Result, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir(0o500)
     with pytest.raises(InputError, match="denied"):
         result.save(tmp_path / "folder" / "out.h5")
+
+
+def test_the_next_writer_replaces_what_a_killed_one_left(tmp_path: Path) -> None:
+    target = tmp_path / "out.h5"
+    pid = os.fork()
+    if pid == 0:
+        os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment]
+        put_file(target, b"longer than the second one")
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+    assert len(os.listdir(tmp_path)) == 1
+    put_file(target, b"second")
+    assert os.listdir(tmp_path) == ["out.h5"]
+    assert target.read_bytes() == b"second"
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_writers_of_one_file_do_not_disturb_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: bool
+) -> None:
+    """A second one writes while the first one is about to rename; `ends`: the first one succeeds."""
+    target, replace = tmp_path / "out.h5", os.replace
+
+    def slow(part: Path, path: Path) -> None:
+        monkeypatch.setattr(os, "replace", replace)
+        put_file(target, b"second")
+        if not ends:
+            raise OSError(errno.ENOSPC, "full")
+        replace(part, path)
+
+    monkeypatch.setattr(os, "replace", slow)
+    if ends:
+        put_file(target, b"first")
+    else:
+        with pytest.raises(InputError, match="cannot be written"):
+            put_file(target, b"first")
+    assert os.listdir(tmp_path) == ["out.h5"]
+    assert target.read_bytes() == (b"first" if ends else b"second")
 
 
 def test_full_disk_is_one_line_and_leaves_the_old_file(saved: Path, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ A counter of a link grows by at most one per cycle, so a cycle is one bit per co
 
 from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy, memset
 
 from pyxsim.core.fast_forward.detector_state cimport COUNTS, CounterLog, PeriodDetector
 from pyxsim.core.router.stall_counters cimport (
@@ -18,6 +17,7 @@ from pyxsim.core.router.stall_counters cimport (
     settle_counters,
 )
 from pyxsim.core.state.bits cimport lowest
+from pyxsim.core.state.blocks cimport clear_block, copy_block
 from pyxsim.core.state.network_state cimport grow_array
 from pyxsim.core.state.records cimport NONE, Link
 
@@ -41,7 +41,7 @@ cdef bint log_row(State* s, uint64_t* bits) noexcept nogil:
     cdef Link* link
     cdef int64_t most = 0
     count_sleeping_stalls(s)
-    memset(bits, 0, words_per_cycle(s) * sizeof(uint64_t))
+    clear_block(bits, words_per_cycle(s) * sizeof(uint64_t))
     for i in range(s.links.logged):
         link = &s.links.link[i]
         small = s.stats.port_stalls[link.outlet] if link.src != NONE else 0
@@ -142,12 +142,12 @@ cdef void sum_period(State* s, JumpPlan* plan) noexcept nogil:
     cdef PeriodDetector* o = s.detector
     cdef int64_t count = s.links.logged
     cdef int64_t i
-    memset(o.period_totals, 0, COUNTS * count * sizeof(int64_t))
-    memset(o.base_totals, 0, COUNTS * count * sizeof(int64_t))
+    clear_block(o.period_totals, COUNTS * count * sizeof(int64_t))
+    clear_block(o.base_totals, COUNTS * count * sizeof(int64_t))
     settle_counters(s)
     for i in range(plan.period):
         if i == plan.offset:
-            memcpy(o.base_totals, o.period_totals, COUNTS * count * sizeof(int64_t))
+            copy_block(o.base_totals, o.period_totals, COUNTS * count * sizeof(int64_t))
         add_cycle(s, &plan.bits[i * words_per_cycle(s)], o.period_totals)
     for i in range(count):
         o.base_totals[i] = s.links.link[i].flits - o.base_totals[i]

@@ -12,7 +12,6 @@ sums of the offsets of deliveries are kept.
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
 
 from pyxsim.core.fast_forward.counter_log cimport words_per_cycle
 from pyxsim.core.fast_forward.detector_state cimport (
@@ -28,6 +27,7 @@ from pyxsim.core.fast_forward.field_visitors cimport ADVANCE, Visitor
 from pyxsim.core.fast_forward.snapshot_copy cimport copy_cost, restore_records
 from pyxsim.core.fast_forward.visit_state cimport visit_state
 from pyxsim.core.router.stall_counters cimport settle_counters
+from pyxsim.core.state.blocks cimport copy_block
 from pyxsim.core.state.network_state cimport grow_array
 from pyxsim.core.state.records cimport Link, Message, Packet
 
@@ -136,7 +136,7 @@ cdef KnownPeriod* remember_period(State* s, int32_t base, uint64_t* bits) noexce
             return loop
         loop.bits_room = words
     loop.logged = bits != NULL
-    memcpy(loop.bits, bits, words * sizeof(uint64_t))
+    copy_block(loop.bits, bits, words * sizeof(uint64_t))
     return loop
 
 

@@ -6,10 +6,10 @@ between the two cycles. The counters must be settled.
 """
 
 from libc.stdint cimport int32_t, int64_t
-from libc.string cimport memcpy
 
 from pyxsim.core.fast_forward.detector_state cimport PeriodDetector
 from pyxsim.core.state.bits cimport set_bit
+from pyxsim.core.state.blocks cimport copy_block
 from pyxsim.core.state.network_state cimport free_node, grow_array
 from pyxsim.core.state.records cimport KINDS, CalendarSlot, FifoNode, InputVc, Link, Packet, QueuedFlit
 
@@ -22,12 +22,12 @@ cdef struct PoolSizes:
 
 
 cdef inline char* write_block(char* place, void* what, int64_t size) noexcept nogil:
-    memcpy(place, what, size)
+    copy_block(place, what, size)
     return place + size
 
 
 cdef inline char* read_block(char* place, void* what, int64_t size) noexcept nogil:
-    memcpy(what, place, size)
+    copy_block(what, place, size)
     return place + size
 
 

@@ -8,6 +8,7 @@ from pyxsim.core.parallel.mailbox cimport receive_parcels
 from pyxsim.core.router.calendar cimport schedule
 from pyxsim.core.router.interface cimport add_waiting, next_waiting, pop_waiting, starts_before
 from pyxsim.core.state.bits cimport has_bit, set_bit
+from pyxsim.core.state.blocks cimport copy_block
 from pyxsim.core.state.network_state cimport free_node, grow_array, new_node
 from pyxsim.core.state.records cimport (
     CREDIT,
@@ -399,12 +400,13 @@ cdef void move_records(State* s, State* p) noexcept nogil:
         if s.failed:
             return
         s.trace.launch_room = room
-    memcpy(s.arrivals.delivered + s.arrivals.delivered_count, p.arrivals.delivered,
-           p.arrivals.delivered_count * sizeof(int32_t))
-    memcpy(s.arrivals.delivered_at + s.arrivals.delivered_count, p.arrivals.delivered_at,
-           p.arrivals.delivered_count * sizeof(int64_t))
-    memcpy(s.arrivals.records + s.arrivals.record_count, p.arrivals.records, p.arrivals.record_count * sizeof(Arrival))
-    memcpy(s.trace.launches + s.trace.launch_count, p.trace.launches, p.trace.launch_count * sizeof(Launch))
+    copy_block(s.arrivals.delivered + s.arrivals.delivered_count, p.arrivals.delivered,
+               p.arrivals.delivered_count * sizeof(int32_t))
+    copy_block(s.arrivals.delivered_at + s.arrivals.delivered_count, p.arrivals.delivered_at,
+               p.arrivals.delivered_count * sizeof(int64_t))
+    copy_block(s.arrivals.records + s.arrivals.record_count, p.arrivals.records,
+               p.arrivals.record_count * sizeof(Arrival))
+    copy_block(s.trace.launches + s.trace.launch_count, p.trace.launches, p.trace.launch_count * sizeof(Launch))
     s.arrivals.delivered_count += p.arrivals.delivered_count
     s.arrivals.record_count += p.arrivals.record_count
     s.trace.launch_count += p.trace.launch_count

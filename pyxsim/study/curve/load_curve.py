@@ -7,8 +7,6 @@ Points are independent simulations in parallel processes; each has the seed of t
 from __future__ import annotations
 
 import math
-import multiprocessing
-import signal
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +27,7 @@ from pyxsim.runner.traffic.open_loop import settings_of, traffic_bound
 from pyxsim.settings import Experiment, folder_of, load_experiment, resolved_toml
 from pyxsim.settings.load import Source
 from pyxsim.settings.types import listed, shown
+from pyxsim.study.curve.process_pool import ProcessPool
 from pyxsim.study.sweep.crew import processes
 
 Point = dict[str, Any]
@@ -71,14 +70,12 @@ class Points:
         if self.workers == 1:
             yield
             return
-        with multiprocessing.Pool(self.workers, initializer=_ignore_interrupts) as pool:
-            self._map = lambda function, items: pool.imap_unordered(function, items, chunksize=1)
+        with ProcessPool(self.workers) as pool:
+            self._map = pool.map
             try:
                 yield
             finally:
                 self._map = map
-            pool.close()
-            pool.join()
 
     def at(self, loads: Iterable[float]) -> list[Point]:
         """Return the points of some loads; each is simulated once."""
@@ -118,12 +115,6 @@ def _point(result: Result) -> Point:
     summary = result.traffic.summary if result.traffic is not None else {}
     more: dict[str, Any] = {key: result.json()[key] for key in ("cycles", "router_visits", "sim_cpu_s")}
     return {**summary, **more, "warnings": result.warnings}
-
-
-def _ignore_interrupts() -> None:
-    """Ignore Ctrl-C in a worker: the parent process ends its workers."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def points_of(
