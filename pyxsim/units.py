@@ -266,6 +266,12 @@ def format_flops(flops: Fraction) -> str:
     return _format(Fraction(flops), _SHOWN_FLOPS)
 
 
+def time_unit(nanoseconds: float) -> tuple[str, float]:
+    """Return the unit in which a time is between 1 and 1000, and its nanoseconds."""
+    units = (("s", 1e9), ("ms", 1e6), ("us", 1e3))
+    return next(((unit, size) for unit, size in units if nanoseconds >= size), ("ns", 1.0))
+
+
 def format_time_ns(nanoseconds: int | Fraction) -> str:
     """Return a time to four digits for tables and reports: 1234567 -> "1.235 ms"."""
     value = Fraction(nanoseconds) / 10**9

@@ -19,8 +19,8 @@ Groups = Mapping[str, Sequence[int]]
 
 def faults_of(graph: Graph) -> list[InputError]:
     """Return the faults within a trace."""
-    circle = _circle([graph], graph.ptr, graph.before, graph.levels[0])
-    return [*graph.faults, *circle]
+    cycle = _cycle([graph], graph.ptr, graph.before, graph.levels[0])
+    return [*graph.faults, *cycle]
 
 
 def faults_between(graphs: Mapping[int, Graph], groups: Groups | None = None) -> list[InputError]:
@@ -33,7 +33,7 @@ def faults_between(graphs: Mapping[int, Graph], groups: Groups | None = None) ->
     faults += message_faults
     faults += _collectives(graphs, groups or {})
     if all((graph.levels[0] >= 0).all() for graph in graphs.values()):
-        faults += _joint_circle(graphs, pairs)
+        faults += _joint_cycle(graphs, pairs)
     return faults
 
 
@@ -140,7 +140,7 @@ def _collective(graph: Graph, row: int) -> str:
     return f"{CommType(graph.comm[row]).name} of {graph.size[row]} bytes"
 
 
-def _joint_circle(graphs: Mapping[int, Graph], pairs: list[tuple[int, int, int, int]]) -> list[InputError]:
+def _joint_cycle(graphs: Mapping[int, Graph], pairs: list[tuple[int, int, int, int]]) -> list[InputError]:
     """Receives and sends that wait for each other, over several ranks."""
     if not pairs:
         return []
@@ -160,10 +160,10 @@ def _joint_circle(graphs: Mapping[int, Graph], pairs: list[tuple[int, int, int, 
     whom = np.concatenate([*fors, start[table[:, 0]] + table[:, 1]])[np.argsort(who, kind="stable")]
     ptr = np.concatenate([[0], np.cumsum(np.bincount(who, minlength=at))]).astype(np.int64)
     level, _ = levels(ptr, whom, np.zeros(at, dtype=np.int64))
-    return _circle(order, ptr, whom, level)
+    return _cycle(order, ptr, whom, level)
 
 
-def _circle(graphs: Sequence[Graph], ptr: np.ndarray, before: np.ndarray, level: np.ndarray) -> list[InputError]:
+def _cycle(graphs: Sequence[Graph], ptr: np.ndarray, before: np.ndarray, level: np.ndarray) -> list[InputError]:
     """One circular wait, if there is any, over the rows of all graphs."""
     stuck = np.flatnonzero(level < 0)
     if not len(stuck):
@@ -173,9 +173,9 @@ def _circle(graphs: Sequence[Graph], ptr: np.ndarray, before: np.ndarray, level:
         place[row] = len(path)
         path.append(row)
         row = next(int(each) for each in before[ptr[row] : ptr[row + 1]] if level[each] < 0)
-    circle = path[place[row] :]
-    first = circle.index(min(circle))
-    circle = circle[first:] + circle[:first]
+    cycle = path[place[row] :]
+    first = cycle.index(min(cycle))
+    cycle = cycle[first:] + cycle[:first]
     starts = np.cumsum([0, *map(len, graphs)])
 
     def where(row: int) -> tuple[Graph, int]:
@@ -186,10 +186,10 @@ def _circle(graphs: Sequence[Graph], ptr: np.ndarray, before: np.ndarray, level:
         graph, own = where(row)
         return graph.label(own) + (f" of rank {graph.rank}" if len(graphs) > 1 else "")
 
-    graph, own = where(circle[0])
-    if len(circle) == 1:
+    graph, own = where(cycle[0])
+    if len(cycle) == 1:
         return [graph.fault(own, "waits for itself", "nodes without circular dependencies")]
-    named = ", that for ".join(map(named_node, circle[1 : TOLD + 1]))
-    rest = "and so on" if len(circle) > TOLD + 1 else "that for the first"
-    problem = f"waits for {named}, {rest}: {len(circle)} wait for each other in a circle"
+    named = ", that for ".join(map(named_node, cycle[1 : TOLD + 1]))
+    rest = "and so on" if len(cycle) > TOLD + 1 else "that for the first"
+    problem = f"waits for {named}, {rest}: {len(cycle)} wait for each other in a cycle"
     return [graph.fault(own, problem, "nodes without circular dependencies")]

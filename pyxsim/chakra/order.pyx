@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t
 
 
 def levels(const int64_t[::1] ptr, const int64_t[::1] before, const int64_t[::1] weight):
-    """The level of each row (0: waits for nobody; -1: waits for a circle), and its end if each takes its `weight`."""
+    """The level of each row (0: waits for nothing; -1: waits for a cycle), and its end if each takes its `weight`."""
     cdef Py_ssize_t n = ptr.shape[0] - 1, head = 0, tail = 0, k
     cdef int64_t row, other
     level_array, end_array = np.full(n, -1, dtype=np.int64), np.zeros(n, dtype=np.int64)

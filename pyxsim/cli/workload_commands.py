@@ -79,7 +79,7 @@ def check_workloads(
 ) -> None:
     """List all faults of traces or a text.
 
-    In each of the traces, and between ranks: messages, collectives, circles. Of a text, also whether its model fits a
+    In each of the traces, and between ranks: messages, collectives, cycles. Of a text, also whether its model fits a
     network.
     """
     from pyxsim.cli.texts import Loop

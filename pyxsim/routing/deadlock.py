@@ -37,7 +37,7 @@ from pyxsim.routing.journeys import (
     Journeys,
     Pairs,
     behind_cycles,
-    check_circles,
+    check_cycles,
     checked,
     explored,
     journeys,
@@ -171,7 +171,7 @@ def prove(relation: Relation, pairs: Pairs | None = None, *, whole: bool = False
         proofs.remember(key)
         return
     for journey in made.all:
-        check_circles(relation, journey)  # a cycle may also come from a route that never ends, which is another error
+        check_cycles(relation, journey)  # a cycle may also come from a route that never ends, which is another error
     cycle = graph.cycle()
     hint = ""
     if not whole and _has_escape(relation):

@@ -121,16 +121,16 @@ def checked(relation: Relation, pairs: Pairs) -> IntArray:
     return np.column_stack([pair // relation.npus, pair % relation.npus, plane - 1])
 
 
-def check_routes(relation: Relation, *, circles: bool = False) -> None:
-    """Raise UnreachableError if a pair has no route or, with `circles`, a route that may never end."""
+def check_routes(relation: Relation, *, cycles: bool = False) -> None:
+    """Raise UnreachableError if a pair has no route or, with `cycles`, a route that may never end."""
     for journey in journeys(relation, None).all:
         for _ in explored(Explorer(relation, escapes=True, compact=True), journey):
             pass
-        if circles:
-            check_circles(relation, journey)
+        if cycles:
+            check_cycles(relation, journey)
 
 
-def check_circles(relation: Relation, journey: Journey) -> None:
+def check_cycles(relation: Relation, journey: Journey) -> None:
     """Raise UnreachableError if a packet of the journey may reach the same state twice."""
     explorer = Explorer(relation, escapes=True, compact=True)
     src, dst, walk = ([np.zeros(0, np.int64)] for _ in range(3))

@@ -282,7 +282,7 @@ class Paths:
             reached = distinct(dst[edge])
             front = reached[(pending[reached] == 0) & (degree[reached] > 0)]
         if done < len(src):
-            check_routes(relation, circles=True)
+            check_routes(relation, cycles=True)
             raise UnreachableError("a route contains a cycle")
 
     def loads(self, sent: FloatArray, links: int) -> FloatArray:

@@ -116,7 +116,7 @@ def _flow(
         np.subtract.at(pending, next_entry[edge], 1)
         front = np.unique(next_entry[edge][pending[next_entry[edge]] == 0])
     if unvisited:
-        check_routes(relation, circles=True)
+        check_routes(relation, cycles=True)
     hops = np.zeros(size, np.int64)
     for front in reversed(fronts):
         edge = ranges(first[front], count[front])

@@ -20,7 +20,7 @@ from pyxsim.collective.kinds import get_kind
 from pyxsim.errors import InputError, raise_all
 from pyxsim.models.layer import Part as Part
 from pyxsim.system.memory import Access as Access
-from pyxsim.workload.tasks import circle
+from pyxsim.workload.tasks import find_cycle
 
 Bytes = NDArray[np.int8]
 
@@ -325,10 +325,10 @@ def check(graph: TaskGraph, shape: Sequence[int] | None = None) -> None:
     if not 0 < len(graph) <= MOST_TASKS:
         raise InputError(f"a workload of {len(graph)} tasks", allowed=f"1 to {MOST_TASKS}")
     raise_all([fault for fault in (*_value_faults(graph), *_before_faults(graph)) if fault])
-    if round_ := circle(graph.before_start, graph.before):
-        shown = " waits for ".join(graph.label(task) for task in round_[:MOST_SHOWN])
-        more = f" (and so on, {len(round_)} tasks in all)" if len(round_) > MOST_SHOWN else ""
-        raise InputError(f"{shown}{more} waits for {graph.label(round_[0])}: none of them can ever start")
+    if waiting := find_cycle(graph.before_start, graph.before):
+        shown = " waits for ".join(graph.label(task) for task in waiting[:MOST_SHOWN])
+        more = f" (and so on, {len(waiting)} tasks in all)" if len(waiting) > MOST_SHOWN else ""
+        raise InputError(f"{shown}{more} waits for {graph.label(waiting[0])}: none of them can ever start")
     raise_all([*_call_faults(graph, shape), *_message_faults(graph)])
 
 

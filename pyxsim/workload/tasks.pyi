@@ -15,7 +15,7 @@ class Way(IntEnum):
     RECEIVE = 2
     TOLD = 3
 
-def circle(before_start: IntArray, before: IntArray) -> list[int]:
+def find_cycle(before_start: IntArray, before: IntArray) -> list[int]:
     """Tasks of which each waits for the next, and the last for the first; empty where there are none such."""
 
 class Tasks:

@@ -80,7 +80,7 @@ cdef turned(const int64_t[::1] before_start, const int64_t[::1] before):
     return start[:count + 1], after
 
 
-def circle(const int64_t[::1] before_start, const int64_t[::1] before):
+def find_cycle(const int64_t[::1] before_start, const int64_t[::1] before):
     cdef int64_t count = before_start.shape[0] - 1, task, i, ended = 0, next_one = 0
     start, following = turned(before_start, before)
     cdef int64_t[::1] begin = start

@@ -76,7 +76,7 @@ def node(number: int, kind: int, **attributes: object) -> Node:
         ([comp(1, 1)], "node 1 waits for itself; allowed: nodes without circular dependencies"),
         (
             [comp(0, 3), comp(1, 2), comp(2, ctrl=[3]), comp(3, 1)],
-            "node 1 waits for node 2, that for node 3, that for the first: 3 wait for each other in a circle; "
+            "node 1 waits for node 2, that for node 3, that for the first: 3 wait for each other in a cycle; "
             "allowed: nodes without circular dependencies",
         ),
         ([comp(1, micros=2**41)], f"node 1 takes {2**41} us; allowed: at most {2**40}"),
@@ -141,7 +141,7 @@ def test_faults_of_one_trace(tmp_path: Path, nodes: list[Node], told: str) -> No
         (
             [[recv(1, 1), send(2, 1, 1)], [recv(1, 0), send(2, 0, 1)]],
             "t.0.et: node 1 waits for node 2 of rank 1, that for node 1 of rank 1, that for node 2 of rank 0, that for "
-            "the first: 4 wait for each other in a circle; allowed: nodes without circular dependencies",
+            "the first: 4 wait for each other in a cycle; allowed: nodes without circular dependencies",
         ),
     ],
 )

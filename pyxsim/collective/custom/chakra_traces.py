@@ -131,7 +131,7 @@ class _Weaver:
                 if not left[each]:
                     ready.append(each)
         if len(self.done) < len(self.nodes):
-            self._circle(next(key for key in self.nodes if key not in self.done))
+            self._cycle(next(key for key in self.nodes if key not in self.done))
         return self.events
 
     def _execute(self, key: _Key) -> None:
@@ -157,17 +157,17 @@ class _Weaver:
         self.events.append(message)
         return len(self.events) - 1
 
-    def _circle(self, key: _Key) -> NoReturn:
+    def _cycle(self, key: _Key) -> NoReturn:
         """Report the nodes that wait for each other."""
         seen = list[_Key]()
         while key not in seen:
             seen.append(key)
             key = next(each for each in self.before[key] if each not in self.done)
-        circle = seen[seen.index(key) :]
-        named = ", that for ".join(self._name(each) for each in circle[1 : SHOWN + 1])
-        rest = "and so on" if len(circle) > SHOWN + 1 else "that for the first"
-        many = f"{named}, {rest}: {len(circle)} wait for each other in a circle"
-        self._refuse(circle[0], f"waits for {many if named else 'itself'}")
+        cycle = seen[seen.index(key) :]
+        named = ", that for ".join(self._name(each) for each in cycle[1 : SHOWN + 1])
+        rest = "and so on" if len(cycle) > SHOWN + 1 else "that for the first"
+        many = f"{named}, {rest}: {len(cycle)} wait for each other in a cycle"
+        self._refuse(cycle[0], f"waits for {many if named else 'itself'}")
 
     def _whole(self, key: _Key, name: str, default: int | None) -> int:
         """An attribute that is a whole number."""

@@ -243,7 +243,7 @@ class _Run:
         text = f"waits for {self._wanted(missing)}"
         while (thread := self._sender(missing)) >= 0:
             if thread in seen:
-                return f"{text}: {len(seen) - seen.index(thread)} wait for each other in a circle"
+                return f"{text}: {len(seen) - seen.index(thread)} wait for each other in a cycle"
             seen.append(thread)
             missing = self._missing(thread)
             if len(seen) <= SHOWN:

@@ -17,7 +17,7 @@ from pyxsim.reports.text.text_table import Sheet
 from pyxsim.results.comparison import LINKS, PACKET
 from pyxsim.results.comparison_file import read_summary
 from pyxsim.results.result_file import read_result
-from pyxsim.units import format_time_ns
+from pyxsim.units import format_time_ns, time_unit
 
 MOST_POINTS = 60
 ROW = 16  # pixels of a bar
@@ -93,7 +93,7 @@ def _sections(comparison: Mapping[str, Any], points: Sequence[Mapping[str, Any]]
 
 def _bars(comparison: Mapping[str, Any], points: Sequence[Mapping[str, Any]], notes: list[str]) -> Panel:
     times = [_times(point) for point in points]
-    unit, scale = side_by_side.unit_of(max((t for time in times for t in time.values()), default=1.0))
+    unit, scale = time_unit(max((t for time in times for t in time.values()), default=1.0))
     labels = unlike([plain(cut(str(point["label"]), NAME)) for point in points])
     traces = [
         {

@@ -20,7 +20,7 @@ from pyxsim.reports.text.text_table import Sheet
 from pyxsim.reports.text.traffic_facts import traffic_facts
 from pyxsim.results.provenance import settings_sha256
 from pyxsim.results.result import Result
-from pyxsim.units import format_time_ns
+from pyxsim.units import format_time_ns, time_unit
 
 MOST_POINTS = 400  # of a line
 MOST_MAPS = 4
@@ -119,7 +119,7 @@ _ALWAYS = ("simulated in", "created")
 
 
 def _times(named: Named) -> Panel:
-    unit, scale = unit_of(max(float(result.time_ns) for _, result in named))
+    unit, scale = time_unit(max(float(result.time_ns) for _, result in named))
     bars = {
         "type": "bar",
         "orientation": "h",
@@ -150,12 +150,6 @@ def _times(named: Named) -> Panel:
     return Panel("Time", text, figure([bars], sketch), 80 + 30 * max(2, len(named)))
 
 
-def unit_of(nanoseconds: float) -> tuple[str, float]:
-    """Return the unit in which a time is between 1 and 1000, and its nanoseconds."""
-    units = (("s", 1e9), ("ms", 1e6), ("us", 1e3))
-    return next(((unit, size) for unit, size in units if nanoseconds >= size), ("ns", 1.0))
-
-
 def _top(named: Named) -> float:
     return top_of(*(result.link_utilization for _, result in named))
 
@@ -165,7 +159,7 @@ def _over_time(named: Named, detail: Detail) -> list[Panel]:
     there = [(name, result) for name, result in named if result.busy.size and result.has_link_counters]
     if not there:
         return []
-    unit, scale = unit_of(max(float(result.time_ns) for _, result in there))
+    unit, scale = time_unit(max(float(result.time_ns) for _, result in there))
     traces: list[Any] = []
     notes: list[str] = []
     means: list[Any] = []
@@ -179,7 +173,7 @@ def _over_time(named: Named, detail: Detail) -> list[Panel]:
                 "type": "scatter",
                 "mode": "lines",
                 "name": plain(cut(name, NAME)),
-                "x": edges(result, starts) * unit_of(float(result.time_ns))[1] / scale,
+                "x": edges(result, starts) * time_unit(float(result.time_ns))[1] / scale,
                 "y": np.append(mean, mean[-1]),
                 "line": {"shape": "hv", "color": tint(i), "width": 1.8},
                 "hovertemplate": "%{y:.1%}",

@@ -10,14 +10,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyxsim.analysis.verdict import SPENT
-from pyxsim.errors import InputError
 from pyxsim.reports.plots.attribution_plots import parts, waits
-from pyxsim.reports.plots.style import GREY, PART_COLOURS, STYLE, axes, colour, need_matplotlib, nothing, titled
+from pyxsim.reports.plots.style import (
+    GREY,
+    PART_COLOURS,
+    STYLE,
+    axes,
+    colour,
+    need_matplotlib,
+    nothing,
+    save_figure,
+    titled,
+)
 from pyxsim.reports.text.comparison_tables import backends_of, phase_means
 from pyxsim.results.comparison import GAPS, KNOWN, LINKS, PACKET, PACKETS, Compared, Comparison
-from pyxsim.results.hdf5 import check_writable
 from pyxsim.results.result import Result
-from pyxsim.units import format_time_ns
+from pyxsim.units import format_time_ns, time_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -187,7 +195,7 @@ def _time_axis(ax: Axes) -> None:
 
 
 def _round(time: float) -> str:
-    unit, size = next(((u, s) for u, s in (("s", 1e9), ("ms", 1e6), ("us", 1e3)) if abs(time) >= s), ("ns", 1.0))
+    unit, size = time_unit(abs(time))
     return f"{time / size:g} {unit}" if time else "0"
 
 
@@ -254,8 +262,4 @@ def _waited(packets: Result) -> bool:
 
 def save(comparison: Comparison, path: str | os.PathLike[str], label: str | None = None) -> None:
     """Write the figure to a file. Raises InputError if that is impossible."""
-    target = check_writable(path)
-    try:
-        figure(comparison, label).savefig(target)
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot write the plot: {error}", file=os.fspath(path)) from error
+    save_figure(path, lambda: figure(comparison, label))

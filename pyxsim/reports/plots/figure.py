@@ -13,18 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyxsim.errors import InputError
 from pyxsim.reports.plots.attribution_plots import culprits, parts, waits
 from pyxsim.reports.plots.chunk_bars import chunks
 from pyxsim.reports.plots.gantt import gantt, gantt_height
 from pyxsim.reports.plots.link_plots import dimension_lines, link_lines, stalls, utilization
 from pyxsim.reports.plots.network_plot import network, topology_of
 from pyxsim.reports.plots.plot_registry import figure_rows, plots
-from pyxsim.reports.plots.style import GREY, STYLE, need_matplotlib
+from pyxsim.reports.plots.style import GREY, STYLE, need_matplotlib, save_figure
 from pyxsim.reports.plots.traffic_plots import course, latencies
 from pyxsim.reports.text.facts import percent, plural, rounded
 from pyxsim.reports.text.traffic_facts import number
-from pyxsim.results.hdf5 import check_writable
 from pyxsim.results.result import Result
 from pyxsim.units import format_time_ns
 
@@ -134,11 +132,7 @@ def _attribution(result: Result, page: SubFigure) -> None:
 
 def save(result: Result, path: str | os.PathLike[str]) -> None:
     """Write the figure of a run to a file; its suffix is the format. Raises InputError if that is impossible."""
-    target = check_writable(path)
-    try:
-        figure(result).savefig(target)
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot write the plot: {error}", file=os.fspath(path)) from error
+    save_figure(path, lambda: figure(result))
 
 
 def _reason(result: Result) -> str:

@@ -7,15 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyxsim.errors import InputError
-from pyxsim.reports.plots.style import GREY, PART_COLOURS, STYLE, axes, colour, need_matplotlib, nothing, titled
+from pyxsim.reports.plots.style import (
+    GREY,
+    PART_COLOURS,
+    axes,
+    colour,
+    nothing,
+    save_figure,
+    titled,
+)
 from pyxsim.reports.text.attribution_tables import WORDS
 from pyxsim.results.attribution import PARTS
 from pyxsim.results.curve import Curve
-from pyxsim.results.hdf5 import check_writable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 FAR = 3  # times the highest load: bounds beyond are not drawn
 HEADROOM = 6  # times the lowest latency: limit of the axis
@@ -121,17 +128,14 @@ def _bounds(curve: Curve, ax: Axes, named: bool = False) -> None:
 
 def save(curve: Curve, path: str | os.PathLike[str]) -> None:
     """Write both plots to a file. Raises InputError if that is impossible."""
-    target = check_writable(path)
-    need_matplotlib()
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
 
-    with rc_context(STYLE):
+    def draw() -> Figure:
+        from matplotlib.figure import Figure
+
         page = Figure(figsize=(7, 8), dpi=120, layout="constrained")
         upper, lower = page.subplots(2, 1, height_ratios=(3, 2))
         load_latency(curve, upper)
         throughput(curve, lower)
-    try:
-        page.savefig(target)
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot write the plot: {error}", file=os.fspath(path)) from error
+        return page
+
+    save_figure(path, draw)

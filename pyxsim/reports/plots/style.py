@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -10,11 +12,14 @@ import numpy as np
 
 from pyxsim.arrays import FloatArray, IntArray
 from pyxsim.errors import InputError
+from pyxsim.results.hdf5 import check_writable
 from pyxsim.results.result import STALLS, Result
+from pyxsim.units import time_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, which are safe for the colour-blind; without yellow, which is too light for lines.
 DIMENSION_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
@@ -52,6 +57,20 @@ def need_matplotlib() -> None:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise InputError("plots need matplotlib: pip install pyxsim[report]") from error
+
+
+def save_figure(path: str | os.PathLike[str], draw: Callable[[], Figure]) -> None:
+    """Draw a figure and write it to a file. Raises InputError if that is impossible."""
+    target = check_writable(path)
+    need_matplotlib()
+    from matplotlib import rc_context
+
+    with rc_context(STYLE):
+        figure = draw()
+    try:
+        figure.savefig(target)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot write the plot: {error}", file=os.fspath(path)) from error
 
 
 def axes(ax: Axes | None, width: float, height: float) -> Axes:
@@ -114,7 +133,7 @@ class Clock:
     @classmethod
     def of(cls, result: Result) -> Clock:
         total = float(result.time_ns)
-        unit, size = next(((u, s) for u, s in (("s", 1e9), ("ms", 1e6), ("us", 1e3)) if total >= s), ("ns", 1.0))
+        unit, size = time_unit(total)
         per_cycle = float(Fraction(10**9) / result.clock_hz) / size
         return cls(per_cycle, unit, max(total / size, per_cycle))
 

@@ -11,14 +11,14 @@ import numpy as np
 
 from pyxsim.errors import InputError
 from pyxsim.reports.plots.load_latency import HEADROOM
-from pyxsim.reports.plots.style import GREY, STYLE, axes, colour, need_matplotlib, nothing, titled
-from pyxsim.results.hdf5 import check_writable
+from pyxsim.reports.plots.style import GREY, axes, colour, nothing, save_figure, titled
 from pyxsim.results.sweep import VARIANT, Point, Sweep
 from pyxsim.results.traffic import TRAFFIC_KEYS, unit_of
 from pyxsim.units import in_one_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 COLOURS = 7  # lines with distinct colours; more use a colour map
 INSIDE = 5  # lines whose legend fits into the axes
@@ -241,18 +241,15 @@ def text_of(value: Any) -> str:
 
 def save(sweep: Sweep, path: str | os.PathLike[str], x: str, y: str, hue: str | None = None) -> None:
     """Write the plot to a file. Raises InputError if that is impossible."""
-    target = check_writable(path)
-    need_matplotlib()
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
 
-    with rc_context(STYLE):
+    def draw() -> Figure:
+        from matplotlib.figure import Figure
+
         page = Figure(figsize=(6.5, 4), dpi=150, layout="constrained")
         number_over(sweep, x, y, hue, page.subplots())
-    try:
-        page.savefig(target)
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot write the plot: {error}", file=os.fspath(path)) from error
+        return page
+
+    save_figure(path, draw)
 
 
 def file_name(names: Iterable[str | None]) -> str:

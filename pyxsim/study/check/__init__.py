@@ -1,32 +1,14 @@
-"""Checks of an experiment before it runs: one file for each, registered under its name."""
+"""Checks of an experiment before it runs; importing this package imports its modules, which register them."""
 
 from __future__ import annotations
 
-from pyxsim.study.check import (  # these register themselves
-    check_bound,
-    check_buffers,
-    check_collectives,
-    check_cost,
-    check_footprint,
-    check_network,
-    check_routing,
-    check_schedules,
-)
+import pkgutil
+from importlib import import_module
+
 from pyxsim.study.check.check_run import CheckReport, check
 from pyxsim.study.check.registered import Check, Finding, checks
 
-__all__ = [
-    "Check",
-    "CheckReport",
-    "Finding",
-    "check",
-    "check_bound",
-    "check_buffers",
-    "check_collectives",
-    "check_cost",
-    "check_footprint",
-    "check_network",
-    "check_routing",
-    "check_schedules",
-    "checks",
-]
+__all__ = ["Check", "CheckReport", "Finding", "check", "checks"]
+
+for _module in pkgutil.iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")

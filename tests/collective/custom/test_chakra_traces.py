@@ -148,12 +148,12 @@ def test_nodes_that_say_no_time(write: Write) -> None:
             [recv(0, 1), send(1, 1, 0)],
             [recv(0, 0), send(1, 0, 0)],
             r"node 0 \(n0\) of rank 0 waits for node 1 \(n1\) of rank 1, that for node 0 \(n0\) of rank 1, "
-            r"that for node 1 \(n1\) of rank 0, that for the first: 4 wait for each other in a circle",
+            r"that for node 1 \(n1\) of rank 0, that for the first: 4 wait for each other in a cycle",
         ),
         (
             [comp(0, 1, 9), *(comp(k, 1, k - 1) for k in range(1, 10))],
             [],
-            r"waits for node 9 .*, that for node 6 \(n6\) of rank 0, and so on: 10 wait for each other in a circle",
+            r"waits for node 9 .*, that for node 6 \(n6\) of rank 0, and so on: 10 wait for each other in a cycle",
         ),
     ],
 )

@@ -253,7 +253,7 @@ def test_wrong_files(read: Reader, change: tuple[str, str], problem: str) -> Non
                 lambda r: [(1 - r, 1 - r, [step("nop!", after=(1, 0))]), (-1, -1, [step("nop!", after=(0, 0))])],
             ),
             r"step 0 of threadblock 0 of rank 0 waits for a step of threadblock 1 of rank 0, which waits in step 0 for "
-            r"a step of threadblock 0 of rank 0: 2 wait for each other in a circle",
+            r"a step of threadblock 0 of rank 0: 2 wait for each other in a cycle",
         ),
     ],
 )

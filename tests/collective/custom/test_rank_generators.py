@@ -288,7 +288,7 @@ def too_short(kind: str, n: int, rank: int) -> Iterator[Step]:
             circle,
             r"rank_generators.py:\d+: .*: step 0 of rank 0 waits for message 0 from rank 1, which waits in step 0 for ",
         ),
-        (circle, r"message 0 from rank 4, and so on: 9 wait for each other in a circle"),
+        (circle, r"message 0 from rank 4, and so on: 9 wait for each other in a cycle"),
         (greedy, r"step 2 of rank 0 waits for message 1 from rank 1: rank 1 sends 1 to rank 0 in all"),
         (too_short, r"step 1 of rank \d receives 1 blocks of rank \d, but 2 arrive, from step 0 of rank \d"),
     ],

@@ -16,12 +16,13 @@ import pyxsim
 from pyxsim.errors import InputError
 from pyxsim.reports.html import chapters, of_results, save, sweep_chapter
 from pyxsim.reports.html.elements import Detail
-from pyxsim.reports.html.side_by_side import flattened, names_of, unit_of
+from pyxsim.reports.html.side_by_side import flattened, names_of
 from pyxsim.results import comparison_file
 from pyxsim.results.curve import Curve
 from pyxsim.results.result import Result
 from pyxsim.results.sweep import read
 from pyxsim.study.compare import compare, plan_of
+from pyxsim.units import time_unit
 from tests.reports.html.conftest import TORUS, Page
 from tests.reports.html.test_network import numbers
 
@@ -111,7 +112,7 @@ def test_names_tell_files_apart() -> None:
 
 
 def test_units_of_times() -> None:
-    assert [unit_of(ns)[0] for ns in (0, 999, 1000, 1e6, 2e9)] == ["ns", "ns", "us", "ms", "s"]
+    assert [time_unit(ns)[0] for ns in (0, 999, 1000, 1e6, 2e9)] == ["ns", "ns", "us", "ms", "s"]
 
 
 POINTS = [
