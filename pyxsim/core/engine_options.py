@@ -25,6 +25,10 @@ WAY, VIA, SELECT, OTHER, TIE = range(1, 6)
 # What packets of a message class are ranked by in allocators.
 BY_CLASS, BY_AGE, BY_NETWORK_AGE, BY_LOCAL_AGE, BY_HOPS, BY_QUEUE = range(6)
 
+# What bounds the slots of a link that a VC may use, besides a number: equal parts for the VCs that packets hold, or all
+# slots over their number, rounded up to a power of two.
+EQUAL_SHARE, POWER_SHARE = -1, -2
+
 # Events of a watched packet.
 EVENTS = ("opened", "routed", "granted", "switched", "launched", "arrives", "wasted")
 
@@ -113,6 +117,8 @@ class RouterOptions:
     speedup: int | Fraction = 1
     st: int = 0
     queue_limit: int = 0
+    shared_limit: int = 0
+    next_vc: bool = False
     hold_switch: bool = False
     va_credit: bool = False
     shared_classes: bool = False

@@ -35,6 +35,7 @@ PRIORITIES = {
     "hops": core.BY_HOPS,
     "queue": core.BY_QUEUE,
 }
+SHARED_LIMITS = {"equal": core.EQUAL_SHARE, "power-of-two": core.POWER_SHARE}
 VIAS = {"none": core.VIA_NONE, "any": core.VIA_ANY, "box": core.VIA_BOX, "aligned": core.VIA_ALIGNED}
 CHOICES = {"random": 0, "least": 1, "least-drawn": 2}
 
@@ -350,6 +351,8 @@ def _options(network: Network, stages: Stages, classes: Sequence[MessageClass], 
         speedup=router.steps,
         st=stages.st if router.queue_after_st else 0,
         queue_limit=router.queue_limit,
+        shared_limit=SHARED_LIMITS[limit] if isinstance(limit := router.shared_limit, str) else limit,
+        next_vc=router.vc_choice == "next",
         hold_switch=router.hold_switch,
         va_credit=router.vc_requests == "credit",
         shared_classes=router.vc_classes == "shared",

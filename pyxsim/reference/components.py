@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeVar
 
-from pyxsim.core.engine_options import WORMHOLE
+from pyxsim.core.engine_options import EQUAL_SHARE, WORMHOLE
 from pyxsim.reference import draws
 
 CAUSES = ("vc", "credit", "serial", "arbitration")
@@ -201,6 +201,7 @@ class Pool:
 
     size: int
     left: int
+    limit: int = 0  # slots that one VC may use in all, its own included; 0: all
 
 
 @dataclass(eq=False)
@@ -228,7 +229,8 @@ class OutputVC:
 
     def has(self, credits: int) -> bool:
         """Return whether it has this many credits, including those of the pool."""
-        return self.credits + self.pool.left >= credits
+        within = not self.pool.limit or self.out + credits <= self.pool.limit
+        return within and self.credits + self.pool.left >= credits
 
     def free(self, now: int) -> bool:
         """Return whether the VC can be granted to a packet."""
@@ -293,6 +295,13 @@ class Link:
     returning: Timed[int] = field(default_factory=deque)  # credits: their VCs
     flits: int = 0
     stalls: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CAUSES, 0))
+
+    def share_slots(self, policy: int) -> None:
+        """Divide all slots among the VCs that packets hold, those whose tail has been sent excepted."""
+        active = sum(out.holder is not None and out.tail_left < 0 for out in self.outputs)
+        slots = self.pool.size + sum(out.depth for out in self.outputs)
+        parts = active if policy == EQUAL_SHARE else 1 << (active - 1).bit_length()
+        self.pool.limit = max(1, slots // parts) if active > 1 else slots
 
     def available(self, t: int) -> bool:
         """Return whether a flit can start in cycle `t`."""

@@ -66,7 +66,7 @@ class ReferenceEngine:
         """Make a link from the arrays of all links."""
         options, pool = self.options, int(links.pool[i])
         depth, src, classes = int(links.depth[i]), int(links.src[i]), int(links.classes[i])
-        shared = Pool(pool, pool)
+        shared = Pool(pool, pool, max(0, int(options.shared_limit)))
         low, high = (ends[int(links.ranges[i]) :] for ends in (links.low, links.high))
         ranges = [range(int(low[k]), int(high[k])) for k in range(options.vnets * classes)]
         whole = options.flow == STORE_AND_FORWARD

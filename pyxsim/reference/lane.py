@@ -37,7 +37,11 @@ class Lane:
 
     def step(self, t: int) -> tuple[bool, Flit | None]:
         """Do step 3. Return whether a packet was opened, and the launched flit."""
-        return (self.open_packet(t), self.launch_flit(t)) if self.busy else (False, None)
+        if not self.busy:
+            return False, None
+        if self.options.shared_limit < 0:
+            self.link.share_slots(self.options.shared_limit)
+        return self.open_packet(t), self.launch_flit(t)
 
     def open_packet(self, t: int) -> bool:
         """Open at most one packet; return whether one was opened."""

@@ -89,6 +89,9 @@ class Router:
 
         Return whether anything was routed, granted or moved.
         """
+        if self.options.shared_limit < 0:
+            for link in self.outputs:
+                link.share_slots(self.options.shared_limit)
         fronts = self.fronts()
         new = [front for front in fronts if not front.vc.candidates]
         for front in new:
@@ -245,7 +248,8 @@ class Router:
         elif not link.accepts(t, u):
             cause = "serial"
         else:
-            return self.request(front, link, ready[0].number)
+            first = self.turns.get((link, vcs), (0, 0))[0]
+            return self.request(front, link, rotate([out.number for out in ready], first))
         self.stall(front, link, cause, vcs.start)
         return None
 
@@ -253,7 +257,8 @@ class Router:
         """Make a switch request, with the input that serves the flit's VC and the output for its input port."""
         (port, number), output = front.place, self.outputs.index(link)
         ins, outs = self.options.input_speedup, self.options.output_speedup
-        rank = (int(vc < 0), *self.rank(front, self.options.sa_allocator))
+        behind = vc < 0 or (self.options.next_vc and front.vc.output is None)
+        rank = (int(behind), *self.rank(front, self.options.sa_allocator))
         return SwitchRequest(front, link, vc, rank, (port * ins + number % ins, output * outs + port % outs))
 
     def speculate(self, head: Front, t: int, u: int) -> SwitchRequest | None:
@@ -358,6 +363,8 @@ class Router:
         port, number = bid.front.place
         source, target, vc = self.inputs[port], bid.link, bid.front.vc
         if vc.granted < 0:  # va = 0: the VC is taken together with the switch
+            if self.options.next_vc:
+                self.turns[target, vc.candidates[0].vcs] = bid.vc + 1, 0
             vc.grant(target, bid.vc, bid.front.packet)
         granted = vc.granted
         flit = vc.take(u)

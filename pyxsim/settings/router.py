@@ -157,6 +157,14 @@ class RouterSettings(Table):
     shared_buffer: Annotated[int, *whole(0, MAX_FLITS)] = Field(
         default=0, description="Flits in a buffer pool that the VCs of a link share, in addition to their own buffers."
     )
+    shared_limit: Annotated[int | Literal["equal", "power-of-two"], *whole(0, MAX_FLITS, "equal", "power-of-two")] = (
+        Field(
+            default=0,
+            description="Slots that one VC may use of a link with a shared buffer, its own included: a number (0: "
+            'all), an "equal" part for each VC that a packet holds, or all slots over their number, rounded up to a '
+            "power of two.",
+        )
+    )
     flow_control: Literal["wormhole", "virtual-cut-through", "store-and-forward"] = Field(
         default="wormhole",
         description="When a flit may advance: with space for the flit; a head only with space for its whole packet; or "
@@ -203,6 +211,11 @@ class RouterSettings(Table):
         default="free",
         description="Which VCs a head may request: all that are free, or only those with a credit (with a matrix "
         "allocator for VCs).",
+    )
+    vc_choice: Literal["lowest", "next"] = Field(
+        default="lowest",
+        description="Without VC allocation (va = 0): the free VC that a head takes with the switch: the lowest one, or "
+        "the next one in turn, and such heads then rank behind flits that hold a VC (piggyback).",
     )
     vc_classes: Literal["disjoint", "shared"] = Field(
         default="disjoint",
@@ -282,6 +295,12 @@ class RouterSettings(Table):
         if self.output_speedup > 1 and self.shared_buffer:
             problem = "cannot be combined with shared_buffer: two flits could take its last slot in the same cycle"
             yield InputError(problem, key="output_speedup", allowed="1 with a shared_buffer")
+        if self.shared_limit and (not self.shared_buffer or self.flow_control != "wormhole"):
+            problem = f"{shown(self.shared_limit)} needs a shared_buffer and wormhole flow control"
+            yield InputError(problem, key="shared_limit", allowed="0, or a shared_buffer with wormhole")
+        if self.vc_choice == "next" and stages.va:
+            problem = "'next' has no effect: the pipeline has VC allocation"
+            yield InputError(problem, key="vc_choice", allowed="lowest, or a pipeline with va = 0")
         if self.queue_limit and not queued:
             problem = "has no effect without output queues"
             allowed = "0, or output_queue, or an internal or output speed-up"

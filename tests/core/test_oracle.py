@@ -20,6 +20,7 @@ from tests.reference.cases import (
     nets,
     ranked_options,
     risky_nets,
+    slot_options,
     speculative_options,
     switch_options,
     whole_options,
@@ -223,6 +224,13 @@ def test_speculation(case: Case) -> None:
 @settings(few, max_examples=part_of(100))
 @given(case=cases(limit=16, how=switch_options))
 def test_switch_options(case: Case) -> None:
+    whole_run(case)
+
+
+@settings(few, max_examples=part_of(100))
+@given(case=cases(limit=20, how=slot_options))
+def test_slots_of_a_vc(case: Case) -> None:
+    """Limits of the slots that a VC may use; without VA, VCs in turn."""
     whole_run(case)
 
 

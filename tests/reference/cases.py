@@ -18,7 +18,9 @@ from pyxsim.core.engine_options import (
     BY_QUEUE,
     CUT_THROUGH,
     EACH,
+    EQUAL_SHARE,
     LEAST,
+    POWER_SHARE,
     RANDOM,
     STORE_AND_FORWARD,
     TWO,
@@ -262,6 +264,18 @@ def switch_options(draw: st.DrawFn, *, each: bool = False) -> RouterOptions:
     options.queue_limit = draw(st.sampled_from([0, 1, 1, 2, 3]))
     options.hold_switch, options.va_credit, options.shared_classes = draw(flag), draw(flag), draw(flag)
     options.rank_by = draw(st.sampled_from([BY_CLASS, BY_AGE, BY_NETWORK_AGE, BY_LOCAL_AGE, BY_HOPS, BY_QUEUE]))
+    return options
+
+
+@st.composite
+def slot_options(draw: st.DrawFn, *, each: bool = False) -> RouterOptions:
+    """Limits of the slots that a VC may use of a link, and VCs in turn without VA."""
+    options = draw(router_options(each=each))
+    options.flow = WORMHOLE
+    options.shared_limit = draw(st.sampled_from([0, 1, 2, 4, EQUAL_SHARE, EQUAL_SHARE, POWER_SHARE]))
+    options.next_vc = draw(flag)
+    if draw(flag) and not each:
+        options.va, options.speculative = 0, False
     return options
 
 

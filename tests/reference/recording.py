@@ -267,7 +267,7 @@ def check_credits(link: Link) -> None:
         total = out.credits - out.borrowed + len(buffer.fifo) + away[out.number] + out.reserved
         if total != out.depth or out.credits < 0 or (out.borrowed and out.credits):
             raise AssertionError(f"link {link.number} vc {out.number}: {total} slots of {out.depth} accounted for")
-        if out.has(1) != (max(0, out.depth - out.out) + link.pool.left >= 1):
+        if not link.pool.limit and out.has(1) != (max(0, out.depth - out.out) + link.pool.left >= 1):
             raise AssertionError(f"link {link.number} vc {out.number}: credits and slots out do not fit")
     if link.pool.left < 0 or link.pool.left + sum(out.borrowed for out in link.outputs) != link.pool.size:
         raise AssertionError(f"link {link.number}: {link.pool.left} slots of the pool's {link.pool.size} left")

@@ -69,7 +69,6 @@ UNUSED: dict[str, str] = {
     "vct": "of the event router only",
     "alloc_iters": "BookSim2 does not hand it to its allocators; write islip(4)",
     "arb_type": "BookSim2 does not hand it to its allocators; arbiters are round robin",
-    "max_held_slots": _POLICY,
     "feedback_aging_scale": _POLICY,
     "feedback_offset": _POLICY,
     "vc_shuffle_requests": "it numbers the requests of VC allocation in another order",

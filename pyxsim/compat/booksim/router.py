@@ -7,7 +7,9 @@ from typing import Any
 from pyxsim.compat.booksim.config import Config
 from pyxsim.compat.booksim.syntax import Named
 
-SHARED = ("private", "shared")
+# Policies with shared slots, and the slots that a VC may use of them.
+_SHARED = {"shared": 0, "limited": 0, "dynamic": "equal", "shifting": "power-of-two"}
+_MEASURED = "a VC has as many slots as the round trips of its flits were short, which no router here measures"
 # Allocators that ignore priorities in BookSim2, and so do their counterparts here.
 _UNRANKED = ("islip", "pim", "loa", "max_size")
 _ALLOCATORS = {
@@ -105,10 +107,7 @@ def _piggyback(config: Config, table: dict[str, Any], speculative: bool) -> None
         config.fault("vc_allocator", "piggyback needs speculative = 1, as in BookSim2", allowed="speculative = 1")
     table["pipeline"] = {**table["pipeline"], "va": 0}
     table["speculation"] = False
-    config.note(
-        "vc_allocator",
-        "a head takes the lowest free VC, in BookSim2 the next one in turn: 10 % more latency near saturation",
-    )
+    table["vc_choice"] = "next"
 
 
 def _output_buffer(config: Config, table: dict[str, Any]) -> None:
@@ -142,13 +141,14 @@ def _pipeline(config: Config) -> dict[str, Any]:
     }
 
 
-def _buffers(config: Config, vcs: int) -> dict[str, int]:
-    """Return the slots of each VC, and those that the VCs of a link share."""
+def _buffers(config: Config, vcs: int) -> dict[str, int | str]:
+    """Return the slots of each VC, those that the VCs of a link share, and how many one may use."""
     policy = config.text("buffer_policy")
     private = config.count("vc_buf_size", least=1, most=2**20)
     total = config.count("buf_size", least=-1, most=2**24)
-    if policy not in SHARED:
-        config.fault("buffer_policy", f"'{policy}' is not in this version", allowed=SHARED, given=policy)
+    if policy != "private" and policy not in _SHARED:
+        problem = f"'{policy}' is not in this version" + (f": {_MEASURED}" if policy.endswith("feedback") else "")
+        config.fault("buffer_policy", problem, allowed=["private", *_SHARED], given=policy)
         return {"buffer": private}
     if policy == "private":
         if total <= 0:
@@ -172,7 +172,16 @@ def _buffers(config: Config, vcs: int) -> dict[str, int]:
         config.fault("private_buf_size", f"{vcs} times {private} slots are more than buf_size = {total}")
     if private < 1:
         config.fault("private_buf_size", "a VC has one slot of its own at least", allowed="from 1")
-    return {"buffer": max(1, private), "shared_buffer": max(0, total - private * vcs)}
+    slots: dict[str, int | str] = {"buffer": max(1, private), "shared_buffer": max(0, total - private * vcs)}
+    limit = _SHARED[policy]
+    if policy == "limited":
+        most = config.count("max_held_slots", least=-1, most=2**20)
+        if most == 0:
+            config.fault("max_held_slots", "no VC could hold a flit", allowed="-1, or at least 1")
+        limit = 0 if most >= total else max(0, most)
+    elif config.given("max_held_slots"):
+        config.note("max_held_slots", "changes nothing: only of buffer_policy = limited")
+    return {**slots, "shared_limit": limit} if limit and slots["shared_buffer"] else slots
 
 
 def _priority(config: Config, table: dict[str, Any]) -> None:

@@ -32,6 +32,7 @@ from pyxsim.core.state.records cimport (
     InputVc,
     Link,
     VcMasks,
+    VcRange,
 )
 
 
@@ -46,8 +47,17 @@ cdef inline void take_free_vc(State* s, int32_t vc, bint bitmask) noexcept nogil
     """With va = 0 the VC is taken together with the switch."""
     cdef InputVc* v = &s.vcs.input[vc]
     cdef int32_t packet = v.packet
-    v.out_vc = s.links.link[v.out_link].base + free_vc(s, v.out_link, s.links.low[v.range_row],
-                                                       s.links.high[v.range_row], s.pools.packets[packet].flits)
+    cdef int32_t low = s.links.low[v.range_row]
+    cdef int32_t high = s.links.high[v.range_row]
+    cdef int32_t pick = -1
+    cdef VcRange* turn = &s.vcs.ranges[s.links.link[v.out_link].base + low]
+    if s.config.next_vc and low < turn.next < high:
+        pick = free_vc(s, v.out_link, turn.next, high, s.pools.packets[packet].flits)
+    if pick < 0:
+        pick = free_vc(s, v.out_link, low, high, s.pools.packets[packet].flits)
+    if s.config.next_vc:
+        turn.next = pick + 1
+    v.out_vc = s.links.link[v.out_link].base + pick
     reserve_output_vc(s, v.out_vc, packet)
     v.state = HOLDING
     masks_of(s, vc).heads &= ~mask_bit_of(s, vc)

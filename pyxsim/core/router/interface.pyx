@@ -19,6 +19,7 @@ from pyxsim.core.router.link cimport (
     is_observed,
     link_available,
     send_flit,
+    share_slots,
 )
 from pyxsim.core.state.bits cimport clear_bit, has_bit, next_bit
 from pyxsim.core.state.network_state cimport grow_array, priority_rank
@@ -192,8 +193,12 @@ cdef void visit_lane(State* s, int32_t link, int64_t t) noexcept nogil:
     """Open at most one packet and launch at most one flit. A lane that did neither sleeps until a credit, a message or
     its link wakes it."""
     cdef int32_t pick = 0
-    cdef int32_t klass = class_to_open(s, link, &pick)
-    cdef bint idle = klass == NONE
+    cdef int32_t klass
+    cdef bint idle
+    if s.config.shared_limit < 0:
+        share_slots(s, link)
+    klass = class_to_open(s, link, &pick)
+    idle = klass == NONE
     if klass != NONE:
         open_packet(s, link, klass, pick, -1, False)
     if link_available(s, link, t):

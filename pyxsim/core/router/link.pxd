@@ -40,9 +40,17 @@ cdef inline int64_t link_available_at(State* s, int32_t link) noexcept nogil:
     return s.links.link[link].free if s.links.link[link].den == 1 else s.links.link[link].free // s.links.link[link].den
 
 
+cdef inline bint exceeds_limit(State* s, int32_t vc, int32_t count) noexcept nogil:
+    """Would the VC use more slots than the limit of its link, with `count` more?"""
+    cdef int32_t link = s.vcs.output[vc].link
+    return s.links.link[link].depth - s.vcs.output[vc].credit + count > s.links.limit[link]
+
+
 cdef inline bint has_credits(State* s, int32_t vc, int32_t count) noexcept nogil:
     """Does the VC have slots for `count` flits: its own, and those left in the pool of its link?"""
     cdef int32_t credit = s.vcs.output[vc].credit
+    if s.config.shared_limit and exceeds_limit(s, vc, count):
+        return False
     if credit >= count:
         return True
     return (credit if credit > 0 else 0) + s.links.link[s.vcs.output[vc].link].pool_left >= count
@@ -201,4 +209,5 @@ cdef void enqueue_flit(
 ) noexcept nogil
 cdef bint queue_has_room(State* s, int32_t link, int64_t t, int64_t u) noexcept nogil
 cdef void launch_queued(State* s, int32_t link, int64_t t) noexcept nogil
+cdef void share_slots(State* s, int32_t link) noexcept nogil
 cdef int64_t flits_in_use(State* s, int32_t link) noexcept nogil

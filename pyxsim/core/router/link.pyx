@@ -4,7 +4,12 @@ from libc.stdint cimport int32_t, int64_t
 
 from pyxsim.core.latency.router_waits cimport flit_queued, note_queue_arrivals
 from pyxsim.core.state.network_state cimport free_node, new_node
+from pyxsim.core.state.bits cimport has_bit
 from pyxsim.core.state.records cimport LAUNCH, NONE, FifoNode, QueuedFlit
+
+
+cdef enum:
+    EQUAL_SHARE = -1   # as in pyxsim/core/engine_options.py
 
 
 cdef void enqueue_flit(
@@ -63,6 +68,23 @@ cdef bint queue_has_room(State* s, int32_t link, int64_t t, int64_t u) noexcept 
         count += 1
         node = s.pools.nodes[node].next
     return count < s.config.queue_limit
+
+
+cdef void share_slots(State* s, int32_t link) noexcept nogil:
+    """Divide all slots of a link among the VCs that packets hold, those whose tail has been sent excepted."""
+    cdef Link* wire = &s.links.link[link]
+    cdef int32_t active = 0
+    cdef int32_t number, halvings
+    cdef int32_t slots = wire.vcs * wire.depth + s.links.pool[link]
+    for number in range(wire.vcs):
+        active += not has_bit(link_vc_mask(s.vcs.unheld, s, link), number) and not s.vcs.draining[wire.base + number]
+    if s.config.shared_limit == EQUAL_SHARE:
+        s.links.limit[link] = slots // active if active else slots
+        return
+    halvings = 0
+    while active > 1 << halvings:
+        halvings += 1
+    s.links.limit[link] = max(1, slots >> halvings)
 
 
 cdef int64_t flits_in_use(State* s, int32_t link) noexcept nogil:

@@ -7,9 +7,10 @@ same causes in all the cycles that it sleeps (stall_counters.pyx).
 This router implements every option; fast_path/ has faster ones for the usual options.
 """
 
-from libc.stdint cimport INT64_MAX
+from libc.stdint cimport INT64_MAX, int32_t
 
 from pyxsim.core.router.calendar cimport schedule
+from pyxsim.core.router.link cimport share_slots
 from pyxsim.core.router.route_computation cimport compute_pending_routes
 from pyxsim.core.router.stall_counters cimport begin_visit, end_visit, next_tick
 from pyxsim.core.router.switch_allocator cimport allocate_switch
@@ -23,6 +24,10 @@ cdef int64_t evaluate_tick(State* s, int32_t router, int64_t t, int64_t u) noexc
     """One tick. Return the next tick with possible work; INT64_MAX: none by itself."""
     cdef int64_t again = INT64_MAX
     cdef int64_t switch_again
+    cdef int32_t i
+    if s.config.shared_limit < 0:
+        for i in range(s.routers.router[router].out_start, s.routers.router[router].out_end):
+            share_slots(s, s.ports.out_links[i])
     if s.routers.router[router].unrouted:
         compute_pending_routes(s, router, u)
     if s.config.va:

@@ -40,6 +40,7 @@ from pyxsim.core.state.records cimport (
     STALL_CREDIT,
     STALL_SERIAL,
     STALL_VC,
+    WAITING,
     WASTED,
     InPort,
     InputVc,
@@ -80,7 +81,7 @@ cdef inline int32_t stall_cause(State* s, int32_t vc, int64_t t, int64_t u) noex
     if v.ready > u:
         return -1
     if v.state & (HOLDING | ACTIVE):
-        if s.vcs.output[v.out_vc].credit <= 0 or s.config.flow:
+        if s.vcs.output[v.out_vc].credit <= 0 or s.config.credit_test:
             if not has_required_credits(s, vc):
                 return STALL_CREDIT
     elif s.config.va or out == NONE:
@@ -97,6 +98,11 @@ cdef inline bint bids_for_switch(State* s, int32_t vc, int64_t t, int64_t u) noe
     if not s.config.speculative or s.vcs.bid[vc] != u:
         return False
     return output_accepts(s, s.vcs.bid_link[vc], t, u)
+
+
+cdef inline bint ranks_behind(State* s, int32_t vc) noexcept nogil:
+    """Without VA and with VCs in turn: a head that takes its VC with the switch gives way to flits that have one."""
+    return s.config.next_vc and s.vcs.input[vc].state == WAITING
 
 
 cdef inline bint bid_succeeds(State* s, int32_t vc) noexcept nogil:
@@ -325,6 +331,8 @@ cdef inline void consider_vc(State* s, Router* r, int32_t vc, int64_t t, int64_t
         count_eligible(s, v.out_link)
         if is_blocked(s, vc, v.out_link):
             return
+        if ranks_behind(s, vc):
+            key += (<int64_t> 1) << PENALTY_SHIFT
     key += distance(vc_number(s, vc), s.arbiters.in_pointer[v.port * s.config.input_speedup + part], MOST_VCS)
     if s.scratch.best_vc[part] == NONE or key < s.scratch.best_key[part]:
         s.scratch.best_vc[part] = vc
@@ -352,6 +360,8 @@ cdef inline int32_t request_outputs(State* s, Router* r, int32_t port, int64_t u
         number = (port - r.in_start) * s.config.input_speedup + part
         pointer = s.arbiters.out_pointer[r.out_start + link.out_port]
         key = (rank_of(s, pick) if s.config.priorities else 0) + distance(number, pointer, ports)
+        if ranks_behind(s, pick):
+            key += (<int64_t> 1) << PENALTY_SHIFT
         if bid:
             key += (<int64_t> 1) << PENALTY_SHIFT
         if link.pick_vc == NONE:
@@ -476,7 +486,7 @@ cdef int32_t add_switch_request(
         place_o = s.links.link[out].out_port * s.config.output_speedup + part
     if s.config.sa_by_age:
         rank += s.pools.messages[front_packet(s, vc).message].at
-    if bid:
+    if bid or ranks_behind(s, vc):
         rank += (<int64_t> 1) << PENALTY_SHIFT
     if not reserve_requests(s, requested + 1):
         return requested

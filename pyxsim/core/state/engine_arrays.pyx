@@ -131,10 +131,8 @@ cdef class EngineArrays:
     def _read_options(self, options):
         cdef State* s = &self.s
         s.config.rc, s.config.va, s.config.st = options.rc, options.va, options.st
-        s.config.drained = options.drained
-        s.config.step_arbiter = options.step_arbiter
-        s.config.interleaved = options.interleaved
-        s.config.ordered = options.ordered
+        s.config.drained, s.config.step_arbiter = options.drained, options.step_arbiter
+        s.config.interleaved, s.config.ordered = options.interleaved, options.ordered
         set_allocators(s, options)
         s.config.va_iterations, s.config.sa_iterations = options.va_iterations, options.sa_iterations
         s.config.speculative = options.speculative
@@ -146,10 +144,12 @@ cdef class EngineArrays:
         s.config.queue_limit = options.queue_limit
         s.config.hold_switch, s.config.va_credit = options.hold_switch, options.va_credit
         s.config.va_limited = s.config.va_credit or s.config.flow > 0
+        s.config.shared_limit, s.config.next_vc = options.shared_limit, options.next_vc and not options.va
+        s.config.credit_test = s.config.flow > 0 or s.config.shared_limit != 0
         s.config.shared_classes, s.config.rank_by = options.shared_classes, options.rank_by
         s.config.unusual = (
             s.config.hold_switch or s.config.va_credit or s.config.shared_classes or s.config.rank_by
-            or s.config.queue_limit or s.config.output_speedup > 1 or s.config.ticks_den > 1
+            or s.config.queue_limit or s.config.shared_limit or s.config.next_vc or s.config.output_speedup > 1 or s.config.ticks_den > 1
         )
         s.config.vnets, s.config.classes = options.vnets, len(options.class_vnet)
         s.config.seed = options.seed % 2**64
@@ -206,6 +206,7 @@ cdef class EngineArrays:
             queued |= np.asarray(links.src) >= 0
         s.links.any_queued = bool(queued.any())
         s.links.pool = self._ints("pool", links.pool)
+        s.links.limit = self._ints("limit", np.full(count if s.config.shared_limit else 0, s.config.shared_limit), False)
         s.links.low = self._ints("low", links.low)
         s.links.high = self._ints("high", links.high)
         s.links.range_mask = self._mask("range_mask", len(links.low))

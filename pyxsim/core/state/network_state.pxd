@@ -65,6 +65,9 @@ cdef struct RouterConfig:
     int32_t hold_switch     # the switch stays with a packet
     int32_t va_credit       # heads request only VCs with a credit
     int32_t va_limited      # 1 where a free VC may not count as free: `va_credit`, or packets are buffered whole
+    int32_t shared_limit    # most slots that a VC may use of a link: a number, EQUAL_SHARE, POWER_SHARE; 0: all
+    int32_t credit_test     # 1 where a credit of its own is not enough for a flit: a limit, or packets buffered whole
+    int32_t next_vc         # va = 0: heads rank behind others and take the VCs of a range in turn
     int32_t shared_classes  # VC classes share VCs
     int32_t rank_by         # RankBy
     int32_t unusual         # 1 with any of these options, or a fractional internal speed-up: no fast path, no jumps
@@ -118,6 +121,7 @@ cdef struct LinkArrays:
     int32_t* high
     uint64_t* range_mask                # the same as bits, for ranges in the first word
     int32_t* pool                       # [count] slots that the VCs of a link share
+    int32_t* limit                      # [count] with a `shared_limit`: slots that a VC may use in this tick
     int64_t* left_tick                  # [count] with a queue limit: `tick` of the flit that left the queue last
     int64_t* left_cycle                 # [count] and the cycle in which it left
 
