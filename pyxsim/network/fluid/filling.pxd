@@ -4,48 +4,79 @@ from libc.stdint cimport int32_t, int64_t
 
 
 cdef struct Use:
-    int64_t first, last  # range of its steps in `steps`
+    int32_t first, last  # range of its steps in `steps`
     double top           # rate of a message that is alone, bytes per cycle
     double level         # rate of each of its messages, as of the last filling
+    double water         # the same before it is rounded to `top`
     int64_t messages
-    int64_t seen         # the last filling that reached it
-    bint fixed           # whether its level is final
+    int64_t held         # number of its messages in the last filling: `left` of its links counts these
+    int32_t bottleneck   # the link that limits it; NONE while its level rises
+    bint fixed           # in the filling `seen`: whether its level is final
+    int64_t seen         # the last filling that released or fixed it
 
 
 cdef struct Step:
     double share
     int32_t link
-    int32_t path
-    int32_t previous, next  # steps of other paths that use the link now
+    int32_t position  # in `crossings` of the link
+
+
+cdef struct Crossing:
+    double share
+    int32_t path, step
 
 
 cdef struct Link:
     double capacity
-    double left         # free bytes per cycle
-    double weight       # sum of the shares of the paths whose level still rises
-    int64_t rising      # number of these paths
-    double level        # lower bound of the level at which it is full
-    int64_t first_step  # the first step of a path that uses it now
+    double left           # free bytes per cycle
+    double level          # level of the paths that it limits
+    double weight         # sum of the shares of their messages
+    int64_t limited       # their number
+    Crossing *crossings   # paths with messages that use it
+    int64_t paths, room   # their number, and for how many there is memory
+    int64_t crossing      # number of all paths over it
+    int64_t changes       # number of changes of `left` since it was summed up
+    # During a filling:
     int64_t seen
+    int64_t rising        # number of its paths whose level rises,
+    double rising_weight  # sum of the shares of their messages,
+    double base           # and what they had before they rose
+    double full           # level at which it is full; valid if `fresh`
+    bint fresh            # whether nothing has changed on it since `full` was computed
+    double key            # in the heap: lower bound of the level at which it needs attention
+    int64_t position      # in the heap; NONE: not there
 
 
 cdef class Filling:
     cdef readonly int64_t paths, links
     cdef Use *use
-    cdef int64_t *affected  # paths whose levels this filling computes
+    cdef int64_t *affected  # paths whose level has changed in this filling, or their messages
     cdef int64_t affected_count
     cdef Step *steps
     cdef Link *link
-    cdef int64_t *reached   # their links; a heap while levels rise
-    cdef int64_t reached_count, epoch, path_capacity, step_capacity, link_capacity, step_count
+    cdef int64_t *heap      # links by `key`
+    cdef int64_t heap_count, epoch, path_capacity, step_capacity, link_capacity, step_count
+    cdef int64_t rising     # number of paths whose level rises
+    cdef double water       # level of the link fixed last
 
     cdef int _reserve(self, int64_t paths, int64_t steps) except -1
     cdef void join(self, int64_t number) noexcept nogil
     cdef void leave(self, int64_t number) noexcept nogil
     cdef void fill(self, const int64_t *touched, int64_t count) noexcept nogil
-    cdef void _reach(self, int64_t number) noexcept nogil
-    cdef void _rise(self) noexcept nogil
-    cdef void _fix(self, int64_t number, double level) noexcept nogil
+    cdef void _change(self, int64_t number) noexcept nogil
+    cdef bint _fill_alone(self, int64_t number) noexcept nogil
+    cdef inline Link *_reach(self, int64_t number) noexcept nogil
+    cdef void _release(self, int64_t number) noexcept nogil
+    cdef void _attend(self, int64_t number) noexcept nogil
+    cdef inline double _bound(self, Link *link) noexcept nogil
+    cdef inline double _lowest(self, Link *link) noexcept nogil
+    cdef void _measure(self, int64_t number) noexcept nogil
+    cdef void _drop_slack(self) noexcept nogil
+    cdef void _fix_paths(self, int64_t number, double level) noexcept nogil
+    cdef void _fix(self, int64_t path, int64_t number, double level) noexcept nogil
+    cdef void _sum_up(self, Use *use) noexcept nogil
+    cdef void _push(self, int64_t number, double key) noexcept nogil
+    cdef int64_t _pop(self) noexcept nogil
     cdef void _sink(self, int64_t position) noexcept nogil
 
 

@@ -4,10 +4,17 @@ A *path* is a set of links, each with the share of the bytes that it carries: 1 
 routes diverge. All messages of a path have the same rate, its *level*. The levels of all paths rise together until a
 link is full; the paths over that link keep their level, the others rise further (Bertsekas and Gallager, Data Networks,
 section 6.5.2). The result is max-min fair: no message can get more without taking from one that has no more.
+
+`fill` repeats this only for what differs from the last time. A link that *limits* paths (the bottleneck of these) has a
+level; a change of one path can only change links with higher levels. So links that need attention are visited in the
+order of their levels, from the links of the paths that have changed. Where the level of a link has changed, its paths
+are *released*: they rise from their old level, until the first of their links is full again; this changes what the
+other links of these paths have left, and so on. All other paths keep their level to the bit.
 """
 
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, realloc
+from libc.string cimport memset
 
 import numpy as np
 
@@ -17,6 +24,8 @@ cdef enum:
     NONE = -1
 
 cdef double WHOLE = 1 - 2.0 ** -40  # from this fraction of the top on, a level equals the top except for rounding
+cdef double SAME = 2.0 ** -44  # levels with a smaller relative difference are equal except for rounding
+cdef double RISING = float("inf")
 MOST_STEPS = 2**26  # links of all paths together: some GB
 
 
@@ -31,32 +40,39 @@ cdef class Filling:
     """Links with capacities in bytes per cycle, and paths over them."""
 
     def __cinit__(self):
-        self.use, self.steps, self.link, self.affected, self.reached = NULL, NULL, NULL, NULL, NULL
+        self.use, self.steps, self.link, self.affected, self.heap = NULL, NULL, NULL, NULL, NULL
+        self.links = 0
 
     def __init__(self, capacities):
-        self.paths = self.links = self.epoch = self.step_count = 0
+        self.paths = self.links = self.epoch = self.step_count = self.heap_count = 0
         self.path_capacity = self.step_capacity = self.link_capacity = 0
         self.add_links(capacities)
 
     def add_links(self, capacities):
         """Add links with these capacities, in bytes per cycle."""
         cdef int64_t needed = self.links + len(capacities)
+        cdef Link *link
         if needed > self.link_capacity:
             needed *= 2
             self.link = <Link*> room_for(self.link, needed, sizeof(Link))
-            self.reached = <int64_t*> room_for(self.reached, needed, sizeof(int64_t))
+            self.heap = <int64_t*> room_for(self.heap, needed, sizeof(int64_t))
             self.link_capacity = needed
         for capacity in capacities:
-            self.link[self.links].capacity = self.link[self.links].left = capacity
-            self.link[self.links].first_step, self.link[self.links].seen = NONE, 0
+            link = &self.link[self.links]
+            memset(link, 0, sizeof(Link))
+            link.capacity = link.left = capacity
+            link.position = NONE
             self.links += 1
 
     def __dealloc__(self):
+        cdef int64_t i
+        for i in range(self.links):
+            free(self.link[i].crossings)
         free(self.use)
         free(self.steps)
         free(self.link)
         free(self.affected)
-        free(self.reached)
+        free(self.heap)
 
     def extend(self, lengths, links, shares):
         """Add paths: `lengths` is the number of links of each; `links` and `shares` are those of all paths in order."""
@@ -77,19 +93,28 @@ cdef class Filling:
         self._reserve(self.paths + len(length), self.step_count + len(link))
         for i in range(len(length)):
             use = &self.use[self.paths]
-            use.first, use.last = next, next + length[i]
+            memset(use, 0, sizeof(Use))
+            use.first, use.last, use.bottleneck = <int32_t> next, <int32_t> (next + length[i]), NONE
             most = 0
             for step in range(use.first, use.last):
                 self.steps[step].link = <int32_t> link[step - self.step_count]
-                self.steps[step].path = <int32_t> self.paths
                 self.steps[step].share = share[step - self.step_count]
+                self.link[self.steps[step].link].crossing += 1
                 most = max(most, self.steps[step].share / self.link[self.steps[step].link].capacity)
             use.top = 1 / most
-            use.level = 0
-            use.messages = use.seen = 0
             next = use.last
             self.paths += 1
         self.step_count = next
+        self._enlarge_crossings()
+
+    def _enlarge_crossings(self):
+        cdef int64_t i
+        cdef Link *link
+        for i in range(self.links):
+            link = &self.link[i]
+            if link.crossing > link.room:
+                link.crossings = <Crossing*> room_for(link.crossings, 2 * link.crossing, sizeof(Crossing))
+                link.room = 2 * link.crossing
 
     cdef int _reserve(self, int64_t paths, int64_t steps) except -1:
         if paths > self.path_capacity:
@@ -108,126 +133,349 @@ cdef class Filling:
         cdef int64_t i
         cdef Use *use = &self.use[number]
         cdef Link *link
+        cdef Crossing *crossing
         for i in range(use.first, use.last):
             link = &self.link[self.steps[i].link]
-            self.steps[i].previous, self.steps[i].next = NONE, <int32_t> link.first_step
-            if link.first_step != NONE:
-                self.steps[link.first_step].previous = <int32_t> i
-            link.first_step = i
+            crossing = &link.crossings[link.paths]
+            crossing.share, crossing.path, crossing.step = self.steps[i].share, <int32_t> number, <int32_t> i
+            self.steps[i].position = <int32_t> link.paths
+            link.paths += 1
 
     cdef void leave(self, int64_t number) noexcept nogil:
         cdef int64_t i
         cdef Use *use = &self.use[number]
+        cdef Link *link
         cdef Step *step
         for i in range(use.first, use.last):
             step = &self.steps[i]
-            if step.previous == NONE:
-                self.link[step.link].first_step = step.next
-            else:
-                self.steps[step.previous].next = step.next
-            if step.next != NONE:
-                self.steps[step.next].previous = step.previous
+            link = &self.link[step.link]
+            link.paths -= 1
+            if step.position != link.paths:
+                link.crossings[step.position] = link.crossings[link.paths]
+                self.steps[link.crossings[step.position].step].position = step.position
+
+    # -- filling --
 
     cdef void fill(self, const int64_t *touched, int64_t count) noexcept nogil:
-        """Compute the levels of all paths that are connected, over shared links, with the `touched` ones."""
+        """Compute the levels of the `touched` paths and of all others that change with them."""
         cdef int64_t i, k
-        self.epoch += 1
-        self.affected_count = self.reached_count = 0
-        for i in range(count):
-            for k in range(self.use[touched[i]].first, self.use[touched[i]].last):
-                self._reach(self.steps[k].link)
-        i = 0
-        while i < self.affected_count:
-            for k in range(self.use[self.affected[i]].first, self.use[self.affected[i]].last):
-                self._reach(self.steps[k].link)
-            i += 1
-        self._rise()
-
-    cdef void _reach(self, int64_t number) noexcept nogil:
-        cdef Link *link = &self.link[number]
-        cdef int64_t step = link.first_step, path
-        if link.seen == self.epoch:
-            return
-        link.seen = self.epoch
-        link.left, link.weight, link.rising = link.capacity, 0, 0
-        if step == NONE:
-            return
-        self.reached[self.reached_count] = number
-        self.reached_count += 1
-        while step != NONE:
-            path = self.steps[step].path
-            link.weight += self.steps[step].share * <double> self.use[path].messages
-            link.rising += 1
-            if self.use[path].seen != self.epoch:
-                self.use[path].seen = self.epoch
-                self.use[path].fixed = False
-                self.affected[self.affected_count] = path
-                self.affected_count += 1
-            step = self.steps[step].next
-
-    cdef void _rise(self) noexcept nogil:
-        """Fix the level of the paths over the link that is full first, then over the next one, and so on."""
-        cdef int64_t i, step, rising = self.affected_count
-        cdef double level, water = 0
         cdef Link *link
-        for i in range(self.reached_count):
-            link = &self.link[self.reached[i]]
-            link.level = link.left / link.weight
-        for i in range(self.reached_count // 2 - 1, -1, -1):
-            self._sink(i)
-        while rising:
-            link = &self.link[self.reached[0]]
-            if not link.rising:
-                self.reached_count -= 1
-                self.reached[0] = self.reached[self.reached_count]
-                self._sink(0)
+        self.epoch += 1
+        self.affected_count = self.rising = 0
+        self.water = 0
+        for i in range(count):
+            if self.use[touched[i]].held and not self.use[touched[i]].messages:
+                self._change(touched[i])
+        for i in range(count):
+            if self.use[touched[i]].messages and not self._fill_alone(touched[i]):
+                self._change(touched[i])
+        for i in range(count):
+            if self.use[touched[i]].fixed:
                 continue
-            # The level of a link only rises as paths over it are fixed elsewhere, so it is updated when it is lowest.
-            level = max(link.left / link.weight, water)
-            if level > link.level:
-                link.level = level
-                self._sink(0)
-                continue
-            water = level
-            step = link.first_step
-            while step != NONE:
-                if not self.use[self.steps[step].path].fixed:
-                    self._fix(self.steps[step].path, level)
-                    rising -= 1
-                step = self.steps[step].next
+            for k in range(self.use[touched[i]].first, self.use[touched[i]].last):
+                link = &self.link[self.steps[k].link]
+                if (link.rising or link.limited) and link.position == NONE:
+                    self._push(self.steps[k].link, self._lowest(link))
+        while self.heap_count:
+            self._attend(self._pop())
+            if not self.rising:
+                self._drop_slack()
+        for i in range(count):
+            self._sum_up(&self.use[touched[i]])
 
-    cdef void _fix(self, int64_t number, double level) noexcept nogil:
-        """Fix the level of a path, and take its rate from the capacity of its links."""
+    cdef void _change(self, int64_t number) noexcept nogil:
+        """Return what a path had to its links, and let it rise from 0 if it has messages."""
         cdef Use *use = &self.use[number]
         cdef Link *link
         cdef int64_t i
-        cdef double weight
-        use.fixed = True
-        use.level = use.top if level >= use.top * WHOLE else level
+        cdef double held
+        for i in range(use.first, use.last):
+            link = self._reach(self.steps[i].link)
+            held = self.steps[i].share * <double> use.held
+            link.left = link.left + held * use.water if link.paths else link.capacity
+            link.changes += 1
+            if use.bottleneck == self.steps[i].link:
+                link.limited -= 1
+                link.weight = link.weight - held if link.limited else 0
+            if use.messages:
+                link.rising += 1
+                link.rising_weight += self.steps[i].share * <double> use.messages
+            link.fresh = False
+        use.held, use.bottleneck, use.water, use.level = use.messages, NONE, 0, 0
+        use.seen, use.fixed = self.epoch, False
+        self.rising += 1 if use.messages else 0
+
+    cdef bint _fill_alone(self, int64_t number) noexcept nogil:
+        """Set the level of a path if no other one uses its links."""
+        cdef Use *use = &self.use[number]
+        cdef Link *link
+        cdef int64_t i
+        cdef int32_t bottleneck = NONE
+        cdef double level = RISING, weight
+        for i in range(use.first, use.last):
+            link = &self.link[self.steps[i].link]
+            if link.paths > 1:
+                return False
+            weight = self.steps[i].share * <double> use.messages
+            if link.capacity / weight < level:
+                level, bottleneck = link.capacity / weight, self.steps[i].link
         for i in range(use.first, use.last):
             link = &self.link[self.steps[i].link]
             weight = self.steps[i].share * <double> use.messages
-            link.left -= weight * level
-            link.weight -= weight
-            link.rising -= 1
+            link.left, link.level, link.changes = link.capacity - weight * level, level, 0
+            link.limited, link.weight = 0, 0
+        self.link[bottleneck].limited, self.link[bottleneck].weight = 1, self.link[bottleneck].capacity / level
+        use.held, use.water, use.bottleneck, use.seen, use.fixed = use.messages, level, bottleneck, self.epoch, True
+        use.level = use.top if level >= use.top * WHOLE else level
+        self.affected[self.affected_count] = number
+        self.affected_count += 1
+        return True
+
+    cdef inline Link *_reach(self, int64_t number) noexcept nogil:
+        cdef Link *link = &self.link[number]
+        if link.seen != self.epoch:
+            link.seen = self.epoch
+            link.rising, link.rising_weight, link.base = 0, 0, 0
+            link.fresh = False
+        return link
+
+    cdef void _release(self, int64_t number) noexcept nogil:
+        """Let the paths that a link limits rise from their level."""
+        cdef Link *link = &self.link[number]
+        cdef Link *other
+        cdef Use *use
+        cdef int64_t i, k
+        cdef double held
+        for i in range(link.paths):
+            use = &self.use[link.crossings[i].path]
+            if use.bottleneck != number or use.seen == self.epoch:
+                continue
+            use.seen, use.fixed, use.bottleneck = self.epoch, False, NONE
+            self.rising += 1
+            for k in range(use.first, use.last):
+                other = self._reach(self.steps[k].link)
+                held = self.steps[k].share * <double> use.held
+                other.rising += 1
+                other.rising_weight += held
+                other.base += held * use.water
+                if self.steps[k].link == number:
+                    other.limited -= 1
+                    other.weight = other.weight - held if other.limited else 0
+                else:
+                    other.fresh = False
+                    self._push(self.steps[k].link, self._bound(other))
+
+    cdef void _drop_slack(self) noexcept nogil:
+        """Remove the links that limit no path from the heap, when no level rises."""
+        cdef int64_t i, count = self.heap_count
+        cdef Link *link
+        self.heap_count = 0
+        for i in range(count):
+            link = &self.link[self.heap[i]]
+            link.position = NONE
+            if link.limited or link.left < -SAME * link.capacity:
+                self._push(self.heap[i], link.key)
+
+    cdef inline double _bound(self, Link *link) noexcept nogil:
+        """A lower bound of the level at which a link is full, except for rounding.
+
+        `left` is negative while the paths above this level, which others limit, have not yet fallen to it.
+        """
+        return max(0.0, (link.left + link.base + link.weight * link.level) / (link.rising_weight + link.weight))
+
+    cdef inline double _lowest(self, Link *link) noexcept nogil:
+        """A lower bound of the levels at which paths of a link are fixed or released next."""
+        return min(self._bound(link), link.level) if link.limited else self._bound(link)
+
+    cdef void _attend(self, int64_t number) noexcept nogil:
+        """See whether the level of a link has changed; when it is its turn, fix the paths that it limits."""
+        cdef Link *link = &self.link[number]
+        cdef double level
+        if not link.rising and not link.limited:
+            if link.left >= -SAME * link.capacity:
+                return
+            self._measure(number)  # paths that others limit must fall
+        elif not link.fresh:
+            level = self._lowest(link)
+            if level > link.key * (1 + SAME):
+                self._push(number, level)
+                return
+            self._measure(number)
+        level = link.full
+        if level == RISING:
+            return
+        if link.limited and -SAME * link.level <= level - link.level <= SAME * link.level:
+            level = link.level
+            if not link.rising:
+                return
+        elif link.limited and level > link.level:
+            self._release(number)
+        if level > link.key * (1 + SAME):
+            self._push(number, level)
+        else:
+            self._fix_paths(number, level)
+
+    cdef void _measure(self, int64_t number) noexcept nogil:
+        """Sum up what a link has left, and compute the level at which it is full."""
+        cdef Link *link = &self.link[number]
+        cdef Use *use
+        cdef int64_t i
+        cdef double weight, total = 0, highest = 0, level, all, rising = 0, base = 0, limited = 0, limited_base = 0
+        for i in range(link.paths):
+            use = &self.use[link.crossings[i].path]
+            weight = link.crossings[i].share * <double> use.held
+            if use.seen == self.epoch and not use.fixed:
+                rising += weight
+                base += weight * use.water
+            elif use.bottleneck == number and use.seen != self.epoch:
+                limited += weight
+                limited_base += weight * use.water
+            else:
+                total += weight * use.water
+                if use.seen != self.epoch:
+                    highest = max(highest, use.water)
+        link.left = link.capacity - (total + base + limited_base)
+        link.rising_weight, link.base, link.changes = rising, base, 0
+        link.fresh, link.full = True, RISING
+        level = 0
+        if rising + limited > 0:
+            level = (link.capacity - total) / (rising + limited)
+        elif total <= link.capacity * (1 + SAME):
+            return
+        level = max(level, self.water)
+        while highest > level * (1 + SAME):
+            # The paths with a higher level, which others limit, fall to that of this link.
+            total, all, highest = 0, rising + limited, 0
+            for i in range(link.paths):
+                use = &self.use[link.crossings[i].path]
+                weight = link.crossings[i].share * <double> use.held
+                if use.seen == self.epoch:
+                    if use.fixed:
+                        total += weight * use.water
+                elif use.bottleneck != number:
+                    if use.water > level:
+                        all += weight
+                        highest = max(highest, use.water)
+                    else:
+                        total += weight * use.water
+            if not link.capacity - total > level * (1 + SAME) * all:
+                break
+            level = (link.capacity - total) / all
+        link.full = level
+
+    cdef void _fix_paths(self, int64_t number, double level) noexcept nogil:
+        """Fix the level of the paths over a link that still rise, and of those above this level."""
+        cdef Link *link = &self.link[number]
+        cdef Use *use
+        cdef int64_t i
+        cdef bint limited
+        self.water = max(self.water, level)
+        limited = link.limited and level == link.level
+        for i in range(link.paths):
+            use = &self.use[link.crossings[i].path]
+            if use.seen == self.epoch:
+                if not use.fixed:
+                    self._fix(link.crossings[i].path, number, level)
+            elif use.water > level * (1 + SAME) or (use.bottleneck == number and not limited):
+                self._fix(link.crossings[i].path, number, level)
+        link.level = level
+
+    cdef void _fix(self, int64_t path, int64_t number, double level) noexcept nogil:
+        """Fix the level of a path that this link limits, and take its rate from the capacity of its links."""
+        cdef Use *use = &self.use[path]
+        cdef Link *link
+        cdef int64_t i
+        cdef double weight, before = use.water
+        cdef bint rising = use.seen == self.epoch
+        cdef bint same = before * (1 - SAME) <= level <= before * (1 + SAME)
+        cdef int32_t bottleneck = use.bottleneck
+        if not same:
+            self.affected[self.affected_count] = path
+            self.affected_count += 1
+            use.water = level
+            use.level = use.top if level >= use.top * WHOLE else level
+        use.seen, use.fixed, use.bottleneck = self.epoch, True, <int32_t> number
+        self.rising -= rising
+        for i in range(use.first, use.last):
+            link = self._reach(self.steps[i].link)
+            weight = self.steps[i].share * <double> use.held
+            if rising:
+                link.rising -= 1
+                link.rising_weight = link.rising_weight - weight if link.rising else 0
+                link.base = link.base - weight * before if link.rising else 0
+            link.left -= weight * (use.water - before)
+            link.changes += 1
+            link.fresh = False
+            if bottleneck == self.steps[i].link:
+                link.limited -= 1
+                link.weight = link.weight - weight if link.limited else 0
+            if self.steps[i].link == number:
+                link.limited += 1
+                link.weight += weight
+            elif link.limited and not same:
+                self._push(self.steps[i].link, self.water)
+
+    cdef void _sum_up(self, Use *use) noexcept nogil:
+        """Sum up anew what the links of a path have left, now and then, so that rounding errors do not add up."""
+        cdef Link *link
+        cdef int64_t i, k
+        cdef double held
+        for i in range(use.first, use.last):
+            link = &self.link[self.steps[i].link]
+            if link.changes <= link.paths + 64:
+                continue
+            link.changes, held = 0, 0
+            for k in range(link.paths):
+                held += link.crossings[k].share * (<double> self.use[link.crossings[k].path].held
+                                                   * self.use[link.crossings[k].path].water)
+            link.left = link.capacity - held
+
+    # -- the heap of links --
+
+    cdef void _push(self, int64_t number, double key) noexcept nogil:
+        """Enter a link, or lower its key."""
+        cdef int64_t position = self.link[number].position, above
+        if position == NONE:
+            position = self.heap_count
+            self.heap_count += 1
+        elif not key < self.link[number].key:
+            return
+        self.link[number].key = key
+        while position:
+            above = (position - 1) // 2
+            if not key < self.link[self.heap[above]].key:
+                break
+            self.heap[position] = self.heap[above]
+            self.link[self.heap[position]].position = position
+            position = above
+        self.heap[position] = number
+        self.link[number].position = position
+
+    cdef int64_t _pop(self) noexcept nogil:
+        cdef int64_t number = self.heap[0]
+        self.link[number].position = NONE
+        self.heap_count -= 1
+        if self.heap_count:
+            self.heap[0] = self.heap[self.heap_count]
+            self._sink(0)
+        return number
 
     cdef void _sink(self, int64_t position) noexcept nogil:
-        cdef int64_t *heap = self.reached
-        cdef int64_t moved, below = 2 * position + 1
-        if position >= self.reached_count:
-            return
-        moved = heap[position]
-        while below < self.reached_count:
-            if below + 1 < self.reached_count and self.link[heap[below + 1]].level < self.link[heap[below]].level:
+        cdef int64_t *heap = self.heap
+        cdef int64_t moved = heap[position], below = 2 * position + 1
+        while below < self.heap_count:
+            if below + 1 < self.heap_count and self.link[heap[below + 1]].key < self.link[heap[below]].key:
                 below += 1
-            if not self.link[heap[below]].level < self.link[moved].level:
+            if not self.link[heap[below]].key < self.link[moved].key:
                 break
             heap[position] = heap[below]
+            self.link[heap[position]].position = position
             position = below
             below = 2 * position + 1
         heap[position] = moved
+        self.link[moved].position = position
 
-    # `affected`, `reached` and the heap of links hold no state between fillings.
+    # -- checkpoints: `affected` and the heap hold no state between fillings --
 
     def __getstate__(self):
         return {
@@ -238,9 +486,20 @@ cdef class Filling:
         }
 
     def __setstate__(self, state):
-        self.paths, self.links, self.epoch, self.step_count = state["numbers"]
-        self.path_capacity, self.link_capacity, self.step_capacity = self.paths, self.links, self.step_count
+        cdef int64_t i, k
+        cdef Crossing *crossing
+        self.paths, links, self.epoch, self.step_count = state["numbers"]
+        self.path_capacity, self.link_capacity, self.step_capacity = self.paths, links, self.step_count
         self.use, self.steps = <Use*> loaded(state["use"]), <Step*> loaded(state["steps"])
         self.link = <Link*> loaded(state["link"])
+        for i in range(links):
+            self.link[i].crossings, self.link[i].room = NULL, 0
+        self.links = links
+        self._enlarge_crossings()
+        for i in range(self.paths):
+            if self.use[i].messages:
+                for k in range(self.use[i].first, self.use[i].last):
+                    crossing = &self.link[self.steps[k].link].crossings[self.steps[k].position]
+                    crossing.share, crossing.path, crossing.step = self.steps[k].share, <int32_t> i, <int32_t> k
         self.affected = <int64_t*> room_for(NULL, self.path_capacity, sizeof(int64_t))
-        self.reached = <int64_t*> room_for(NULL, self.link_capacity, sizeof(int64_t))
+        self.heap = <int64_t*> room_for(NULL, self.link_capacity, sizeof(int64_t))

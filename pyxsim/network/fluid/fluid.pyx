@@ -4,7 +4,7 @@ All messages of a path have the same rate, so a path has one rate and one count 
 since the path became busy. A message ends when that count has grown by its bytes.
 
 Rates change only when a message starts or ends. All starts and ends of one moment are processed together; then
-`Filling` recomputes the rates of the paths that share a link, directly or indirectly, with a path that changed.
+`Filling` recomputes the rates that change.
 
 A moment is a whole cycle and a fraction in floating point. A message that always had the rate that it has alone takes
 the exact time of the rule. Any other arrival may be off by a cycle where its time is nearly a whole number: a time
@@ -451,21 +451,26 @@ cdef class Fluid:
                     path.alone = path.alone and path.rate == use.top
                     path.due = self._due(number)
                     self._put(number)
-                self._note_ready(path.lane)
+            for i in range(self.filling.affected_count):
+                self._note_ready(self.filling.affected[i])
             for i in range(self.touched_count):
                 self.path[self.touched[i]].touched = False
-                self._note_ready(self.path[self.touched[i]].lane)
+                self._note_ready(self.touched[i])
             self.touched_count = 0
             for i in range(self.ready_count):
                 self._next(self.ready[i])
             self.ready_count = 0
 
-    cdef void _note_ready(self, int64_t lane) noexcept nogil:
-        """Note a lane whose next message may start, once in each filling."""
-        if lane != NONE and self.noted_in[lane] != self.fillings and self._has_room(lane):
-            self.noted_in[lane] = self.fillings
-            self.ready[self.ready_count] = lane
-            self.ready_count += 1
+    cdef void _note_ready(self, int64_t number) noexcept nogil:
+        """Note the lanes among the links of a path whose next message may start, once in each filling."""
+        cdef Use *use = &self.filling.use[number]
+        cdef int64_t i, link
+        for i in range(use.first, use.last):
+            link = self.filling.steps[i].link
+            if link < len(self.front) and self.noted_in[link] != self.fillings and self._has_room(link):
+                self.noted_in[link] = self.fillings
+                self.ready[self.ready_count] = link
+                self.ready_count += 1
 
     # -- the heap of paths --
 

@@ -177,6 +177,30 @@ def test_rates_are_those_of_the_textbook(
     assert [net.rates()[way] for way in messages] == pytest.approx([float(rate) for rate in wanted], rel=1e-12)
 
 
+@settings(max_examples=part_of(60), deadline=None)
+@given(seed=st.integers(0, 2**32), links=st.integers(2, 24), paths=st.integers(2, 40), shared=st.booleans())
+def test_rates_after_a_change_are_those_of_a_whole_filling(seed: int, links: int, paths: int, shared: bool) -> None:
+    """The engine refills what a change affects; `fair` fills everything, in fractions. The moves of paths from one
+    bottleneck to another, with paths that fall and paths that rise in one filling, need many paths and few links."""
+    random = np.random.default_rng(seed)
+    capacity = [Fraction(int(each)) for each in random.integers(1, 40, links)]
+    ways: list[Way] = []
+    for _ in range(paths):
+        chosen = random.choice(links, int(random.integers(1, min(links, 4) + 1)), replace=False)
+        ways.append({int(link): Fraction(1, int(random.integers(1, 4)) if shared else 1) for link in chosen})
+    net = engine(ways, capacity, free(ways))
+    for _ in range(25):
+        started = random.integers(0, paths, int(random.integers(1, 4)))
+        send(net, net.now, *[(int(way), int(random.integers(1, 400))) for way in started])
+        rates = net.rates()
+        counts = net.messages()
+        here = [way for way in range(paths) for _ in range(counts[way])]
+        wanted = fair([ways[way] for way in here], capacity)
+        assert [rates[way] for way in here] == pytest.approx([float(rate) for rate in wanted], rel=1e-11)
+        if random.random() < 0.7 and net.next_cycle < FOREVER:
+            net.advance(net.next_cycle, 0)
+
+
 # -- formulas ----------------------------------------------------------------------------------------------------------
 
 
