@@ -197,6 +197,7 @@ class _Reader:
         turns: defaultdict[Any, int] = defaultdict(int)
         if not self.rules.exact:
             self._refuse_skipped(tasks)
+            self._refuse_instant(tasks)
         for task_number in number:
             place, task, before = tasks[task_number]
             try:
@@ -230,6 +231,17 @@ class _Reader:
                         "another node of this NPU, or never",
                         allowed="a node that takes time, or none that waits for it",
                     )
+
+    def _refuse_instant(self, tasks: Mapping[int, tuple[_Place, dict[str, Any], list[int]]]) -> None:
+        """Refuse a computation of 0 ns in cycle 0, at which ASTRA-sim 2 stops."""
+        roots = [tasks[number] for number in sorted(tasks) if not tasks[number][2]]
+        first = next(((place, task) for place, task, _ in roots if task.get("resource") == "compute"), None)
+        if first is not None and not first[1]["ticks"]:
+            first[0].refuse(
+                "takes less than 1 ns and waits for nothing: ASTRA-sim 2 stops at an assertion of its event queue when "
+                "something takes no time in cycle 0",
+                allowed="more operations or bytes",
+            )
 
     def _task(self, place: _Place) -> dict[str, Any]:
         """The task of a node, as arguments of GraphBuilder.task."""

@@ -11,6 +11,7 @@ without and Z messages with reduction (docs/compat.md).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -73,9 +74,9 @@ class Program:
         return np.column_stack([pairs, sizes, counts]).astype(np.int64)
 
     @property
-    def smallest(self) -> int:
-        """Bytes of the smallest message."""
-        return min(self.table[0 : 2 * self.sends : 2]) if self.algorithm == HALVING else self.size
+    def sizes(self) -> Sequence[int]:
+        """Bytes of the messages; one entry where all are equal."""
+        return self.table[0 : 2 * self.sends : 2] if self.algorithm == HALVING else (self.size,)
 
     def load(self, asking: int) -> int:
         """Return the bytes that all members of a group send, plus `asking` for each message."""

@@ -64,6 +64,17 @@ def refuse_rendezvous(options: Options, kind: str) -> None:
         )
 
 
+def refuse_large_request(options: Options, size: int, key: str) -> None:
+    """Raise InputError for a message that the rendezvous protocol cannot send."""
+    if options.rendezvous and size > _MOST:
+        raise InputError(
+            f"a message of {size} bytes does not fit into the 32 bits that ASTRA-sim's rendezvous protocol has for it: "
+            "it sends the rest of the division by 2^32, or never ends",
+            key=key,
+            allowed=f"at most {_MOST} bytes, or no rendezvous",
+        )
+
+
 def refuse_message(options: Options, *, asked: bool) -> None:
     """Raise InputError where point-to-point messages are not supported. `asked`: whether this one can be requested."""
     if options.rendezvous and not asked:
@@ -178,7 +189,7 @@ def refuse_themis_over_all(algorithm: Algorithm, kind: str, shape: Sequence[int]
 
 def refuse_program(program: Program, options: Options, key: str) -> None:
     """Raise InputError for sizes that ASTRA-sim cannot represent."""
-    if program.smallest < 1:
+    if min(program.sizes) < 1:
         first = options.compat == ASTRA_SIM_1
         there = "stops at an assertion" if not first else "1 counts the way of such over its analytical network alone"
         raise InputError(
@@ -187,6 +198,7 @@ def refuse_program(program: Program, options: Options, key: str) -> None:
             key=key,
             allowed="more bytes, or fewer chunks",
         )
+    refuse_large_request(options, max(program.sizes), key)
     most = max(program.entering, program.leaving)
     if most > _MOST and (options.compat == ASTRA_SIM_1 or options.shared_bus is not None):
         raise InputError(

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from pyxsim.arrays import IntArray
+from pyxsim.compat.astra.system.refuse import refuse_large_request
 from pyxsim.compat.astra.workload.sequential_job import SequentialGraphJob
 from pyxsim.system.options import REQUEST_BYTES
 from pyxsim.workload.graph import Kind, TaskGraph
@@ -25,6 +26,7 @@ class RendezvousJob(SequentialGraphJob):
 
     def matcher(self, graph: TaskGraph, tasks: IntArray, system: SystemServices, ended: EndCallback) -> SendRecvMatcher:
         """Return the executor of sends and receives."""
+        refuse_large_request(system.options, int(graph.size[tasks].max(initial=0)), self._key)
         tag = self._tag("requests")
         requests = {
             task: partial(system.send, int(graph.npu[task]), int(graph.peer[task]), REQUEST_BYTES, tag=tag)

@@ -155,9 +155,31 @@ INVALID = Node(id=1, name="i", type=NodeType.INVALID)
             id="waits for nothing",
         ),
         pytest.param([4], {}, [INVALID, all_reduce(2, after=[1])], "is skipped, and node 2 waits", id="invalid"),
+        pytest.param(
+            [4],
+            ROOFLINE,
+            [compute(1, num_ops=1, tensor_size=1)],
+            "takes less than 1 ns and waits for nothing: ASTRA-sim 2 stops at an assertion",
+            id="no time",
+        ),
     ],
 )
 def test_refused_by_name(tmp_path: Path, npus: list[int], system: dict[str, Any], nodes: list[Node], told: str) -> None:
     asked = read(tmp_path, npus, system, nodes)
     with pytest.raises(InputError, match=told):
         run(asked.experiment, backend=asked.backend)
+
+
+@pytest.mark.parametrize("nodes", ["collective", "message"])
+def test_large_messages_with_rendezvous(tmp_path: Path, nodes: str) -> None:
+    """On a ring of 6 the original sends 1269388788 of 9859323380 bytes, and ends after 59 instead of 459 ms."""
+    size = 9_859_323_380
+    if nodes == "collective":
+        asked = read(tmp_path, [6], {}, [collective(1, CommType.ALL_GATHER, 4 * size)], rendezvous=True)
+    else:
+        asked = read(tmp_path, [2], {}, [all_reduce()], rendezvous=True)
+        for npu, (kind, key) in enumerate([(NodeType.COMM_SEND, "comm_dst"), (NodeType.COMM_RECV, "comm_src")]):
+            attr = [Attribute(key, "int64_val", 1 - npu), Attribute("comm_size", "int64_val", size)]
+            chakra.write(tmp_path / f"trace.{npu}.et", [Node(id=1, name="m", type=kind, attr=attr)])
+    with pytest.raises(InputError, match=f"a message of {size} bytes does not fit into the 32 bits"):
+        run(asked.experiment, backend="analytical-congestion")
