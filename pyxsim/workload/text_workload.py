@@ -108,10 +108,19 @@ class TextWorkload:
     @property
     def kinds(self) -> set[str]:
         """The kinds of collectives that it can run."""
+        return set(self.largest)
+
+    @property
+    def largest(self) -> dict[str, int]:
+        """Bytes of the largest collective of each kind that it can run."""
         parts = [part for layer in self.layers for part in (layer.forward, layer.input_gradient, layer.weight_gradient)]
         if self.parallelism == "MICRO":
             parts = [self.layers[0].weight_gradient]
-        return {part.kind for part in parts if part.kind is not None}
+        largest: dict[str, int] = {}
+        for part in parts:
+            if part.kind is not None:
+                largest[part.kind] = max(part.size, largest.get(part.kind, 0))
+        return largest
 
     def checkpoint_of(self, layer: int) -> int:
         """Return the layer from which the forward pass is repeated for this one."""

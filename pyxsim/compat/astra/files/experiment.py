@@ -13,6 +13,7 @@ from pyxsim import library
 from pyxsim.chakra.files import are_traces
 from pyxsim.compat.astra.files.dimensions import yaml_tables
 from pyxsim.compat.astra.files.garnet import network_tables
+from pyxsim.compat.astra.files.garnet_limits import check_order, crowded
 from pyxsim.compat.astra.files.hierarchical import hierarchical_tables
 from pyxsim.compat.astra.files.memory_json import memory_table
 from pyxsim.compat.astra.files.network_cost import network_cost
@@ -122,9 +123,12 @@ def read_astra(
         comm_scale, unused = _unused("--comm-scale", "comm_scale", comm_scale)
         compute_scale, more = _unused("--compute-scale", "compute_scale", compute_scale)
         unused += more
-    kinds = () if traces else read_text_workload(workload).kinds
-    table, warnings = read_system(located(system), dims, kinds)
+    text = None if traces else read_text_workload(workload)
+    table, warnings = read_system(located(system), dims, () if text is None else text.kinds)
     table["compat"] = form.compat
+    if form.read is network_tables and form.backend == "packet" and text is not None:
+        check_order(table, located(system))
+        warnings += crowded(tables, table, text.largest)
     if not traces and table.pop("npu", None) is not None:
         warnings.append(f"{system}: roofline-enabled: for the nodes of traces only; a text has its own times")
     if memory is not None and (remote := memory_table(memory, _npus(tables))) is not None:

@@ -36,7 +36,7 @@ SWITCH = {
     "num-npus": "8",
     "num-packages": "4",
     "topology": "NV_Switch",
-    "links-per-tile": "2",
+    "links-per-tile": "1",
     "routing-algorithm": "AllToAll",
     "flit-width": "256",
     "tile-link-width": "256",
