@@ -109,8 +109,8 @@ def _phits(text: Text, key: str, flit: int) -> int:
     if text.is_valid("flit-width", key) and width > flit:
         text.fault(
             key,
-            f"a link of {width} bits is wider than the flit of {flit} bits: Garnet joins {-(-width // flit)} flits of a "
-            "packet for it, each of which waits for the next, and pyxsim has no such links",
+            f"a link of {width} bits is wider than the flit of {flit} bits: Garnet joins {-(-width // flit)} flits "
+            "of a packet for it, each of which waits for the next, and pyxsim has no such links",
             "at most flit-width",
         )
     return max(1, -(-flit // width))
