@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import atexit
 import gc
+import importlib
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,20 @@ def forked_workers() -> None:
 def new_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """The workers of a sweep are new processes in this test, as they are for a user."""
     monkeypatch.setattr(crew, "subprocess", subprocess)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def figures_without_layout(request: pytest.FixtureRequest) -> Callable[..., None] | None:
+    """Figures are drawn without their layout, which takes half of the time; tests/reports and --slow do lay them out.
+    Return what does so, where matplotlib is installed."""
+    try:
+        engine = importlib.import_module("matplotlib.layout_engine").ConstrainedLayoutEngine
+    except ImportError:
+        return None
+    execute: Callable[..., None] = engine.execute
+    if not request.config.getoption("--slow"):
+        engine.execute = lambda *_: None
+    return execute
 
 
 _in_a_fork = hdf5_check._in_a_fork

@@ -75,15 +75,12 @@ LONG = {
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Path]:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The current folder, as a user has it who has fetched the tree. Figures that a block leaves open go with it."""
     shutil.copytree(ROOT / "inputs", tmp_path / "inputs")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("MPLBACKEND", "agg")
-    if not request.config.getoption("--slow"):  # to lay a figure out takes half of its time; tests/reports does it
-        engine = pytest.importorskip("matplotlib.layout_engine").ConstrainedLayoutEngine
-        monkeypatch.setattr(engine, "execute", lambda *_: None)
     yield tmp_path
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")

@@ -32,6 +32,7 @@ from pyxsim.units import (
     to_seconds,
 )
 from tests.examples import part_of
+from tests.in_turn import in_turn
 
 PARSERS: list[Callable[[object], Any]] = [
     parse_bytes,
@@ -44,7 +45,7 @@ PARSERS: list[Callable[[object], Any]] = [
 GHZ = Fraction(10**9)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("parse", "text", "value"),
     [
         (parse_bytes, "1 B", 1),
@@ -90,7 +91,7 @@ def test_texts_mean_exactly_this(parse: Callable[[object], Any], text: str, valu
     assert not isinstance(parse(text), float)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("parse", "text", "message"),
     [
         (parse_bytes, "5", "has no unit"),

@@ -87,7 +87,7 @@ def test_the_reference_calls_it_alike(mine: Path, tmp_path: Path, name: str) -> 
 
 
 def test_fast_forward_needs_a_stateless_allocator(mine: Path, pyxsim: Command) -> None:
-    long = ("--set", "collective.kind=all-gather", "--set", "collective.size=4 MiB", "--library", "mine")
+    long = ("--set", "collective.kind=all-gather", "--set", "collective.size=512 KiB", "--library", "mine")
     told = pyxsim("run", "small.toml", *long, "--set", "network.router.sa_allocator=my-islip", "--set", "run.threads=1")
     assert "the allocator 'my-islip' is not registered as stateless" in told.out + told.err
 

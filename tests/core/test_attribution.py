@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pyxsim.core.engine import Engine
 from pyxsim.core.engine_options import CAUSES, CUT_THROUGH, MOST_TAGS, STORE_AND_FORWARD, WORMHOLE
 from tests.examples import part_of
+from tests.in_turn import in_turn
 from tests.reference.cases import Case, adaptive_nets, cases, risky_nets
 from tests.reference.networks import BOOKSIM, Net, Stages, garnet, hub, line, options, style
 
@@ -167,10 +168,10 @@ def test_unknown_traffic_is_refused(tag: int) -> None:
 # Small cases
 
 
-@pytest.mark.parametrize("stages", [BOOKSIM, garnet(1), garnet(3), Stages(bw=1, rc=2, va=3, sa=2, st=1)], ids=str)
-@pytest.mark.parametrize("flits", [1, 2, 9])
-@pytest.mark.parametrize("s", [1, 2, 5])
 @pytest.mark.parametrize("flow", [WORMHOLE, CUT_THROUGH, STORE_AND_FORWARD])
+@in_turn("stages", [BOOKSIM, garnet(1), garnet(3), Stages(bw=1, rc=2, va=3, sa=2, st=1)])
+@in_turn("flits", [1, 2, 9])
+@in_turn("s", [1, 2, 5])
 def test_alone_it_waits_for_nobody(stages: Stages, flits: int, s: int, flow: int) -> None:
     """The head's route is `hops`; the rest is the length of the packet, once, or at each of its stops."""
     hops, latency = 3, 4

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from pyxsim.core.engine import Engine
 from pyxsim.core.state.record_dtypes import COMPARED_ARRAYS, NOT_VISITED
 from tests.core.test_repeat import engine_of_ring
+from tests.in_turn import in_turn
 
 CORE = Path(__file__).parents[2] / "pyxsim" / "core"
 RECORDS = ("InputVc", "OutputVc", "VcRange", "Link", "Router", "Packet", "Message", "FifoNode", "QueuedFlit")
@@ -38,7 +37,7 @@ def fields(record: str) -> list[str]:
     return [re.sub(r"\[.*?\]|[*\s]", "", name) for name in names]
 
 
-@pytest.mark.parametrize("record", [*RECORDS, *LATENCY_RECORDS])
+@in_turn("record", [*RECORDS, *LATENCY_RECORDS])
 def test_every_field_is_visited_or_known_not_to_matter(record: str) -> None:
     files = ("fast_forward/visit_state.pyx", "fast_forward/visit_latency.pyx")
     visitors = "".join((CORE / name).read_text(encoding="utf-8") for name in files)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pyxsim.core.engine import Engine
 from pyxsim.core.engine_options import CAUSES, CUT_THROUGH, STORE_AND_FORWARD, WORMHOLE, RouterOptions
 from tests.examples import part_of
+from tests.in_turn import in_turn
 from tests.reference.allocator_names import AGE, INPUT_FIRST, ISLIP, ROTATING
 from tests.reference.attribution import Attribution, Blame
 from tests.reference.cases import (
@@ -57,14 +58,13 @@ def waits(machine: RecordingEngine) -> dict[Blame, int]:
 # Alone
 
 
-@pytest.mark.parametrize(
-    ("stages", "speculative"),
-    [(BOOKSIM, False), (BOOKSIM, True), (G1, False), (garnet(4), False), (ODD, False), (ODD, True)],
-    ids=str,
-)
-@pytest.mark.parametrize("m", [1, 2, 3])
 @pytest.mark.parametrize("flow", [WORMHOLE, CUT_THROUGH, STORE_AND_FORWARD])
 @pytest.mark.parametrize("allocator", [ROTATING, ISLIP])
+@in_turn(
+    ("stages", "speculative"),
+    [(BOOKSIM, False), (BOOKSIM, True), (G1, False), (garnet(4), False), (ODD, False), (ODD, True)],
+)
+@in_turn("m", [1, 2, 3])
 def test_alone_it_takes_what_its_head_takes_and_the_links_width(
     stages: Stages, m: int, speculative: bool, flow: int, allocator: int
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.in_turn import in_turn
 from tests.reference.helpers import column, cycles, finish, machine_ejection, oracle, short, stalls
 from tests.reference.networks import BOOKSIM, Net, Stages, crowd, garnet, hub, line, ring, star, style
 
@@ -32,10 +33,10 @@ def test_zero_load_latency(stages: Stages, routers: int, flits: int) -> None:
     assert machine.message_times(0) == (11, 11, 11 + latency)
 
 
-@pytest.mark.parametrize("stages", PRESETS, ids=str)
-@pytest.mark.parametrize("latency", [1, 6])
-@pytest.mark.parametrize("s", [1, 2])
 @pytest.mark.parametrize("depth", [1, 2, 5, 9, 40])
+@in_turn("stages", PRESETS)
+@in_turn("latency", [1, 6])
+@in_turn("s", [1, 2])
 def test_credit_loop_bounds_the_rate(stages: Stages, latency: int, s: int, depth: int) -> None:
     flits = 3 * depth + 20
     lane: dict[str, Any] = {"depth": DEEP}

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pyxsim.core.engine_options import CUT_THROUGH, STORE_AND_FORWARD, WORMHOLE
+from tests.in_turn import in_turn
 from tests.reference.allocator_names import AGE, INPUT_FIRST, ISLIP, ROTATING, WAVEFRONT
 from tests.reference.helpers import column, cycles, finish, machine_ejection, oracle, short, stalls
 from tests.reference.networks import BOOKSIM, Stages, crowd, garnet, hub, line, style
@@ -24,12 +25,12 @@ def holds(machine: RecordingEngine) -> list[int]:
     return [row["holds"] for row in sorted(machine.waiting(), key=lambda row: row["link"])]
 
 
-@pytest.mark.parametrize("stages", [BOOKSIM, Stages(rc=0, va=1, st=3), ODD], ids=str)
-@pytest.mark.parametrize(("routers", "flits"), [(1, 1), (1, 5), (3, 4)])
-@pytest.mark.parametrize("m", [1, 2, 3])
-@pytest.mark.parametrize("speculative", [False, True])
-@pytest.mark.parametrize("flow", [WORMHOLE, CUT_THROUGH, STORE_AND_FORWARD])
 @pytest.mark.parametrize("allocator", [ROTATING, ISLIP])
+@in_turn("stages", [BOOKSIM, Stages(rc=0, va=1, st=3), ODD])
+@in_turn(("routers", "flits"), [(1, 1), (1, 5), (3, 4)])
+@in_turn("m", [1, 2, 3])
+@in_turn("speculative", [False, True])
+@in_turn("flow", [WORMHOLE, CUT_THROUGH, STORE_AND_FORWARD])
 def test_zero_load_latency(
     stages: Stages, routers: int, flits: int, m: int, speculative: bool, flow: int, allocator: int
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from pyxsim.core.engine_options import EACH, LEAST, RANDOM, TWO, VIA_ANY, VIA_BOX
 from pyxsim.reference.draws import SELECT, VIA, WAY, draw, key
+from tests.in_turn import in_turn
 from tests.reference.helpers import cycles, finish, oracle, path
 from tests.reference.networks import BOOKSIM, Net, Plane, Style, Turn, Way, Wire, full, garnet, grid, line, ring, style
 from tests.reference.recording import RecordingEngine
@@ -204,8 +205,8 @@ def test_ways_at_random() -> None:
     ]
 
 
-@pytest.mark.parametrize(("bias", "around"), [(0, True), (3, True), (5, True), (6, False), (9, False)])
-@pytest.mark.parametrize("seed", range(6))
+@in_turn(("bias", "around"), [(0, True), (3, True), (5, True), (6, False), (9, False)])
+@in_turn("seed", range(6))
 def test_the_cheapest_way(bias: int, around: bool, seed: int) -> None:
     """Three nodes, all joined. Six flits are in use on the direct link: 6 * 1 against 0 * 2 + bias by the third node.
 

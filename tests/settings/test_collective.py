@@ -10,6 +10,7 @@ import pytest
 
 from pyxsim.errors import InputError
 from pyxsim.settings import load_experiment, resolved_toml
+from tests.in_turn import in_turn
 
 NETWORK = {"topology": "torus", "shape": [4, 4]}
 ALL = {"kind": "all-reduce", "size": "1 MiB"}
@@ -130,7 +131,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("tables", "line"), FAULTS, ids=[line[:50] for _, line in FAULTS])
+@in_turn(("tables", "line"), FAULTS)
 def test_each_fault_is_one_line(tables: dict[str, Any], line: str) -> None:
     (fault,) = told(**tables)
     assert fault.startswith(line)

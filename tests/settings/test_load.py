@@ -15,6 +15,7 @@ from pyxsim.errors import InputError, InputErrors
 from pyxsim.settings import Experiment, load_experiment
 from pyxsim.textfile import MAX_FILE
 from tests.examples import part_of
+from tests.in_turn import in_turn
 
 GOOD: dict[str, Any] = {
     "network": {"topology": "torus", "shape": [4, 4, 4]},
@@ -340,7 +341,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("data", "told"), WRONG, ids=[told[:60] for _, told in WRONG])
+@in_turn(("data", "told"), WRONG)
 def test_each_fault_is_one_plain_line(data: dict[str, Any], told: str) -> None:
     (line,) = lines(data)
     assert told in line

@@ -16,6 +16,7 @@ from pyxsim.plugins import allocators
 from pyxsim.settings import Network, PipelineTable, RouterSettings, Stages, load_experiment, resolved_toml
 from pyxsim.settings.router import PIPELINES, read_allocator
 from pyxsim.units import Cycles
+from tests.in_turn import in_turn
 
 NS = Fraction(1, 10**9)
 COLLECTIVE = {"kind": "all-reduce", "size": "1 KiB"}
@@ -134,8 +135,8 @@ def test_virtual_networks_share_out_the_vcs() -> None:
 NAMES = [name for name in allocators.spellings("sa") if not name.endswith(":N")]
 
 
-@pytest.mark.parametrize("key", ["va_allocator", "sa_allocator"])
-@pytest.mark.parametrize("name", [*NAMES, "islip:1", "islip:3", "islip:64"])
+@in_turn("key", ["va_allocator", "sa_allocator"])
+@in_turn("name", [*NAMES, "islip:1", "islip:3", "islip:64"])
 def test_allocators_by_name(key: str, name: str) -> None:
     assert getattr(router(**{key: name}), key) == name
 
@@ -202,7 +203,7 @@ MISFITS: list[tuple[dict[str, Any], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("keys", "told"), MISFITS, ids=[str(keys) for keys, _ in MISFITS])
+@in_turn(("keys", "told"), MISFITS)
 def test_settings_that_do_not_fit_together(keys: dict[str, Any], told: list[str]) -> None:
     found = faults_of(**keys)
     assert len(found) == len(told)

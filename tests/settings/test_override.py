@@ -12,6 +12,7 @@ from pyxsim.errors import InputError
 from pyxsim.settings import Experiment, Stages, load_experiment
 from pyxsim.settings.override import parse_override
 from pyxsim.units import Cycles
+from tests.in_turn import in_turn
 
 RINGS: dict[str, Any] = {
     "network": {"dims": [{"block": "ring", "npus": 4}, {"block": "switch", "npus": 2, "latency": "1 us"}]},
@@ -70,7 +71,7 @@ def test_free_tables_take_any_key() -> None:
     assert load_experiment(data, ["network.options.radix=4"]).network.options == {"radix": 4}
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("override", "line"),
     [
         ("vcs", "overrides: 'vcs' has no '='; allowed: KEY=VALUE such as network.router.vcs=8"),

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pyxsim.errors import InputError
 from pyxsim.settings import load_experiment, resolved_toml
 from pyxsim.settings.points import MOST, Point, points
+from tests.in_turn import in_turn
 
 RING: dict[str, Any] = {
     "network": {"topology": "ring", "shape": [4]},
@@ -186,7 +187,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("study", "line"), FAULTS)
+@in_turn(("study", "line"), FAULTS)
 def test_faults(study: dict[str, Any], line: str) -> None:
     assert any(line in one for one in told(study)), told(study)
 

@@ -10,6 +10,7 @@ from pyxsim.errors import InputError
 from pyxsim.settings import load_experiment, resolved_toml
 from pyxsim.settings.spelling import SPELLINGS, of_system_file
 from pyxsim.settings.system import System
+from tests.in_turn import in_turn
 
 BASE: dict[str, Any] = {
     "network": {"topology": "torus", "shape": [4, 4]},
@@ -43,7 +44,7 @@ SAME = [
 ]
 
 
-@pytest.mark.parametrize(("theirs", "ours"), SAME, ids=[str(theirs) for theirs, _ in SAME])
+@in_turn(("theirs", "ours"), SAME)
 def test_both_spellings_mean_the_same(theirs: dict[str, Any], ours: dict[str, Any]) -> None:
     assert load_experiment({**BASE, "system": theirs}) == load_experiment({**BASE, "system": ours})
 

@@ -8,6 +8,7 @@ import pytest
 
 from pyxsim.errors import InputError
 from pyxsim.settings.points import plan_of, points
+from tests.in_turn import in_turn
 
 OPEN: dict[str, Any] = {
     "network": {"topology": "torus", "shape": [4, 4], "router": {"vcs": 2, "buffer": 8}},
@@ -121,7 +122,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("table", "line"), FAULTS)
+@in_turn(("table", "line"), FAULTS)
 def test_faults(table: dict[str, Any], line: str) -> None:
     assert line in told(table), told(table)
 

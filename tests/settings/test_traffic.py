@@ -10,6 +10,7 @@ import pytest
 from pyxsim.errors import InputError
 from pyxsim.settings import Experiment, load_experiment, resolved_toml
 from pyxsim.settings.traffic import MessageClass, OnOff, Traffic
+from tests.in_turn import in_turn
 
 NETWORK = {"topology": "torus", "shape": [8, 8], "router": {"vcs": 4, "virtual_networks": [2, 2]}}
 
@@ -170,7 +171,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("settings", "text"), FAULTS)
+@in_turn(("settings", "text"), FAULTS)
 def test_faults(settings: dict[str, Any], text: str) -> None:
     with pytest.raises(InputError) as caught:
         experiment(**settings)

@@ -13,6 +13,7 @@ from pyxsim.collective.bounds import lower_bound_bytes
 from pyxsim.collective.closed_form import message_time
 from pyxsim.collective.costs import cost, pipelined
 from pyxsim.registry import collectives
+from tests.in_turn import in_turn
 
 library.load_all()
 
@@ -71,8 +72,8 @@ def run(network: str, name: str, kind: str, size: int, **system: Any) -> int:
     return int(result.time_cycles)
 
 
-@pytest.mark.parametrize("size", [8192, 1 << 18])
 @pytest.mark.parametrize(("network", "name", "kind"), CASES)
+@in_turn("size", [8192, 1 << 18])
 def test_time_on_its_network(network: str, name: str, kind: str, size: int) -> None:
     took = run(network, name, kind, size)
     bound = lower_bound_bytes(kind, NPUS, size, in_network=name == "in-switch")
@@ -123,16 +124,20 @@ SHELF = [(entry.name, kind) for entry in collectives.entries for kind in entry.i
 
 # The backends differ in times, and a plan along each dimension from one over all in its steps: all pairs with --slow.
 WAYS = [
-    pytest.param(backend, one, marks=() if quick else pytest.mark.slow, id=f"{backend}-{'one' if one else 'each'}")
+    (backend, one, quick)
     for backend in ("packet", "analytical", "analytical-congestion")
     for one, quick in ((False, backend == "packet"), (True, backend == "analytical"))
 ]
 
 
-@pytest.mark.parametrize(("backend", "one"), WAYS)
 @pytest.mark.parametrize(("name", "kind"), SHELF)
-def test_data_arrive(name: str, kind: str, backend: str, one: bool) -> None:
+@in_turn(("backend", "one", "quick"), WAYS)
+def test_data_arrive(
+    name: str, kind: str, backend: str, one: bool, quick: bool, request: pytest.FixtureRequest
+) -> None:
     """Real data, byte by byte, in chunks, along two dimensions and over all, in blocks of different sizes."""
+    if not (quick or request.config.getoption("--slow")):
+        return
     switches = [{"block": "switch", "npus": 3}, {"block": "switch", "npus": 2}]
     network = {"dims": switches} if name == "in-switch" else {"topology": "torus", "shape": [3, 2]}
     # A reduction in the network, or by a tree, has no reduce-scatter for the dimensions before.

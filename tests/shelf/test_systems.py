@@ -18,6 +18,7 @@ from pyxsim.settings.named import NamedSystem, read_system
 from pyxsim.topology import Topology
 from pyxsim.topology.build import network_of
 from pyxsim.units import format_bandwidth
+from tests.in_turn import in_turn
 
 FILES = library.data_files()
 SYSTEMS = {name: read_system(path) for name, path in FILES.items()}
@@ -81,7 +82,7 @@ def test_its_rates_are_exact(name: str) -> None:
     assert not settings.warnings()
 
 
-@pytest.mark.parametrize("name", SYSTEMS)
+@in_turn("name", SYSTEMS)
 def test_it_says_where_its_numbers_come_from(name: str) -> None:
     system = SYSTEMS[name]
     assert all(each.url.startswith("https://") for each in system.source)

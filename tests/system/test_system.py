@@ -16,6 +16,7 @@ from pyxsim.system import Collective, System
 from pyxsim.system.table import COLUMNS
 from pyxsim.topology.topology import Queue
 from tests.examples import part_of
+from tests.in_turn import in_turn
 from tests.system.ideal import Ideal, options, system
 
 T = 100  # cycles of a message, unless said otherwise
@@ -25,7 +26,7 @@ BOTH_WAYS = (Queue(0, 1), Queue(1, -1))
 # -- the times of one phase --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("kind", "algorithm", "steps", "reducing"),
     [
         # n = 4: how many messages follow each other, and how many of them are added up.
@@ -44,7 +45,7 @@ BOTH_WAYS = (Queue(0, 1), Queue(1, -1))
         ("all-gather", "halving-doubling", 2, 0),
     ],
 )
-@pytest.mark.parametrize(("endpoint", "reduction"), [(0, 0), (7, 0), (0, 20), (7, 20)])
+@in_turn(("endpoint", "reduction"), [(0, 0), (7, 0), (0, 20), (7, 20)])
 def test_time_of_one_chunk(kind: str, algorithm: str, steps: int, reducing: int, endpoint: int, reduction: int) -> None:
     """The endpoint delay before the first message and after each, the reduction delay after each that is added up."""
     s = system([4], T, algorithm, endpoint_delay=endpoint, reduction_delay=reduction)

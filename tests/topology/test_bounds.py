@@ -27,12 +27,13 @@ from pyxsim.topology.bounds import (
 from pyxsim.topology.from_networkx import from_networkx
 from tests.examples import part_of
 from tests.garnet_networks import garnet_torus
+from tests.in_turn import in_turn
 from tests.topology.nets import block, products, slow_loads
 
 SHAPES = [(k, n) for k in range(2, 9) for n in range(1, 4) if k**n <= 512]
 
 
-@pytest.mark.parametrize(("k", "n"), SHAPES)
+@in_turn(("k", "n"), SHAPES)
 def test_torus(k: int, n: int) -> None:
     # Even k: a ring's mean distance is k/4; odd k: (k - 1/k)/4. A link of a ring carries half of that: k of them
     # each way take the k/4 hops of k NPUs in two directions, k * k/4 / (2k).
@@ -44,7 +45,7 @@ def test_torus(k: int, n: int) -> None:
     assert found.throughput == pytest.approx(min(1, 2 / mean))
 
 
-@pytest.mark.parametrize(("k", "n"), SHAPES)
+@in_turn(("k", "n"), SHAPES)
 def test_mesh(k: int, n: int) -> None:
     # Mean of |a - b| over all pairs of k: (k - 1/k)/3. The middle link carries floor(k/2) * ceil(k/2) / k.
     found = summary(build("mesh", [k] * n))

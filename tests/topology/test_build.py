@@ -9,6 +9,7 @@ import pytest
 from pyxsim.errors import InputError
 from pyxsim.registry import blocks, topologies
 from pyxsim.topology import Topology, build
+from tests.in_turn import in_turn
 from tests.topology.nets import block
 
 
@@ -27,7 +28,7 @@ def test_a_product_of_blocks() -> None:
     assert net.link_name[:1] == ["d0+:(0,0)->(1,0)"]
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("arguments", "key", "words"),
     [
         ({"name": "torsu", "shape": [4]}, "network.topology", "unknown topology 'torsu'"),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pyxsim.errors import InputError
 from pyxsim.traffic import PatternContext as Context
 from pyxsim.traffic import make_pattern, patterns
+from tests.in_turn import in_turn
 
 SQUARE = Context(16, (4, 4))
 
@@ -45,8 +46,8 @@ def test_permutations_by_hand() -> None:
     assert table("transpose", Context(9, (9,))) == [0, 3, 6, 1, 4, 7, 2, 5, 8]
 
 
-@pytest.mark.parametrize("name", ["bit-complement", "bit-reverse", "shuffle", "transpose", "tornado", "neighbor"])
-@pytest.mark.parametrize("place", [SQUARE, Context(64, (4, 4, 4)), Context(4, (2, 2)), Context(1, (1,))])
+@in_turn("name", ["bit-complement", "bit-reverse", "shuffle", "transpose", "tornado", "neighbor"])
+@in_turn("place", [SQUARE, Context(64, (4, 4, 4)), Context(4, (2, 2)), Context(1, (1,))])
 def test_every_node_receives_from_one(name: str, place: Context) -> None:
     assert sorted(table(name, place)) == list(range(place.npus))
 

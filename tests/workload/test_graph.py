@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pyxsim.errors import InputError
 from pyxsim.workload.graph import Access, Call, GraphBuilder, Kind, Part, TaskGraph, channels, check
 from tests.examples import part_of
+from tests.in_turn import in_turn
 from tests.workload.draw_graphs import Drawn, drawn_graphs
 from tests.workload.services import FixedHands
 
@@ -215,7 +216,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@in_turn("name", FAULTS)
 def test_a_fault_is_one_line(name: str) -> None:
     change, line = FAULTS[name]
     graph = good()

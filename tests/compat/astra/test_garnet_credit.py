@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from pyxsim.compat.astra.garnet_credit import credit_lead
+from tests.in_turn import in_turn
 
 
 @dataclass
@@ -48,7 +49,7 @@ def test_measured(pieces: int, flits: int, measured: int) -> None:
     assert credit_lead(pieces, flits) == measured
 
 
-@pytest.mark.parametrize("pieces", range(2, 70))
+@in_turn("pieces", range(2, 70))
 def test_against_another_heap(pieces: int) -> None:
     assert credit_lead(pieces, 1) == lead(pieces, 0)
     assert credit_lead(pieces, 2) == credit_lead(pieces, 16) == lead(pieces, 2)

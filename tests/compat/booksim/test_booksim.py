@@ -13,6 +13,7 @@ from pyxsim.compat.booksim.translation import booksim_experiment, translate
 from pyxsim.errors import InputError, InputErrors
 from pyxsim.runner.lifecycle import run
 from pyxsim.settings import load_experiment
+from tests.in_turn import in_turn
 
 # What BookSim2 (commit 28f43299) draws for 16 nodes with perm_seed 5.
 RANDPERM_5 = [1, 7, 2, 0, 6, 8, 3, 4, 15, 11, 12, 9, 5, 14, 10, 13]
@@ -101,7 +102,7 @@ def test_what_is_not_there_is_refused_with_a_reason(key: str) -> None:
     translate({**TORUS, key: words[0]})
 
 
-@pytest.mark.parametrize("key", sorted(UNUSED))
+@in_turn("key", sorted(UNUSED))
 def test_what_changes_nothing_is_told(key: str) -> None:
     assert not translate({**TORUS, key: DEFAULTS[key]} if DEFAULTS[key] else TORUS).notes
     (note,) = translate({**TORUS, key: "3"}).notes

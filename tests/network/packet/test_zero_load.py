@@ -15,6 +15,7 @@ from pyxsim.network.packet.packet_network import PacketNetwork
 from pyxsim.registry import topologies
 from pyxsim.routing.relation import EACH
 from tests.examples import part_of
+from tests.in_turn import in_turn
 from tests.network.machines import cycles, drain, machine_of, packet_network
 
 LANE = 6  # cycles
@@ -174,8 +175,8 @@ def pairs_of(network: PacketNetwork, most: int) -> list[list[int]]:
     return [[int(a), int(b), plane] for plane in planes for a, b in rng.integers(0, topology.npus, (SOME, 2))]
 
 
-@pytest.mark.parametrize("preset", PRESETS)
 @of_the_shelf
+@in_turn("preset", PRESETS)
 def test_zero_load_latency(name: str, case: Case, preset: str, words: Callable[[str, Case], dict[str, Any]]) -> None:
     """H*R + (links) + D_in + D_out + 1 + (n-1), whatever pair and plane; the links of a way may differ in latency."""
     router, formula = PRESETS[preset]
@@ -184,10 +185,10 @@ def test_zero_load_latency(name: str, case: Case, preset: str, words: Callable[[
         alone(network, case.latency, src, dst, plane, (1, 2, 7, 33)[number % 4], formula)
 
 
-@pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize(
     ("name", "case"), [(name, SHELF[name][0]) for name in ("torus", "dragonfly", "folded-clos")], ids=str
 )
+@in_turn("other", OTHERS)
 def test_zero_load_latency_of_other_routers(
     name: str, case: Case, other: str, words: Callable[[str, Case], dict[str, Any]]
 ) -> None:

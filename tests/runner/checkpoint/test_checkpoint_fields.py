@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from tests.in_turn import in_turn
 
 PACKAGE = Path(__file__).parents[3] / "pyxsim"
 CORE = PACKAGE / "core"
@@ -95,7 +95,7 @@ def fields_of(name: str, path: Path) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(("name", "path"), list(classes()), ids=lambda value: str(getattr(value, "stem", value)))
+@in_turn(("name", "path"), list(classes()))
 def test_every_field_of_a_compiled_class_is_written(name: str, path: Path) -> None:
     fields = set(fields_of(name, path))
     text = path.read_text(encoding="utf-8")

@@ -14,6 +14,7 @@ from pyxsim.settings import Workload
 from pyxsim.workload.parallel.footprint import TERMS, footprint
 from pyxsim.workload.parallel.plan import Plan, make_plan
 from pyxsim.workload.parallel.statistics import stages
+from tests.in_turn import in_turn
 from tests.workload.parallel.drawn import GHZ, Rows
 
 # Korthikanti et al. 2022, table 3: heads a, hidden h, layers L, pipeline p, chunks v, batch; t = 8, s = 2048.
@@ -55,9 +56,9 @@ def megatron(name: str, *, ends: bool = False, **keys: Any) -> Plan:
     return planned(model, TENSOR * pipeline, parallelism, batch=batch, **samples, **keys)
 
 
-@pytest.mark.parametrize("replicas", sorted(ZERO))
-@pytest.mark.parametrize(("model", "billions"), [(0, 7.5), (1, 128), (2, 1000)])
-@pytest.mark.parametrize("zero", [1, 2, 3])
+@in_turn("replicas", sorted(ZERO))
+@in_turn(("model", "billions"), [(0, 7.5), (1, 128), (2, 1000)])
+@in_turn("zero", [1, 2, 3])
 def test_model_states_of_zero(replicas: int, model: int, billions: float, zero: int) -> None:
     each = int(billions * 10**9) // 10
     layers = (

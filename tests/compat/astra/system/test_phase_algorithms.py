@@ -9,6 +9,7 @@ import pytest
 from pyxsim import library
 from pyxsim.collective.lookup import get_algorithm, get_schedule
 from pyxsim.compat.astra.system.phase_algorithms import Program, make_program
+from tests.in_turn import in_turn
 
 library.load_all()
 
@@ -30,8 +31,8 @@ def program(kind: str, name: str, n: int, size: int, **more: bool | int) -> Prog
     return make_program(kind, get_algorithm(name), n, size, **more)
 
 
-@pytest.mark.parametrize(("name", "kind"), CASES)
-@pytest.mark.parametrize("n", [2, 4, 8])
+@in_turn(("name", "kind"), CASES)
+@in_turn("n", [2, 4, 8])
 def test_bytes_between_each_pair(name: str, kind: str, n: int) -> None:
     size = 64  # goes into all of these evenly
     made = program(kind, name, n, size)
