@@ -180,8 +180,9 @@ def _table(curve: Curve) -> Iterable[Any]:
     yield table
     yield from (Text(f"load {', '.join(loads)}: {fault}", overflow="fold") for fault, loads in failed.items())
     yield from map(Text, shortened([f"warning: {text}" for text in curve.warnings], MAX_WARNINGS, "warnings"))
-    if curve.bound is not None:
-        yield f"bound: at a load of {number(curve.bound)} flits per node and cycle the busiest link or lane saturates"
+    if curve.throughput_bound is not None:
+        load = number(curve.throughput_bound)
+        yield f"throughput bound: at a load of {load} flits per node and cycle the busiest link or lane saturates"
 
 
 def _verdict(saturation: Saturation) -> str:

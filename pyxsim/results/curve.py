@@ -35,7 +35,7 @@ class Curve(Framed, Viewed):
     points
         One dict per load in ascending order, with the keys of a traffic summary and `warnings`; a failed load has
         `offered_load` and `error` only.
-    bound
+    throughput_bound
         Load at which the busiest link or lane is saturated.
     title, experiment_toml, seed, complete, provenance
         As of a Result.
@@ -43,7 +43,7 @@ class Curve(Framed, Viewed):
 
     title: str
     points: list[dict[str, Any]]
-    bound: float | None = None
+    throughput_bound: float | None = None
     experiment_toml: str = ""
     seed: int = 1
     complete: bool = True
@@ -91,7 +91,7 @@ class Curve(Framed, Viewed):
         errors = np.array([str(point.get("error", "")) for point in self.points], dtype=object)
         if errors.any():
             variables["error"] = Variable(dims, errors, {"long_name": "why the load failed"})
-        bound = {} if self.bound is None else {"throughput_bound": self.bound}
+        bound = {} if self.throughput_bound is None else {"throughput_bound": self.throughput_bound}
         return Table(variables, attrs={"title": self.title, **bound}, name="load-latency curve")
 
     def json(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class Curve(Framed, Viewed):
         low, high = self.saturation
         return {
             "points": self.points,
-            "throughput_bound": self.bound,
+            "throughput_bound": self.throughput_bound,
             "saturation_low": low,
             "saturation_high": high,
             "warnings": self.warnings,
@@ -157,7 +157,7 @@ class Curve(Framed, Viewed):
             warnings = group.create_dataset(WARNINGS, data=texts, dtype=h5py.string_dtype())
             warnings.dims[0].attach_scale(loads)
             warnings.attrs["long_name"] = f"{WARNINGS_TEXT}, a line each"
-            group.attrs["throughput_bound"] = math.nan if self.bound is None else self.bound
+            group.attrs["throughput_bound"] = math.nan if self.throughput_bound is None else self.throughput_bound
         return image.getvalue()
 
 

@@ -167,14 +167,14 @@ def test_names_in_the_plots_of_curves() -> None:
     points += [{**SUMMARY, "offered_load": 0.4, "saturated": True}, {"offered_load": 0.45, "error": "deadlock"}]
     curve = Curve("a torus", points, 0.5)
     upper, lower = curve.plot(), throughput(curve)
-    assert sorted(text.get_text() for text in upper.texts) == ["bound", "failed", "p99", "saturated"]
+    assert sorted(text.get_text() for text in upper.texts) == ["failed", "p99", "saturated", "throughput bound"]
     (tail,) = [text for text in upper.texts if text.get_text() == "p99"]
     assert 0.2 < tail.xy[0] < 0.3, "where the line leaves the axes"
     assert tail.xy[1] <= upper.get_ylim()[1]
-    assert sorted(text.get_text() for text in lower.texts) == ["bound", "failed"]
+    assert sorted(text.get_text() for text in lower.texts) == ["failed", "throughput bound"]
     assert lower.get_ylim()[1] > 1.1 * 0.5, "room for the name of the line"
     one = Curve("one", points[:1], 0.2).plot()
-    assert [text.get_text() for text in one.texts] == ["bound"]
+    assert [text.get_text() for text in one.texts] == ["throughput bound"]
     matplotlib.pyplot.close("all")
 
 

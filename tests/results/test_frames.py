@@ -294,7 +294,7 @@ def test_a_sweep_as_a_frame() -> None:
 
 def test_a_curve() -> None:
     points = [{"offered_load": load, "packet_latency": 10 / (1 - load), "saturated": False} for load in (0.4, 0.1)]
-    curve = Curve("a <curve>", [*points, {"offered_load": 0.9, "error": "deadlock"}], bound=0.5)
+    curve = Curve("a <curve>", [*points, {"offered_load": 0.9, "error": "deadlock"}], throughput_bound=0.5)
     frame = curve.to_pandas()
     assert frame["offered_load"].tolist() == [0.1, 0.4, 0.9]
     assert frame["packet_latency"].tolist()[:2] == [10 / 0.9, 10 / 0.6]

@@ -36,8 +36,8 @@ def chapter(curve: Curve, name: str) -> Chapter:
     if high is not None:
         saturation = f"{number(low)} to {number(high)}" if low is not None else f"below {number(high)}"
         cards.insert(0, Fact("saturation", saturation, "flits per node and cycle"))
-    if curve.bound is not None:
-        cards.append(Fact("bound", number(curve.bound), "flits per node and cycle that the links can carry"))
+    if curve.throughput_bound is not None:
+        cards.append(Fact("throughput bound", number(curve.throughput_bound), "flits per node and cycle that the links can carry"))
     latencies = [point["packet_latency"] for point in curve.points if point.get("packet_latency") is not None]
     if latencies:
         cards.append(Fact("least latency", f"{number(min(latencies))} cycles", "mean of the packets"))
@@ -46,7 +46,7 @@ def chapter(curve: Curve, name: str) -> Chapter:
 
 
 def _sections(curve: Curve, detail: Detail) -> Iterator[Section]:
-    if panels := load_panels.panels([("", curve.points)], curve.bound):
+    if panels := load_panels.panels([("", curve.points)], curve.throughput_bound):
         yield Section("curve", "Load and latency", panels)
     yield Section("points", "Points", [_table(curve, detail)])
     rows = [["sha256 of the settings", settings_sha256(curve.experiment_toml)], *settings_table.known(curve.provenance)]

@@ -197,7 +197,7 @@ def _bounds(lines: Lines, bound: float | None, top: float | None) -> dict[str, A
     if bound is not None and near:
         shapes.append({"type": "line", "x0": bound, "x1": bound, **plane, "line": {"dash": "dash", "width": 1.5}})
         above = {"yref": "paper", "y": 1, "yanchor": "bottom", "showarrow": False}
-        annotations.append({"x": bound, "text": "bound", **above})
+        annotations.append({"x": bound, "text": "throughput bound", **above})
     return {
         "xaxis": {"title": {"text": "offered load (flits per node and cycle)"}, "range": [0, right]},
         "shapes": shapes,

@@ -155,7 +155,7 @@ def _header(ax: Axes, result: Result) -> None:
             of = "background" if result.is_background else "packet"
             figures.append(f"{of} latency {number(summary['packet_latency'])} cycles")
         figures.append(f"accepted load {number(summary['accepted_load'])} of {number(summary['offered_load'])}")
-    if rates := result.rates:
+    if (rates := result.rates) and not result.is_background:
         figures.append(f"bus bandwidth {rounded(rates.bus, 'B/s')}")
     if not result.is_background:  # one line
         figures.append(f"{plural(int(result.counts.get('npus', 0)), 'NPU')}, {plural(len(result.links), 'link')}")

@@ -74,11 +74,11 @@ def throughput(curve: Curve, ax: Axes | None = None) -> Axes:
     ax.errorbar(loads, mean, half, color=colour(0), lw=1.6, marker="o", ms=3.5, capsize=2)
     _bounds(curve, ax)
     top = 1.1 * float(np.nanmax([*curve.column("accepted_load_max"), *mean]))
-    if curve.bound is not None and curve.bound < FAR * loads.max():
-        top = max(top, 1.15 * curve.bound)
-        ax.axhline(curve.bound, color=colour(4), lw=0.8, ls="--")
+    if curve.throughput_bound is not None and curve.throughput_bound < FAR * loads.max():
+        top = max(top, 1.15 * curve.throughput_bound)
+        ax.axhline(curve.throughput_bound, color=colour(4), lw=0.8, ls="--")
         place: Any = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points"}
-        ax.annotate("bound", (0, curve.bound), (4, 4), fontsize=8, color=colour(4), **place)
+        ax.annotate("throughput bound", (0, curve.throughput_bound), (4, 4), fontsize=8, color=colour(4), **place)
     ax.set(ylim=(0, top), xlabel="offered load (flits per node and cycle)", ylabel="accepted load")
     titled(ax, "Accepted load (shade: all nodes)")
     return ax
@@ -105,8 +105,8 @@ def _name_tail(ax: Axes, loads: Any, tail: Any, top: float) -> None:
 def _bounds(curve: Curve, ax: Axes, named: bool = False) -> None:
     """Shade loads beyond saturation; draw the bound of links and lanes if it is near; cross failed loads."""
     high, loads = curve.saturation[1], curve.column("offered_load")
-    near = curve.bound is not None and curve.bound < FAR * loads.max()
-    right = 1.05 * max(float(loads.max()), curve.bound if curve.bound is not None and near else 0.0)
+    near = curve.throughput_bound is not None and curve.throughput_bound < FAR * loads.max()
+    right = 1.05 * max(float(loads.max()), curve.throughput_bound if curve.throughput_bound is not None and near else 0.0)
     look: Any = {"textcoords": "offset points", "fontsize": 8}
     if high is not None:
         ax.axvspan(high, right, color=GREY, alpha=0.12, lw=0)
@@ -118,11 +118,11 @@ def _bounds(curve: Curve, ax: Axes, named: bool = False) -> None:
         below = ax.get_xaxis_transform()
         ax.plot(failed, [0.0] * len(failed), transform=below, color=colour(4), ls="", marker="x", clip_on=False)
         ax.annotate("failed", (failed[0], 0), (4, 6), ha="left", color=colour(4), xycoords=below, **look)
-    if curve.bound is not None and near:
-        ax.axvline(curve.bound, color=colour(4), lw=1, ls="--")
+    if curve.throughput_bound is not None and near:
+        ax.axvline(curve.throughput_bound, color=colour(4), lw=1, ls="--")
         if named:
-            top = (curve.bound, 1)
-            ax.annotate("bound", top, (-3, -10), ha="right", color=colour(4), xycoords=ax.get_xaxis_transform(), **look)
+            top = (curve.throughput_bound, 1)
+            ax.annotate("throughput bound", top, (-3, -10), ha="right", color=colour(4), xycoords=ax.get_xaxis_transform(), **look)
     ax.set_xlim(0, right)
 
 

@@ -30,5 +30,5 @@ def _open_traffic(prepared: PreparedTraffic) -> Finding:
     load = traffic_bound(prepared)
     rows = [("latency", f"{theory.zero_load:.1f} cycles without load")]
     if load is not None:
-        rows.append(("bound", f"{load:.3f} flits per node and cycle: the busiest link or lane saturates"))
+        rows.append(("throughput bound", f"{load:.3f} flits per node and cycle: the busiest link or lane saturates"))
     return Finding(rows, {**data, "zero_load_latency": theory.zero_load, "load_bound": load})

@@ -133,7 +133,7 @@ def curve(tmp_path: Path) -> Path:
 def test_a_curve_comes_back(curve: Path) -> None:
     found = Curve.load(curve)
     assert found.title == "a mesh"
-    assert found.bound == 0.5
+    assert found.throughput_bound == 0.5
     assert found.saturation == (0.2, 0.3)
     assert [point.get("packet_latency") for point in found.points] == [20.0, 30.0, 900.0, None]
     assert ["error" in point for point in found.points] == [False, False, False, True]

@@ -39,7 +39,7 @@ def test_a_curve() -> None:
     assert told == [0.2, 0.1, 0.05, 0.02]
     assert found.column("offered_load").tolist() == [0.02, 0.05, 0.1, 0.2]
     assert found.column("saturated").tolist() == [0, 0, 0, 1]
-    assert found.bound == pytest.approx(1 / 8)
+    assert found.throughput_bound == pytest.approx(1 / 8)
     assert found.saturation == (0.1, 0.2)
     latencies = found.column("packet_latency")[:3]
     assert (latencies[1:] > latencies[:-1]).all()
