@@ -248,7 +248,8 @@ def saturation(
     shared: Shared,
     experiment: Experiment,
     resolution: Annotated[
-        float | None, typer.Option(metavar="X", help="Flits per node and cycle; by default 1 % of the throughput bound.")
+        float | None,
+        typer.Option(metavar="X", help="Flits per node and cycle; by default 1 % of the throughput bound."),
     ] = None,
     file: Annotated[
         str | None, typer.Option("-o", metavar="FILE", callback=_name, help="Write the points: .h5, .json or .csv.")

@@ -345,9 +345,8 @@ class Result(Viewed):
     @property
     def is_background(self) -> bool:
         """Whether `traffic` is that of background traffic, beside collectives, messages or a workload."""
-        return self.traffic is not None and any(
-            self.experiment.get(key) for key in ("collective", "message", "workload")
-        )
+        work = any(self.experiment.get(key) for key in ("collective", "message", "workload"))
+        return self.traffic is not None and work and bool(self.experiment.get("traffic"))
 
     @property
     def title(self) -> str:

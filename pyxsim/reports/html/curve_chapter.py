@@ -37,7 +37,11 @@ def chapter(curve: Curve, name: str) -> Chapter:
         saturation = f"{number(low)} to {number(high)}" if low is not None else f"below {number(high)}"
         cards.insert(0, Fact("saturation", saturation, "flits per node and cycle"))
     if curve.throughput_bound is not None:
-        cards.append(Fact("throughput bound", number(curve.throughput_bound), "flits per node and cycle that the links can carry"))
+        cards.append(
+            Fact(
+                "throughput bound", number(curve.throughput_bound), "flits per node and cycle that the links can carry"
+            )
+        )
     latencies = [point["packet_latency"] for point in curve.points if point.get("packet_latency") is not None]
     if latencies:
         cards.append(Fact("least latency", f"{number(min(latencies))} cycles", "mean of the packets"))

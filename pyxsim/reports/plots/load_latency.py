@@ -106,7 +106,9 @@ def _bounds(curve: Curve, ax: Axes, named: bool = False) -> None:
     """Shade loads beyond saturation; draw the bound of links and lanes if it is near; cross failed loads."""
     high, loads = curve.saturation[1], curve.column("offered_load")
     near = curve.throughput_bound is not None and curve.throughput_bound < FAR * loads.max()
-    right = 1.05 * max(float(loads.max()), curve.throughput_bound if curve.throughput_bound is not None and near else 0.0)
+    right = 1.05 * max(
+        float(loads.max()), curve.throughput_bound if curve.throughput_bound is not None and near else 0.0
+    )
     look: Any = {"textcoords": "offset points", "fontsize": 8}
     if high is not None:
         ax.axvspan(high, right, color=GREY, alpha=0.12, lw=0)
@@ -122,7 +124,15 @@ def _bounds(curve: Curve, ax: Axes, named: bool = False) -> None:
         ax.axvline(curve.throughput_bound, color=colour(4), lw=1, ls="--")
         if named:
             top = (curve.throughput_bound, 1)
-            ax.annotate("throughput bound", top, (-3, -10), ha="right", color=colour(4), xycoords=ax.get_xaxis_transform(), **look)
+            ax.annotate(
+                "throughput bound",
+                top,
+                (-3, -10),
+                ha="right",
+                color=colour(4),
+                xycoords=ax.get_xaxis_transform(),
+                **look,
+            )
     ax.set_xlim(0, right)
 
 

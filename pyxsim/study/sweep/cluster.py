@@ -80,10 +80,6 @@ class Cluster:
             return []
         return [(self._running.pop(future), _outcome(future)) for future in ended]
 
-    def abandon(self) -> None:
-        self._client.cancel(list(self._running))
-        self._running.clear()
-
     def close(self) -> None:
         client, cluster, self._client, self._cluster = self._client, self._cluster, None, None
         try:

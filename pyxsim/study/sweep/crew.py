@@ -54,9 +54,6 @@ class Crew(Protocol):
     def wait(self, seconds: float) -> list[tuple[int, Outcome]]:
         """Return the tasks that end within `seconds`. Raises PyxsimError if no worker is left."""
 
-    def abandon(self) -> None:
-        """Give up all unfinished tasks."""
-
     def close(self) -> None:
         """End all workers; unfinished tasks are lost."""
 
@@ -166,11 +163,6 @@ class Local:
         if self._useless >= _HOPELESS:
             raise PyxsimError(f"workers cannot be started, the last one {_how(code)}: see {self.log}")
         return Outcome(kind=DIED, reason=f"its process {_how(code)}")
-
-    def abandon(self) -> None:
-        for worker in self._busy:
-            worker.end()
-        self._busy.clear()
 
     def close(self) -> None:
         for worker in [*self._idle, *self._busy]:

@@ -36,7 +36,7 @@ from pyxsim.study.sweep.keys import Keys
 from pyxsim.study.sweep.task import AGAIN, Outcome, Task, only_prepared
 
 DEFAULT_BACKEND = "packet"
-CHECKING = 5.0  # seconds for checks before the first point runs
+CHECKING = 1.0  # seconds for checks before the first point runs, from the start of the first worker
 PAUSE = 0.2  # seconds between two progress updates
 RETRY = 1  # retries of a point whose process has died
 _CHEAP = ("traffic.load", "output.seed")  # keys whose values are all valid if one is
@@ -203,6 +203,7 @@ class _Run:
         self.tries: Counter[str] = Counter()
         self.queue: deque[int] = deque()
         self.queued: set[str] = set()
+        self.faults: dict[int, InputError] = {}  # of checks, by point
         self.points: list[Point] = []
         self.begin = time.monotonic()
         self.standing = Standing(0)
@@ -292,6 +293,10 @@ class _Run:
                 self._fill(crew)
                 self._report_progress()
                 for number, outcome in crew.wait(PAUSE):
+                    if number < 0:
+                        self._checked(number, outcome)
+                        self._raise_faults()
+                        continue
                     self.standing.running.pop(self.plan.points[number].label, None)
                     self._fill(crew)  # idle workers start while the last result is written
                     self._ended(number, outcome)
@@ -304,6 +309,7 @@ class _Run:
         """Prepare each value of each axis for up to `CHECKING` seconds, the smallest networks first.
 
         Most faults are reported before any run this way; the rest is built and proved by the processes of the points.
+        A check that takes longer ends beside the first points, under a negative number (`_checked`).
         """
         first: dict[str, int] = {}
         for number in sorted(self.queue, key=self._npus):
@@ -311,26 +317,30 @@ class _Run:
             for name in swept or [""]:
                 first.setdefault(name, number)
         left, running = deque(dict.fromkeys(first.values())), 0
-        faults: dict[int, InputError] = {}
         self.standing.checking = True
         until: float | None = None  # the start of the workers does not count
         while (left or running) and (until is None or time.monotonic() < until):
             while left and crew.free() > 0:
                 number = left.popleft()
-                crew.submit(number, only_prepared(self.tasks[number]))
+                crew.submit(~number, only_prepared(self.tasks[number]))
                 running += 1
             for number, outcome in crew.wait(PAUSE):
                 running -= 1
-                if outcome.fault is not None:
-                    faults[number] = outcome.fault
+                self._checked(number, outcome)
             if until is None and crew.begun:
                 until = time.monotonic() + CHECKING
             self._report_progress()
-        if running:
-            crew.abandon()
         self.standing.checking = False
-        each = {str(faults[number]): faults[number] for number in sorted(faults)}  # points may share one
-        raise_all(list(each.values()))
+        self._raise_faults()
+
+    def _checked(self, number: int, outcome: Outcome) -> None:
+        """Keep the fault that a check has found; `number`: -1 - that of its point."""
+        if outcome.fault is not None:
+            self.faults[~number] = outcome.fault
+
+    def _raise_faults(self) -> None:
+        """Raise the faults that checks have found, in the order of the points; points may share one."""
+        raise_all(list({str(self.faults[number]): self.faults[number] for number in sorted(self.faults)}.values()))
 
     def _npus(self, number: int) -> int:
         """The number of NPUs of a point as far as its shape tells."""
