@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +12,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+SWALLOWED = 0.01  # seconds after which a signal that Python ignored is sent again
 REPEAT = 0.5  # seconds in which signals count as one: `timeout` and batch systems signal a process, then its group
 
 
@@ -54,6 +57,7 @@ class StopSignals:
         self._received: set[int] = set()
         self._obeyed = False
         self._previous: dict[int, Any] = {}
+        self._timer: threading.Timer | None = None
 
     @classmethod
     def of_command(cls, hangup: Callable[[], None]) -> StopSignals:
@@ -85,6 +89,8 @@ class StopSignals:
                 if self._replaces(number, handler):
                     self._previous[number] = handler
                     signal.signal(number, self._handle)
+            if self._previous:
+                self._hook, sys.unraisablehook = sys.unraisablehook, self._unraisable
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -92,6 +98,10 @@ class StopSignals:
         if self._depth:
             return
         previous, self._previous = self._previous, {}
+        if previous:
+            sys.unraisablehook = self._hook
+        if self._timer is not None:
+            self._timer.cancel()
         for number, handler in previous.items():
             signal.signal(number, handler)
         for number in self._received if self._reraise else ():
@@ -109,6 +119,16 @@ class StopSignals:
         if repeated or not self._deferred:
             self._obeyed = True
             raise KeyboardInterrupt
+
+    def _unraisable(self, unraisable: Any) -> None:
+        """Send a signal again that arrived in a destructor or in a callback at a fork: Python ignores its exception."""
+        if unraisable.exc_type is not KeyboardInterrupt or not self.number:
+            self._hook(unraisable)
+            return
+        number, self.number = self.number, 0
+        self._timer = threading.Timer(SWALLOWED, os.kill, (os.getpid(), number))
+        self._timer.daemon = True
+        self._timer.start()
 
     def obey(self) -> None:
         """Raise KeyboardInterrupt for a signal that was recorded."""

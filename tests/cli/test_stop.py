@@ -115,6 +115,25 @@ def test_ctrl_c_that_pydantic_caught(pyxsim: Command, folder: Path, monkeypatch:
     assert (ended.code, ended.err) == (130, "pyxsim: interrupted\n")
 
 
+def test_a_signal_in_a_destructor_is_not_lost(capfd: pytest.CaptureFixture[str]) -> None:
+    """Python prints and ignores every exception there."""
+
+    class Ends:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGTERM)
+
+    def deleted() -> bool:
+        Ends()
+        return True
+
+    with StopSignals.of_command(lambda: None) as stop:
+        assert deleted()
+        with pytest.raises(KeyboardInterrupt):
+            time.sleep(60)
+        assert stop.number == signal.SIGTERM
+    assert capfd.readouterr().err == ""
+
+
 def test_impatience() -> None:
     """Signals within a moment are one wish; a later one does not wait for a place where the run can be left."""
     with StopSignals.of_command(lambda: None) as stop, stop.deferred():
