@@ -110,7 +110,7 @@ def resume(
 
     The result equals that of an uninterrupted run. A checkpoint contains code: only your own ones are read.
     """
-    from pyxsim.cli.resume import resume as go_on
+    from pyxsim.cli.simulate import resume as go_on
 
     go_on(out, checkpoint, file, keep=keep)
 

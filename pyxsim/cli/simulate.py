@@ -1,11 +1,11 @@
-"""Run an experiment from the command line: `pyxsim run`, and the commands for files of other simulators."""
+"""Run an experiment: `pyxsim run`, `pyxsim resume`, and the commands for files of other simulators."""
 
 from __future__ import annotations
 
 import os
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,11 @@ from pyxsim.runner.checkpoint.context import (
     check_new,
     checkpoint_writer,
     default_path,
+    open_checkpoint,
+    relative_outputs,
 )
 from pyxsim.runner.hooks import ProgressHooks
-from pyxsim.runner.lifecycle import RunOutcome, run_experiment
+from pyxsim.runner.lifecycle import RunOutcome, complete_run, run_experiment
 from pyxsim.runner.packet_watch import PacketWatch
 from pyxsim.runner.progress_bar import ProgressBar
 from pyxsim.settings import Experiment, load_experiment, resolved_toml
@@ -189,3 +191,28 @@ def numbers(result: Result) -> dict[str, Any]:
         "warnings": result.warnings,
         "hints": result.hints,
     }
+
+
+def resume(out: CommandOutput, path: str, output: str | None = None, *, keep: bool = False) -> None:
+    """Run `pyxsim resume`: continue a run to its end.
+
+    Parameters
+    ----------
+    output
+        A file for the result, in place of the planned one.
+    keep
+        Keep the last checkpoint when the run has ended.
+    """
+    head, prepared, context = open_checkpoint(path, output)
+    writer = checkpoint_writer(path, prepared.experiment.run.every, context, warn=complain)
+    hooks = ProgressHooks(progress_of(out), signals=out.signals, checkpoints=writer)
+    out.say(f"{path}: continuing from cycle {prepared.network.now:,}, written {head['written']}", "")
+    # The context in further checkpoints keeps the absolute names.
+    context = replace(context, outputs=relative_outputs(context.outputs, output))
+    complete_run(
+        prepared,
+        context,
+        hooks,
+        lambda outcome: show_outcome(out, outcome, context.packet_watch, hooks),
+        keep_checkpoint=keep,
+    )

@@ -8,8 +8,7 @@ from pydantic import Field, model_validator
 
 from pyxsim.errors import InputError, raise_all
 from pyxsim.settings.algorithms import ROOTED, AlgorithmNames
-from pyxsim.settings.members import Members, Npu
-from pyxsim.settings.types import PositiveBytes, Table, Time, Word, whole, written
+from pyxsim.settings.types import Members, Npu, PositiveBytes, Table, Time, Word, whole, written
 
 _Dim = Annotated[int, *whole(0, 63)]
 BARRIER_BYTES = 1  # size of the messages of a barrier

@@ -12,7 +12,6 @@ from pyxsim import plugins
 from pyxsim.errors import InputError, raise_all
 from pyxsim.settings.algorithms import Algorithms
 from pyxsim.settings.endpoint import Endpoint
-from pyxsim.settings.members import Members, Npus
 from pyxsim.settings.memory import RemoteMemory
 from pyxsim.settings.npu import Npu
 from pyxsim.settings.semantics import faults_of
@@ -20,6 +19,8 @@ from pyxsim.settings.spelling import DIMENSION_ORDERS, QUEUE_ORDERS
 from pyxsim.settings.types import (
     Bandwidth,
     Flag,
+    Members,
+    Npus,
     PerDimension,
     Registered,
     Table,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import operator
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,6 +17,7 @@ from os import PathLike
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Discriminator,
@@ -30,7 +32,7 @@ from pydantic._internal._model_construction import ModelMetaclass  # there is no
 from pydantic_core import core_schema
 
 from pyxsim import units
-from pyxsim.errors import InputError, closest
+from pyxsim.errors import InputError, closest, raise_all
 from pyxsim.registry import Registry
 
 T = TypeVar("T")
@@ -338,3 +340,24 @@ WordOrTable = Annotated[Annotated[W, Tag(WORD)] | Annotated[T, Tag(TABLE)], Disc
 def per_dimension(value: T | tuple[T, ...], dimensions: int) -> tuple[T, ...]:
     """Return one value per dimension of a setting that has one for all, or one per dimension."""
     return value if isinstance(value, tuple) else (value,) * dimensions
+
+
+MOST_NPUS = 2**20
+Npu = Annotated[int, *whole(0, MOST_NPUS - 1)]
+
+
+def _distinct(npus: tuple[int, ...]) -> tuple[int, ...]:
+    twice = {npu: count for npu, count in Counter(npus).items() if count > 1}
+    raise_all([InputError(f"NPU {npu} is listed {twice[npu]} times", allowed="every NPU once") for npu in twice])
+    return npus
+
+
+def _several(npus: tuple[int, ...]) -> tuple[int, ...]:
+    if len(npus) == 1:
+        raise InputError(f"{shown(npus)} is a single NPU", allowed="a list of at least two NPUs")
+    return npus
+
+
+Npus = Annotated[tuple[Npu, ...], Field(min_length=1), AfterValidator(_distinct)]
+# In the order of their ranks.
+Members = Annotated[Npus, AfterValidator(_several)]

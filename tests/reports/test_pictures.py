@@ -12,8 +12,7 @@ import pyxsim
 from pyxsim import library
 from pyxsim.registry import topologies
 from pyxsim.reports.plots import backend_ratios
-from pyxsim.reports.plots.network_layout import layout
-from pyxsim.reports.plots.springs import springs
+from pyxsim.reports.plots.network_layout import layout, springs
 from pyxsim.topology.place import circle
 
 matplotlib = pytest.importorskip("matplotlib")

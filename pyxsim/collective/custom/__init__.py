@@ -10,6 +10,6 @@ A program for one rank yields:
             yield Receive((rank - 1) % n, (rank - 2 - step) % n, reduce=True)
 """
 
-from pyxsim.collective.custom.steps import Blocks, Copy, Receive, Reduce, Send
+from pyxsim.collective.custom.rank_generators import Blocks, Copy, Receive, Reduce, Send
 
 __all__ = ["Blocks", "Copy", "Receive", "Reduce", "Send"]

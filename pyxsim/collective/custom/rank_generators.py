@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.custom.compile_program import compile_program
 from pyxsim.collective.custom.program import Instruction, Layout, Places, Program, Thread, held
-from pyxsim.collective.custom.steps import Blocks, Copy, Receive, Reduce, Send
 from pyxsim.collective.kinds import Kind, get_kind
 from pyxsim.collective.schedule import ScheduleError
 
@@ -145,3 +145,51 @@ class _Reader:
         raise ScheduleError(
             f"{title}: {where} {problem}", rank=self.rank, step=self.step, allowed=allowed, file=self.origin or None
         )
+
+
+@dataclass(frozen=True)
+class Send:
+    """Send the blocks to rank `peer` without waiting.
+
+    The k-th send of a rank to another matches the other's k-th receive from it; tags are counted separately.
+    """
+
+    peer: int
+    blocks: int | Iterable[int]
+    tag: int = 0
+
+
+@dataclass(frozen=True)
+class Receive:
+    """Wait for the next message of rank `peer`; store it in the blocks, or add it to them (`reduce`)."""
+
+    peer: int
+    blocks: int | Iterable[int]
+    reduce: bool = False
+    tag: int = 0
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Store the blocks `source` in the places `target` of the same rank."""
+
+    source: int | Iterable[int]
+    target: int | Iterable[int]
+
+
+@dataclass(frozen=True)
+class Reduce:
+    """Add the blocks `source` to the places `target` of the same rank."""
+
+    source: int | Iterable[int]
+    target: int | Iterable[int]
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """First step: the number of blocks of the data, if it is not the default of `Schedule`; see `Kind`."""
+
+    count: int
+
+
+Step = Send | Receive | Copy | Reduce | Blocks

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pyxsim.errors import InputError, all_or_faults
+from pyxsim.reports.timeline import chrome
 from pyxsim.reports.timeline.build import build
-from pyxsim.reports.timeline.trace_files import check_timeline, write
 from pyxsim.reports.timeline.trace_model import Trace
 from pyxsim.reports.timeline.view import View
-from pyxsim.results.hdf5 import shown
+from pyxsim.results.hdf5 import check_writable, put_file, shown
 from pyxsim.results.result import Result
 from pyxsim.results.table import Facts
 
@@ -62,3 +66,42 @@ def timeline(result: Result | PathLike, file: PathLike | None = None, view: View
     with shown([] if isinstance(result, Result) else [path]):
         trace = build(loaded, view)
         return WrittenTimeline(target, write(trace, target), trace, loaded)
+
+
+def _json(trace: Trace) -> bytes:
+    return "".join(chrome.lines(trace)).encode()
+
+
+def _json_gz(trace: Trace) -> bytes:
+    packed = io.BytesIO()
+    # Without name and time in the header, so that equal traces give equal files.
+    with gzip.GzipFile("", "wb", 6, packed, mtime=0) as file:
+        for line in chrome.lines(trace):
+            file.write(line.encode())
+    return packed.getvalue()
+
+
+KINDS: dict[str, Callable[[Trace], bytes]] = {".json": _json, ".json.gz": _json_gz}
+
+
+def check_timeline(path: str | os.PathLike[str]) -> Path:
+    """Return the path of a trace; InputError unless it can be written."""
+    _kind(path)
+    return check_writable(path)
+
+
+def write(trace: Trace, path: str | os.PathLike[str]) -> int:
+    """Write a trace and return its size in bytes. Raises InputError."""
+    data = KINDS[_kind(path)](trace)
+    put_file(path, data)
+    return len(data)
+
+
+def _kind(path: str | os.PathLike[str]) -> str:
+    name = os.fspath(path)
+    for kind in sorted(KINDS, key=len, reverse=True):
+        if name.lower().endswith(kind):
+            return kind
+    suffix = "".join(Path(name).suffixes[-2:])
+    problem = f"'{suffix}' is not a trace format" if suffix else "the name does not show the format"
+    raise InputError(problem, file=name, allowed=list(KINDS), given=suffix or None)

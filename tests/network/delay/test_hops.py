@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pyxsim.network.delay.hops import hop_table
+from pyxsim.network.delay.unaware import hop_table
 
 
 @pytest.mark.parametrize("npus", [1, 2, 3, 8, 13])
