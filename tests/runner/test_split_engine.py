@@ -103,7 +103,7 @@ def experiments(draw: st.DrawFn) -> dict[str, Any]:
     return changed(
         network=network,
         system=system,
-        collective={"kind": kind, "size": f"{draw(st.integers(50, 2000))} kB"},
+        collective={"kind": kind, "size": f"{draw(st.integers(50, 800))} kB"},
         output={"window": f"{draw(st.integers(5, 3000))} ns"},
     )
 
@@ -137,7 +137,7 @@ def test_many_random_rings_are_the_same_apart_and_in_one_piece(tmp_path: Path) -
 
 
 def test_long_rings_skip_more_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    several = changed(network={"shape": [4, 4]}, system={"chunks": 4}, collective={"size": "16 MiB"})
+    several = changed(network={"shape": [4, 4]}, system={"chunks": 4}, collective={"size": "8 MiB"})
     assert groups_of(several) == 2
     parts = compare(several, tmp_path).counts["skipped_visits"]
     monkeypatch.setattr(apart, "LONG", 1 << 60)

@@ -123,9 +123,9 @@ def everything(network: PacketNetwork) -> dict[str, Any]:
     rng = np.random.default_rng(7)
     arrived = []
     for at in (0, 40, 900):
-        src, dst = rng.integers(0, network.npus, (2, 60))
+        src, dst = rng.integers(0, network.npus, (2, 30))
         apart = src != dst
-        sizes = rng.integers(1, 1000, 60)
+        sizes = rng.integers(1, 1000, 30)
         at = max(at, network.now)
         network.send_many(src[apart], dst[apart], sizes[apart], np.zeros(apart.sum(), np.int64), at)
         for _ in range(10):
