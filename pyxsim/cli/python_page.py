@@ -43,7 +43,13 @@ from pyxsim.settings.traffic import Traffic, TrafficClass
 from pyxsim.study.check import CheckReport, check
 from pyxsim.study.compare import compare
 from pyxsim.study.curve import Saturation, curve, saturation
-from pyxsim.study.describe import CollectiveFacts, TopologyFacts, describe_collective, describe_topology
+from pyxsim.study.describe import (
+    CollectiveFacts,
+    TopologyFacts,
+    describe_collective,
+    describe_topology,
+    export_topology,
+)
 from pyxsim.study.generate import GeneratedWorkload, generate
 from pyxsim.study.installation import doctor
 from pyxsim.study.new_project import NewProject, new
@@ -64,6 +70,7 @@ FUNCTIONS: tuple[Callable[..., Any], ...] = (
     report,
     timeline,
     describe_topology,
+    export_topology,
     describe_collective,
     generate,
     show_workload,

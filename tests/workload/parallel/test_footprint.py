@@ -17,7 +17,8 @@ from pyxsim.workload.parallel.statistics import stages
 from tests.in_turn import in_turn
 from tests.workload.parallel.drawn import GHZ, Rows
 
-# Korthikanti et al. 2022, table 3: heads a, hidden h, layers L, pipeline p, chunks v, batch; t = 8, s = 2048.
+# Models of the sizes of Korthikanti et al. 2022 (arXiv 2205.05198): heads a, hidden h, layers L, pipeline p, chunks v,
+# batch; t = 8, s = 2048. The paper's 5 a s / h is 80 for GPT-3 (175B) and 64 for MT-NLG (530B), as here.
 MEGATRON = {
     "22B": (64, 6144, 48, 1, 1, 4),
     "175B": (96, 12288, 96, 8, 3, 64),
@@ -25,8 +26,9 @@ MEGATRON = {
     "1T": (160, 25600, 128, 64, 1, 512),
 }
 TENSOR, SEQUENCE = 8, 2048
-# Rajbhandari et al. 2020 (ZeRO), table 1: GB of model states per NPU of a model of 7.5, 128 and 1000 billion
-# parameters, by replicas; stages 1, 2 and 3.
+# GB of model states per NPU of a model of 7.5, 128 and 1000 billion parameters P on n replicas, stages 1, 2 and 3:
+# (4 + 12 / n) P, (2 + 14 / n) P and 16 P / n bytes (Rajbhandari et al. 2020, arXiv 1910.02054). Figure 1 of the paper
+# has 31.4, 16.6 and 1.9 GB for 7.5 billion on 64.
 ZERO = {
     4: ((52.5, 41.3, 30), (896, 704, 512), (7000, 5500, 4000)),
     16: ((35.6, 21.6, 7.5), (608, 368, 128), (4750, 2875, 1000)),
@@ -67,7 +69,7 @@ def test_model_states_of_zero(replicas: int, model: int, billions: float, zero: 
     plan = planned(Model("blocks", tuple(layers), "a sample"), replicas, {"zero": zero}, batch=replicas)
     sizes = footprint(plan, 0)
     states = sum(sizes[term] for term in ("weights", "gradients", "optimizer")) / 10**9
-    # The table has two or three digits; 15.6 GB are written for 15.625.
+    # Two or three digits: 15.6 GB stand for 15.625.
     assert states == pytest.approx(ZERO[replicas][model][zero - 1], rel=0.01, abs=0.005)
 
 
@@ -75,7 +77,7 @@ def test_model_states_of_zero(replicas: int, model: int, billions: float, zero: 
 @pytest.mark.parametrize("sequence", [False, True])
 @pytest.mark.parametrize("recompute", ["none", "selective", "full"])
 def test_activations_of_megatron(name: str, sequence: bool, recompute: str) -> None:
-    """Table 2 of Korthikanti et al. 2022 for a layer; in the first stage of a pipeline (section 4.2.3) those of as
+    """The formulas of Korthikanti et al. 2022 for a layer; in the first stage of a pipeline (section 4.2.3) those of as
     many micro-batches as fill it: L layers, or L (1 + (p - 1) / (p v)) interleaved."""
     heads, hidden, layers, pipeline, chunks, _ = MEGATRON[name]
     size = SEQUENCE * hidden * (4 if name == "22B" else 1)
@@ -90,7 +92,7 @@ def test_activations_of_megatron(name: str, sequence: bool, recompute: str) -> N
 
 @pytest.mark.parametrize(("name", "saved"), [("175B", 0.70), ("530B", 0.65)])
 def test_selective_recomputation_saves(name: str, saved: float) -> None:
-    """Section 5 of the paper: 70 % for GPT-3 and 65 % for MT-NLG, both with sequence parallelism."""
+    """With sequence parallelism, 5 a s / h of 34 + 5 a s / h: 80 of 114 for GPT-3, 64 of 98 for MT-NLG."""
     kept, less = (footprint(megatron(name, sequence=True, recompute=how), 0) for how in ("none", "selective"))
     assert 1 - less["activations"] / kept["activations"] == pytest.approx(saved, rel=0.05)
 
