@@ -64,12 +64,11 @@ def detail(prepared: Prepared, chunks: dict[str, IntArray]) -> ChunkDelays | Non
 def _issued(prepared: Prepared) -> tuple[list[str], dict[int, tuple[int, int]], int] | None:
     """The layer names; by number in the system layer, the layer and start of each collective of NPU 0; the end of NPU
     0."""
-    job, system = prepared.job, prepared.system
-    place = {id(each): index for index, each in enumerate(system.collectives)}
+    job = prepared.job
     by_layer = job.layer_collectives()
     if by_layer is None:
         return None
-    numbers = [place[id(each)] for collective in job.collectives for each in collective.per_group]
+    numbers = [each.number for collective in job.collectives for each in collective.per_group]
     return by_layer.layers, {numbers[group]: begun for group, begun in by_layer.begun.items()}, by_layer.end
 
 

@@ -215,11 +215,11 @@ def _memory(prepared: Prepared) -> Memory | None:
 def _rows(prepared: Prepared) -> list[int]:
     """The number of the experiment's collective, for each collective of the system layer (one per group)."""
     row = {
-        id(issued): number
+        issued.number: number
         for number, collective in enumerate(prepared.job.collectives)
         for issued in collective.per_group
     }
-    return [row[id(issued)] for issued in prepared.system.collectives]
+    return [row[issued.number] for issued in prepared.system.collectives]
 
 
 def _kinds(prepared: Prepared) -> dict[tuple[int, int], str]:

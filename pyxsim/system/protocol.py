@@ -136,6 +136,7 @@ class SystemLayer(ABC):
             tag=tag,
             joined=joined,
             done=done,
+            number=len(self.collectives),
         )
         self._issue(collective, algorithms, priority)
         return collective

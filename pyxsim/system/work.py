@@ -9,6 +9,7 @@ An NPU proceeds from phase to phase when its own data arrive. NPUs are given as 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -30,11 +31,14 @@ class StageServices(Protocol):
     endpoint: Any
 
 
+@dataclass(eq=False, repr=False)
 class Collective:
     """One collective operation.
 
     Attributes
     ----------
+    number
+        Its index among the collectives of the system layer.
     start, end
         Cycles; -1 until an open collective is entered first, and until all NPUs have finished.
     joined, done
@@ -53,40 +57,32 @@ class Collective:
         Number of chunks so far for each order of dimensions.
     """
 
-    def __init__(
-        self,
-        kind: str,
-        size: int,
-        start: int,
-        communicator: Communicator,
-        *,
-        name: str = "",
-        root: int = 0,
-        tag: int = 0,
-        joined: Callable[[Collective, int], None] | None = None,
-        done: Callable[[Collective], None] | None = None,
-    ) -> None:
-        self.kind = kind
-        self.size = size
-        self.start = start
-        self.end = -1
-        self.priority = 0
-        self.communicator = communicator
-        self.name = name or kind
-        self.root = root
-        self.algorithms: tuple[str, ...] = ()
-        self.tag = tag
-        self.joined = joined
-        self.done = done
-        self.is_open = start < 0
-        self.outside: dict[int, int] = {}
+    kind: str
+    size: int
+    start: int
+    communicator: Communicator
+    _: KW_ONLY
+    number: int = -1
+    name: str = ""
+    root: int = 0
+    tag: int = 0
+    joined: Callable[[Collective, int], None] | None = None
+    done: Callable[[Collective], None] | None = None
+    end: int = -1
+    priority: int = 0
+    algorithms: tuple[str, ...] = ()
+    outside: dict[int, int] = field(default_factory=dict)
+    entering: list[int] = field(default_factory=list)
+    to_go: list[int] = field(default_factory=list)
+    chunks: list[Chunk] = field(default_factory=list)
+    turns: dict[object, int] = field(default_factory=dict)
+    unfinished: int = 0
+
+    def __post_init__(self) -> None:
+        self.name = self.name or self.kind
+        self.is_open = self.start < 0
         if self.is_open:
-            self.outside = {npu: position for position, npu in enumerate(communicator.members)}
-        self.entering: list[int] = []
-        self.to_go: list[int] = []
-        self.chunks: list[Chunk] = []
-        self.turns: dict[object, int] = {}
-        self.unfinished = 0
+            self.outside = {npu: position for position, npu in enumerate(self.communicator.members)}
 
     @property
     def tasks(self) -> Iterator[ChunkTask]:
@@ -118,6 +114,7 @@ class Collective:
                 self.done(self)
 
 
+@dataclass(eq=False, repr=False)
 class PointToPoint:
     """A point-to-point message.
 
@@ -125,24 +122,19 @@ class PointToPoint:
     index in the system layer.
     """
 
-    def __init__(
-        self,
-        src: int,
-        dst: int,
-        size: int,
-        start: int,
-        *,
-        name: str,
-        done: Callable[[PointToPoint], None] | None,
-        tag: int = 0,
-        number: int = 0,
-    ) -> None:
-        self.src, self.dst, self.size = src, dst, size
-        self.start, self.end = start, -1
-        self.name = name or "message"
-        self.tag = tag
-        self.number = number
-        self.done = done
+    src: int
+    dst: int
+    size: int
+    start: int
+    _: KW_ONLY
+    name: str
+    done: Callable[[PointToPoint], None] | None
+    tag: int = 0
+    number: int = 0
+    end: int = -1
+
+    def __post_init__(self) -> None:
+        self.name = self.name or "message"
 
     @property
     def tasks(self) -> tuple[PointToPoint]:
@@ -182,6 +174,7 @@ class Chunk:
             self.collective.chunk_finished(cycle)
 
 
+@dataclass(eq=False, repr=False)
 class ChunkPhase:
     """One phase of one chunk.
 
@@ -189,19 +182,18 @@ class ChunkPhase:
     total time in the network, in cycles). `place`: number of its queue in the dimension; `dimension`: -1 for all.
     """
 
-    def __init__(
-        self, system: StageServices, chunk: Chunk, number: int, phase: Phase, place: int, dimension: int
-    ) -> None:
-        self.system = system
-        self.chunk = chunk
-        self.number = number
-        self.phase = phase
-        self.place = place
-        self.dimension = dimension
-        self.following: ChunkPhase | None = None
-        count = chunk.plan.npus
+    system: StageServices
+    chunk: Chunk
+    number: int
+    phase: Phase
+    place: int
+    dimension: int
+    following: ChunkPhase | None = None
+
+    def __post_init__(self) -> None:
+        count = self.chunk.plan.npus
         self.ready, self.start, self.end, self.messages, self.network = ([-1] * count for _ in range(5))
-        self.boost = system.options.boost
+        self.boost = self.system.options.boost
         self.tasks: list[ChunkTask] = []
         self.task_of: list[ChunkTask | None] = [None] * count
 
@@ -244,35 +236,28 @@ class ChunkPhase:
                 task.member_ready(position)
 
 
+@dataclass(eq=False, repr=False)
 class ChunkTask:
     """The part of one group in a chunk phase: admitted by a ChunkQueue, carried out by the executor.
 
     `number`: its index in the executor. `planes`: of its clockwise and of its anticlockwise messages.
     """
 
-    def __init__(
-        self,
-        stage: ChunkPhase,
-        positions: list[int],
-        program: Program,
-        chunk_queue: ChunkQueue,
-        number: int,
-        planes: tuple[int, int],
-    ) -> None:
-        self.stage = stage
-        self.positions = positions
-        self.program = program
-        self.chunk_queue = chunk_queue
-        self.number = number
-        self.planes = planes
-        self.rank = {position: rank for rank, position in enumerate(positions)}
-        self.kind = stage.phase.kind
-        self.phases_left = len(stage.chunk.plan.phases) - stage.number
-        self.live = False
-        self.admitted = False
-        self.queued = False
-        self.missing = len(positions)
-        self.unfinished = len(positions)
+    stage: ChunkPhase
+    positions: list[int]
+    program: Program
+    chunk_queue: ChunkQueue
+    number: int
+    planes: tuple[int, int]
+    live: bool = False
+    admitted: bool = False
+    queued: bool = False
+
+    def __post_init__(self) -> None:
+        self.rank = {position: rank for rank, position in enumerate(self.positions)}
+        self.kind = self.stage.phase.kind
+        self.phases_left = len(self.stage.chunk.plan.phases) - self.stage.number
+        self.missing = self.unfinished = len(self.positions)
 
     @cached_property
     def size(self) -> int:
