@@ -43,6 +43,8 @@ class Prepared:
         CPU time and number of resumptions of the run so far.
     prepare_s
         CPU seconds of the preparation, if it was measured.
+    ready_s
+        CPU seconds of the process when the preparation ended, if they were measured.
     background
         The background traffic; None without any.
     """
@@ -58,6 +60,7 @@ class Prepared:
     planned: bool = False
     resume_info: ResumeInfo = field(default_factory=ResumeInfo)
     prepare_s: float = 0.0
+    ready_s: float | None = None
     hints: list[str] = field(default_factory=list)
     background: Background | None = None
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import pickle
 import time
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -63,6 +65,22 @@ def test_a_call_of_the_engine_that_does_not_return(tmp_path: Path, monkeypatch: 
     assert report["unknown"] == "no part of the run ends within 1 s of CPU time"
     assert report["router_visits"] > 0
     assert report["seconds"] is None
+
+
+def test_the_checks_share_five_cpu_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sample gets what the other checks leave, in whole seconds; without a second left there is none."""
+
+    def sample(prepared: object, pipe: IO[bytes], limit: int) -> None:
+        cost = {"router_visits": 1, "visits_per_s": 1.0, "seconds": None, "unknown": str(limit)}
+        pipe.write(pickle.dumps(("cost", cost)).hex().encode() + b"\n")
+
+    path = tmp_path / "experiment.toml"
+    path.write_text(CASES["torus"][0], encoding="utf-8")
+    monkeypatch.setattr(check_cost, "_sample_in_child", sample)
+    monkeypatch.setattr(check_cost, "BUDGET", 5.0)
+    assert pyxsim.check(path)["unknown"] in ("3", "4")
+    monkeypatch.setattr(check_cost, "BUDGET", 0.5)
+    assert pyxsim.check(path)["unknown"].startswith("the other checks take ")
 
 
 def test_a_speed_that_changes_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,8 @@ from pyxsim.units import rough_seconds, rounded
 START_S = 1.5 * min(time.process_time(), 2.0)
 SAMPLE = 0.3  # seconds of CPU time that the shortest sample takes
 LONGEST = 2.5  # seconds of CPU time after which a sample ends
-LIMIT = 4  # seconds of CPU time after which the operating system ends the child process
+LIMIT = 4  # seconds of CPU time after which the operating system ends the child process, and
+BUDGET = 5.0  # those of all checks together
 PATIENCE = 90.0  # seconds of real time after which the child process is ended
 STEP = 0.01  # seconds between two records of a sample
 STEADY = 1.3  # largest ratio of the speeds of the two halves of a sample
@@ -89,6 +90,10 @@ def cost(prepared: Prepared | PreparedTraffic) -> Finding:
 
 def measure(prepared: Prepared) -> Cost:
     """Simulate the beginning of a run in a child process. Raises the SimulationError of a run that fails there."""
+    spent = 0.0 if prepared.ready_s is None else time.process_time() - prepared.ready_s
+    limit = int(min(LIMIT, BUDGET - spent))
+    if limit < 1:
+        return Cost(0, 0.0, None, unknown=f"the other checks take {spent:.1f} s of CPU time")
     reader, writer = os.pipe()
     try:
         with warnings.catch_warnings():
@@ -102,7 +107,7 @@ def measure(prepared: Prepared) -> Cost:
         try:
             os.close(reader)
             with os.fdopen(writer, "wb") as pipe:
-                _sample_in_child(prepared, pipe)
+                _sample_in_child(prepared, pipe, limit)
         finally:
             os._exit(0)
     os.close(writer)
@@ -120,7 +125,7 @@ def measure(prepared: Prepared) -> Cost:
             total = value
         if kind == "cost":
             return Cost(**value)
-    return Cost(total, 0.0, None, unknown=f"no part of the run ends within {LIMIT} s of CPU time")
+    return Cost(total, 0.0, None, unknown=f"no part of the run ends within {limit} s of CPU time")
 
 
 def _read(pipe: IO[bytes]) -> list[tuple[str, Any]]:
@@ -136,7 +141,7 @@ def _read(pipe: IO[bytes]) -> list[tuple[str, Any]]:
     return records
 
 
-def _sample_in_child(prepared: Prepared, pipe: IO[bytes]) -> None:
+def _sample_in_child(prepared: Prepared, pipe: IO[bytes], limit: int) -> None:
     """Write ("visits", router visits of the run), then ("cost", fields of a Cost) or ("failure", exception)."""
 
     def tell(*record: Any) -> None:
@@ -144,11 +149,11 @@ def _sample_in_child(prepared: Prepared, pipe: IO[bytes]) -> None:
         pipe.flush()
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT))
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
     try:
         total = prepared.router_visits
         tell("visits", total)
-        tell("cost", asdict(_Sample(prepared, total).cost()))
+        tell("cost", asdict(_Sample(prepared, total, min(LONGEST, LONGEST / LIMIT * limit)).cost()))
     except DeadlockError:  # the run itself reports an allowed deadlock
         tell("cost", asdict(Cost(total, 0.0, None, unknown="the run ends in a deadlock")))
     except StuckError as error:
@@ -165,10 +170,11 @@ class _Sample:
 
     prepared: Prepared
     total: int
+    longest: float
     records: list[tuple[float, int, int]] = field(default_factory=list)  # CPU s, router visits, bytes delivered
 
     def cost(self) -> Cost:
-        """Simulate until the speed is known, the run has ended or LONGEST is over."""
+        """Simulate until the speed is known, the run has ended or `longest` is over."""
         self.begin, self.due, self.last = time.process_time(), SAMPLE, SAMPLE < 0
         self.prepared.network.tick = self._tick
         try:
@@ -191,7 +197,7 @@ class _Sample:
         if now < self.due:
             return
         self.due = 1.5 * now
-        self.last |= now >= LONGEST
+        self.last |= now >= self.longest
         if self.last or self._extrapolate().unknown is None:
             raise _SampleEndedError
 

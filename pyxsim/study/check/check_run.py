@@ -101,7 +101,8 @@ def check(
         allow_deadlock=allow_deadlock,
     )
     if prepared.mode == "closed":
-        prepared.prepare_s = time.process_time() - begin
+        prepared.ready_s = time.process_time()
+        prepared.prepare_s = prepared.ready_s - begin
     findings = {name: _finding(name, run_check, prepared) for name, run_check in in_order()}
     return CheckReport(
         {name: finding for name, finding in findings.items() if finding is not None}, prepared.warnings, prepared.hints
