@@ -7,7 +7,7 @@ import io
 import os
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -67,4 +67,5 @@ def created(path: str) -> Iterator[BinaryIO]:
         raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
     finally:
         if unfinished is not None:
-            unfinished.unlink(missing_ok=True)
+            with suppress(OSError):  # a read-only file system
+                unfinished.unlink(missing_ok=True)

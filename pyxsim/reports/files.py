@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from pyxsim.errors import InputError, PyxsimError, raise_all
+from pyxsim.reports.plots.style import need_matplotlib, write_figure
 from pyxsim.results.hdf5 import check_hdf5, check_writable
 from pyxsim.results.result import Result
 
@@ -63,16 +65,32 @@ class Outputs:
             check_hdf5(self.file, HINT)
 
     def write(self, result: Result) -> str:
-        """Write the files and return their names. Raises InputError."""
-        if self.file is not None:
-            result.save(self.file)
-        if self.plot is not None:
+        """Write the files and return their names. Raises InputError once all were tried."""
+
+        def plot(path: str) -> None:
             from pyxsim.reports.plots.figure import save
 
-            save(result, self.plot)
-        written = [self.file, self.plot, *(self.tables.write(result) if self.tables is not None else ())]
-        *names, last = [path for path in written if path is not None] or [""]
+            save(result, path)
+
+        written, faults = list[str](), list[InputError]()
+        for path, write in ((self.file, result.save), (self.plot, plot)):
+            if path is not None:
+                faults += _fault_of(partial(write, path))
+                written.append(path)
+        if self.tables is not None:
+            tables = self.tables
+            faults += _fault_of(lambda: written.extend(tables.write(result)))
+        raise_all(faults)
+        *names, last = written or [""]
         return f"{', '.join(names)} and {last}" if names else last
+
+
+def _fault_of(write: Callable[[], None]) -> list[InputError]:
+    try:
+        write()
+    except InputError as error:
+        return [error]
+    return []
 
 
 def _from_here(name: str) -> str:
@@ -111,8 +129,6 @@ def check_outputs(outputs: Iterable[tuple[str, Check]], inputs: Iterable[str] = 
 
 def check_plot(path: str, others: tuple[str, ...] = ()) -> Path:
     """Return the path of a picture; InputError unless it can be written. `others` are suffixes of other formats."""
-    from pyxsim.reports.plots.style import need_matplotlib
-
     need_matplotlib()
     import matplotlib
 
@@ -137,7 +153,4 @@ def save_picture(axes: Any, path: Path) -> None:
     figure = axes.get_figure()
     if figure is None:
         raise PyxsimError("the picture has no figure")
-    try:
-        figure.savefig(path, dpi=150)
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot be written: {error}", file=str(path)) from error
+    write_figure(figure, path, dpi=150)

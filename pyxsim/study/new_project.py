@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -151,13 +152,24 @@ def new(folder: PathLike = "pyxsim-project", *, template: str = "torus") -> NewP
             problem = "is a folder with files" if place.is_dir() else "is a file"
             raise InputError(problem, file=os.fspath(folder), key="folder", allowed="a new or an empty folder")
         files = _files(template)
-        for name, text in files.items():
-            (place / name).parent.mkdir(parents=True, exist_ok=True)
-            (place / name).write_text(text, encoding="utf-8")
+        _write(place, files)
     except OSError as error:
         problem = f"cannot be written: {os.strerror(error.errno or 0)}"
         raise InputError(problem, file=os.fspath(folder), key="folder") from error
     return NewProject(os.fspath(folder), template, tuple(files))
+
+
+def _write(place: Path, files: dict[str, str]) -> None:
+    """Write all files or, where that fails, none."""
+    try:
+        for name, text in files.items():
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            (place / name).write_text(text, encoding="utf-8")
+    except OSError:
+        for name in files:
+            with suppress(OSError):
+                (place / name).unlink()
+        raise
 
 
 def _files(template: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from pyxsim.chakra.stream import created
 from pyxsim.errors import InputError
 from pyxsim.settings import Network
 from pyxsim.settings.named import over_base
@@ -64,10 +65,9 @@ def write_graph(topology: Topology, settings: Network, file: str | Path, form: s
     form = form or Path(file).suffix.lower().removeprefix(".")
     if form not in FORMATS:
         raise InputError(f"unknown format '{form}' of a graph", file=str(file), allowed=FORMATS, given=form)
-    try:
-        Path(file).write_text(graph_text(topology, settings, form), encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", file=str(file)) from error
+    text = graph_text(topology, settings, form)
+    with created(str(file)) as out:
+        out.write(text.encode())
 
 
 def restored(network: Network, folder: str | Path = ".") -> tuple[Network, list[str]]:

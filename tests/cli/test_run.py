@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import h5py
@@ -250,3 +255,86 @@ def test_a_name_that_says_something_else_than_hdf5(pyxsim: Command, folder: Path
     )
     assert pyxsim("run", "small.toml", "-o", "out.result").code == 2
     assert not [*folder.glob("out.*")]
+
+
+@pytest.mark.parametrize("lost", ["out.h5", "out.png"])
+def test_a_file_that_cannot_be_written_costs_no_other(
+    pyxsim: Command, folder: Path, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    replace = os.replace
+
+    def full(source: Path, target: Path) -> None:
+        if Path(target).name == lost:
+            raise OSError(28, "No space left on device")
+        replace(source, target)
+
+    monkeypatch.setattr("os.replace", full)
+    ended = pyxsim("run", "small.toml", "-o", "out.h5", "--plot", "out.png", "-q")
+    assert ended.code == 2
+    assert ended.lines == [f"pyxsim: {lost}: cannot be written: No space left on device"]
+    assert {path.name for path in folder.iterdir() if path.name.startswith(("out.", "."))} == {"out.h5", "out.png"} - {
+        lost
+    }
+
+
+COMMANDS = [
+    ["run", "small.toml", "-q", "-o", "{}/a.h5"],
+    ["run", "small.toml", "-q", "--plot", "{}/a.png"],
+    ["report", "out.h5", "-q", "-o", "{}/a.html"],
+    ["timeline", "out.h5", "-q", "-o", "{}/a.json"],
+    ["compare", "small.toml", "-q", "-o", "{}/a.h5"],
+    ["sweep", "small.toml", "-q", "--workers", "1", "-o", "{}/s"],
+    ["topology", "torus", "--shape", "2,2", "--export", "graphml", "-o", "{}/a.graphml"],
+    ["workload", "convert", "workload.txt", "{}/t.*.et", "--npus", "4"],
+    ["new", "{}/project"],
+]
+
+
+@pytest.fixture
+def small_disk(folder: Path) -> Iterator[Callable[[str], Path]]:
+    """Mount file systems of 64 KiB: full, or read-only."""
+    mounted: list[Path] = []
+
+    def mount(kind: str) -> Path:
+        place = folder / kind
+        place.mkdir()
+        words = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)]
+        if os.geteuid() or subprocess.run(words, capture_output=True).returncode:
+            pytest.skip("needs the right to mount")
+        mounted.append(place)
+        if kind == "full":
+            with contextlib.suppress(OSError), (place / "rest").open("wb", buffering=0) as rest:
+                while True:
+                    rest.write(bytes(4096))
+        else:
+            subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
+        return place
+
+    yield mount
+    for place in mounted:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+@pytest.mark.parametrize("kind", ["full", "read-only"])
+def test_full_and_read_only_disks(pyxsim: Command, small_disk: Callable[[str], Path], kind: str) -> None:
+    place = small_disk(kind)
+    assert pyxsim("run", "small.toml", "-q", "-o", "out.h5").code == 0
+    before = sorted(place.iterdir())
+    why = "No space left on device" if kind == "full" else "Read-only file system"
+    for words in COMMANDS:
+        ended = pyxsim(*(word.format(kind) for word in words))
+        assert ended.code == 2, words
+        (line,) = ended.lines
+        assert line.startswith(f"pyxsim: {kind}/"), words
+        assert line.endswith(f": {why}"), words
+        left = [path for path in place.rglob("*") if path.is_file() and path not in before and path.name != ".lock"]
+        assert not left, words
+
+
+def test_two_runs_that_write_one_file(pyxsim: Command, folder: Path) -> None:
+    """Each writes a file of its own and renames it: the last one stays, whole."""
+    process = subprocess.Popen([sys.executable, "-m", "pyxsim", "run", "small.toml", "-q", "-o", "out.h5"], cwd=folder)
+    assert pyxsim("run", "small.toml", "-q", "-o", "out.h5").code == 0
+    assert process.wait(60) == 0
+    assert pyxsim("diff", "out.h5", "out.h5").code == 0
+    assert not list(folder.glob(".pyxsim-*"))

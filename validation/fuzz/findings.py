@@ -136,3 +136,4 @@ def findings(folder: Path) -> Iterator[Case]:
     slow = TRAINING.replace("0.5", '"1e-60"').encode()
     yield Case("no efficiency", {"x.toml": slow, "model.toml": seeds.MODEL.encode()}, ("check", "x.toml"))
     yield Case("many faults", {"x.toml": TRAFFIC.encode()}, ("check", "x.toml", "--set", f"network.shape={[0] * 3000}"))
+    yield Case("a large schedule", {}, ("collective", "ring", "--npus", "3000"))

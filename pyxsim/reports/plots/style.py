@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyxsim.arrays import FloatArray, IntArray
 from pyxsim.errors import InputError
-from pyxsim.results.hdf5 import check_writable
+from pyxsim.results.hdf5 import check_writable, put_file
 from pyxsim.results.result import STALLS, Result
 from pyxsim.units import time_unit
 
@@ -61,16 +63,23 @@ def need_matplotlib() -> None:
 
 def save_figure(path: str | os.PathLike[str], draw: Callable[[], Figure]) -> None:
     """Draw a figure and write it to a file. Raises InputError if that is impossible."""
-    target = check_writable(path)
+    check_writable(path)
     need_matplotlib()
     from matplotlib import rc_context
 
     with rc_context(STYLE):
         figure = draw()
+    write_figure(figure, path)
+
+
+def write_figure(figure: Figure, path: str | os.PathLike[str], **options: Any) -> None:
+    """Write a figure to a file; its suffix is the format. Raises InputError if that is impossible."""
+    image = io.BytesIO()
     try:
-        figure.savefig(target)
+        figure.savefig(image, format=Path(path).suffix.removeprefix(".") or None, **options)
     except (OSError, ValueError) as error:
         raise InputError(f"cannot write the plot: {error}", file=os.fspath(path)) from error
+    put_file(path, image.getbuffer())
 
 
 def axes(ax: Axes | None, width: float, height: float) -> Axes:

@@ -55,3 +55,15 @@ def test_nothing_is_carried(end: int) -> None:
     ledger = WindowedCounts(10, 4, 2, lambda flits: np.zeros(2, np.int64))
     ledger.finish(end, np.zeros(0, np.int64))
     assert ledger.table().counts["flits"].tolist() == [[0, 0]] * -(-end // 10)
+
+
+def test_windows_double_while_a_slow_link_carries_nothing() -> None:
+    """A flit may take 10^10 cycles: its windows are not closed one by one."""
+    counts = WindowedCounts(1000, 16, 1, lambda flits: flits)
+    nothing = np.zeros(1, np.int64)
+    for _ in range(17 + 9 * 20 + 3):
+        counts.close(counts.due, nothing)
+    # After 17 calls the window has doubled and the 9th is open; 9 calls later it doubles again.
+    assert counts.due == (9 + 3) * 1000 * 2**21
+    counts.finish(counts.due - 1, np.ones(1, np.int64))
+    assert counts.table().counts["flits"].sum() == 1
