@@ -51,8 +51,9 @@ def lines(error: BaseException) -> list[str]:
 
 
 def unwrapped(error: BaseException) -> BaseException:
-    """Return the KeyboardInterrupt that pydantic caught while it built a model, or the error itself."""
-    wrapped = type(error).__name__ == "SchemaError" and str(error).rstrip(": \n").endswith("KeyboardInterrupt")
+    """Return the KeyboardInterrupt that pydantic caught while it built or wrote a model, or the error itself."""
+    of_pydantic = type(error).__module__.startswith("pydantic_core")
+    wrapped = of_pydantic and str(error).rstrip(": \n").endswith("KeyboardInterrupt")
     return KeyboardInterrupt() if wrapped else error
 
 

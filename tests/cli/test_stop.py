@@ -14,7 +14,7 @@ from pathlib import Path
 
 import h5py
 import pytest
-from pydantic_core import SchemaError
+from pydantic_core import PydanticSerializationError, SchemaError
 
 from pyxsim.results import hdf5
 from pyxsim.results.result import Result
@@ -103,12 +103,20 @@ def test_a_signal_while_files_are_written(
     assert (folder / "out.h5").exists()
 
 
-def test_ctrl_c_that_pydantic_caught(pyxsim: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A signal while pydantic builds a model, which it does at its first use, becomes an error of pydantic."""
-    text = 'Error building "model" serializer:\n  SchemaError: Field `npu`:\n  KeyboardInterrupt: '
+@pytest.mark.parametrize(
+    "error",
+    [
+        SchemaError('Error building "model" serializer:\n  SchemaError: Field `npu`:\n  KeyboardInterrupt: '),
+        PydanticSerializationError("Error calling function `<lambda>`: KeyboardInterrupt: "),
+    ],
+)
+def test_ctrl_c_that_pydantic_caught(
+    pyxsim: Command, folder: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """A signal while pydantic builds a model, which it does at its first use, or writes one, becomes its error."""
 
     def building(*_: object, **__: object) -> None:
-        raise SchemaError(text)
+        raise error
 
     monkeypatch.setattr("pyxsim.cli.simulate.load_experiment", building)
     ended = pyxsim("run", "small.toml")
