@@ -184,7 +184,7 @@ def _begin() -> None:
 # --- the server ---
 
 
-def serve(home: socket.socket) -> Callable[[], None] | None:
+def serve(home: socket.socket) -> Callable[[], object] | None:
     """Fork for each request. Returns in the new process what it is to do; None in the server at its end."""
     while True:
         size, fds, _, _ = socket.recv_fds(home, 4, 16)
@@ -213,7 +213,7 @@ def serve(home: socket.socket) -> Callable[[], None] | None:
             os.close(fd)
 
 
-def _prepared(request: dict[str, Any], fds: list[int]) -> Callable[[], None]:
+def _prepared(request: dict[str, Any], fds: list[int]) -> Callable[[], object]:
     """Make this process what was asked for."""
     news, *given = fds
     # First out of the way of the numbers that they are to have.
@@ -245,13 +245,13 @@ def _prepared(request: dict[str, Any], fds: list[int]) -> Callable[[], None]:
     first, *rest = request["words"]
     if first == "-m":
         sys.argv = rest
-        return lambda: runpy.run_module(rest[0], run_name="__main__", alter_sys=True) and None
+        return lambda: runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
     if first == "-c":
         sys.argv = ["-c", *rest[1:]]
         return lambda: exec(compile(rest[0], "<string>", "exec"), {"__name__": "__main__"})
     sys.argv = [first, *rest]
     sys.path[0] = str(Path(first).parent)
-    return lambda: runpy.run_path(first, run_name="__main__") and None
+    return lambda: runpy.run_path(first, run_name="__main__")
 
 
 def main() -> None:

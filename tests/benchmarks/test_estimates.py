@@ -98,8 +98,13 @@ def test_a_speed_that_changes_is_unknown(tmp_path: Path, monkeypatch: pytest.Mon
 def test_no_process_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The child process of the sample has ended and is reaped. Others, of other tests, may be there."""
     children: list[int] = []
-    fork = os.fork
-    monkeypatch.setattr(os, "fork", lambda: children.append(fork()) or children[-1])
+    real_fork = os.fork
+
+    def fork() -> int:
+        children.append(real_fork())
+        return children[-1]
+
+    monkeypatch.setattr(os, "fork", fork)
     path = tmp_path / "experiment.toml"
     path.write_text(CASES["torus"][0], encoding="utf-8")
     before = time.process_time()
