@@ -18,7 +18,6 @@ from pyxsim.core.state.records cimport (
 )
 
 from fractions import Fraction
-
 from pyxsim.core.router_choice import Facts, RouterKind, choose_router
 from pyxsim.core.state.large_pages import Pages
 from pyxsim.core.state.record_dtypes import (
