@@ -192,6 +192,21 @@ def test_attribution_of_every_packet_wants_every_cycle() -> None:
     assert why_nothing(run(experiment)) == 'output.attribution = "messages" needs every cycle simulated'
 
 
+@pytest.mark.parametrize(
+    "router",
+    [
+        {"vcs": 3, "vc_classes": "shared", "va_allocator": "islip:1"},
+        {"internal_speedup": 2, "queue_limit": 1},
+        {"buffer": 2, "shared_buffer": 6, "shared_limit": 3},
+        {"buffer": 2, "shared_buffer": 6, "shared_limit": "equal"},
+        {"pipeline": {"va": 0}, "vc_choice": "next"},
+    ],
+    ids=str,
+)
+def test_options_of_the_full_router_are_the_same_with_and_without(router: dict[str, Any], tmp_path: Path) -> None:
+    compare(changed(network={"router": router}, collective={"size": "64 KiB"}), tmp_path)
+
+
 def test_why_nothing_was_skipped() -> None:
     """Of what would be skipped, a few threads or `--no-skip` skip nothing; what is short has nothing to skip."""
     assert "--no-skip" in why_nothing(run(changed(run={"skip": False})))

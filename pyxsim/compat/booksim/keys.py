@@ -93,7 +93,11 @@ UNUSED: dict[str, str] = {
 # Keys of which only some values are supported, and why the others are refused.
 ONLY: dict[str, tuple[tuple[str, ...], str]] = {
     "router": (("iq",), "the event and chaos routers do not work in BookSim2, either"),
-    "subnets": (("1",), "there is one network; several would need an experiment each"),
+    "subnets": (
+        ("1",),
+        "packets to all networks wait in one queue of their source, so one network at a share of the load shows 7 % "
+        "less latency at half of the saturation, 16 to 40 % less near it",
+    ),
     "link_failures": (("0",), "failed links end in an assertion in BookSim2; leave them out of a graph instead"),
     "vc_priority_donation": (("0",), "priorities are not handed on"),
     "spec_check_elig": (("1",), "a speculative bid needs a free VC"),
