@@ -41,7 +41,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "garnet-switch": {"shape": [2, 3], "options": {"links_per_tile": 2}},
     "graph": {"options": {"file": "hand.edges", "dims": [3, 2]}, "latency": "936.25 ns", "clock": "468.75 MHz"},
 }
-TORUS = Network(topology="torus", shape=(4, 4), bandwidth="25 GB/s", latency="300 ns")  # type: ignore[arg-type]
+TORUS = Network(topology="torus", shape=(4, 4), bandwidth="25 GB/s", latency="300 ns")
 GRAPH = Network(topology="graph", options={"file": "net.graphml"})
 SYSTEMS = ("dgx-1", "dgx-h100", "tpu-v4-twisted", "conv-3d")
 HAND = "a b {'length': 3, 'kind': 'glass'}\nb c {'latency': '10 ns'}\nc d\nd e\ne f\nf a {'bandwidth': '50 GB/s'}\n"
