@@ -11,7 +11,6 @@ the exact time of the rule. Any other arrival may be off by a cycle where its ti
 within `NEAR` of a whole cycle counts as whole, and moments within `NEAR` of each other are one.
 """
 
-from libc.math cimport floor
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free
 
@@ -20,6 +19,7 @@ import numpy as np
 from pyxsim.heap cimport Entry
 from pyxsim.network.delay.events cimport Events
 from pyxsim.network.fluid.filling cimport Filling, Link, Use, room_for
+from pyxsim.network.fluid.moment cimport Moment, between, earlier, later, never, up
 from pyxsim.network.delay.rule cimport Rule
 from pyxsim.raw cimport arrays, loaded, saved
 
@@ -27,15 +27,9 @@ cdef enum:
     NONE = -1
 
 cdef int64_t FILLINGS = 16
-cdef int64_t NEVER = (<int64_t> 1 << 62) + 1
-cdef double LONGEST = <double> (<int64_t> 1 << 60)
+cdef int64_t NEVER = never()
 cdef double NEAR = 2.0 ** -16
 cdef double FULL = 1 - 2.0 ** -30  # a lane is full from this fraction of its bandwidth on
-
-cdef struct Moment:
-    int64_t cycle
-    double part  # fraction of a cycle, in [0, 1)
-
 
 cdef struct Message:
     double goal      # value of `given` of its path at which it ends
@@ -62,31 +56,7 @@ cdef struct Path:
     bint exact           # whether the rule is exact for a message that is alone
     bint alone           # whether its messages have had that rate since `began`
     bint touched
-
-
-cdef inline bint earlier(Moment a, Moment b) noexcept nogil:
-    return a.cycle < b.cycle or (a.cycle == b.cycle and a.part < b.part)
-
-
-cdef inline Moment later(Moment from_, double cycles) noexcept nogil:
-    """The moment `cycles` later; NEVER on overflow."""
-    cdef Moment result
-    cdef double sum = from_.part + max(cycles, 0), whole = floor(sum)
-    if not whole <= LONGEST:
-        result.cycle, result.part = NEVER, 0
-        return result
-    result.cycle, result.part = from_.cycle + <int64_t> whole, sum - whole
-    return result
-
-
-cdef inline double between(Moment a, Moment b) noexcept nogil:
-    """Cycles from a to b."""
-    return <double> (b.cycle - a.cycle) + (b.part - a.part)
-
-
-cdef inline int64_t up(Moment moment) noexcept nogil:
-    """The first whole cycle at or after a moment."""
-    return moment.cycle + (1 if moment.part > 0 else 0)
+    bint moved           # in a filling: whether its due moment may have changed
 
 
 cdef class Fluid:
@@ -120,14 +90,15 @@ cdef class Fluid:
     cdef Path *path
     cdef int64_t *heap      # paths by their due moments
     cdef int64_t *touched   # paths on which messages have started or ended in this moment
+    cdef int64_t *moved     # in a filling: paths whose due moment may have changed
     cdef int64_t heap_count, touched_count, ready_count, path_capacity
     cdef int64_t[::1] leaving, front, back  # per lane: number of messages that leave by it; queue of waiting messages
     cdef double[::1] used                   # per lane: bytes per cycle in use
-    cdef int64_t[::1] noted_in, ready       # per lane: the last filling in which it was ready; the ready lanes
+    cdef int64_t[::1] noted_in, ready       # per lane: the last filling that examined it; the ready lanes
     cdef list arrived
 
     def __cinit__(self):
-        self.message, self.path, self.heap, self.touched = NULL, NULL, NULL, NULL
+        self.message, self.path, self.heap, self.touched, self.moved = NULL, NULL, NULL, NULL, NULL
 
     def __init__(self, Rule rule, capacities, int64_t flit, int64_t lanes=0):
         self.rule = rule
@@ -148,6 +119,7 @@ cdef class Fluid:
         free(self.path)
         free(self.heap)
         free(self.touched)
+        free(self.moved)
 
     def extend(self, lengths, links, shares, latencies, exact, lanes=None):
         """Add paths, numbered as in the rule.
@@ -180,6 +152,7 @@ cdef class Fluid:
             self.path = <Path*> room_for(self.path, capacity, sizeof(Path))
             self.heap = <int64_t*> room_for(self.heap, capacity, sizeof(int64_t))
             self.touched = <int64_t*> room_for(self.touched, capacity, sizeof(int64_t))
+            self.moved = <int64_t*> room_for(self.moved, capacity, sizeof(int64_t))
             self.path_capacity = capacity
         for i in range(len(latency)):
             path = &self.path[self.paths]
@@ -188,7 +161,7 @@ cdef class Fluid:
             path.rate = path.given = path.early = 0
             path.carried = path.carrying = 0
             path.front = path.position = NONE
-            path.exact, path.touched, path.alone = known[i], False, False
+            path.exact, path.touched, path.moved, path.alone = known[i], False, False, False
             self.paths += 1
 
     # -- state --
@@ -433,7 +406,7 @@ cdef class Fluid:
 
     cdef void _fill(self) noexcept nogil:
         """Recompute the rates that the events of this moment affect; then start messages of lanes that are ready."""
-        cdef int64_t i, number
+        cdef int64_t i, number, moved_count = 0
         cdef Path *path
         cdef Use *use
         while self.touched_count:
@@ -449,8 +422,10 @@ cdef class Fluid:
                         self.used[path.lane] += use.level - path.rate
                     path.rate = use.level
                     path.alone = path.alone and path.rate == use.top
-                    path.due = self._due(number)
-                    self._put(number)
+                    if not path.moved:
+                        path.moved = True
+                        self.moved[moved_count] = number
+                        moved_count += 1
             for i in range(self.filling.affected_count):
                 self._note_ready(self.filling.affected[i])
             for i in range(self.touched_count):
@@ -460,6 +435,10 @@ cdef class Fluid:
             for i in range(self.ready_count):
                 self._next(self.ready[i])
             self.ready_count = 0
+        for i in range(moved_count):
+            self.path[self.moved[i]].moved = False
+            self.path[self.moved[i]].due = self._due(self.moved[i])
+            self._put(self.moved[i])
 
     cdef void _note_ready(self, int64_t number) noexcept nogil:
         """Note the lanes among the links of a path whose next message may start, once in each filling."""
@@ -467,10 +446,11 @@ cdef class Fluid:
         cdef int64_t i, link
         for i in range(use.first, use.last):
             link = self.filling.steps[i].link
-            if link < len(self.front) and self.noted_in[link] != self.fillings and self._has_room(link):
+            if link < len(self.front) and self.noted_in[link] != self.fillings:
                 self.noted_in[link] = self.fillings
-                self.ready[self.ready_count] = link
-                self.ready_count += 1
+                if self._has_room(link):
+                    self.ready[self.ready_count] = link
+                    self.ready_count += 1
 
     # -- the heap of paths --
 
@@ -598,4 +578,5 @@ cdef class Fluid:
         self.leaving, self.front, self.back, self.used, self.noted_in, self.ready = state["lanes"]
         self.message, self.path = <Message*> loaded(state["message"]), <Path*> loaded(state["path"])
         self.heap, self.touched = <int64_t*> loaded(state["heap"]), <int64_t*> loaded(state["touched"])
+        self.moved = <int64_t*> room_for(NULL, self.paths, sizeof(int64_t))
         self.path_capacity, self.message_capacity = self.paths, len(state["message"]) // <int64_t> sizeof(Message)
