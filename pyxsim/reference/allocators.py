@@ -102,14 +102,6 @@ class Matrix:
         self.wave += 1
         return in_order(order)
 
-    def by_age(self, requests: Mapping[Pair, Rank]) -> list[Pair]:
-        """In order of rank, which includes the age, then of input and output."""
-        return in_order(sorted(requests, key=lambda pair: (requests[pair], pair)))
-
-    def unranked(self, requests: Mapping[Pair, Rank]) -> list[Pair]:
-        """iSLIP without ranks."""
-        return self.islip(dict.fromkeys(requests, ()))
-
     def rr_wavefront(self, requests: Mapping[Pair, Rank]) -> list[Pair]:
         """The next cycle begins behind the diagonal of the first grant."""
         pairs = self.wavefront(requests)
@@ -190,8 +182,8 @@ MATCHINGS: dict[str, Callable[[Matrix, Mapping[Pair, Rank]], list[Pair]]] = {
     "separable-output-first": Matrix.islip,
     "islip": Matrix.islip,
     "wavefront": Matrix.wavefront,
-    "age": Matrix.by_age,
-    "islip-unranked": Matrix.unranked,
+    "age": lambda _, requests: in_order(sorted(requests, key=lambda pair: (requests[pair], pair))),
+    "islip-unranked": lambda matrix, requests: matrix.islip(dict.fromkeys(requests, ())),
     "rr-wavefront": Matrix.rr_wavefront,
     "pim": Matrix.pim,
     "loa": Matrix.loa,

@@ -1,8 +1,4 @@
-"""Flits, packets and messages, and the hardware that they pass: virtual channels and links.
-
-Written from docs/router.md alone, for reading. The engine in `pyxsim/core` is the fast implementation of the same page;
-this code shares nothing with it.
-"""
+"""Flits, packets and messages, and the hardware that they pass: virtual channels and links (docs/router.md)."""
 
 from __future__ import annotations
 
@@ -251,12 +247,10 @@ class OutputVC:
             raise AssertionError("a flit left without its VC, without a credit or out of order")
         self.sent += 1
         self.reserved += price - 1
-        for _ in range(price):
-            if self.credits > 0:
-                self.credits -= 1
-            else:
-                self.pool.left -= 1
-                self.borrowed += 1
+        own = min(price, self.credits)
+        self.credits -= own
+        self.pool.left -= price - own
+        self.borrowed += price - own
         if flit.tail:
             self.tail_left = now
 
@@ -358,6 +352,3 @@ class Link:
         if launching:
             self.launch(*self.queue.popleft(), t)
         return launching or bool(joining)
-
-    def class_of(self, vc: int, vnet: int) -> int:
-        return next(c for c, vcs in enumerate(self.ranges[vnet]) if vc in vcs)

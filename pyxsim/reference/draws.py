@@ -11,10 +11,8 @@ WAY, VIA, SELECT, OTHER, TIE = 1, 2, 3, 4, 5
 def mix(x: int) -> int:
     """The finaliser of SplitMix64."""
     x &= WORD
-    x ^= x >> 30
-    x = x * 0xBF58476D1CE4E5B9 & WORD
-    x ^= x >> 27
-    x = x * 0x94D049BB133111EB & WORD
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & WORD
+    x = (x ^ x >> 27) * 0x94D049BB133111EB & WORD
     return x ^ x >> 31
 
 

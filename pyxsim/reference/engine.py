@@ -21,13 +21,7 @@ from pyxsim.reference.routing import Routing
 
 
 class ReferenceEngine:
-    """One network of routers, links and injection lanes.
-
-    Parameters
-    ----------
-    routers, links, routes, options
-        As of `pyxsim.core.engine.Engine`.
-    """
+    """One network of routers, links and injection lanes; parameters as of `pyxsim.core.engine.Engine`."""
 
     # The rest of the interface of `Engine`: what this one never does.
     skipped, nbytes = 0, 0
@@ -69,22 +63,17 @@ class ReferenceEngine:
         shared = Pool(pool, pool, max(0, int(options.shared_limit)))
         low, high = (ends[int(links.ranges[i]) :] for ends in (links.low, links.high))
         ranges = [range(int(low[k]), int(high[k])) for k in range(options.vnets * classes)]
-        whole = options.flow == STORE_AND_FORWARD
-        return self.link(
-            number=i,
-            src=src,
-            dst=int(links.dst[i]),
-            s=Fraction(int(links.s_num[i]), int(links.s_den[i])),
-            delay=int(links.delay[i]),
-            credit_delay=int(links.credit_delay[i]),
-            output_queue=src >= 0 and (bool(links.output_queue[i]) or queue_after_st(options)),
-            limit=int(options.queue_limit) if src >= 0 else 0,
-            ranges=[ranges[v * classes : (v + 1) * classes] for v in range(options.vnets)],
-            group=int(links.group[i]),
-            pool=shared,
-            inputs=[self.input_vc(v, whole) for v in range(int(links.vcs[i]))],
-            outputs=[OutputVC(v, depth, bool(options.drained), shared, depth) for v in range(int(links.vcs[i]))],
+        by_vnet = [ranges[v * classes : (v + 1) * classes] for v in range(options.vnets)]
+        s, delays = (
+            Fraction(int(links.s_num[i]), int(links.s_den[i])),
+            (int(links.delay[i]), int(links.credit_delay[i])),
         )
+        queue = src >= 0 and (bool(links.output_queue[i]) or queue_after_st(options))
+        inputs = [self.input_vc(v, options.flow == STORE_AND_FORWARD) for v in range(int(links.vcs[i]))]
+        outputs = [OutputVC(v, depth, bool(options.drained), shared, depth) for v in range(int(links.vcs[i]))]
+        ends, limit = (src, int(links.dst[i])), int(options.queue_limit) if src >= 0 else 0
+        group = int(links.group[i])
+        return self.link(i, *ends, s, *delays, queue, by_vnet, group, shared, inputs, outputs, limit=limit)
 
     def send(
         self,
@@ -135,7 +124,9 @@ class ReferenceEngine:
             for router in self.order(self.routers):
                 changed |= router.tick(t, u)
         for router in self.routers:
-            router.count_stalls()
+            for link, cause in router.causes:
+                link.stalls[cause] += 1
+            router.causes.clear()
         for link in self.links:
             if link.queue:
                 link.stalls["serial"] += 1

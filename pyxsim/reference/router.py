@@ -113,12 +113,6 @@ class Router:
         front.vc.candidates = self.routing.candidates(front.packet, self.inputs[port], vc)
         front.vc.rank = self.standing(front.packet, u)
 
-    def count_stalls(self) -> None:
-        """End a cycle: count each stall cause once per link."""
-        for link, cause in self.causes:
-            link.stalls[cause] += 1
-        self.causes.clear()
-
     def stall(self, front: Front, link: Link, cause: str, vc: int) -> None:
         """Note a stall of a front flit in this tick. `vc`: the first VC of the link for which it waits."""
         self.causes.add((link, cause))
@@ -163,8 +157,9 @@ class Router:
         """Give a head the VC that it has won."""
         head.vc.grant(candidate.link, vc, head.packet)
         head.packet.vc_class = candidate.vc_class
-        if candidate.escape:
-            self.routing.stick(head.packet)
+        routes, plane = self.routing.routes, head.packet.plane
+        if candidate.escape and routes.plane_sticky[plane]:
+            head.packet.plane = int(routes.plane_escape[plane])
 
     def choice(self, head: Front) -> Candidate:
         """Return the candidate whose range a head requests ("rotating"), or the first with a free VC (matrix)."""
@@ -199,13 +194,8 @@ class Router:
 
     def standing(self, packet: Packet, u: int) -> int:
         """Return what ranks a packet that comes to the front in tick `u`, below its class; less is better."""
-        values = {
-            BY_AGE: packet.message.at,
-            BY_NETWORK_AGE: packet.first_launch,
-            BY_LOCAL_AGE: u,
-            BY_HOPS: MOST_RANK - packet.hops,
-        }
-        return values.get(self.options.rank_by, 0)
+        ages = {BY_AGE: packet.message.at, BY_NETWORK_AGE: packet.first_launch, BY_LOCAL_AGE: u}
+        return ages.get(self.options.rank_by, MOST_RANK - packet.hops if self.options.rank_by == BY_HOPS else 0)
 
     def match_vcs(self, heads: Iterable[Front], u: int) -> dict[int, tuple[Candidate, int]]:
         """Allocate with a matrix of input VCs and output VCs."""

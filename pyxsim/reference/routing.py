@@ -82,7 +82,11 @@ class Routing:
         link, vc_class = entry
         vnet = packet.message.kind.vnet
         if link.group >= 0 and link.group == incoming.group and not turned:
-            vc_class = packet.vc_class if self.options.shared_classes else incoming.class_of(vc, vnet)
+            vc_class = (
+                packet.vc_class
+                if self.options.shared_classes
+                else next(c for c, vcs in enumerate(incoming.ranges[vnet]) if vc in vcs)
+            )
         room = self.room(packet, link)
         return Candidate(link, link.ranges[vnet][vc_class], vc_class, room=room, credit=self.credit)
 
@@ -120,11 +124,6 @@ class Routing:
             return [least(candidates, a)]
         b = (a + 1 + packet.draw(router, OTHER) % (n - 1)) % n
         return [candidates[b] if candidates[b].link.in_use < candidates[a].link.in_use else candidates[a]]
-
-    def stick(self, packet: Packet) -> None:
-        """Record that the packet was granted a VC of an escape candidate."""
-        if self.routes.plane_sticky[packet.plane]:
-            packet.plane = int(self.routes.plane_escape[packet.plane])
 
     # Ways
 
