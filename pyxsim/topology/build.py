@@ -124,7 +124,7 @@ def _generate(
     """Call a generator of the shelf; errors name its file and line."""
     try:
         value = generator(*size, **options)
-    except PyxsimError:
+    except (PyxsimError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
         problem = f"{what} failed: {type(error).__name__}: {error}"

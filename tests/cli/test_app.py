@@ -135,3 +135,20 @@ class TestPackage:
         (folder / "e.toml").write_text(SMALL.replace("torus", "tors"), encoding="utf-8")
         with pytest.raises(InputError, match="unknown topology 'tors'"):
             package.run("e.toml")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit of the address space")
+def test_a_memory_limit_says_what_to_change(folder: Path) -> None:
+    (folder / "large.toml").write_text(
+        '[network]\ntopology = "ring"\nshape = [4096]\nbandwidth = "64 GB/s"\nlatency = "10 ns"\n'
+        '[collective]\nkind = "all-reduce"\nsize = "4 KiB"\n',
+        encoding="utf-8",
+    )
+    words = [sys.executable, "-m", "pyxsim", "check", "large.toml"]
+    limits = {**environment(), "OPENBLAS_NUM_THREADS": "1"}
+    limited = ["sh", "-c", 'ulimit -v 700000; exec "$@"', "sh", *words]
+    done = subprocess.run(limited, cwd=folder, capture_output=True, text=True, env=limits, timeout=60)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("pyxsim: not enough memory: Unable to allocate ")
+    assert "; ulimit -v limits it to 0.717 GB; fewer NPUs, " in line
