@@ -59,8 +59,10 @@ def check_writable(path: Path_) -> Path:
         if target.exists() and not os.access(target, os.W_OK):
             raise _fault(path, "the file is write-protected")
         probe = _part_of(target, "-probe")
-        probe.touch()
-        probe.unlink(missing_ok=True)
+        try:
+            probe.touch()
+        finally:
+            probe.unlink(missing_ok=True)
     except OSError as error:
         raise _fault(path, _reason(error)) from error
     return target
