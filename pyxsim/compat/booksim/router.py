@@ -8,7 +8,7 @@ from pyxsim.compat.booksim.config import Config
 from pyxsim.compat.booksim.syntax import Named
 
 # Policies with shared slots, and the slots that a VC may use of them.
-_SHARED = {"shared": 0, "limited": 0, "dynamic": "equal", "shifting": "power-of-two"}
+_SHARED: dict[str, int | str] = {"shared": 0, "limited": 0, "dynamic": "equal", "shifting": "power-of-two"}
 _MEASURED = "a VC has as many slots as the round trips of its flits were short, which no router here measures"
 # Allocators that ignore priorities in BookSim2, and so do their counterparts here.
 _UNRANKED = ("islip", "pim", "loa", "max_size")
