@@ -33,8 +33,10 @@ NETWORKS: tuple[dict[str, Any], ...] = (
     {"dims": [{"block": "ring", "npus": 4}, {"block": "switch", "npus": 2, "bandwidth": "20 GB/s"}]},
     {"dims": [{"block": "fully-connected", "npus": 3}, {"block": "mesh", "npus": 3, "latency": "7 ns"}]},
 )
-ALLOCATORS = ("age", "islip:2", "loa", "max-size", "pim:2", "separable-input-first", "separable-output-first")
-ALLOCATORS += ("wavefront", "rr-wavefront", "islip-unranked")
+ALLOCATORS = (
+    *("age", "islip:2", "islip-unranked", "loa", "max-size", "pim:2"),
+    *("separable-input-first", "separable-output-first", "wavefront", "rr-wavefront"),
+)
 ROUTER: dict[str, tuple[Any, ...]] = {
     "pipeline": ("booksim", "garnet", {"bw": 1, "rc": 0, "va": 0, "sa": 1, "st": 0}),
     "lookahead": (True,),

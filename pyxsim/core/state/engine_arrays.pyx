@@ -134,8 +134,7 @@ cdef class EngineArrays:
         s.config.interleaved, s.config.ordered = options.interleaved, options.ordered
         set_allocators(s, options)
         s.config.va_iterations, s.config.sa_iterations = options.va_iterations, options.sa_iterations
-        s.config.speculative = options.speculative
-        s.config.flow = options.flow
+        s.config.speculative, s.config.flow = options.speculative, options.flow
         s.config.input_speedup, s.config.output_speedup = options.input_speedup, options.output_speedup
         s.config.ticks_num, s.config.ticks_den = Fraction(options.speedup).as_integer_ratio()
         s.config.ticks = (s.config.ticks_num + s.config.ticks_den - 1) // s.config.ticks_den
@@ -148,7 +147,8 @@ cdef class EngineArrays:
         s.config.shared_classes, s.config.rank_by = options.shared_classes, options.rank_by
         s.config.unusual = (
             s.config.hold_switch or s.config.va_credit or s.config.shared_classes or s.config.rank_by
-            or s.config.queue_limit or s.config.shared_limit or s.config.next_vc or s.config.output_speedup > 1 or s.config.ticks_den > 1
+            or s.config.queue_limit or s.config.shared_limit or s.config.next_vc
+            or s.config.output_speedup > 1 or s.config.ticks_den > 1
         )
         s.config.vnets, s.config.classes = options.vnets, len(options.class_vnet)
         s.config.seed = options.seed % 2**64
@@ -201,11 +201,11 @@ cdef class EngineArrays:
         if s.config.output_speedup > 1 and np.any(links.pool):
             raise ValueError("an output speed-up excludes shared buffers: two flits could take the last slot")
         queued = np.asarray(links.output_queue) != 0
-        if s.config.queue_after_st:   # the switch is faster than its links
-            queued |= np.asarray(links.src) >= 0
+        queued |= bool(s.config.queue_after_st) & (np.asarray(links.src) >= 0)  # the switch is faster than its links
         s.links.any_queued = bool(queued.any())
         s.links.pool = self._ints("pool", links.pool)
-        s.links.limit = self._ints("limit", np.full(count if s.config.shared_limit else 0, s.config.shared_limit), False)
+        limits = count if s.config.shared_limit else 0
+        s.links.limit = self._ints("limit", np.full(limits, s.config.shared_limit), False)
         s.links.low = self._ints("low", links.low)
         s.links.high = self._ints("high", links.high)
         s.links.range_mask = self._mask("range_mask", len(links.low))
