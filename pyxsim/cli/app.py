@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -43,5 +45,14 @@ def main(words: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:  # another signal, while the first one is reported
             return _INTERRUPTED
     finally:
-        if words is not None and "pyxsim.errors" in sys.modules:
+        if words is None:
+            _end_quietly()
+        elif "pyxsim.errors" in sys.modules:
             sys.modules["pyxsim.errors"].PyxsimError.in_command = False
+
+
+def _end_quietly() -> None:
+    """Ignore further signals: the command has ended, and a KeyboardInterrupt would replace its exit code."""
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        with contextlib.suppress(AttributeError):  # Windows has no SIGHUP
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
