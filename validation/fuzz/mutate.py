@@ -95,7 +95,10 @@ def tree(rng: Random, root: Any) -> Any:
     elif kind == 5:
         del place[key]
     elif kind == 6:
-        place[key] = rng.choice((lambda: [value], lambda: {"a": value}, lambda: [value] * rng.choice((2, 9, 3000))))()
+        # A list of equal lists grows by what is put into one of them, and a file of 80 MB takes long to write.
+        short = isinstance(value, int | float) or (isinstance(value, str) and len(value) < 100)
+        most = 3000 if short else 30
+        place[key] = rng.choice((lambda: [value], lambda: {"a": value}, lambda: [value] * rng.choice((2, 9, most))))()
     elif kind == 7:
         count = rng.choice((2, 17, 5000))
         place[key] = rng.choice((list(range(count)), [scalar(rng, value) for _ in range(min(count, 20))]))
