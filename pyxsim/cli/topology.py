@@ -197,6 +197,9 @@ def _writer(
     form = export or (Path(file).suffix.lower().removeprefix(".") if file is not None else "")
     if form in FORMATS:
         if file is not None:
+            suffix = Path(file).suffix.lower()
+            if suffix != f".{form}":
+                raise InputError(f"not a name for {form}", file=file, allowed=f"a name that ends in .{form}")
             check_writable(file)
         elif out.json:
             raise InputError("needs -o FILE beside --json: stdout has one JSON object", key="--export")

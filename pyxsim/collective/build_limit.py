@@ -34,6 +34,7 @@ def limited(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """
     most_mb = min(MOST_MB, _available_mb() / 2)
     caller, ended, reasons = threading.get_ident(), threading.Event(), list[str]()
+    ending = threading.Lock()
     first_mb, began = resident_mb(), time.monotonic()
 
     def watch() -> None:
@@ -42,8 +43,9 @@ def limited(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
                 reasons.append(f"more than {most_mb:.0f} MB of memory")
             elif time.monotonic() - began > MOST_SECONDS:
                 reasons.append(f"more than {MOST_SECONDS:.0f} seconds")
-        if reasons:
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(caller), ctypes.py_object(_Stop))
+        with ending:
+            if reasons and not ended.is_set():
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(caller), ctypes.py_object(_Stop))
 
     watcher = threading.Thread(target=watch, name="pyxsim-build-limit", daemon=True)
     watcher.start()
@@ -51,9 +53,11 @@ def limited(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return function(*args, **kwargs)
         finally:
-            ended.set()
+            # A stop that was set before is raised here at the latest. Taking it back by SetAsyncExc(NULL) would leave
+            # Python 3.11's eval breaker set: slow from then on, and an endless loop under a profiler.
+            with ending:
+                ended.set()
             watcher.join()
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(caller), None)  # one that came too late
     except _Stop:
         raise TooLargeError(reasons[0]) from None
 

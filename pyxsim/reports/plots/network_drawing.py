@@ -120,7 +120,7 @@ def _by_dimension(topology: Topology, ax: Axes) -> NDArray[Any]:
         texts = [_kind(topology, kind) for kind in used]
         # Inches of an entry: its line and about 0.085 for each letter.
         wide = 0.6 + 0.085 * max(map(len, texts))
-        columns = max(1, min(len(used), int(ax.figure.get_figwidth() / wide)))  # type: ignore[union-attr]
+        columns = max(1, min(len(used), int(ax.figure.bbox.width / ax.figure.dpi / wide)))
         ax.legend(handles, texts, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=columns, frameon=False)
     return palette[topology.link_dim]
 

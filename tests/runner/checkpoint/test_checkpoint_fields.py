@@ -25,7 +25,8 @@ DERIVED = {
     "Pipes": {"finished", "finished_count", "finished_capacity", "dirty_room"},
     "Store": {"through", "phase_room", "stream_room", "member_room", "step_room"},
     "Carrier": {"table", "rows"},
-    "Filling": {"affected", "affected_count", "reached", "reached_count"},
+    # Of one filling, at whose end the heap is empty.
+    "Filling": {"affected", "affected_count", "reached", "reached_count", "heap_count", "rising", "water"},
     "Pool": {"size", "records", "room"},
     "Pairs": {"npus"},
 }
