@@ -149,8 +149,8 @@ def test_a_trace_without_layers(tmp_path: Path) -> None:
 def test_custom_collectives_of_astra_sim_2(tmp_path: Path) -> None:
     """They stand in no queue, and are told of as all others are."""
     b = GraphBuilder(4)
-    for kind in ("broadcast", "all-reduce"):
-        call = b.call(Call(kind, 1 << 16, root=0 if kind == "broadcast" else None))
+    for kind in ("reduce", "all-reduce"):
+        call = b.call(Call(kind, 1 << 16, root=0 if kind == "reduce" else None))
         b.tasks(range(4), Kind.COLLECTIVE, kind, call=call, resource="communication")
     export(b.graph(), tmp_path / "trace", (2, 2))
     system = {"compat": "astra-sim-2", "endpoint_delay": "10 ns"}
