@@ -36,6 +36,11 @@ class Sheet:
     words: Sequence[str] = ()
     marked: frozenset[tuple[int, int]] = frozenset()
 
+    def __post_init__(self) -> None:
+        for number, row in enumerate(self.rows):
+            if not all(isinstance(cell, str) for cell in row):
+                raise TypeError(f"row {number} of a Sheet is {row!r}; expected texts")
+
     def rich(self, most: int | None = None, width: int | None = WIDTH) -> RenderableType:
         """Return a rich table of at most `most` rows, for a terminal of `width` columns or a file (None).
 
