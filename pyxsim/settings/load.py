@@ -242,7 +242,7 @@ def _plain(experiment: Experiment) -> dict[str, Any]:
     data = experiment.model_dump(mode="python")
     if experiment.system.file is not None:  # unset keys come from that file
         data["system"] = experiment.system.model_dump(mode="python", exclude_unset=True)
-    # A graph may bring settings of its own, which those that are set override.
+    # A graph file may contain settings; those that the experiment sets override them.
     data["network"] = experiment.network.tables(defaults=experiment.network.topology != "graph")
     for table, key in (
         (data["system"], "stragglers"),

@@ -135,7 +135,7 @@ def test_types_and_shapes(saved: Path) -> None:
 
 
 def test_how_it_ran_is_told_apart(saved: Path) -> None:
-    """All names at once: each with a value of its own, which is told apart, and none is a difference."""
+    """Change all these fields at once, each to a different value: diff lists each and counts none as a difference."""
 
     def change(file: h5py.File) -> None:
         for key in ("summary", "record"):

@@ -145,7 +145,7 @@ def _start(cases: list[int], draw: Callable[[int], Case]) -> _Worker:
 
 
 def _work(cases: list[int], draw: Callable[[int], Case], folder: str, output: int, pipe: int) -> None:
-    """In the fork: run cases. Tells of each the CPU time at its start, then its outcome."""
+    """Run cases in the fork. For each, send the CPU time at its start, then its outcome."""
     os.setsid()
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     here = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()

@@ -22,7 +22,7 @@ THREADS = 2
 
 @st.composite
 def programs(draw: st.DrawFn) -> Program:
-    """An all-reduce of one block, or an attempt at one. Written step by step for all, so nobody waits in a cycle."""
+    """An all-reduce of one block, correct or not. All ranks take each step together, so waits form no cycle."""
     n = draw(st.integers(2, 3))
     steps: list[list[Instruction]] = [[] for _ in range(n * THREADS)]
     place = st.integers(0, PLACES - 1)

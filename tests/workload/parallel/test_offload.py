@@ -224,7 +224,7 @@ def test_states_are_loaded_one_layer_ahead(rate: int, wanted: int) -> None:
 @settings(max_examples=part_of(25))
 @given(data=st.data())
 def test_all_kinds_come_to_an_end(data: st.DataObject) -> None:
-    """Whoever begins late and is slow: nobody waits forever, though an NPU accesses one thing at a time."""
+    """Late and slow NPUs never deadlock, although an NPU makes one memory access at a time."""
     in_switch = data.draw(st.booleans())
     what = data.draw(st.sampled_from(("optimizer", "parameters")))
     zero = 3 if what == "parameters" else data.draw(st.integers(in_switch, 3))
