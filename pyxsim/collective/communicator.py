@@ -60,7 +60,7 @@ class Communicator:
                 raise InputError(f"there is no NPU {npu}", allowed=f"NPUs 0 to {npus - 1}")
         if len(set(own)) < len(own):
             twice = next(npu for npu in own if own.count(npu) > 1)
-            raise InputError(f"NPU {twice} is in the group twice", allowed="every NPU once")
+            raise InputError(f"NPU {twice} is in the group twice", allowed="each NPU once")
         at = [coordinates(npu, shape) for npu in own]
         used = [sorted({place[dim] for place in at}) for dim in range(len(shape))]
         full = math.prod(len(places) for places in used) == len(own)

@@ -42,7 +42,7 @@ def canonical_algorithm(name: str) -> str:
     word = _ASTRA.get(known[1], known[1])
     window = known[2] or known[3] or ""
     if not re.fullmatch(r"0*[1-9]\d{0,8}", window, re.ASCII):
-        raise InputError(f"invalid window in '{name}'", allowed=f"a whole number from 1, such as '{word}:4'")
+        raise InputError(f"invalid number in '{name}'", allowed=f"a whole number of at least 1, such as '{word}:4'")
     return f"{word}:{int(window)}"
 
 
@@ -60,15 +60,15 @@ def data_algorithm(name: str) -> str:
         If it is a Python file: reading data must not run code. Only users name code.
     """
     if re.search(r"\.py(:|$)", name):
-        allowed = "Python only from the experiment's own TOML, --set or --library"
-        raise InputError(f"'{name}' is Python code, which a data file cannot name", allowed=allowed)
+        allowed = "Python code that the experiment's own TOML, --set or --library names"
+        raise InputError(f"'{name}' is Python code, which a data file may not name", allowed=allowed)
     return name
 
 
 Algorithm = Annotated[Word, AfterValidator(canonical_algorithm)]
 AlgorithmNames = PerDimension[Algorithm] | None
 _BY_DIMENSION = (
-    "by name or file: one for all dimensions, or a list with one per dimension. Default: the best for each block."
+    "by name or file: one for all dimensions, or a list with one for each dimension. Default: the best for each block."
 )
 
 

@@ -34,26 +34,30 @@ class Collective(Table):
         "ASTRA-sim), for scatter the buffer of the root. Required, except for a barrier.",
     )
     name: Word | None = Field(default=None, description="Name in results. Default: its kind.")
-    at: Time = Field(default=written("0 ns"), description="Time at which it is issued.")
+    at: Time = Field(default=written("0 ns"), description="Time at which the collective is issued.")
     root: Npu | None = Field(
         default=None,
         description="The NPU that sends in a broadcast or scatter and receives in a reduce or gather. "
         "Default: the first participant.",
     )
     priority: Annotated[int, *whole(-(2**31), 2**31)] | None = Field(
-        default=None, description='Higher values go first; only with `system.scheduling = "explicit"`. Default: 0.'
+        default=None,
+        description="Collectives with a higher priority are scheduled first. Only with "
+        '`system.scheduling = "explicit"`. Default: 0.',
     )
-    group: Word | None = Field(default=None, description="The participants: a name of [[system.groups]].")
+    group: Word | None = Field(
+        default=None, description="The participating NPUs, as the name of a group in [[system.groups]]."
+    )
     npus: Members | None = Field(
-        default=None, description="The participants, in the order of their ranks. Default: all NPUs."
+        default=None, description="The participating NPUs, in the order of their ranks. Default: all NPUs."
     )
     dims: Annotated[tuple[_Dim, ...], Field(min_length=1)] | None = Field(
         default=None,
-        description="One collective in each group of NPUs that differ only along these dimensions; it ends when all "
-        "groups have. Default: all dimensions, which is one group.",
+        description="Runs the collective in each group of NPUs that differ only along these dimensions; it ends when "
+        "all groups have finished. Default: all dimensions, as one group.",
     )
     algorithm: AlgorithmNames = Field(
-        default=None, description="The algorithm of this collective, as `all_reduce` and others in [system]."
+        default=None, description="The algorithm of this collective, in the form of `all_reduce` in [system]."
     )
 
     @model_validator(mode="after")
@@ -63,7 +67,7 @@ class Collective(Table):
             InputError(f"cannot be combined with `{given[0]}`", key=key, allowed="one of them") for key in given[1:]
         ]
         if self.kind == "barrier" and self.size is not None:
-            faults.append(InputError("a barrier has no data", key="size", allowed="no size"))
+            faults.append(InputError("a barrier transfers no data", key="size", allowed="no size"))
         if self.kind != "barrier" and self.size is None:
             faults.append(InputError("is missing", key="size", allowed="a size such as '4 KiB'"))
         if self.root is not None and self.kind not in ROOTED:
@@ -72,7 +76,9 @@ class Collective(Table):
             problem = "each group along `dims` has its own root, its first NPU"
             faults.append(InputError(problem, key="root", allowed="`root` or `dims`"))
         if self.dims is not None and len(set(self.dims)) < len(self.dims):
-            faults.append(InputError("a dimension is listed twice", key="dims", allowed="every dimension once"))
+            faults.append(
+                InputError("a dimension is listed more than once", key="dims", allowed="each dimension at most once")
+            )
         raise_all(faults)
         return self
 
@@ -93,11 +99,11 @@ class Message(Table):
     src: Npu = Field(description="The sender.")
     dst: Npu = Field(description="The receiver.")
     size: PositiveBytes = Field(description="Size of the message.")
-    at: Time = Field(default=written("0 ns"), description="Time at which it is sent.")
+    at: Time = Field(default=written("0 ns"), description="Time at which the message is sent.")
     name: Word | None = Field(default=None, description='Name in results. Default: "message".')
 
     @model_validator(mode="after")
     def _check_destination(self) -> Message:
         if self.src == self.dst:
-            raise InputError(f"NPU {self.src} sends to itself", key="dst", allowed="another NPU")
+            raise InputError(f"NPU {self.src} cannot send a message to itself", key="dst", allowed="another NPU")
         return self

@@ -38,7 +38,8 @@ class Experiment(Table):
         description="Messages between NPUs, one table [[message]] each; with collectives or alone.",
     )
     traffic: Traffic | None = Field(
-        default=None, description="Open traffic; beside collectives, messages or a workload: background traffic."
+        default=None,
+        description="Open traffic. In combination with collectives, messages or a workload it is background traffic.",
     )
     workload: Workload | None = Field(default=None, description="A workload. Instead: collectives.")
     output: Output = Field(default_factory=Output, description="What is recorded, and the seed.")
@@ -80,7 +81,7 @@ class Experiment(Table):
         ]
         faults = [
             InputError(
-                f"no virtual network {number}; the network has {count}, which count from 0",
+                f"no virtual network {number}; the network has {count}, numbered from 0",
                 key=key,
                 allowed="an entry of network.router.virtual_networks, such as [2, 2]",
             )
@@ -100,7 +101,7 @@ class Experiment(Table):
             allowed = "with [workload] model" + (", or with system.npu.roofline = true and traces" if traces else "")
             raise InputError("has no effect", key="system.npu", allowed=allowed)
         if npu is not None and npu.roofline and workload is not None and workload.model is not None:
-            problem = "has no effect on a model; `compute` selects how its layers are computed"
+            problem = "has no effect on a model; `compute` selects how layer times are computed"
             raise InputError(problem, key="system.npu.roofline", allowed="true with traces")
         if self.background is not None:
             raise_all(list(self.background.background_faults(self.system.compat)))
@@ -132,7 +133,7 @@ class Experiment(Table):
     def _can_be_carried(cls, output: Output, info: ValidationInfo) -> Output:
         system = info.data.get("system")
         if output.carry and system is not None and system.compat is not None:
-            problem = f"{system.compat} does not model data"
+            problem = f"{system.compat} does not carry real data"
             raise InputError(problem, key="carry", allowed="false, or no system.compat")
         if output.carry and not (info.data.get("collective") or info.data.get("workload")):
             raise InputError("requires a collective", key="carry", allowed="false")
@@ -221,7 +222,7 @@ def list_faults(values: Iterable[tuple[str, Any]], count: int, network_has: str)
     """Yield an error for each (key, value) that is a list without `count` entries; `network_has` says why."""
     for key, value in values:
         if isinstance(value, tuple) and len(value) != count:
-            problem = f"the list has {len(value)} entries, the network {network_has}"
+            problem = f"the list has {len(value)} entries, but the network has {network_has}"
             yield InputError(problem, key=key, allowed=f"one value for all, or a list of {count}")
 
 

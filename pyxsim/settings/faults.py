@@ -129,12 +129,12 @@ def _unknown(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:
 
 
 def _no_text(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:
-    return InputError(f"the key {shown(error['input'])} is not a text", key=key_path(error["loc"][:-1]))
+    return InputError(f"the key {shown(error['input'])} is not a string", key=key_path(error["loc"][:-1]))
 
 
 def _no_unicode(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:
     # An unpaired surrogate; it can come from Python only.
-    return InputError("the text is not valid Unicode", key=key_path(error["loc"]))
+    return InputError("the string is not valid Unicode", key=key_path(error["loc"]))
 
 
 _TRANSLATIONS: dict[str, Callable[[type[BaseModel], Mapping[str, Any]], InputError]] = {

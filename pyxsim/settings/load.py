@@ -57,8 +57,8 @@ def load_experiment(
     file, data = read_source(source)
     for table in STUDY:
         if table in data:
-            what = "the file contains several experiments" if file else "these are several experiments"
-            allowed = "`pyxsim sweep` or `pyxsim compare`, which run each of them"
+            what = "the file defines several experiments" if file else "the source defines several experiments"
+            allowed = "`pyxsim sweep` or `pyxsim compare`, which run all of them"
             raise InputError(what, file=file, key=table, allowed=allowed)
     experiment = assemble(data, read_overrides(overrides), file, Systems(libraries))
     return experiment if isinstance(source, Mapping) else experiment.placed(folder_of(source))
@@ -110,7 +110,11 @@ def assemble(
         raise InputError("empty file" if file else "empty experiment", file=file, allowed=allowed)
     if {"network", "source"} <= data.keys():
         problem = "this file describes a system, not an experiment"
-        raise InputError(problem, file=file, allowed='in an experiment: [network] topology = "its name", and --library')
+        raise InputError(
+            problem,
+            file=file,
+            allowed='as a named system in an experiment: [network] topology = "NAME", with --library',
+        )
     renamed: dict[str, str] = {}
     both, notes = rename(data, renamed)
     faults = [fault.at(file=file) for fault in (*_misspelt_tables(data), *both, *respell(data, renamed))]
@@ -258,7 +262,7 @@ def _plain(experiment: Experiment) -> dict[str, Any]:
 
 def _parse(text: str) -> Experiment:
     if isinstance(text, PathLike) or (isinstance(text, str) and text.endswith(".toml") and "\n" not in text):
-        raise InputError("is a file name; pyxsim.load_experiment reads files", file=fspath(text))
+        raise InputError("is a file name; use pyxsim.load_experiment to read a file", file=fspath(text))
     return load_experiment(parse_toml(text))
 
 

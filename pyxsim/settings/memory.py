@@ -29,30 +29,32 @@ class RemoteMemory(Table):
     """Remote memory and how NPUs access it; rules in docs/memory.md."""
 
     kind: Literal["per-npu", "per-node", "pool", "zero-infinity", "hierarchical"] = Field(
-        description="per-npu, per-node and pool as in ASTRA-sim 2: one memory per NPU, without contention, one per "
-        "node, one for all. zero-infinity: a slow memory per NPU, whose accesses share its bandwidth. "
-        "hierarchical: memory groups behind switches that connect the nodes, and a switch in each node."
+        description="per-npu, per-node and pool follow ASTRA-sim 2: one memory per NPU without contention, one per "
+        "node, or one for all NPUs. zero-infinity: a slow memory per NPU; its concurrent accesses share its "
+        "bandwidth. hierarchical: memory groups connected to the nodes by switches, and a switch in each node."
     )
     latency: Time = Field(default=written("0 ns"), description="Latency of each access.")
     bandwidth: Bandwidth = Field(
-        description="Bandwidth of an access (per-npu), a node's memory (per-node), the pool, an NPU's memory "
-        "(zero-infinity) or a memory group (hierarchical)."
+        description="Bandwidth of an access (per-npu), of a node's memory (per-node), of the pool (pool), of an NPU's "
+        "memory (zero-infinity) or of a memory group (hierarchical)."
     )
     npus_per_node: Count | None = Field(
         default=None,
-        description="NPUs per node, in order of their numbers (per-node, zero-infinity, hierarchical).",
+        description="NPUs per node; NPUs of a node have consecutive numbers (per-node, zero-infinity, hierarchical).",
     )
     sharing: Literal["fifo", "fair"] | None = Field(
         default=None,
-        description="How accesses share a node's memory or the pool: one after the other, as in ASTRA-sim 2, or all at "
-        "once with equal shares of the bandwidth. Default: fifo.",
+        description="How accesses share a node's memory or the pool: one after the other, as in ASTRA-sim 2 (fifo), "
+        "or all at once with equal shares of the bandwidth (fair). Default: fifo.",
     )
     node_bandwidth: Bandwidth | None = Field(
         default=None,
         description="Total bandwidth of the slow memories of a node (zero-infinity). Default: unlimited.",
     )
-    groups: Count | None = Field(default=None, description="Memory groups (hierarchical).")
-    switches: Count | None = Field(default=None, description="Switches between memory groups and nodes (hierarchical).")
+    groups: Count | None = Field(default=None, description="Number of memory groups (hierarchical).")
+    switches: Count | None = Field(
+        default=None, description="Number of switches between memory groups and nodes (hierarchical)."
+    )
     memory_link: Bandwidth | None = Field(
         default=None,
         description="Bandwidth of the link between a memory group and a switch, per direction (hierarchical).",
@@ -66,18 +68,19 @@ class RemoteMemory(Table):
     )
     chunk: PositiveBytes | None = Field(
         default=None,
-        description="Size of the chunks in which an access is pipelined through the stages (hierarchical).",
+        description="Size of the chunks that pipeline an access through the stages (hierarchical).",
     )
     in_switch: Flag | None = Field(
         default=None,
-        description="Whether switches multicast loads and reduce stores of all NPUs (hierarchical). Default: false.",
+        description="Whether the switches multicast loads and reduce stores of all NPUs (hierarchical). Default: "
+        "false.",
     )
 
     @model_validator(mode="after")
     def _check_consistency(self) -> RemoteMemory:
         required, optional = KINDS[self.kind]
         faults = [
-            InputError(f"missing; {self.kind} requires it", key=key, allowed="a value")
+            InputError(f"is missing; {self.kind} requires it", key=key, allowed="a value")
             for key in required
             if getattr(self, key) is None
         ]
@@ -86,12 +89,12 @@ class RemoteMemory(Table):
             if getattr(self, key) is not None and key not in (*required, *optional):
                 users = [kind for kind, keys in KINDS.items() if key in (*keys[0], *keys[1])]
                 faults.append(
-                    InputError(f"not a setting of {self.kind}", key=key, allowed=f"with {' or '.join(users)}")
+                    InputError(f"is not a setting of {self.kind}", key=key, allowed=f"with {' or '.join(users)}")
                 )
         if self.kind == "zero-infinity" and (self.npus_per_node is None) != (self.node_bandwidth is None):
             keys = ("npus_per_node", "node_bandwidth")
             missing, given_alone = keys if self.npus_per_node is None else keys[::-1]
-            problem = f"missing; {given_alone} is given"
+            problem = f"is missing, but {given_alone} is set"
             faults.append(InputError(problem, key=missing, allowed="both or neither"))
         raise_all(faults)
         return self

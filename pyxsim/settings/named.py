@@ -37,7 +37,7 @@ class Source(Table):
     title: Line = Field(description="Title.")
     url: Line = Field(description="Address.")
     year: Annotated[int, *whole(1950, 2100)] = Field(description="Year of publication, or of access if undated.")
-    says: Line | None = Field(default=None, description="Which figures come from it.")
+    says: Line | None = Field(default=None, description="Which figures the source provides.")
 
 
 class Assumption(Table):
@@ -52,11 +52,11 @@ class Published(Table):
 
     payload: Annotated[Fraction, *number(0, 1)] = Field(
         default=Fraction(1),
-        description="Payload share of these rates; bandwidths of the network are payload.",
+        description="Share of these rates that is payload; the bandwidths of the network count payload only.",
     )
-    npu: Bandwidth | None = Field(default=None, description="Bandwidth of all links of an NPU.")
-    all: Bandwidth | None = Field(default=None, description="Bandwidth of all NPUs.")
-    bisection: Bandwidth | None = Field(default=None, description="Bandwidth between two halves.")
+    npu: Bandwidth | None = Field(default=None, description="Total bandwidth of the links of an NPU.")
+    all: Bandwidth | None = Field(default=None, description="Total bandwidth of all NPUs.")
+    bisection: Bandwidth | None = Field(default=None, description="Bisection bandwidth.")
 
 
 class NamedSystem(Table):
@@ -66,7 +66,9 @@ class NamedSystem(Table):
     npus: Annotated[int, *whole(1, MAX_NPUS)] = Field(description="Number of NPUs.")
     network: Network = Field(description="As in an experiment.")
     system: System | None = Field(default=None, description="As in an experiment.")
-    published: Published = Field(default_factory=Published, description="Published totals, to compare with the links.")
+    published: Published = Field(
+        default_factory=Published, description="Published totals, for comparison with the sums over the links."
+    )
     source: Annotated[tuple[Source, ...], Field(min_length=1)] = Field(description="Sources of the figures.")
     assumed: tuple[Assumption, ...] = Field(default=(), description="Figures without a source.")
 
@@ -164,7 +166,7 @@ def over_base(name: str, base: Mapping[str, Any], own: Mapping[str, Any], folder
     dims = base.get("dims") or []
     shape, sizes = own.get("shape"), base.get("shape") or dims
     if isinstance(shape, list) and sizes and len(shape) != len(sizes):
-        problem = f"the shape has {len(shape)} entries, {name} has {len(sizes)} dimensions"
+        problem = f"the shape has {len(shape)} entries, but {name} has {len(sizes)} dimensions"
         raise InputError(problem, key="network.shape", allowed=f"a list of {len(sizes)} numbers")
     if shape is not None and not sizes:
         allowed = f"network.options: {', '.join(base.get('options', {}))}"

@@ -41,13 +41,19 @@ class Dimension(Table):
     """One dimension of a product network."""
 
     block: Word = Field(
-        description='The topology of the dimension: "ring", "mesh", "switch", "fully-connected", or another block.'
+        description='Topology of the dimension: "ring", "mesh", "switch", "fully-connected", or another block.'
     )
     npus: _Npus = Field(description="NPUs along the dimension.")
-    bandwidth: Bandwidth | None = Field(default=None, description="Bandwidth of its links. Default: the network's.")
-    latency: PositiveTime | None = Field(default=None, description="Latency of its links. Default: the network's.")
+    bandwidth: Bandwidth | None = Field(
+        default=None, description="Bandwidth of the links of the dimension. Default: that of the network."
+    )
+    latency: PositiveTime | None = Field(
+        default=None, description="Latency of the links of the dimension. Default: that of the network."
+    )
     bidirectional: Flag | None = Field(
-        default=None, description="Whether links go both ways, for blocks that support either. Default: the block's."
+        default=None,
+        description="Whether links exist in both directions, for blocks that support either. Default: "
+        "that of the block.",
     )
 
 
@@ -61,7 +67,8 @@ class Network(Table):
         default=None, description="A product of blocks, one table `[[network.dims]]` per dimension."
     )
     shape: Annotated[tuple[_Npus, ...], Field(min_length=1)] | None = Field(
-        default=None, description="NPUs per dimension, the first dimension counts fastest. Only with `topology`."
+        default=None,
+        description="NPUs per dimension; NPU numbers increase fastest along the first dimension. Only with `topology`.",
     )
     options: Options = Field(
         default_factory=dict, description="Further parameters of the topology, by name. Only with `topology`."
@@ -73,10 +80,10 @@ class Network(Table):
     )
     clock: Frequency = Field(
         default=written("1 GHz"),
-        description="Clock of the network; simulated time counts its cycles. Without this key, a network with a link "
-        "that carries more than a flit per cycle at 1 GHz gets the lowest multiple of 1 GHz that carries it.",
+        description="Clock of the network; simulated time counts its cycles. Default: 1 GHz or, if a link carries "
+        "more than one flit per cycle at 1 GHz, the lowest multiple of 1 GHz at which no link does.",
     )
-    flit: PositiveBytes = Field(default=written("256 B"), description="Size of a flit, the unit of flow control.")
+    flit: PositiveBytes = Field(default=written("256 B"), description="Size of a flit (flow control digit).")
     packet: PositiveBytes = Field(
         default=written("4 KiB"),
         description="Maximum payload of a packet; the last packet of a message may be shorter.",
@@ -95,27 +102,30 @@ class Network(Table):
     ] = Field(
         default="auto",
         description="Injection and ejection lanes of an NPU: one per link of its router, one per dimension, or a "
-        'number. "auto": one per link; a single one where NPUs share a router, and for [traffic].',
+        'number. "auto": one per link, but a single lane where NPUs share a router and for [traffic].',
     )
     lane_latency: PositiveTime | None = Field(
         default=None, description="Latency between an NPU's interface and its router. Default: 1 cycle."
     )
     lane_bandwidth: Bandwidth | None = Field(
-        default=None, description="Bandwidth of a lane. Default: that of the widest link that it serves."
+        default=None, description="Bandwidth of a lane. Default: that of the fastest link that it serves."
     )
     host_links: Flag = Field(
         default=True,
         description="Whether NPUs that attach to switches (fat trees, dragonfly, slim-fly, random-regular; hyperx and "
-        "concentrated-mesh with several NPUs per router) do so by host links: the kind of links `host`, the first in "
-        "lists of `bandwidth` and `latency`. Otherwise, or with one of `lanes`, `lane_latency` and `lane_bandwidth`, "
-        "by lanes.",
+        "concentrated-mesh with several NPUs per router) attach by host links. These links have the kind `host`, "
+        "the first in lists of `bandwidth` and `latency`. Otherwise, or if `lanes`, `lane_latency` or "
+        "`lane_bandwidth` is set, NPUs attach by lanes.",
     )
     pad_packets: Flag = Field(
         default=False,
-        description="Whether every packet has the full size, including the last one of a message, as in Garnet.",
+        description="Whether every packet is padded to the full size, including the last packet of a message, as in "
+        "Garnet.",
     )
     router: RouterSettings = Field(default_factory=RouterSettings, description="The routers.")
-    analytical: Analytical = Field(default_factory=Analytical, description="The analytical and flow backends.")
+    analytical: Analytical = Field(
+        default_factory=Analytical, description="Settings of the analytical and flow backends."
+    )
 
     @field_validator("dims")
     @classmethod
@@ -159,7 +169,7 @@ class Network(Table):
         wanted = len(info.data.get("dims") or info.data.get("shape") or ())
         if isinstance(value, tuple) and wanted and len(value) != wanted:
             raise InputError(
-                f"the list has {len(value)} entries, the network {wanted} dimensions",
+                f"the list has {len(value)} entries, but the network has {wanted} dimensions",
                 allowed=f"one value for all, or a list of {wanted}",
             )
         return value

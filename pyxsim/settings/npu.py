@@ -45,10 +45,10 @@ Share = Annotated[
 class Sram(Table):
     """The buffers of a systolic array; with them SCALE-Sim simulates stalls for memory."""
 
-    inputs: _Count = Field(default=64, description="Buffer for inputs in KiB.")
-    weights: _Count = Field(default=64, description="Buffer for weights in KiB.")
-    outputs: _Count = Field(default=64, description="Buffer for outputs in KiB.")
-    words_per_cycle: _Count = Field(description="Words per cycle between the memory and the buffers.")
+    inputs: _Count = Field(default=64, description="Input buffer, in KiB.")
+    weights: _Count = Field(default=64, description="Weight buffer, in KiB.")
+    outputs: _Count = Field(default=64, description="Output buffer, in KiB.")
+    words_per_cycle: _Count = Field(description="Words per cycle between memory and buffers.")
 
 
 class Array(Table):
@@ -56,13 +56,14 @@ class Array(Table):
 
     rows: _Count = Field(description="Rows of multipliers.")
     columns: _Count = Field(description="Columns of multipliers.")
-    count: _Count = Field(default=1, description="Arrays of an NPU, which divide the columns of a product.")
+    count: _Count = Field(default=1, description="Number of arrays of an NPU; they divide the columns of a product.")
     clock: Frequency = Field(description="Clock of the array.")
     dataflow: Literal["os", "ws", "is"] = Field(
-        default="ws", description="What is stationary: outputs, weights or inputs."
+        default="ws", description="Dataflow: output-, weight- or input-stationary."
     )
     sram: Sram | None = Field(
-        default=None, description='Buffers, with compute = "scalesim". Default: the array never waits for memory.'
+        default=None,
+        description='On-chip buffers; only with compute = "scalesim". Default: the array never waits for memory.',
     )
 
 
@@ -71,18 +72,19 @@ class Npu(Table):
 
     device: Word | None = Field(
         default=None,
-        description="A device on the shelf (`pyxsim list devices`), which sets peak and memory; docs/models.md.",
+        description="A device on the shelf (`pyxsim list devices`), which sets the peak and the memory "
+        "([models.md](models.md)).",
     )
     precision: Literal["fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8"] | None = Field(
-        default=None, description="Precision whose peak is used. Default: bf16, or fp16 if the device has no bf16."
+        default=None, description="Precision of the peak. Default: bf16, or fp16 if the device has no peak for bf16."
     )
-    peak: Flops | None = Field(default=None, description="Operations per second, instead of the device's.")
+    peak: Flops | None = Field(default=None, description="Peak operations per second; replaces that of the device.")
     memory_bandwidth: Bandwidth | None = Field(
-        default=None, description="Bandwidth of its memory, instead of the device's."
+        default=None, description="Memory bandwidth; replaces that of the device."
     )
     memory: PositiveBytes | None = Field(
         default=None,
-        description="Capacity of its memory, instead of the device's. A model that needs more is refused "
+        description="Memory capacity; replaces that of the device. A model that needs more is rejected "
         "([training.md](training.md#how-much-memory-does-an-npu-need)).",
     )
     efficiency: Share = Field(
@@ -91,14 +93,15 @@ class Npu(Table):
     roofline: Flag = Field(
         default=False,
         description="Whether compute nodes of Chakra traces take the roofline time of their num_ops and tensor_size "
-        "instead of their duration (roofline-enabled of ASTRA-sim 2).",
+        "instead of their recorded duration (roofline-enabled in ASTRA-sim 2).",
     )
     compute: Literal["roofline", "systolic", "scalesim"] = Field(
         default="roofline",
-        description="Time of the matrix products of a model: a roofline; the closed form of a systolic `array`; or the "
-        "array simulated by SCALE-Sim (`pip install 'pyxsim[scalesim]'`). Memory bandwidth is a lower bound in all.",
+        description="How the time of a model's matrix products is computed: by a roofline, by the closed form of a "
+        "systolic `array`, or by SCALE-Sim, which simulates the array (`pip install 'pyxsim[scalesim]'`). The "
+        "memory bandwidth bounds the time from below in each case.",
     )
-    array: Array | None = Field(default=None, description="The systolic array.")
+    array: Array | None = Field(default=None, description="The systolic array of an NPU.")
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Npu:
@@ -114,7 +117,9 @@ class Npu(Table):
                 yield InputError("is missing", key="peak", allowed=f"a speed such as '312 TFLOP/s', {without}")
         else:
             if self.array is None:
-                yield InputError("is missing", key="array", allowed="rows, columns and clock of a systolic array")
+                yield InputError(
+                    "is missing", key="array", allowed="a table with rows, columns and clock of a systolic array"
+                )
             if self.roofline:
                 yield InputError("has no effect with an array", key="roofline", allowed="with compute = 'roofline'")
             for key in ("peak", "precision"):

@@ -16,19 +16,20 @@ class Output(Table):
 
     window: PositiveTime = Field(
         default=written("1 us"),
-        description="Length of the time windows of link statistics; it doubles when there are many windows.",
+        description="Length of the time windows of link statistics; it doubles whenever the number of windows reaches "
+        "a limit.",
     )
     seed: Annotated[int, *whole(0, 2**63 - 1)] = Field(
         default=1, description="Seed of all random numbers; the same seed gives the same result."
     )
     carry: Flag = Field(
         default=False,
-        description="Whether messages carry real data, so that the final data of every NPU are compared with the "
-        "directly computed result (`--carry`).",
+        description="Whether messages carry real data; the final data of every NPU are compared with the directly "
+        "computed result (`--carry`).",
     )
     attribution: Literal["off", "links", "messages"] = Field(
         default="off",
-        description="Attribute the time of messages to causes, and delays to the traffic that caused them "
+        description="Whether to attribute the time of messages to causes, and delays to the traffic that caused them "
         "([attribution.md](attribution.md)): `links` by link and cause, `messages` also per packet and link. "
         "Packet backend only.",
     )

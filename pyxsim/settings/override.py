@@ -58,7 +58,7 @@ def _parse_path(path: str) -> Steps:
         match = _SEGMENT.fullmatch(segment)
         if match is None:
             raise InputError(
-                f"'{path}' is not a key path", allowed="such as network.router.vcs or network.dims[0].npus"
+                f"'{path}' is not a key path", allowed="a key path such as network.router.vcs or network.dims[0].npus"
             )
         steps += [match[1], *(int(index) for index in re.findall(r"\d+", match[2]))]
     return tuple(steps)
@@ -107,10 +107,10 @@ def put(data: dict[str, Any], steps: Steps, value: Any) -> None:
 def _check_place(place: object, step: str | int, path: Steps) -> None:
     key = key_path((*path, step))
     if isinstance(step, str) and not isinstance(place, dict):
-        raise InputError(f"no table at '{key_path(path)}'", key=key)
+        raise InputError(f"there is no table at '{key_path(path)}'", key=key)
     if isinstance(step, int):
         if not isinstance(place, list):
-            raise InputError(f"no list at '{key_path(path)}'", key=key)
+            raise InputError(f"there is no list at '{key_path(path)}'", key=key)
         if step >= len(place):
             raise InputError(
                 f"the list at '{key_path(path)}' has {len(place)} entries", key=key, allowed="an existing index"

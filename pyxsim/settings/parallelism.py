@@ -21,29 +21,30 @@ class Parallelism(Table):
     tensor: _Count = Field(
         default=1, description="NPUs that divide the matrices of each layer by columns and rows, as in Megatron-LM."
     )
-    pipeline: _Count = Field(default=1, description="Stages of consecutive layers, with about equal work.")
+    pipeline: _Count = Field(default=1, description="Pipeline stages of consecutive layers, with about equal work.")
     data: _Count | None = Field(
         default=None,
-        description="Replicas, each with a part of the batch. Default: the number of NPUs over tensor x pipeline.",
+        description="Replicas of the model, each of which processes a part of the batch. Default: the number of NPUs "
+        "/ (tensor x pipeline).",
     )
-    expert: _Count = Field(default=1, description="Replicas that divide the experts of a layer.")
+    expert: _Count = Field(default=1, description="Number of replicas that divide the experts of a layer among them.")
     zero: Annotated[int, *whole(0, 3)] = Field(
         default=0,
-        description="ZeRO stage: replicas divide nothing (0), the optimizer state (1), also gradients (2), also "
-        "parameters (3).",
+        description="ZeRO stage: what replicas partition: nothing (0), the optimizer state (1), also the gradients "
+        "(2), also the parameters (3).",
     )
     sequence: Flag = Field(
         default=False,
-        description="Megatron-LM's sequence parallelism: what tensor parallelism does not divide is divided by tokens; "
-        "reduce-scatter and all-gather replace all-reduce.",
+        description="Sequence parallelism as in Megatron-LM: the operations that tensor parallelism does not divide "
+        "are divided by tokens, and reduce-scatter and all-gather replace all-reduce.",
     )
     schedule: Literal["1f1b", "gpipe", "interleaved"] = Field(
         default="1f1b",
-        description="Pipeline schedule: one forward, one backward; all forward first; or 1f1b with several stages per "
-        "NPU.",
+        description="Pipeline schedule: alternating forward and backward passes (1f1b), all forward passes first "
+        "(gpipe), or 1f1b with several stages per NPU (interleaved).",
     )
     chunks: Annotated[int, *whole(2, 2**10)] | None = Field(
-        default=None, description="Stages per NPU of an interleaved pipeline. Default: 2."
+        default=None, description="Stages per NPU in an interleaved pipeline. Default: 2."
     )
     order: tuple[Axis, ...] = Field(
         default=AXES, description="Order of the axes in NPU numbers: NPUs of the first axis have consecutive numbers."
@@ -69,7 +70,7 @@ class Parallelism(Table):
         if self.schedule == "interleaved" and self.pipeline == 1:
             yield InputError("requires a pipeline", key="schedule", allowed="pipeline above 1")
         if self.chunks is not None and self.schedule != "interleaved":
-            problem = f"{self.schedule} has one stage per NPU"
+            problem = f"{self.schedule} runs one stage per NPU"
             yield InputError(problem, key="chunks", allowed='with schedule = "interleaved"')
 
     @property
@@ -83,32 +84,34 @@ class Training(Table):
 
     batch: _Count | None = Field(
         default=None,
-        description="Samples per step, over all replicas. Default: per replica, that of the model's table.",
+        description="Samples per step, over all replicas. Default: for each replica, the batch of the model's table.",
     )
     micro_batch: _Count | None = Field(
         default=None,
         description="Samples per micro-batch; gradients accumulate over micro-batches. Default: 1 in a pipeline, else "
-        "the replica's whole part of the batch.",
+        "all samples of the replica.",
     )
     sequence: _Count | None = Field(
-        default=None, description="Tokens per sample. Default: those that the model was trained with."
+        default=None, description="Tokens per sample. Default: the sequence length of the model's training."
     )
     element: PositiveBytes | None = Field(
         default=None,
         description="Size of an element of communicated activations, parameters and gradients. Default: 2 B.",
     )
     gradient: PositiveBytes | None = Field(
-        default=None, description="Size of a gradient of a parameter, if different (4 B: accumulation in FP32)."
+        default=None,
+        description="Size of the gradient of a parameter, if it differs from element_bytes (4 B: "
+        "accumulation in FP32).",
     )
     recompute: Literal["none", "selective", "full"] | None = Field(
         default=None,
-        description="Activation recomputation: the backward pass computes nothing again (default), the scores of "
-        "attention, or each block.",
+        description="Activation recomputation: the backward pass recomputes nothing (default), the attention scores, "
+        "or each block.",
     )
     offload: Literal["none", "optimizer", "parameters"] | None = Field(
         default=None,
-        description="What is kept in [system.remote_memory] (ZeRO-Offload, ZeRO-Infinity): nothing (default), "
-        "gradients and optimizer state, or also parameters. Order of loads and stores: [memory.md](memory.md).",
+        description="What [system.remote_memory] holds (ZeRO-Offload, ZeRO-Infinity): nothing (default), gradients "
+        "and optimizer state, or also parameters. [memory.md](memory.md) gives the order of loads and stores.",
     )
     parallelism: Parallelism | None = Field(
         default=None, description="How the NPUs divide the model. Default: one replica per NPU."

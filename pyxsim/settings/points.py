@@ -54,8 +54,8 @@ class Variant(Table):
 
     name: Line = Field(description="Name of the point.")
     set: Options = Field(
-        description='Key paths in quotes with their values, such as `{ "network.topology" = "ring" }`; '
-        "a value may be a whole table."
+        description='Key paths in quotes and their values, such as `{ "network.topology" = "ring" }`; a value may be '
+        "a whole table."
     )
 
 
@@ -63,10 +63,11 @@ class Study(Table):
     """Tables of files with several experiments, for `pyxsim sweep` and `pyxsim compare`; `run` takes single ones."""
 
     sweep: Swept = Field(
-        default_factory=lambda: Swept.model_validate({}), description="Swept values; every combination is a point."
+        default_factory=lambda: Swept.model_validate({}),
+        description="Swept values; every combination of values is a point.",
     )
     variant: tuple[Variant, ...] = Field(
-        default=(), description="Experiments with several differences; each is combined with every point of the sweep."
+        default=(), description="Named sets of changes; each variant is combined with every point of the sweep."
     )
 
 
@@ -129,11 +130,16 @@ def points(source: Source, overrides: Iterable[str] = (), libraries: Iterable[st
     plan = plan_of(source, overrides, libraries)
     if plan.goal is not None:
         file = None if isinstance(source, Mapping | Experiment) else str(source)
-        allowed = "with `pyxsim sweep`, which searches"
-        raise InputError("searches are not supported here", file=file, key="sweep.goal", allowed=allowed)
+        allowed = "only with `pyxsim sweep`"
+        raise InputError("this command does not search", file=file, key="sweep.goal", allowed=allowed)
     if any(point.backend is not None for point in plan.points):
         file = None if isinstance(source, Mapping | Experiment) else str(source)
-        raise InputError("is not swept here", file=file, key="sweep.backend", allowed="--backends, or `pyxsim sweep`")
+        raise InputError(
+            "this command does not sweep the backend",
+            file=file,
+            key="sweep.backend",
+            allowed="--backends, or `pyxsim sweep`",
+        )
     return plan.points
 
 
@@ -258,7 +264,9 @@ def _axes(study: Study, by_hand: list[Setting], file: str | None) -> list[list[_
     if (goal := study.sweep.goal) is not None and not faults:
         searched = list(_goal(goal, file, faults))
         if searched and len(_left(searched, by_hand)) < len(searched):
-            faults.append(InputError("cannot be set: the sweep searches it", file="--set", key=_path(searched[0][0])))
+            faults.append(
+                InputError("cannot be set, because the sweep searches it", file="--set", key=_path(searched[0][0]))
+            )
         faults += _twice([setting for variant in variants for setting in variant.settings], [*rows, searched])
         rows.append(searched)
     raise_all(faults)
@@ -383,8 +391,8 @@ def _twice(of_variants: list[Setting], axes: list[list[Row]]) -> Iterator[InputE
         if number == other_number and listed:
             continue
         if one.written(_path(other)) is not None or other.written(_path(one)) is not None:
-            part = ", which overlaps" if _path(one) != _path(other) else ""
-            problem = f"sweep also sets {_path(one)}{part}"
+            part = ", which overlaps with it" if _path(one) != _path(other) else ""
+            problem = f"the sweep also sets {_path(one)}{part}"
             yield InputError(problem, file=other.file, key=_place(other), allowed="one of them")
     for _, swept in every:
         for setting in of_variants:

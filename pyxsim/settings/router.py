@@ -45,12 +45,16 @@ class Stages(NamedTuple):
 class PipelineTable(Table):
     """A pipeline, stage by stage; the default of each stage is that of `booksim`."""
 
-    bw: _Delay = Field(default=0, description="Buffer write: cycles until an arrived flit is visible.")
-    rc: _Delay = Field(default=1, description="Route computation, head flits only.")
-    va: _Delay = Field(
-        default=1, description="VC allocation, head flits only; 0: a head gets its VC when it wins the switch."
+    bw: _Delay = Field(
+        default=0, description="Buffer write (BW): cycles until an arrived flit is visible to the next stage."
     )
-    sa: _AtLeastOne = Field(default=1, description="Switch allocation; cycles above 1 delay every flit at its arrival.")
+    rc: _Delay = Field(default=1, description="Route computation (RC); head flits only.")
+    va: _Delay = Field(
+        default=1, description="VC allocation (VA); head flits only. 0: a head receives its VC when it wins the switch."
+    )
+    sa: _AtLeastOne = Field(
+        default=1, description="Switch allocation (SA); each cycle above 1 delays every flit on arrival."
+    )
     st: _Delay = Field(default=1, description="Switch traversal.")
 
     def stages(self) -> Stages:
@@ -124,7 +128,7 @@ class _AllocatorType:
         return no_info_plain_validator_function(self.read)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        yours = {"type": "string", "format": "name of your own", "examples": ["my-pim"]}
+        yours = {"type": "string", "format": "name of a registered allocator", "examples": ["my-pim"]}
         return {"anyOf": [{"enum": allocators.spellings(self.stage)}, yours]}
 
 
@@ -136,45 +140,47 @@ class RouterSettings(Table):
     )
     latency: _AtLeastOne = Field(default=1, description='Router latency in cycles; only with `pipeline = "garnet"`.')
     lookahead: Flag = Field(
-        default=False, description="Lookahead routing: routes are computed one router ahead, so that RC takes no cycle."
+        default=False,
+        description="Whether routes are computed one router ahead (lookahead routing), so that RC takes no cycle.",
     )
     speculation: Flag = Field(
         default=False,
-        description="Speculative switch allocation: a head requests the switch in the same cycle as a VC; the grant is "
-        "wasted if it gets none.",
+        description="Whether a head requests the switch in the same cycle as a VC (speculative switch allocation); "
+        "without a VC, the switch grant is wasted.",
     )
     vcs: Annotated[int, *whole(1, MAX_VCS)] = Field(default=4, description="Virtual channels per link.")
     virtual_networks: Annotated[tuple[Annotated[int, *whole(1, MAX_VCS)], ...], Field(min_length=1)] | None = Field(
         default=None,
-        description="VCs of each virtual network, such as `[2, 2]`; messages of different virtual networks share no "
-        "VC. Default: one virtual network with all VCs.",
+        description="VCs of each virtual network, such as `[2, 2]`; different virtual networks share no VC. Default: "
+        "one virtual network with all VCs.",
     )
     buffer: Annotated[int | Literal["auto"], *whole(1, MAX_FLITS, "auto")] = Field(
         default="auto",
-        description='Flits per VC buffer; "auto": enough to cover the credit loop (plus whole packets for cut-through '
-        "and store-and-forward).",
+        description='Flits per VC buffer; "auto": enough to cover the credit loop and, for cut-through and '
+        "store-and-forward, whole packets.",
     )
     shared_buffer: Annotated[int, *whole(0, MAX_FLITS)] = Field(
-        default=0, description="Flits in a buffer pool that the VCs of a link share, in addition to their own buffers."
+        default=0, description="Flits in the buffer pool that the VCs of a link share in addition to their own buffers."
     )
     shared_limit: Annotated[int | Literal["equal", "power-of-two"], *whole(0, MAX_FLITS, "equal", "power-of-two")] = (
         Field(
             default=0,
-            description="Slots that one VC may use of a link with a shared buffer, its own included: a number (0: "
-            'all), an "equal" part for each VC that a packet holds, or all slots over their number, rounded up to a '
-            "power of two.",
+            description="Maximum number of slots that one VC of a link with a shared buffer may occupy, including its "
+            'own: a number (0: no limit); "equal": all slots divided by the number of VCs that packets hold; or '
+            '"power-of-two": the same with that number rounded up to a power of two.',
         )
     )
     flow_control: Literal["wormhole", "virtual-cut-through", "store-and-forward"] = Field(
         default="wormhole",
-        description="When a flit may advance: with space for the flit; a head only with space for its whole packet; or "
-        "also only once the whole packet has arrived.",
+        description="When a flit may advance: if there is space for the flit (wormhole); a head only if there is "
+        "space for its whole packet (virtual-cut-through); or only if, in addition, the whole packet has arrived "
+        "(store-and-forward).",
     )
     vc_reuse: Literal["tail", "drained"] = Field(
         default="tail",
         description="When an output VC is released: after the tail has left, or after all its credits have returned.",
     )
-    credit_delay: _Delay = Field(default=0, description="Additional cycles until a router uses a returned credit.")
+    credit_delay: _Delay = Field(default=0, description="Additional cycles until a router can use a returned credit.")
     va_allocator: Annotated[str, _AllocatorType("va")] = Field(
         default=DEFAULT_ALLOCATORS["va"],
         description="VC allocator; `islip:N` makes N iterations. "
@@ -184,77 +190,83 @@ class RouterSettings(Table):
         default=DEFAULT_ALLOCATORS["sa"], description="Switch allocator; `islip:N` makes N iterations."
     )
     input_speedup: Annotated[int, *whole(1, MAX_VCS)] = Field(
-        default=1, description="Switch connections per input port; VCs share them by number."
+        default=1, description="Switch connections per input port; VC `v` uses connection `v` modulo this number."
     )
     output_speedup: Annotated[int, *whole(1, MAX_VCS)] = Field(
         default=1,
-        description="Switch connections per output port; input ports share them by number. With more than one, links "
-        "have an output queue behind ST.",
+        description="Switch connections per output port; input port `i` uses connection `i` modulo this number. With "
+        "more than one, links have an output queue behind ST.",
     )
     internal_speedup: Annotated[int | float, *_steps()] = Field(
         default=1,
-        description="Router steps per network cycle, such as 2 or 1.5. With more than one, RC, VA and ST count steps, "
-        "and links have an output queue.",
+        description="Router ticks per network cycle, such as 2 or 1.5. With more than one, RC, VA and ST are counted "
+        "in ticks, and links have an output queue.",
     )
     hold_switch: Flag = Field(
         default=False,
-        description="Whether a packet that won the switch keeps its input and output of it until its tail has left, or "
-        "its next flit is missing or lacks a credit.",
+        description="Whether a packet that won the switch holds its switch input and output until its tail has left, "
+        "or until its next flit has not arrived or has no credit.",
     )
     priority: Literal["class", "age", "network-age", "local-age", "hops", "queue"] = Field(
         default="class",
-        description="What ranks packets in allocators, below the priority of their message class: nothing; the cycle "
-        "in which their message was sent, in which they entered the network, or came to the front of the buffer "
-        "(earlier first); routers passed, or flits in the buffer (more first).",
+        description="What ranks packets in allocators, after the priority of their message class: nothing; the cycle "
+        "in which the message was sent, the packet entered the network, or the packet reached the front of its "
+        "buffer (earlier first); or the number of routers passed or of flits in the buffer (more first).",
     )
     vc_requests: Literal["free", "credit"] = Field(
         default="free",
-        description="Which VCs a head may request: all that are free, or only those with a credit (with a matrix "
+        description="Which VCs a head may request: all free VCs, or only those with a credit (requires a matrix "
         "allocator for VCs).",
     )
     vc_choice: Literal["lowest", "next"] = Field(
         default="lowest",
-        description="Without VC allocation (va = 0): the free VC that a head takes with the switch: the lowest one, or "
-        "the next one in turn, and such heads then rank behind flits that hold a VC (piggyback).",
+        description="Which free VC a head takes when it wins the switch, without a VA stage (va = 0): the lowest one, "
+        "or the next one in turn. With `next`, heads rank behind flits that hold a VC (piggyback).",
     )
     vc_classes: Literal["disjoint", "shared"] = Field(
         default="disjoint",
-        description="How VCs are divided among VC classes that do not divide them evenly: as evenly as possible, or in "
-        "equal parts, with the VCs left over in all classes (with a matrix allocator for VCs; can deadlock).",
+        description="How VCs are divided among VC classes if the number of VCs is not a multiple of that of classes: "
+        "as evenly as possible, or in equal parts, with the remaining VCs in all classes (requires a matrix "
+        "allocator for VCs; can deadlock).",
     )
     arbiter: Literal["round-robin", "step"] = Field(
-        default="round-robin", description="Pointer update of arbiters: past the winner, or by one per grant (Garnet)."
+        default="round-robin",
+        description="How arbiters update their pointer: past the winner, or by one per grant (Garnet).",
     )
     injection: Literal["packet", "interleaved"] = Field(
         default="packet", description="Whether a lane injects one packet at a time, or one per VC (Garnet)."
     )
     ordered: Flag = Field(
         default=False,
-        description="Whether packets between an input port and an output stay in order, as in Garnet's ordered "
+        description="Whether packets from an input port to an output port stay in order, as in Garnet's ordered "
         "networks.",
     )
     output_queue: Flag = Field(
-        default=False, description="Whether each link has an output queue, as Garnet's serialiser."
+        default=False, description="Whether each link has an output queue, like Garnet's serializer."
     )
     queue_limit: Annotated[int, *whole(0, MAX_FLITS)] = Field(
         default=0,
-        description="Flits in an output queue from which the switch grants its output to no more; 0: unbounded.",
+        description="Capacity of an output queue in flits: at this length the switch grants its output no further "
+        "flits. 0: unbounded.",
     )
-    serdes: _Delay = Field(default=0, description="Additional cycles per hop where a flit takes more than one cycle.")
+    serdes: _Delay = Field(
+        default=0, description="Additional cycles per hop over a link with a flit time above one cycle."
+    )
     serdes_credit: PerDimension[Annotated[int, *whole(0, MAX_CYCLES)]] | None = Field(
         default=None,
-        description="Additional cycles for the credits of such a hop, one value or one per dimension. Default: "
-        "serdes plus the flit time.",
+        description="Additional cycles for the credits of a hop over a link with a flit time above one cycle; one "
+        "value or one per dimension. Default: serdes plus the flit time.",
     )
     routing: Word | None = Field(
-        default=None, description='Routing algorithm by name. Default: that of the topology ("dimension-order").'
+        default=None,
+        description='Name of the routing algorithm. Default: that of the topology (for grids "dimension-order").',
     )
     routing_options: Options = Field(
-        default_factory=dict, description="Further parameters of the routing, by name (docs/routing.md)."
+        default_factory=dict, description="Further parameters of the routing, by name ([routing.md](routing.md))."
     )
     watchdog: Annotated[int, *whole(1, MAX_CYCLES)] = Field(
         default=10_000,
-        description="Cycles between two checks for packets that can never move again while others still move.",
+        description="Cycles between two searches for packets that can never move again while others still move.",
     )
 
     @field_validator("latency")
@@ -285,21 +297,21 @@ class RouterSettings(Table):
             problem = f"the virtual networks have {sum(networks)} VCs in total; a link has {self.vcs}"
             yield InputError(problem, key="virtual_networks", allowed="numbers that add up to vcs")
         if self.input_speedup > self.vcs:
-            problem = f"{self.input_speedup} is more than the VCs of a port"
+            problem = f"{self.input_speedup} exceeds the number of VCs of a port"
             yield InputError(problem, key="input_speedup", allowed=f"at most vcs = {self.vcs}")
         matrix = {"vc_requests": self.vc_requests == "credit", "vc_classes": self.vc_classes == "shared"}
         for key in (key for key, given in matrix.items() if given and self.va_allocator == DEFAULT_ALLOCATORS["va"]):
-            problem = f"{shown(getattr(self, key))} needs a matrix allocator for VCs"
+            problem = f"{shown(getattr(self, key))} requires a matrix allocator for VCs"
             yield InputError(problem, key=key, allowed=f"another va_allocator than {DEFAULT_ALLOCATORS['va']}")
         queued = self.output_queue or self.internal_speedup > 1 or self.output_speedup > 1
         if self.output_speedup > 1 and self.shared_buffer:
             problem = "cannot be combined with shared_buffer: two flits could take its last slot in the same cycle"
             yield InputError(problem, key="output_speedup", allowed="1 with a shared_buffer")
         if self.shared_limit and (not self.shared_buffer or self.flow_control != "wormhole"):
-            problem = f"{shown(self.shared_limit)} needs a shared_buffer and wormhole flow control"
+            problem = f"{shown(self.shared_limit)} requires a shared_buffer and wormhole flow control"
             yield InputError(problem, key="shared_limit", allowed="0, or a shared_buffer with wormhole")
         if self.vc_choice == "next" and stages.va:
-            problem = "'next' has no effect: the pipeline has VC allocation"
+            problem = "'next' has no effect: the pipeline has a VA stage"
             yield InputError(problem, key="vc_choice", allowed="lowest, or a pipeline with va = 0")
         if self.queue_limit and not queued:
             problem = "has no effect without output queues"
@@ -323,7 +335,7 @@ class RouterSettings(Table):
         for other, (value, given) in others.items():
             if given:
                 problem = f"cannot be combined with {other} = {shown(value)}"
-                yield InputError(problem, key=key, allowed=f"{key} with the default of {other} only")
+                yield InputError(problem, key=key, allowed=f"{key} only with the default of {other}")
 
     def _pipeline_stages(self) -> Stages:
         if isinstance(self.pipeline, PipelineTable):

@@ -43,24 +43,25 @@ class Run(Table):
 
     skip: Flag = Field(
         default=True,
-        description="Whether to fast-forward over whole periods of regular traffic, exactly "
-        "([fast_forward.md](fast_forward.md)); false: simulate every cycle (`--no-skip`). Packet backend.",
+        description="Whether to fast-forward over whole periods of regular traffic, which does not change the result "
+        "([fast_forward.md](fast_forward.md)); false: simulate every cycle (`--no-skip`). Packet backend only.",
     )
     threads: Annotated[int | Literal["auto"], *whole(1, MOST_THREADS, "auto")] = Field(
         default="auto",
-        description="Threads that simulate one network ([threads.md](threads.md)); a number disables fast-forward, "
-        '"auto" chooses as many as are profitable (`--threads`). Packet backend.',
+        description="Threads that simulate one network ([threads.md](threads.md)). A number disables fast-forward; "
+        '"auto" chooses the fastest number (`--threads`). Packet backend only.',
     )
 
     checkpoint: Annotated[str | None, *_INTERVAL] = Field(
         default=None,
         description="Wall-clock interval between checkpoints, in s, min or h ([checkpoint.md](checkpoint.md)). Only "
-        "`pyxsim run` (`--checkpoint`) and `pyxsim.run`.",
+        "for `pyxsim run` (`--checkpoint`) and `pyxsim.run`.",
     )
 
     allow_oom: Flag = Field(
         default=False,
-        description="Whether to run a model that needs more memory than an NPU has, with a warning (`--allow-oom`).",
+        description="Whether to run a model that needs more memory than an NPU has; the run then prints a warning "
+        "(`--allow-oom`).",
     )
 
     @property

@@ -12,24 +12,24 @@ from pyxsim.settings.collective import Collective
 # Unsupported settings: key -> reason. A key counts as set when it differs from its default.
 _UNKNOWN: dict[str, dict[str, str]] = {
     "astra-sim-1": {
-        "start_skew": "all NPUs begin together",
-        "stragglers": "all NPUs are equal",
-        "groups": "collectives include all NPUs, or dimensions",
-        "rendezvous": "only version 2 has this protocol",
-        "endpoint": "its endpoints have delays",
+        "start_skew": "all NPUs start together",
+        "stragglers": "all NPUs are identical",
+        "groups": "collectives run on all NPUs, or along dimensions",
+        "rendezvous": "only ASTRA-sim 2 has this protocol",
+        "endpoint": "its endpoints have fixed delays",
         "remote_memory": "its workloads contain only memory times",
     },
     "astra-sim-2": {
         "reduction_delay": "the time of a reduction follows from local_memory_bandwidth",
-        "boost": "it reads the key but does not use it",
-        "endpoint": "its endpoints have delays",
-        "start_skew": "all NPUs begin together",
-        "stragglers": "all NPUs are equal",
+        "boost": "it reads this key but ignores it",
+        "endpoint": "its endpoints have fixed delays",
+        "start_skew": "all NPUs start together",
+        "stragglers": "all NPUs are identical",
     },
 }
 # Unsupported values of supported settings: key -> (values, reason).
 _WORDS: dict[str, dict[str, tuple[tuple[str, ...], str]]] = {
-    "astra-sim-1": {"scheduling": (("explicit",), "it supports LIFO and FIFO only")},
+    "astra-sim-1": {"scheduling": (("explicit",), "it supports only LIFO and FIFO")},
     "astra-sim-2": {
         "inter_dimension": (("round-robin", "themis", "themis-flex"), "it always takes the dimensions in order"),
         "intra_dimension": (("RG", "smallest-first", "fewest-phases-first"), "its queues are FIFO"),
@@ -63,7 +63,7 @@ def _memory_faults(system: Any, compat: str) -> Iterator[InputError]:
     memory = system.remote_memory
     if compat == "astra-sim-2" and memory is not None:
         if memory.kind in ("zero-infinity", "hierarchical"):
-            reason = "it supports per-npu, per-node and pool"
+            reason = "it supports only per-npu, per-node and pool"
             yield _fault("remote_memory.kind", compat, reason, f"'{memory.kind}'")
         elif memory.sharing == "fair":
             yield _fault("remote_memory.sharing", compat, "it serves one access at a time", "'fair'")
@@ -76,7 +76,7 @@ def _default(system: Any, key: str) -> Any:
     return getattr(type(system)(), key) if isinstance(default, str) else default
 
 
-def _fault(key: str, compat: str, reason: str, what: str = "it") -> InputError:
+def _fault(key: str, compat: str, reason: str, what: str = "this setting") -> InputError:
     return InputError(f"{compat} does not support {what}: {reason}", key=key, allowed="no value, or no compat")
 
 
@@ -88,13 +88,13 @@ def refuse(collective: Collective, compat: str | None) -> Iterator[InputError]:
         yield InputError(f"{compat} has no {collective.kind}", key="kind", allowed="another kind, or no compat")
     for key in ("npus", "group") if compat == "astra-sim-1" else ():
         if getattr(collective, key) is not None:
-            yield _fault(key, compat, "collectives include all NPUs, or dimensions (`dims`)")
+            yield _fault(key, compat, "collectives run on all NPUs, or along dimensions (`dims`)")
 
 
 def refuse_messages(compat: str | None) -> Iterator[InputError]:
     """Yield an error if a semantics does not support messages between NPUs."""
     if compat == "astra-sim-1":
-        yield _fault("", compat, "it has only collectives", "messages")
+        yield _fault("", compat, "its workloads contain collectives only", "messages")
 
 
 def refuse_files(names: Iterable[tuple[str, object]], compat: str | None) -> Iterator[InputError]:
@@ -102,4 +102,4 @@ def refuse_files(names: Iterable[tuple[str, object]], compat: str | None) -> Ite
     for key, value in names if compat == "astra-sim-1" else ():
         for name in (value,) if isinstance(value, str) else value if isinstance(value, tuple) else ():
             if is_file(name):
-                yield _fault(key, str(compat), "they require no compat", "algorithms from files")
+                yield _fault(key, str(compat), "its algorithms are fixed", "algorithms from files")

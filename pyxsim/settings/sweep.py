@@ -56,21 +56,23 @@ class Range(Table):
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
     begin: Number = Field(alias="from", description="The first value.")
-    to: Number = Field(description="Upper limit; the last value if a step ends there.")
+    to: Number = Field(description="Upper limit; included if a step ends there.")
     step: Number | None = Field(default=None, description="Difference between consecutive values.")
     factor: Number | None = Field(default=None, description="Ratio of consecutive values.")
     count: Annotated[int, *whole(2, MOST)] | None = Field(
-        default=None, description="Number of values, including both ends."
+        default=None, description="Number of values, both ends included."
     )
     spacing: Literal["even", "geometric"] | None = Field(
-        default=None, description='With `count`: "even" (default) differences or "geometric" ratios.'
+        default=None,
+        description='Spacing of the values, with `count`: "even" (equal differences, the default) or '
+        '"geometric" (equal ratios).',
     )
 
     @model_validator(mode="after")
     def _check_spacing(self) -> Range:
         given = [name for name in ("step", "factor", "count") if getattr(self, name) is not None]
         if len(given) != 1:
-            which = f"{' and '.join(given)} are given" if given else "neither step, factor nor count is given"
+            which = f"{' and '.join(given)} are set" if given else "neither step, factor nor count is set"
             raise InputError(which, allowed=f"one of them, such as {_RANGE}")
         if self.spacing is not None and self.count is None:
             raise InputError("has no effect without `count`", key="spacing", allowed="with count")
@@ -103,7 +105,7 @@ class Range(Table):
             yield from (begin + step * k for k in range(min(MOST + 1, int((to - begin) / step) + 1)))
             return
         if begin <= 0 and (self.factor is not None or self.spacing == "geometric"):
-            raise InputError(f"{shown(self.begin)} cannot be multiplied", key="from", allowed="above zero")
+            raise InputError(f"{shown(self.begin)} cannot be multiplied by a factor", key="from", allowed="above zero")
         if self.factor is not None:
             factor = _exact(self.factor)
             if factor <= 1:
@@ -162,25 +164,25 @@ class Goal(Table):
 
     kind: Literal["saturation", "smallest"] = Field(
         description='"saturation": the highest load below saturation. "smallest": the first value whose metric is '
-        "nearly as good as for the last."
+        "within the tolerance of that of the last value."
     )
     key: Word | None = Field(
-        default=None, description='Key path of the searched values; "traffic.load" for a saturation.'
+        default=None, description='Key path of the setting that is searched; "traffic.load" for a saturation.'
     )
     values: Values | None = Field(
-        default=None, description="The values, smallest first. Default for a saturation: 0.01, 0.02, .. 1."
+        default=None, description="The values to search, smallest first. Default for a saturation: 0.01, 0.02, .. 1."
     )
-    metric: Word | None = Field(default=None, description="Metric of the summary, such as `time_ns`.")
+    metric: Word | None = Field(default=None, description="Name of a number of the summary, such as `time_ns`.")
     within: Share = Field(default=written("1 %"), description='Tolerance relative to the best value, such as `"1 %"`.')
     best: Literal["lowest", "highest"] = Field(
-        default="lowest", description="Whether low or high values of the metric are good."
+        default="lowest", description="Whether low or high values of the metric are better."
     )
 
     @field_validator("values")
     @classmethod
     def _check_distinct(cls, values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
         if values is not None and any(value in values[:number] for number, value in enumerate(values)):
-            raise InputError("duplicate value", allowed="each once, smallest first")
+            raise InputError("duplicate value", allowed="different values, smallest first")
         return values
 
     @model_validator(mode="after")
@@ -200,7 +202,9 @@ class Goal(Table):
             if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values):
                 faults.append(InputError("a load is a number", key="values", allowed="such as [0.1, 0.2]"))
             elif list(values) != sorted(values):
-                faults.append(InputError("are not in order", key="values", allowed="the lowest load first"))
+                faults.append(
+                    InputError("the loads are not in ascending order", key="values", allowed="ascending loads")
+                )
         if faults:
             raise bundle(faults)
         return self
@@ -225,13 +229,13 @@ class Swept(Table):
 
     zip: dict[str, Values] = Field(
         default_factory=dict,
-        description="Key paths with lists of equal length, which are combined element by element.",
+        description="Key paths with lists of equal length, combined element by element.",
     )
     points: tuple[Options, ...] = Field(
         default=(), description="Single points, one table of key paths and values each."
     )
     goal: Goal | None = Field(
-        default=None, description="Goal of a search: `pyxsim sweep` runs only the points that it needs."
+        default=None, description="Goal of a search; `pyxsim sweep` runs only the points that the search needs."
     )
 
     @field_validator("zip")

@@ -62,10 +62,10 @@ class SharedBus(Table):
 
     L: Time = Field(default=written("0 ns"), description="Latency of the bus.")
     o: Time = Field(
-        default=written("0 ns"), description="Overhead: time for which an NPU is busy per message, at either end."
+        default=written("0 ns"), description="Overhead: time that the NPU at either end is busy with a message."
     )
     g: Time = Field(default=written("0 ns"), description="Gap: minimum time between two messages.")
-    G: Time = Field(default=written("0 ns"), description="Gap per byte: time per byte of a long message.")
+    G: Time = Field(default=written("0 ns"), description="Gap per byte: additional time per byte of a long message.")
     reduction_delay: Time = Field(
         default=written("0 ns"),
         description="Time to reduce 100 bytes; each reduction adds 50 ns (local-reduction-delay).",
@@ -75,7 +75,7 @@ class SharedBus(Table):
     @classmethod
     def _exact(cls, gap: Fraction | Cycles) -> Fraction | Cycles:
         if isinstance(gap, Cycles):
-            raise InputError("a number of cycles per byte would be an integer", allowed="a time such as '0.01 ns'")
+            raise InputError("is a whole number of cycles per byte", allowed="a time such as '0.01 ns'")
         return gap
 
 
@@ -83,21 +83,22 @@ class Straggler(Table):
     """NPUs that start late or are slow."""
 
     npus: Npus = Field(description="The NPUs.")
-    start: Time = Field(default=written("0 ns"), description="Delay with which they start each collective and message.")
+    start: Time = Field(default=written("0 ns"), description="Delay of these NPUs before each collective and message.")
     slow: Annotated[Fraction, *number(1, 10**6)] = Field(
-        default=Fraction(1), description="Factor for their endpoint and reduction delays, and for their computation."
+        default=Fraction(1),
+        description="Factor for the endpoint delays, reduction delays and compute times of these NPUs.",
     )
 
     @model_validator(mode="after")
     def _has_effect(self) -> Straggler:
         if _zero(self, "start") and self.slow == 1:
-            raise InputError("neither late nor slow", allowed="`start`, `slow` or both")
+            raise InputError("the straggler is neither late nor slow", allowed="`start`, `slow` or both")
         return self
 
 
 class _Named(Table):
-    name: Word = Field(description="Name, for `[collective] group`.")
-    npus: Members = Field(description="Its NPUs, in the order of their ranks.")
+    name: Word = Field(description="Name of the group, for `[collective] group`.")
+    npus: Members = Field(description="NPUs of the group, in the order of their ranks.")
 
 
 class Group(Algorithms, _Named):
@@ -107,66 +108,67 @@ class Group(Algorithms, _Named):
 class _Scheduling(Table):
     file: Word | None = Field(
         default=None,
-        description="A system file of ASTRA-sim: text of version 1 or JSON of version 2. Keys in this table override "
-        "it. Relative to the folder of the experiment.",
+        description="A system file of ASTRA-sim, relative to the folder of the experiment: text of version 1 or JSON "
+        "of version 2. Keys in this table override those of the file.",
     )
     compat: Annotated[_Compat | None, AfterValidator(_or_none)] = Field(
         default=None,
-        description='Reproduce the semantics of another simulator: docs/compat.md. "none" overrides that of a system '
-        "file.",
+        description='The simulator whose semantics are reproduced ([compat.md](compat.md)). "none" overrides that of '
+        "a system file.",
     )
     chunks: _Count = Field(default=1, description="Chunks per collective (ASTRA-sim: preferred-dataset-splits).")
-    active_chunks: _Count = Field(default=1, description="Chunks that are active in each dimension at a time.")
+    active_chunks: _Count = Field(default=1, description="Chunks that are active in a dimension at the same time.")
     scheduling: Scheduling = Field(
         default="LIFO",
         description="Order of collectives: last issued first, first issued first, or by `priority`.",
     )
     intra_dimension: IntraDimension = Field(
         default="FIFO",
-        description="Order of chunks in a queue, after `scheduling`: first come first served, "
-        "alternating reduce-scatter and all-gather (RG), smallest first, or fewest remaining phases first.",
+        description="Order of chunks in a queue, within that of `scheduling`: first come first served, alternating "
+        "reduce-scatter and all-gather (RG), smallest first, or fewest remaining phases first.",
     )
     inter_dimension: InterDimension = Field(
         default="ascending",
-        description="Order in which a chunk traverses the dimensions: ascending, rotated per chunk, least loaded first "
-        "(Themis), or least loaded first with chunk sizes that balance the loads (Themis flex).",
+        description="Order in which a chunk passes the dimensions: ascending, rotated from chunk to chunk, least "
+        "loaded first (Themis), or least loaded first with chunk sizes that balance the loads (Themis flex).",
     )
     optimization: Literal["baseline", "localBWAware"] = Field(
         default="localBWAware",
-        description="All-reduce over several dimensions: an all-reduce in each, or reduce-scatters followed by "
-        "all-gathers in reverse order.",
+        description="How an all-reduce over several dimensions is carried out: as an all-reduce in each (baseline), "
+        "or as reduce-scatters followed by all-gathers in reverse order (localBWAware).",
     )
     endpoint_delay: Time = Field(
-        default=written("0 ns"), description="Time of an NPU to receive a message before dependent messages can start."
+        default=written("0 ns"),
+        description="Time that an NPU takes to receive a message before it can send messages that depend on it.",
     )
     reduction_delay: Time = Field(
         default=written("0 ns"),
-        description="Time of an NPU to reduce a message into its buffer, independent of its size.",
+        description="Time that an NPU takes to reduce a message into its buffer, independent of the message size.",
     )
     local_memory_bandwidth: Bandwidth | None = Field(
         default=None,
-        description="Memory bandwidth of an NPU for reductions: two reads and one write, three times the message size. "
-        "Default: no memory time.",
+        description="Memory bandwidth of an NPU for reductions, which read twice and write once: three times the "
+        "message size. Default: no memory time.",
     )
     shared_bus: SharedBus | None = Field(
         default=None,
-        description="The bus of each NPU, which replaces endpoint and reduction delays. Default: none. With "
-        'compat = "astra-sim-2" local_memory_bandwidth applies as well.',
+        description="The bus of each NPU, which replaces endpoint and reduction delays. Default: none. With compat = "
+        '"astra-sim-2", local_memory_bandwidth applies as well.',
     )
     endpoint: Endpoint | None = Field(
         default=None,
-        description="Memory of an NPU, shared by computation and communication, and an offload engine "
+        description="Memory of an NPU that computation and communication share, and an offload engine "
         "([endpoint.md](endpoint.md)). Default: computation and communication do not interfere.",
     )
     boost: Flag = Field(
         default=False,
-        description="Whether to simulate only NPUs that share a dimension's group with NPU 0, assuming that the others "
-        "behave alike.",
+        description="Whether to simulate only the NPUs that share a group of some dimension with NPU 0, on the "
+        "assumption that all others behave in the same way.",
     )
     rendezvous: Flag = Field(
         default=False,
-        description="Rendezvous protocol: the receiver requests each message by a message of 8 KiB (ASTRA-sim: "
-        '--rendezvous-protocol). Only with compat = "astra-sim-2".',
+        description="Whether to use the rendezvous protocol: the receiver requests each message by a message of 8 KiB "
+        '(ASTRA-sim: --rendezvous-protocol). Only with compat = "astra-sim-2".',
     )
     queues: PerDimension[_Count] | None = Field(
         default=None,
@@ -175,14 +177,15 @@ class _Scheduling(Table):
     )
     start_skew: Time = Field(
         default=written("0 ns"),
-        description="Maximum start delay of an NPU, drawn uniformly for each NPU and collective (`output.seed`).",
+        description="Maximum start delay of an NPU; the delay is drawn uniformly for each NPU and collective "
+        "(`output.seed`).",
     )
     stragglers: tuple[Straggler, ...] = Field(
         default=(), description="NPUs that start late or are slow, one table [[system.stragglers]] each."
     )
     npu: Npu | None = Field(
         default=None,
-        description="Computing speed of NPUs, for models and for traces with operation counts "
+        description="Compute speed of the NPUs, for models and for traces with operation counts "
         "([models.md](models.md)).",
     )
     remote_memory: RemoteMemory | None = Field(
@@ -239,7 +242,9 @@ def ineffective_stragglers(system: System) -> list[InputError]:
         return []
     allowed = f"with [workload], {', '.join(_DELAYS)} or shared_bus"
     return [
-        InputError("has no effect: NPUs have no delays", key=f"system.stragglers[{number}].slow", allowed=allowed)
+        InputError(
+            "has no effect, because NPUs have no delays", key=f"system.stragglers[{number}].slow", allowed=allowed
+        )
         for number, straggler in enumerate(system.stragglers)
         if straggler.slow != 1
     ]
@@ -252,7 +257,7 @@ def _endpoint_conflicts(system: System) -> list[InputError]:
     reasons = {
         "local_memory_bandwidth": "system.endpoint models the memory traffic of reductions",
         "shared_bus": "system.endpoint models the path between memory and network",
-        "boost": "it simulates only some groups of an NPU, but all share its memory",
+        "boost": "boost simulates only some of the groups of an NPU, but all groups share its memory",
     }
     given = [key for key in reasons if getattr(system, key)]
     return [InputError(reasons[key], key=key, allowed="one of them") for key in given]

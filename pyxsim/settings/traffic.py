@@ -40,7 +40,7 @@ _Load = Annotated[float, *_number(0, 1e6, above=True)]
 def _process(value: object) -> str:
     if value != "bernoulli":
         bursts = value == "on-off"
-        problem = "'on-off' requires its probabilities" if bursts else f"unknown value {shown(value)}"
+        problem = "'on-off' requires probabilities" if bursts else f"unknown value {shown(value)}"
         raise InputError(problem, allowed="'bernoulli', or a table { process = \"on-off\", alpha = 0.01, beta = 0.01 }")
     return "bernoulli"
 
@@ -71,7 +71,7 @@ class OnOff(Table):
         given = [key for key in ("alpha", "beta", "r1") if getattr(self, key) is not None]
         if len(given) != 2:
             raise InputError(
-                f"{len(given)} of alpha, beta and r1 are given", allowed="two; the load determines the third"
+                f"{len(given)} of alpha, beta and r1 are set", allowed="two of them; the load determines the third"
             )
         return self
 
@@ -80,9 +80,9 @@ class Replies(Table):
     """Request-reply traffic: every packet of the class is a read or write request, and its destination replies."""
 
     read_request: _Flits = Field(default=1, description="Flits of a read request.")
-    read_reply: _Flits = Field(default=5, description="Flits of its reply.")
+    read_reply: _Flits = Field(default=5, description="Flits of the reply.")
     write_request: _Flits = Field(default=5, description="Flits of a write request.")
-    write_reply: _Flits = Field(default=1, description="Flits of its reply.")
+    write_reply: _Flits = Field(default=1, description="Flits of the reply.")
     write_share: _Share = Field(default=0.5, description="Share of write requests.")
     delay: Annotated[int, *whole(1, MAX_CYCLES)] = Field(
         default=1, description="Cycles from the arrival of a request to the creation of its reply."
@@ -130,7 +130,7 @@ class TrafficClass(Table):
     injection: WordOrTable[_Bernoulli, OnOff] | None = Field(default=None, description="Injection process.")
     replies: Replies | None = Field(default=None, description="Replies to requests.")
     virtual_network: Annotated[int, *whole(0, MAX_CLASSES)] | None = Field(
-        default=None, description="Virtual network of its packets."
+        default=None, description="Virtual network of the packets of the class."
     )
     priority: Annotated[int, *whole(0, 2**15)] | None = Field(
         default=None, description="Priority; higher values go first."
@@ -174,7 +174,7 @@ class TrafficClass(Table):
         if self.packet_weights is not None:
             if len(self.weights) != len(self.sizes):
                 yield InputError(
-                    f"{len(self.weights)} weights for {len(self.sizes)} packet sizes",
+                    f"{len(self.weights)} weights are given for {len(self.sizes)} packet sizes",
                     key=f"{key}packet_weights",
                     allowed=f"a list of {len(self.sizes)}",
                 )
@@ -195,7 +195,7 @@ class Traffic(Table):
         default="uniform",
         description='Traffic pattern: "uniform", "uniform-other", "transpose", "bit-complement", "bit-reverse", '
         '"shuffle", "tornado", "neighbor", "diagonal", "asymmetric", "hotspot", "random-permutation", "adversarial", '
-        '"matrix", or one of a library.',
+        '"matrix", or one from a library.',
     )
     pattern_options: Options = Field(
         default_factory=dict, description="Options of the pattern, by name: `{ nodes = [0, 5] }`."
@@ -224,23 +224,25 @@ class Traffic(Table):
     batch: Batch | None = Field(default=None, description="A fixed number of packets instead of a load.")
     trace: Word | None = Field(
         default=None,
-        description="A file of messages instead of pattern and load: CSV with the columns cycle, src, dst, bytes.",
+        description="A file of messages, which replaces pattern and load: CSV with the columns cycle, src, dst, bytes.",
     )
     warmup: Annotated[int | Literal["auto"], *whole(0, MAX_CYCLES, "auto")] = Field(
-        default="auto", description='Warm-up cycles, which are not measured; "auto": detected.'
+        default="auto", description='Length of the warm-up in cycles, which is not measured; "auto": detected.'
     )
     measure: Annotated[int | Literal["auto"], *whole(1, MAX_CYCLES, "auto")] = Field(
         default="auto",
-        description='Cycles whose packets are measured; "auto": until the precision is reached. In a saturated network '
-        "only packets that have arrived by then count, and the warm-up never ends: set `warmup` as well.",
+        description='Cycles whose packets are measured; "auto": until the precision is reached. In a saturated '
+        "network only packets that have arrived by then count, and an automatic warm-up never ends, so set "
+        "`warmup` as well.",
     )
     precision: Annotated[float, *_number(0, 1, above=True)] = Field(
         default=0.01,
-        description="Target half-width of the 95 % confidence interval of the mean packet latency, relative to it.",
+        description="Target half-width of the 95 % confidence interval of the mean packet latency, relative to the "
+        "mean.",
     )
     max_cycles: Annotated[int | Literal["auto"], *whole(1000, MAX_CYCLES, "auto")] = Field(
         default="auto",
-        description='Maximum cycles, even if the precision is not reached or packets are in flight; "auto": '
+        description='Maximum number of cycles, even if the precision is not reached or packets are in flight; "auto": '
         "200000 cycles, or more where packets are slow or rare.",
     )
     latency_limit: Annotated[int | Literal["auto"], *whole(1, MAX_CYCLES, "auto")] = Field(
@@ -276,7 +278,7 @@ class Traffic(Table):
                 faults.append(InputError(problem, key="max_cycles", allowed=f"at least {least}"))
         for key in self.without_effect:
             if key in self.model_fields_set and getattr(self, key) not in (None, {}):
-                what = f"a {finite}, which is measured to its end"
+                what = f"a {finite}, which runs until all packets have arrived"
                 if key not in _METHOD:
                     what = "a trace, which sets it" if self.trace else "replies, which have their own sizes"
                 faults.append(InputError(f"has no effect with {what}", key=key, allowed="no value"))
@@ -303,7 +305,7 @@ class Traffic(Table):
                 yield InputError(f"are not supported {beside}", key=key, allowed="packets without replies")
         for key in _METHOD[1:]:
             if key in self.model_fields_set and getattr(self, key) != type(self).model_fields[key].default:
-                problem = f"has no effect {beside}, whose end ends the measurement"
+                problem = f"has no effect {beside}, because the measurement ends with them"
                 yield InputError(problem, key=f"traffic.{key}", allowed="no value")
 
     @property

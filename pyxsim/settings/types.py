@@ -220,16 +220,16 @@ Flag = Annotated[bool, PlainValidator(_flag), WithJsonSchema({"type": "boolean"}
 
 def _word(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise InputError(f"{shown(value)} is not a name", allowed="a text in quotes")
+        raise InputError(f"{shown(value)} is not a name", allowed="a string in quotes")
     if "\0" in value:  # it may name a file
-        raise InputError(f"{shown(value)} has a zero character", allowed="plain text")
+        raise InputError(f"{shown(value)} contains a null character", allowed="plain text")
     return _text(value)
 
 
 def _text(value: str) -> str:
     """A text that a file can hold."""
     if not value.isprintable() and any("\ud800" <= c <= "\udfff" for c in value):
-        raise InputError(f"{shown(value)} has a character that is not Unicode", allowed="plain text")
+        raise InputError(f"{shown(value)} contains a character that is not valid Unicode", allowed="plain text")
     return value
 
 
@@ -298,7 +298,7 @@ def _plain(value: object) -> Any:
         return _plain_table(value)
     number = _integer(value)
     if number is None or not -(2**63) <= number < 2**63:
-        raise InputError(f"{shown(value)} cannot be a setting", allowed="a text, number, true, false, list or table")
+        raise InputError(f"{shown(value)} cannot be a setting", allowed="a string, number, true, false, list or table")
     return number
 
 
@@ -348,7 +348,7 @@ Npu = Annotated[int, *whole(0, MOST_NPUS - 1)]
 
 def _distinct(npus: tuple[int, ...]) -> tuple[int, ...]:
     twice = {npu: count for npu, count in Counter(npus).items() if count > 1}
-    raise_all([InputError(f"NPU {npu} is listed {twice[npu]} times", allowed="every NPU once") for npu in twice])
+    raise_all([InputError(f"NPU {npu} is listed {twice[npu]} times", allowed="each NPU once") for npu in twice])
     return npus
 
 

@@ -35,8 +35,8 @@ class Workload(Training):
 
     file: Word | None = Field(
         default=None,
-        description="A text of ASTRA-sim 1; or Chakra traces, one per NPU: PREFIX.*.et, or PREFIX alone (also "
-        ".json and .jsonl, optionally compressed by gzip). Relative to the folder of the experiment.",
+        description="A workload text of ASTRA-sim 1, or Chakra traces, one per NPU: PREFIX.*.et, or PREFIX alone "
+        "(also .json and .jsonl, optionally compressed with gzip). Relative to the folder of the experiment.",
     )
     model: Word | None = Field(
         default=None,
@@ -44,21 +44,23 @@ class Workload(Training):
     )
     groups: Word | None = Field(
         default=None,
-        description='A JSON file with the NPUs of each group of the traces (pg_name): {"1": [0, 1], "2": [2, 3]}.',
+        description='A JSON file with the NPUs of each process group of the traces (pg_name): {"1": [0, 1], "2": [2, '
+        "3]}.",
     )
     algorithms: Word | None = Field(
         default=None,
-        description="A YAML file with algorithms of single collectives of traces: lines `node number: PREFIX`, with "
-        "Chakra traces as in [custom_collectives.md](custom_collectives.md) "
+        description="A YAML file with algorithms for individual collectives of traces: lines `node number: PREFIX`, "
+        "where PREFIX names Chakra traces as in [custom_collectives.md](custom_collectives.md) "
         "(per-node-custom-implementation of ASTRA-sim 2).",
     )
     replay: Flag = Field(
         default=False,
-        description="Whether every node of a trace takes its recorded duration (replay-only of ASTRA-sim 2).",
+        description="Whether every node of a trace takes its recorded duration (replay-only in ASTRA-sim 2).",
     )
     passes: Annotated[int, *whole(1, 2**20)] = Field(
         default=1,
-        description="Number of passes (num-passes). With traces, an NPU starts a pass when its previous one ends.",
+        description="Number of passes over the workload (num-passes in ASTRA-sim). With traces, an NPU starts a pass "
+        "when its previous one ends.",
     )
     comm_scale: Scale = Field(
         default=Fraction(1), description="Factor for the bytes of every collective and message, rounded down."

@@ -106,7 +106,7 @@ def test_check_without_packets(pyxsim: Command, mixed: Path) -> None:
             "--backend: unknown backend 'analytica'; allowed: analytical, analytical-congestion, flow, packet",
         ),
         (("--backend", "analytical", "--watch", "1"), "--watch: this backend has no packets"),
-        (("--carry", "--set", "system.compat=astra-sim-2"), "output.carry: astra-sim-2 does not model data"),
+        (("--carry", "--set", "system.compat=astra-sim-2"), "output.carry: astra-sim-2 does not carry real data"),
     ],
 )
 def test_options_that_do_not_go_together(pyxsim: Command, words: tuple[str, ...], told: str) -> None:

@@ -161,7 +161,7 @@ def test_run_and_check_tell_whose_file_that_is(pyxsim: Command, study: Path) -> 
     for command in ("run", "check"):
         ended = pyxsim(command, study.name)
         assert ended.code == 2
-        assert "the file contains several experiments; allowed: `pyxsim sweep`" in ended.err
+        assert "the file defines several experiments; allowed: `pyxsim sweep`" in ended.err
 
 
 def test_quiet(pyxsim: Command) -> None:

@@ -64,11 +64,11 @@ EXPERIMENTS: dict[str, tuple[str | bytes, str]] = {
     "zero bandwidth": (network('bandwidth = "0 B/s"'), "network.bandwidth: '0 B/s' is zero"),
     "list of another length": (
         network('bandwidth = ["1 GB/s", "1 GB/s", "1 GB/s"]'),
-        "network.bandwidth: the list has 3 entries, the network 2 dimensions",
+        "network.bandwidth: the list has 3 entries, but the network has 2 dimensions",
     ),
     "algorithms of another length": (
         system('all_reduce = ["ring"]'),
-        "system.all_reduce: the list has 1 entries, the network 2 dimensions",
+        "system.all_reduce: the list has 1 entries, but the network has 2 dimensions",
     ),
     "queues of another length": (system("queues = [1]"), "system.queues: the list has 1 entries"),
     "unknown topology": (changed("torus", "tors"), "network.topology: unknown topology 'tors'...did you mean 'torus'?"),
@@ -133,7 +133,7 @@ EXPERIMENTS: dict[str, tuple[str | bytes, str]] = {
     ),
     "late twice": (
         system('[[system.stragglers]]\nnpus = [1, 1]\nstart = "1 ns"'),
-        "e.toml: system.stragglers[0].npus: NPU 1 is listed 2 times; allowed: every NPU once",
+        "e.toml: system.stragglers[0].npus: NPU 1 is listed 2 times; allowed: each NPU once",
     ),
     "semantics": (
         system('compat = "astra-sim"'),
@@ -157,7 +157,7 @@ EXPERIMENTS: dict[str, tuple[str | bytes, str]] = {
     ),
     "sweep": (
         SMALL + '[sweep]\n"collective.size" = ["1 MiB"]',
-        "e.toml: sweep: the file contains several experiments; allowed: `pyxsim sweep`",
+        "e.toml: sweep: the file defines several experiments; allowed: `pyxsim sweep`",
     ),
     "missing workload": (
         'network = { topology = "ring", shape = [4] }\nworkload = { file = "w.txt" }',

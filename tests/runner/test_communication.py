@@ -86,7 +86,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"collective": {**ALL, "algorithm": ["ring"]}},
-        "collective.algorithm: the list has 1 entries, the network 2 dimensions",
+        "collective.algorithm: the list has 1 entries, but the network has 2 dimensions",
     ),
     (
         {"collective": {**ALL, "npus": [5, 0, 7], "algorithm": ["ring", "direct"]}},
@@ -255,7 +255,7 @@ def test_faults_of_a_system_file_name_it(tmp_path: Path) -> None:
     experiment = load_experiment(tables(system={"file": "sys.txt", "compat": "none"}, collective=ALL))
     with pytest.raises(InputError) as caught:
         prepare(experiment, folder=tmp_path)
-    told = f"{path}: all-reduce-implementation: the list has 3 entries, the network 2 dimensions"
+    told = f"{path}: all-reduce-implementation: the list has 3 entries, but the network has 2 dimensions"
     assert str(caught.value).startswith(told)
     experiment = load_experiment(tables(system={"file": "nothing.txt"}, collective=ALL))
     with pytest.raises(InputError, match=r"^system\.file: .*nothing\.txt: no such file"):

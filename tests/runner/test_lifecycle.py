@@ -290,7 +290,7 @@ def test_another_backend() -> None:
 
 
 def test_several_experiments_are_no_single_run() -> None:
-    with pytest.raises(InputError, match=r"^sweep: these are several experiments; allowed: .*compare"):
+    with pytest.raises(InputError, match=r"^sweep: the source defines several experiments; allowed: .*compare"):
         run(SMALL | {"sweep": {"system.chunks": [1, 2]}})
 
 

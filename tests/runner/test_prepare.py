@@ -34,7 +34,7 @@ def test_a_list_has_an_entry_for_each_kind_of_links() -> None:
     )
     assert [wire.latency for wire in ready.network.config.wires] == [5, 10, 1000]
     told = (
-        r"network\.latency: the list has 2 entries, the network 3 kinds of links \(host, local, global\); "
+        r"network\.latency: the list has 2 entries, but the network has 3 kinds of links \(host, local, global\); "
         r"host_links = false leaves out 'host'; allowed: one value"
     )
     with pytest.raises(InputError, match=told):

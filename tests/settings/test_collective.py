@@ -60,16 +60,16 @@ def test_groups_and_stragglers_are_read() -> None:
 
 FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"collective": {"kind": "broadcast"}}, "collective.size: is missing; allowed: a size such as '4 KiB'"),
-    ({"collective": [ALL, {"kind": "barrier", "size": "1 B"}]}, "collective[1].size: a barrier has no data"),
+    ({"collective": [ALL, {"kind": "barrier", "size": "1 B"}]}, "collective[1].size: a barrier transfers no data"),
     ({"collective": {**ALL, "root": 1}}, "collective.root: all-reduce has no root; allowed: with broadcast, "),
     (
         {"collective": {"kind": "reduce", "size": "1 B", "root": 1, "dims": [0]}},
         "collective.root: each group along `dims` has its own root",
     ),
-    ({"collective": {**ALL, "dims": [0, 0]}}, "collective.dims: a dimension is listed twice"),
+    ({"collective": {**ALL, "dims": [0, 0]}}, "collective.dims: a dimension is listed more than once"),
     ({"collective": {**ALL, "dims": []}}, "collective.dims: the list is empty"),
     ({"collective": {**ALL, "npus": [0, 1], "dims": [0]}}, "collective.dims: cannot be combined with `npus`"),
-    ({"collective": {**ALL, "npus": [0, 1, 0]}}, "collective.npus: NPU 0 is listed 2 times; allowed: every NPU once"),
+    ({"collective": {**ALL, "npus": [0, 1, 0]}}, "collective.npus: NPU 0 is listed 2 times; allowed: each NPU once"),
     ({"collective": {**ALL, "npus": [3]}}, "collective.npus: [3] is a single NPU; allowed: a list of at least two"),
     ({"collective": {**ALL, "npus": [-1, 3]}}, "collective.npus[0]: -1 is too small"),
     ({"collective": {**ALL, "at": "-1 ns"}}, "collective.at: '-1 ns' is negative"),
@@ -79,7 +79,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
         "collective.group: unknown group 'lift'; allowed: left; did you mean 'left'?",
     ),
     ({"collective": {**ALL, "priority": 3}}, "collective.priority: has no effect with system.scheduling = 'LIFO'"),
-    ({"message": [{"src": 1, "dst": 1, "size": "1 B"}]}, "message[0].dst: NPU 1 sends to itself"),
+    ({"message": [{"src": 1, "dst": 1, "size": "1 B"}]}, "message[0].dst: NPU 1 cannot send a message to itself"),
     ({"message": [{"src": 1, "dst": 2, "size": "0 B"}]}, "message[0].size: '0 B' is zero"),
     ({"message": [{"src": 1, "dst": 2, "size": "1 B", "at": "-2 ns"}]}, "message[0].at: '-2 ns' is negative"),
     ({"collective": ALL, "system": {"groups": [GROUP, GROUP]}}, "system.groups[1].name: duplicate group 'left'"),
@@ -89,12 +89,15 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"collective": ALL, "system": {"groups": [{**GROUP, "all_reduce": ["ring"] * 3}]}},
-        "system.groups[0].all_reduce: the list has 3 entries, the network 2 dimensions",
+        "system.groups[0].all_reduce: the list has 3 entries, but the network has 2 dimensions",
     ),
-    ({"collective": ALL, "system": {"stragglers": [{"npus": [1]}]}}, "system.stragglers[0]: neither late nor slow"),
+    (
+        {"collective": ALL, "system": {"stragglers": [{"npus": [1]}]}},
+        "system.stragglers[0]: the straggler is neither late nor slow",
+    ),
     (
         {"collective": ALL, "system": {"stragglers": [{"npus": [1], "slow": 2}]}},
-        "system.stragglers[0].slow: has no effect: NPUs have no delays",
+        "system.stragglers[0].slow: has no effect, because NPUs have no delays",
     ),
     (
         {"collective": ALL, "system": {"endpoint_delay": "1 ns", "stragglers": [{"npus": [1], "slow": 0.5}]}},
@@ -106,7 +109,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"collective": ALL, "system": {"shared_bus": {"G": "1 cycle"}}},
-        "system.shared_bus.G: a number of cycles per byte would be an integer; allowed: a time such as '0.01 ns'",
+        "system.shared_bus.G: is a whole number of cycles per byte; allowed: a time such as '0.01 ns'",
     ),
     (
         {"collective": ALL, "system": {"compat": "astra-sim-2", "inter_dimension": "offlineGreedy"}},
@@ -122,11 +125,11 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"collective": ALL, "system": {"compat": "astra-sim-1", "broadcast": "ring"}},
-        "system.broadcast: astra-sim-1 does not support it: it has no such collective",
+        "system.broadcast: astra-sim-1 does not support this setting: it has no such collective",
     ),
     (
         {"collective": ALL, "system": {"compat": "astra-sim-2"}, "output": {"carry": True}},
-        "output.carry: astra-sim-2 does not model data",
+        "output.carry: astra-sim-2 does not carry real data",
     ),
 ]
 

@@ -191,9 +191,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     # wrong types
     ({**GOOD, "network": 3}, "network: 3 is not a table; allowed: a table [network] with the keys topology, dims, "),
     ({**GOOD, "collective": [1]}, "collective[0]: 1 is not a table"),
-    ({**GOOD, "sweep": {}}, "sweep: these are several experiments; allowed: `pyxsim sweep`"),
-    ({**GOOD, "variant": 3}, "variant: these are several experiments"),
-    ({**GOOD, NUMBER_AS_KEY: 4}, "the key 3 is not a text"),
+    ({**GOOD, "sweep": {}}, "sweep: the source defines several experiments; allowed: `pyxsim sweep`"),
+    ({**GOOD, "variant": 3}, "variant: the source defines several experiments"),
+    ({**GOOD, NUMBER_AS_KEY: 4}, "the key 3 is not a string"),
     (
         changed(network={"shape": 4}),
         "network.shape: 4 is not a list; allowed: a list such as [4, 4], each a whole number from 1 to 1048576",
@@ -291,7 +291,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (changed(network={"router": {"pipeline": "garnt"}}), "network.router.pipeline: unknown value 'garnt'"),
     (changed(network={"router": {"pipeline": 3}}), "network.router.pipeline: unknown value 3"),
     (changed(network={"router": {"latency": 2}}), "network.router.latency: 2 has no effect with this pipeline"),
-    (changed(system={"all_gather": "direct:0"}), "system.all_gather: invalid window in 'direct:0'"),
+    (changed(system={"all_gather": "direct:0"}), "system.all_gather: invalid number in 'direct:0'"),
     # what is missing, what excludes each other
     (changed(network={"topology": None, "shape": None}), "network.dims: neither 'topology' nor 'dims' is given"),
     (
@@ -318,18 +318,21 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         {"network": GOOD["network"], "traffic": {"classes": {"load": 0.1, "on": True}}},
         "traffic.classes: { load = 0.1, on = true } is not a list; allowed: a table [[traffic.classes]] for each entry",
     ),
-    (changed(network={"router": {"\ud800": 1}}), "network.router: the text is not valid Unicode"),
+    (changed(network={"router": {"\ud800": 1}}), "network.router: the string is not valid Unicode"),
     (changed(network={"dims": {}}), "network.dims: {} is not a list; allowed: a table [[network.dims]] for each entry"),
     # one per dimension
-    (changed(network={"bandwidth": ["1 GB/s"]}), "network.bandwidth: the list has 1 entries, the network 3 dimensions"),
+    (
+        changed(network={"bandwidth": ["1 GB/s"]}),
+        "network.bandwidth: the list has 1 entries, but the network has 3 dimensions",
+    ),
     (changed(network={"latency": []}), "network.latency: the list is empty"),
     (
         changed(system={"queues": [1, 2]}),
-        "system.queues: the list has 2 entries, the network 3 dimensions; allowed: one value",
+        "system.queues: the list has 2 entries, but the network has 3 dimensions; allowed: one value",
     ),
     (
         changed(system={"all_to_all": ["ring"] * 4}),
-        "system.all_to_all: the list has 4 entries, the network 3 dimensions",
+        "system.all_to_all: the list has 4 entries, but the network has 3 dimensions",
     ),
     ({"network": GOOD["network"], "workload": {}}, "workload.file: is missing; allowed: a workload text or traces"),
     ({**GOOD, "workload": {"file": "x.txt"}}, "workload: cannot be combined with [collective]; allowed: one of them"),

@@ -139,7 +139,7 @@ def test_a_graph_is_looked_for_beside_its_system(mine: Path) -> None:
         (
             {"shape": [8]},
             (),
-            ["network.shape: the shape has 1 entries, pod has 2 dimensions; allowed: a list of 2 numbers"],
+            ["network.shape: the shape has 1 entries, but pod has 2 dimensions; allowed: a list of 2 numbers"],
         ),
         (
             {"shape": [8, 0]},
@@ -190,7 +190,7 @@ def test_faults_of_an_experiment(
         (
             'all_reduce = ["ring", "direct"]',
             'all_reduce = ["ring"]',
-            "pod.toml: system.all_reduce: the list has 1 entries, the network 2 dimensions",
+            "pod.toml: system.all_reduce: the list has 1 entries, but the network has 2 dimensions",
         ),
     ],
 )
@@ -209,7 +209,7 @@ def test_a_system_that_says_nothing_of_its_sources_is_none(mine: Path) -> None:
 
 
 def test_a_system_is_no_experiment(mine: Path) -> None:
-    with pytest.raises(InputError, match=r"pod\.toml: this file describes a system, not an experiment; allowed: in "):
+    with pytest.raises(InputError, match=r"pod\.toml: this file describes a system, not an experiment; "):
         load_experiment(mine / "topologies" / "pod.toml")
 
 

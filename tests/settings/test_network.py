@@ -178,7 +178,7 @@ MISFITS: list[tuple[dict[str, Any], list[str]]] = [
     ({"virtual_networks": []}, ["virtual_networks: the list is empty; allowed: at least one entry"]),
     (
         {"input_speedup": 5},
-        ["input_speedup: 5 is more than the VCs of a port; allowed: at most vcs = 4"],
+        ["input_speedup: 5 exceeds the number of VCs of a port; allowed: at most vcs = 4"],
     ),
     (
         {"internal_speedup": 17},

@@ -147,7 +147,10 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({**RING, "sweep": {"a": []}}, "sweep.a: [] is not a list of values"),
     ({**RING, "sweep": {"network.latncy": ["1 ns"]}}, 'sweep."network.latncy": unknown key; allowed: topology'),
     ({**RING, "sweep": {"network.latncy": ["1 ns"]}}, "did you mean 'latency'?"),
-    ({**RING, "sweep": {"network..x": [1]}}, "sweep.\"network..x\": 'network..x' is not a key path; allowed: such as"),
+    (
+        {**RING, "sweep": {"network..x": [1]}},
+        "sweep.\"network..x\": 'network..x' is not a key path; allowed: a key path such as",
+    ),
     ({**RING, "sweep": {"sweep.x": [1]}}, 'sweep."sweep.x": unknown key'),
     ({**RING, "sweep": {"system.chunks": [1, 0]}}, 'sweep."system.chunks"[1]: 0 is too small; allowed: a whole'),
     ({**RING, "sweep": {"network.shape[4]": [1]}}, 'sweep."network.shape[4]"[0]: the list at'),
@@ -157,11 +160,11 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {**RING, "sweep": {"network.shape[0]": [4, 5], "network.shape": [[3]]}},
-        'sweep."network.shape": sweep also sets network.shape[0], which overlaps; allowed: one of them',
+        'sweep."network.shape": the sweep also sets network.shape[0], which overlaps with it; allowed: one of them',
     ),
     (
         {**RING, "sweep": {"system": [{"chunks": 1}], "system.chunks": [1]}},
-        'sweep."system.chunks": sweep also sets system, which overlaps',
+        'sweep."system.chunks": the sweep also sets system, which overlaps with it',
     ),
     (
         {**RING, "sweep": {"collective": {"size": ["1 KiB"]}}},
@@ -227,7 +230,7 @@ def test_faults_of_all_points_come_at_once_and_each_once(tmp_path: Path) -> None
         "network.bandwidth: 'fast' is not a bandwidth (in ring, chunks=0 and 1 more)",
         'sweep."system.chunks"[0]: 0 is too small',
         "overrides: collective.size: 2 has no unit",
-        "system.all_reduce: the list has 1 entries, the network 2 dimensions (in two rings, chunks=1)",
+        "system.all_reduce: the list has 1 entries, but the network has 2 dimensions (in two rings, chunks=1)",
     ]
 
 

@@ -80,20 +80,22 @@ def test_a_goal_is_an_axis_that_is_searched() -> None:
     found = plan_of({**OPEN, "sweep": {VCS: [1, 2], "goal": {"kind": "saturation"}}})
     assert len(found.points) == 200
     assert found.axes[LOAD][:3] == [0.01, 0.02, 0.03]
-    with pytest.raises(InputError, match=r"sweep\.goal: searches are not supported here; allowed: with `pyxsim sweep`"):
+    with pytest.raises(
+        InputError, match=r"sweep\.goal: this command does not search; allowed: only with `pyxsim sweep`"
+    ):
         points({**OPEN, "sweep": {"goal": {"kind": "saturation"}}})
 
 
 SMALLEST = {"kind": "smallest", "key": BUFFER, "values": [1, 2], "metric": "cycles"}
 FAULTS: list[tuple[dict[str, Any], str]] = [
-    ({LOAD: {"from": 0.1, "to": 0.2}}, 'sweep."traffic.load": neither step, factor nor count is given; allowed: one'),
-    ({LOAD: {"from": 0.1, "to": 0.2, "step": 0.1, "count": 2}}, "step and count are given"),
+    ({LOAD: {"from": 0.1, "to": 0.2}}, 'sweep."traffic.load": neither step, factor nor count is set; allowed: one'),
+    ({LOAD: {"from": 0.1, "to": 0.2, "step": 0.1, "count": 2}}, "step and count are set"),
     ({LOAD: {"from": 0.1, "too": 0.2, "step": 0.1}}, 'sweep."traffic.load".too: unknown key'),
     ({LOAD: {"from": 0.1, "too": 0.2, "step": 0.1}}, "did you mean 'to'?"),
     ({LOAD: {"from": 0.3, "to": 0.2, "step": 0.1}}, '"traffic.load".to: ends before it begins: 0.2 is less than 0.3'),
     ({LOAD: {"from": 0.3, "to": 0.4, "step": 0}}, '"traffic.load".step: 0 is not a step; allowed: a number above zero'),
     ({LOAD: {"from": 0.3, "to": 0.4, "factor": 1}}, "1 is not a factor; allowed: a number above one"),
-    ({LOAD: {"from": 0, "to": 0.4, "factor": 2}}, '"traffic.load".from: 0 cannot be multiplied'),
+    ({LOAD: {"from": 0, "to": 0.4, "factor": 2}}, '"traffic.load".from: 0 cannot be multiplied by a factor'),
     ({LOAD: {"from": 0, "to": 1, "step": 1e-9}}, "has too many values; allowed: at most 10000"),
     ({LOAD: {"from": "1 KiB", "to": 3, "step": "1 B"}}, "3 has no unit"),
     ({LOAD: {"from": "1 KiB", "to": "3 ns", "step": "1 B"}}, "'ns' in '3 ns' is not a unit of the kind of '1 KiB'"),
@@ -102,10 +104,10 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({LOAD: 3}, "3 is not a list of values; allowed: a list such as [1, 2, 4], or a range such as { from = 0.1"),
     ({"zip": {VCS: [1], LOAD: [0.1, 0.2]}}, 'sweep.zip: the lists have different lengths: "network.router.vcs" has 1'),
     ({"zip": {VCS: [0], LOAD: [0.1]}}, 'sweep.zip."network.router.vcs"[0]: 0 is too small'),
-    ({"zip": {VCS: [1]}, VCS: [2]}, 'sweep."network.router.vcs": sweep also sets network.router.vcs; allowed'),
+    ({"zip": {VCS: [1]}, VCS: [2]}, 'sweep."network.router.vcs": the sweep also sets network.router.vcs; allowed'),
     (
         {"zip": {VCS: [1], "network.router": [{}]}},
-        'sweep.zip."network.router": sweep also sets network.router.vcs, which overlaps',
+        'sweep.zip."network.router": the sweep also sets network.router.vcs, which overlaps with it',
     ),
     ({"points": [{"network.router.vsc": 2}]}, 'sweep.points[0]."network.router.vsc": unknown key'),
     ({"points": [{VCS: 2}, {VCS: "x"}]}, "sweep.points[1].\"network.router.vcs\": 'x' is not a whole number"),
@@ -117,7 +119,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"goal": {**SMALLEST, "values": [1, 1]}}, "sweep.goal.values: duplicate value"),
     ({"goal": {**SMALLEST, "within": "200 %"}}, "sweep.goal.within: '200 %' is not a fraction"),
     ({"goal": {"kind": "saturation", "metric": "cycles"}}, "sweep.goal.metric: has no effect on a saturation"),
-    ({"goal": {"kind": "saturation", "values": [0.2, 0.1]}}, "sweep.goal.values: are not in order"),
+    ({"goal": {"kind": "saturation", "values": [0.2, 0.1]}}, "sweep.goal.values: the loads are not in ascending order"),
     ({"goal": {"kind": "saturation"}, LOAD: [0.1]}, "sweep also sets traffic.load"),
 ]
 
@@ -128,4 +130,6 @@ def test_faults(table: dict[str, Any], line: str) -> None:
 
 
 def test_what_is_searched_cannot_be_set_by_hand() -> None:
-    assert told({"goal": SMALLEST}, f"{BUFFER}=4") == f"overrides: {BUFFER}: cannot be set: the sweep searches it"
+    assert (
+        told({"goal": SMALLEST}, f"{BUFFER}=4") == f"overrides: {BUFFER}: cannot be set, because the sweep searches it"
+    )

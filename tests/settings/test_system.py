@@ -41,7 +41,7 @@ def test_both_spellings_have_one_name(given_name: str, name: str) -> None:
     "name", ["direct0", "direct:0", "direct:", "direct:x", "direct:-1", "direct:1.5", "one-direct:"]
 )
 def test_a_window_is_a_count(name: str) -> None:
-    with pytest.raises(InputError, match=re.escape(f"invalid window in '{name}'")):
+    with pytest.raises(InputError, match=re.escape(f"invalid number in '{name}'")):
         canonical_algorithm(name)
 
 
@@ -67,17 +67,17 @@ def test_algorithms_are_kept_in_our_spelling_for_each_kind() -> None:
     ("system", "problem"),
     [
         ({"endpoint": {}}, "the table sets no limit"),
-        ({"endpoint": {"memory_bandwidth": "1 GB/s", "engine_memory": "1 MiB"}}, "there is no engine"),
-        ({"endpoint": {"memory_bandwidth": "1 GB/s", "engine_rate": "1 GB/s"}}, "there is no engine"),
+        ({"endpoint": {"memory_bandwidth": "1 GB/s", "engine_memory": "1 MiB"}}, "requires an offload engine"),
+        ({"endpoint": {"memory_bandwidth": "1 GB/s", "engine_rate": "1 GB/s"}}, "requires an offload engine"),
         ({"endpoint": {"compute_share": 0.1, "offload": "engine"}}, "not the cores"),
         ({"endpoint": {"compute_share": 1}}, "no cores are left"),
         ({"endpoint": {"compute_share": 0.1}}, "has no effect without computation"),
-        ({"endpoint": {"compute_share": 0.1, "communication_bandwidth": "1 GB/s"}}, "a part of memory_bandwidth"),
+        ({"endpoint": {"compute_share": 0.1, "communication_bandwidth": "1 GB/s"}}, "must not exceed memory_bandwidth"),
         (
             {"endpoint": {"memory_bandwidth": "1 GB/s", "communication_bandwidth": "2 GB/s"}},
-            "a part of memory_bandwidth",
+            "must not exceed memory_bandwidth",
         ),
-        ({"endpoint": {"memory_bandwidth": "1 GB/s"}, "boost": True}, "all share its memory"),
+        ({"endpoint": {"memory_bandwidth": "1 GB/s"}, "boost": True}, "all groups share its memory"),
         ({"endpoint": {"memory_bandwidth": "1 GB/s"}, "shared_bus": {"L": "1 ns"}}, "path between memory and network"),
         ({"endpoint": {"memory_bandwidth": "1 GB/s"}, "local_memory_bandwidth": "1 GB/s"}, "traffic of reductions"),
         ({"endpoint": {"memory_bandwidth": "1 GB/s"}, "compat": "astra-sim-1"}, "does not support"),

@@ -119,12 +119,12 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"load": "much"}, "traffic.load: 'much' is not a number"),
     ({"load": float("nan")}, "traffic.load: nan is out of range"),
     ({"load": 0.1, "packet_flits": 0}, "traffic.packet_flits: 0 is too small"),
-    ({"load": 0.1, "packet_flits": [1, 5], "packet_weights": [1]}, "traffic.packet_weights: 1 weights for 2"),
+    ({"load": 0.1, "packet_flits": [1, 5], "packet_weights": [1]}, "traffic.packet_weights: 1 weights are given for 2"),
     ({"load": 0.1, "packet_flits": [1, 5], "packet_weights": [0, 0]}, "traffic.packet_weights: all weights are zero"),
     ({"load": 0.1, "injection": "poisson"}, "traffic.injection: unknown value 'poisson'; allowed: 'bern"),
     (
         {"load": 0.1, "injection": "on-off"},
-        "traffic.injection: 'on-off' requires its probabilities; allowed: 'bern",
+        "traffic.injection: 'on-off' requires probabilities; allowed: 'bern",
     ),
     (
         {"load": 0.1, "injection": {"process": "on-off", "alpha": 1}},
@@ -149,7 +149,10 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
         "traffic.pattern: has no effect with a trace, which sets it; allowed: no value",
     ),
     ({"trace": "t.csv", "packet_flits": 4}, "traffic.packet_flits: has no effect with a trace"),
-    ({"trace": "t.csv", "warmup": 0}, "traffic.warmup: has no effect with a trace, which is measured to its end"),
+    (
+        {"trace": "t.csv", "warmup": 0},
+        "traffic.warmup: has no effect with a trace, which runs until all packets have arrived",
+    ),
     ({"load": 0.1, "replies": {}, "packet_flits": 4}, "traffic.packet_flits: has no effect with replies, which have"),
     (
         {"load": 0.1, "replies": {}, "classes": [{"packet_flits": 4}]},

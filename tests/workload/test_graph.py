@@ -192,7 +192,7 @@ FAULTS = {
     "a member": (called(members=(0, 2)), "collective 'sum' (0): there is no NPU 2; allowed: NPUs 0 to 1"),
     "twice in it": (
         called(members=(0, 0)),
-        "collective 'sum' (0): NPU 0 is in the group twice; allowed: every NPU once",
+        "collective 'sum' (0): NPU 0 is in the group twice; allowed: each NPU once",
     ),
     "both": (
         called(members=(0, 1), dims=(0,)),
@@ -205,7 +205,7 @@ FAULTS = {
     ),
     "who is in two groups": (
         called(groups=((0, 1), (1,))),
-        "collective 'sum' (0): NPU 1 is in the group twice; allowed: every NPU once",
+        "collective 'sum' (0): NPU 1 is in the group twice; allowed: each NPU once",
     ),
     "no groups": (called(groups=()), "collective 'sum' (0): a group without NPUs; allowed: at least one NPU"),
     "the root of groups": (

@@ -93,7 +93,7 @@ def test_one_line_for_a_wrong_backend(tmp_path: Path) -> None:
         sweep({**RING, "sweep": {"backend": ["packets"]}}, tmp_path / "s")
     with pytest.raises(pyxsim.InputError, match="backend: cannot be given: the sweep has values"):
         sweep({**RING, "sweep": {"backend": ["packet"]}}, tmp_path / "s", backend="flow")
-    with pytest.raises(pyxsim.InputError, match=r"sweep\.backend: is not swept here"):
+    with pytest.raises(pyxsim.InputError, match=r"sweep\.backend: this command does not sweep the backend"):
         pyxsim.compare({**RING, "sweep": {"backend": ["packet"]}})
 
 

@@ -90,7 +90,7 @@ def test_an_npu_is_needed() -> None:
         ({"data": 1, "zero": 1}, "zero: has no effect with a single replica"),
         ({"sequence": True}, "sequence: has no effect without tensor parallelism"),
         ({"schedule": "interleaved"}, "schedule: requires a pipeline"),
-        ({"pipeline": 2, "chunks": 2}, "chunks: 1f1b has one stage per NPU"),
+        ({"pipeline": 2, "chunks": 2}, "chunks: 1f1b runs one stage per NPU"),
         ({"zero": 4}, "zero: 4 is too large"),
         ({"tensors": 4}, "tensors: unknown key"),
     ],

@@ -141,7 +141,7 @@ def test_what_is_taken_with_a_warning(write_object: WriteJson, key: str, value: 
         ),
         (
             {"all-reduce-implementation": ["ring", "direct0", "ring"]},
-            "all-reduce-implementation: invalid window in 'direct0'",
+            "all-reduce-implementation: invalid number in 'direct0'",
         ),
         ({"roofline-enabled": 1}, "peak-perf: is 0, but roofline-enabled needs it; allowed: a number above 0"),
         ({"roofline-enabled": "no"}, "roofline-enabled: 'no' is not allowed; allowed: 0, 1"),

@@ -74,7 +74,7 @@ def test_what_is_taken(write: Write, key: str, value: str) -> None:
         ({"collective-optimization": "none"}, "collective-optimization: 'none' is not in this version"),
         ({"preferred-dataset-splits": "0"}, "preferred-dataset-splits: '0' is not allowed"),
         ({"all-reduce-implementation": "ring_ring"}, "all-reduce-implementation: 2 algorithms for 3 dimensions"),
-        ({"all-reduce-implementation": "ring_direct0_ring"}, "all-reduce-implementation: invalid window in 'direct0'"),
+        ({"all-reduce-implementation": "ring_direct0_ring"}, "all-reduce-implementation: invalid number in 'direct0'"),
         ({"injection-policy": "normal"}, "injection-policy: belongs to the version of 2020"),
         ({"direct-collective-window": "4"}, "belongs to the version of 2020.*; allowed: a window in the name"),
         ({"split": "4"}, "split: unknown key; "),

@@ -95,7 +95,7 @@ def test_what_has_no_requests() -> None:
     message = {"src": 0, "dst": 1, "size": "1 KiB"}
     with pytest.raises(InputError, match="this one has no receiver task"):
         run(load_experiment({"network": RING, "system": SYSTEM, "message": [message]}), backend="analytical")
-    for compat, problem in ((None, "only ASTRA-sim 2 has"), ("astra-sim-1", "only version 2 has this protocol")):
+    for compat, problem in ((None, "only ASTRA-sim 2 has"), ("astra-sim-1", "only ASTRA-sim 2 has this protocol")):
         system = {"rendezvous": True} | ({"compat": compat} if compat else {})
         with pytest.raises(InputError, match=problem):
             load_experiment({"network": RING, "system": system, "collective": {"kind": "all-reduce", "size": 8}})
