@@ -66,7 +66,9 @@ def test_within_is_a_share(within: Any) -> None:
 
 @pytest.mark.parametrize("name", ["small.toml", Path("small.toml")])
 def test_from_toml_takes_no_file_name(name: Any) -> None:
-    with pytest.raises(pyxsim.InputError, match=r"^small\.toml: is a file name; use pyxsim\.load_experiment to read a file"):
+    with pytest.raises(
+        pyxsim.InputError, match=r"^small\.toml: is a file name; use pyxsim\.load_experiment to read a file"
+    ):
         pyxsim.Experiment.from_toml(name)
 
 
