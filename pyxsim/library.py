@@ -105,6 +105,11 @@ def load_all(extra_dirs: Iterable[str | Path] | None = None) -> None:
             raise InputError(f"a topology named '{name}' already exists", file=str(path), allowed="another name")
 
 
+def in_use() -> bool:
+    """Return whether the present run, report or list has libraries of a user."""
+    return bool(_current)
+
+
 def used(entry: registry.Entry[Any]) -> bool:
     """Return whether an entry ships or is from a library of the present run.
 
@@ -126,36 +131,30 @@ def data_files(
 
 
 def user_fault(error: BaseException) -> InputError | None:
-    """Return the fault of the user's file that raised an error, or that gave pyxsim what it failed on.
+    """Return the fault of the user's file that raised an error, or that called what raised it.
 
-    Frames outside pyxsim and the libraries, such as those of numpy, are skipped: the innermost other frame decides. If
-    that is pyxsim's, the fault names the object of a user's file that was at hand: in a variable of the innermost frame
-    that has one, else the last one that was looked up.
+    Frames outside pyxsim and the libraries, such as those of numpy, do not count.
 
     Returns
     -------
     InputError or None
-        None if no object of a user's file took part.
+        None if no code of a user's file was running (pyxsim checks what it returns where it receives it), and for
+        memory that ran out.
     """
     place, inside = None, ""
-    at_hand: str | None = None
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        root = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        path = Path(frame.f_code.co_filename)
-        if root in _USER_ROOTS and not _ships(path):
-            place = f"{path}:{line}"
-        elif root in (*_USER_ROOTS, "pyxsim"):
-            place, inside = None, f"{frame.f_globals['__name__'].replace('.', '/')}.py:{line}"
-            files = (_file_at_hand(value) for value in frame.f_locals.values())
-            at_hand = next(filter(None, files), at_hand)
-    problem = f"{type(error).__name__}: {error}".removesuffix(": ")
-    if place is not None:
-        return InputError(problem, file=place)
-    at_hand = at_hand or _last_looked_up()
-    if at_hand is None:
+    if isinstance(error, MemoryError):
         return None
-    problem = f"{problem}, raised by {inside} for what this file provides"
-    return InputError(problem, file=at_hand, allowed="what docs/extending.md asks for")
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        module = str(frame.f_globals.get("__name__", ""))
+        path = Path(frame.f_code.co_filename)
+        if module.partition(".")[0] in _USER_ROOTS and not _ships(path):
+            place, inside = f"{path}:{line}", ""
+        elif module.partition(".")[0] in (*_USER_ROOTS, "pyxsim"):
+            inside = f", raised by {module.replace('.', '/')}.py:{line}, which this line calls"
+    if place is None:
+        return None
+    problem = f"{type(error).__name__}: {error}".removesuffix(": ")
+    return InputError(problem + inside, file=place)
 
 
 def place_of(error: BaseException, function: Any) -> str:
@@ -165,19 +164,6 @@ def place_of(error: BaseException, function: Any) -> str:
         if file := file_of_module(str(frame.f_globals.get("__name__", ""))):
             return f"{file}:{line}"
     return file_of(function) or f"{frames[-1][0].f_code.co_filename}:{frames[-1][1]}"
-
-
-def _file_at_hand(value: Any) -> str | None:
-    """The user's file that an object, a registered entry or a dataset is from."""
-    fields = getattr(type(value), "__dataclass_fields__", ())
-    function = next((getattr(value, name) for name in ("value", "values") if name in fields), None)
-    return file_of(value) or file_of(function)
-
-
-def _last_looked_up() -> str | None:
-    entries = [table.last for table in registry.REGISTRIES if table.last is not None and used(table.last)]
-    files = (_file_at_hand(entry.value) or file_of_module(entry.module) for entry in entries)
-    return next(filter(None, files), None)
 
 
 def file_of(value: Any) -> str | None:

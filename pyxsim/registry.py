@@ -51,7 +51,6 @@ class Registry(Generic[T]):
         REGISTRIES.append(self)
         self._entries: dict[str, Entry[T]] = {}
         self._spellings: dict[str, str] = {}
-        self.last: Entry[T] | None = None  # that was looked up; errors name its file
 
     def register(self, name: str, *, aliases: Iterable[str] = (), module: str = "", **info: Any) -> Callable[[V], V]:
         """Decorator: put the object under `name`; `info` are keywords that describe it (`entry(name).info`).
@@ -93,8 +92,7 @@ class Registry(Generic[T]):
 
     def entry(self, name: str) -> Entry[T]:
         """The entry under a name or alias; InputError as `canonical`."""
-        self.last = self._entries[self.canonical(name)]
-        return self.last
+        return self._entries[self.canonical(name)]
 
     def get(self, name: str) -> T:
         """The object under a name or alias; InputError as `canonical`."""

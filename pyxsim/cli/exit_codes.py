@@ -47,7 +47,10 @@ def lines(error: BaseException) -> list[str]:
     if (fault := _system_fault(error) or _user_fault(error)) is not None:
         return [str(fault)]
     hint = "" if os.environ.get(TRACEBACK) == "1" else f"; {TRACEBACK}=1 shows where"
-    return [_one_line(f"this is a bug of pyxsim: {type(error).__name__}: {cut(str(error))}{hint}")]
+    from pyxsim.library import in_use  # as in _user_fault
+
+    whose = "pyxsim, or of a file of --library" if in_use() else "pyxsim"
+    return [_one_line(f"this is a bug of {whose}: {type(error).__name__}: {cut(str(error))}{hint}")]
 
 
 def unwrapped(error: BaseException) -> BaseException:
@@ -118,7 +121,7 @@ def _user_fault(error: BaseException) -> InputError | None:
     """The fault of a user's library file that raised this error, or None."""
     from pyxsim.library import user_fault  # slow to import, and few commands fail
 
-    return None if isinstance(error, MemoryError) else user_fault(error)
+    return user_fault(error)
 
 
 def _one_line(text: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pyxsim.errors import InputError
+from pyxsim.errors import InputError, cut
 from pyxsim.library import file_of
 from pyxsim.plugins import allocators
 
@@ -89,13 +89,14 @@ class UserAllocator:
         requests = [Request(*row) for row in rows]
         granted = self._call(self.instance.allocate, list(requests))
         if not isinstance(granted, Iterable):
-            raise self._fault(f"returned {granted!r}")
+            raise self._fault(f"returned {cut(repr(granted))}")
         numbers: list[int] = []
         taken: set[tuple[str, int]] = set()
         for grant in granted:
-            if grant not in requests:
-                raise self._fault(f"granted {grant!r}, which was not requested")
-            number = requests.index(grant)
+            try:
+                number = requests.index(grant)
+            except (TypeError, ValueError):  # ValueError: not in the list, or an array
+                raise self._fault(f"granted {cut(repr(grant))}, which was not requested") from None
             ports = {("input", requests[number].input), ("output", requests[number].output)}
             if twice := sorted(ports & taken):
                 raise self._fault(f"granted {twice[0][0]} {twice[0][1]} twice")
@@ -120,7 +121,7 @@ class UserAllocator:
         return InputError(
             f"the allocator '{self.name}' {problem} ({where})",
             file=file_of(self.made_by),
-            allowed="a class whose allocate(requests) returns a matching of the requests",
+            allowed="a class whose allocate(requests) returns some of these Requests, at most one per input and output",
         )
 
 

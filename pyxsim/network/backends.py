@@ -9,9 +9,10 @@ from typing import Any
 from pyxsim.errors import InputError
 from pyxsim.library import file_of
 from pyxsim.network.engine_config import MessageClass
-from pyxsim.network.protocol import Backend, OpenBackend
+from pyxsim.network.protocol import Backend, Capabilities, OpenBackend
 from pyxsim.plugins import backends
 from pyxsim.settings import Experiment
+from pyxsim.settings.types import shown
 from pyxsim.topology.topology import Topology
 
 
@@ -29,9 +30,24 @@ def _check_users_class(name: str, registered: Any, file: str) -> None:
     """Raise InputError unless a user's backend is a Backend with all members."""
     if not (inspect.isclass(registered) and issubclass(registered, Backend)):
         raise InputError(f"backend '{name}' is not a class", file=file, allowed="a subclass of Backend")
+    if not isinstance(registered.capabilities, Capabilities):
+        problem = f"backend '{name}' has capabilities = {shown(registered.capabilities)}"
+        raise InputError(problem, file=file, allowed="Capabilities(...)")
+    if registered.capabilities.open_traffic and not _is_open(open_class(name)):
+        problem = f"backend '{name}' has the capability open_traffic and registers no class for it"
+        raise InputError(problem, file=file, allowed='@backends.register("NAME", open_traffic=CLASS), an OpenBackend')
     if missing := sorted(registered.__abstractmethods__):
         problem = f"backend '{name}' has no {', '.join(missing)}"
         raise InputError(problem, file=file, allowed="a class with all abstract members of Backend")
+
+
+def open_class(name: str) -> Any:
+    """Return what is registered as `open_traffic` of a backend; None if nothing is."""
+    return backends.entry(name).info.get("open_traffic")
+
+
+def _is_open(registered: object) -> bool:
+    return inspect.isclass(registered) and issubclass(registered, OpenBackend)
 
 
 def by_cost(names: Iterable[str] = ()) -> list[str]:
@@ -63,7 +79,7 @@ def make_open_backend(
     `classes`: of the messages. `packet`: flits of the longest packet. Raises InputError.
     """
     check_open_traffic(name)
-    made: type[OpenBackend] = backends.entry(name).info["open_traffic"]
+    made: type[OpenBackend] = open_class(name)
     return made.for_open_traffic(experiment, topology, window=window, classes=classes, packet=packet)
 
 

@@ -21,6 +21,7 @@ from pyxsim.errors import InputError
 from pyxsim.network.engine_config import EngineConfig, MessageClass
 from pyxsim.network.link_params import MAX_DENOMINATOR, LinkParams
 from pyxsim.network.link_paths import link_rates_of
+from pyxsim.network.user_backend import check_returns
 from pyxsim.network.windows import Windows
 from pyxsim.settings import Experiment, Network
 from pyxsim.topology.topology import Topology
@@ -122,6 +123,7 @@ class Backend(ABC):
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities()
+    messages_numbered = 0  # of a user's backend, by `send_many`
     config: EngineConfig
     tick: Callable[[], None] = staticmethod(_nothing)
     pause: Callable[[], None] = staticmethod(_nothing)
@@ -143,6 +145,11 @@ class Backend(ABC):
     def for_experiment(cls, experiment: Experiment, topology: Topology, *, window: int) -> Self:
         """Make the backend of an experiment. Raises InputError for settings that it does not model."""
         return cls(topology, experiment.network, window=window)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if not cls.__module__.startswith("pyxsim."):  # a user's
+            check_returns(cls)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in ("tick", "pause")}

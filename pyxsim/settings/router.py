@@ -100,7 +100,10 @@ def read_allocator(value: object, stage: str) -> tuple[str, int]:
     if word in allocators:
         traits = allocators.traits(word)
         count = int(number) if re.fullmatch("[0-9]{1,9}", number) else 0
-        if stage in traits.stages and (1 <= count <= traits.iterations if colon else True):
+        if stage not in traits.stages:
+            problem = f"the allocator {shown(value)} does not serve {stage.upper()}"
+            raise InputError(problem, allowed=allocators.spellings(stage))
+        if 1 <= count <= traits.iterations or not colon:
             return allocators.canonical(word), count or 1
     allowed = []
     for name in allocators.spellings(stage):

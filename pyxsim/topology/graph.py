@@ -13,7 +13,7 @@ from pyxsim.errors import InputError
 from pyxsim.topology.place import Points
 from pyxsim.topology.shape import MAX_NPUS
 from pyxsim.topology.size import check_size
-from pyxsim.topology.topology import Dimension, Queue, Topology
+from pyxsim.topology.topology import Dimension, Queue, Topology, checked_relation
 from pyxsim.topology.wires import Wires, WiresRouting
 
 
@@ -83,6 +83,7 @@ def graph_network(
     shape = tuple(dim.npus for dim in dims)
     wires = Wires(count, homes, ends[:, 0].copy(), ends[:, 1].copy(), _link_names(ends, names, kinds, kind_of))
     bound = {word: partial(build, wires) for word, build in routings.items()}
+    default, build_default = next(iter(bound.items()))
     router_dim = np.full(count, len(dims) - 1, np.int32)
     router_dim[homes] = -1
     return Topology(
@@ -99,7 +100,7 @@ def graph_network(
         link_dst=wires.dst,
         link_dim=kind_of,
         link_name=wires.name,
-        relation=next(iter(bound.values()))(),
+        relation=checked_relation(build_default(), default, build_default),
         indirect=indirect,
         link_kinds=tuple(kinds),
         kind_dims=tuple(kind_dims),

@@ -22,6 +22,15 @@ from pyxsim.topology.wires import Wires
 Routing = Callable[..., Relation]
 
 
+def checked_relation(relation: object, name: str, build: Callable[..., Any]) -> Relation:
+    """Return what the function of a routing returned. Raises InputError unless it is a Relation."""
+    if isinstance(relation, Relation):
+        return relation
+    file = file_of(getattr(build, "func", build))
+    problem = f"the routing '{name}' returned {type(relation).__name__}"
+    raise InputError(problem, file=file, allowed="a Relation, as Wires.relation() makes")
+
+
 @dataclass(frozen=True)
 class Queue:
     """One queue of a dimension for the chunks of collectives.
@@ -251,7 +260,7 @@ class Topology:
         if name == self.routing and not options:
             return self
         build = self.routings[name]
-        relation = build(**checked_options(build, options, f"{KEY}_options"))
+        relation = checked_relation(build(**checked_options(build, options, f"{KEY}_options")), name, build)
         queues = self.queues
         if name != next(iter(self.routings)) and not self.confined:
             queues = tuple(tuple(replace(queue, plane=-1) for queue in dim_queues) for dim_queues in queues)
@@ -266,7 +275,7 @@ class Topology:
         build = partial(routings.get(name), wires)
         given = checked_options(build, options, f"{KEY}_options")
         try:
-            relation = build(**given)
+            relation = checked_relation(build(**given), name, build)
         except InputError as error:
             raise error.at(file=file_of(build.func)) if error.key in (None, KEY) else error from None
         queues = tuple(tuple(replace(queue, plane=-1) for queue in dim_queues) for dim_queues in self.queues)

@@ -108,20 +108,73 @@ CASES = [
 ]
 
 
+DRAWN = PATTERN + "RandomPattern(lambda rng, src: {}, lambda: [[0.25] * 4] * 4)\n"
+MATRIX = PATTERN + "RandomPattern(lambda rng, src: src, lambda: {})\n"
+NOTHING_SENT = "if not self.messages_sent: return [], []\n        "
+ADVANCED = STUB.replace("{send}", "self.messages_sent += len(src); return 0").replace("{adv", NOTHING_SENT + "{adv")
+LINES = [
+    ("patterns", "    return 5\n", "the pattern 'broken-test' returned int; allowed: a Pattern"),
+    ("patterns", DRAWN.format("src[:0]"), "the pattern 'broken-test' has destinations of shape (0,); allowed: shape"),
+    ("patterns", DRAWN.format("src * 0.5"), "the pattern 'broken-test' returned an array of float64 from destinations"),
+    ("patterns", DRAWN.format("['a'] * len(src)"), "the pattern 'broken-test' returned an array of <U1"),
+    ("patterns", DRAWN.format("src + 4"), "the pattern 'broken-test' sends to node "),
+    ("patterns", DRAWN.format("None"), "the pattern 'broken-test' returned NoneType from destinations(); allowed: ("),
+    ("patterns", MATRIX.format("[[1] * 4]"), "has a matrix of shape (1, 4); allowed: shape (4, 4)"),
+    ("patterns", MATRIX.format("[[1] * 4] * 4"), "has a matrix that holds no probabilities; allowed: rows of sum 1"),
+    ("panels", "    return Panel('x', sheet=5)\n", "the panel 'broken-test' has sheet = 5; allowed: a Sheet, or None"),
+    ("panels", "    return Panel('x', notes='n')\n", "has notes = 'n'; allowed: a list of texts"),
+    ("panels", "    return Panel('x', height='9')\n", "has height = '9'; allowed: pixels, a whole number"),
+    ("panels", "    return Panel(7)\n", "has title = 7; allowed: a text"),
+    ("panels", "    return [Panel('x'), 7]\n", "the panel 'broken-test' returned int; allowed: a Panel, or several"),
+    ("routings", "    return 7\n", "the routing 'broken-test' returned int; allowed: a Relation"),
+    ("backends", "    capabilities = 5\n" + ADVANCED, "has capabilities = 5; allowed: Capabilities("),
+    ("backends", OPEN + ADVANCED, "has the capability open_traffic and registers no class for it"),
+    (
+        "backends",
+        STUB.format(send="return None", advance="return [], []"),
+        "Part.send_many() returned None; allowed: the",
+    ),
+    ("backends", ADVANCED.format(advance="return None"), "Part.advance() returned NoneType; allowed: (messages,"),
+    ("backends", ADVANCED.format(advance="return 1, 2"), "Part.advance() returned int; allowed: two arrays int64[K]"),
+    ("backends", ADVANCED.format(advance="return [0.5], [3]"), "returned an array of float64 and shape (1,)"),
+    ("backends", ADVANCED.format(advance="return [[0]], [3]"), "returned an array of int64 and shape (1, 1)"),
+    ("backends", ADVANCED.format(advance="return [0, 1], [3]"), "returned 2 messages and 1 cycles"),
+    ("backends", ADVANCED.format(advance="return [99], [5]"), "returned message 99; allowed: 4 messages were sent"),
+    ("backends", ADVANCED.format(advance="return [0, 1], [9, 8]"), "returned cycles 9 to 8; allowed: cycles in"),
+    ("backends", ADVANCED.format(advance="return [0], [5]"), "left `now` at 0; allowed: the last cycle"),
+]
+
+
 @pytest.mark.parametrize(("shelf", "body"), CASES)
 def test_a_broken_part_is_named_by_its_file(pyxsim: Command, folder: Path, shelf: str, body: str) -> None:
-    path = folder / "mine" / ("topologies" if shelf == "blocks" else shelf) / "broken_part.py"
-    path.parent.mkdir(parents=True)
-    path.write_text(REGISTER[shelf] + body, encoding="utf-8")
-    (folder / "mine.toml").write_text(SETTINGS[shelf], encoding="utf-8")
-    (folder / "tasks.broken").write_text("", encoding="utf-8")
-    words = {"checks": ("check", *RUN[1:]), "backends": ON}.get(shelf, RUN)
-    if shelf == "panels":
-        assert pyxsim(*RUN, "-o", "out.h5").code == 0
-        words = ("report", "out.h5", "--library", "mine", "-o", "out.html")
+    path, words = put(pyxsim, folder, shelf, body)
     ended = pyxsim(*words)
     assert "bug of pyxsim" not in ended.err
     if ended.code:
         assert ended.code in (2, 3)
         assert any(str(path) in line for line in ended.lines), ended.lines
         assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize(("shelf", "body", "line"), LINES)
+def test_a_wrong_return_is_one_line_with_what_is_expected(
+    pyxsim: Command, folder: Path, shelf: str, body: str, line: str
+) -> None:
+    path, words = put(pyxsim, folder, shelf, body)
+    ended = pyxsim(*words)
+    assert (ended.code, len(ended.lines)) == (2, 1), ended.lines
+    assert ended.lines[0].startswith(f"pyxsim: {path}:")
+    assert line in ended.lines[0]
+
+
+def put(pyxsim: Command, folder: Path, shelf: str, body: str) -> tuple[Path, tuple[str, ...]]:
+    """Write the part and an experiment that uses it; return its file and the command."""
+    path = folder / "mine" / ("topologies" if shelf == "blocks" else shelf) / "broken_part.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(REGISTER[shelf] + body, encoding="utf-8")
+    (folder / "mine.toml").write_text(SETTINGS[shelf], encoding="utf-8")
+    (folder / "tasks.broken").write_text("", encoding="utf-8")
+    if shelf == "panels":
+        assert pyxsim(*RUN, "-o", "out.h5").code == 0
+        return path, ("report", "out.h5", "--library", "mine", "-o", "out.html")
+    return path, {"checks": ("check", *RUN[1:]), "backends": ON}.get(shelf, RUN)

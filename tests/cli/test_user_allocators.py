@@ -118,6 +118,8 @@ FAULTS = {
     "other": r"test_allocators.py:\d+: the allocator 'other' granted Request\(.*\), which was not requested",
     "twice": r"test_allocators.py:\d+: the allocator 'twice' granted input \d+ twice",
     "nothing": r"test_allocators.py:\d+: the allocator 'nothing' returned None",
+    "pairs": r"test_allocators.py:\d+: the allocator 'pairs' granted \(\d+, \d+\), which was not requested",
+    "array": r"test_allocators.py:\d+: the allocator 'array' granted array\(.*\), which was not requested",
     "starves": r"test_allocators.py:\d+: the allocator 'starves' granted nothing in 10,000 calls in a row",
     "no-constructor": r"test_allocators.py:\d+: the allocator 'no-constructor' fails: TypeError",
 }
@@ -144,5 +146,5 @@ def test_a_fault_in_a_thread_ends_the_run(mine: Path) -> None:
 
 
 def test_the_stage_counts(mine: Path) -> None:
-    with pytest.raises(InputError, match=r"network.router.va_allocator: unknown value 'only-sa'"):
+    with pytest.raises(InputError, match=r"network.router.va_allocator: the allocator 'only-sa' does not serve VA"):
         pyxsim.run(experiment("only-sa", "only-sa"), libraries=["mine"])

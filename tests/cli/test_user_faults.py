@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,39 @@ from pyxsim.study.check import checks
 def check(prepared):
     return {}[0]
 """
+WORKS = """
+import numpy as np
+from pyxsim.network.protocol import Backend
+from pyxsim.plugins import backends
+@backends.register("fault-test-works")
+class Works(Backend):
+    now = 0
+    def send_many(self, src, dst, nbytes, plane, at, tag=0):
+        self.messages_sent += len(src)
+        self.bytes_delivered += int(nbytes.sum())
+        self.open = [*getattr(self, "open", []), *range(self.messages_sent - len(src), self.messages_sent)]
+        return self.messages_sent - len(src)
+    def advance(self, until, *, slack=0):
+        arrived, self.open = getattr(self, "open", []), []
+        return arrived, [self.now] * len(arrived)
+"""
+FAILS = (
+    WORKS
+    + """
+@backends.register("fault-test-init")
+class Init(Works):
+    def __init__(self, *args, **options):
+        1 / 0  # fault-test-init
+@backends.register("fault-test-send")
+class Send(Works):
+    def send_many(self, *args):
+        return 1 / 0  # fault-test-send
+@backends.register("fault-test-totals")
+class Totals(Works):
+    def totals(self):
+        return 1 / 0  # fault-test-totals
+"""
+)
 PATTERN = """
 from pyxsim.registry import patterns
 import json
@@ -77,7 +111,52 @@ def test_a_file_that_ships_is_not_a_users(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(KeyError) as caught:
         scope["fail"]()  # type: ignore[operator]
     assert library.user_fault(caught.value) is None
+    monkeypatch.setattr(library, "_current", set())  # as before any command with --library
     assert lines(caught.value)[0].startswith("this is a bug of pyxsim: KeyError: 0")
+
+
+def test_a_fault_of_pyxsim_does_not_name_a_users_file(
+    pyxsim: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user's backend carries the messages, and pyxsim fails between two of its calls."""
+    put(folder, "backends", WORKS)
+
+    def fail(system: object) -> None:
+        raise KeyError("end")
+
+    monkeypatch.setattr("pyxsim.system.system.System._process_cycle", fail)
+    ended = pyxsim("run", "small.toml", "--library", "mine", "--backend", "fault-test-works")
+    assert ended.code == 1
+    assert [line.partition(";")[0] for line in ended.lines] == [
+        "pyxsim: this is a bug of pyxsim, or of a file of --library: KeyError: 'end'"
+    ]
+
+
+def test_a_call_of_pyxsim_with_wrong_arguments_is_the_callers_fault(pyxsim: Command, folder: Path) -> None:
+    path = put(folder, "checks", CHECK.replace("{}[0]", "prepared.topology.relation.route('a', 'b', 0)"))
+    ended = pyxsim("check", "small.toml", "--library", "mine")
+    assert ended.code == 2
+    (line,) = ended.lines
+    assert line.startswith(f"pyxsim: {path}:5: "), line
+    assert re.search(r", raised by pyxsim/routing/\w+\.py:\d+, which this line calls$", line), line
+
+
+def test_compare_goes_on_after_an_exception_in_a_users_backend(pyxsim: Command, folder: Path) -> None:
+    """It fails when it is made, while it sends, or when its counters are read: a row each, and the others run."""
+    path = put(folder, "backends", FAILS)
+    names = ["fault-test-init", "fault-test-send", "fault-test-totals"]
+    words = [word for name in (*names, "analytical") for word in ("--backend", name)]
+    ended = pyxsim("compare", "small.toml", "--library", "mine", *words, "--json")
+    assert ended.code == 0, ended.err
+    rows = {row["backend"]: row for row in json.loads(ended.out)["points"][0]["backends"]}
+    assert rows["analytical"]["time_ns"] > 0
+    source = FAILS.splitlines()
+    for name in names:
+        (line,) = (number for number, text in enumerate(source, 1) if f"1 / 0  # {name}" in text)
+        assert "time_ns" not in rows[name]
+        assert rows[name]["reason"] == f"{path}:{line}: ZeroDivisionError: division by zero"
+    ended = pyxsim("compare", "small.toml", "--library", "mine", *words[2:6])
+    assert ended.code == 3, "no backend could run it"
 
 
 @pytest.mark.parametrize(

@@ -134,3 +134,21 @@ class NoConstructor:
 @allocators.register("only-sa", stages=("sa",))
 class OnlySa(Age):
     """Not for VA."""
+
+
+@allocators.register("pairs")
+class Pairs(Age):
+    """Returns pairs, not requests."""
+
+    def allocate(self, requests):
+        return [(r.input, r.output) for r in requests]
+
+
+@allocators.register("array")
+class Array(Age):
+    """Returns an array."""
+
+    def allocate(self, requests):
+        import numpy as np
+
+        return np.array([[r.input, r.output] for r in requests])

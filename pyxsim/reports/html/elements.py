@@ -67,6 +67,17 @@ class Panel:
     folded: bool = False
     wide: bool = True
 
+    def wrong_fields(self) -> dict[str, str]:
+        """Return the fields with a value of another type, and what each may be."""
+        right = {
+            **{name: (isinstance(getattr(self, name), str), "a text") for name in ("title", "text", "preformatted")},
+            **{name: (_texts(getattr(self, name)), "a list of texts") for name in ("sentences", "notes")},
+            "figure": (self.figure is None or hasattr(self.figure, "to_json"), "a plotly figure, or None"),
+            "height": (isinstance(self.height, int) and self.height >= 0, "pixels, a whole number"),
+            "sheet": (self.sheet is None or isinstance(self.sheet, Sheet), "a Sheet, or None"),
+        }
+        return {name: allowed for name, (holds, allowed) in right.items() if not holds}
+
 
 @dataclass(frozen=True)
 class Section:
@@ -161,6 +172,10 @@ def sheet_of(table: RenderableType) -> Sheet:
     ]
     rows = [[column[i] if i < len(column) else "" for column in columns] for i in range(table.row_count)]
     return Sheet(head, rows, text_columns)
+
+
+def _texts(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(each, str) for each in value)
 
 
 def _plain(cell: Any) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from pyxsim.errors import InputError
 from pyxsim.library import file_of, used
@@ -26,6 +27,7 @@ from pyxsim.reports.text.facts import Fact, facts, percent, rounded
 from pyxsim.reports.text.summary import FAILED, INCOMPLETE
 from pyxsim.reports.text.traffic_facts import number, traffic_facts
 from pyxsim.results.result import Result
+from pyxsim.settings.types import shown
 
 MOST_CARDS = 5
 LONGEST = 1000  # letters of a warning
@@ -102,11 +104,14 @@ def sections(result: Result, detail: Detail) -> Iterator[Section]:
 def _panels(entry: Entry[PanelFunction], result: Result, detail: Detail) -> list[Panel]:
     """The panels of a function. Raises InputError for anything else."""
     made = entry.value(result, detail)
-    found = [made] if isinstance(made, Panel) else list(made)
-    for panel in found:
-        whole = isinstance(panel, Panel) and isinstance(panel.text, str)
-        if not (whole and (panel.figure is None or hasattr(panel.figure, "to_json"))):
-            problem = f"the panel '{entry.name}' returned {type(panel).__name__} with other fields"
-            problem = problem if isinstance(panel, Panel) else problem.removesuffix(" with other fields")
-            raise InputError(problem, file=file_of(entry.value), allowed="a Panel with texts and a figure, or several")
-    return found
+    made_panels: list[Any] = [made] if isinstance(made, str) or not isinstance(made, Iterable) else list(made)
+    if (file := file_of(entry.value)) is None:
+        return made_panels
+    for panel in made_panels:
+        if not isinstance(panel, Panel):
+            problem = f"the panel '{entry.name}' returned {type(panel).__name__}"
+            raise InputError(problem, file=file, allowed="a Panel, or several")
+        for field, allowed in panel.wrong_fields().items():
+            problem = f"the panel '{entry.name}' has {field} = {shown(getattr(panel, field))}"
+            raise InputError(problem, file=file, allowed=allowed)
+    return made_panels

@@ -108,6 +108,10 @@ def _faults(plan: Plan, point: Point) -> Iterator[InputError]:
             first = first or point.placed(error)
         except SimulationError:
             return
+        except Exception as error:
+            if (fault := library.user_fault(error)) is None:
+                raise
+            first = first or fault
         else:
             return
     if first is not None:
@@ -194,17 +198,16 @@ def _run(plan: Plan, step: Step, compared: Compared, hooks: ProgressHooks) -> En
     """Run a point on a backend. If the backend cannot run it, the entry has the reason instead of a time."""
     try:
         prepared = plan.prepared(step.point, step.backend)
-    except InputError as error:
-        return Entry(step.backend, reason=_reason(step.point.placed(error)))
-    except SimulationError as error:
-        return Entry(step.backend, reason=str(error))
-    try:
         result = simulate(prepared, backend=step.backend, hooks=hooks)
+        _note(compared, step.point, prepared, result)
     except SimulationError as error:
         return Entry(step.backend, getattr(error, "result", None), reason=str(error))
     except InputError as error:
         return Entry(step.backend, reason=_reason(step.point.placed(error)))
-    _note(compared, step.point, prepared, result)
+    except Exception as error:
+        if (fault := library.user_fault(error)) is None:
+            raise
+        return Entry(step.backend, reason=str(fault))
     return Entry(step.backend, result)
 
 
