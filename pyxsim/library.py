@@ -92,7 +92,7 @@ def load_all(extra_dirs: Iterable[str | Path] | None = None) -> None:
     folders = {shelf: shelf_dirs(shelf, of_user) for shelf in SHELVES}
     if extra_dirs is not None:
         _current.clear()
-        _current.update((Path(each) / shelf).resolve() for each in of_user for shelf in SHELVES)
+        _current.update((Path(file) / shelf).resolve() for file in of_user for shelf in SHELVES)
         _given.update(_current)
     # Reversed: shipped files come first, so the error about a duplicate name reports the user's file.
     files = [(s, path) for s in SHELVES for folder in reversed(folders[s]) for path in _files(folder, ".py")]

@@ -65,6 +65,6 @@ def ending(path: PathLike, allowed: Iterable[str], what: str, hint: str = "") ->
 
 def _near(name: str, folder: Path, alike: Callable[[Path], bool]) -> str:
     try:
-        return closest(name, [each.name for each in folder.iterdir() if alike(each)])
+        return closest(name, [entry.name for entry in folder.iterdir() if alike(entry)])
     except OSError:
         return ""

@@ -61,10 +61,10 @@ class WingRegistry(Registry[T]):
         Raises InputError if no reader takes it.
         """
         suffix = Path(path).suffix.lower()
-        takes = [each for each in self.entries if suffix in each.info.get("suffixes", ())]
-        takes = takes or [each for each in self.entries if "suffixes" not in each.info]
+        takes = [registered for registered in self.entries if suffix in registered.info.get("suffixes", ())]
+        takes = takes or [registered for registered in self.entries if "suffixes" not in registered.info]
         if not takes:
-            known = sorted({each for entry in self.entries for each in entry.info["suffixes"]})
+            known = sorted({suffix for entry in self.entries for suffix in entry.info["suffixes"]})
             raise InputError(f"unknown form of a {self.kind}", file=str(path), allowed=known, given=suffix)
         return takes[0].value
 

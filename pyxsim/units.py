@@ -225,7 +225,7 @@ def _format(value: Fraction, units: Mapping[str, Fraction]) -> str:
 
 def quantity(number: Fraction, unit: str) -> str:
     """Return a short exact text: (1024, "KiB") is "1 MiB". Uncommon units are kept."""
-    shown = next((each for each in (_BYTES, _SHOWN_RATES, _SHOWN_TIMES) if unit in each), None)
+    shown = next((table for table in (_BYTES, _SHOWN_RATES, _SHOWN_TIMES) if unit in table), None)
     return f"{_decimal(number)} {unit}" if shown is None or not number else _format(number * shown[unit], shown)
 
 

@@ -48,13 +48,13 @@ def _least(collectives: Iterable[Any], links: LinkBound, system: SystemLayer) ->
     work = list(collectives)
     if not work:
         return Fraction(0)
-    starts = [max(each.start, 0) for each in work]  # -1: no NPU has entered it yet
+    starts = [max(item.start, 0) for item in work]  # -1: no NPU has entered it yet
     if not system.sends_planned_bytes:
         return links.least_of(_traffic(system, work))
-    if len(work) > MOST_ALIKE or any(hasattr(each, "dst") for each in work):
+    if len(work) > MOST_ALIKE or any(hasattr(item, "dst") for item in work):
         return _of_starts(work, starts, links, system)
     # A training step issues the same few collectives thousands of times.
-    key = tuple((_plans(each), start - starts[0]) for each, start in zip(work, starts, strict=True))
+    key = tuple((_plans(item), start - starts[0]) for item, start in zip(work, starts, strict=True))
     if key not in links.known_bounds:
         links.known_bounds[key] = _of_starts(work, starts, links, system)
     return links.known_bounds[key]
@@ -74,7 +74,7 @@ def _of_starts(work: Sequence[Any], starts: Sequence[int], links: LinkBound, sys
         cycles = cycles[:1]
     bound = Fraction(0)
     for cycle in cycles:
-        rest = [each for each, start in zip(work, starts, strict=True) if start >= cycle]
+        rest = [item for item, start in zip(work, starts, strict=True) if start >= cycle]
         bound = max(bound, cycle - first + links.least(rest))
     return bound
 
@@ -122,7 +122,7 @@ class LinkBound:
     def least(self, work: Sequence[Any]) -> Fraction:
         if self.shared:  # the algorithm decides which bytes leave a router
             return self.least_of(_traffic(self.system, work))
-        return self._carry([loads for each in work for loads in self._loads(each).items()])
+        return self._carry([loads for item in work for loads in self._loads(item).items()])
 
     def least_of(self, traffic: IntArray) -> Fraction:
         home = self.topology.home

@@ -44,7 +44,7 @@ def zero_load(
     over, hops = (_all_pairs if small else _some_pairs)(topology, classes, patterns, wire[:network])
     lanes = network + config.links.injection
     ends = float(wire[network:lanes].mean()) + float(wire[lanes:].mean())
-    total, rate = sum(each.load or 0.0 for each in classes), _packets(classes)
+    total, rate = sum(class_.load or 0.0 for class_ in classes), _packets(classes)
     slowest = float(_cycles_per_flit(config).max())
     times = hops + 2 if config.options.flow == STORE_AND_FORWARD else 1
     body = (total / rate - 1) * slowest * times
@@ -82,24 +82,24 @@ def _cycles_per_flit(config: EngineConfig) -> FloatArray:
 
 def _packets(classes: Sequence[TrafficClass]) -> float:
     """Packets per node and cycle; a request and its reply count as two."""
-    return sum((each.load or 0.0) / each.mean_flits * (1 if each.replies is None else 2) for each in classes)
+    return sum((class_.load or 0.0) / class_.mean_flits * (1 if class_.replies is None else 2) for class_ in classes)
 
 
 def _matrix(
     classes: Sequence[TrafficClass], patterns: Sequence[Pattern], npus: int, *, packets: bool = False
 ) -> FloatArray:
     """float64[npus, npus]: flits (or packets) per cycle between nodes, for a load of one flit per node and cycle."""
-    total = sum(each.load or 0.0 for each in classes)
+    total = sum(class_.load or 0.0 for class_ in classes)
     matrix = np.zeros((npus, npus))
-    for each, pattern in zip(classes, patterns, strict=True):
-        sent = pattern.matrix() * ((each.load or 0.0) / total / each.mean_flits)
+    for class_, pattern in zip(classes, patterns, strict=True):
+        sent = pattern.matrix() * ((class_.load or 0.0) / total / class_.mean_flits)
         if (rates := pattern.rates()) is not None:
             sent = sent * rates[:, None]
-        if each.replies is None:
-            matrix += sent if packets else sent * each.mean_flits
+        if class_.replies is None:
+            matrix += sent if packets else sent * class_.mean_flits
         else:
-            back = 1 if packets else each.replies.reply_flits
-            matrix += (1 if packets else each.replies.request_flits) * sent + back * sent.T
+            back = 1 if packets else class_.replies.reply_flits
+            matrix += (1 if packets else class_.replies.request_flits) * sent + back * sent.T
     return matrix
 
 
@@ -123,14 +123,14 @@ def _some_pairs(
     """Mean cycles on links and mean number of links of a packet, over a sample of pairs."""
     rate = _packets(classes)
     time = hops = 0.0
-    for number, (each, pattern) in enumerate(zip(classes, patterns, strict=True)):
+    for number, (class_, pattern) in enumerate(zip(classes, patterns, strict=True)):
         rng = stream(0, number, DESTINATION)
         src = random_below(rng, topology.npus, SAMPLE)
         weights = pattern.rates()
         weight = np.ones(SAMPLE) if weights is None else weights[src]
         pairs = list(zip(src.tolist(), pattern.destinations(rng, src).tolist(), strict=True))
-        share = (each.load or 0.0) / each.mean_flits / rate / float(weight.sum())
-        for back in (False, True)[: 1 if each.replies is None else 2]:
+        share = (class_.load or 0.0) / class_.mean_flits / rate / float(weight.sum())
+        for back in (False, True)[: 1 if class_.replies is None else 2]:
             for (a, b), heavy in zip(pairs, weight.tolist(), strict=True):
                 links = [link for link, _ in topology.relation.route(*((b, a) if back else (a, b)), -1)]
                 time += share * heavy * float(wire[links].sum())

@@ -102,7 +102,7 @@ def _collectives(graphs: Mapping[int, Graph], groups: Groups) -> list[InputError
                 faults.append(_stranger(graph, row, name, known))
     for (name, ranks, _), callers in called.items():
         first = max(callers, key=lambda rank: len(callers[rank]))  # the lowest of those with most calls
-        for rank in (each for each in ranks if each in graphs):
+        for rank in (other_rank for other_rank in ranks if other_rank in graphs):
             fault = _different(graphs, name, (first, callers[first]), (rank, callers.get(rank, [])))
             faults += [fault] if fault is not None else []
     return faults
@@ -150,8 +150,8 @@ def _joint_cycle(graphs: Mapping[int, Graph], pairs: list[tuple[int, int, int, i
         first[graph.rank] = at
         at += len(graph)
     # Edges (waiting row, row it waits for), sorted by the first: rows of one large graph.
-    waits = [np.repeat(np.arange(len(each)), np.diff(each.ptr)) + first[each.rank] for each in order]
-    fors = [each.before + first[each.rank] for each in order]
+    waits = [np.repeat(np.arange(len(row)), np.diff(row.ptr)) + first[row.rank] for row in order]
+    fors = [row.before + first[row.rank] for row in order]
     table = np.array(pairs, dtype=np.int64)
     start = np.zeros(max(graphs) + 1, dtype=np.int64)
     for rank, row in first.items():
@@ -172,7 +172,7 @@ def _cycle(graphs: Sequence[Graph], ptr: np.ndarray, before: np.ndarray, level: 
     while row not in place:
         place[row] = len(path)
         path.append(row)
-        row = next(int(each) for each in before[ptr[row] : ptr[row + 1]] if level[each] < 0)
+        row = next(int(earlier) for earlier in before[ptr[row] : ptr[row + 1]] if level[earlier] < 0)
     cycle = path[place[row] :]
     first = cycle.index(min(cycle))
     cycle = cycle[first:] + cycle[:first]

@@ -58,19 +58,19 @@ def rank_files(pattern: str) -> dict[int, Path]:
         raise InputError("is one trace", file=pattern, allowed="PREFIX.*.et: a trace per rank, with its number at '*'")
     name = re.compile(rf"{re.escape(before)}(0|[1-9]\d{{0,8}}){re.escape(after)}", re.ASCII)
     try:
-        matches = [(name.fullmatch(each.name), each) for each in path.parent.iterdir()]
+        matches = [(name.fullmatch(entry.name), entry) for entry in path.parent.iterdir()]
     except (OSError, ValueError) as error:
         problem = f"cannot be read: {getattr(error, 'strerror', None) or error}"
         raise InputError(problem, file=str(path.parent)) from error
-    return {int(match[1]): each for match, each in matches if match is not None}
+    return {int(match[1]): file for match, file in matches if match is not None}
 
 
 def _none(name: str) -> InputError:
     path = Path(name)
     try:
-        here = [each.name for each in path.parent.iterdir()]
+        here = [entry.name for entry in path.parent.iterdir()]
     except (OSError, ValueError):
         here = []
-    stems = {re.sub(r"\.\d+(\.\w+(?:\.gz)?)$", r".*\1", each) for each in here}
+    stems = {re.sub(r"\.\d+(\.\w+(?:\.gz)?)$", r".*\1", file) for file in here}
     near = closest(path.name, [*here, *stems])
     return InputError(f"there are no such traces{near}", file=name, allowed="a trace, PREFIX.*.et, or PREFIX")

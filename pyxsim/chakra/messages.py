@@ -109,7 +109,7 @@ class Node:
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return the value of an attribute by name."""
-        for each in self.attr:
-            if each.name == name:
-                return each.value
+        for attribute in self.attr:
+            if attribute.name == name:
+                return attribute.value
         return default

@@ -227,7 +227,7 @@ def _list(read: Callable[[Any], Any], most: int = MAX_MESSAGE) -> Callable[[Any]
             raise _Fault(f"has {_shown(value)} instead of a list")
         if len(value) > most:
             raise _Fault(f"has {len(value)} of them", allowed=f"at most {most}")
-        return [read(each) for each in value]
+        return [read(item) for item in value]
 
     return reader
 
@@ -330,12 +330,12 @@ def write(stream: BinaryIO, metadata: Metadata, nodes: Iterable[Node], *, lines:
     """Write a trace as JSON; `lines`: one object per line. Raises ValueError for a wrong value."""
     encoder = json.JSONEncoder(indent=None if lines else 2, separators=(",", ":") if lines else None)
     metadata_bytes(metadata)  # checks it, as below
-    for each in chain([_metadata_json(metadata)], map(_node_json, nodes)):
-        stream.write((encoder.encode(each) + "\n").encode("ascii"))
+    for message in chain([_metadata_json(metadata)], map(_node_json, nodes)):
+        stream.write((encoder.encode(message) + "\n").encode("ascii"))
 
 
 def _metadata_json(metadata: Metadata) -> dict[str, Any]:
-    attributes = [_attribute_json(each) for each in metadata.attr]
+    attributes = [_attribute_json(attribute) for attribute in metadata.attr]
     return _given(version=metadata.version, attr=attributes, unknownFields=_base64(metadata.unknown))
 
 
@@ -346,8 +346,8 @@ def _node_json(node: Node) -> dict[str, Any]:
         id=_number(node.id),
         name=node.name,
         type=(f"{NodeType(node.type).name}_NODE" if node.type else "") if known else node.type,
-        ctrlDeps=[str(each) for each in node.ctrl_deps],
-        dataDeps=[str(each) for each in node.data_deps],
+        ctrlDeps=[str(ctrl_dep) for ctrl_dep in node.ctrl_deps],
+        dataDeps=[str(data_dep) for data_dep in node.data_deps],
         startTimeMicros=_number(node.start_time_micros),
         durationMicros=_number(node.duration_micros),
     )
@@ -356,7 +356,9 @@ def _node_json(node: Node) -> dict[str, Any]:
             out[name] = _given(
                 values=info.values, shapes=info.shapes, types=info.types, unknownFields=_base64(info.unknown)
             )
-    return out | _given(attr=[_attribute_json(each) for each in node.attr], unknownFields=_base64(node.unknown))
+    return out | _given(
+        attr=[_attribute_json(attribute) for attribute in node.attr], unknownFields=_base64(node.unknown)
+    )
 
 
 def _attribute_json(attribute: Attribute) -> dict[str, Any]:
@@ -365,7 +367,7 @@ def _attribute_json(attribute: Attribute) -> dict[str, Any]:
         kind, _, many = attribute.type.partition("_")
         tell = _VALUES[kind][1]
         value = attribute.value
-        out[_camel(attribute.type)] = _given(values=[tell(each) for each in value]) if many == "list" else tell(value)
+        out[_camel(attribute.type)] = _given(values=[tell(item) for item in value]) if many == "list" else tell(value)
     return out | _given(unknownFields=_base64(attribute.unknown))
 
 

@@ -195,14 +195,14 @@ class _Loader:
         self.columns.extend(self._columns(node))
 
     def _columns(self, node: Node) -> tuple[int, ...]:
-        given = {each.name: each.value for each in node.attr}
+        given = {attribute.name: attribute.value for attribute in node.attr}
         nanos = self._nanos(node, given)
         if node.type == NodeType.METADATA and node.inputs is not None:
             self._add_groups(node)
         reader = _READERS.get(node.type)
         if reader is None:
             if node.type not in RUNNING:
-                kinds = [each.name for each in RUNNING]
+                kinds = [name.name for name in RUNNING]
                 self._fault(node.id, node.name, f"is of type {type_name(node.type)}, which is not simulated", kinds)
             # Arrays hold one value for all unknown types.
             return min(node.type, LARGEST), nanos, NONE, NONE, 0, NONE, NONE
@@ -312,7 +312,7 @@ def _message(own: str, other: str) -> Callable[[_NodeAttributes], tuple[int, ...
 def _collective(attributes: _NodeAttributes) -> tuple[int, ...]:
     comm = attributes.whole("comm_type")
     if comm != NONE and comm not in CommType._value2member_map_:
-        attributes.fault(f"has comm_type {comm}", [f"{each.value} ({each.name})" for each in CommType])
+        attributes.fault(f"has comm_type {comm}", [f"{kind.value} ({kind.name})" for kind in CommType])
         comm = NONE
     size = attributes.whole("comm_size", 0) if comm == CommType.BARRIER else attributes.whole("comm_size", least=1)
     name = attributes.given.get("pg_name", "")
@@ -320,7 +320,7 @@ def _collective(attributes: _NodeAttributes) -> tuple[int, ...]:
         attributes.fault(f"has pg_name {short(name)}", "a string")
         name = ""
     involved = attributes.given.get("involved_dim", [True])
-    if not (isinstance(involved, list) and all(isinstance(each, bool) for each in involved) and any(involved)):
+    if not (isinstance(involved, list) and all(isinstance(member, bool) for member in involved) and any(involved)):
         attributes.fault(f"has involved_dim {short(involved)}", "a list of booleans, at least one of them true")
     attributes.whole("comm_priority", 0, -LARGEST)
     said = attributes.whole("collective", NONE, NONE)

@@ -45,7 +45,7 @@ def show_comparison(
         lambda: plan_of(path, **options),
         lambda: check_outputs(outputs, [path]),
     )
-    if point is not None and point not in (labels := [each.label for each in plan.points]):
+    if point is not None and point not in (labels := [planned.label for planned in plan.points]):
         raise InputError("no point has that label", key="--point", allowed=labels, given=point)
     comparison = _run(out, plan, share)
     with out.signals.deferred():  # write the files even if a signal arrives
@@ -55,7 +55,9 @@ def show_comparison(
 def _ended(
     out: CommandOutput, comparison: Comparison, files: Sequence[str], plot: str | None, point: str | None
 ) -> None:
-    shown = point if point in [each.label for each in comparison.points] else None  # an interrupted run may lack it
+    shown = (
+        point if point in [planned.label for planned in comparison.points] else None
+    )  # an interrupted run may lack it
     written = _written(comparison, [*files, *([plot] if plot is not None else [])], plot, shown)
     out.put(comparison_json(comparison))
     out.say(*_tables(comparison, bound(out.console), shown))

@@ -53,7 +53,7 @@ def list_(what: str | None = None, *, device: str | None = None, libraries: Iter
     from pyxsim.cli.shelves import list_shelves
 
     out = ReturnedOutput()
-    list_shelves(out, what, [str(each) for each in listed(libraries)], device)
+    list_shelves(out, what, [str(library) for library in listed(libraries)], device)
     return out.data
 
 

@@ -33,14 +33,14 @@ def device_facts() -> list[dict[str, Any]]:
     """The devices on the shelf: bytes, bytes per second, operations per second."""
     return [
         {
-            "name": each.name,
-            "help": each.help,
-            "memory": each.memory,
-            "bandwidth": int(each.bandwidth),
-            "peaks": {precision: int(peak) for precision, peak in each.peaks.items()},
-            "source": each.source,
+            "name": one.name,
+            "help": one.help,
+            "memory": one.memory,
+            "bandwidth": int(one.bandwidth),
+            "peaks": {precision: int(peak) for precision, peak in one.peaks.items()},
+            "source": one.source,
         }
-        for each in devices().values()
+        for one in devices().values()
     ]
 
 

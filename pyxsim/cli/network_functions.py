@@ -50,11 +50,11 @@ def source() -> str:
 def _function(entry: Entry[Callable[..., Any]]) -> Iterator[str]:
     function = entry.value
     parameters = list(inspect.signature(function).parameters.values())
-    required = [each for each in parameters if each.default is each.empty]
-    options = [each for each in parameters if each.default is not each.empty]
-    words = [f"{each.name}: {_type(each)}" for each in required]
+    required = [parameter for parameter in parameters if parameter.default is parameter.empty]
+    options = [parameter for parameter in parameters if parameter.default is not parameter.empty]
+    words = [f"{name.name}: {_type(name)}" for name in required]
     words += ["*"] if options else []
-    words += [f"{each.name}: {_type(each)} = {each.default!r}".replace("'", '"') for each in options]
+    words += [f"{option.name}: {_type(option)} = {option.default!r}".replace("'", '"') for option in options]
     words.append("**settings: Unpack[NetworkSettings]")
     yield f"def {function_name(entry.name)}("
     yield from (f"    {word}," if "**" not in word else f"    {word}" for word in words)

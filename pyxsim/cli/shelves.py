@@ -105,9 +105,9 @@ def list_shelves(
     folders = {shelf: [str(path) for path in library.shelf_dirs(shelf, libraries)] for shelf in library.SHIPPED}
     models, machines, systems = model_facts(), device_facts(), system_facts(files)
     entries = {shelf: [(item.name, item.help, item.notes) for item in items] for shelf, items in shelves.items()}
-    entries["models"] = [(each["name"], each["help"], model_notes(each)) for each in models]
-    entries["devices"] = [(each["name"], each["help"], device_notes(each)) for each in machines]
-    entries["systems"] = [(each["name"], each["help"], system_notes(each)) for each in systems]
+    entries["models"] = [(model["name"], model["help"], model_notes(model)) for model in models]
+    entries["devices"] = [(machine["name"], machine["help"], device_notes(machine)) for machine in machines]
+    entries["systems"] = [(system["name"], system["help"], system_notes(system)) for system in systems]
     _show(out, {name: items for name, items in entries.items() if what in (None, name)})
     found = {
         **{name: [item.json() for item in items] for name, items in shelves.items()},

@@ -23,7 +23,7 @@ def system_notes(facts: dict[str, Any]) -> list[str]:
     """Return the details of a system in addition to its help."""
     npu = facts["published"].get("npu")
     rate = f", {format_bandwidth(Fraction(npu))} each" if npu else ""
-    sources = "; ".join(f"{each['title']} ({each['year']})" for each in facts["sources"][:1])
+    sources = "; ".join(f"{source['title']} ({source['year']})" for source in facts["sources"][:1])
     return [f"{facts['npus']:,} NPUs{rate}; {facts['shape']}", sources]
 
 
@@ -41,11 +41,11 @@ def system_rows(facts: dict[str, Any], npus: int, capacity: Capacity) -> Iterato
     if told := [f"{_rate(published[key])} {_MEASURES[key]}" for key in keys if published[key]]:
         payload = published["payload"]
         yield "published", ", ".join(told) + (f"; {100 * payload:.3g} % of it payload" if payload < 1 else "")
-    for each in facts["sources"]:
-        says = f": {each['says']}" if each["says"] else ""
-        yield "source", f"{each['title']} ({each['year']}){says}\n{each['url']}"
-    for each in facts["assumed"]:
-        yield "assumed", f"{each['key']}: {each['why']}"
+    for source in facts["sources"]:
+        says = f": {source['says']}" if source["says"] else ""
+        yield "source", f"{source['title']} ({source['year']}){says}\n{source['url']}"
+    for assumption in facts["assumed"]:
+        yield "assumed", f"{assumption['key']}: {assumption['why']}"
 
 
 def _rate(value: int) -> str:
@@ -65,8 +65,8 @@ def _facts(name: str, path: Path, system: NamedSystem) -> dict[str, Any]:
             "payload": float(published.payload),
             **{key: None if (rate := getattr(published, key)) is None else int(rate) for key in _MEASURES},
         },
-        "sources": [each.model_dump() for each in system.source],
-        "assumed": [each.model_dump() for each in system.assumed],
+        "sources": [source.model_dump() for source in system.source],
+        "assumed": [assumption.model_dump() for assumption in system.assumed],
         "file": str(path),
     }
 

@@ -96,9 +96,9 @@ def show_text(out: CommandOutput, text: TextWorkload) -> None:
     parts = (FORWARD, INPUTS, WEIGHTS)
     compute = {part: sum(_of(layer, part).compute for layer in text.layers) for part in parts}
     sizes: Counter[str] = Counter()
-    for each in (_of(layer, part) for layer in text.layers for part in parts):
-        if each.kind is not None:
-            sizes[each.kind] += each.size
+    for part_of_layer in (_of(layer, part) for layer in text.layers for part in parts):
+        if part_of_layer.kind is not None:
+            sizes[part_of_layer.kind] += part_of_layer.size
     _tables(out, text, compute, sizes)
     out.put(
         {

@@ -61,7 +61,7 @@ def show_workload(out: CommandOutput, name: str, *, plot: str | None = None, ran
         out.say("", f"{plural(faults, 'fault')} in single nodes: `pyxsim workload check` lists them")
     if plot is not None:
         out.say("", f"wrote {plot}")
-    of_ranks = {str(number): _json(each) for number, each in ranks.items()}
+    of_ranks = {str(number): _json(counts) for number, counts in ranks.items()}
     out.put({"ranks": of_ranks, "total": _json(total), "faults": faults, "file": plot})
 
 
@@ -99,7 +99,7 @@ def _tables(out: CommandOutput, ranks: dict[int, Statistics], total: Statistics)
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for column in ("rank", "nodes", "dependencies", "depth", "width", "compute", "longest way"):
         table.add_column(column, justify="right", no_wrap=True)
-    rows = [(str(rank), each) for rank, each in list(ranks.items())[:MAX_RANKS]]
+    rows = [(str(rank), counts) for rank, counts in list(ranks.items())[:MAX_RANKS]]
     for label, each in [*rows, ("all", total)]:
         counts = (each.total, each.dependencies, each.depth, each.width)
         times = (format_time_ns(ns) for ns in (each.compute_ns, each.critical_ns))
@@ -164,7 +164,7 @@ def convert_workload(out: CommandOutput, source: str, target: str, loop: Loop) -
     if "*" not in Path(target).name and not (len(found) == 1 and "*" not in source and Path(source).is_file()):
         raise InputError(f"is one file, and {source} is a trace for each rank", file=target, allowed=STAR)
     if (end := chakra.form(target)) not in ENDS:
-        allowed = [*ENDS, *(f"{each}.gz" for each in ENDS)]
+        allowed = [*ENDS, *(f"{end}.gz" for end in ENDS)]
         raise InputError("the extension is not that of a trace", file=target, allowed=allowed, given=end)
     written = []
     for rank, path in found.items():

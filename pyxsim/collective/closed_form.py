@@ -46,9 +46,9 @@ def message_time(
     heads = np.cumsum([0, *flits[:-1]])
     ready: I64 = np.zeros_like(number)
     arrival = ready
-    for hop, (each, delay) in enumerate(zip(map(Fraction, s), delays, strict=True)):
+    for hop, (flit_time, delay) in enumerate(zip(map(Fraction, s), delays, strict=True)):
         # In units of 1/q cycle all times are whole numbers.
-        q, step = each.denominator, each.numerator
+        q, step = flit_time.denominator, flit_time.numerator
         start = number * step + np.maximum.accumulate(ready * q - number * step)
         arrival = -(-(start + step) // q) + delay
         if hop < len(waits):
@@ -98,7 +98,7 @@ def neighbour_time(
     before, after = bw + sa - 1, st
     delays = [lane_latency + before, latency + after + before, lane_latency + after]
     per_link = [lane, s, lane]
-    delays = [delay + (serdes if each > 1 else 0) for delay, each in zip(delays, per_link, strict=True)]
+    delays = [delay + (serdes if flit_time > 1 else 0) for delay, flit_time in zip(delays, per_link, strict=True)]
     return message_time(packet_flits(size, flit=flit, packet=packet, header=header), per_link, delays, rc + va)
 
 

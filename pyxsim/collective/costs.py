@@ -55,12 +55,14 @@ class Cost:
         """
         if self.rounds is None:
             return None
-        steps = (alpha + beta * each.bytes + endpoint + (reduction if each.adds else 0) for each in self.rounds)
+        steps = (alpha + beta * round_.bytes + endpoint + (reduction if round_.adds else 0) for round_ in self.rounds)
         return sum(steps, Fraction(endpoint)) if self.rounds else Fraction(0)
 
     def times(self, size: int) -> Cost:
         """Return the cost of `size` bytes, if this is that of one."""
-        rounds = None if self.rounds is None else tuple(Round(each.bytes * size, each.adds) for each in self.rounds)
+        rounds = (
+            None if self.rounds is None else tuple(Round(round_.bytes * size, round_.adds) for round_ in self.rounds)
+        )
         return Cost(self.steps, self.busiest * size, self.total * size, rounds)
 
 
@@ -89,7 +91,7 @@ def _parts(amounts: Sequence[Number], adds: bool = False) -> list[Round]:
 
 def _alike(n: int, rounds: list[Round], ways: int = 1) -> Cost:
     """All ranks do the same, one message per round in each direction."""
-    sent = ways * sum((each.bytes for each in rounds), Fraction(0))
+    sent = ways * sum((round_.bytes for round_ in rounds), Fraction(0))
     return Cost(len(rounds), sent, n * sent, tuple(rounds))
 
 
@@ -143,7 +145,7 @@ def _multi_ring(kind: str, n: int, number: int | None) -> Cost:
     strides = sum(gcd(stride, n) == 1 for stride in range(1, n))
     rings = number or min(strides, 8)
     one = _ring(kind, n, None)
-    rounds = tuple(Round(each.bytes / rings, each.adds) for each in one.rounds or ())
+    rounds = tuple(Round(round_.bytes / rings, round_.adds) for round_ in one.rounds or ())
     return Cost(one.steps, one.busiest, one.total, rounds if rings <= strides else None)
 
 
@@ -160,7 +162,7 @@ def _direct(kind: str, n: int, window: int | None) -> Cost:
     # Between the rounds of a window ranks are idle only if answers take longer than the messages of a round.
     part = _parts([(n - 1) * block]) if turns == 1 else _parts([block] * turns)
     halves = {"all-reduce": (True, False), "reduce-scatter": (True,)}.get(kind, (False,))
-    rounds = [Round(each.bytes, adds) for adds in halves for each in part]
+    rounds = [Round(round_.bytes, adds) for adds in halves for round_ in part]
     exact = tuple(rounds) if taken in (1, n - 1) else None
     return Cost(len(rounds), len(halves) * (n - 1) * block, Fraction(len(halves) * (n - 1)), exact)
 

@@ -29,7 +29,7 @@ class Device:
 
     def peak(self, precision: str | None) -> Fraction:
         """Return the peak of a precision, or of the usual one. Raises InputError if it has none."""
-        chosen = precision or next(each for each in _USUAL if each in self.peaks)
+        chosen = precision or next(precision for precision in _USUAL if precision in self.peaks)
         if chosen not in self.peaks:
             raise InputError(f"the device '{self.name}' has no peak for {chosen}", key="precision", allowed=self.peaks)
         return self.peaks[chosen]
@@ -45,7 +45,7 @@ def devices() -> dict[str, Device]:
             help=row["name"],
             memory=parse_bytes(row["memory"]),
             bandwidth=parse_bandwidth(row["bandwidth"]),
-            peaks={each: parse_flops(row[each]) for each in PRECISIONS if row[each]},
+            peaks={precision: parse_flops(row[precision]) for precision in PRECISIONS if row[precision]},
             source=row["source"],
         )
         for row in csv.DictReader(lines)

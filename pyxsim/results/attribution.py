@@ -262,7 +262,7 @@ def _profiles(attribution: Attribution, total: IntArray) -> _Profiles:
 
     causes = sums("cause", len(PARTS)) / np.maximum(total, 1)[:, np.newaxis]
     main = [sums("victim", traffics).argmax(axis=1), sums("culprit", traffics + 1).argmax(axis=1)]
-    return _Profiles(causes, list(zip(*(each.tolist() for each in main), strict=True)))
+    return _Profiles(causes, list(zip(*(share.tolist() for share in main), strict=True)))
 
 
 def _added(keys: IntArray, cycles: IntArray, names: tuple[str, ...] | list[str]) -> dict[str, int]:

@@ -155,7 +155,8 @@ class Compared(Facts):
     def facts(self) -> list[tuple[str, str]]:
         """(label, text) pairs for notebooks: the title, and the time on each backend."""
         times = [
-            (each.backend, each.reason if each.cycles is None else f"{each.cycles:,} cycles") for each in self.entries
+            (entry.backend, entry.reason if entry.cycles is None else f"{entry.cycles:,} cycles")
+            for entry in self.entries
         ]
         return [("title", self.title), *times]
 

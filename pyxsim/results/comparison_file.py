@@ -100,7 +100,9 @@ def read_summary(file: h5py.Group) -> dict[str, Any]:
 def _point(row: dict[str, Any], group: h5py.Group) -> Compared:
     known = json.loads(group.attrs["known"])
     results = {name: read_result(inside) for name, inside in group.items() if "record" in inside.attrs}
-    entries = [Entry(each["backend"], results.get(each["backend"]), each["reason"] or "") for each in row["backends"]]
+    entries = [
+        Entry(entry["backend"], results.get(entry["backend"]), entry["reason"] or "") for entry in row["backends"]
+    ]
     experiment = str(group.attrs["experiment"])
     return Compared(
         row["label"],

@@ -138,9 +138,9 @@ def diff(first: Result | str | os.PathLike[str], second: Result | str | os.PathL
     NaN equals NaN. What describes how and where a run was computed (times, versions, threads, skipped cycles, the table
     [run]) is not a difference; `Diff.apart` lists it. Raises InputError.
     """
-    files = [os.fspath(each) for each in (first, second) if not isinstance(each, Result)]
+    files = [os.fspath(side) for side in (first, second) if not isinstance(side, Result)]
     with shown(files), ExitStack() as stack:
-        one, other = (stack.enter_context(_opened(each)) for each in (first, second))
+        one, other = (stack.enter_context(_opened(side)) for side in (first, second))
         names = (_name(first, "the first"), _name(second, "the second"))
         return _Comparison(one, other).diff(names)
 
@@ -218,7 +218,7 @@ class _Comparison:
             return
         name = f"{place}@{key}" + (f": {'.'.join(path)}" if path else "")
         what = "values" if path in one and path in other else f"only in the {'first' if path in one else 'second'}"
-        numbers = [each for each in (first, second) if isinstance(each, int | float) and not isinstance(each, bool)]
+        numbers = [side for side in (first, second) if isinstance(side, int | float) and not isinstance(side, bool)]
         largest = abs(numbers[0] - numbers[1]) if len(numbers) == 2 else None
         if largest is not None and math.isnan(largest):
             largest = None
@@ -271,7 +271,7 @@ def _plain(value: Any, file: h5py.File) -> Any:
     if isinstance(value, np.ndarray | np.void):
         value = value.tolist()
     if isinstance(value, list | tuple):
-        return [_plain(each, file) for each in value]
+        return [_plain(item, file) for item in value]
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else plain(value)
 
 
@@ -329,7 +329,7 @@ def _read(dataset: h5py.Dataset, place: Any) -> NDArray[Any]:
     if values.dtype != object:
         return values
     plain_, file = np.empty(values.size, dtype=object), dataset.file  # h5py creates a new object on each access
-    plain_[:] = [_plain(each, file) for each in values.ravel()]
+    plain_[:] = [_plain(item, file) for item in values.ravel()]
     return plain_.reshape(values.shape)
 
 
@@ -348,7 +348,7 @@ def _largest(one: NDArray[Any], other: NDArray[Any]) -> float | int | None:
     """The largest difference of two numbers; None for other types and for NaN only."""
     if one.dtype.kind in "iu":
         # Differences modulo 2^64 are right even if they exceed the range of the type.
-        high, low = (each.astype(np.uint64) for each in (np.maximum(one, other), np.minimum(one, other)))
+        high, low = (bound.astype(np.uint64) for bound in (np.maximum(one, other), np.minimum(one, other)))
         return int((high - low).max())
     if one.dtype.kind != "f":
         return None

@@ -249,8 +249,8 @@ def _fact(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping):
-        return ", ".join(f"{key}: {each}" for key, each in value.items() if isinstance(each, str | int | float))
-    is_list = isinstance(value, list | tuple) and all(isinstance(each, str | int) for each in value)
+        return ", ".join(f"{key}: {item}" for key, item in value.items() if isinstance(item, str | int | float))
+    is_list = isinstance(value, list | tuple) and all(isinstance(item, str | int) for item in value)
     return ", ".join(map(str, value)) if is_list else ""
 
 

@@ -207,7 +207,7 @@ class Work:
         if np.count_nonzero(sums[1]) > MOST_TOTALS:
             distinct, which = np.unique(label, return_inverse=True)
             common: dict[str, int] = {}
-            number = [common.setdefault(alike(texts[each]), len(common)) for each in distinct.tolist()]
+            number = [common.setdefault(alike(texts[code]), len(common)) for code in distinct.tolist()]
             texts, sums = list(common), _sums(path, np.array(number, np.int64)[which.ravel()])
         groups, cycles, steps = sums
         return [

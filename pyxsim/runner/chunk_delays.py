@@ -68,7 +68,7 @@ def _issued(prepared: Prepared) -> tuple[list[str], dict[int, tuple[int, int]], 
     by_layer = job.layer_collectives()
     if by_layer is None:
         return None
-    numbers = [each.number for collective in job.collectives for each in collective.per_group]
+    numbers = [group_work.number for collective in job.collectives for group_work in collective.per_group]
     return by_layer.layers, {numbers[group]: begun for group, begun in by_layer.begun.items()}, by_layer.end
 
 
@@ -111,17 +111,19 @@ def _layers(
     for ended in sorted(chunks, key=lambda collective: max(each[0] for each in chunks[collective])):
         chunk_means = sorted(chunks[ended], key=lambda each: each[0])
         of_layer[layer_of[ended][0]].append(
-            (_mean([each[1] for each in chunk_means]), _mean([each[2] for each in chunk_means]))
+            (_mean([chunk_mean[1] for chunk_mean in chunk_means]), _mean([chunk_mean[2] for chunk_mean in chunk_means]))
         )
-    waits, messages = ([_mean([each[column] for each in chunk_means]) for chunk_means in of_layer] for column in (0, 1))
+    waits, messages = (
+        [_mean([chunk_mean[column] for chunk_mean in chunk_means]) for chunk_means in of_layer] for column in (0, 1)
+    )
     return waits, messages
 
 
 def _mean(lists: list[list[float]]) -> list[float]:
     """The mean of each position over all lists; missing positions of short lists count as 0."""
-    sums = [0.0] * max((len(each) for each in lists), default=0)
-    for each in lists:
-        for place, value in enumerate(each):
+    sums = [0.0] * max((len(delays) for delays in lists), default=0)
+    for delays in lists:
+        for place, value in enumerate(delays):
             sums[place] += value
     return [value / len(lists) for value in sums]
 

@@ -27,7 +27,9 @@ def hints(experiment: Experiment, network: Backend, job: Job, traffic: IntArray)
         int64[rows, 5]: source, destination, plane, bytes and count of the network messages.
     """
     yield from _padding(experiment.network, network, traffic)
-    everybody = {npu for each in job.collectives for group in each.per_group for npu in group.communicator.members}
+    everybody = {
+        npu for collective in job.collectives for group in collective.per_group for npu in group.communicator.members
+    }
     # Messages of collectives that name a plane have one route.
     fixed = network.topology.relation.deterministic or (traffic[:, 2] >= 0).all()
     if len(everybody) == network.npus and fixed:

@@ -85,11 +85,14 @@ class Prepared:
     @property
     def first(self) -> int:
         """The cycle in which the first collective or message is issued."""
-        return min((each.start for each in self._issued), default=0)
+        return min((collective.start for collective in self._issued), default=0)
 
     @property
     def _issued(self) -> list[Any]:
-        return [*(each for collective in self.job.collectives for each in collective.per_group), *self.system.messages]
+        return [
+            *(group_work for collective in self.job.collectives for group_work in collective.per_group),
+            *self.system.messages,
+        ]
 
     @property
     def router_visits(self) -> int:
@@ -98,7 +101,7 @@ class Prepared:
             return 0
         src, dst, plane, size, count = self.system.traffic().T
         sizes, which = np.unique(size, return_inverse=True)
-        cuts = [self.network.cut(each) for each in sizes.tolist()]
+        cuts = [self.network.cut(nbytes) for nbytes in sizes.tolist()]
         flits = np.array([(packets - 1) * full + last for packets, full, last in cuts], np.int64)[which]
         hops = hops_of_routes(self.topology.relation, src, dst, plane)
         return int((count * flits * (hops + 1)).sum())

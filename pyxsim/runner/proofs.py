@@ -36,7 +36,7 @@ def check_lengths(experiment: Experiment, topology: Topology) -> None:
     by_dimension += [(f"system.{key}", getattr(system, key)) for key in ALGORITHM_KEYS]
     for number, group in enumerate(system.groups):
         by_dimension += [(f"system.groups[{number}].{key}", getattr(group, key)) for key in ALGORITHM_KEYS]
-    by_dimension += [(f"{key}.algorithm", each.algorithm) for key, each in experiment.collectives]
+    by_dimension += [(f"{key}.algorithm", settings.algorithm) for key, settings in experiment.collectives]
     raise_all([*list_faults(on_links, kinds, of_links), *list_faults(by_dimension, dims, f"{dims} dimensions")])
 
 
@@ -44,10 +44,10 @@ def check_boost(experiment: Experiment) -> None:
     """Raise InputError if `system.boost` is set although the NPUs differ: it simulates NPU 0 for all."""
     if not experiment.system.boost:
         return
-    faults = [(f"{key}.kind", "has a root") for key, each in experiment.collectives if each.kind in ROOTED]
-    for key, each in experiment.collectives:
+    faults = [(f"{key}.kind", "has a root") for key, settings in experiment.collectives if settings.kind in ROOTED]
+    for key, settings in experiment.collectives:
         concerned = ("group", "npus", "dims")
-        faults += [(f"{key}.{name}", "concerns some NPUs") for name in concerned if getattr(each, name) is not None]
+        faults += [(f"{key}.{name}", "concerns some NPUs") for name in concerned if getattr(settings, name) is not None]
     faults += [("message", "concerns two NPUs")] if experiment.message else []
     faults += [("system.stragglers", "concerns some NPUs")] if experiment.system.stragglers else []
     if to_cycles(experiment.system.start_skew, experiment.network.clock)[0]:
@@ -157,7 +157,7 @@ def _key_of(phase: Phase, job: Job) -> str:
     """The setting that names the algorithm of a phase."""
     for collective in job.collectives:
         for issued in collective.per_group:
-            for each in (each for chunk in issued.chunks for each in chunk.plan.phases):
+            for each in (phase for chunk in issued.chunks for phase in chunk.plan.phases):
                 if (each.kind, each.algorithm, each.npus) == (phase.kind, phase.algorithm, phase.npus):
                     return collective.key
     return "system"

@@ -33,7 +33,7 @@ def resolved(experiment: Experiment, folder: Path) -> tuple[Experiment, list[str
         warnings += notes
     collective: Any = experiment.collective
     if isinstance(collective, tuple):
-        collective = tuple(_located(each, ("algorithm",), folder) for each in collective)
+        collective = tuple(_located(table, ("algorithm",), folder) for table in collective)
     elif collective is not None:
         collective = _located(collective, ("algorithm",), folder)
     system = _located(experiment.system, ALGORITHM_KEYS, folder)

@@ -67,7 +67,7 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
     """Return the Result of collectives, messages or a workload."""
     job, system = prepared.job, prepared.system
     issued = job.collectives
-    bounds = [prepared.lower_bound_of(each.per_group) for each in issued]
+    bounds = [prepared.lower_bound_of(collective.per_group) for collective in issued]
     minimum = int(prepared.lower_bound) if end.complete else 0
     # Computation between collectives has no bound.
     lower_bound_ns = float(prepared.lower_bound * 10**9 / prepared.experiment.network.clock) if job.planned else None
@@ -87,7 +87,7 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
         **common_fields(prepared, end, peak),
         **workload,
         chunks=chunks,
-        collectives=[collective_row(each, bound) for each, bound in zip(issued, bounds, strict=True)],
+        collectives=[collective_row(collective, bound) for collective, bound in zip(issued, bounds, strict=True)],
         point_to_point=[message_row(message) for message in system.messages],
         dimensions=dimension_table(chunks, traffic, prepared.topology.shape, end.cycle),
         phases=phase_table(chunks, _kinds(prepared)),
@@ -133,7 +133,7 @@ def collective_row(collective: IssuedCollective, bound: Fraction) -> dict[str, A
         "name": collective.name,
         "kind": first.kind,
         "group": collective.group,
-        "npus": len({npu for each in collective.per_group for npu in each.communicator.members}),
+        "npus": len({npu for group_work in collective.per_group for npu in group_work.communicator.members}),
         "root": -1 if collective.root is None else collective.root,
         "algorithm": ", ".join(first.algorithms),
         "start": collective.start,
@@ -203,10 +203,10 @@ def _memory(prepared: Prepared) -> Memory | None:
     npus = {} if remote is None else {"loaded": remote.loaded, "stored": remote.stored}
     used = [] if remote is None else remote.used
     columns = used_columns(
-        [each.name for each in used],
-        [each.rate for each in used],
-        [each.bytes for each in used],
-        [each.busy for each in used],
+        [memory.name for memory in used],
+        [memory.rate for memory in used],
+        [memory.bytes for memory in used],
+        [memory.busy for memory in used],
         prepared.experiment.network.clock,
     )
     return Memory({**npus, **(endpoint.totals() if endpoint is not None else {})}, columns)

@@ -31,7 +31,7 @@ def is_named(value: Mapping[str, Any], steps: Steps = ()) -> bool:
     """Whether a table holds a name for each value, `{ small = {..}, large = {..} }`, and is not a table of settings."""
     model = model_at(Experiment, steps)
     known = model.model_fields if model is not None else {}
-    composite = [each for each in value.values() if _is_composite(each)]
+    composite = [item for item in value.values() if _is_composite(item)]
     return bool(value) and len(composite) == len(value) and not any(key in known for key in value)
 
 
@@ -48,7 +48,7 @@ def named_values(steps: Steps, values: Sequence[Any], read: Reader, key: str) ->
             if name is not None and (not isinstance(name, str) or not name.isprintable() or not name):
                 raise InputError(f"{shown(name)} is not a name", key=f"{key}[{number}].name", allowed="a word")
             if name is not None and not own_name:
-                value = {each: inner for each, inner in value.items() if each != NAME}
+                value = {item: inner for item, inner in value.items() if item != NAME}
             made.append(Named(name or _name_of(value), read(value)))
         else:
             made.append(read(value))
@@ -68,7 +68,7 @@ def check_backends(values: Sequence[Any], key: str) -> None:
 
 def _is_composite(value: object) -> bool:
     """Whether a value is a table or a list of tables."""
-    tables = isinstance(value, list | tuple) and any(isinstance(each, Mapping) for each in value)
+    tables = isinstance(value, list | tuple) and any(isinstance(item, Mapping) for item in value)
     return isinstance(value, Mapping) or tables
 
 
@@ -81,8 +81,8 @@ def _name_of(value: Any) -> str:
 
 def _words(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
-        yield from chain.from_iterable(_words(each) for each in value.values())
-    elif isinstance(value, list | tuple) and all(type(each) is int for each in value):
+        yield from chain.from_iterable(_words(item) for item in value.values())
+    elif isinstance(value, list | tuple) and all(type(item) is int for item in value):
         yield "x".join(map(str, value))
     else:
         yield value if isinstance(value, str) else shown(value)

@@ -60,9 +60,7 @@ class Experiment(Table):
         system = info.data.get("system")
         faults: list[InputError] = []
         if system is not None:
-            faults = [
-                fault for key, each in _indexed_collectives(collective) for fault in _conflicts(each, system, key)
-            ]
+            faults = [fault for key, one in _indexed_collectives(collective) for fault in _conflicts(one, system, key)]
         raise_all(faults)
         return collective
 
@@ -73,11 +71,11 @@ class Experiment(Table):
         if traffic is None or network is None:
             return traffic
         count = len(getattr(network.router, "virtual_networks", None) or (0,))
-        used = [(each.virtual_network or 0, each.key_of("virtual_network")) for each in traffic.resolved]
+        used = [(class_.virtual_network or 0, class_.key_of("virtual_network")) for class_ in traffic.resolved]
         used += [
-            (each.replies.virtual_network, each.key_of("replies.virtual_network"))
-            for each in traffic.resolved
-            if each.replies
+            (class_.replies.virtual_network, class_.key_of("replies.virtual_network"))
+            for class_ in traffic.resolved
+            if class_.replies
         ]
         faults = [
             InputError(
@@ -174,7 +172,7 @@ class Experiment(Table):
     @property
     def collectives(self) -> tuple[tuple[str, Collective], ...]:
         """The collectives with their key paths: "collective", or "collective[0]", "collective[1]", ..."""
-        return tuple((join("collective", key), each) for key, each in _indexed_collectives(self.collective))
+        return tuple((join("collective", key), one) for key, one in _indexed_collectives(self.collective))
 
     @property
     def background(self) -> Traffic | None:
@@ -194,8 +192,8 @@ class Experiment(Table):
             ("system.reduction_delay", self.system.reduction_delay),
             ("system.start_skew", self.system.start_skew),
             *([("system.remote_memory.latency", memory.latency)] if memory is not None else []),
-            *((f"system.stragglers[{i}].start", each.start) for i, each in enumerate(self.system.stragglers)),
-            *((f"{key}.at", each.at) for key, each in self.collectives),
+            *((f"system.stragglers[{i}].start", straggler.start) for i, straggler in enumerate(self.system.stragglers)),
+            *((f"{key}.at", one.at) for key, one in self.collectives),
             *((f"message[{i}].at", each.at) for i, each in enumerate(self.message)),
             ("output.window", self.output.window),
         ]
@@ -205,7 +203,7 @@ class Experiment(Table):
 def _indexed_collectives(collective: Collective | tuple[Collective, ...] | None) -> Iterator[tuple[str, Collective]]:
     """Yield the collectives with their index below the key: "" for a single one."""
     if isinstance(collective, tuple):
-        yield from ((f"[{number}]", each) for number, each in enumerate(collective))
+        yield from ((f"[{number}]", one) for number, one in enumerate(collective))
     elif collective is not None:
         yield "", collective
 

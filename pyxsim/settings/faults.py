@@ -75,7 +75,7 @@ def unknown_key(root: type[BaseModel], loc: Loc) -> InputError:
 
 def _near(name: str, keys: Sequence[tuple[str, str, str]], table: str) -> list[str]:
     """The key paths with the closest name: those inside the table, if there are any, else those of other tables."""
-    for candidates in ([each for each in keys if each[1].startswith(table)], keys):
+    for candidates in ([name for name in keys if name[1].startswith(table)], keys):
         if (closest := nearest(name, [key for key, *_ in candidates])) is not None:
             return list(dict.fromkeys(path for key, path, _ in candidates if key == closest))
     return []
@@ -156,18 +156,18 @@ _TRANSLATIONS: dict[str, Callable[[type[BaseModel], Mapping[str, Any]], InputErr
 def translate(error: ValidationError, root: type[BaseModel]) -> list[InputError]:
     """Return all errors in pydantic's order; `root` is the model that was validated."""
     faults: list[InputError] = []
-    for each in error.errors(include_url=False):
-        if each["type"] == "too_short" and each["input"]:
+    for detail in error.errors(include_url=False):
+        if detail["type"] == "too_short" and detail["input"]:
             continue  # pydantic drops faulty entries before it counts; their errors are in the list already
-        cause = each.get("ctx", {}).get("error")
+        cause = detail.get("ctx", {}).get("error")
         if isinstance(cause, InputError):
-            key = key_path(each["loc"])
+            key = key_path(detail["loc"])
             inner = cause.faults if isinstance(cause, InputErrors) else [cause]
             for one in inner:
                 moved = InputError(one.problem, key=join(key, one.key), allowed=one.allowed, given=one.given)
                 faults.append(moved)
-        elif each["type"] in _TRANSLATIONS:
-            faults.append(_TRANSLATIONS[each["type"]](root, each))
+        elif detail["type"] in _TRANSLATIONS:
+            faults.append(_TRANSLATIONS[detail["type"]](root, detail))
         else:  # an error type that no setting can cause today: pydantic's own message, also one line
-            faults.append(InputError(each["msg"], key=key_path(each["loc"])))
+            faults.append(InputError(detail["msg"], key=key_path(detail["loc"])))
     return faults

@@ -220,9 +220,9 @@ def _write(experiment: Experiment, path: str | PathLike[str] | None) -> str:
 def _moved(value: Any, key: str, old: Path, new: Path) -> Any:
     """Return settings in which relative paths start at the folder `new` instead of `old`."""
     if isinstance(value, Mapping):
-        return {name: _moved(each, name, old, new) for name, each in value.items()}
+        return {name: _moved(item, name, old, new) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_moved(each, key, old, new) for each in value]
+        return [_moved(item, key, old, new) for item in value]
     match = _PATH.fullmatch(value) if isinstance(value, str) else None
     if match is None or old == new or Path(match[2]).is_absolute():
         return value

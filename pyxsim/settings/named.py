@@ -77,9 +77,11 @@ class NamedSystem(Table):
         tables = {"network": fresh(self.network), "system": fresh(self.system) or {}}
         raise_all(
             [
-                InputError(f"the file does not set {each.key}", key=f"assumed[{i}].key", allowed="a key of this file")
-                for i, each in enumerate(self.assumed)
-                if _reach(tables, each.key) < len(_steps(each.key))
+                InputError(
+                    f"the file does not set {assumption.key}", key=f"assumed[{i}].key", allowed="a key of this file"
+                )
+                for i, assumption in enumerate(self.assumed)
+                if _reach(tables, assumption.key) < len(_steps(assumption.key))
             ]
         )
         return self

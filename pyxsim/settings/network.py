@@ -248,7 +248,7 @@ class Network(Table):
 
 def _by_key(key: str, value: Any) -> list[tuple[str, Any]]:
     if isinstance(value, tuple):
-        return [(f"{key}[{i}]", each) for i, each in enumerate(value)]
+        return [(f"{key}[{i}]", item) for i, item in enumerate(value)]
     return [(key, value)]
 
 

@@ -148,7 +148,7 @@ def plan_of(source: Source, overrides: Iterable[str] = (), libraries: Iterable[s
     file, data = read_source(source)
     study = _study({table: data.pop(table) for table in STUDY if table in data}, file)
     by_hand = read_overrides(overrides)
-    axes = _axes(study, [each for each in by_hand if isinstance(each, Setting)], file)
+    axes = _axes(study, [listed_point for listed_point in by_hand if isinstance(listed_point, Setting)], file)
     count = math.prod(len(axis) for axis in axes)
     if count > MOST:
         raise InputError(f"{count} points are too many", file=file, key=STUDY[0], allowed=f"at most {MOST}")
@@ -168,7 +168,7 @@ def plan_of(source: Source, overrides: Iterable[str] = (), libraries: Iterable[s
         values = {key_path(setting.steps): setting.value for setting in settings}
         variant = next((choice.variant for choice in choices if choice.variant is not None), None)
         swept = {name: value for choice in choices for name, value in choice.swept.items()}
-        known = tuple(each for each in (*settings, *by_hand) if isinstance(each, Setting))
+        known = tuple(listed_point for listed_point in (*settings, *by_hand) if isinstance(listed_point, Setting))
         point = Point(label, experiment, values, variant, swept, file, known, backend)
         try:
             experiment.run.without_checkpoints()
@@ -299,12 +299,12 @@ def _goal(goal: Goal, file: str | None, faults: list[InputError]) -> Iterator[Ro
 def _left(axis: list[Row], by_hand: list[Setting]) -> list[Row]:
     """The distinct rows of an axis without the keys that --set sets."""
     left = [
-        tuple(each for each in row if not any(hand.written(_path(each)) is not None for hand in by_hand))
+        tuple(cell for cell in row if not any(hand.written(_path(cell)) is not None for hand in by_hand))
         for row in axis
     ]
     if left == axis:
         return axis
-    keys = [[(_path(each), each.value) for each in row] for row in left]
+    keys = [[(_path(cell), cell.value) for cell in row] for row in left]
     return [row for number, row in enumerate(left) if keys[number] not in keys[:number]]
 
 
@@ -315,7 +315,7 @@ def _named(axes: list[list[Row]]) -> Iterator[list[_Choice]]:
     ends = list(last.values())
     names = {path: path if ends.count(end) > 1 else end for path, end in last.items()}
     for axis in axes:
-        labels = [", ".join(f"{names[_path(each)]}={_text(each)}" for each in row) or "as it is" for row in axis]
+        labels = [", ".join(f"{names[_path(cell)]}={_text(cell)}" for cell in row) or "as it is" for row in axis]
         alike = len(set(labels)) < len(labels)  # long values are cut off
         yield [
             _Choice(f"{label} ({number})" if alike else label, row)
@@ -378,7 +378,7 @@ def _place(setting: Setting) -> str:
 def _columns(axis: list[Row]) -> dict[str, Setting]:
     """The paths that an axis sets, each with one of its settings."""
     columns: dict[str, Setting] = {}
-    for setting in (each for row in axis for each in row):
+    for setting in (cell for row in axis for cell in row):
         columns.setdefault(_path(setting), setting)
     return columns
 
@@ -410,7 +410,7 @@ def _short(value: Any) -> str:
     """A value in a label: 4, 1 MiB, 4x4x4."""
     if isinstance(value, str) and value.isprintable():
         return value
-    if isinstance(value, list) and value and all(type(each) is int for each in value):
+    if isinstance(value, list) and value and all(type(item) is int for item in value):
         return "x".join(map(str, value))
     return shown(value)
 

@@ -84,8 +84,8 @@ def _shared(first: list[str], second: list[str]) -> int:
 def _tables(table: Any, steps: list[str], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Each table at a path, with its key path; lists of tables have several."""
     if isinstance(table, list):
-        for number, each in enumerate(table):
-            yield from _tables(each, steps, (*path[:-1], f"{path[-1]}[{number}]") if path else ())
+        for number, item in enumerate(table):
+            yield from _tables(item, steps, (*path[:-1], f"{path[-1]}[{number}]") if path else ())
     elif isinstance(table, dict):
         if not steps:
             yield path, table

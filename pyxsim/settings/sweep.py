@@ -139,7 +139,7 @@ def _plain_number(number: Fraction, integers: bool, nearest: bool) -> int | floa
 def _values(value: object) -> tuple[Any, ...]:
     """A list, a range instead, or a table with a name for each value, which are tables."""
     if isinstance(value, Mapping) and not {"from", "to"} & set(value) and is_named(value):
-        return tuple(Named(name, plain_list([each])[0]) for name, each in value.items())
+        return tuple(Named(name, plain_list([item])[0]) for name, item in value.items())
     if not isinstance(value, Mapping):
         try:
             return plain_list(value)

@@ -58,14 +58,14 @@ def _table(table: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
         if isinstance(value, Mapping):
             lines += ["", f"[{name}]", *_table(value, inner)]
         elif _has_header(value):
-            for each in value:
-                lines += ["", f"[[{name}]]", *_table(each, inner)]
+            for item in value:
+                lines += ["", f"[[{name}]]", *_table(item, inner)]
     return lines
 
 
 def _has_header(value: object) -> bool:
     if isinstance(value, list | tuple):
-        return bool(value) and all(isinstance(each, Mapping) for each in value)
+        return bool(value) and all(isinstance(item, Mapping) for item in value)
     return isinstance(value, Mapping)
 
 
@@ -90,8 +90,8 @@ def _value(value: object) -> str:
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, Mapping):
-        inside = ", ".join(f"{_key(key)} = {_value(each)}" for key, each in value.items() if each is not None)
+        inside = ", ".join(f"{_key(key)} = {_value(item)}" for key, item in value.items() if item is not None)
         return f"{{ {inside} }}" if inside else "{}"
     if isinstance(value, Sequence):
-        return f"[{', '.join(_value(each) for each in value)}]"
+        return f"[{', '.join(_value(item) for item in value)}]"
     raise TypeError(f"TOML has no {type(value).__name__}")

@@ -254,7 +254,7 @@ class Traffic(Table):
     @model_validator(mode="after")
     def _check_consistency(self) -> Traffic:
         faults: list[InputError] = []
-        loads = [each.load for each in self.classes or ()]
+        loads = [class_.load for class_ in self.classes or ()]
         finite = "batch" if self.batch else "trace" if self.trace else ""
         if self.batch and self.trace:
             faults.append(InputError("cannot be combined with [traffic.batch]", key="trace", allowed="one of them"))
@@ -283,11 +283,11 @@ class Traffic(Table):
                     what = "a trace, which sets it" if self.trace else "replies, which have their own sizes"
                 faults.append(InputError(f"has no effect with {what}", key=key, allowed="no value"))
         names: set[str | None] = set()
-        for key, each in self._complete():
-            faults += each.faults(key)
-            if each.name in names:
-                faults.append(InputError(f"duplicate class name '{each.name}'", key=f"{key}name"))
-            names.add(each.name)
+        for key, class_ in self._complete():
+            faults += class_.faults(key)
+            if class_.name in names:
+                faults.append(InputError(f"duplicate class name '{class_.name}'", key=f"{key}name"))
+            names.add(class_.name)
         raise_all(faults)
         return self
 
@@ -299,9 +299,9 @@ class Traffic(Table):
         for key in ("batch", "trace"):
             if getattr(self, key) is not None:
                 yield InputError(f"is not supported {beside}", key=f"traffic.{key}", allowed="traffic.load")
-        for each in self.resolved:
-            if each.replies is not None:
-                key = f"traffic.{each.key_of('replies')}"
+        for class_ in self.resolved:
+            if class_.replies is not None:
+                key = f"traffic.{class_.key_of('replies')}"
                 yield InputError(f"are not supported {beside}", key=key, allowed="packets without replies")
         for key in _METHOD[1:]:
             if key in self.model_fields_set and getattr(self, key) != type(self).model_fields[key].default:
@@ -321,12 +321,12 @@ class Traffic(Table):
         own = {name: getattr(self, name) for name in _INHERITED}
         if self.classes is None:
             yield "", TrafficClass.model_construct(name="all", **own)
-        for i, each in enumerate(self.classes or ()):
+        for i, class_ in enumerate(self.classes or ()):
             # Inherited weights do not apply to another mix of sizes.
-            inherited = own if each.packet_flits is None else {**own, "packet_weights": None}
-            inherited = inherited if each.pattern is None else {**inherited, "pattern_options": {}}
-            set_keys = {name: value for name in _INHERITED if (value := getattr(each, name)) is not None}
-            full: dict[str, Any] = {**inherited, **set_keys, "name": each.name or f"class {i}"}
+            inherited = own if class_.packet_flits is None else {**own, "packet_weights": None}
+            inherited = inherited if class_.pattern is None else {**inherited, "pattern_options": {}}
+            set_keys = {name: value for name in _INHERITED if (value := getattr(class_, name)) is not None}
+            full: dict[str, Any] = {**inherited, **set_keys, "name": class_.name or f"class {i}"}
             complete = TrafficClass.model_construct(**full)
             complete._own = (f"classes[{i}].", frozenset(set_keys))
             yield f"classes[{i}].", complete
@@ -334,12 +334,12 @@ class Traffic(Table):
     @property
     def resolved(self) -> tuple[TrafficClass, ...]:
         """The complete settings of each class."""
-        return tuple(each for _, each in self._complete())
+        return tuple(class_ for _, class_ in self._complete())
 
     @property
     def offered(self) -> float | None:
         """Flits per node and cycle of all classes; None for a batch or a trace."""
-        loads = [each.load for each in self.resolved]
+        loads = [class_.load for class_ in self.resolved]
         return None if self.batch or self.trace else sum(load for load in loads if load is not None)
 
     def at(self, load: float) -> Traffic:
@@ -347,20 +347,23 @@ class Traffic(Table):
         offered = self.offered
         if offered is None:
             raise InputError("this traffic has no load", key="traffic.load")
-        if not self.classes or all(each.load is None for each in self.classes):
+        if not self.classes or all(class_.load is None for class_ in self.classes):
             return self.model_copy(update={"load": load / len(self.resolved)})
         classes = tuple(
-            each.model_copy(update={"load": (full.load or 0.0) * load / offered})
-            for each, full in zip(self.classes, self.resolved, strict=True)
+            class_.model_copy(update={"load": (full.load or 0.0) * load / offered})
+            for class_, full in zip(self.classes, self.resolved, strict=True)
         )
         return self.model_copy(update={"classes": classes})
 
     def message_classes(self) -> tuple[MessageClass, ...]:
         """Return the message classes of the network: those of the packets, then those of their replies."""
-        own = [MessageClass(str(each.name), each.virtual_network or 0, each.priority or 0) for each in self.resolved]
+        own = [
+            MessageClass(str(class_.name), class_.virtual_network or 0, class_.priority or 0)
+            for class_ in self.resolved
+        ]
         replies = [
-            MessageClass(f"replies to {each.name}", answer.virtual_network, answer.priority)
-            for each in self.resolved
-            if (answer := each.replies) is not None
+            MessageClass(f"replies to {class_.name}", answer.virtual_network, answer.priority)
+            for class_ in self.resolved
+            if (answer := class_.replies) is not None
         ]
         return (*own, *replies)

@@ -67,7 +67,7 @@ class Table(BaseModel, metaclass=TableType):
             if written.get(key) not in (None, {}, ()):
                 value = getattr(self, key)
                 has_tables = isinstance(value, BaseModel) or (
-                    isinstance(value, tuple) and any(isinstance(each, BaseModel) for each in value)
+                    isinstance(value, tuple) and any(isinstance(item, BaseModel) for item in value)
                 )
                 yield key, value if has_tables else written[key]
 
@@ -83,11 +83,11 @@ def listed(words: Any) -> list[Any]:
 def fresh(value: Any) -> Any:
     """Return a copy of tables and lists, so that overrides do not change the caller's."""
     if isinstance(value, Mapping):
-        return {key: fresh(each) for key, each in value.items()}
+        return {key: fresh(item) for key, item in value.items()}
     if isinstance(value, BaseModel):
         return value.model_dump(mode="python", exclude_unset=True)
     if isinstance(value, list | tuple):
-        return [fresh(each) for each in value]
+        return [fresh(item) for item in value]
     return value
 
 
@@ -108,7 +108,7 @@ def _as_toml(value: object) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_as_toml, value))}]"
     if isinstance(value, Mapping) and value:
-        return f"{{ {', '.join(f'{key} = {_as_toml(each)}' for key, each in value.items())} }}"
+        return f"{{ {', '.join(f'{key} = {_as_toml(item)}' for key, item in value.items())} }}"
     return repr(value)
 
 
@@ -293,7 +293,7 @@ def _plain(value: object) -> Any:
             raise InputError(f"{shown(value)} is not a finite number", allowed="a number")
         return value
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     if isinstance(value, Mapping):
         return _plain_table(value)
     number = _integer(value)
@@ -305,14 +305,14 @@ def _plain(value: object) -> Any:
 def _plain_table(value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise InputError(f"{shown(value)} is not a table", allowed="a table such as { key = value }")
-    return {key: _plain(each) for key, each in value.items()}
+    return {key: _plain(item) for key, item in value.items()}
 
 
 def plain_list(value: object) -> tuple[Any, ...]:
     """Validate a non-empty list of values that TOML supports."""
     if not isinstance(value, list | tuple) or not value:
         raise InputError(f"{shown(value)} is not a list of values", allowed="a list such as [1, 2, 4]")
-    return tuple(_plain(each) for each in value)
+    return tuple(_plain(item) for item in value)
 
 
 Options = Annotated[dict[str, Any], PlainValidator(_plain_table), WithJsonSchema({"type": "object"})]

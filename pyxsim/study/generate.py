@@ -75,8 +75,8 @@ class GeneratedWorkload(Facts):
             "micro_batches": plan.micro_batches,
             "samples": plan.samples,
             "tasks": {kind.name.lower(): len(graph.of_kind(kind)) for kind in Kind},
-            "communication": {each.kind: {"tasks": each.tasks, "bytes": each.bytes} for each in kinds},
-            "remote_memory": {each.kind: {"tasks": each.tasks, "bytes": each.bytes} for each in remote},
+            "communication": {one.kind: {"tasks": one.tasks, "bytes": one.bytes} for one in kinds},
+            "remote_memory": {task.kind: {"tasks": task.tasks, "bytes": task.bytes} for task in remote},
             "stages": [{**asdict(row), "memory": row.memory} for row in rows],
         }
 

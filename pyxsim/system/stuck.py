@@ -21,7 +21,7 @@ def stuck(
     """
     waiting = [unfinished_message(message) for message in messages if message.end < 0]
     waiting += [*not_entered(collectives), *_at_work(tasks, executor), *_in_line(tasks)]
-    waiting = waiting or [f"the {each.name} has not ended" for each in collectives if each.end < 0]
+    waiting = waiting or [f"the {collective.name} has not ended" for collective in collectives if collective.end < 0]
     more = len(waiting) - MOST
     return [*waiting[:MOST], f"... and {more} more"] if more > 0 else waiting
 

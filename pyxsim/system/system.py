@@ -241,7 +241,9 @@ class System(SystemLayer):
         phase, members = stage.phase, stage.chunk.collective.communicator.members
         queues = self.options.queues[own]
         queue = queues[stage.place]
-        other = next((each.plane for each in queues if each.direction != queue.direction), queue.plane)
+        other = next(
+            (chunk_queue.plane for chunk_queue in queues if chunk_queue.direction != queue.direction), queue.plane
+        )
         planes = (queue.plane, other) if queue.direction > 0 else (other, queue.plane)  # clockwise, anticlockwise
         pieces = phase.pieces
         for positions in phase.groups.tolist():
@@ -370,7 +372,7 @@ class System(SystemLayer):
     def traffic(self, work: Iterable[Collective | PointToPoint] | None = None) -> NDArray[np.int64]:
         """Rows (source, destination, plane, bytes, count), int64[K, 5] (see SystemLayer)."""
         if work is not None:
-            return traffic((task for each in work for task in each.tasks), self.plane_between)
+            return traffic((task for item in work for task in item.tasks), self.plane_between)
         if self._traffic is None or self._traffic[0] != len(self.tasks):
             self._traffic = len(self.tasks), traffic(self.tasks, self.plane_between)
         return self._traffic[1]

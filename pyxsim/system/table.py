@@ -88,7 +88,7 @@ def _sent(program: Program) -> IntArray:
     """Rows (source, destination, direction, bytes, count) of a program, in ranks; many groups share one program."""
     leaves = (program.src != program.dst) & (program.size > 0)
     columns = (program.src, program.dst, program.way, program.size, np.ones_like(program.size))
-    return _counted(np.stack([each[leaves] for each in columns], axis=1).astype(np.int64))
+    return _counted(np.stack([column[leaves] for column in columns], axis=1).astype(np.int64))
 
 
 def _counted(rows: IntArray) -> IntArray:

@@ -82,8 +82,8 @@ class CommunicationJob(Job):
     @property
     def end(self) -> int:
         """Cycle in which the last collective or message ends."""
-        issued = [each for collective in self.collectives for each in collective.per_group]
-        return max((each.end for each in (*issued, *self._messages)), default=0)
+        issued = [group_work for collective in self.collectives for group_work in collective.per_group]
+        return max((item.end for item in (*issued, *self._messages)), default=0)
 
 
 def _of_group(names: str | tuple[str, ...] | None, group: Communicator, kind: str, key: str) -> tuple[str, ...] | None:
@@ -133,10 +133,10 @@ def _communicators(experiment: Experiment, topology: Topology) -> list[list[Comm
         faults += _npu_faults(straggler.npus, f"system.stragglers[{number}].npus", npus)
     communicators = []
     faults += _message_faults(experiment, npus)
-    for key, each in experiment.collectives:
-        own = list(_collective_faults(each, key, experiment, topology))
+    for key, settings in experiment.collectives:
+        own = list(_collective_faults(settings, key, experiment, topology))
         faults += own
-        communicators.append([] if faults else _groups_of(each, experiment, topology))
+        communicators.append([] if faults else _groups_of(settings, experiment, topology))
     raise_all(faults)
     return communicators
 

@@ -240,7 +240,7 @@ class _Writer:
         reader does, would match others or number them differently."""
         graph = self.graph
         tasks = self._order[graph.kind[self._order] == Kind.COLLECTIVE]
-        group = np.array([0 if each.members is None else int(self.groups[each.members]) for each in graph.calls] + [0])
+        group = np.array([0 if one.members is None else int(self.groups[one.members]) for one in graph.calls] + [0])
         call = graph.call[tasks].astype(np.int64)
         turn = _turns(graph.npu[tasks] * np.int64(len(self.groups) + 1) + group[call])
         place = np.full(len(graph.calls), -1)

@@ -295,7 +295,7 @@ class GraphBuilder:
             return
         try:
             rows = np.array(self._rows, np.int64)
-            which = np.array([each for before in self._before for each in before], np.int64)
+            which = np.array([earlier for before in self._before for earlier in before], np.int64)
         except OverflowError:
             raise _beyond_64_bits() from None
         self._append(rows.T, np.array([len(before) for before in self._before], np.int64), which)
@@ -367,7 +367,7 @@ def _value_faults(graph: TaskGraph) -> Iterator[InputError | None]:
     remote = (kind == Kind.MEMORY) & (graph.size != 0)
     yield _first(graph, np.isin(kind, TIMED) & (graph.size < 0), "its size is {size} bytes", "0 and more")
     yield _first(graph, remote & (graph.ticks != 0), "it takes {ticks} cycles, and {size} bytes", "one of them")
-    accesses = ", ".join(f"{each} {each.name.lower()}" for each in Access)
+    accesses = ", ".join(f"{access} {access.name.lower()}" for access in Access)
     yield _first(graph, remote & ~np.isin(graph.match, list(Access)), "there is no access {match}", accesses)
     yield _first(graph, ~np.isin(graph.part, list(Part)), "there is no part {part} of a layer", f"0 to {max(Part)}")
     if graph.layers:

@@ -332,7 +332,7 @@ def _some(values: Sequence[int]) -> str:
 def _scaled(ticks: IntArray, factor: Fraction, key: str) -> IntArray:
     """Ticks times a factor, exactly, rounded up."""
     values, which = np.unique(ticks, return_inverse=True)
-    scaled = [ceil(each * factor) for each in values.tolist()]
+    scaled = [ceil(value * factor) for value in values.tolist()]
     if scaled and scaled[-1] > MOST_CYCLES // max(len(ticks), 1):
         raise InputError("a straggler takes too many cycles", key=key)
     return np.array(scaled, np.int64)[which]

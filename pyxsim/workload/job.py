@@ -40,12 +40,12 @@ class IssuedCollective:
     @property
     def start(self) -> int:
         """Cycle in which the first group begins."""
-        return min((each.start for each in self.per_group), default=0)
+        return min((group_work.start for group_work in self.per_group), default=0)
 
     @property
     def end(self) -> int:
         """Cycle in which the last group ends; -1 if one has not ended."""
-        ends = [each.end for each in self.per_group]
+        ends = [group_work.end for group_work in self.per_group]
         return -1 if min(ends, default=-1) < 0 else max(ends)
 
 

@@ -50,7 +50,7 @@ class MicroJob(Job):
         self.start = -(-int(start * cycles_per_ns.numerator) // cycles_per_ns.denominator)
         self.update = -(-layer.update * cycles_per_ns.numerator // cycles_per_ns.denominator)
         self.layer = layer.name
-        self.layer_names = [each.name for each in text.layers]
+        self.layer_names = [one.name for one in text.layers]
         self.collectives: list[IssuedCollective] = []
         self.traffic: list[str] = []
 

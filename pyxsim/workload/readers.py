@@ -139,7 +139,7 @@ def _unused(entry: Entry[Any], name: str, experiment: Experiment) -> list[InputE
         table, _, field = key.partition(".")
         if getattr(getattr(experiment, table), field) == default or key in entry.info.get("uses", ()):
             continue
-        users = [each.name for each in readers.entries if key in each.info.get("uses", ())]
+        users = [reader.name for reader in readers.entries if key in reader.info.get("uses", ())]
         problem = f"{name} is read by '{entry.name}', which does not use it"
         faults.append(
             InputError(problem, key=key, allowed=f"with a workload that is read by {' or '.join(map(repr, users))}")

@@ -79,8 +79,8 @@ class RemoteMemoryExecutor(TaskExecutor):
             return  # an earlier call has replaced this one
         self._next_step = -1
         for task in self._memory.run(now):
-            for each in self.joint[self._joint_of[task]] if task in self._joint_of else (task,):
-                self._ended_task(each)
+            for member in self.joint[self._joint_of[task]] if task in self._joint_of else (task,):
+                self._ended_task(member)
         following = self._memory.next()
         if following >= 0:
             self._schedule_step(following)
@@ -89,7 +89,7 @@ class RemoteMemoryExecutor(TaskExecutor):
 def _joint_accesses(graph: TaskGraph, tasks: IntArray) -> list[list[int]]:
     """The tasks of each joint access: the k-th of its kind on each NPU, in the order of task numbers."""
     accesses: list[list[int]] = []
-    for access in (each for each in Access if each.together):
+    for access in (access for access in Access if access.together):
         own = tasks[graph.match[tasks] == access]
         own = own[np.argsort(graph.npu[own], kind="stable")]
         many = np.bincount(graph.npu[own], minlength=graph.npus)

@@ -29,7 +29,7 @@ class Head:
 
 def read_head(metadata: Metadata, file: str) -> Head:
     """Return the metadata. Raises InputError."""
-    attributes = {each.name: each.value for each in metadata.attr}
+    attributes = {attribute.name: attribute.value for attribute in metadata.attr}
     shape = _list(attributes, "shape", int, file)
     layers = _list(attributes, "layers", str, file) or []
     names, rooms = _list(attributes, "resources", str, file), _list(attributes, "resource_rooms", int, file)

@@ -201,7 +201,7 @@ class _Reader:
         for task_number in number:
             place, task, before = tasks[task_number]
             try:
-                waits = [number[each] for each in before]
+                waits = [number[earlier] for earlier in before]
             except KeyError as error:
                 place.refuse(f"waits for node {error.args[0]}, which does not exist")
             if task["kind"] == Kind.COLLECTIVE:
@@ -224,9 +224,9 @@ class _Reader:
             if task["kind"] == Kind.MARK and not task.get("ticks") and place.node.type != NodeType.METADATA
         }
         for number, (_, _, before) in tasks.items() if skipped else ():
-            for each in before:
-                if each in skipped:
-                    skipped[each].refuse(
+            for earlier in before:
+                if earlier in skipped:
+                    skipped[earlier].refuse(
                         f"is skipped, and node {number} waits for it: ASTRA-sim 2 starts that with the next end of "
                         "another node of this NPU, or never",
                         allowed="a node that takes time, or none that waits for it",
@@ -475,7 +475,7 @@ class _Place:
 
     def __init__(self, npu: int, file: str, node: Node) -> None:
         self.npu, self.file, self.node = npu, file, node
-        self.attributes = {each.name: each.value for each in node.attr}
+        self.attributes = {attribute.name: attribute.value for attribute in node.attr}
 
     @property
     def label(self) -> str:

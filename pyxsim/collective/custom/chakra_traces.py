@@ -30,7 +30,7 @@ def read_traces(pattern: str) -> Callable[[str, int], CompiledSchedule]:
     """Return a function(kind, n) that returns the schedule of the traces, for any kind. Raises InputError."""
     files = rank_files(pattern)
     if not files:
-        here = {re.sub(r"\d+(?=\.et$)", "*", each.name) for each in Path(pattern).parent.glob("*.et")}
+        here = {re.sub(r"\d+(?=\.et$)", "*", file.name) for file in Path(pattern).parent.glob("*.et")}
         raise InputError(f"there are no such files{closest(Path(pattern).name, here)}", file=pattern)
 
     def build(kind: str, n: int) -> CompiledSchedule:
@@ -68,7 +68,7 @@ class _Weaver:
 
     def __init__(self, nodes: Sequence[dict[int, Node]], files: Sequence[str]) -> None:
         self.files = files
-        self.nodes = {_Key(rank, number): node for rank, each in enumerate(nodes) for number, node in each.items()}
+        self.nodes = {_Key(rank, number): node for rank, graph in enumerate(nodes) for number, node in graph.items()}
         self.links = {key: self._link(key, node) for key, node in self.nodes.items() if node.type in _ENDS}
         self.partner = self._matched()
         self.before = {key: self._before(key) for key in self.nodes}
@@ -110,9 +110,9 @@ class _Weaver:
             what = node.type.name if isinstance(node.type, NodeType) else str(node.type)
             self._refuse(key, f"is of type {what}", allowed="COMM_SEND, COMM_RECV and COMP in a collective")
         before = [_Key(key.rank, number) for number in dict.fromkeys((*node.ctrl_deps, *node.data_deps))]
-        for each in before:
-            if each not in self.nodes:
-                self._refuse(key, f"depends on node {each.number}, which does not exist")
+        for earlier in before:
+            if earlier not in self.nodes:
+                self._refuse(key, f"depends on node {earlier.number}, which does not exist")
         return before + ([self.partner[key]] if key in self.partner else [])
 
     def messages(self) -> list[Message]:
@@ -120,24 +120,24 @@ class _Weaver:
         left = {key: len(before) for key, before in self.before.items()}
         behind = defaultdict(list)
         for key, before in self.before.items():
-            for each in before:
-                behind[each].append(key)
+            for earlier in before:
+                behind[earlier].append(key)
         ready = deque(key for key, count in left.items() if not count)
         while ready:
             key = ready.popleft()
             self._execute(key)
-            for each in behind[key]:
-                left[each] -= 1
-                if not left[each]:
-                    ready.append(each)
+            for later in behind[key]:
+                left[later] -= 1
+                if not left[later]:
+                    ready.append(later)
         if len(self.done) < len(self.nodes):
             self._cycle(next(key for key in self.nodes if key not in self.done))
         return self.events
 
     def _execute(self, key: _Key) -> None:
         node = self.nodes[key]
-        own = [each for each in self.before[key] if each.rank == key.rank]
-        waits = tuple(dict.fromkeys(event for each in own for event in self.done[each]))
+        own = [earlier for earlier in self.before[key] if earlier.rank == key.rank]
+        waits = tuple(dict.fromkeys(event for earlier in own for event in self.done[earlier]))
         if node.type == NodeType.COMM_SEND:
             size = self._whole(key, "comm_size", None)
             src, dst, _ = self.links[key]
@@ -162,9 +162,9 @@ class _Weaver:
         seen = list[_Key]()
         while key not in seen:
             seen.append(key)
-            key = next(each for each in self.before[key] if each not in self.done)
+            key = next(earlier for earlier in self.before[key] if earlier not in self.done)
         cycle = seen[seen.index(key) :]
-        named = ", that for ".join(self._name(each) for each in cycle[1 : SHOWN + 1])
+        named = ", that for ".join(self._name(node) for node in cycle[1 : SHOWN + 1])
         rest = "and so on" if len(cycle) > SHOWN + 1 else "that for the first"
         many = f"{named}, {rest}: {len(cycle)} wait for each other in a cycle"
         self._refuse(cycle[0], f"waits for {many if named else 'itself'}")

@@ -54,7 +54,7 @@ def channels(s: CompiledSchedule, waits: list[tuple[int, ...]], limit: int) -> t
     pairs: defaultdict[tuple[int, int], list[_Channel]] = defaultdict(list)
     over: dict[int, int] = {}  # what has arrived for certain when a message has; for those that others wait for
     wanted = np.zeros(len(s), dtype=bool)
-    wanted[[each for waiting in waits for each in waiting]] = True
+    wanted[[m for waiting in waits for m in waiting]] = True
     known: dict[tuple[int, ...], int] = {(): 0}
     for m, (src, dst) in enumerate(zip(s.src.tolist(), s.dst.tolist(), strict=True)):
         if waits[m] not in known:

@@ -329,7 +329,7 @@ def place_final_blocks(
         read[event.src].update(event.cells)
         if event.src != event.dst:
             sent[event.src].update(event.cells)
-    homes = [_Home(*each) for each in zip(wanted, read, sent, cells, strict=True)]
+    homes = [_Home(*message) for message in zip(wanted, read, sent, cells, strict=True)]
     aside = {rank: number for number, rank in enumerate(rank for rank, home in enumerate(homes) if home.aside)}
     messages = [Message(rank, rank, list(homes[rank].aside), list(homes[rank].aside.values())) for rank in aside]
     for event in events:

@@ -180,7 +180,7 @@ class _Gpu:
                 step.awaited_by_other = True
         # A step waits for one other; nops wait for the rest.
         *more, after = needed or (None,)
-        steps += [_Step("nop", ("i", 0), ("o", 0), 0, each, self.count) for each in more]
+        steps += [_Step("nop", ("i", 0), ("o", 0), 0, m, self.count) for m in more]
         steps.append(_Step(kind, src, dst, max(len(reads), len(writes)), after, self.count, over | 1 << self.count))
         self.count += 1
         use = (role, len(steps) - 1)
@@ -254,5 +254,5 @@ def to_chakra(
         if s.reduce[m]:
             here = put(dst, f"reduce {m}", NodeType.COMP, [here], reduction_micros)
         done.append(here)
-    for rank, each in enumerate(nodes):
-        chakra.write(f"{prefix}.{rank}.et", each)
+    for rank, node in enumerate(nodes):
+        chakra.write(f"{prefix}.{rank}.et", node)

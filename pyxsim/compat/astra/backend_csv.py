@@ -44,7 +44,7 @@ def write(folder: PathLike, name: str, rows: int, row: int, prepared: Any, resul
         grid_2[0] = [*_HEAD_2]
     sent = _sent(prepared, shape)
     finished, computed = _times(result)
-    numbers = [finished, computed, finished - computed, cost, sum(sent) / _MIB, *(each / _MIB for each in sent)]
+    numbers = [finished, computed, finished - computed, cost, sum(sent) / _MIB, *(nbytes / _MIB for nbytes in sent)]
     line = [name, *(f"{number:.6f}" for number in numbers)]
     grid[row + 1] = [*line, *["-1"] * (len(grid[0]) - len(line))][: len(grid[0])]
     chunk_time = result.chunk_delays.chunk_time if result.chunk_delays is not None else []

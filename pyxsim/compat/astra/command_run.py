@@ -142,8 +142,8 @@ def run_astra(
             make_folder(folder)
         tables = Tables(str(folder), name, words.rows, words.row)
         outputs = replace(outputs, file=outputs.file or str(folder / f"{name}.h5"), tables=tables)
-        for each in backend_tables.files(folder) if form_of(files.network).given and not show_only else ():
-            check_writable(each)
+        for table in backend_tables.files(folder) if form_of(files.network).given and not show_only else ():
+            check_writable(table)
     costs: list[float] = []  # of the network, for files of version 1's analytical backend
     log = None if words.log is None else Path(words.log) / LOG
     if log is not None and not show_only:

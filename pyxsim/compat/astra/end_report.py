@@ -86,7 +86,7 @@ def _of_npus(run: TaskRun, result: Result, roofline: Roofline | None) -> Iterato
     }
 
     def ns(cycles: IntArray) -> list[int]:
-        return [_ns(each, result) for each in cycles.tolist()]
+        return [_ns(cycle, result) for cycle in cycles.tolist()]
 
     end = np.zeros(npus, np.int64)
     np.maximum.at(end, graph.npu, times.end)

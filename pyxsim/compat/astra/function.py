@@ -97,7 +97,9 @@ def astra(
         compute_scale=str(compute_scale),
         injection_scale=str(injection_scale),
         queues=_text(num_queues_per_dim),
-        dimensions={key: None if each is None else ",".join(map(str, each)) for key, each in dimensions.items()},
+        dimensions={
+            key: None if dimension is None else ",".join(map(str, dimension)) for key, dimension in dimensions.items()
+        },
         rendezvous="true" if rendezvous_protocol else None,
         backend=backend,
         overrides=tuple(listed(overrides)),

@@ -125,7 +125,7 @@ def repeat(experiment: Experiment, times: int, folder: Path, strict: bool) -> li
     """Run an experiment again with the seeds that follow, as sim_count does."""
     seed = experiment.output.seed
     again = [load_experiment(experiment, [f"output.seed={seed + number}"]) for number in range(1, times + 1)]
-    return [run_experiment(each, folder=folder, allow_deadlock=not strict).result_or_raise() for each in again]
+    return [run_experiment(key, folder=folder, allow_deadlock=not strict).result_or_raise() for key in again]
 
 
 def final_report(*results: Result) -> list[str]:

@@ -37,7 +37,7 @@ def traffic_table(config: Config, nodes: Nodes) -> tuple[dict[str, Any], list[in
     if classes == 1:
         table = tables[0]
     else:
-        table = {"classes": [{"name": f"class {c}", **each} for c, each in enumerate(tables)]}
+        table = {"classes": [{"name": f"class {c}", **class_table} for c, class_table in enumerate(tables)]}
     if batch is not None:
         return {**table, "batch": batch}, networks
     return {**table, **_method(config)}, networks

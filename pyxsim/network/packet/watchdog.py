@@ -99,9 +99,9 @@ class WaitGraph:
         ordered: bool = False,
     ) -> None:
         self.stuck, self.needs, self.room, self.drained = stuck, needs, room, drained
-        self.at: dict[Place, int] = {(each["link"], each["vc"]): i for i, each in enumerate(stuck)}
+        self.at: dict[Place, int] = {(packet["link"], packet["vc"]): i for i, packet in enumerate(stuck)}
         self.holder: dict[Place, int] = {
-            (each["wants"], each["holds"]): i for i, each in enumerate(stuck) if each["holds"] >= 0
+            (packet["wants"], packet["holds"]): i for i, packet in enumerate(stuck) if packet["holds"] >= 0
         }
         self.before: list[list[int]] = [[] for _ in stuck]  # older packets of the port that request the same output
         if ordered:
@@ -238,7 +238,7 @@ class Watchdog:
             state["vc.occupancy"].tolist(),
             state["link.pool_left"].tolist(),
         )
-        needs = [self.needs(each) for each in stuck]
+        needs = [self.needs(packet) for packet in stuck]
         return WaitGraph(stuck, needs, room, drained=self.drained, ordered=self.ordered).never_move()
 
     def passed(self, cycle: int) -> None:

@@ -47,8 +47,8 @@ def chapters(file: h5py.File, name: str) -> list[Chapter]:
 
 
 def _times(point: Mapping[str, Any]) -> dict[str, float]:
-    there = [each for each in point["backends"] if each.get("complete") and each.get("time_ns") is not None]
-    return {each["backend"]: float(each["time_ns"]) for each in there}
+    there = [backend for backend in point["backends"] if backend.get("complete") and backend.get("time_ns") is not None]
+    return {backend["backend"]: float(backend["time_ns"]) for backend in there}
 
 
 def _apart(point: Mapping[str, Any]) -> float:
@@ -133,7 +133,7 @@ def _table(comparison: Mapping[str, Any], points: Sequence[Mapping[str, Any]], n
     rows, marked = [], set()
     for i, point in enumerate(points):
         times, row = _times(point), [str(point["label"])]
-        reasons = {each["backend"]: each.get("reason") for each in point["backends"]}
+        reasons = {backend["backend"]: backend.get("reason") for backend in point["backends"]}
         for backend in comparison["backends"]:
             error = _error(point, backend)
             if error is not None and abs(error) > float(comparison["within"]):

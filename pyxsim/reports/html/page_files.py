@@ -29,7 +29,7 @@ def chapters(sources: Sequence[Result | str]) -> list[Chapter]:
     faults: list[InputError] = []
     results: dict[str, Result] = {}
     others: list[Chapter] = []
-    numbered = [each if isinstance(each, str) else f"result {number}" for number, each in enumerate(sources, 1)]
+    numbered = [one if isinstance(one, str) else f"result {number}" for number, one in enumerate(sources, 1)]
     for source, name in zip(sources, side_by_side.names_of(numbered), strict=True):
         try:
             content = source if isinstance(source, Result) else _read(source, name)

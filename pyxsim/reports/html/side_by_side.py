@@ -249,8 +249,8 @@ def _latencies(named: Named) -> list[Panel]:
 
 def _settings(named: Named) -> list[Panel]:
     flat = [flattened(result.experiment) for _, result in named]
-    keys = list(dict.fromkeys(key for each in flat for key in each))
-    rows = [[key, *(cut(each.get(key, ABSENT), 60) for each in flat)] for key in keys]
+    keys = list(dict.fromkeys(key for value in flat for key in value))
+    rows = [[key, *(cut(value.get(key, ABSENT), 60) for value in flat)] for key in keys]
     differ = [row for row in rows if len(set(row[1:])) > 1]
     panels = []
     if differ:
@@ -273,7 +273,7 @@ def _settings(named: Named) -> list[Panel]:
         for _, result in named
     ]
     labels = list(dict.fromkeys(label for column in columns for label in column))
-    sheet, notes = _differing(named, [[label, *(each.get(label, ABSENT) for each in columns)] for label in labels])
+    sheet, notes = _differing(named, [[label, *(name.get(label, ABSENT) for name in columns)] for label in labels])
     panels.append(Panel("Provenance", "", sheet=sheet, notes=notes))
     return panels
 
@@ -282,11 +282,11 @@ def flattened(settings: Any, path: str = "") -> dict[str, str]:
     """Return settings by key path: "network.dims[0].npus"."""
     if isinstance(settings, dict) and settings:
         inside = [flattened(value, f"{path}.{key}" if path else str(key)) for key, value in settings.items()]
-    elif isinstance(settings, list) and any(isinstance(each, dict) for each in settings):
+    elif isinstance(settings, list) and any(isinstance(setting, dict) for setting in settings):
         inside = [flattened(value, f"{path}[{i}]") for i, value in enumerate(settings)]
     else:
         return {path: str(settings)} if path else {}
-    return {key: value for each in inside for key, value in each.items()}
+    return {key: value for panel in inside for key, value in panel.items()}
 
 
 def names_of(paths: Sequence[str]) -> list[str]:

@@ -162,7 +162,7 @@ def _value(point: Point, key: str) -> float | None:
 
 def _word(value: Any) -> str:
     if isinstance(value, list):
-        return " x ".join(_word(each) for each in value)
+        return " x ".join(_word(item) for item in value)
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

@@ -56,12 +56,12 @@ def report(
     ]
     if not sources:
         raise InputError("no results", key="files", allowed=KINDS)
-    paths = [each for each in sources if isinstance(each, str)]
+    paths = [source for source in sources if isinstance(source, str)]
     target = default_name(sources) if file is None else os.fspath(file)
     with shown(paths):
         _, made = all_or_faults(lambda: check_outputs([(target, check_page)], paths), lambda: chapters(sources))
         save(made, target)
-    return WrittenReport(target, os.path.getsize(target), [each.title for each in made])
+    return WrittenReport(target, os.path.getsize(target), [chapter.title for chapter in made])
 
 
 def default_name(sources: Sequence[Result | str]) -> str:

@@ -119,8 +119,8 @@ def _short(label: str) -> str:
 def times(point: Compared, ax: Axes | None = None) -> Axes:
     """Bars: the time of one point on each backend, and the bounds of its links."""
     ax = axes(ax, 7, 2.5)
-    entries = sorted((each for each in point.entries if each.cycles), key=lambda each: each.backend != PACKET)
-    rows = [(each.backend, float(point.ns(each.cycles or 0)), _tint(each.backend)) for each in entries]
+    entries = sorted((entry for entry in point.entries if entry.cycles), key=lambda each: each.backend != PACKET)
+    rows = [(entry.backend, float(point.ns(entry.cycles or 0)), _tint(entry.backend)) for entry in entries]
     rows.append((LINKS, point.ns(point.lower_bound), GREY))
     packet = point.cycles(PACKET)
     for place, (name, time, tint) in enumerate(rows):

@@ -104,5 +104,5 @@ def _critical(ax: Axes, clock: Clock, path: Columns, like: IntArray, row: dict[i
     along = [[(left, y), (right, y)] for left, right, y in zip(begin, end, places, strict=True)]
     across = [[(left, y), (left, next_y)] for left, (y, next_y) in zip(begin[1:], pairwise(places), strict=True)]
     ax.add_collection(LineCollection(along, colors=_PATH, linewidths=1.8, zorder=4))
-    across = [each for each in across if each[0] != each[1]]
+    across = [y for y in across if y[0] != y[1]]
     ax.add_collection(LineCollection(across, colors=_PATH, linewidths=0.6, zorder=4))

@@ -93,7 +93,7 @@ def _number(ax: Axes, steps: int) -> None:
     """Label the steps: all of them, or every second, fifth, tenth, ... where space is short."""
     width = ax.get_window_extent().width / (figure.dpi if (figure := ax.get_figure()) else 100)
     rounds = (k * 10**power for power in range(9) for k in (1, 2, 5))
-    apart = next(each for each in rounds if each * width >= steps * INCHES_PER_NUMBER)
+    apart = next(number for number in rounds if number * width >= steps * INCHES_PER_NUMBER)
     ax.set_xticks(np.arange(0, steps, apart) + 0.5, [str(step) for step in range(0, steps, apart)])
     ax.tick_params(axis="x", length=0)
     if steps <= MAX_PARTED:

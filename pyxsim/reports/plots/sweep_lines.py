@@ -114,9 +114,9 @@ def _line(ax: Axes, scale: Scale, points: Sequence[Point], x: str, y: str, look:
         places.setdefault(scale.at(point.changed[x]), []).append(float(point.values[y]))
     at = sorted(places)
     look = look if len(at) <= MOST_MARKS else {**look, "marker": ""}
-    ax.plot(at, [float(np.mean(places[each])) for each in at], lw=1.6, ms=4, label=name, **look)
+    ax.plot(at, [float(np.mean(places[position])) for position in at], lw=1.6, ms=4, label=name, **look)
     if any(len(values) > 1 for values in places.values()):
-        low, high = [min(places[each]) for each in at], [max(places[each]) for each in at]
+        low, high = [min(places[position]) for position in at], [max(places[position]) for position in at]
         ax.fill_between(at, low, high, color=look["color"], alpha=0.15, lw=0)
 
 
@@ -233,7 +233,7 @@ def text_of(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, float):
         return f"{value:g}"
-    if isinstance(value, list) and all(isinstance(each, int | str) for each in value):
+    if isinstance(value, list) and all(isinstance(item, int | str) for item in value):
         return "x".join(map(str, value))
     text = str(value)
     return text if len(text) <= 24 else f"{text[:21]}..."

@@ -41,7 +41,7 @@ def _in_full(graph: Graph, level: np.ndarray, ax: Axes | None) -> Axes:
     drawn = nx.DiGraph()
     drawn.add_nodes_from(range(len(graph)))
     for row in range(len(graph)):
-        drawn.add_edges_from((int(each), row) for each in graph.before[graph.ptr[row] : graph.ptr[row + 1]])
+        drawn.add_edges_from((int(earlier), row) for earlier in graph.before[graph.ptr[row] : graph.ptr[row + 1]])
     many = np.bincount(level)
     ax = axes(ax, min(16.0, 3.0 + 1.1 * len(many)), min(12.0, 1.2 + 0.6 * int(many.max())))
     seen = np.zeros(len(many), dtype=int)

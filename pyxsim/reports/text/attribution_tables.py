@@ -114,7 +114,7 @@ def _most(cycles: Mapping[str, int], count: int = 1, whole: bool = False) -> str
     """The largest entries with their percentages: "credit 60, queue 20"."""
     total = sum(cycles.values())
     first = list(cycles.items())[:count]
-    return ", ".join(f"{short_name(WORDS.get(name, name), whole)} {100 * each / total:.0f}" for name, each in first)
+    return ", ".join(f"{short_name(WORDS.get(name, name), whole)} {100 * share / total:.0f}" for name, share in first)
 
 
 def short_name(name: str, whole: bool = False) -> str:

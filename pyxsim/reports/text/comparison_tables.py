@@ -88,7 +88,7 @@ def _brief(names: str) -> str:
 def _good(point: Compared, within: float) -> str:
     """The backends that are accurate enough; a question mark where that is unknown."""
     judged = verdicts(point, within)
-    names = [each.backend + "?" * (each.says == UNKNOWN) for each in judged if each.says != NOT_SAFE]
+    names = [verdict.backend + "?" * (verdict.says == UNKNOWN) for verdict in judged if verdict.says != NOT_SAFE]
     all_of_them = len(names) == len(judged) > 1 and not any("?" in name for name in names)
     return "all" if all_of_them else ", ".join(names) or "none"
 
@@ -137,8 +137,8 @@ def _part(cycles: int | Fraction | None, whole: int | Fraction | None) -> str:
 
 def said(point: Compared, within: float) -> list[str]:
     """Return a line per backend: why it cannot run the point, or whether it is accurate enough."""
-    lines = [f"{each.backend}: failed: {each.reason}" for each in point.entries if each.reason]
-    lines += [_said(each, within) for each in verdicts(point, within)]
+    lines = [f"{entry.backend}: failed: {entry.reason}" for entry in point.entries if entry.reason]
+    lines += [_said(verdict, within) for verdict in verdicts(point, within)]
     waited = by_waiting(point, within)
     if waited is not None and UNAWARE in point.others:
         lines.append(f"from the waiting of packets only: {UNAWARE} is {waited.says}, {_off(waited.error)}")

@@ -179,7 +179,7 @@ def _speed(result: Result) -> Fact:
     visits = int(result.counts.get("router_visits", 0))
     skipped = int(result.counts.get("skipped_visits", 0))
     if visits and result.sim_cpu_s > 0:
-        rate, with_skipped = (rounded(each / result.sim_cpu_s, "") for each in (visits - skipped, visits))
+        rate, with_skipped = (rounded(count / result.sim_cpu_s, "") for count in (visits - skipped, visits))
         parts.append(f"{rate} router visits/s" + (f" ({with_skipped} with those skipped)" if skipped else ""))
     if times := result.counts.get("resumed", 0):
         parts.append(f"resumed {'once' if times == 1 else plural(times, 'time')}")

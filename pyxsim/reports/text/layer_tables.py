@@ -69,7 +69,7 @@ def _table(result: Result) -> Table:
     table.add_row(
         label,
         *("mean" if key == "NPUs" else "" for key in counts),
-        *(_time(result, each) for each in whole.values()),
+        *(_time(result, part) for part in whole.values()),
         style="bold",
     )
     return table

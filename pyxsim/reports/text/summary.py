@@ -83,12 +83,12 @@ class Summary:
             yield Text()
             yield fitted(class_table(result.traffic), width)
         for table in (
-            *(fitted(each, width) for each in layer_tables.tables(result)),
+            *(fitted(layer_table, width) for layer_table in layer_tables.tables(result)),
             *workload_tables.tables(result, width),
         ):
             yield Text()
             yield table
-        chunk_tables = [fitted(each, width) for each in tables(result)]
+        chunk_tables = [fitted(layer_table, width) for layer_table in tables(result)]
         for table in chunk_tables:
             yield Text()
             yield table

@@ -88,7 +88,7 @@ def _shares(cycles: Mapping[str, int], most: int = 2) -> str:
     if len(cycles) == 1:
         return next(iter(cycles))
     whole = sum(cycles.values())
-    return ", ".join(f"{name} {100 * each / whole:.0f}" for name, each in list(cycles.items())[:most])
+    return ", ".join(f"{name} {100 * waited / whole:.0f}" for name, waited in list(cycles.items())[:most])
 
 
 def sentence(point: Compared, link: HotLink) -> str:

@@ -56,7 +56,7 @@ def facts(result: Result) -> list[Fact]:
         return lines
     (first, cycles), *others = list(result.work.by_kind.items())[: MAX_KINDS + 1]
     end = max(1, result.time_cycles)
-    rest = ", ".join(f"{kind} {percent(each / end)}" for kind, each in others)
+    rest = ", ".join(f"{kind} {percent(time / end)}" for kind, time in others)
     note = f"{first}{'; ' if rest else ''}{rest}"
     return [*lines, Fact("critical path", percent(cycles / end), note)]
 

@@ -166,8 +166,8 @@ class Trace:
         if not parts:
             return
         times = [part.time if isinstance(part, Counter) else part.begin for part in parts]
-        number = np.repeat(np.arange(len(parts)), [len(each) for each in times])
-        row = np.concatenate([np.arange(len(each)) for each in times])
+        number = np.repeat(np.arange(len(parts)), [len(column) for column in times])
+        row = np.concatenate([np.arange(len(column)) for column in times])
         time = np.concatenate(times)
         order = np.lexsort((row, number, time))
         for at, part, place in zip(time[order].tolist(), number[order].tolist(), row[order].tolist(), strict=True):

@@ -50,8 +50,8 @@ class _Writer(pickle.Pickler):
 
     def all_of(self, root: object) -> None:
         self.dump(root)
-        for each in self._numbered:  # which become more meanwhile
-            self.dump(each.__getstate__())
+        for member in self._numbered:  # which become more meanwhile
+            self.dump(member.__getstate__())
 
     def reducer_override(self, each: Any) -> Any:
         kind = type(each)
@@ -70,8 +70,8 @@ class _Reader(pickle.Unpickler):
 
     def all_of(self) -> Any:
         root = self.load()
-        for each in self._numbered:
-            self._fill(each, self.load())
+        for member in self._numbered:
+            self._fill(member, self.load())
         return root
 
     def find_class(self, module: str, name: str) -> Any:

@@ -34,8 +34,8 @@ class Background:
         context = PatternContext(topology.npus, tuple(topology.shape), folder, experiment.output.seed)
         self.source = Source(settings.resolved, context)
         load = settings.offered or 0.0
-        packets = sum((each.load or 0.0) / each.mean_flits for each in settings.resolved) * topology.npus
-        patterns = [each.pattern for each in self.source.packets]
+        packets = sum((class_.load or 0.0) / class_.mean_flits for class_ in settings.resolved) * topology.npus
+        patterns = [packet.pattern for packet in self.source.packets]
         self.zero_load = zero_load(topology, config, settings.resolved, patterns).zero_load
         rules = Rules(warmup=None if settings.warmup == "auto" else int(settings.warmup))
         grid = rules.grid(packets, self.zero_load)
@@ -47,16 +47,16 @@ class Background:
     def names(self) -> list[str]:
         """The names of the classes, for attribution."""
         classes = self.settings.message_classes()
-        return ["background"] if len(classes) == 1 else [f"background {each.name}" for each in classes]
+        return ["background"] if len(classes) == 1 else [f"background {class_.name}" for class_ in classes]
 
     @cached_property
     def warnings(self) -> list[str]:
         """A line for each class with a load that nodes cannot create."""
         return [
-            f"traffic.load: {each.load:g} flits per node and cycle are more than a packet of {each.mean_flits:g} flits "
-            "in every cycle"
-            for each in self.settings.resolved
-            if (each.load or 0.0) > each.mean_flits
+            f"traffic.load: {class_.load:g} flits per node and cycle are more than a packet of "
+            f"{class_.mean_flits:g} flits in every cycle"
+            for class_ in self.settings.resolved
+            if (class_.load or 0.0) > class_.mean_flits
         ]
 
     def create(self, network: Any) -> int:

@@ -59,7 +59,7 @@ class Feed:
         self._end = 0  # the cycle up to which packets are created; above `cycle` while they are simulated
         per_cycle = max(load * network.npus, 1e-9)
         self._span = int(max(1, min(MAX_SPAN, PACKETS / per_cycle)))
-        answered = [k for k, each in enumerate(classes) if each.replies is not None]
+        answered = [k for k, class_ in enumerate(classes) if class_.replies is not None]
         self._first_reply = len(classes)
         # Per message class: the class of its replies (-1: none), and their delay.
         self._reply_class = np.full(observer.rows, -1, dtype=np.int64)

@@ -41,7 +41,7 @@ def settings_of(experiment: Experiment) -> Settings:
 def message_classes(experiment: Experiment) -> list[MessageClass]:
     """Return the message classes of the network."""
     classes = settings_of(experiment).message_classes()
-    return [MessageClass(each.virtual_network, each.priority) for each in classes]
+    return [MessageClass(class_.virtual_network, class_.priority) for class_ in classes]
 
 
 def largest_packet(experiment: Experiment) -> int:
@@ -50,11 +50,11 @@ def largest_packet(experiment: Experiment) -> int:
     if settings.trace is not None:
         return -(-(network.packet + network.header) // network.flit)
     sizes: list[int] = []
-    for each in settings.resolved:
-        if each.replies is None:
-            sizes += each.sizes
+    for class_ in settings.resolved:
+        if class_.replies is None:
+            sizes += class_.sizes
         else:
-            sizes += [getattr(each.replies, name) for name in _REPLIES]
+            sizes += [getattr(class_.replies, name) for name in _REPLIES]
     return max(sizes)
 
 
@@ -69,15 +69,15 @@ def check_traffic(prepared: PreparedTraffic) -> None:
     if offered is None:
         return
     _check_rare(settings)
-    for each in settings.resolved:
-        if (each.load or 0.0) > each.mean_flits:
-            most = f"a packet of {each.mean_flits:g} flits in every cycle"
-            prepared.warnings.append(f"traffic.load: {each.load:g} flits per node and cycle are more than {most}")
+    for class_ in settings.resolved:
+        if (class_.load or 0.0) > class_.mean_flits:
+            most = f"a packet of {class_.mean_flits:g} flits in every cycle"
+            prepared.warnings.append(f"traffic.load: {class_.load:g} flits per node and cycle are more than {most}")
 
 
 def _check_rare(settings: Settings) -> None:
     """Raise InputError if packets are so rare that a measurement would take hours."""
-    rate = sum((each.load or 0.0) / each.mean_flits for each in settings.resolved)  # packets of a node in a cycle
+    rate = sum((class_.load or 0.0) / class_.mean_flits for class_ in settings.resolved)  # packets of a node in a cycle
     if settings.measure != "auto" or settings.max_cycles != "auto" or rate * MOST_TRIALS >= MIN_PACKETS:
         return
     offered = settings.offered or 0.0
@@ -160,7 +160,7 @@ class Study:
             self._run = BatchRun(self.network, classes[0], settings.batch, self.context)
         else:
             load = settings.offered or 0.0
-            packets = sum((each.load or 0.0) / each.mean_flits for each in classes) * self.context.npus
+            packets = sum((class_.load or 0.0) / class_.mean_flits for class_ in classes) * self.context.npus
             messages = len(settings.message_classes())
             grid = self.rules.grid(packets, self.theory.zero_load if self.theory else None)
             observer = Observer(grid, self.context.npus, messages, messages - len(classes))

@@ -47,7 +47,7 @@ def record(
         **_round_trip(observer, first, end, slice(observer.classes, observer.rows)),
         **(facts or {}),
     }
-    rows = [_class(observer, k, each, outcome, values, counts[k]) for k, each in enumerate(classes)]
+    rows = [_class(observer, k, class_, outcome, values, counts[k]) for k, class_ in enumerate(classes)]
     if len(rows) > 1:
         summary["classes"] = [{key: _plain(value) for key, value in row.items()} for row in rows]
     return Traffic(

@@ -37,14 +37,14 @@ class Buffer:
 def buffers(prepared: Prepared | PreparedTraffic) -> Finding:
     """Compare the buffers of every kind of links with its credit loop."""
     kinds, rows = buffers_of(prepared), []
-    for each in kinds:
-        text = f"{plural(each.flits_per_vc, 'flit')} x {plural(each.vcs, 'VC')}"
-        loop = f"the credit loop of {plural(each.credit_loop, 'cycle')}"
-        text += f" cover {loop}" if each.share >= COVERED else f" for {loop}: {percent(each.share)} busy at most"
-        kind = each.name in prepared.topology.link_kinds
-        name = f"{each.name} links" if kind else f"dimension {each.dimension} ({each.name})"
+    for number in kinds:
+        text = f"{plural(number.flits_per_vc, 'flit')} x {plural(number.vcs, 'VC')}"
+        loop = f"the credit loop of {plural(number.credit_loop, 'cycle')}"
+        text += f" cover {loop}" if number.share >= COVERED else f" for {loop}: {percent(number.share)} busy at most"
+        kind = number.name in prepared.topology.link_kinds
+        name = f"{number.name} links" if kind else f"dimension {number.dimension} ({number.name})"
         rows.append(("buffers", f"{name}: {text}"))
-    return Finding(rows, {"buffers": [asdict(each) for each in kinds]})
+    return Finding(rows, {"buffers": [asdict(number) for number in kinds]})
 
 
 @checks.register("memory", order=90)
@@ -66,9 +66,9 @@ def buffers_of(prepared: Prepared | PreparedTraffic) -> list[Buffer]:
     closed = prepared.mode == "closed"
     flits = prepared.network.cut(experiment.network.packet)[1] if closed else largest_packet(experiment)
     buffers = []
-    for kind, each in kind_streams(prepared.network, flits):
+    for kind, stream in kind_streams(prepared.network, flits):
         name = topology.link_kinds[kind]
         if name == f"d{kind}" and kind < len(topology.dims):
             name = f"{topology.dims[kind].name} {topology.dims[kind].npus}"
-        buffers.append(Buffer(kind, name, each.slots, each.vcs, each.loop, each.at_most))
+        buffers.append(Buffer(kind, name, stream.slots, stream.vcs, stream.loop, stream.at_most))
     return buffers

@@ -17,8 +17,8 @@ MOST_ROWS = 8  # of collectives in the text
 def collectives(prepared: Prepared | PreparedTraffic) -> Finding:
     """List the collectives, with their groups, algorithms and sizes."""
     issued = () if prepared.mode == "open" else prepared.job.collectives
-    bounds = [] if prepared.mode == "open" else [prepared.lower_bound_of(each.per_group) for each in issued]
-    table = [collective_row(each, bound) for each, bound in zip(issued, bounds, strict=True)]
+    bounds = [] if prepared.mode == "open" else [prepared.lower_bound_of(collective.per_group) for collective in issued]
+    table = [collective_row(collective, bound) for collective, bound in zip(issued, bounds, strict=True)]
     rows = [("collective", _line(row)) for row in table[:MOST_ROWS]]
     if len(table) > MOST_ROWS:
         rows.append(("collective", f"and {len(table) - MOST_ROWS} more"))

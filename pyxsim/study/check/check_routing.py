@@ -66,7 +66,9 @@ def routing_of(prepared: Prepared | PreparedTraffic) -> Routing:
         ranges.append((first + np.stack([low, high], axis=1)).tolist())
         first += vcs
     # Messages of collectives that name a plane have one route.
-    planes = prepared.experiment.traffic is None and all(queue.plane >= 0 for each in topology.queues for queue in each)
+    planes = prepared.experiment.traffic is None and all(
+        queue.plane >= 0 for of_dimension in topology.queues for queue in of_dimension
+    )
     ways = 1 if planes else len(relation.ways)
     fixed = planes or relation.deterministic
     return Routing(topology.routing, fixed, ways, relation.classes, list(networks), ranges)

@@ -105,10 +105,10 @@ class _Alone:
         way = [inject, *(link for link, _ in topology.relation.route(src, dst, plane)), eject]
         packets, full, last = self.network.cut(size)
         streams = [self._stream(link, full) for link in way]
-        self.covered = min(self.covered, *(each.certain for each in streams))
-        paces = [each.pace for each in streams]
+        self.covered = min(self.covered, *(one.certain for one in streams))
+        paces = [one.pace for one in streams]
         head = sum(ceil(pace) + int(config.links.delay[link]) for link, pace in zip(way, paces, strict=True))
-        body = max((packets - 1) * each.cycles + (last - 1) * each.pace for each in streams)
+        body = max((packets - 1) * one.cycles + (last - 1) * one.pace for one in streams)
         if config.options.flow == STORE_AND_FORWARD:  # each router waits for a whole packet
             body += (last - 1) * (sum(paces) - max(paces))
         return float(head + (len(way) - 1) * config.head_wait + body)

@@ -47,7 +47,7 @@ class Messages:
         order = np.argsort(latency["sent"], kind="stable")
         rows = {name: values[order] for name, values in latency.items()}
         pauses = np.array(prepared.system.options.endpoint_delays(prepared.network.npus), np.int64)
-        issued = {each.start for collective in prepared.job.collectives for each in collective.per_group}
+        issued = {group_work.start for collective in prepared.job.collectives for group_work in collective.per_group}
         issued |= {message.start for message in prepared.system.messages}
         issued |= {start + pause for start in issued for pause in np.unique(pauses).tolist()}
         parts = np.stack([rows[name] for name in PARTS], axis=1) if len(order) else np.zeros((0, len(PARTS)), np.int64)

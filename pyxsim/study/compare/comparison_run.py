@@ -229,7 +229,9 @@ def _note(compared: Compared, point: Point, prepared: Prepared, result: Result) 
     compared.lower_bound = prepared.first + prepared.lower_bound
     if result.backend == PACKET:
         packet = prepared.network.cut(prepared.experiment.network.packet)[1]
-        compared.loops = {kind: (each.needed, each.slots) for kind, each in kind_streams(prepared.network, packet)}
+        compared.loops = {
+            kind: (stream.needed, stream.slots) for kind, stream in kind_streams(prepared.network, packet)
+        }
         compared.chain = chain_of(prepared, result) if result.complete else None
         compared.estimate = packet_estimate(prepared)
 

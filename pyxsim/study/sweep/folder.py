@@ -39,7 +39,9 @@ class Folder:
             problem = "is a file; a sweep fills a folder"
             raise InputError(problem, file=os.fspath(self.path), key="-o", allowed="the name of a folder")
         try:
-            strange = self.path.is_dir() and not self.manifest and any(not _ours(each) for each in self.path.iterdir())
+            strange = (
+                self.path.is_dir() and not self.manifest and any(not _ours(entry) for entry in self.path.iterdir())
+            )
             if strange:
                 problem = "is a folder with other files, and holds no sweep"
                 raise InputError(

@@ -51,7 +51,7 @@ class Keys:
                 yield text, path
             elif path.name and path.parent.is_dir():
                 pattern = path.name if "*" in path.name else f"{path.name}.*.et*"
-                yield from ((f"{text}: {each.name}", each) for each in path.parent.glob(pattern) if each.is_file())
+                yield from ((f"{text}: {file.name}", file) for file in path.parent.glob(pattern) if file.is_file())
         except (OSError, ValueError):
             return  # its reader reports the error
 
@@ -84,8 +84,8 @@ def _texts(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from _texts(each)
+        for item in value.values():
+            yield from _texts(item)
     elif isinstance(value, Iterable) and not isinstance(value, bytes):
-        for each in value:
-            yield from _texts(each)
+        for item in value:
+            yield from _texts(item)

@@ -369,7 +369,7 @@ class _Run:
         else:
             self.standing.done += 1
         if self.goal:
-            for other in (other for other, each in enumerate(self.keys) if each == key):
+            for other in (other for other, other_key in enumerate(self.keys) if other_key == key):
                 self.points[other] = self._read(other)
             self._ask()
             self.standing.total = self._total()

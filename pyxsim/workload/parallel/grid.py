@@ -33,7 +33,7 @@ class Grid:
 
     def stride(self, axis: str) -> int:
         """Return the difference of the numbers of neighbours along an axis."""
-        return prod(getattr(self, each) for each in self.order[: self.order.index(axis)])
+        return prod(getattr(self, outer) for outer in self.order[: self.order.index(axis)])
 
     @cached_property
     def _npus(self) -> IntArray:

@@ -124,7 +124,7 @@ class Plan:
                 work = self.work(layer, part)
                 if work not in alike:
                     ticks = self.cycles(self.npu.seconds(work, element)) if work else 0
-                    alike[work] = ticks, sum(each.elements for each in work) * element
+                    alike[work] = ticks, sum(item.elements for item in work) * element
                 known[place] = alike[work]
             return known[place]
 
@@ -151,7 +151,7 @@ class Plan:
     def held(self, layer: Layer, stage: int) -> tuple[int, int]:
         """Return the parameters of a layer on an NPU of a stage (others, experts'); tied ones count once."""
         others, experts = layer.held(self.share(layer))
-        if layer.tied and layer.tied in {each.name for each in self.layers(stage)}:
+        if layer.tied and layer.tied in {one.name for one in self.layers(stage)}:
             others = layer.parameters.whole
         return others, experts
 
@@ -174,11 +174,11 @@ class Plan:
     def updated(self, layer: Layer, stage: int) -> int:
         """Return the parameters of a layer that an NPU of a stage updates."""
         divided = self.parallelism.zero > 0
-        return sum(self.shard(*each) if divided else each[0] for each in self.replicated([layer], stage))
+        return sum(self.shard(*copy) if divided else copy[0] for copy in self.replicated([layer], stage))
 
     def parted(self, layer: Layer) -> bool:
         """Return whether a layer shares its parameters with one of another stage."""
-        return any(layer is each for each, _ in self.tied)
+        return any(layer is tensor for tensor, _ in self.tied)
 
     def stored(self, layer: Layer) -> int:
         """Return how often the gradients of a layer go to remote memory; those shared by stages wait for their sum."""

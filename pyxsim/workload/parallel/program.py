@@ -382,7 +382,7 @@ class _Stage:
                 if plan.parallelism.zero:
                     count = plan.shard(count, "data")
                 size = plan.scaled(count * plan.workload.gradient_bytes)
-                stages = [each for _, each in plan.tied]
+                stages = [tensor for _, tensor in plan.tied]
                 synced = self._collective(
                     "all-reduce", size, "pipeline", "tied gradients", layer, part, self._synced[layer.name], stages
                 )
@@ -428,5 +428,5 @@ class _Stage:
 
 def _joined(one: Tasks, other: Tasks) -> Tasks:
     """Both lists, each task once."""
-    known = {id(each) for each in one}
-    return [*one, *(each for each in other if id(each) not in known)]
+    known = {id(item) for item in one}
+    return [*one, *(item for item in other if id(item) not in known)]

@@ -21,21 +21,21 @@ class Turn:
 
 def gpipe(stage: int, stages: int, micro_batches: int, chunks: int = 1) -> Iterator[Turn]:
     """All forward, then all backward in reverse order: the last activations are used first."""
-    for each in range(micro_batches):
-        yield Turn(True, each)
-    for each in reversed(range(micro_batches)):
-        yield Turn(False, each)
+    for number in range(micro_batches):
+        yield Turn(True, number)
+    for number in reversed(range(micro_batches)):
+        yield Turn(False, number)
 
 
 def one_forward_one_backward(stage: int, stages: int, micro_batches: int, chunks: int = 1) -> Iterator[Turn]:
     """As many forward passes as there are later stages, then forward and backward passes alternately."""
     ahead = min(stages - 1 - stage, micro_batches)
-    for each in range(ahead):
-        yield Turn(True, each)
-    for each in range(micro_batches):
-        if ahead + each < micro_batches:
-            yield Turn(True, ahead + each)
-        yield Turn(False, each)
+    for number in range(ahead):
+        yield Turn(True, number)
+    for number in range(micro_batches):
+        if ahead + number < micro_batches:
+            yield Turn(True, ahead + number)
+        yield Turn(False, number)
 
 
 def interleaved(stage: int, stages: int, micro_batches: int, chunks: int = 1) -> Iterator[Turn]:

@@ -65,7 +65,7 @@ def _stage(plan: Plan, stage: int) -> Stage:
         stage=stage,
         npus=len(plan.grid.stage(stage)),
         blocks=sum(len(plan.of_chunk(stage, chunk)) for chunk in range(plan.parallelism.virtual)),
-        operations=plan.micro_batches * sum(each.flops for each in work),
+        operations=plan.micro_batches * sum(item.flops for item in work),
         parameters=sum(parameters_held(plan, stage)),
         weights=sum(sizes[term] for term in WEIGHTS),
         gradients=sizes["gradients"],

@@ -50,7 +50,7 @@ class _Null:
 
 def _without_null(value: Any) -> Any:
     if type(value) is list:
-        return [_without_null(each) for each in value]
+        return [_without_null(item) for item in value]
     return _Null() if value is None else value
 
 

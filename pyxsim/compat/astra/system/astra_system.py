@@ -263,8 +263,10 @@ class AstraSystem(SystemLayer):
         at = self.collectives[number].start
         if self.issued[number].begun:
             return
-        plain = [each for each in self.issued.values() if not (each.begun or each.collective.is_open)]
-        together = [each.number for each in plain if each.collective.start == at]
+        plain = [
+            collective for collective in self.issued.values() if not (collective.begun or collective.collective.is_open)
+        ]
+        together = [collective.number for collective in plain if collective.collective.start == at]
         rows = []
         for order, index in enumerate(together):
             issued = self.issued[index]
@@ -344,9 +346,9 @@ class AstraSystem(SystemLayer):
         """The equal collectives on all groups along its dimensions, which are one collective in version 1."""
         first = self.issued[number]
         groups: dict[tuple[int, ...], int] = {}
-        for index, each in self.issued.items():
-            if each.streams is None and each.equal_key == first.equal_key:
-                groups.setdefault(each.comm.members, index)
+        for index, collective in self.issued.items():
+            if collective.streams is None and collective.equal_key == first.equal_key:
+                groups.setdefault(collective.comm.members, index)
         refuse_missing_groups(list(groups), math.prod(self.shape), first.key)
         return list(groups.values())
 
@@ -487,8 +489,8 @@ class AstraSystem(SystemLayer):
         self.plan_all()
         if work is None:
             return traffic(self)
-        chosen = {id(each) for each in work}
-        rows = [traffic(self, number) for number, each in enumerate(self.collectives) if id(each) in chosen]
+        chosen = {id(item) for item in work}
+        rows = [traffic(self, number) for number, collective in enumerate(self.collectives) if id(collective) in chosen]
         messages = [message for message in self.messages if id(message) in chosen]
         return np.concatenate([np.zeros((0, 5), np.int64), *rows, *(message_rows(self, messages))])
 

@@ -164,8 +164,8 @@ class _Group:
     def _send(self, rank: int) -> None:
         """Send what is enabled, in the order of the program."""
         need, taken = self.program.need, self._taken[rank]
-        leaves = sorted(each for each in self._ready[rank] if need[each] <= taken)
-        self._ready[rank] = [each for each in self._ready[rank] if need[each] > taken]
+        leaves = sorted(message for message in self._ready[rank] if need[message] <= taken)
+        self._ready[rank] = [message for message in self._ready[rank] if need[message] > taken]
         for message in leaves:
             self._leave(message)
 
@@ -217,8 +217,10 @@ class _Group:
         """Return the NPUs whose messages a member still misses."""
         rank = self.rank[place]
         senders = np.unique(self.program.src[self.program.dst == rank])
-        late = [each for each in senders.tolist() if each != rank and (self._ready[each] or not self._begun[each])]
-        return [self.npus[each] for each in late]
+        late = [
+            sender for sender in senders.tolist() if sender != rank and (self._ready[sender] or not self._begun[sender])
+        ]
+        return [self.npus[message] for message in late]
 
 
 def _groups(custom: Custom, order: int, phase: Phase, programs: Programs) -> Iterator[_Group]:

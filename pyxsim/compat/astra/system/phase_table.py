@@ -112,8 +112,8 @@ def traffic(system: Recorded, collective: int | None = None) -> IntArray:
 
 def message_rows(system: Recorded, messages: Iterable[PointToPoint]) -> list[IntArray]:
     """The rows of `traffic` for point-to-point messages, one array each."""
-    planes = [(each, system.plane_between(each.src, each.dst)) for each in messages]
-    return [np.array([[each.src, each.dst, plane, each.size, 1]], np.int64) for each, plane in planes]
+    planes = [(message, system.plane_between(message.src, message.dst)) for message in messages]
+    return [np.array([[npu.src, npu.dst, plane, npu.size, 1]], np.int64) for npu, plane in planes]
 
 
 def queue_times(system: Recorded, own: dict[str, IntArray]) -> tuple[IntArray, IntArray]:
@@ -170,9 +170,9 @@ def stuck(system: Recorded, waiting: Sequence[Waiting]) -> list[str]:
     for custom in system.customs:
         lines += custom.stuck()
     for first in (True, False):
-        lines += [_line(system, each) for each in waiting if bool(each[4]) == first]
+        lines += [_line(system, member) for member in waiting if bool(member[4]) == first]
     if not lines:
-        lines = [f"the {each.name} has not ended" for each in system.collectives if each.end < 0]
+        lines = [f"the {collective.name} has not ended" for collective in system.collectives if collective.end < 0]
     more = len(lines) - MOST
     lines = [*lines[:MOST], f"... and {more} more"] if more > 0 else lines
     # Some chunks have a slot and no data, others have no slot. Not in version 1, where all proceed together.
@@ -186,7 +186,7 @@ def _line(system: Recorded, each: Waiting) -> str:
     step, comm = chunk.steps[number], chunk.comm
     owner = int(chunk.owner[rank])
     name = system.collectives[owner].name
-    if sum(each.name == name for each in system.collectives) > 1:
+    if sum(collective.name == name for collective in system.collectives) > 1:
         name += f" (collective {owner})"
     index = sum(1 for other in system.chunks[:stream] if owner in other.owner)
     where = (

@@ -192,6 +192,6 @@ def _rows_axis(places: list[float], texts: list[str], top: float) -> dict[str, A
 def _entry(number: int, npu: int, npus: list[int], ticks: Any, tops: Any) -> tuple[str, list[Any]]:
     """The menu entry that shows the bars of one NPU."""
     places, texts = ticks[npu]
-    visible = [each == number for each in range(len(npus)) for _ in range(2)]
+    visible = [position == number for position in range(len(npus)) for _ in range(2)]
     axis = {f"yaxis.{name}": value for name, value in _rows_axis(places, texts, tops[npu]).items()}
     return f"NPU {npu}", [{"visible": visible}, axis]

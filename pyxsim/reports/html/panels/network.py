@@ -232,7 +232,9 @@ def _outlines(plan: Layout, place: _Map) -> dict[str, Any]:
 
 
 def _features(shapes: dict[int, Any]) -> dict[str, Any]:
-    rows = [{"type": "Feature", "id": key, "properties": {}, "geometry": each} for key, each in sorted(shapes.items())]
+    rows = [
+        {"type": "Feature", "id": key, "properties": {}, "geometry": indices} for key, indices in sorted(shapes.items())
+    ]
     return {"type": "FeatureCollection", "features": rows}
 
 
