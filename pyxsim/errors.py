@@ -87,8 +87,8 @@ def nearest(word: str, words: Iterable[str]) -> str | None:
     plain: dict[str, str] = {}
     for candidate in words:
         plain.setdefault(_squeeze(candidate), candidate)
-    found = difflib.get_close_matches(_squeeze(word), plain, n=1, cutoff=0.6)
-    return plain[found[0]] if found else None
+    matches = difflib.get_close_matches(_squeeze(word), plain, n=1, cutoff=0.6)
+    return plain[matches[0]] if matches else None
 
 
 def _squeeze(word: str) -> str:
@@ -98,8 +98,8 @@ def _squeeze(word: str) -> str:
 
 def closest(word: str, words: Iterable[str]) -> str:
     """Return "; did you mean 'x'?" for an error text, or "" if no word is close."""
-    found = nearest(word, words)
-    return f"; did you mean '{found}'?" if found is not None else ""
+    match = nearest(word, words)
+    return f"; did you mean '{match}'?" if match is not None else ""
 
 
 class InputError(PyxsimError, ValueError):

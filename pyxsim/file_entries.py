@@ -125,14 +125,14 @@ class Entries:
     def listed(self, key: str, length: int | None = None) -> list[Any]:
         """Return the list of a key; empty, with a fault, if it does not have this length."""
         value = self.raw(key, allowed="a list with a value for each dimension")
-        found = None if value is None else self.list_of(value)
-        if found is None and value is not None:
+        entries = None if value is None else self.list_of(value)
+        if entries is None and value is not None:
             self.fault(key, f"'{shown(value)}' is not a list", "a list with a value for each dimension")
-        elif found is not None and (not found or length not in (None, len(found))):
-            wanted = "an entry" if length is None else f"{length} entries, one"
-            self.fault(key, f"the list has {len(found)} entries", f"{wanted} for each dimension")
-            found = None
-        return found or []
+        elif entries is not None and (not entries or length not in (None, len(entries))):
+            expected = "an entry" if length is None else f"{length} entries, one"
+            self.fault(key, f"the list has {len(entries)} entries", f"{expected} for each dimension")
+            entries = None
+        return entries or []
 
     def _number(self, key: str, value: Any, *, above: bool) -> Fraction:
         number = None if value is None else self.number_of(value)

@@ -73,9 +73,9 @@ def message_load(message: Any, npus: int, between: Dims) -> Loads:
 def traffic_loads(rows: IntArray, npus: int, shape: tuple[int, ...]) -> Loads:
     """Return the load of messages, rows (source, destination, plane, bytes, count), on each set of dimensions."""
     loads: Loads = {}
-    where = differing(rows, shape)
-    for dim in np.unique(where).tolist():
-        mine = rows[where == dim]
+    dimension = differing(rows, shape)
+    for dim in np.unique(dimension).tolist():
+        mine = rows[dimension == dim]
         nbytes = mine[:, 3] * mine[:, 4]
         load = Load.none(npus)
         np.add.at(load.sent, mine[:, 0], nbytes)

@@ -49,8 +49,8 @@ def _messages(graphs: Mapping[int, Graph]) -> tuple[list[tuple[int, int, int, in
     ends: defaultdict[tuple[int, int, int], tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     faults = []
     for rank, graph in graphs.items():
-        which = np.flatnonzero((graph.type == NodeType.COMM_SEND) | (graph.type == NodeType.COMM_RECV)).tolist()
-        for row in sorted(which, key=graph.ids.__getitem__):
+        rows = np.flatnonzero((graph.type == NodeType.COMM_SEND) | (graph.type == NodeType.COMM_RECV)).tolist()
+        for row in sorted(rows, key=graph.ids.__getitem__):
             sends = graph.type[row] == NodeType.COMM_SEND
             peer, tag = int(graph.peer[row]), int(graph.tag[row])
             if peer == NONE or tag == NONE:
@@ -91,8 +91,8 @@ def _collectives(graphs: Mapping[int, Graph], groups: Groups) -> list[InputError
         strange = set()
         known = {**groups, **{name: ranks or everybody for name, ranks in graph.own_groups.items()}}
         members = {name: tuple(ranks) for name, ranks in known.items()}
-        which = np.flatnonzero((graph.type == NodeType.COMM_COLL) & (graph.comm != NONE)).tolist()
-        for row in sorted(which, key=graph.ids.__getitem__):
+        rows = np.flatnonzero((graph.type == NodeType.COMM_COLL) & (graph.comm != NONE)).tolist()
+        for row in sorted(rows, key=graph.ids.__getitem__):
             name = graph.groups[graph.group[row]]
             if not name or rank in members.get(name, ()):
                 key = (name, members[name] if name else everybody, int(graph.tag[row]))
@@ -123,15 +123,16 @@ def _different(
     group = f" in group {name!r}" if name else ""
     (rank, rows), (rank_2, rows_2) = one, other
     for turn, row in enumerate(rows):
-        what = _collective(graphs[rank], row)
+        first = _collective(graphs[rank], row)
         if turn >= len(rows_2):
-            problem = f"waits forever: it is collective {turn} of rank {rank}{group}, {what},"
+            problem = f"waits forever: it is collective {turn} of rank {rank}{group}, {first},"
             return graphs[rank].fault(
                 row, f"{problem} but rank {rank_2} calls {len(rows_2)}", "as many calls on all members"
             )
-        here = _collective(graphs[rank_2], rows_2[turn])
-        if here != what and NONE not in (graphs[rank].size[row], graphs[rank_2].size[rows_2[turn]]):  # already reported
-            problem = f"is collective {turn} of rank {rank_2}{group}, {here}, where rank {rank} has {what}"
+        collective = _collective(graphs[rank_2], rows_2[turn])
+        # A size of NONE is already reported.
+        if collective != first and NONE not in (graphs[rank].size[row], graphs[rank_2].size[rows_2[turn]]):
+            problem = f"is collective {turn} of rank {rank_2}{group}, {collective}, where rank {rank} has {first}"
             return graphs[rank_2].fault(rows_2[turn], problem, "the same on all members")
     return None
 
@@ -156,9 +157,9 @@ def _joint_cycle(graphs: Mapping[int, Graph], pairs: list[tuple[int, int, int, i
     start = np.zeros(max(graphs) + 1, dtype=np.int64)
     for rank, row in first.items():
         start[rank] = row
-    who = np.concatenate([*waits, start[table[:, 2]] + table[:, 3]])
-    whom = np.concatenate([*fors, start[table[:, 0]] + table[:, 1]])[np.argsort(who, kind="stable")]
-    ptr = np.concatenate([[0], np.cumsum(np.bincount(who, minlength=at))]).astype(np.int64)
+    waiting = np.concatenate([*waits, start[table[:, 2]] + table[:, 3]])
+    whom = np.concatenate([*fors, start[table[:, 0]] + table[:, 1]])[np.argsort(waiting, kind="stable")]
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(waiting, minlength=at))]).astype(np.int64)
     level, _ = levels(ptr, whom, np.zeros(at, dtype=np.int64))
     return _cycle(order, ptr, whom, level)
 
@@ -183,8 +184,8 @@ def _cycle(graphs: Sequence[Graph], ptr: np.ndarray, before: np.ndarray, level: 
         return graphs[k], row - int(starts[k])
 
     def named_node(row: int) -> str:
-        graph, own = where(row)
-        return graph.label(own) + (f" of rank {graph.rank}" if len(graphs) > 1 else "")
+        graph, own_row = where(row)
+        return graph.label(own_row) + (f" of rank {graph.rank}" if len(graphs) > 1 else "")
 
     graph, own = where(cycle[0])
     if len(cycle) == 1:

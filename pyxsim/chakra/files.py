@@ -68,9 +68,9 @@ def rank_files(pattern: str) -> dict[int, Path]:
 def _none(name: str) -> InputError:
     path = Path(name)
     try:
-        here = [entry.name for entry in path.parent.iterdir()]
+        names = [entry.name for entry in path.parent.iterdir()]
     except (OSError, ValueError):
-        here = []
-    stems = {re.sub(r"\.\d+(\.\w+(?:\.gz)?)$", r".*\1", file) for file in here}
-    near = closest(path.name, [*here, *stems])
+        names = []
+    stems = {re.sub(r"\.\d+(\.\w+(?:\.gz)?)$", r".*\1", file) for file in names}
+    near = closest(path.name, [*names, *stems])
     return InputError(f"there are no such traces{near}", file=name, allowed="a trace, PREFIX.*.et, or PREFIX")

@@ -92,9 +92,9 @@ def _found(path: str) -> Iterator[tuple[int, Any]]:
                 except RecursionError:
                     problem = "nested too deeply"
                 except ValueError as error:
-                    where = error.pos if isinstance(error, json.JSONDecodeError) else at
+                    position = error.pos if isinstance(error, json.JSONDecodeError) else at
                     what = error.msg if isinstance(error, json.JSONDecodeError) else "a number is too long"
-                    problem = f"{what[:1].lower()}{what[1:]} at character {begin + where}"
+                    problem = f"{what[:1].lower()}{what[1:]} at character {begin + position}"
             elif ended:
                 return
             # It may only be cut off: an error is reported when more text does not remove it.
@@ -364,10 +364,10 @@ def _node_json(node: Node) -> dict[str, Any]:
 def _attribute_json(attribute: Attribute) -> dict[str, Any]:
     out = _given(name=attribute.name, docString=attribute.doc_string)
     if attribute.type:
-        kind, _, many = attribute.type.partition("_")
+        kind, _, plural = attribute.type.partition("_")
         tell = _VALUES[kind][1]
         value = attribute.value
-        out[_camel(attribute.type)] = _given(values=[tell(item) for item in value]) if many == "list" else tell(value)
+        out[_camel(attribute.type)] = _given(values=[tell(item) for item in value]) if plural == "list" else tell(value)
     return out | _given(unknownFields=_base64(attribute.unknown))
 
 

@@ -81,9 +81,9 @@ class Graph:
 
         The ends are in microseconds times 1000 where a sum of nanoseconds would overflow.
         """
-        few = self.nanos.sum(dtype=np.float64) < MOST_ADDED
-        level, end = levels(self.ptr, self.before, self.nanos if few else self.nanos // 1000)
-        return level, end if few else np.minimum(end, MOST_ADDED // 1000) * 1000
+        fits = self.nanos.sum(dtype=np.float64) < MOST_ADDED
+        level, end = levels(self.ptr, self.before, self.nanos if fits else self.nanos // 1000)
+        return level, end if fits else np.minimum(end, MOST_ADDED // 1000) * 1000
 
     def label(self, row: int) -> str:
         """Return the text that names a node in messages."""
@@ -195,8 +195,8 @@ class _Loader:
         self.columns.extend(self._columns(node))
 
     def _columns(self, node: Node) -> tuple[int, ...]:
-        given = {attribute.name: attribute.value for attribute in node.attr}
-        nanos = self._nanos(node, given)
+        attributes_by_name = {attribute.name: attribute.value for attribute in node.attr}
+        nanos = self._nanos(node, attributes_by_name)
         if node.type == NodeType.METADATA and node.inputs is not None:
             self._add_groups(node)
         reader = _READERS.get(node.type)
@@ -206,12 +206,12 @@ class _Loader:
                 self._fault(node.id, node.name, f"is of type {type_name(node.type)}, which is not simulated", kinds)
             # Arrays hold one value for all unknown types.
             return min(node.type, LARGEST), nanos, NONE, NONE, 0, NONE, NONE
-        attributes = _NodeAttributes(self, node, given)
+        attributes = _NodeAttributes(self, node, attributes_by_name)
         if node.type in COMMUNICATING and _flag(attributes):
             problem = "communicates, but has is_cpu_op"
             allowed = "nodes of the accelerator; a trace that is replayed"
             self.fault_alike("CPU", node.id, node.name, problem, allowed)
-            if "comm_type" not in given and node.type == NodeType.COMM_COLL:
+            if "comm_type" not in attributes_by_name and node.type == NodeType.COMM_COLL:
                 # The host's call of a collective, which has a node of its own.
                 return node.type, nanos, NONE, NONE, 0, NONE, NONE
         values = reader(attributes)
@@ -323,8 +323,8 @@ def _collective(attributes: _NodeAttributes) -> tuple[int, ...]:
     if not (isinstance(involved, list) and all(isinstance(member, bool) for member in involved) and any(involved)):
         attributes.fault(f"has involved_dim {short(involved)}", "a list of booleans, at least one of them true")
     attributes.whole("comm_priority", 0, -LARGEST)
-    said = attributes.whole("collective", NONE, NONE)
-    return size, NONE, said, comm, attributes.loader.group("" if name in ALL else name)
+    size_key = attributes.whole("collective", NONE, NONE)
+    return size, NONE, size_key, comm, attributes.loader.group("" if name in ALL else name)
 
 
 def _flag(attributes: _NodeAttributes) -> bool:

@@ -21,8 +21,8 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(show: bool) -> None:
+    if show:
         typer.echo(f"pyxsim {__version__}")
         raise typer.Exit
 

@@ -45,8 +45,8 @@ def row(parameter: Any) -> tuple[str, str]:
     written = ", ".join(_code(f"{name} {metavar}".strip()) for name in names(parameter) or [""])
     given = parameter.default if isinstance(parameter.default, str | int | float) else None
     default = "" if given in (None, False, "") else f" Default: `{given}`."
-    said = linked(f"{parameter.help or ''}{default}")
-    return written, said.replace("|", "&#124;")
+    text = linked(f"{parameter.help or ''}{default}")
+    return written, text.replace("|", "&#124;")
 
 
 def _code(text: str) -> str:
@@ -73,7 +73,7 @@ def table(name: str) -> str:
 
 
 def _markdown(rows: Sequence[tuple[str, str]]) -> str:
-    lines = [f"| {written} | {said} |" for written, said in rows]
+    lines = [f"| {written} | {help_text} |" for written, help_text in rows]
     return "\n".join(["| option | |", "|---|---|", *lines]) if lines else ""
 
 

@@ -109,14 +109,14 @@ def list_shelves(
     entries["devices"] = [(machine["name"], machine["help"], device_notes(machine)) for machine in machines]
     entries["systems"] = [(system["name"], system["help"], system_notes(system)) for system in systems]
     _show(out, {name: items for name, items in entries.items() if what in (None, name)})
-    found = {
+    listing = {
         **{name: [item.json() for item in items] for name, items in shelves.items()},
         "models": models,
         "devices": machines,
         "systems": systems,
         "folders": folders,
     }
-    out.put(found if what is None else {what: found[what]})
+    out.put(listing if what is None else {what: listing[what]})
 
 
 def _show_model(

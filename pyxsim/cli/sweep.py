@@ -43,19 +43,19 @@ def show_sweep(
     needs = [(plotted[1], "--plot")] if plotted is not None else []
     with _Watch(out, path) as watch:
         try:
-            found = sweep(path, folder, **{**options, "overrides": overrides}, needs=needs, progress=watch.see)
+            swept = sweep(path, folder, **{**options, "overrides": overrides}, needs=needs, progress=watch.see)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"{folder} has the completed points; the same command resumes the sweep") from None
-    written = [f"{folder}/{name}" for name in names_of(found)]
+    written = [f"{folder}/{name}" for name in names_of(swept)]
     if plotted is not None:
         written.append(f"{folder}/{file_name(plotted)}")
-        save(found, written[-1], *plotted)
-    out.put({**_to_json(found), **_faults(found)})
-    out.say(*_shown(found, watch.standing, bound(out.console)), "", f"wrote {', '.join(written)}")
-    if failed := found.counts["failed"]:
-        raise SimulationError(f"{failed} of {len(found)} points failed")
-    if failed := sum(row["state"] == "failed" for row in found.answers):
-        raise SimulationError(f"{failed} of {len(found.answers)} searches failed: their points do not have the number")
+        save(swept, written[-1], *plotted)
+    out.put({**_to_json(swept), **_faults(swept)})
+    out.say(*_shown(swept, watch.standing, bound(out.console)), "", f"wrote {', '.join(written)}")
+    if failed := swept.counts["failed"]:
+        raise SimulationError(f"{failed} of {len(swept)} points failed")
+    if failed := sum(row["state"] == "failed" for row in swept.answers):
+        raise SimulationError(f"{failed} of {len(swept.answers)} searches failed: their points do not have the number")
 
 
 def _wanted(
@@ -154,11 +154,11 @@ def _picture(standing: Standing) -> Any:
 # At the end
 
 
-def _to_json(found: Sweep) -> dict[str, Any]:
+def _to_json(swept: Sweep) -> dict[str, Any]:
     """For scripts."""
     points = [
         {
-            **{name: found.number(name, point.changed.get(name)) for name in found.axes},
+            **{name: swept.number(name, point.changed.get(name)) for name in swept.axes},
             "state": point.state,
             **point.values,
             "warnings": list(point.warnings),
@@ -166,47 +166,47 @@ def _to_json(found: Sweep) -> dict[str, Any]:
             "key": point.key,
             "file": None if point.file is None else str(point.file),
         }
-        for point in found.points
+        for point in swept.points
     ]
-    about: dict[str, Any] = {"title": found.title, "folder": str(found.folder), "axes": found.axes}
-    answers = {"goal": found.goal, "answers": found.answers} if found.goal else {}
-    about["warnings"] = found.warnings
-    about |= {str(state): count for state, count in found.counts.items()}
-    return {**about, "complete": found.complete, **answers, "points": points}
+    about: dict[str, Any] = {"title": swept.title, "folder": str(swept.folder), "axes": swept.axes}
+    answers = {"goal": swept.goal, "answers": swept.answers} if swept.goal else {}
+    about["warnings"] = swept.warnings
+    about |= {str(state): count for state, count in swept.counts.items()}
+    return {**about, "complete": swept.complete, **answers, "points": points}
 
 
-def _faults(found: Sweep) -> dict[str, Any]:
-    failed = [f"{point.label}: {point.reason}" for point in found.points if point.state == "failed"]
-    failed += [f"{_others(found, row)}: the search failed" for row in found.answers if row["state"] == "failed"]
+def _faults(swept: Sweep) -> dict[str, Any]:
+    failed = [f"{point.label}: {point.reason}" for point in swept.points if point.state == "failed"]
+    failed += [f"{_others(swept, row)}: the search failed" for row in swept.answers if row["state"] == "failed"]
     return {"exit_code": SimulationError.exit_code, "errors": failed} if failed else {}
 
 
-def _others(found: Sweep, row: dict[str, Any]) -> str:
+def _others(swept: Sweep, row: dict[str, Any]) -> str:
     """The label of a row of the answers."""
-    told = [f"{name}={text_of(row[name])}" for name in found.axes if name in row and name != found.goal["key"]]
-    return ", ".join(told) or found.title
+    settings = [f"{name}={text_of(row[name])}" for name in swept.axes if name in row and name != swept.goal["key"]]
+    return ", ".join(settings) or swept.title
 
 
-def _shown(found: Sweep, standing: Standing, width: int | None) -> Iterator[Any]:
+def _shown(swept: Sweep, standing: Standing, width: int | None) -> Iterator[Any]:
     from rich.text import Text
 
-    yield Text(found.title, style="bold")
-    if found.answers:
-        yield _sheet(columns_of(found.answers)).rich(MOST_ROWS, width)
-        if any(row.get("monotone") is False for row in found.answers):
+    yield Text(swept.title, style="bold")
+    if swept.answers:
+        yield _sheet(columns_of(swept.answers)).rich(MOST_ROWS, width)
+        if any(row.get("monotone") is False for row in swept.answers):
             yield "not monotone: a value is better than a later one, so the search may have missed the first good one"
     else:
-        telling = [name for name in _TELLING if name in found.numbers]
-        swept = {name: [point.changed.get(name) for point in found.points] for name in found.axes}
-        yield _sheet({**swept, **found.columns(["state", *telling])}).rich(MOST_ROWS, width)
+        telling = [name for name in _TELLING if name in swept.numbers]
+        settings = {name: [point.changed.get(name) for point in swept.points] for name in swept.axes}
+        yield _sheet({**settings, **swept.columns(["state", *telling])}).rich(MOST_ROWS, width)
     reasons: dict[str, list[str]] = {}  # labels by reason
-    for point in found.points:
+    for point in swept.points:
         if point.state == "failed":
             reasons.setdefault(point.reason, []).append(point.label)
     for reason, labels in reasons.items():
         more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
         yield Text(f"failed: {labels[0]}{more}: {reason}", overflow="fold")
-    yield from map(Text, shortened([f"warning: {text}" for text in found.warnings], MAX_WARNINGS, "warnings"))
+    yield from map(Text, shortened([f"warning: {text}" for text in swept.warnings], MAX_WARNINGS, "warnings"))
     if standing.unwanted:
         yield f"{standing.unwanted} points in the folder have other settings and are not in the table"
 

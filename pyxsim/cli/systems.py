@@ -34,16 +34,16 @@ def system_rows(facts: dict[str, Any], npus: int, capacity: Capacity) -> Iterato
     """
     yield "system", facts["help"]
     exact = "" if capacity.exact else " at most"
-    found = [f"{_rate(getattr(capacity, key))} {words}" for key, words in _MEASURES.items()]
-    yield "bandwidth", f"{', '.join(found)}{exact}; both directions together"
+    rates = [f"{_rate(getattr(capacity, key))} {words}" for key, words in _MEASURES.items()]
+    yield "bandwidth", f"{', '.join(rates)}{exact}; both directions together"
     published = facts["published"]
     keys = _MEASURES if npus == facts["npus"] else ("npu",)
-    if told := [f"{_rate(published[key])} {_MEASURES[key]}" for key in keys if published[key]]:
+    if figures := [f"{_rate(published[key])} {_MEASURES[key]}" for key in keys if published[key]]:
         payload = published["payload"]
-        yield "published", ", ".join(told) + (f"; {100 * payload:.3g} % of it payload" if payload < 1 else "")
+        yield "published", ", ".join(figures) + (f"; {100 * payload:.3g} % of it payload" if payload < 1 else "")
     for source in facts["sources"]:
-        says = f": {source['says']}" if source["says"] else ""
-        yield "source", f"{source['title']} ({source['year']}){says}\n{source['url']}"
+        remark = f": {source['says']}" if source["says"] else ""
+        yield "source", f"{source['title']} ({source['year']}){remark}\n{source['url']}"
     for assumption in facts["assumed"]:
         yield "assumed", f"{assumption['key']}: {assumption['why']}"
 
@@ -77,5 +77,5 @@ def _shape(system: NamedSystem) -> str:
         return " x ".join(f"{dim.block} {dim.npus}" for dim in network.dims)
     if network.shape is not None:
         return f"{network.topology} {' x '.join(map(str, network.shape))}"
-    given = ", ".join(f"{key} = {value}" for key, value in network.options.items())
-    return f"{network.topology} ({given})" if given else str(network.topology)
+    options = ", ".join(f"{key} = {value}" for key, value in network.options.items())
+    return f"{network.topology} ({options})" if options else str(network.topology)

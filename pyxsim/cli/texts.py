@@ -50,10 +50,10 @@ class Loop:
     def dims(self) -> tuple[int, ...]:
         """Return the NPUs per dimension. Raises InputError."""
         options = {"--shape": self.shape, "--npus": self.npus, "--network": self.network}
-        given = [name for name, value in options.items() if value is not None]
-        if len(given) != 1:
-            problem = "a training loop requires a network" if not given else f"{' and '.join(given)} are given"
-            raise InputError(problem, key=given[-1] if given else None, allowed=f"one of {', '.join(options)}")
+        chosen = [name for name, value in options.items() if value is not None]
+        if len(chosen) != 1:
+            problem = "a training loop requires a network" if not chosen else f"{' and '.join(chosen)} are given"
+            raise InputError(problem, key=chosen[-1] if chosen else None, allowed=f"one of {', '.join(options)}")
         if self.shape is not None:
             return tuple(shape_of(self.shape))
         if self.npus is not None:
@@ -116,18 +116,18 @@ def _tables(out: CommandOutput, text: TextWorkload, compute: dict[str, int], siz
         return
     from rich.table import Table
 
-    said = "".join(f", {name.replace('_', ' ')} {value}" for name, value in _head(text).items())
-    out.say(f"{text.parallelism}: {plural(len(text.layers), 'layer')}{said}", "")
-    layers, own = text.layers[:MAX_LAYERS], text.parallelism == CUSTOMIZED
+    facts = "".join(f", {name.replace('_', ' ')} {value}" for name, value in _head(text).items())
+    out.say(f"{text.parallelism}: {plural(len(text.layers), 'layer')}{facts}", "")
+    layers, customized = text.layers[:MAX_LAYERS], text.parallelism == CUSTOMIZED
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("computes", no_wrap=True)
     for column in (*compute, "update"):
         table.add_column(column, justify="right", no_wrap=True)
-    if own:
+    if customized:
         table.add_column("parallel", no_wrap=True)
     for layer in layers:
         times = (*(_of(layer, part).compute for part in compute), layer.update)
-        table.add_row(layer.name, *map(format_time_ns, times), *([layer.policy or ""] if own else []))
+        table.add_row(layer.name, *map(format_time_ns, times), *([layer.policy or ""] if customized else []))
     table.add_row("all", *map(format_time_ns, compute.values()))
     width = bound(out.console)
     out.say(fitted(table, width))
@@ -158,14 +158,14 @@ def _word(part: str) -> str:
 def _head(text: TextWorkload) -> dict[str, Any]:
     """The header values of the keyword."""
     header, keyword = text.header, text.parallelism
-    found: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     if keyword in DLRM:
-        found["last_bottom_layer"] = header.last_bottom
+        facts["last_bottom_layer"] = header.last_bottom
     if keyword in TRANSFORMER:
-        found["model_npus"] = header.model_npus
+        facts["model_npus"] = header.model_npus
     if keyword == RECOMPUTING:
-        found |= {"checkpoints": list(header.checkpoints), "restarts": list(header.restarts)}
-    return found
+        facts |= {"checkpoints": list(header.checkpoints), "restarts": list(header.restarts)}
+    return facts
 
 
 def _json(layer: Layer) -> dict[str, Any]:

@@ -67,8 +67,8 @@ def show_topology(
 def _system_of(name: str, network: Network, libraries: list[str]) -> dict[str, Any] | None:
     """The facts of the system that a name or an experiment selects; None if it selects none."""
     files = library.data_files(extra_dirs=libraries)
-    found = name if name in files else network.name
-    return next(iter(system_facts({found: files[found]})), None) if found in files else None
+    system = name if name in files else network.name
+    return next(iter(system_facts({system: files[system]})), None) if system in files else None
 
 
 def find_topology(
@@ -104,13 +104,13 @@ def _as_typed(fault: InputError, overrides: tuple[str, ...]) -> InputError:
     key, dimension = re.fullmatch(r"(.*?)(?:\[(\d+)\])?", fault.key or "", re.DOTALL).groups()  # type: ignore[union-attr]
     if key != "network.shape" or by_hand(key, overrides):
         return fault
-    told = copy(fault)
-    told.key = "--shape"
+    renamed = copy(fault)
+    renamed.key = "--shape"
     if dimension is not None:
-        told.problem = f"dimension {dimension}: {fault.problem}"
+        renamed.problem = f"dimension {dimension}: {fault.problem}"
     elif isinstance(fault.allowed, str) and fault.allowed.startswith("a list of numbers"):
-        told.allowed = SHAPES
-    return told
+        renamed.allowed = SHAPES
+    return renamed
 
 
 def _override(word: str) -> str:

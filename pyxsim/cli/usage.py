@@ -25,13 +25,13 @@ def command_line(app: typer.Typer, words: Sequence[str] | None = None) -> int:
 
     Only the command that the words begin with is built, if they do: building all of them takes typer 50 ms.
     """
-    given = sys.argv[1:] if words is None else words
-    first = next(iter(given), "")
+    line = sys.argv[1:] if words is None else words
+    first = next(iter(line), "")
     command = _made(app, first if first in map(_name_of, app.registered_commands) else None)
     try:
         code = command.main(args=words, prog_name="pyxsim", standalone_mode=False)
     except UsageError as error:
-        raise usage_fault(error, command, given) from None
+        raise usage_fault(error, command, line) from None
     except typer.Abort:  # Ctrl-C before a command took over, as some versions of typer say it
         raise KeyboardInterrupt from None
     return code if isinstance(code, int) else 0
@@ -122,11 +122,11 @@ def _option_fault(error: Any, key: str | None, command: Any, option: str) -> Inp
 
 def _value_fault(error: Any, key: str | None) -> InputError:
     """The fault of an invalid value: the message of its check, or that it is not a number."""
-    said = " ".join(str(error.message).split()).rstrip(".")
-    number = NUMBER.search(said) is not None
+    problem = " ".join(str(error.message).split()).rstrip(".")
+    number = NUMBER.search(problem) is not None
     name = error.param.metavar if _is_argument(error.param) else error.param.opts[0]
     place = " ".join(filter(None, (key, name)))
-    return InputError("is not a number", key=place, allowed="a number") if number else InputError(said, key=place)
+    return InputError("is not a number", key=place, allowed="a number") if number else InputError(problem, key=place)
 
 
 def _extra_fault(word: str, place: str, command: Any) -> InputError:

@@ -42,14 +42,14 @@ def show_workload(out: CommandOutput, name: str, *, plot: str | None = None, ran
         show_text(out, read_text_workload(name))
         return
     target = None if plot is None else check_plot(plot)
-    found = find(name)
-    if rank is not None and rank not in found:
-        known = f"{min(found)} to {max(found)}" if len(found) > 1 else str(min(found))
+    traces = find(name)
+    if rank is not None and rank not in traces:
+        known = f"{min(traces)} to {max(traces)}" if len(traces) > 1 else str(min(traces))
         raise InputError(f"there is no trace of rank {rank}", key="--rank", allowed=known)
-    drawn = min(found) if rank is None else rank
+    drawn = min(traces) if rank is None else rank
     ranks: dict[int, Statistics] = {}
     faults = 0
-    for number, path in found.items():
+    for number, path in traces.items():
         graph = load(path, number)
         ranks[number] = statistics(graph)
         faults += len(graph.faults)
@@ -73,11 +73,11 @@ def no_experiment(name: str) -> None:
     if not name.endswith(".toml"):
         return
     table = read_toml(name).get("workload")
-    asked = table if isinstance(table, dict) else {}
+    workload = table if isinstance(table, dict) else {}
     allowed = "a text of ASTRA-sim 1, or traces: PREFIX.*.et"
-    if "file" in asked:
-        allowed += f"; its workload is {Path(name).parent / str(asked['file'])}"
-    elif "model" in asked:
+    if "file" in workload:
+        allowed += f"; its workload is {Path(name).parent / str(workload['file'])}"
+    elif "model" in workload:
         allowed += f"; `pyxsim workload generate {name} -o NAME.*.et` writes the traces of its model"
     raise InputError("is an experiment, not a workload", file=name, allowed=allowed)
 
@@ -127,11 +127,11 @@ def check_workload(out: CommandOutput, name: str, loop: Loop, *, groups: str | N
         check_text(out, read_text_workload(name), loop)
         return
     _no_loop(name, loop)
-    found = find(name)
-    alone = len(found) == 1 and "*" not in name and Path(name).is_file()
-    members = None if groups is None else read_groups(groups, None if alone else max(found) + 1)
+    traces = find(name)
+    alone = len(traces) == 1 and "*" not in name and Path(name).is_file()
+    members = None if groups is None else read_groups(groups, None if alone else max(traces) + 1)
     graphs, faults = {}, []
-    for rank, path in found.items():
+    for rank, path in traces.items():
         try:
             graphs[rank] = load(path, rank)
         except InputError as error:  # report the faults of the other files, too
@@ -140,8 +140,8 @@ def check_workload(out: CommandOutput, name: str, loop: Loop, *, groups: str | N
     faults += check(graphs, members, between=whole)
     raise_all(faults)
     nodes = sum(map(len, graphs.values()))
-    what = f"{plural(len(graphs), 'trace')}, {plural(nodes, 'node')}: no faults"
-    out.say(what if whole else f"{what} in it by itself; PREFIX.*.et compares ranks, too")
+    summary = f"{plural(len(graphs), 'trace')}, {plural(nodes, 'node')}: no faults"
+    out.say(summary if whole else f"{summary} in it by itself; PREFIX.*.et compares ranks, too")
     out.put({"traces": len(graphs), "nodes": nodes, "between": whole})
 
 
@@ -160,14 +160,14 @@ def convert_workload(out: CommandOutput, source: str, target: str, loop: Loop) -
         convert_text(out, read_text_workload(source), target, loop)
         return
     _no_loop(source, loop)
-    found = find(source)
-    if "*" not in Path(target).name and not (len(found) == 1 and "*" not in source and Path(source).is_file()):
+    traces = find(source)
+    if "*" not in Path(target).name and not (len(traces) == 1 and "*" not in source and Path(source).is_file()):
         raise InputError(f"is one file, and {source} is a trace for each rank", file=target, allowed=STAR)
     if (end := chakra.form(target)) not in ENDS:
         allowed = [*ENDS, *(f"{end}.gz" for end in ENDS)]
         raise InputError("the extension is not that of a trace", file=target, allowed=allowed, given=end)
     written = []
-    for rank, path in found.items():
+    for rank, path in traces.items():
         to = check_writable(target.replace("*", str(rank)))
         if to == Path(os.path.realpath(path)):
             raise InputError("is an input, too", file=target, allowed="another name")

@@ -102,8 +102,8 @@ def waves(schedule: CompiledSchedule) -> Iterator[I64]:
     """Yield the messages of each of these steps, in order."""
     run = _Run(schedule)
     while len(run.waiting):
-        while len(own := run.leave(schedule.local)):
-            run.arrive(own)
+        while len(local := run.leave(schedule.local)):
+            run.arrive(local)
         if not len(run.waiting):
             return
         sent = run.leave(~schedule.local)
@@ -129,9 +129,9 @@ class _Run:
         s, waiting = self.s, self.waiting
         gate = s.gate[waiting]
         closed = (gate >= 0) & (self._gate_left[gate] > 0) if len(self._gate_left) else np.zeros(len(waiting), bool)
-        goes = ~closed & (self._received[s.src[waiting]] >= s.need[waiting]) & which[waiting]
-        self.waiting = waiting[~goes]
-        return waiting[goes]
+        leaving = ~closed & (self._received[s.src[waiting]] >= s.need[waiting]) & which[waiting]
+        self.waiting = waiting[~leaving]
+        return waiting[leaving]
 
     def arrive(self, messages: I64) -> None:
         s = self.s

@@ -32,8 +32,8 @@ def check_messages(s: CompiledSchedule, may_be_local: Bools) -> None:
     ):
         if wrong.any():
             m = int(np.argmax(wrong))
-            where = f"message {m}, {s.src[m]} -> {s.dst[m]} with blocks {_some(s.blocks_of(m))}"
-            raise ScheduleError(f"{s}: {where}: {problem}", allowed=allowed, rank=int(s.src[m]))
+            place = f"message {m}, {s.src[m]} -> {s.dst[m]} with blocks {_some(s.blocks_of(m))}"
+            raise ScheduleError(f"{s}: {place}: {problem}", allowed=allowed, rank=int(s.src[m]))
 
 
 def _beyond(s: CompiledSchedule, ids: I32) -> Bools:
@@ -46,9 +46,9 @@ def _beyond(s: CompiledSchedule, ids: I32) -> Bools:
 def _twice(s: CompiledSchedule, ids: I32) -> Bools:
     wrong = np.zeros(len(s), dtype=bool)
     lengths = np.diff(s.block_ptr)
-    many = lengths > 1
-    message = np.repeat(np.flatnonzero(many), lengths[many])
-    keys = np.sort(message * s.cells + ids[np.repeat(many, lengths)])
+    candidates = lengths > 1
+    message = np.repeat(np.flatnonzero(candidates), lengths[candidates])
+    keys = np.sort(message * s.cells + ids[np.repeat(candidates, lengths)])
     wrong[keys[1:][keys[1:] == keys[:-1]] // s.cells] = True
     return wrong
 

@@ -197,24 +197,24 @@ class _BlockProof:
             full = sum(1 << rank for rank in self.s.starts(block))
             for rank in self.s.goals(block):
                 cell = block * n + rank
-                there = holds.get(cell, block)
-                if there != block:
-                    problem = f"rank {rank} ends with block {there} in the place of block {block}"
+                holder = holds.get(cell, block)
+                if holder != block:
+                    problem = f"rank {rank} ends with block {holder} in the place of block {block}"
                     raise ScheduleError(f"{self.s}: {problem}", rank=rank, block=block)
                 if value.get(cell, 0) != full:
                     self._refuse_end(block, rank, full & ~value.get(cell, 0), cell in value, moved)
 
-    def _refuse_end(self, block: int, rank: int, mask: int, some: bool, moved: list[list[int]]) -> NoReturn:
+    def _refuse_end(self, block: int, rank: int, mask: int, partial: bool, moved: list[list[int]]) -> NoReturn:
         """Report that a rank ends without the contributions of `mask`, and how far the first of them came."""
         missing = _ranks(mask)
-        what = f"the contributions of {_text(missing)}" if some else "anything"
+        what = f"the contributions of {_text(missing)}" if partial else "anything"
         first, last = 1 << missing[0], -1
         for i, masks in enumerate(moved):
             if self._is_copy(i):
                 continue
             if any(new & first and carried == block for (_, _, carried), new in zip(self.pairs[i], masks, strict=True)):
                 last = i
-        contribution = f"that of rank {missing[0]}" if some else "it"
+        contribution = f"that of rank {missing[0]}" if partial else "it"
         wiped = max(
             (i for i, b, gone in self.overwritten if b == block and gone & first and not self._is_copy(i)), default=-1
         )

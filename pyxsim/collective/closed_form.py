@@ -17,8 +17,8 @@ from pyxsim.collective.arrays import I64
 
 def packet_flits(size: int, *, flit: int, packet: int, header: int = 0) -> list[int]:
     """Return the flits of every packet of a message of `size` bytes: up to `packet` bytes of data and a header each."""
-    full, rest = divmod(size, packet)
-    return [-(-(data + header) // flit) for data in [packet] * full + ([rest] if rest else [])]
+    full, remainder = divmod(size, packet)
+    return [-(-(data + header) // flit) for data in [packet] * full + ([remainder] if remainder else [])]
 
 
 def message_time(

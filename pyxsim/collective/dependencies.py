@@ -130,11 +130,11 @@ def window_needs(src: I32, dst: I32, step: I32, n: int, window: int, kept: Bools
     arrived = np.cumsum(~is_send) - ~is_send  # earlier receptions of all ranks: keys are sorted by rank
     received = arrived - arrived[begin]
     sent = np.arange(len(keys)) - begin - received
-    wanted = np.clip(np.minimum(sent - window + 1, received), 0, None)[is_send]
+    needed = np.clip(np.minimum(sent - window + 1, received), 0, None)[is_send]
     message = np.empty(2 * count, dtype=np.int32)
     message[read_slot] = message[write_slot] = np.arange(count)
     real = np.concatenate([[0], np.cumsum(kept[message[slot[~is_send]]])])  # prefix sums of the kept ones
     base = arrived[begin][is_send]
     need = np.empty(count, dtype=np.int32)
-    need[message[slot[is_send]]] = real[base + wanted] - real[base]
+    need[message[slot[is_send]]] = real[base + needed] - real[base]
     return need

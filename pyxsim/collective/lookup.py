@@ -92,8 +92,8 @@ def _check_number(function: Callable[..., Any], plain: str, number: int | None, 
     if not parameters:
         raise InputError(f"{plain} takes no number", key=key, allowed=plain, given=name)
     if number == 0:
-        what = f"'{name}': {parameters[0].replace('_', ' ')} is 0"
-        raise InputError(what, key=key, allowed=f"{plain}:1 and more")
+        problem = f"'{name}': {parameters[0].replace('_', ' ')} is 0"
+        raise InputError(problem, key=key, allowed=f"{plain}:1 and more")
 
 
 def located(name: str, folder: Path) -> str:

@@ -62,26 +62,26 @@ class Themis:
     def cut(self, kind: str, size: int, chunks: int, *, flex: bool) -> Iterator[tuple[Order, int]]:
         """Yield (order, size) of the chunks of `size` bytes: `size // chunks` each, unless another size balances
         better."""
-        left, wanted = size, max(1, size // chunks)
+        left, chunk_size = size, max(1, size // chunks)
         while left:
-            order, taken = self.next_chunk(kind, left, wanted, flex=flex)
-            left -= taken
-            yield order, taken
+            order, size_taken = self.next_chunk(kind, left, chunk_size, flex=flex)
+            left -= size_taken
+            yield order, size_taken
 
-    def next_chunk(self, kind: str, left: int, wanted: int, *, flex: bool) -> tuple[Order, int]:
+    def next_chunk(self, kind: str, left: int, chunk_size: int, *, flex: bool) -> tuple[Order, int]:
         """Return the order and the size of the next chunk of the `left` remaining bytes."""
         gathers = kind == "all-gather"
         self._loads.sort(key=lambda load: load.time)
         if gathers:
             self._loads.reverse()
         if not any(self._busy):
-            return tuple(load.dim for load in self._loads), min(left, wanted)
+            return tuple(load.dim for load in self._loads), min(left, chunk_size)
         gap = self._gap(gathers)
-        if gap < (wanted if flex else wanted // _EVEN):
-            size = min(left, wanted)
-            self._in_order(size if flex else wanted, gathers)
+        if gap < (chunk_size if flex else chunk_size // _EVEN):
+            size = min(left, chunk_size)
+            self._in_order(size if flex else chunk_size, gathers)
             return tuple(range(len(self.shape))), size
-        chunk = gap if flex else wanted
+        chunk = gap if flex else chunk_size
         order = tuple(load.dim for load in self._loads)
         self._add(self._loads, chunk, gathers)
         return order, min(left, chunk)

@@ -117,9 +117,9 @@ class UserAllocator:
             raise self._fault(f"fails: {type(error).__name__}: {error}") from error
 
     def _fault(self, problem: str) -> InputError:
-        where = f"router {self.context.router}, {self.context.stage.upper()}"
+        place = f"router {self.context.router}, {self.context.stage.upper()}"
         return InputError(
-            f"the allocator '{self.name}' {problem} ({where})",
+            f"the allocator '{self.name}' {problem} ({place})",
             file=file_of(self.made_by),
             allowed="a class whose allocate(requests) returns some of these Requests, at most one per input and output",
         )

@@ -67,9 +67,9 @@ class Matrix:
         """Separable, input first: each input picks an output, each output one of these inputs."""
         picks: dict[int, dict[int, Rank]] = {}  # output -> ranks of the inputs that picked it
         for i in {i for i, _ in requests}:
-            wanted = {o: rank for (a, o), rank in requests.items() if a == i}
-            o = best(wanted, self.accept[i])
-            picks.setdefault(o, {})[i] = wanted[o]
+            outputs = {o: rank for (a, o), rank in requests.items() if a == i}
+            o = best(outputs, self.accept[i])
+            picks.setdefault(o, {})[i] = outputs[o]
         pairs = [(best(ranks, self.grant[o]), o) for o, ranks in picks.items()]
         self.first = set(pairs)
         return pairs
@@ -123,9 +123,9 @@ class Matrix:
         count = Counter(o for _, o in requests)
         picks: dict[int, list[int]] = {}
         for i in {i for i, _ in requests}:
-            wanted = [o for a, o in requests if a == i]
-            least = min(count[o] for o in wanted)
-            picks.setdefault(rotate([o for o in wanted if count[o] == least], self.accept[i]), []).append(i)
+            outputs = [o for a, o in requests if a == i]
+            least = min(count[o] for o in outputs)
+            picks.setdefault(rotate([o for o in outputs if count[o] == least], self.accept[i]), []).append(i)
         pairs = [(rotate(inputs, self.grant[o]), o) for o, inputs in picks.items()]
         for i, o in pairs:
             self.grant[o], self.accept[i] = (self.grant[o] + 1) % self.inputs, (self.accept[i] + 1) % self.outputs

@@ -21,10 +21,10 @@ Timed = deque[tuple[int, Item]]  # items with the cycles in which they arrive, i
 
 def due(items: Timed[Item], t: int) -> list[Item]:
     """Remove and return the items that arrive in cycle `t`."""
-    here = []
+    arrived = []
     while items and items[0][0] == t:
-        here.append(items.popleft()[1])
-    return here
+        arrived.append(items.popleft()[1])
+    return arrived
 
 
 @dataclass(frozen=True)

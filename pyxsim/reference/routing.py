@@ -56,17 +56,17 @@ class Routing:
     def entries(self, plane: int, router: int, npu: int) -> list[Entry]:
         """Return the entries of the tables of a plane."""
         routes, row = self.routes, plane * self.routers + router
-        found: list[Entry] = []
+        candidates: list[Entry] = []
         for own, offset, digit in zip(routes.own[row], routes.offset[row], routes.digits[npu], strict=True):
             if own == SKIP or (own != ALWAYS and own == digit):
                 continue
-            found += self.members(int(offset) + int(digit))
+            candidates += self.members(int(offset) + int(digit))
             if not routes.plane_any[plane]:
                 break
-        for link, _ in found:
+        for link, _ in candidates:
             if link.src != router:
                 raise AssertionError(f"the table of router {router} contains link {link.number} of another router")
-        return found
+        return candidates
 
     def members(self, entry: int) -> list[Entry]:
         """Return the candidates of an entry of the digit tables: none, one, or a set."""

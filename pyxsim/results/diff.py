@@ -192,8 +192,8 @@ class _Comparison:
     def _only(self, name: str, first: Any, second: Any) -> None:
         present = second if first is None else first
         shape = tuple(getattr(present, "shape", None) or ())
-        where = "only in the second" if first is None else "only in the first"
-        self.differences.append(Difference(name, where, shape, math.prod(shape)))
+        side_text = "only in the second" if first is None else "only in the first"
+        self.differences.append(Difference(name, side_text, shape, math.prod(shape)))
 
     def _attributes(self, place: str, one: Any, other: Any) -> None:
         for key in sorted({*one, *other}):
@@ -230,13 +230,13 @@ _Leaves = dict[tuple[str, ...], Any]
 
 def _things(file: h5py.File) -> dict[str, Any]:
     """The file and everything in it, by name."""
-    things: dict[str, Any] = {"/": file}
-    file.visititems(lambda name, thing: things.__setitem__(f"/{name}", thing))
-    return things
+    objects: dict[str, Any] = {"/": file}
+    file.visititems(lambda name, thing: objects.__setitem__(f"/{name}", thing))
+    return objects
 
 
-def _kind(thing: Any) -> str:
-    return "dataset" if isinstance(thing, h5py.Dataset) else "group"
+def _kind(item: Any) -> str:
+    return "dataset" if isinstance(item, h5py.Dataset) else "group"
 
 
 def _leaves(key: str, value: Any, file: h5py.File) -> _Leaves:

@@ -187,14 +187,14 @@ def _part_of(target: Path, more: str = "") -> Path:
     return target.with_name(f".pyxsim-{name}{more}.part")
 
 
-def describe(thing: h5py.Group | h5py.Dataset, attrs: Mapping[str, Any]) -> None:
+def describe(target: h5py.Group | h5py.Dataset, attrs: Mapping[str, Any]) -> None:
     """Add attributes to a new object. Texts bypass h5py's own method, which takes four times as long."""
     for name, value in attrs.items():
         if isinstance(value, str):
-            attribute = h5py.h5a.create(thing.id, name.encode(), _IN_FILE, _ONE)
+            attribute = h5py.h5a.create(target.id, name.encode(), _IN_FILE, _ONE)
             attribute.write(np.array(value, dtype=TEXT), mtype=_IN_MEMORY)
         else:
-            thing.attrs[name] = value
+            target.attrs[name] = value
 
 
 def write_table(group: h5py.Group, table: Table) -> None:

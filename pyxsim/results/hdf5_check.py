@@ -109,30 +109,30 @@ def _walk(file: h5py.File) -> None:
     seen: set[int] = set()
     left: list[tuple[str, Any]] = [("/", file)]
     while left:
-        name, thing = left.pop()
-        address = h5py.h5o.get_info(thing.id).addr
+        name, node = left.pop()
+        address = h5py.h5o.get_info(node.id).addr
         if address in seen:
             raise _Damaged(f"{name} has two names, or contains itself")
         seen.add(address)
         if len(seen) > MOST_OBJECTS:
             raise _Damaged(f"more than {MOST_OBJECTS} objects")
-        _attributes(name, thing)
-        if isinstance(thing, h5py.Dataset):
-            _dataset(name, thing)
+        _attributes(name, node)
+        if isinstance(node, h5py.Dataset):
+            _dataset(name, node)
             continue
-        for key in thing:
+        for key in node:
             inner = f"{name.rstrip('/')}/{key}"
-            if not isinstance(thing.get(key, getlink=True), h5py.HardLink):
+            if not isinstance(node.get(key, getlink=True), h5py.HardLink):
                 raise _Damaged(f"{inner} is a link to elsewhere")
-            found = thing[key]
-            if not isinstance(found, h5py.Group | h5py.Dataset):
+            member = node[key]
+            if not isinstance(member, h5py.Group | h5py.Dataset):
                 raise _Damaged(f"{inner} is neither a group nor a dataset")
-            left.append((inner, found))
+            left.append((inner, member))
 
 
-def _attributes(name: str, thing: Any) -> None:
-    for key in thing.attrs:
-        value = None if key in OF_SCALES else thing.attrs[key]
+def _attributes(name: str, node: Any) -> None:
+    for key in node.attrs:
+        value = None if key in OF_SCALES else node.attrs[key]
         if isinstance(value, h5py.Empty):
             raise _Damaged(f"the attribute {name}@{key} is empty")
         if isinstance(value, str):

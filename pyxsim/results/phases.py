@@ -128,14 +128,14 @@ def _worked(chunks: dict[str, IntArray], npus: int, cycles: int) -> dict[int, In
     end = np.where(chunks["end"][begun] >= 0, chunks["end"][begun], cycles)
     # All NPUs and dimensions on one time axis, one after the other: one union of intervals for all.
     dims, place = np.unique(dim, return_inverse=True)
-    where = place * npus + rank
+    cell = place * npus + rank
     apart = max(cycles, int(end.max(initial=0))) + 1
-    order = np.lexsort((start, where))
-    first, last = (start + where * apart)[order], (end + where * apart)[order]
+    order = np.lexsort((start, cell))
+    first, last = (start + cell * apart)[order], (end + cell * apart)[order]
     covered = np.maximum.accumulate(np.concatenate([[0], last]))[:-1]
     alone = np.maximum(last - np.maximum(first, covered), 0)
     cycles_of = np.zeros(len(dims) * npus, dtype=np.int64)
-    np.add.at(cycles_of, where[order], alone)
+    np.add.at(cycles_of, cell[order], alone)
     return dict(zip(dims.tolist(), cycles_of.reshape(-1, npus), strict=True))
 
 

@@ -152,13 +152,13 @@ class Sweep(Framed, Viewed):
     @cached_property
     def quantities(self) -> dict[str, tuple[str, dict[str, int | float]]]:
         """For each swept key whose values are quantities: the unit, and the number of each value."""
-        found = {}
+        units = {}
         for name, values in self.axes.items():
             if name != VARIANT and values and all(isinstance(value, str) for value in values):
                 with suppress(InputError):
                     unit, numbers = base_numbers(values)
-                    found[name] = (unit, dict(zip(values, numbers, strict=True)))
-        return found
+                    units[name] = (unit, dict(zip(values, numbers, strict=True)))
+        return units
 
     def number(self, axis: str, value: Any) -> Any:
         """Return the value of a swept key; a quantity as a number in its base unit: "1 MiB" is 1048576."""

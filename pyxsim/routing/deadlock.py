@@ -274,8 +274,8 @@ def _entries(relation: Relation, journey: Journey, channels: int, waited: NDArra
         waited[moves.channel[moves.waits]] = True
         if stays:
             taken[moves.channel[~moves.waits]] = True
-            here = (moves.plane == plane) & ~moves.home
-            reached.append(moves.walk[here] * relation.routers + moves.router[here])
+            entering = (moves.plane == plane) & ~moves.home
+            reached.append(moves.walk[entering] * relation.routers + moves.router[entering])
     if not stays:
         return None
     walk, router = np.divmod(distinct(np.concatenate(reached)), relation.routers)

@@ -293,9 +293,9 @@ class Explorer:
         return who, link.astype(np.int64) * self.classes + vc_class, differs
 
     def _need(self, at: IntArray, who: IntArray, walk: IntArray, router: IntArray, plane: int, why: str) -> None:
-        has = np.zeros(len(walk), np.bool_)
-        has[who] = True
-        self._lose(walk, router, plane, at[~has[at]], why)
+        present = np.zeros(len(walk), np.bool_)
+        present[who] = True
+        self._lose(walk, router, plane, at[~present[at]], why)
 
     def _lose(self, walk: IntArray, router: IntArray, plane: int, who: IntArray, why: str) -> None:
         if len(who):

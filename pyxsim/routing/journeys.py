@@ -175,8 +175,8 @@ def explored(explorer: Explorer, journey: Journey) -> Iterator[Moves]:
         if router not in starts:
             router = next(r for r in sorted(starts) if _passes(relation, walks, lost.walk, r, lost.router))
         src, dst = _ends(relation, journey, lost.walk, router)
-        where = "" if router == lost.router else f" at router {lost.router}"
-        raise UnreachableError(f"plane {lost.plane}: NPU {src} cannot reach NPU {dst}: {lost.why}{where}") from None
+        place = "" if router == lost.router else f" at router {lost.router}"
+        raise UnreachableError(f"plane {lost.plane}: NPU {src} cannot reach NPU {dst}: {lost.why}{place}") from None
 
 
 def behind_cycles(src: IntArray, dst: IntArray, size: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

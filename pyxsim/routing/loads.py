@@ -226,7 +226,7 @@ class Paths:
         seen = np.zeros(self.size, np.bool_)
         seen[starts] = True
         front = starts
-        found: list[_Step] = []
+        steps: list[_Step] = []
         while len(front):
             target, router = np.divmod(front, relation.routers)
             if home is not None:
@@ -235,10 +235,10 @@ class Paths:
             who, link = self._candidates(relation, plane, router, digits[target], dims, home is None)
             ahead = target[who] * relation.routers + relation.link_dst[link].astype(np.int64)
             count = np.bincount(who, minlength=len(front))
-            found.append(_Step(front[who], ahead, link, 1 / count[who]))
+            steps.append(_Step(front[who], ahead, link, 1 / count[who]))
             front = distinct(ahead[~seen[ahead]])
             seen[front] = True
-        self.steps = list(self._in_order(relation, found)) if found else []
+        self.steps = list(self._in_order(relation, steps)) if steps else []
 
     def _candidates(
         self,
@@ -250,9 +250,9 @@ class Paths:
         open_end: bool,
     ) -> tuple[IntArray, Int32Array]:
         who, link, _, differs = decide(relation, plane, router, digits, dims)
-        has = np.zeros(len(router), np.bool_)
-        has[who] = True
-        lost = differs & ~has if open_end else ~has
+        present = np.zeros(len(router), np.bool_)
+        present[who] = True
+        lost = differs & ~present if open_end else ~present
         escape = int(relation.plane_escape[plane]) if relation.plane_select[plane] == EACH else -1
         if lost.any() and escape >= 0:
             places = np.flatnonzero(lost)
@@ -264,10 +264,10 @@ class Paths:
             raise UnreachableError(f"plane {plane} has no route at router {int(router[np.argmax(lost)])}")
         return who, link
 
-    def _in_order(self, relation: Relation, found: list[_Step]) -> Iterator[_Step]:
+    def _in_order(self, relation: Relation, steps: list[_Step]) -> Iterator[_Step]:
         """The edges in topological order: all edges into a place come before those out of it."""
-        src, dst = np.concatenate([step.src for step in found]), np.concatenate([step.dst for step in found])
-        link, share = np.concatenate([step.link for step in found]), np.concatenate([step.share for step in found])
+        src, dst = np.concatenate([step.src for step in steps]), np.concatenate([step.dst for step in steps])
+        link, share = np.concatenate([step.link for step in steps]), np.concatenate([step.share for step in steps])
         order = np.argsort(src, kind="stable")
         degree = np.bincount(src, minlength=self.size)
         first = np.cumsum(degree) - degree

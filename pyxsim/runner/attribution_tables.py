@@ -21,17 +21,17 @@ def attribution(network: Backend, traffic: Sequence[str]) -> Attribution | None:
     if records is None:
         return None
     sent, splits = records.messages(), records.splits()
-    there = np.flatnonzero(sent["arrived"] >= 0)
+    arrived = np.flatnonzero(sent["arrived"] >= 0)
     names = traffic_names(traffic)
-    whose, parts = sent["tag"][there], splits[there]
-    columns = [there, *(sent[name][there] for name in ("src", "dst", "bytes")), whose]
-    columns += [*(sent[name][there] for name in ("sent", "arrived")), *parts.T]
+    tags, parts = sent["tag"][arrived], splits[arrived]
+    columns = [arrived, *(sent[name][arrived] for name in ("src", "dst", "bytes")), tags]
+    columns += [*(sent[name][arrived] for name in ("sent", "arrived")), *parts.T]
     left_out: dict[str, int] = {}
     return Attribution(
         traffic_names=names,
         link_names=network.link_names(),
-        messages=np.bincount(whose, minlength=len(names)),
-        parts=_added(whose, parts, len(names)),
+        messages=np.bincount(tags, minlength=len(names)),
+        parts=_added(tags, parts, len(names)),
         blame=_blame(records),
         latency=_bounded("latency", dict(zip(LATENCY, columns, strict=True)), left_out),
         stays=_bounded("stays", _stays(records), left_out),

@@ -101,11 +101,11 @@ def _layers(
         collective = int(rows.collective[first])
         if collective not in layer_of or rows.left[last - 1] < 0:
             continue
-        here = slice(first, last)
+        span = slice(first, last)
         created = layer_of[collective][1]
-        waits = [float(rows.ready[first] - created), *(rows.start[here] - rows.ready[here]).astype(float).tolist()]
+        waits = [float(rows.ready[first] - created), *(rows.start[span] - rows.ready[span]).astype(float).tolist()]
         with np.errstate(invalid="ignore"):
-            messages = (rows.expected[here] / rows.messages[here]).tolist()
+            messages = (rows.expected[span] / rows.messages[span]).tolist()
         chunks.setdefault(collective, []).append((int(rows.left[last - 1]), waits, messages))
     of_layer: list[list[tuple[list[float], list[float]]]] = [[] for _ in names]
     for ended in sorted(chunks, key=lambda collective: max(each[0] for each in chunks[collective])):
@@ -138,10 +138,10 @@ def _window(clock: Fraction, until: int) -> int:
 
 def _busy(rows: _Rows, dims: int, until: int, window: int) -> IntArray:
     """int64[windows, dims]: cycles of each whole window in which the dimension has a chunk."""
-    there = np.flatnonzero(rows.ready >= 0)
-    there = there[np.lexsort((rows.ready[there], rows.dimension[there]))]
-    left = np.where(rows.left[there] < 0, until, rows.left[there])
-    start, begin, end = merged(rows.dimension[there], rows.ready[there], left, dims)
+    ready_rows = np.flatnonzero(rows.ready >= 0)
+    ready_rows = ready_rows[np.lexsort((rows.ready[ready_rows], rows.dimension[ready_rows]))]
+    left = np.where(rows.left[ready_rows] < 0, until, rows.left[ready_rows])
+    start, begin, end = merged(rows.dimension[ready_rows], rows.ready[ready_rows], left, dims)
     bounds = np.arange(until // window + 1) * window
     busy = np.zeros((len(bounds) - 1, dims), np.int64)
     for dim in range(dims):

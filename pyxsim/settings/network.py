@@ -166,11 +166,11 @@ class Network(Table):
     @field_validator("bandwidth", "latency")
     @classmethod
     def _one_per_dimension(cls, value: object, info: ValidationInfo) -> object:
-        wanted = len(info.data.get("dims") or info.data.get("shape") or ())
-        if isinstance(value, tuple) and wanted and len(value) != wanted:
+        dimensions = len(info.data.get("dims") or info.data.get("shape") or ())
+        if isinstance(value, tuple) and dimensions and len(value) != dimensions:
             raise InputError(
-                f"the list has {len(value)} entries, but the network has {wanted} dimensions",
-                allowed=f"one value for all, or a list of {wanted}",
+                f"the list has {len(value)} entries, but the network has {dimensions} dimensions",
+                allowed=f"one value for all, or a list of {dimensions}",
             )
         return value
 

@@ -45,15 +45,15 @@ def faults_of(system: Any) -> list[InputError]:
     if compat is None:
         return []
     unknown = _UNKNOWN.get(compat, {})
-    given = [key for key in unknown if getattr(system, key) != _default(system, key)]
-    faults = [_fault(key, compat, unknown[key]) for key in given]
+    set_keys = [key for key in unknown if getattr(system, key) != _default(system, key)]
+    faults = [_fault(key, compat, unknown[key]) for key in set_keys]
     for key, (words, reason) in _WORDS.get(compat, {}).items():
         word = getattr(system, key)
         if word in words:
             faults.append(_fault(key, compat, reason, f"'{word}'"))
     if compat == "astra-sim-1":
-        given = [kind for kind in ONLY_OURS if getattr(system, kind) is not None]
-        faults += [_fault(kind, compat, "it has no such collective") for kind in given]
+        set_keys = [kind for kind in ONLY_OURS if getattr(system, kind) is not None]
+        faults += [_fault(kind, compat, "it has no such collective") for kind in set_keys]
     faults += _memory_faults(system, compat)
     return [*faults, *refuse_files(((key, getattr(system, key)) for key in ALGORITHM_KEYS), compat)]
 

@@ -70,9 +70,9 @@ class Range(Table):
 
     @model_validator(mode="after")
     def _check_spacing(self) -> Range:
-        given = [name for name in ("step", "factor", "count") if getattr(self, name) is not None]
-        if len(given) != 1:
-            which = f"{' and '.join(given)} are set" if given else "neither step, factor nor count is set"
+        set_keys = [name for name in ("step", "factor", "count") if getattr(self, name) is not None]
+        if len(set_keys) != 1:
+            which = f"{' and '.join(set_keys)} are set" if set_keys else "neither step, factor nor count is set"
             raise InputError(which, allowed=f"one of them, such as {_RANGE}")
         if self.spacing is not None and self.count is None:
             raise InputError("has no effect without `count`", key="spacing", allowed="with count")
@@ -88,13 +88,13 @@ class Range(Table):
 
     def _read(self) -> tuple[list[Fraction], Callable[[Fraction], Any]]:
         """Both ends and the optional step as numbers, and a function that converts numbers to values."""
-        given = [self.begin, self.to, *([self.step] if self.step is not None else [])]
+        bounds = [self.begin, self.to, *([self.step] if self.step is not None else [])]
         if isinstance(self.begin, str):
-            unit, numbers = in_one_unit(*given)
+            unit, numbers = in_one_unit(*bounds)
             return numbers, lambda number: quantity(number, unit)
-        integers = all(isinstance(value, int) for value in (*given, self.factor or 2))
+        integers = all(isinstance(value, int) for value in (*bounds, self.factor or 2))
         nearest = integers and self.spacing == "geometric"
-        return [_exact(value) for value in given], lambda number: _plain_number(number, integers, nearest)
+        return [_exact(value) for value in bounds], lambda number: _plain_number(number, integers, nearest)
 
     def _numbers(self, begin: Fraction, to: Fraction, step: Fraction | None = None) -> Iterator[Fraction]:
         if to < begin:
@@ -193,10 +193,10 @@ class Goal(Table):
             missing = [name for name in required if getattr(self, name) is None]
             faults = [InputError("is missing", key=name, allowed=f"with kind = '{SMALLEST}'") for name in missing]
         else:
-            given = [name for name in ("metric", "within", "best") if name in self.model_fields_set]
+            set_keys = [name for name in ("metric", "within", "best") if name in self.model_fields_set]
             faults = [
                 InputError("has no effect on a saturation", key=name, allowed=f"with kind = '{SMALLEST}'")
-                for name in given
+                for name in set_keys
             ]
             values = self.values or LOADS
             if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values):

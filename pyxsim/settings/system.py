@@ -259,8 +259,8 @@ def _endpoint_conflicts(system: System) -> list[InputError]:
         "shared_bus": "system.endpoint models the path between memory and network",
         "boost": "boost simulates only some of the groups of an NPU, but all groups share its memory",
     }
-    given = [key for key in reasons if getattr(system, key)]
-    return [InputError(reasons[key], key=key, allowed="one of them") for key in given]
+    set_keys = [key for key in reasons if getattr(system, key)]
+    return [InputError(reasons[key], key=key, allowed="one of them") for key in set_keys]
 
 
 _DELAYS = ("endpoint_delay", "reduction_delay", "local_memory_bandwidth")

@@ -68,10 +68,10 @@ class OnOff(Table):
 
     @model_validator(mode="after")
     def _check_probabilities(self) -> OnOff:
-        given = [key for key in ("alpha", "beta", "r1") if getattr(self, key) is not None]
-        if len(given) != 2:
+        set_keys = [key for key in ("alpha", "beta", "r1") if getattr(self, key) is not None]
+        if len(set_keys) != 2:
             raise InputError(
-                f"{len(given)} of alpha, beta and r1 are set", allowed="two of them; the load determines the third"
+                f"{len(set_keys)} of alpha, beta and r1 are set", allowed="two of them; the load determines the third"
             )
         return self
 

@@ -278,8 +278,8 @@ class Registered:
                 return value
             if value in self.registry:
                 return self.registry.canonical(value)
-        given = value if isinstance(value, str) else None
-        raise InputError(f"unknown value {shown(value)}", allowed=self.allowed(), given=given)
+        text = value if isinstance(value, str) else None
+        raise InputError(f"unknown value {shown(value)}", allowed=self.allowed(), given=text)
 
 
 def _plain(value: object) -> Any:

@@ -113,14 +113,14 @@ class DataCarrier:
         """Replay the next rows (LEFT or TAKEN_IN, task, message). Raises ScheduleError for impossible ones."""
         self._reserve()
         ended: list[Collective] = []
-        for what, number, message in log.tolist():
+        for event, number, message in log.tolist():
             group = self._tasks.get(number)
             if group is None:
                 task = self.source.tasks[number]
                 if not hasattr(task, "stage"):
                     continue
                 group = self._tasks[number] = self._group(task)
-            if what == LEFT:
+            if event == LEFT:
                 group.left(message)
                 continue
             group.taken_in(message)

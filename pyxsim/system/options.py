@@ -262,19 +262,19 @@ def _queues(settings: Settings, topology: Topology) -> list[tuple[Queue, ...]]:
     queues = default if settings.queues is None else settings.queues
     if queues is None:
         return natural
-    wanted: Any = per_dimension(queues, len(natural))
+    counts: Any = per_dimension(queues, len(natural))
     if topology.lane_per_plane:
-        for dim, (own, count) in enumerate(zip(natural, wanted, strict=True)):
-            if len(own) != count:
+        for dim, (directions, count) in enumerate(zip(natural, counts, strict=True)):
+            if len(directions) != count:
                 raise InputError(
-                    f"dimension {dim} has {len(own)} rings with a queue each: {count} queues are impossible",
+                    f"dimension {dim} has {len(directions)} rings with a queue each: {count} queues are impossible",
                     key="system.queues",
-                    allowed=f"{len(own)} there, or no queues at all",
+                    allowed=f"{len(directions)} there, or no queues at all",
                 )
         return natural
     return [
-        tuple(own[number * len(own) // count] for number in range(count))
-        for own, count in zip(natural, wanted, strict=True)
+        tuple(directions[number * len(directions) // count] for number in range(count))
+        for directions, count in zip(natural, counts, strict=True)
     ]
 
 

@@ -83,9 +83,9 @@ def _in_line(tasks: Tasks) -> Iterator[str]:
 
 def _place(stage: ChunkPhase, position: int) -> str:
     collective = stage.chunk.collective
-    where = f"dimension {stage.dimension}" if stage.dimension >= 0 else "all dimensions"
+    dimension = f"dimension {stage.dimension}" if stage.dimension >= 0 else "all dimensions"
     return (
-        f"NPU {collective.communicator.members[position]} in queue {stage.place} of {where} with chunk "
+        f"NPU {collective.communicator.members[position]} in queue {stage.place} of {dimension} with chunk "
         f"{stage.chunk.number}, phase {stage.number} ({stage.phase.kind}) of the {collective.name}"
     )
 

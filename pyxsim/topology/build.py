@@ -90,8 +90,8 @@ def build(
         raise InputError(
             f"the topology '{name}' takes no shape", key="network.shape", allowed=f"network.options: {known}"
         )
-    given = checked_options(generator, options or {}, "network.options", len(size), folder)
-    return _generate(generator, size, given, Topology, f"the topology '{name}'")
+    arguments = checked_options(generator, options or {}, "network.options", len(size), folder)
+    return _generate(generator, size, arguments, Topology, f"the topology '{name}'")
 
 
 def _block(index: int, dim: Mapping[str, Any]) -> Block:

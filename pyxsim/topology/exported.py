@@ -83,12 +83,12 @@ def restored(network: Network, folder: str | Path = ".") -> tuple[Network, list[
     if SETTINGS not in graph.graph:
         return complete(network), []
     try:
-        found = _original(graph, network, name, folder)
+        original = _original(graph, network, name, folder)
     except _Changed as error:
         lost = _LOST if _has_attributes(graph) else f"{_LOST}, names and NPUs of nodes"
         line = f"network.options.file: {name} {error}: it is read as a plain graph, which loses {lost}"
         return complete(network), [line]
-    return found, []
+    return original, []
 
 
 def complete(network: Network) -> Network:

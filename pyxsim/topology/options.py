@@ -46,18 +46,18 @@ def checked_options(
     """
     parameters = list(inspect.signature(function, eval_str=True).parameters.values())[skip:]
     known = {p.name: p.annotation for p in parameters}
-    given = {k: v for k, v in options.items() if v is not None}
-    for name in given:
+    arguments = {k: v for k, v in options.items() if v is not None}
+    for name in arguments:
         if name not in known:
             raise InputError("unknown option", key=f"{key}.{name}", allowed=known, given=name)
     for parameter in parameters:
-        if parameter.default is parameter.empty and parameter.name not in given:
+        if parameter.default is parameter.empty and parameter.name not in arguments:
             allowed = _WORDS[parameter.annotation][1] if parameter.annotation in _WORDS else None
             raise InputError(f"the option '{parameter.name}' is missing", key=key, allowed=allowed)
-    for name, value in given.items():
+    for name, value in arguments.items():
         expected = known[name]
         if expected is Path and isinstance(value, str):
-            given[name] = Path(folder) / value
+            arguments[name] = Path(folder) / value
             continue
         # In Python True is an int; in an experiment it is not a number. An int is accepted as a float.
         accepted = (int, float) if expected is float else expected
@@ -66,4 +66,4 @@ def checked_options(
             text = str(value).lower() if isinstance(value, bool) else repr(value)
             problem, allowed = _WORDS[expected]
             raise InputError(f"{text} {problem}", key=f"{key}.{name}", allowed=allowed)
-    return given
+    return arguments

@@ -273,9 +273,9 @@ class Topology:
             raise InputError(f"{self.name} has no routing '{name}'", key=KEY, allowed=known, given=name)
         wires = Wires(self.routers, self.home, self.link_src, self.link_dst, self.link_name)
         build = partial(routings.get(name), wires)
-        given = checked_options(build, options, f"{KEY}_options")
+        arguments = checked_options(build, options, f"{KEY}_options")
         try:
-            relation = checked_relation(build(**given), name, build)
+            relation = checked_relation(build(**arguments), name, build)
         except InputError as error:
             raise error.at(file=file_of(build.func)) if error.key in (None, KEY) else error from None
         queues = tuple(tuple(replace(queue, plane=-1) for queue in dim_queues) for dim_queues in self.queues)

@@ -46,9 +46,9 @@ def read_npy(path: Path) -> NDArray[Any]:
         raise InputError("not a NumPy file of numbers", file=file) from error
     if dtype.kind not in NUMBERS:
         raise InputError(f"an array of type {dtype}", file=file, allowed="integers or floating-point numbers")
-    needed, left = math.prod(shape) * dtype.itemsize, len(data) - content.tell()
-    if min(shape, default=0) < 0 or needed != left:
+    needed, available = math.prod(shape) * dtype.itemsize, len(data) - content.tell()
+    if min(shape, default=0) < 0 or needed != available:
         problem = f"an array of shape {'x'.join(map(str, shape))} and type {dtype} needs {needed} bytes"
-        raise InputError(f"{problem}, and the file has {left}", file=file)
+        raise InputError(f"{problem}, and the file has {available}", file=file)
     array = np.frombuffer(data, dtype, offset=content.tell())
     return array.reshape(shape, order="F" if fortran else "C")

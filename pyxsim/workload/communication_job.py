@@ -168,8 +168,8 @@ def _collective_faults(
             yield InputError(f"there is no dimension {dim}", key=place, allowed=f"dimensions 0 to {dims - 1}")
     if collective.root is not None:
         members = _members(collective, experiment)
-        there = range(topology.npus) if members is None else members
-        if collective.root not in there:
+        npus = range(topology.npus) if members is None else members
+        if collective.root not in npus:
             problem = f"the root, NPU {collective.root}, does not take part"
             allowed = f"NPUs 0 to {topology.npus - 1}" if members is None else f"one of NPUs {_listed(members)}"
             yield InputError(problem, key=join(key, "root"), allowed=allowed)

@@ -137,12 +137,12 @@ class GraphJob(Job):
         graph, times = self.graph, self.times()
         lines = []
         for task in np.flatnonzero((times.start >= 0) & (times.end < 0) & (graph.kind == Kind.RECEIVE)).tolist():
-            what = f"{graph.size[task]} bytes with tag {graph.match[task]} from NPU {graph.peer[task]}"
-            lines.append(f"{graph.label(task)} waits for {what}")
+            message = f"{graph.size[task]} bytes with tag {graph.match[task]} from NPU {graph.peer[task]}"
+            lines.append(f"{graph.label(task)} waits for {message}")
         for executor in self.executors:
             lines += executor.waiting()
-        left = np.flatnonzero(times.end < 0)
-        lines = lines or [f"{graph.label(task)} has not ended" for task in left.tolist()]
+        unfinished = np.flatnonzero(times.end < 0)
+        lines = lines or [f"{graph.label(task)} has not ended" for task in unfinished.tolist()]
         more = len(lines) - _MOST_STUCK
         return [*lines[:_MOST_STUCK], f"... and {more} more"] if more > 0 else lines
 
@@ -230,8 +230,8 @@ class GraphJob(Job):
         messages = {}
         for task, src, dst, size, name in zip(*(column.tolist() for column in columns), strict=True):
             called = graph.names[name]
-            done = partial(self._task_ended, task)
-            messages[task] = system.send(src, dst, size, name=called, tag=self._tag(called), open=True, done=done)
+            on_end = partial(self._task_ended, task)
+            messages[task] = system.send(src, dst, size, name=called, tag=self._tag(called), open=True, done=on_end)
         return messages
 
     def _ticks(self, system: SystemServices) -> IntArray:

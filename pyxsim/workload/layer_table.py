@@ -93,8 +93,8 @@ def _mean(sums: IntArray, count: IntArray) -> NDArray[np.float64]:
 
 def _most(row: IntArray, npu: IntArray, values: IntArray, rows: int) -> tuple[IntArray, IntArray]:
     """Per row the greatest value and the first NPU that has it; -1 for none. Sorted by row and NPU."""
-    most, whose = np.zeros(rows, np.int64), np.full(rows, -1, np.int64)
+    most, owner = np.zeros(rows, np.int64), np.full(rows, -1, np.int64)
     np.maximum.at(most, row, values)
     those = np.flatnonzero(values == most[row])[::-1]  # the last assignment wins
-    whose[row[those]] = npu[those]
-    return most, whose
+    owner[row[those]] = npu[those]
+    return most, owner

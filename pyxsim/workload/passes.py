@@ -60,8 +60,8 @@ def _waits(graph: TaskGraph, passes: int) -> tuple[IntArray, IntArray]:
         (tasks + graph.npu[last], last, turns[:-1]),
         (step + first, tasks + graph.npu[first], turns[:-1]),
     )
-    who = np.concatenate([(edge + turns).ravel() for edge, _, turns in edges])
+    waiting = np.concatenate([(edge + turns).ravel() for edge, _, turns in edges])
     whom = np.concatenate([(edge + turns).ravel() for _, edge, turns in edges])
     start = np.zeros(passes * step - graph.npus + 1, np.int64)
-    np.cumsum(np.bincount(who, minlength=len(start) - 1), out=start[1:])
-    return start, whom[np.argsort(who, kind="stable")]
+    np.cumsum(np.bincount(waiting, minlength=len(start) - 1), out=start[1:])
+    return start, whom[np.argsort(waiting, kind="stable")]

@@ -90,14 +90,15 @@ def _joint_accesses(graph: TaskGraph, tasks: IntArray) -> list[list[int]]:
     """The tasks of each joint access: the k-th of its kind on each NPU, in the order of task numbers."""
     accesses: list[list[int]] = []
     for access in (access for access in Access if access.together):
-        own = tasks[graph.match[tasks] == access]
-        own = own[np.argsort(graph.npu[own], kind="stable")]
-        many = np.bincount(graph.npu[own], minlength=graph.npus)
-        if len(own) and many.min() != many.max():
-            most, fewest = int(many.argmax()), int(many.argmin())
-            problem = f"NPU {most} has {many[most]} accesses of kind {access.name.lower()}, NPU {fewest} {many[fewest]}"
+        of_kind = tasks[graph.match[tasks] == access]
+        of_kind = of_kind[np.argsort(graph.npu[of_kind], kind="stable")]
+        count = np.bincount(graph.npu[of_kind], minlength=graph.npus)
+        if len(of_kind) and count.min() != count.max():
+            most, fewest = int(count.argmax()), int(count.argmin())
+            kind = access.name.lower()
+            problem = f"NPU {most} has {count[most]} accesses of kind {kind}, NPU {fewest} {count[fewest]}"
             raise InputError(problem, allowed="the same number on each NPU: they are joint accesses")
-        for row in own.reshape(graph.npus, -1).T:
+        for row in of_kind.reshape(graph.npus, -1).T:
             sizes = graph.size[row]
             if sizes.min() != sizes.max():
                 small, large = (graph.label(int(row[at])) for at in (sizes.argmin(), sizes.argmax()))

@@ -140,8 +140,8 @@ def read_text_workload(path: str | Path) -> TextWorkload:
     if not 1 <= count <= len(lines):
         allowed = f"1 to {len(lines)}" if len(lines) > 1 else "1"
         raise InputError(f"{count} layers declared, {len(lines)} follow", file=head.place, allowed=allowed)
-    own = header.parallelism == CUSTOMIZED
-    layers = tuple(_layer(words, f"{file}:{number}", own=own) for number, words in lines[:count])
+    customized = header.parallelism == CUSTOMIZED
+    layers = tuple(_layer(words, f"{file}:{number}", own=customized) for number, words in lines[:count])
     text = TextWorkload(file, header, layers)
     _check_layers(text, f"{file}:{head.first}")
     return text
@@ -213,13 +213,13 @@ def _check_layers(text: TextWorkload, place: str) -> None:
         if number > last:
             raise InputError(f"there is no layer {number}", file=place, allowed=f"layers 0 to {last}")
     for number in header.restarts:
-        before = [kept for kept in header.checkpoints if kept < number]
+        earlier = [kept for kept in header.checkpoints if kept < number]
         # With any other numbers ASTRA-sim reads beyond its layers or skips some.
-        if number in header.checkpoints or not before:
+        if number in header.checkpoints or not earlier:
             problem = f"layer {number} restarts the forward pass without a checkpoint before it"
             raise InputError(problem, file=place, allowed="layers after a checkpoint that are not checkpoints")
-        if between := [other for other in header.restarts if before and max(before) <= other < number]:
-            problem = f"layers {between[0]} and {number} restart from the same checkpoint {max(before)}"
+        if between := [other for other in header.restarts if earlier and max(earlier) <= other < number]:
+            problem = f"layers {between[0]} and {number} restart from the same checkpoint {max(earlier)}"
             raise InputError(problem, file=place, allowed="one of them")
 
 

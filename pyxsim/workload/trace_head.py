@@ -49,8 +49,8 @@ def seen_dims(name: str, shape: Sequence[int]) -> LogicalDims:
     if seen is None or seen == tuple(shape):
         return LogicalDims(tuple(shape))
     for dim, size in enumerate(shape):
-        two = seen[dim : dim + 2]
-        if seen == (*shape[:dim], *two, *shape[dim + 1 :]) and prod(two) == size:
+        pair = seen[dim : dim + 2]
+        if seen == (*shape[:dim], *pair, *shape[dim + 1 :]) and prod(pair) == size:
             return LogicalDims(seen, broken=dim)
     problem = f"is made for a network of {_by(seen)}; this one is {_by(shape)}"
     raise InputError(problem, file=file, allowed=f"{_by(seen)}, or two of its dimensions as one")

@@ -117,9 +117,9 @@ def read_traces(name: str | Path, shape: Sequence[int], rules: Rules) -> TaskGra
     """
     files, npus = find(str(name)), prod(shape)
     if strange := sorted(files.keys() ^ set(range(npus))):
-        there = "no trace of" if strange[0] < npus else "a trace of"
+        problem = "no trace of" if strange[0] < npus else "a trace of"
         allowed = f"a trace for each NPU 0 to {npus - 1}"
-        raise InputError(f"there is {there} NPU {strange[0]}", file=str(name), allowed=allowed)
+        raise InputError(f"there is {problem} NPU {strange[0]}", file=str(name), allowed=allowed)
     reader = _Reader(shape, rules)
     for npu, file in files.items():
         trace = chakra.read(file)
@@ -439,8 +439,8 @@ class _Reader:
         if not isinstance(flags, list) or not all(isinstance(flag, bool) for flag in flags):
             place.refuse("has an involved_dim that is not a list of booleans")
         if len(flags) < len(self.shape):
-            many = len(self.shape)
-            place.refuse(f"has involved_dim for {len(flags)} dimensions", allowed=f"{many}, those of the network")
+            dimensions = len(self.shape)
+            place.refuse(f"has involved_dim for {len(flags)} dimensions", allowed=f"{dimensions}, those of the network")
         dims = tuple(dim for dim in range(len(self.shape)) if flags[dim])
         if not dims:
             place.refuse("has involved_dim without a dimension")

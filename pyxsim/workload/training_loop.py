@@ -148,8 +148,8 @@ class _Thread:
         self.record.compute[key] = self.record.compute.get(key, 0) + ticks
         if ticks:
             name = f"{self.layer(index).name}, {part}"
-            whose = {"layer": index, "part": PARTS[part]}
-            self._front = [self._tasks(Kind.COMPUTE, name, ticks=ticks, resource="compute", **whose)]
+            labels = {"layer": index, "part": PARTS[part]}
+            self._front = [self._tasks(Kind.COMPUTE, name, ticks=ticks, resource="compute", **labels)]
 
     def issue(self, index: int, part: str, newest_first: bool | None = None, *, highest: bool = False) -> None:
         """Begin the collective of a part, if it has one. `newest_first`: its order; None for that of the options."""

@@ -95,10 +95,10 @@ class TrainingStep:
         if self.fits:
             return []
         assert self.capacity is not None
-        where = f"an NPU of stage {self.fullest.stage}" if len(self.stages) > 1 else "an NPU"
+        place = f"an NPU of stage {self.fullest.stage}" if len(self.stages) > 1 else "an NPU"
         need, memory = rounded(self.fullest.total, "B"), rounded(self.capacity, "B")
         (term, size), *_ = self.fullest.largest
-        problem = f"{where} needs {need} of memory and has {memory}; largest term: {term}, {rounded(size, 'B')}"
+        problem = f"{place} needs {need} of memory and has {memory}; largest term: {term}, {rounded(size, 'B')}"
         if allowed:
             return [problem]
         change = _SMALLER.get(term, _STATES)

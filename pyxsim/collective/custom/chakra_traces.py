@@ -30,8 +30,8 @@ def read_traces(pattern: str) -> Callable[[str, int], CompiledSchedule]:
     """Return a function(kind, n) that returns the schedule of the traces, for any kind. Raises InputError."""
     files = rank_files(pattern)
     if not files:
-        here = {re.sub(r"\d+(?=\.et$)", "*", file.name) for file in Path(pattern).parent.glob("*.et")}
-        raise InputError(f"there are no such files{closest(Path(pattern).name, here)}", file=pattern)
+        prefixes = {re.sub(r"\d+(?=\.et$)", "*", file.name) for file in Path(pattern).parent.glob("*.et")}
+        raise InputError(f"there are no such files{closest(Path(pattern).name, prefixes)}", file=pattern)
 
     def build(kind: str, n: int) -> CompiledSchedule:
         missing = sorted(set(range(max(n, max(files) + 1))) - files.keys())
@@ -107,8 +107,8 @@ class _Weaver:
         """The nodes that must be executed before a node."""
         node = self.nodes[key]
         if node.type not in (*_ENDS, NodeType.COMP, NodeType.METADATA):
-            what = node.type.name if isinstance(node.type, NodeType) else str(node.type)
-            self._refuse(key, f"is of type {what}", allowed="COMM_SEND, COMM_RECV and COMP in a collective")
+            type_name = node.type.name if isinstance(node.type, NodeType) else str(node.type)
+            self._refuse(key, f"is of type {type_name}", allowed="COMM_SEND, COMM_RECV and COMP in a collective")
         before = [_Key(key.rank, number) for number in dict.fromkeys((*node.ctrl_deps, *node.data_deps))]
         for earlier in before:
             if earlier not in self.nodes:
@@ -117,18 +117,18 @@ class _Weaver:
 
     def messages(self) -> list[Message]:
         """Return all messages and local steps. Raises InputError for nodes that wait for each other."""
-        left = {key: len(before) for key, before in self.before.items()}
+        waits_left = {key: len(before) for key, before in self.before.items()}
         behind = defaultdict(list)
         for key, before in self.before.items():
             for earlier in before:
                 behind[earlier].append(key)
-        ready = deque(key for key, count in left.items() if not count)
+        ready = deque(key for key, count in waits_left.items() if not count)
         while ready:
             key = ready.popleft()
             self._execute(key)
             for later in behind[key]:
-                left[later] -= 1
-                if not left[later]:
+                waits_left[later] -= 1
+                if not waits_left[later]:
                     ready.append(later)
         if len(self.done) < len(self.nodes):
             self._cycle(next(key for key in self.nodes if key not in self.done))
@@ -146,8 +146,8 @@ class _Weaver:
         elif node.type == NodeType.COMM_RECV:
             waits = (*waits, self.sent[self.partner[key]])
         elif node.type == NodeType.COMP:
-            taken = 1000 * node.duration_micros or UNKNOWN_NS
-            step = Message(key.rank, key.rank, nbytes=0, waits=waits, extra_ns=taken)
+            nanoseconds = 1000 * node.duration_micros or UNKNOWN_NS
+            step = Message(key.rank, key.rank, nbytes=0, waits=waits, extra_ns=nanoseconds)
             waits = (self._event(step),)
         if len(waits) > MANY:
             waits = (self._event(Message(key.rank, key.rank, nbytes=0, waits=waits)),)
@@ -166,8 +166,8 @@ class _Weaver:
         cycle = seen[seen.index(key) :]
         named = ", that for ".join(self._name(node) for node in cycle[1 : SHOWN + 1])
         rest = "and so on" if len(cycle) > SHOWN + 1 else "that for the first"
-        many = f"{named}, {rest}: {len(cycle)} wait for each other in a cycle"
-        self._refuse(cycle[0], f"waits for {many if named else 'itself'}")
+        problem = f"{named}, {rest}: {len(cycle)} wait for each other in a cycle"
+        self._refuse(cycle[0], f"waits for {problem if named else 'itself'}")
 
     def _whole(self, key: _Key, name: str, default: int | None) -> int:
         """An attribute that is a whole number."""

@@ -26,8 +26,8 @@ def awaited(s: CompiledSchedule) -> list[tuple[int, ...]]:
     ptr, ids = s.receives
     for m in np.flatnonzero(s.need).tolist():
         rank = s.src[m]
-        taken = ids[ptr[rank] : ptr[rank + 1]]
-        last = int(taken[~s.local[taken]][s.need[m] - 1])
+        own_messages = ids[ptr[rank] : ptr[rank + 1]]
+        last = int(own_messages[~s.local[own_messages]][s.need[m] - 1])
         if last not in waits[m]:
             waits[m] = (*waits[m], last)
     return waits

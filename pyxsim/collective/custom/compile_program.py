@@ -181,11 +181,11 @@ class _Run:
 
     def _send(self, use: Use, link: Link, values: list[_Value]) -> Link:
         rank, peer, _ = link
-        there = self._fresh(peer, values)
-        event = self._event(use, rank, peer, self._apart(use, rank, values), there)
+        cells = self._fresh(peer, values)
+        event = self._event(use, rank, peer, self._apart(use, rank, values), cells)
         if self.clocks is not None:
             self.clocks.over(*use)
-        self.links[link].append(_Sent(event, there, self._now(use.thread)._replace(waits=(event,)), use))
+        self.links[link].append(_Sent(event, cells, self._now(use.thread)._replace(waits=(event,)), use))
         return link
 
     def _apart(self, use: Use, rank: int, values: list[_Value]) -> list[_Value]:
@@ -284,18 +284,18 @@ class _Run:
 
     def finish(self) -> CompiledSchedule:
         """Return the schedule, with every block in its place at the end."""
-        wanted: list[dict[int, int]] = []
+        final: list[dict[int, int]] = []
         for rank, layout in enumerate(self.program.layouts):
             ends = {block: self.held[rank][place] for block, place in layout.ends.items() if place in self.held[rank]}
             for block, value in ends.items():
                 if value.block != block:
                     problem = f"rank {rank} ends with block {value.block} in the place of block {block}"
                     raise ScheduleError(f"{self.title}: {problem}", rank=rank, block=block)
-            wanted.append({block: value.cell for block, value in ends.items()})
+            final.append({block: value.cell for block, value in ends.items()})
         waits = [set[int]() for _ in range(self.program.n)]
         for number, thread in enumerate(self.threads):
             waits[thread.rank].update(self.waits[number])
-        messages, cells = place_final_blocks(self.events, wanted, waits, self.cells)
+        messages, cells = place_final_blocks(self.events, final, waits, self.cells)
         return compile_messages(
             self.program.kind,
             self.program.n,
@@ -317,19 +317,19 @@ class _Home:
 
 
 def place_final_blocks(
-    events: Sequence[Message], wanted: Sequence[dict[int, int]], last: Sequence[Iterable[int]], cells: Sequence[int]
+    events: Sequence[Message], final: Sequence[dict[int, int]], last: Sequence[Iterable[int]], cells: Sequence[int]
 ) -> tuple[list[Message], int]:
     """Return the messages and the number of cells that they need.
 
     For each rank: `wanted`, the cells of its blocks at the end, by block; `last`, its last events; `cells`, the number
     of cells of its events.
     """
-    read, sent = ([set[int]() for _ in wanted] for _ in range(2))
+    read, sent = ([set[int]() for _ in final] for _ in range(2))
     for event in events:
         read[event.src].update(event.cells)
         if event.src != event.dst:
             sent[event.src].update(event.cells)
-    homes = [_Home(*message) for message in zip(wanted, read, sent, cells, strict=True)]
+    homes = [_Home(*message) for message in zip(final, read, sent, cells, strict=True)]
     aside = {rank: number for number, rank in enumerate(rank for rank, home in enumerate(homes) if home.aside)}
     messages = [Message(rank, rank, list(homes[rank].aside), list(homes[rank].aside.values())) for rank in aside]
     for event in events:

@@ -233,7 +233,7 @@ def to_chakra(
         raise InputError(problem, file=f"{prefix}.{left[0]}.et", allowed="another prefix, or remove it first")
     sizes = s.message_bytes(block_sizes)
     nodes: list[list[Node]] = [[] for _ in range(s.n)]
-    done: list[int] = []  # the node at its receiver after which a message has been taken in
+    taken_in: list[int] = []  # the node at its receiver after which a message has been taken in
 
     def put(rank: int, what: str, kind: NodeType, deps: list[int], micros: int = 0, **numbers: int) -> int:
         attributes = [Attribute("is_cpu_op", "bool_val", False)]
@@ -244,15 +244,15 @@ def to_chakra(
 
     ends = zip(s.src.tolist(), s.dst.tolist(), sizes.tolist(), strict=True)
     for m, ((src, dst, size), waits) in enumerate(zip(ends, awaited(s), strict=True)):
-        deps = sorted({done[wait] for wait in waits})
+        deps = sorted({taken_in[wait] for wait in waits})
         if src == dst:
-            done.append(put(dst, f"local {m}", NodeType.COMP, deps, reduction_micros if s.reduce[m] else 0))
+            taken_in.append(put(dst, f"local {m}", NodeType.COMP, deps, reduction_micros if s.reduce[m] else 0))
             continue
         link = {"size": size, "src": src, "dst": dst, "tag": m}
         put(src, f"send {m}", NodeType.COMM_SEND, deps, **link)
         here = put(dst, f"receive {m}", NodeType.COMM_RECV, [], **link)
         if s.reduce[m]:
             here = put(dst, f"reduce {m}", NodeType.COMP, [here], reduction_micros)
-        done.append(here)
+        taken_in.append(here)
     for rank, node in enumerate(nodes):
         chakra.write(f"{prefix}.{rank}.et", node)

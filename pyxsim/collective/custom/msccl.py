@@ -121,10 +121,10 @@ class _Reader:
     def _threads(self, rank: int, gpu: Element, buffers: _Buffers) -> list[Thread]:
         blocks = [_Threadblock(tb, self.n, rank, self.channels) for tb in _numbered(gpu, "id")]
         for what in ("send", "recv"):
-            taken: dict[tuple[int, int], int] = {}
+            owners: dict[tuple[int, int], int] = {}
             for number, block in enumerate(blocks):
                 peer = block.send if what == "send" else block.recv
-                first = taken.setdefault((peer, block.channel), number)
+                first = owners.setdefault((peer, block.channel), number)
                 if peer >= 0 and first != number:
                     problem = f"threadblock {first} has {what} {peer} on channel {block.channel}, too"
                     block.element.refuse(problem, allowed="one threadblock for each GPU and channel")

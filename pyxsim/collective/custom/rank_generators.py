@@ -122,8 +122,8 @@ class _Reader:
         return rank, self._whole(tag, "a tag", 0)
 
     def _places(self, blocks: object) -> Places:
-        many = blocks if isinstance(blocks, Iterable) else (blocks,)
-        places = tuple(self._whole(block, "a block", 0) for block in many)
+        several = blocks if isinstance(blocks, Iterable) else (blocks,)
+        places = tuple(self._whole(block, "a block", 0) for block in several)
         if not places:
             self._refuse("names no block", allowed="at least one")
         if len(set(places)) < len(places):

@@ -40,8 +40,8 @@ def finished(
     """
     run = job.tasks()
     if run is None or not job.per_npu:
-        each = [f"pass: {number} finished at time: {_ns(end, result)}" for number, end in enumerate(job.pass_ends())]
-        return [Line("workload", line) for line in (*each, f"all passes finished at time: {result.time_ns}")]
+        passes = [f"pass: {number} finished at time: {_ns(end, result)}" for number, end in enumerate(job.pass_ends())]
+        return [Line("workload", line) for line in (*passes, f"all passes finished at time: {result.time_ns}")]
     lines = [Line(*line) for line in _of_npus(run, result, roofline)]
     if not job.sequential:  # pyxsim's own semantics
         return lines

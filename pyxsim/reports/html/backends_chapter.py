@@ -47,8 +47,8 @@ def chapters(file: h5py.File, name: str) -> list[Chapter]:
 
 
 def _times(point: Mapping[str, Any]) -> dict[str, float]:
-    there = [backend for backend in point["backends"] if backend.get("complete") and backend.get("time_ns") is not None]
-    return {backend["backend"]: float(backend["time_ns"]) for backend in there}
+    timed = [backend for backend in point["backends"] if backend.get("complete") and backend.get("time_ns") is not None]
+    return {backend["backend"]: float(backend["time_ns"]) for backend in timed}
 
 
 def _apart(point: Mapping[str, Any]) -> float:

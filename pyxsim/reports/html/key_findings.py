@@ -93,8 +93,8 @@ def _links(result: Result) -> Iterator[str]:
     waited = {name: worst.stalls[i] for i, name in enumerate(STALLS) if name in HELP}
     cause = max(waited, key=lambda name: waited[name])
     if waited[cause] >= LITTLE:
-        where = "" if len(uses) == 1 else f" before links of {kind}{worst.name}"
-        yield f"Flits waited{where} for {STALL_WORDS[cause]} in {percent(waited[cause])} of the time; {HELP[cause]}."
+        detail = "" if len(uses) == 1 else f" before links of {kind}{worst.name}"
+        yield f"Flits waited{detail} for {STALL_WORDS[cause]} in {percent(waited[cause])} of the time; {HELP[cause]}."
 
 
 def _waiting(result: Result) -> Iterator[str]:

@@ -138,8 +138,8 @@ def _saturation(lines: Lines) -> str:
     for name, points in lines:
         low, high = saturation(points)
         if high is not None:
-            where = f"at {high:.4g} or below" if low is None else f"between {low:.4g} and {high:.4g}"
-            sentences.append(f"{cut(name, NAME)} saturates {where}" if name else f"It saturates {where}")
+            interval = f"at {high:.4g} or below" if low is None else f"between {low:.4g} and {high:.4g}"
+            sentences.append(f"{cut(name, NAME)} saturates {interval}" if name else f"It saturates {interval}")
     return f" {'; '.join(sentences[:4])}." if sentences else ""
 
 

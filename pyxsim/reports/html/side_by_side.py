@@ -156,15 +156,15 @@ def _top(named: Named) -> float:
 
 def _over_time(named: Named, detail: Detail) -> list[Panel]:
     """The mean utilisation of all links, one line per file; and of each dimension."""
-    there = [(name, result) for name, result in named if result.busy.size and result.has_link_counters]
-    if not there:
+    counted = [(name, result) for name, result in named if result.busy.size and result.has_link_counters]
+    if not counted:
         return []
-    unit, scale = time_unit(max(float(result.time_ns) for _, result in there))
+    unit, scale = time_unit(max(float(result.time_ns) for _, result in counted))
     traces: list[Any] = []
     notes: list[str] = []
     means: list[Any] = []
-    most = max(1, detail.most(MOST_POINTS) // max(1, len(there) // 4))
-    for i, (name, result) in enumerate(there):
+    most = max(1, detail.most(MOST_POINTS) // max(1, len(counted) // 4))
+    for i, (name, result) in enumerate(counted):
         use, starts = together(result, most)
         mean = use.mean(axis=1)
         means.append(mean)
@@ -189,7 +189,7 @@ def _over_time(named: Named, detail: Detail) -> list[Panel]:
     notes += beyond(*means)
     text = "Mean utilisation of the links over time."
     panels = [Panel("All links over time", text, figure(traces, sketch), 320, notes=notes)]
-    return [*panels, _dimensions(there)]
+    return [*panels, _dimensions(counted)]
 
 
 def _dimensions(named: Named) -> Panel:

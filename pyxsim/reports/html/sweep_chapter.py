@@ -121,10 +121,10 @@ def _curves(sweep: Sweep, done: Sequence[Point], chosen: Sequence[str]) -> Panel
     ordered = numeric or axis in sweep.quantities
     traces, tables = [], []
     for i, (name, points) in enumerate(shown):
-        where = {_word(point.changed.get(axis)): point for point in points}
-        there = [word for word in places if word in where]
-        x = [where[word].changed[axis] if numeric else plain(word) for word in there]
-        tables.append([[_value(where[word], key) for word in there] for key in chosen])
+        by_word = {_word(point.changed.get(axis)): point for point in points}
+        words = [word for word in places if word in by_word]
+        x = [by_word[word].changed[axis] if numeric else plain(word) for word in words]
+        tables.append([[_value(by_word[word], key) for word in words] for key in chosen])
         look: dict[str, Any] = {"type": "bar", "marker": {"color": tint(i)}}  # values without an order
         if ordered:
             look = {"type": "scatter", "mode": "lines+markers", "line": {"color": tint(i), "width": 2}}

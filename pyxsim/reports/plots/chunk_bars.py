@@ -39,7 +39,7 @@ def chunks(result: Result, ax: Axes | None = None, npu: int = 0) -> Axes:
     clock, names = Clock.of(result), dimension_names(result)
     table = {name: column[mine] for name, column in result.chunks.items()}
     table["end"] = np.where(table["end"] < 0, result.time_cycles, table["end"])
-    many = len(np.unique(table["chunk"]))
+    chunk_count = len(np.unique(table["chunk"]))
     shown = np.unique(table["collective"]).tolist()
     several = len(shown) > 1
     table["hue"] = np.unique(table["collective" if several else "chunk"], return_inverse=True)[1]
@@ -51,7 +51,7 @@ def chunks(result: Result, ax: Axes | None = None, npu: int = 0) -> Axes:
         dim, height = int(rows["dimension"][0]), int(rows["lane"].max()) + 1
         waits |= _bars(ax, clock, rows, tints, top)
         if numbered:
-            _numbers(ax, clock, rows, tints, top, beside=many <= MAX_NUMBERED)
+            _numbers(ax, clock, rows, tints, top, beside=chunk_count <= MAX_NUMBERED)
         # Colours are those of kinds of links if these are not dimensions.
         strip(ax, top, top + height, GREY if result.link_kinds else colour(dim))
         ticks.append((top + height / 2, f"dim {names.get(dim, dim)}" if dim >= 0 else "all dims"))
@@ -63,8 +63,8 @@ def chunks(result: Result, ax: Axes | None = None, npu: int = 0) -> Axes:
     shades = ""
     if several and not named:
         shades = f" ({plural(len(shown), 'collective')}, dark to light)"
-    elif not several and many > MAX_NUMBERED:
-        shades = f" ({plural(many, 'chunk')}, dark to light)"
+    elif not several and chunk_count > MAX_NUMBERED:
+        shades = f" ({plural(chunk_count, 'chunk')}, dark to light)"
     titled(ax, f"NPU {npu}: chunks by dimension{shades}")
     ax.spines["left"].set_visible(False)
     _legend(ax, named, tints, waits)
@@ -106,17 +106,17 @@ def _bars(ax: Axes, clock: Clock, rows: dict[str, IntArray], tints: Any, top: fl
     # A white edge would hide a bar that is hardly wider than it.
     edges = np.where((end - start > NARROW * clock.end)[:, np.newaxis], 1.0, tint)
     for lane in np.unique(rows["lane"]).tolist():
-        here = rows["lane"] == lane
+        of_lane = rows["lane"] == lane
         ax.broken_barh(
-            np.stack([start[here], end[here] - start[here]], axis=1).tolist(),
+            np.stack([start[of_lane], end[of_lane] - start[of_lane]], axis=1).tolist(),
             (top + lane + 0.07, 0.86),
-            facecolors=tint[here],
-            edgecolors=edges[here],
+            facecolors=tint[of_lane],
+            edgecolors=edges[of_lane],
             lw=0.4,
         )
-        free = start[here] > [0, *end[here][:-1]]
-        last_free = np.maximum.accumulate(np.where(free, start[here], 0))
-        seen |= bool((last_free - ready[here] > NARROW * clock.end).any())
+        free = start[of_lane] > [0, *end[of_lane][:-1]]
+        last_free = np.maximum.accumulate(np.where(free, start[of_lane], 0))
+        seen |= bool((last_free - ready[of_lane] > NARROW * clock.end).any())
     ax.hlines(top + rows["lane"] + 0.5, ready, start, colors=tint, lw=0.8, alpha=0.7, zorder=0)
     return seen
 

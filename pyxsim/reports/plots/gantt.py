@@ -45,9 +45,9 @@ def gantt(result: Result, ax: Axes | None = None) -> Axes:
     npus, others = shown(result)
     row = {npu: place for place, npu in enumerate(npus)}
     table = work.timeline
-    there = places(table)
+    activities = places(table)
     for npu, place in row.items():
-        for name, (top, high) in there.items():
+        for name, (top, high) in activities.items():
             which = (table["npu"] == npu) & (table["doing"] == ACTIVITIES.index(name))
             begin, end = clock.at(table["begin"][which]), clock.at(table["end"][which])
             spans = np.stack([begin, end - begin], axis=1).tolist()
@@ -68,7 +68,7 @@ def gantt(result: Result, ax: Axes | None = None) -> Axes:
     subject = f"{count:,} of {plural(len(like), 'NPU')}" if count < len(like) else plural(count, "NPU")
     titled(ax, f"Activity of {subject}" if count > 1 else "Activity of the NPU")
     ax.spines["left"].set_visible(False)
-    handles: list[Any] = [Patch(color=COLOURS[name], label=name) for name in there]
+    handles: list[Any] = [Patch(color=COLOURS[name], label=name) for name in activities]
     handles.append(Line2D([], [], color=_PATH, lw=1.2, label="critical path"))
     look: dict[str, Any] = {"frameon": False, "fontsize": 8, "borderaxespad": 0.2, "columnspacing": 1.2}
     ax.legend(handles=handles, loc="lower right", bbox_to_anchor=(1, 1), ncols=9, handlelength=1.2, **look)
@@ -77,9 +77,9 @@ def gantt(result: Result, ax: Axes | None = None) -> Axes:
 
 def places(timeline: Columns) -> dict[str, tuple[float, float]]:
     """Return (top, height) of the bars of each activity within the row of an NPU."""
-    there = [name for number, name in enumerate(ACTIVITIES) if (timeline["doing"] == number).any()]
-    layout = _THREE if "memory" in there else _PLACES
-    return {name: layout[name] for name in there}
+    activities = [name for number, name in enumerate(ACTIVITIES) if (timeline["doing"] == number).any()]
+    layout = _THREE if "memory" in activities else _PLACES
+    return {name: layout[name] for name in activities}
 
 
 def shown(result: Result) -> tuple[list[int], bool]:

@@ -91,15 +91,15 @@ def _name_tail(ax: Axes, loads: Any, tail: Any, top: float) -> None:
         return
     inside = known[tail[known] < top]
     last = inside[-1] if len(inside) else known[0]
-    where = float(loads[last]), float(min(tail[last], top))
+    position = float(loads[last]), float(min(tail[last], top))
     if len(inside) and len(inside) < len(known):  # to where the line leaves the axes
         after = known[len(inside)]
-        share = (top - where[1]) / float(tail[after] - tail[last])
-        where = where[0] + share * (float(loads[after]) - where[0]), top
-    low = where[1] > 0.9 * top
+        share = (top - position[1]) / float(tail[after] - tail[last])
+        position = position[0] + share * (float(loads[after]) - position[0]), top
+    low = position[1] > 0.9 * top
     look: Any = {"textcoords": "offset points", "va": "top" if low else "bottom", "fontsize": 8, "color": GREY}
-    first = where[0] < 0.1 * ax.get_xlim()[1]
-    ax.annotate("p99", where, (4 if first else -6, -2 if low else 4), ha="left" if first else "right", **look)
+    first = position[0] < 0.1 * ax.get_xlim()[1]
+    ax.annotate("p99", position, (4 if first else -6, -2 if low else 4), ha="left" if first else "right", **look)
 
 
 def _bounds(curve: Curve, ax: Axes, named: bool = False) -> None:

@@ -38,8 +38,8 @@ def projections(result: Result, topology: Topology, ax: Axes | None = None) -> A
         places, text_at, between = [(0.0, 0.2, 1.0, 0.76)], (0.0, 0.06), " "
     for (across, up), place in zip(pairs, places, strict=True):
         view = ax.inset_axes(place)
-        share, has = busiest(topology, use, across, up)
-        shown: Any = np.ma.masked_where(~has, share)  # empty where no router is
+        share, present = busiest(topology, use, across, up)
+        shown: Any = np.ma.masked_where(~present, share)  # empty where no router is
         image = view.imshow(shown.T, origin="lower", cmap=heat(), vmin=0, vmax=top, aspect="auto", interpolation="none")
         view.set_xlabel(f"coordinate {across}", labelpad=2)
         view.tick_params(labelsize=7)

@@ -42,12 +42,12 @@ def _in_full(graph: Graph, level: np.ndarray, ax: Axes | None) -> Axes:
     drawn.add_nodes_from(range(len(graph)))
     for row in range(len(graph)):
         drawn.add_edges_from((int(earlier), row) for earlier in graph.before[graph.ptr[row] : graph.ptr[row + 1]])
-    many = np.bincount(level)
-    ax = axes(ax, min(16.0, 3.0 + 1.1 * len(many)), min(12.0, 1.2 + 0.6 * int(many.max())))
-    seen = np.zeros(len(many), dtype=int)
+    per_level = np.bincount(level)
+    ax = axes(ax, min(16.0, 3.0 + 1.1 * len(per_level)), min(12.0, 1.2 + 0.6 * int(per_level.max())))
+    seen = np.zeros(len(per_level), dtype=int)
     place = {}
     for row, depth in enumerate(level.tolist()):
-        place[row] = (depth, (many[depth] - 1) / 2 - seen[depth])  # about the middle, from top to bottom
+        place[row] = (depth, (per_level[depth] - 1) / 2 - seen[depth])  # about the middle, from top to bottom
         seen[depth] += 1
     nx.draw_networkx_edges(drawn, place, ax=ax, edge_color=GREY, width=0.7, arrowsize=7, node_size=120)
     for turn, kind in enumerate(np.unique(graph.type).tolist()):
@@ -57,7 +57,7 @@ def _in_full(graph: Graph, level: np.ndarray, ax: Axes | None) -> Axes:
     names = {row: _short(graph.names[row] or str(graph.ids[row])) for row in range(len(graph))}
     above = {row: (x, y + 0.32) for row, (x, y) in place.items()}
     nx.draw_networkx_labels(drawn, above, names, ax=ax, font_size=6)
-    ax.set_ylim(-many.max() / 2, many.max() / 2 + 0.1)
+    ax.set_ylim(-per_level.max() / 2, per_level.max() / 2 + 0.1)
     ax.set_axis_off()
     return ax
 

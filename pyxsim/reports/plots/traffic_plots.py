@@ -35,10 +35,10 @@ def latencies(result: Result, ax: Axes | None = None) -> Axes:
     ax.stairs(heights, edges, fill=True, color=colour(0), alpha=0.85)
     top = float(heights.max()) * 1.25  # room for the names of the marks
     for key, name in MARKS.items():
-        where = float(traffic.summary[key])
-        ax.axvline(where, color=GREY, lw=0.8)
+        position = float(traffic.summary[key])
+        ax.axvline(position, color=GREY, lw=0.8)
         ax.annotate(
-            name, (where, 1), (3, -9), xycoords=ax.get_xaxis_transform(), textcoords="offset points", fontsize=8
+            name, (position, 1), (3, -9), xycoords=ax.get_xaxis_transform(), textcoords="offset points", fontsize=8
         )
     ax.set(xlim=(edges[0], edges[-1]), ylim=(0, top), xlabel="packet latency (cycles)")
     ax.set_yticks([])

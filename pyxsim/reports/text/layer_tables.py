@@ -62,8 +62,8 @@ def _table(result: Result) -> Table:
         )
     shown = np.sort(np.lexsort((-columns["compute"], -columns["exposed"]))[:MAX_LAYERS])
     for row in shown.tolist():
-        many = [f"{column[row]:,}" for column in counts.values()]
-        table.add_row(Text(names[row]), *many, *(_time(result, float(column[row])) for column in columns.values()))
+        cells = [f"{column[row]:,}" for column in counts.values()]
+        table.add_row(Text(names[row]), *cells, *(_time(result, float(column[row])) for column in columns.values()))
     more = len(names) - len(shown)
     label = f"all, with {plural(more, 'more layer')}" if more else "all"
     table.add_row(

@@ -87,8 +87,8 @@ def _footprint(result: Result) -> Iterator[Fact]:
     capacity = next((row["capacity"] for row in result.training if row["capacity"] > 0), None)
     terms = ", ".join(f"{term} {rounded(size, 'B')}" for size, term in sorted(sizes[stage], reverse=True)[:MAX_TERMS])
     of = "" if capacity is None else f"of {rounded(capacity, 'B')}; "
-    where = f"stage {stage}: " if len(sizes) > 1 else ""
-    yield Fact("NPU memory", rounded(sum(size for size, _ in sizes[stage]), "B"), f"{of}{where}{terms}")
+    stage_name = f"stage {stage}: " if len(sizes) > 1 else ""
+    yield Fact("NPU memory", rounded(sum(size for size, _ in sizes[stage]), "B"), f"{of}{stage_name}{terms}")
 
 
 def _npus(result: Result, work: Work) -> Sheet:

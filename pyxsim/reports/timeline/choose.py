@@ -71,8 +71,8 @@ class Choice:
 
 def _owners(result: Result, rows: Rows) -> IntArray:
     """The NPU of each row, chunks first."""
-    whose = rows.table["npu"][rows.work].astype(np.int64) if rows.table else rows.work
-    return np.concatenate([result.chunks["rank"][rows.chunks], whose])
+    owner = rows.table["npu"][rows.work].astype(np.int64) if rows.table else rows.work
+    return np.concatenate([result.chunks["rank"][rows.chunks], owner])
 
 
 def _costs(result: Result, rows: Rows) -> IntArray:

@@ -44,8 +44,8 @@ class Clock:
 
     def shown(self, begin: IntArray, end: IntArray) -> IntArray:
         """Return which rows overlap the range; rows of zero length count where they are."""
-        here = (begin >= 0) & (begin < max(self.last, self.first + 1)) & ((end > self.first) | (begin >= self.first))
-        return np.flatnonzero(here)
+        visible = (begin >= 0) & (begin < max(self.last, self.first + 1)) & ((end > self.first) | (begin >= self.first))
+        return np.flatnonzero(visible)
 
     def args(self, begin: IntArray, end: IntArray) -> Callable[[int], dict[str, int]]:
         """Return the cycles of a slice, where nanoseconds are not exact."""

@@ -191,11 +191,11 @@ def lanes(group: IntArray, begin: IntArray, end: IntArray) -> IntArray:
     taken: list[tuple[int, int]] = []
     free: list[int] = []
     used = 0
-    for row, whose, start, stop in zip(
+    for row, group_number, start, stop in zip(
         order.tolist(), group[order].tolist(), begin[order].tolist(), end[order].tolist(), strict=True
     ):
-        if whose != before:
-            before, taken, free, used = whose, [], [], 0
+        if group_number != before:
+            before, taken, free, used = group_number, [], [], 0
         while taken and taken[0][0] <= start:
             heapq.heappush(free, heapq.heappop(taken)[1])
         if free:

@@ -53,8 +53,8 @@ def memory(prepared: Prepared | PreparedTraffic) -> Finding:
     size = prepared.network.engine_bytes()
     if size is None:
         return Finding((), {"engine_bytes": None})
-    each = rounded(size / prepared.topology.routers, "B")
-    text = f"{rounded(size, 'B')} for the engine at the start: {each} per router"
+    per_router = rounded(size / prepared.topology.routers, "B")
+    text = f"{rounded(size, 'B')} for the engine at the start: {per_router} per router"
     return Finding([("memory", text)], {"engine_bytes": size})
 
 

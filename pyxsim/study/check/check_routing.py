@@ -74,17 +74,17 @@ def routing_of(prepared: Prepared | PreparedTraffic) -> Routing:
     return Routing(topology.routing, fixed, ways, relation.classes, list(networks), ranges)
 
 
-def _line(found: Routing) -> str:
+def _line(routing: Routing) -> str:
     """For example "dimension-order: one route for each pair; 2 VC classes, VCs 0-1, 2-3"."""
-    kind = "one route for each pair" if found.deterministic else "packets choose between routes"
-    if found.ways > 1:
-        kind += f" one of {found.ways} route options"
-    text = f"{found.name}: {kind}"
-    if found.vc_classes > 1 or len(found.virtual_networks) > 1:
+    kind = "one route for each pair" if routing.deterministic else "packets choose between routes"
+    if routing.ways > 1:
+        kind += f" one of {routing.ways} route options"
+    text = f"{routing.name}: {kind}"
+    if routing.vc_classes > 1 or len(routing.virtual_networks) > 1:
         ranges = [
             ", ".join(f"{low}-{high - 1}" if high - low > 1 else f"{low}" for low, high in vc_range)
-            for vc_range in found.vc_ranges
+            for vc_range in routing.vc_ranges
         ]
-        classes = f"{found.vc_classes} VC class{'es' if found.vc_classes > 1 else ''}"
+        classes = f"{routing.vc_classes} VC class{'es' if routing.vc_classes > 1 else ''}"
         text += f"; {classes}, VCs {' and '.join(ranges)}"
     return text

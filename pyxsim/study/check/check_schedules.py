@@ -94,9 +94,9 @@ def _small(plan: Plan) -> Plan:
 
 def _moved(npu: int, shape: tuple[int, ...], small: tuple[int, ...]) -> int:
     """The NPU of a smaller grid with the same coordinates, clipped to its shape."""
-    found, weight = 0, 1
+    moved, weight = 0, 1
     for n, m in zip(shape, small, strict=True):
         npu, at = divmod(npu, n)
-        found += min(at, m - 1) * weight
+        moved += min(at, m - 1) * weight
         weight *= m
-    return found
+    return moved

@@ -108,8 +108,8 @@ def chain_of(prepared: Prepared, result: Result) -> Chain | None:
     alone = messages.alone[last]
     known = int(np.minimum(alone, messages.known[last]).sum())
     packets = sum(parts.pop(part) for part in ALONE) - known
-    taken = int((messages.arrived - messages.sent)[last].sum())
-    spent = {GAPS: result.time_cycles - taken, KNOWN: known, PACKETS: packets, **parts}
+    transit = int((messages.arrived - messages.sent)[last].sum())
+    spent = {GAPS: result.time_cycles - transit, KNOWN: known, PACKETS: packets, **parts}
     after = result.time_cycles - int(messages.arrived.max())  # the last endpoint
     return Chain(len(last), spent, messages.over(messages.known) + after)
 
@@ -158,8 +158,8 @@ class _Events:
     def at(self, cycles: IntArray) -> IntArray:
         """Return the last message that arrived exactly in each cycle; -1 for none."""
         place = np.searchsorted(self.cycles, cycles, side="right") - 1
-        there = (place >= 0) & (self.cycles[place] == cycles) if len(self.messages) else np.zeros(len(cycles), bool)
-        return np.where(there, self.messages[place], -1) if there.any() else np.full(len(cycles), -1)
+        known = (place >= 0) & (self.cycles[place] == cycles) if len(self.messages) else np.zeros(len(cycles), bool)
+        return np.where(known, self.messages[place], -1) if known.any() else np.full(len(cycles), -1)
 
 
 def _known(prepared: Prepared, rows: dict[str, IntArray], parts: IntArray) -> IntArray:

@@ -30,8 +30,8 @@ class Folder:
         self._check()
         self._lock = self._locked()
         self._journal = -1
-        for left in [*self.path.glob(_PARTS), *(self.path / POINTS).glob(_PARTS)]:
-            left.unlink(missing_ok=True)
+        for stale in [*self.path.glob(_PARTS), *(self.path / POINTS).glob(_PARTS)]:
+            stale.unlink(missing_ok=True)
 
     def _check(self) -> None:
         """Raise InputError unless the folder is writable and holds only a sweep."""

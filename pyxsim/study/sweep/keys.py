@@ -38,8 +38,8 @@ class Keys:
             if text not in self._files:
                 self._files[text] = {name: self._digest(path) for name, path in self._named(text)}
             files |= self._files[text]
-        how = [__version__, backend or self.backend, self.allow_deadlock, self._own()]
-        return sha256(json.dumps([settings, files, how], sort_keys=True))
+        context = [__version__, backend or self.backend, self.allow_deadlock, self._own()]
+        return sha256(json.dumps([settings, files, context], sort_keys=True))
 
     def _named(self, text: str) -> Iterator[tuple[str, Path]]:
         """The files that a setting names: by path, or by prefix as for traces."""

@@ -82,8 +82,8 @@ class Standing:
     @property
     def left(self) -> float | None:
         """Estimated seconds left."""
-        here = self.done + self.failed - self.before
-        return self.seconds * (self.total - self.done - self.failed) / here if here else None
+        finished = self.done + self.failed - self.before
+        return self.seconds * (self.total - self.done - self.failed) / finished if finished else None
 
 
 Watch = Callable[[Standing], None]
@@ -221,24 +221,24 @@ class _Run:
         self.points = [self._read(number) for number in range(len(self.keys))]
         self._ask()
         tried = self._tried()
-        there = [point for point in self.points if point.state != "missing" and point.key in tried]
-        counts = Counter({point.key: point.state for point in there}.values())
+        tried_points = [point for point in self.points if point.state != "missing" and point.key in tried]
+        counts = Counter({point.key: point.state for point in tried_points}.values())
         self.standing = Standing(self._total(), counts["done"], counts["failed"], sum(counts.values()))
         self.standing.swept = bool(self.plan.axes)
         self.standing.unwanted = len(self.folder.keys() - set(self.keys))
-        self._check_names(next((point.key for point in there if point.state == "done"), None))
+        self._check_names(next((point.key for point in tried_points if point.state == "done"), None))
         self.folder.note(BEGIN, pid=os.getpid(), points=len(set(self.keys)), there=sum(counts.values()))
         self._report_progress()
-        how = "interrupted"
+        outcome = "interrupted"
         try:
             if self.queue:
                 self._work(crew_of)
-            how = "complete"
+            outcome = "complete"
         except Exception:
-            how = "broken off"
+            outcome = "broken off"
             raise
         finally:
-            self.folder.note(END, how=how)
+            self.folder.note(END, how=outcome)
             sweep = goals.read(self.folder.path)
             write_tables(sweep)
         return sweep

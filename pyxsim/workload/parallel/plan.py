@@ -160,8 +160,8 @@ class Plan:
 
         `used`: whether parameters of another layer that a layer uses count, too.
         """
-        here = [layer for layer in layers if layer.kind != Kind.TABLES]
-        held = [layer.held(self.share(layer)) if used else self.held(layer, stage) for layer in here]
+        dense = [layer for layer in layers if layer.kind != Kind.TABLES]
+        held = [layer.held(self.share(layer)) if used else self.held(layer, stage) for layer in dense]
         if others := sum(count for count, _ in held):
             yield others, "data"
         if experts := sum(count for _, count in held):

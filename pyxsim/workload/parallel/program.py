@@ -170,15 +170,15 @@ class _Stage:
 
     def _receive(self, turn: Turn) -> None:
         """Wait for activations, or for their gradients."""
-        here = self._place(turn)
-        other = here - 1 if turn.forward else here + 1
+        stage = self._place(turn)
+        other = stage - 1 if turn.forward else stage + 1
         if 0 <= other < self.plan.stages:
             self.front = [*self.front, self._message(Kind.RECEIVE, turn, other, [])]
 
     def _send(self, turn: Turn) -> None:
         """Send activations, or their gradients, without waiting for their arrival."""
-        here = self._place(turn)
-        other = here + 1 if turn.forward else here - 1
+        stage = self._place(turn)
+        other = stage + 1 if turn.forward else stage - 1
         if 0 <= other < self.plan.stages:
             self._message(Kind.SEND, turn, other, self.front)
 
@@ -415,8 +415,8 @@ class _Stage:
         """Load a layer's state, update it, store it; return the update, during which the next layer is loaded."""
         plan, part = self.plan, Part.UPDATE
         old = offload.old(own, plan.stored(layer))
-        there = self._access(Access.LOAD, old, "gradients and state", layer, part, before)
-        updated = self._compute(layer, part, plan.update_cost(own), there)
+        loads = self._access(Access.LOAD, old, "gradients and state", layer, part, before)
+        updated = self._compute(layer, part, plan.update_cost(own), loads)
         stored = self._access(Access.STORE, offload.new(own), "new state", layer, part, updated)
         if offload.hands_out:
             size = sum(count for count, _ in plan.replicated([layer], self.stage)) * offload.element

@@ -80,8 +80,8 @@ def _stage(plan: Plan, stage: int) -> Stage:
 
 def _remote(plan: Plan, offload: Offload, layers: Sequence[Layer], stage: int) -> int:
     """Bytes of an NPU in remote memory."""
-    here = (layer for layer in layers if layer.kind != Kind.TABLES)
-    return sum(offload.kept(plan.updated(layer, stage), plan.stored(layer)) for layer in here)
+    dense = (layer for layer in layers if layer.kind != Kind.TABLES)
+    return sum(offload.kept(plan.updated(layer, stage), plan.stored(layer)) for layer in dense)
 
 
 def traffic(graph: TaskGraph) -> list[Traffic]:

@@ -24,8 +24,8 @@ def network_cost(path: PathLike, given: Mapping[str, str]) -> float:
         if block == "switch" and place == "PP":
             # A card and a link per 50 GB/s of a package, which is the first dimension.
             each = ceil(of.units[0] * rate * count / _RATE)
-            here = each * (upto // of.units[0])
-            links, cards, switches = links + _LINK * here, cards + here, switches + ceil(here / _PORTS)
+            uplinks = each * (upto // of.units[0])
+            links, cards, switches = links + _LINK * uplinks, cards + uplinks, switches + ceil(uplinks / _PORTS)
             continue
         if block == "ring":
             many = npus // units * units * (count // 2)

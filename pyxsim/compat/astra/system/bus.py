@@ -24,7 +24,7 @@ _MEMORY_G = 0.0038  # of the bus to the memory, cycles per byte
 class BusEvents(Protocol):
     """What a bus uses of the streams."""
 
-    def across(self, who: int, size: int) -> None:
+    def across(self, side: int, size: int) -> None:
         """Note that a message of a member has crossed the bus."""
 
     def on_bus(self, npu: int, delay: int, number: int) -> None:

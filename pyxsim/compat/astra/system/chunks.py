@@ -63,7 +63,7 @@ class CommGroup:
 
 
 def make_comm_group(
-    kind: str, group: Communicator, shape: Sequence[int], options: Options, wanted: Sequence[str] | None, key: str
+    kind: str, group: Communicator, shape: Sequence[int], options: Options, algorithms: Sequence[str] | None, key: str
 ) -> CommGroup:
     """Return a communicator as ASTRA-sim interprets it. Raises InputError.
 
@@ -71,7 +71,7 @@ def make_comm_group(
     """
     if not group.is_grid and len(group) == math.prod(shape):
         group = Communicator.whole(shape)
-    spelled = list(wanted) if wanted else list(options.algorithms(kind))
+    spelled = list(algorithms) if algorithms else list(options.algorithms(kind))
     chosen = [get_algorithm(name, key=key) for name in spelled]
     if not group.dims:  # no dimension at all, as in some layers of version 1
         axes = 1 if chosen[0].over_all else len(shape)
@@ -222,6 +222,6 @@ class Cutter:
             return [(kind, axis, ANY) for axis in axes]
         greedy = self.options.inter_dimension.startswith("themis")
         out = axes if greedy else axes[:-1]
-        there = [("reduce-scatter", axis, FIRST_HALF) for axis in out]
+        outward = [("reduce-scatter", axis, FIRST_HALF) for axis in out]
         back = [("all-gather", axis, SECOND_HALF) for axis in reversed(out)]
-        return [*there, *([] if greedy else [(kind, axes[-1], FIRST_HALF)]), *back]
+        return [*outward, *([] if greedy else [(kind, axes[-1], FIRST_HALF)]), *back]

@@ -130,10 +130,10 @@ class Custom:
         """Yield one line for each NPU that waits within a phase."""
         for position, phase in enumerate(self.at_work):
             if 0 <= phase < len(self.phases):
-                where = f"phase {phase} ({self.plan.phases[phase].kind}) of the {self.collective.name}"
+                place = f"phase {phase} ({self.plan.phases[phase].kind}) of the {self.collective.name}"
                 npus = self._of[phase][position].missing(position)
                 whom = f"for messages from NPU {npus[0]}" if npus else "to send"
-                yield f"NPU {self.members[position]} in {where} waits {whom}"
+                yield f"NPU {self.members[position]} in {place} waits {whom}"
 
 
 class _Group:

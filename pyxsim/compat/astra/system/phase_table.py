@@ -104,9 +104,9 @@ def traffic(system: Recorded, collective: int | None = None) -> IntArray:
     all_rows = np.concatenate(rows)
     if collective is not None:
         all_rows = all_rows[np.isin(all_rows[:, 0], system.collectives[collective].communicator.members)]
-    keys, where = np.unique(all_rows[:, :4], axis=0, return_inverse=True)
+    keys, inverse = np.unique(all_rows[:, :4], axis=0, return_inverse=True)
     counts = np.zeros(len(keys), np.int64)
-    np.add.at(counts, where.ravel(), all_rows[:, 4])
+    np.add.at(counts, inverse.ravel(), all_rows[:, 4])
     return np.column_stack([keys, counts])
 
 

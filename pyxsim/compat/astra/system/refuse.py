@@ -191,10 +191,10 @@ def refuse_program(program: Program, options: Options, key: str) -> None:
     """Raise InputError for sizes that ASTRA-sim cannot represent."""
     if min(program.sizes) < 1:
         first = options.compat == ASTRA_SIM_1
-        there = "stops at an assertion" if not first else "1 counts the way of such over its analytical network alone"
+        reason = "stops at an assertion" if not first else "1 counts the way of such over its analytical network alone"
         raise InputError(
             f"{program.entering} bytes make messages of 0 bytes on {program.n} NPUs, which no network here carries: "
-            f"ASTRA-sim {there}",
+            f"ASTRA-sim {reason}",
             key=key,
             allowed="more bytes, or fewer chunks",
         )

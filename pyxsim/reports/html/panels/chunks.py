@@ -55,13 +55,13 @@ _ABOUT = {
 
 def _npus(result: Result) -> list[int]:
     """NPU 0, the first and the last to finish, and some between."""
-    there = result.chunks["start"] >= 0
-    ranks = np.unique(result.chunks["rank"][there])
+    started = result.chunks["start"] >= 0
+    ranks = np.unique(result.chunks["rank"][started])
     if not len(ranks):
         return []
     done = np.zeros(int(ranks.max()) + 1, np.int64)
     ends = np.where(result.chunks["end"] < 0, result.time_cycles, result.chunks["end"])
-    np.maximum.at(done, result.chunks["rank"][there], ends[there])
+    np.maximum.at(done, result.chunks["rank"][started], ends[started])
     order = ranks[np.argsort(done[ranks], kind="stable")]
     between = order[np.linspace(0, len(order) - 1, MOST_NPUS - 1).round().astype(int)]
     return list(dict.fromkeys([int(ranks[0]), *sorted(between.tolist())]))

@@ -82,8 +82,8 @@ def histogram(title: str, what: str, groups: list[Group], label: str, per_cycle:
         groups = [*groups[: MOST_CLASSES - 1], ("others", *rest)]
     traces: list[Any] = []
     middles = np.sqrt(edges[1:] * edges[:-1]) if broad else (edges[1:] + edges[:-1]) / 2
-    for i, (name, where, many) in enumerate(groups):
-        heights = np.histogram(where, edges, weights=many)[0] / counts.sum()
+    for i, (name, positions, many) in enumerate(groups):
+        heights = np.histogram(positions, edges, weights=many)[0] / counts.sum()
         traces.append(
             {
                 "type": "bar",
@@ -151,10 +151,10 @@ _ROOM = 0.045  # of the axis: the name of a percentile
 
 def together(groups: list[Group]) -> tuple[IntArray, IntArray]:
     """Return (distinct latencies, counts) of all groups."""
-    values, where = np.unique(np.concatenate([group[1] for group in groups]), return_inverse=True)
-    counts = np.bincount(where, np.concatenate([group[2] for group in groups]), len(values))
-    there = counts > 0
-    return values[there], counts[there].astype(np.int64)
+    values, inverse = np.unique(np.concatenate([group[1] for group in groups]), return_inverse=True)
+    counts = np.bincount(inverse, np.concatenate([group[2] for group in groups]), len(values))
+    present = counts > 0
+    return values[present], counts[present].astype(np.int64)
 
 
 def percentiles(values: IntArray, counts: IntArray) -> dict[str, int]:
@@ -238,8 +238,8 @@ def _nodes(result: Result) -> Panel:
     """The accepted load of the nodes, sorted."""
     traffic = result.traffic
     assert traffic is not None
-    got = np.sort(traffic.accepted)[::-1]
-    most = got[:: -(-len(got) // MOST_BATCHES)]
+    accepted = np.sort(traffic.accepted)[::-1]
+    most = accepted[:: -(-len(accepted) // MOST_BATCHES)]
     share = np.linspace(0, 1, len(most))
     line = {"type": "scatter", "mode": "lines", "line": {"color": tint(2), "width": 1.8}}
     traces = [{**line, "x": share, "y": most, "hovertemplate": "%{y:.4g} flits per cycle<extra></extra>"}]
@@ -252,11 +252,11 @@ def _nodes(result: Result) -> Panel:
                 "xref": "paper",
                 "x0": 0,
                 "x1": 1,
-                "y0": got.mean(),
-                "y1": got.mean(),
+                "y0": accepted.mean(),
+                "y1": accepted.mean(),
                 "line": quiet_line(),
             }
         ],
     }
-    text = f"Flits received by each of {plural(len(got), 'node')}; a flat line is fair. Dotted: the mean."
+    text = f"Flits received by each of {plural(len(accepted), 'node')}; a flat line is fair. Dotted: the mean."
     return Panel("Accepted load of the nodes", text, figure(traces, sketch), 300, wide=False)

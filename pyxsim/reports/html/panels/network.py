@@ -351,8 +351,8 @@ def _along_dimensions(result: Result, topology: Topology, detail: Detail) -> Pan
     pairs: list[tuple[int, int | None]] = list(islice(combinations(real, 2), VIEWS)) or [(real[0], None)]
     cells = sum(topology.shape[a] * (1 if b is None else topology.shape[b]) for a, b in pairs)
     # Windows are taken together before they are projected: the mean of the busiest is not the busiest of the means.
-    few = _Windows.of(result, cells, detail)
-    seen = [[_cells(topology, values, pair) for pair in pairs] for values in (result.link_utilization, *few.values)]
+    windows = _Windows.of(result, cells, detail)
+    seen = [[_cells(topology, values, pair) for pair in pairs] for values in (result.link_utilization, *windows.values)]
     sketch: dict[str, Any] = {}
     wide = 0.92 / len(pairs)
     for i, (across, up) in enumerate(pairs):
@@ -384,7 +384,7 @@ def _along_dimensions(result: Result, topology: Topology, detail: Detail) -> Pan
         for i, z in enumerate(seen[0])
     ]
     frames = [[{"type": "heatmap", "z": z} for z in views] for views in seen]
-    made = _moving(traces, sketch, frames, few, few.top)
+    made = _moving(traces, sketch, frames, windows, windows.top)
     made.update_layout(margin={"l": 60, "t": 16, "b": 30})
     made.update_layout(sliders=[{"pad": {"t": 54}}] * len(made.layout.sliders))
     made.update_layout(updatemenus=[{"pad": {"t": 46}}] * len(made.layout.updatemenus))
@@ -393,9 +393,9 @@ def _along_dimensions(result: Result, topology: Topology, detail: Detail) -> Pan
         "these coordinates, its colour the share of the time that it spent sending."
     )
     bounded = f"Shortened: {plural(topology.links, 'link')} seen as {cells:,} cells."
-    return Panel("The network along its dimensions", text, made, 460, notes=[bounded, *few.notes])
+    return Panel("The network along its dimensions", text, made, 460, notes=[bounded, *windows.notes])
 
 
 def _cells(topology: Topology, values: FloatArray, pair: tuple[int, int | None]) -> FloatArray:
-    share, has = busiest(topology, values, *pair)
-    return np.where(has, share, np.nan).T.astype(np.float32)
+    share, present = busiest(topology, values, *pair)
+    return np.where(present, share, np.nan).T.astype(np.float32)

@@ -49,11 +49,11 @@ def _timeline(result: Result, detail: Detail) -> Panel:
     places = gantt.places(work.timeline)
     row = {npu: place for place, npu in enumerate(npus)}
     table, notes = work.timeline, []
-    there = np.isin(table["npu"], npus)
-    length = np.where(there, table["end"] - table["begin"], -1)
-    kept = np.sort(np.argsort(-length, kind="stable")[: min(detail.most(MOST_SPANS), int(there.sum()))])
-    if len(kept) < there.sum():
-        notes.append(f"Shortened: the {len(kept):,} longest of {int(there.sum()):,} stretches are drawn.")
+    shown = np.isin(table["npu"], npus)
+    length = np.where(shown, table["end"] - table["begin"], -1)
+    kept = np.sort(np.argsort(-length, kind="stable")[: min(detail.most(MOST_SPANS), int(shown.sum()))])
+    if len(kept) < shown.sum():
+        notes.append(f"Shortened: the {len(kept):,} longest of {int(shown.sum()):,} stretches are drawn.")
     traces = []
     for name, (top, high) in places.items():
         mine = kept[table["doing"][kept] == ACTIVITIES.index(name)]
