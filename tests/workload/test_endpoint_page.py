@@ -68,7 +68,9 @@ def test_a_chain_without_contention_is_too_slow_and_warned_of() -> None:
                 assert isinstance(made, Prepared)
                 found[kind, backend, limited] = made.system.run()
     text = " ".join(PAGE.split())
-    assert "16.95 us with `analytical`, 6.45 us with `analytical-congestion` and `flow`, and 6.61 us with packets" in text
+    assert (
+        "16.95 us with `analytical`, 6.45 us with `analytical-congestion` and `flow`, and 6.61 us with packets" in text
+    )
     assert "With unlimited memories, it takes 2.45 us, 4.20 us and 4.36 us." in text
     of_reduce = [[found["reduce", backend, limited] for backend in BACKENDS] for limited in (True, False)]
     assert of_reduce == [[16950, 6450, 6450, 6610], [2450, 4200, 4200, 4360]]
