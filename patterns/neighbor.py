@@ -1,4 +1,4 @@
-"""Nearest neighbour (Dally and Towles, table 3.1)."""
+"""Nearest neighbor (Dally and Towles, table 3.1)."""
 
 from __future__ import annotations
 

@@ -51,13 +51,13 @@ def make_folder(path: PathLike) -> None:
 def ending(path: PathLike, allowed: Iterable[str], what: str, hint: str = "") -> str:
     """Return the suffix of an output file, ".h5".
 
-    Raises InputError unless it is one of those `allowed`. `what`, such as "results are HDF5", begins the message, and
-    `hint` ends it.
+    Raises InputError unless it is one of those `allowed`. The message names `what`, such as "a result", and ends with
+    `hint`.
     """
     name, ends = os.fspath(path), tuple(allowed)
     suffix = Path(name).suffix
     if suffix.lower() not in ends:
-        problem = f"{what}: " + (f"'{suffix}' is not possible" if suffix else "the name has no extension")
+        problem = f"{what} cannot be written as '{suffix}'" if suffix else f"the file name of {what} has no extension"
         more = closest(suffix, ends) if suffix else ""
         raise InputError(problem, file=name, allowed=f"{', '.join(ends)}{more}{hint}")
     return suffix.lower()

@@ -3,7 +3,7 @@
 There a *virtual network* is a set of links of its own: each is one unidirectional ring per group of NPUs, and a packet
 (routing algorithm Ring_XY) goes round the ring of its virtual network until it is at its destination. Here every
 virtual network is a plane that serves a single dimension, and it has its own links, injection and ejection lanes. No
-VC class protects the rings: with neighbour traffic they need none, with anything else the deadlock proof refuses them.
+VC class protects the rings: with neighbor traffic they need none, with anything else the deadlock proof refuses them.
 
 Planes are numbered like ASTRA-sim's queues, dimension by dimension: {local, horizontal (stride `local`), vertical}, the
 clockwise half of each dimension (East, North: +1) before the anticlockwise one (West, South: -1). Local rings go only

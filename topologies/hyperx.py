@@ -1,6 +1,6 @@
 """HyperX, or flattened butterfly: in each dimension every router has a link to every other.
 
-Kim, Dally and Abts (2007) made it of butterflies; Ahn and others (2009) generalised it.
+Kim, Dally and Abts (2007) made it of butterflies; Ahn and others (2009) generalized it.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """A twisted torus: the wrap-around links of a short dimension are shifted by half of the long dimensions.
 
 For dimensions of k and 2 k NPUs (Camara and others 2010). All dimensions are then equivalent, and routes are shorter:
-2 k x k x k NPUs form the face-centred cubic lattice, 2 k x 2 k x k the body-centred one. TPU v4 slices use it.
+2 k x k x k NPUs form the face-centered cubic lattice, 2 k x 2 k x k the body-centered one. TPU v4 slices use it.
 """
 
 from collections.abc import Sequence

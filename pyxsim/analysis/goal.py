@@ -44,7 +44,7 @@ class Search:
         The point that answers the search: the highest load that is not saturated, or the smallest value that is good
         enough.
     beyond
-        Its neighbour on the other side of the answer.
+        Its neighbor on the other side of the answer.
     failed
         A tried point has no number.
     remaining

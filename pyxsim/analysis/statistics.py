@@ -1,6 +1,6 @@
 """Confidence intervals of means by batch means, and the start of a steady state by MSER.
 
-Observations come in *batches*, spans of equal length in time. Neighbours are correlated, so a mean over all of
+Observations come in *batches*, spans of equal length in time. Neighbors are correlated, so a mean over all of
 them is less precise than their number suggests; longer batches are less correlated (Law and Kelton, *Simulation
 Modeling and Analysis*, section 9.5.3).
 """
@@ -25,7 +25,7 @@ KEPT = 0.5  # share of a series that must remain after the transient
 class Interval:
     """A mean, and half the width of its 95 % confidence interval.
 
-    `batches`: their number; `correlation`: that of neighbouring batches.
+    `batches`: their number; `correlation`: that of neighboring batches.
     """
 
     mean: float
@@ -40,7 +40,7 @@ class Interval:
 
     @property
     def independent(self) -> bool:
-        """Whether the correlation of neighbouring batches is insignificant (5 %, one-sided)."""
+        """Whether the correlation of neighboring batches is insignificant (5 %, one-sided)."""
         return self.correlation <= 1.645 / math.sqrt(self.batches)
 
     @property

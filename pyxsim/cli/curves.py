@@ -54,7 +54,7 @@ def show_curve(
         check_plot(file, KINDS)
         file, plot = None, file  # -o also takes a picture
     elif file is not None:
-        ending(file, KINDS, "format of a curve")
+        ending(file, KINDS, "a curve")
     requested = None if loads is None else read_loads(loads)
     points = _points(out, path, options, (file, plot))
     result = _placed(lambda: curve(points, requested), path, options)

@@ -89,7 +89,7 @@ def neighbour_time(
     serdes: int = 0,
     lane_s: Fraction | int | None = None,
 ) -> int:
-    """Return `message_time` of `size` bytes between neighbours: injection lane, router, link, router, ejection lane.
+    """Return `message_time` of `size` bytes between neighbors: injection lane, router, link, router, ejection lane.
 
     `s`: cycles per flit on the link, and on the lanes unless `lane_s` is given. The default router stages are those of
     the "booksim" pipeline.
@@ -115,7 +115,7 @@ def ring_time(kind: str, n: int, size: int, hop: Callable[[int], int], *, endpoi
     """Return the cycles of a collective in one chunk on a ring of n ranks, with the algorithm "ring".
 
     endpoint + steps * (hop(block) + endpoint) + reducing * reduction, where `hop(bytes)` is the time of one message to
-    the neighbour (`neighbour_time`) and `block` the largest block: ceil(size / n) bytes, for all-gather all of `size`,
+    the neighbor (`neighbour_time`) and `block` the largest block: ceil(size / n) bytes, for all-gather all of `size`,
     the shard of one rank. The endpoint delay is paid before the first message and after each, the reduction delay after
     each that is added up. All-to-all needs equal blocks: ValueError unless n divides the size.
     """

@@ -1,7 +1,7 @@
 """Counters per link and time window, from the running totals of a simulation.
 
 Window `i` holds the counts of cycles `[i*window, (i+1)*window)`. The table is bounded: when it would exceed its limits,
-the window doubles and neighbouring rows are added, so a long run keeps every count and loses only resolution.
+the window doubles and neighboring rows are added, so a long run keeps every count and loses only resolution.
 """
 
 from __future__ import annotations

@@ -121,9 +121,9 @@ def check_outputs(outputs: Iterable[tuple[str, Check]], inputs: Iterable[str] = 
             reported.add(cause)
             continue
         if target in taken:
-            problem = f"cannot be written: it is {taken[target]}"
+            problem = f"cannot be written, because it is {taken[target]}"
             faults.append(InputError(problem, file=name, allowed="another name"))
-        taken.setdefault(target, "the other output")
+        taken.setdefault(target, "also another output of this run")
     raise_all(faults)
 
 
@@ -140,7 +140,7 @@ def check_plot(path: str, others: tuple[str, ...] = ()) -> Path:
     if suffix not in known:
         what = "a file" if others else "a picture"
         raise InputError(
-            f"'.{suffix}' is not a format of {what}" if suffix else "the name does not show the format",
+            f"'.{suffix}' is not a format of {what}" if suffix else "the file name has no extension",
             file=path,
             allowed=[*others, *(f".{name}" for name in known)],
             given=f".{suffix}" if suffix else None,

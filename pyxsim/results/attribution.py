@@ -106,7 +106,7 @@ class Attribution:
     def __post_init__(self) -> None:
         for name, table, columns in (("blame", self.blame, BLAME), *self._long()):
             if tuple(table) != columns or len({len(values) for values in table.values()}) > 1:
-                raise ValueError(f"{name} needs the columns {', '.join(columns)}, of one length")
+                raise ValueError(f"{name} requires the columns {', '.join(columns)}, all of the same length")
         if self.messages.shape != (len(self.traffic_names),) or self.parts.shape != (*self.messages.shape, len(PARTS)):
             raise ValueError(f"{self.messages.shape} messages and {self.parts.shape} parts of {self.traffic_names}")
 

@@ -362,8 +362,10 @@ def comparison_table(comparison: Comparison) -> Table:
     bounds = np.array([point.ns(point.lower_bound) for point in points], np.float64)
     swept = list(dict.fromkeys(key for point in points for key in point.values))
     variables = {
-        "point": Variable(("point",), texts([point.label for point in points]), {"long_name": "label of the point"}),
-        "backend": Variable(("backend",), texts(backends), {"long_name": "model of the network"}),
+        "point": Variable(
+            ("point",), texts([point.label for point in points]), {"long_name": "label of the point of the comparison"}
+        ),
+        "backend": Variable(("backend",), texts(backends), {"long_name": "backend (model of the network)"}),
         **{key: Variable(("point",), column([p.values.get(key) for p in points]), {}) for key in swept},
         "lower_bound_ns": _variable(("point",), bounds, "lower bound of the time on these links"),
         "time_ns": _variable(both, grid(time), "simulated time"),

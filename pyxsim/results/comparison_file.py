@@ -22,12 +22,12 @@ from pyxsim.results.provenance import provenance, settings_sha256
 from pyxsim.results.result_file import read_result, write_result
 
 Path_ = str | os.PathLike[str]
-COMPARISONS = "a file that `pyxsim compare -o` has written"
+COMPARISONS = "a file written by `pyxsim compare -o`"
 
 
 def check_comparison(path: Path_) -> Path:
     """Check that a comparison can be written to `path`. Raises InputError."""
-    ending(path, KINDS, "format of a comparison")
+    ending(path, KINDS, "a comparison")
     return check_writable(path)
 
 
@@ -71,7 +71,7 @@ def _known(point: Compared) -> dict[str, Any]:
 
 def read(path: Path_) -> Comparison:
     """Read an .h5 file of `save`. Raises InputError if the file is no comparison."""
-    with reading(path, COMPARISONS, "not a comparison of this version of pyxsim") as file:
+    with reading(path, COMPARISONS, "not a comparison that this version of pyxsim can read") as file:
         summary = read_summary(file)
         groups = {group.attrs["label"]: group for group in file["points"].values()}
         points = [_point(row, groups[row["label"]]) for row in summary["points"]]

@@ -90,7 +90,7 @@ class Curve(Framed, Viewed):
         variables[WARNINGS] = Variable(dims, warnings, {"long_name": WARNINGS_TEXT})
         errors = np.array([str(point.get("error", "")) for point in self.points], dtype=object)
         if errors.any():
-            variables["error"] = Variable(dims, errors, {"long_name": "why the load failed"})
+            variables["error"] = Variable(dims, errors, {"long_name": "reason why the simulation of the load failed"})
         bound = {} if self.throughput_bound is None else {"throughput_bound": self.throughput_bound}
         return Table(variables, attrs={"title": self.title, **bound}, name="load-latency curve")
 
@@ -120,7 +120,7 @@ class Curve(Framed, Viewed):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Curve:
         """Read an .h5 file of `save`; failed loads have no numbers. Raises InputError."""
-        allowed = "a file that `pyxsim curve -o` has written"
+        allowed = "a file written by `pyxsim curve -o`"
         with reading(path, allowed, "not a readable load-latency curve") as file:
             return _read(file)
 
@@ -156,7 +156,7 @@ class Curve(Framed, Viewed):
             texts = ["\n".join(point.get(WARNINGS, ())) for point in self.points]
             warnings = group.create_dataset(WARNINGS, data=texts, dtype=h5py.string_dtype())
             warnings.dims[0].attach_scale(loads)
-            warnings.attrs["long_name"] = f"{WARNINGS_TEXT}, a line each"
+            warnings.attrs["long_name"] = f"{WARNINGS_TEXT}, one per line"
             group.attrs["throughput_bound"] = math.nan if self.throughput_bound is None else self.throughput_bound
         return image.getvalue()
 
@@ -187,7 +187,7 @@ def _read(file: h5py.File) -> Curve:
 
 def check_curve(path: str | os.PathLike[str]) -> Path:
     """Check that a curve can be written to `path`. Raises InputError."""
-    ending(path, KINDS, "format of a curve")
+    ending(path, KINDS, "a curve")
     return check_writable(path)
 
 

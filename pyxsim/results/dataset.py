@@ -143,7 +143,7 @@ class Dataset:
             return result.extra[self.name]  # type: ignore[no-any-return]
         values = None if self.computed else self.values(result)
         if values is None:
-            raise InputError(f"the result has no table '{self.name}'; it exists only {self.when}", key="table")
+            raise InputError(f"the result has no table '{self.name}', which exists only {self.when}", key="table")
         return self.of(values, {**self.attrs(result), "clock_hz": float(result.clock_hz)})
 
     def of(self, values: Values, attrs: Mapping[str, Any]) -> Table:

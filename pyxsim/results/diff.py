@@ -152,7 +152,7 @@ def _name(source: Result | str | os.PathLike[str], word: str) -> str:
 def _opened(source: Result | str | os.PathLike[str]) -> h5py.File:
     if isinstance(source, Result):
         return h5py.File(io.BytesIO(image(source)), "r")
-    allowed = "an .h5 file, as -o writes it; of a sweep its table.h5"
+    allowed = "an .h5 file written by -o; for a sweep, its table.h5"
     try:
         check_structure(source)
         file = h5py.File(source, "r")
@@ -160,7 +160,7 @@ def _opened(source: Result | str | os.PathLike[str]) -> h5py.File:
         raise unreadable(source, error, allowed) from error
     if not (OURS & set(file.attrs) or "curve" in file):
         file.close()
-        raise InputError("not a file of pyxsim", file=os.fspath(source), allowed=allowed)
+        raise InputError("not a file written by pyxsim", file=os.fspath(source), allowed=allowed)
     return file
 
 

@@ -55,7 +55,7 @@ def check_writable(path: Path_) -> Path:
         if target.is_dir():
             raise _fault(path, "it is a folder", "the name of a file such as 'out.h5'")
         if target.exists() and not target.is_file():
-            raise _fault(path, "it is no regular file")
+            raise _fault(path, "it is not a regular file")
         if target.exists() and not os.access(target, os.W_OK):
             raise _fault(path, "the file is write-protected")
         probe = _part_of(target, "-probe")
@@ -71,7 +71,7 @@ def check_writable(path: Path_) -> Path:
 def check_hdf5(path: Path_, hint: str = "") -> Path:
     """Check as `check_writable`, and the extension of the name. `hint`: alternatives for the error message."""
     target = check_writable(path)
-    ending(path, ENDS, "results are HDF5", hint)
+    ending(path, ENDS, "a result", hint)
     return target
 
 
@@ -155,7 +155,7 @@ def shown(files: Sequence[str]) -> Iterator[None]:
         if fault := user_fault(error):  # a panel or plot of the user, not the file
             raise fault from error
         hint = "" if os.environ.get("PYXSIM_TRACEBACK") == "1" else "; PYXSIM_TRACEBACK=1 shows where"
-        problem = f"damaged? showing it fails with {type(error).__name__}: {str(error)[:200]}{hint}"
+        problem = f"cannot be shown, perhaps because it is damaged: {type(error).__name__}: {str(error)[:200]}{hint}"
         raise InputError(problem, file=", ".join(files)) from error
 
 

@@ -81,7 +81,7 @@ def _in_a_fork(name: str, seconds: float) -> str:
         os.waitpid(child, 0)
     if not text:
         late = time.monotonic() >= end
-        return f"it cannot be read in {seconds:.0f} seconds" if late else "the HDF5 library crashes on it"
+        return f"it cannot be read in {seconds:.0f} seconds" if late else "the HDF5 library crashes while reading it"
     return text.decode("utf-8", "replace").strip("\0")
 
 
@@ -112,7 +112,7 @@ def _walk(file: h5py.File) -> None:
         name, node = left.pop()
         address = h5py.h5o.get_info(node.id).addr
         if address in seen:
-            raise _Damaged(f"{name} has two names, or contains itself")
+            raise _Damaged(f"{name} has two names or contains itself")
         seen.add(address)
         if len(seen) > MOST_OBJECTS:
             raise _Damaged(f"more than {MOST_OBJECTS} objects")
@@ -123,7 +123,7 @@ def _walk(file: h5py.File) -> None:
         for key in node:
             inner = f"{name.rstrip('/')}/{key}"
             if not isinstance(node.get(key, getlink=True), h5py.HardLink):
-                raise _Damaged(f"{inner} is a link to elsewhere")
+                raise _Damaged(f"{inner} is an external or soft link")
             member = node[key]
             if not isinstance(member, h5py.Group | h5py.Dataset):
                 raise _Damaged(f"{inner} is neither a group nor a dataset")
@@ -153,13 +153,13 @@ def _nested(text: str) -> bool:
 
 def _dataset(name: str, data: h5py.Dataset) -> None:
     if data.external or data.is_virtual:
-        raise _Damaged(f"{name} has its values in another file")
+        raise _Damaged(f"{name} stores its values in another file")
     if data.shape is None or data.dtype.kind in "VM":
-        raise _Damaged(f"{name} has no values of a known type")
+        raise _Damaged(f"{name} has values of an unknown type")
     stored = data.id.get_storage_size()
     ratio = MOST_RATIO if data.chunks else 1
     if data.nbytes > stored * ratio + SLACK:
-        raise _Damaged(f"{name} is said to have {data.nbytes} bytes, and has {stored}")
+        raise _Damaged(f"{name} declares {data.nbytes} bytes but stores {stored}")
     if data.dtype.kind == "O" and h5py.check_string_dtype(data.dtype) is not None and data.size:
         for text in np.ravel(data.asstr()[()]):
             text.encode()

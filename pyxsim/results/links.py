@@ -72,5 +72,5 @@ class LinkTable(Framed):
     def table(self) -> Table:
         """The dataset `links` of the result that these links belong to. Raises ValueError without a result."""
         if self.make is None:
-            raise ValueError("this LinkTable belongs to no result and has no counters")
+            raise ValueError("this LinkTable does not belong to a result, so it has no counters")
         return self.make()

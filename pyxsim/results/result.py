@@ -217,7 +217,7 @@ class Result(Viewed):
             self.link_kinds = kinds if kinds != [f"d{dim}" for dim in range(len(kinds))] else []
         lengths = {len(values) for values in self.chunks.values()}
         if set(self.chunks) != set(CHUNK_COLUMNS) or len(lengths) > 1:
-            raise ValueError(f"chunks need the columns {', '.join(CHUNK_COLUMNS)}, of one length")
+            raise ValueError(f"chunks require the columns {', '.join(CHUNK_COLUMNS)}, all of the same length")
         self._wrap()
 
     def _wrap(self) -> None:
@@ -240,7 +240,7 @@ class Result(Viewed):
 
         def __getattr__(self, name: str) -> Any:
             if name in RENAMED:
-                raise AttributeError(f"'{name}' is renamed to '{RENAMED[name]}'")
+                raise AttributeError(f"'{name}' has been renamed to '{RENAMED[name]}'")
             if not name.startswith("_") and name in self.__dict__.get("extra", ()):
                 return self.extra[name]
             raise AttributeError(f"a Result has no attribute '{name}'")
@@ -268,7 +268,7 @@ class Result(Viewed):
     @property
     def bound_ns(self) -> int | float | None:
         """The former name of `lower_bound_ns`."""
-        python_warnings.warn("'bound_ns' is renamed to 'lower_bound_ns'", DeprecationWarning, stacklevel=2)
+        python_warnings.warn("'bound_ns' has been renamed to 'lower_bound_ns'", DeprecationWarning, stacklevel=2)
         return self.lower_bound_ns
 
     @property

@@ -28,7 +28,7 @@ from pyxsim.results.provenance import settings_sha256
 from pyxsim.results.result import Result
 from pyxsim.results.table import plain
 
-RESULTS = "a file that `pyxsim run -o` has written"
+RESULTS = "a file written by `pyxsim run -o`"
 
 RECORD = {
     "dimensions": "dimension_names",
@@ -84,7 +84,7 @@ def write_result(group: h5py.Group, result: Result) -> None:
 
 def read(path: Path_) -> Result:
     """Read a file of `write`; the result has no topology object. Raises InputError if it is no result."""
-    with reading(path, RESULTS, "not a result of this version of pyxsim") as file:
+    with reading(path, RESULTS, "not a result that this version of pyxsim can read") as file:
         if other := "comparison" if "comparison" in file.attrs else "curve" if "curve" in file else "":
             raise InputError(f"a {other}, not the result of a run", file=os.fspath(path), allowed=RESULTS)
         return read_result(file)

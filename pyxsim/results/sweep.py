@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 MANIFEST, POINTS, JOURNAL = "sweep.json", "points", "journal.jsonl"
 FORMAT = 1  # of the manifest
-WARNINGS, WARNINGS_TEXT = "warnings", "settings that are not honoured, and other warnings"
+WARNINGS, WARNINGS_TEXT = "warnings", "warnings, for instance of settings that have no effect"
 _STATES = ("the network is saturated", "the latency has no steady value")
 VARIANT = "variant"  # the column with the names of variants, beside the swept keys
 State = Literal["done", "failed", "missing"]
@@ -81,7 +81,7 @@ class Point:
     def result(self) -> Result:
         """Read the result. Raises InputError unless the point is done."""
         if self.state != "done" or self.file is None:
-            raise InputError(f"has no result: it is {self.state}", key=self.label or self.key)
+            raise InputError(f"has no result; its state is '{self.state}'", key=self.label or self.key)
         return read_result_file(self.file)
 
 
@@ -253,8 +253,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        problem = "holds no sweep" if folder.is_dir() else "is not a folder of a sweep"
-        raise InputError(problem, file=os.fspath(folder), allowed="a folder that `pyxsim sweep` has written") from error
+        problem = "does not contain a sweep" if folder.is_dir() else "is not the folder of a sweep"
+        raise InputError(problem, file=os.fspath(folder), allowed="a folder written by `pyxsim sweep`") from error
     except OSError as error:
         raise InputError(os.strerror(error.errno or 0), file=os.fspath(file)) from error
     except (ValueError, RecursionError) as error:
@@ -265,7 +265,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def _no_manifest(file: Path) -> InputError:
-    return InputError("not a manifest of a sweep of this version", file=os.fspath(file))
+    return InputError("not a manifest that this version of pyxsim can read", file=os.fspath(file))
 
 
 def read_point(folder: Path, key: str, changed: Mapping[str, Any], label: str = "") -> Point:
@@ -316,7 +316,7 @@ def _read_done(file: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
             return {OLD_SUMMARY.get(name, name): value for name, value in summary.items()}, tuple(map(str, warnings))
     except (OSError, *BAD) as error:
         raise InputError(
-            "not a readable result of pyxsim", file=os.fspath(file), allowed="remove it to run the point again"
+            "not a readable result of pyxsim", file=os.fspath(file), allowed="remove the file to run the point again"
         ) from error
 
 
@@ -327,7 +327,7 @@ def read_failure(file: Path) -> dict[str, Any]:
         return {"reason": str(failure["reason"]), "kind": str(failure["kind"]), "tries": int(failure["tries"])}
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise InputError(
-            "not a record of a failed point", file=os.fspath(file), allowed="remove it to run the point again"
+            "not a record of a failed point", file=os.fspath(file), allowed="remove the file to run the point again"
         ) from error
 
 

@@ -47,7 +47,7 @@ def names_of(sweep: Sweep) -> list[str]:
 
 def save(sweep: Sweep, path: str | os.PathLike[str]) -> None:
     """Write the table in the format of the file extension. Raises InputError."""
-    suffix = ending(path, (*ENDS, *(kind for kind in KINDS if kind not in ENDS)), "format of a table")
+    suffix = ending(path, (*ENDS, *(kind for kind in KINDS if kind not in ENDS)), "a table")
     put_file(path, KINDS.get(suffix, _hdf5)(sweep))
 
 

@@ -86,7 +86,7 @@ class Table:
         Parameters
         ----------
         rows
-            Dimensions of the rows; required if the table has rows of several kinds.
+            Dimensions of the rows; required if the table has rows of more than one kind.
 
         Raises
         ------
@@ -143,7 +143,7 @@ class Table:
         if rows is None:
             if len(kinds) == 1:
                 return kinds[0]
-            problem = f"{self.name or 'the table'} has rows of several kinds"
+            problem = f"{self.name or 'the table'} has rows of more than one kind"
             raise InputError(problem, key="rows", allowed=[" x ".join(dims) for dims in kinds])
         requested = (rows,) if isinstance(rows, str) else tuple(rows)
         for dims in every:

@@ -14,34 +14,34 @@ PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
 # Keys of the JSON summary with their descriptions, which are attributes of HDF5 files.
 TRAFFIC_KEYS = {
-    "offered_load": "offered load in flits per node and cycle; for a batch or a trace, the created one",
-    "generated_load": "flits per node and cycle created in the measured time",
-    "accepted_load": "flits per node and cycle delivered in the measured time",
-    "accepted_load_interval": "half-width of its 95 % confidence interval",
-    "accepted_load_min": "accepted load of the node that received least",
-    "accepted_load_max": "accepted load of the node that received most",
+    "offered_load": "offered load in flits per node and cycle; for a batch or a trace, the load that was created",
+    "generated_load": "load created in the measured time, in flits per node and cycle",
+    "accepted_load": "load delivered in the measured time, in flits per node and cycle",
+    "accepted_load_interval": "half-width of the 95 % confidence interval of accepted_load",
+    "accepted_load_min": "lowest accepted load of a node",
+    "accepted_load_max": "highest accepted load of a node",
     "packet_latency": "mean cycles from the creation of a packet to the arrival of its last flit",
-    "packet_latency_interval": "half-width of its 95 % confidence interval",
+    "packet_latency_interval": "half-width of the 95 % confidence interval of packet_latency",
     **{
         f"packet_latency_{name}": f"latency that {100 * share:g} % of the packets do not exceed"
         for name, share in PERCENTILES.items()
     },
     "packet_latency_max": "latency of the slowest packet",
     "network_latency": "mean cycles from the injection of a packet's first flit to the arrival of its last flit",
-    "network_latency_interval": "half-width of its 95 % confidence interval",
+    "network_latency_interval": "half-width of the 95 % confidence interval of network_latency",
     **{f"latency_{part}": f"mean part '{part}' of the packet latency, with attribution" for part in CAUSES},
     "hops": "mean number of routers that a packet passes",
     "saturated": "whether the network is saturated at this load",
-    "steady": "whether the latency is that of a steady state, with the required precision or for the required time",
+    "steady": "whether the latency is steady, and was measured with the required precision or for the required time",
     "stopped": "why the measurement ended",
     "warmup_cycles": "length of the warm-up",
-    "measured_cycles": "length of the interval whose packets are measured",
+    "measured_cycles": "length of the interval in which measured packets are created",
     "measured_packets": "number of measured packets",
     "zero_load_latency": "mean packet latency without contention, in cycles",
     "latency_limit": "mean packet latency above which the network counts as saturated",
     "round_trip": "mean cycles from the creation of a request to the arrival of its reply",
-    "round_trip_interval": "half-width of its 95 % confidence interval",
-    "batch_cycles": "cycles of each batch, from its start to the arrival of its last packet",
+    "round_trip_interval": "half-width of the 95 % confidence interval of round_trip",
+    "batch_cycles": "length of each batch in cycles, from its start to the arrival of its last packet",
     "classes": "the traffic classes, if there are several",
 }
 

@@ -187,7 +187,7 @@ class Work:
         """Notes about missing rows."""
         what = {"tasks": "tasks", "path": "steps of the critical path"}
         return [
-            f"{count} {what[table]} are not in the file: it has the first {MOST_ROWS}"
+            f"{count} {what[table]} are missing in the file, which contains the first {MOST_ROWS}"
             for table, count in self.left_out.items()
             if count
         ]

@@ -76,7 +76,7 @@ def up_down(graph: Wired, root: int = -1, select: Select = "random") -> Relation
     graph
         The network; every link must have one in the opposite direction.
     root
-        A router; -1: the centre of the graph, the router with the smallest maximal distance and the lowest number.
+        A router; -1: the center of the graph, the router with the smallest maximal distance and the lowest number.
     select
         How one of several such links is chosen; "first" makes the routes deterministic.
     """
@@ -173,7 +173,7 @@ def _order(graph: Wired, root: int) -> AnyIntArray:
         raise InputError(
             f"unknown router {root}",
             key=f"{ROUTING}_options.root",
-            allowed=f"0 to {graph.routers - 1}, or -1 for the centre",
+            allowed=f"0 to {graph.routers - 1}, or -1 for the center",
         )
     order = np.empty(graph.routers, np.int64)
     order[np.lexsort((np.arange(graph.routers), hops[:, root]))] = np.arange(graph.routers)

@@ -27,7 +27,7 @@ def valiant(base: Relation, early: bool = False) -> Relation:
 def romm(base: Relation, wrap: tuple[int, ...] | None = None) -> Relation:
     """Every packet goes first to an NPU drawn from the box between source and destination: the route stays minimal.
 
-    Randomised, oblivious, multi-phase, minimal (Nesson and Johnsson 1995), with two phases, for lines and
+    Randomized, oblivious, multi-phase, minimal (Nesson and Johnsson 1995), with two phases, for lines and
     bidirectional rings. `wrap` is the modulus of each digit in a ring, else 0; default: derived from the routes.
     """
     grid_only(base, "romm")

@@ -226,7 +226,7 @@ class Network(Table):
         return 1 if self.lane_latency is None else to_cycles(self.lane_latency, self.clock)[0]
 
     def cycles_per_flit(self, bandwidth: Fraction) -> Fraction:
-        """Return the exact serialisation time of a flit on a link in cycles; below 1, the engine refuses the link."""
+        """Return the exact serialization time of a flit on a link in cycles; below 1, the engine refuses the link."""
         return self.flit * self.clock / bandwidth
 
     def bandwidths(self, dimensions: int) -> list[Fraction]:

@@ -17,7 +17,7 @@ _EVERY = re.compile(rf"(?:every\s+)?(\d{{1,9}}(?:\.\d{{1,9}})?)\s*({'|'.join(SEC
 
 
 def interval(value: object) -> str | None:
-    """Normalise a wall-clock interval: "60 s" and "every 60 s" become "60 s"; InputError for others."""
+    """Normalize a wall-clock interval: "60 s" and "every 60 s" become "60 s"; InputError for others."""
     if value is None:
         return None
     match = _EVERY.fullmatch(value.strip()) if isinstance(value, str) else None

@@ -118,7 +118,7 @@ class Programs:
     cycles_of_ns
         Converts the delays of schedule files; `unsaid_ns` where a file gives none.
     offload
-        Whether collectives use an engine; None if memories and engines are not modelled.
+        Whether collectives use an engine; None if memories and engines are not modeled.
     """
 
     def __init__(self, cost: Cost, cycles_of_ns: Cost, *, unsaid_ns: int = 0, offload: bool | None = None) -> None:

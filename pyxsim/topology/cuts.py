@@ -50,7 +50,7 @@ def bisection(topology: Topology, width: IntArray | None = None) -> tuple[int, b
 
 
 def cuts(topology: Topology) -> Iterator[tuple[BoolArray, BoolArray]]:
-    """Yield cuts as (side of each NPU, side of each router), with each switch on the side of most of its neighbours.
+    """Yield cuts as (side of each NPU, side of each router), with each switch on the side of most of its neighbors.
 
     The cuts are: around each single router; and in every dimension, in both directions, before each coordinate and
     around each coordinate.
@@ -99,7 +99,7 @@ def _smallest(topology: Topology, homes: NDArray[np.int32], home_sides: Iterable
 
 
 def _sides(topology: Topology, homes: NDArray[np.int32], home_sides: BoolArray) -> IntArray:
-    """int64[cuts, routers]: side 1 or -1. A switch joins the side of most of its neighbours that have one."""
+    """int64[cuts, routers]: side 1 or -1. A switch joins the side of most of its neighbors that have one."""
     ends = (topology.link_src, topology.link_dst)
     side = np.zeros((len(home_sides), topology.routers), np.int64)  # 0 is not placed yet
     side[:, homes] = np.where(home_sides, 1, -1)
@@ -117,7 +117,7 @@ def _sides(topology: Topology, homes: NDArray[np.int32], home_sides: BoolArray) 
 
 
 def _fiedler(topology: Topology) -> NDArray[np.float64]:
-    """float64[routers]: the eigenvector of the second smallest eigenvalue; neighbours have similar values."""
+    """float64[routers]: the eigenvector of the second smallest eigenvalue; neighbors have similar values."""
     laplacian = np.zeros((topology.routers, topology.routers))
     np.add.at(laplacian, (topology.link_src, topology.link_dst), -1.0)
     laplacian += laplacian.T

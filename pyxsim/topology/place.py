@@ -1,4 +1,4 @@
-"""Positions of routers in drawings: float64[routers, 2], y upward; neighbours are about 1 apart."""
+"""Positions of routers in drawings: float64[routers, 2], y upward; neighbors are about 1 apart."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Points = NDArray[np.float64]
 
 
 def circle(count: int, radius: float = 0.0, gap: float = 1.0) -> Points:
-    """Return points spaced evenly on a circle, clockwise from the top; with `radius` 0, neighbours are `gap` apart."""
+    """Return points spaced evenly on a circle, clockwise from the top; with `radius` 0, neighbors are `gap` apart."""
     radius = radius or max(gap * count / (2 * np.pi), 0.6 * gap)
     angle = np.pi / 2 - 2 * np.pi * np.arange(count) / max(count, 1)
     return (radius if count > 1 else 0.0) * np.stack([np.cos(angle), np.sin(angle)], axis=1)

@@ -390,7 +390,7 @@ def _before_faults(graph: TaskGraph) -> Iterator[InputError]:
     if apart.any():
         at = int(apart.argmax())
         problem = f"{graph.label(int(tasks[at]))}: it waits for {graph.label(int(graph.before[at]))}"
-        yield InputError(problem, allowed="tasks of the same NPU; messages synchronise NPUs")
+        yield InputError(problem, allowed="tasks of the same NPU; messages synchronize NPUs")
 
 
 def _call_faults(graph: TaskGraph, shape: Sequence[int] | None) -> Iterator[InputError]:

@@ -119,7 +119,7 @@ def test_without_packets(pyxsim: Command, study: Path) -> None:
         (("--backend", "flows"), "--backend: unknown backend 'flows'; allowed: analytical, analytical-congestion"),
         (
             ("-o", "all.csv"),
-            "all.csv: format of a comparison: '.csv' is not possible; allowed: .h5, .hdf5, .nc, .json",
+            "all.csv: a comparison cannot be written as '.csv'; allowed: .h5, .hdf5, .nc, .json",
         ),
         (("-o", "four_points.toml.md", "--plot", "x.pgn"), "x.pgn: '.pgn' is not a format of a picture"),
         (("--set", "network.shap=[4]"), "--set: network.shap: unknown key"),
@@ -152,7 +152,7 @@ def test_the_experiment_is_not_overwritten(pyxsim: Command, folder: Path) -> Non
 def test_no_output_takes_the_place_of_another(pyxsim: Command, folder: Path, second: str) -> None:
     (folder / "link.md").symlink_to(folder / "all.md")
     ended = pyxsim("compare", "small.toml", "-o", "all.md", "-o", second)
-    line = f"pyxsim: {second}: cannot be written: it is the other output; allowed: another name"
+    line = f"pyxsim: {second}: cannot be written: it is also another output of this run; allowed: another name"
     assert (ended.code, ended.lines) == (2, [line])
     assert not (folder / "all.md").exists()
 

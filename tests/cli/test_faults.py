@@ -216,9 +216,9 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     ),
     "both outputs one": (
         ["run", "small.toml", "-o", "a.png", "--plot", "a.png"],
-        "a.png: cannot be written: it is the other output",
+        "a.png: cannot be written: it is also another output of this run",
     ),
-    "--plot without format": (["run", "small.toml", "--plot", "x"], "x: the name does not show the format"),
+    "--plot without format": (["run", "small.toml", "--plot", "x"], "x: the file name has no extension"),
     "--plot unknown format": (
         ["run", "small.toml", "--plot", "x.pgn"],
         "x.pgn: '.pgn' is not a format...did you mean '.png'?",

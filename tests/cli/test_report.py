@@ -39,8 +39,8 @@ def test_faults_are_lines(pyxsim: Command, folder: Path, result: Path) -> None:
     ended = pyxsim("report", "text.h5", "missing.h5", "-o", "page.pdf")
     assert ended.code == 2
     page, text, missing = (line.removeprefix("pyxsim: ") for line in ended.err.splitlines())
-    assert page == "page.pdf: pages are HTML: '.pdf' is not possible; allowed: .html, .htm"
-    assert text == "text.h5: not a readable HDF5 file; allowed: a file that `pyxsim run -o` has written"
+    assert page == "page.pdf: a page cannot be written as '.pdf'; allowed: .html, .htm"
+    assert text == "text.h5: not a readable HDF5 file; allowed: a file written by `pyxsim run -o`"
     assert missing == "missing.h5: no such file"
     assert not list(folder.glob("*.html"))
 

@@ -250,7 +250,7 @@ def test_a_name_that_says_something_else_than_hdf5(pyxsim: Command, folder: Path
     """Before anything is simulated."""
     (line,) = pyxsim("run", "small.toml", "-o", "out.json").lines
     assert line == (
-        "pyxsim: out.json: results are HDF5: '.json' is not possible; allowed: .h5, .hdf5, .nc; "
+        "pyxsim: out.json: a result cannot be written as '.json'; allowed: .h5, .hdf5, .nc; "
         "--json prints JSON, --plot draws"
     )
     assert pyxsim("run", "small.toml", "-o", "out.result").code == 2

@@ -81,7 +81,7 @@ FAULTS = {
         "sweep ring.toml -o ring.toml",
         "ring.toml: -o: is a file; a sweep fills a folder; allowed: the name of",
     ),
-    "other things": ("sweep ring.toml -o .", ".: -o: is a folder with other files, and holds no sweep"),
+    "other things": ("sweep ring.toml -o .", ".: -o: is a folder with other files, and does not contain a sweep"),
     "no axis": (
         "sweep ring.toml -o out --plot loda time_ns -",
         "--plot: 'loda' is not a swept key; allowed: vcs, load; did",

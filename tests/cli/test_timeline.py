@@ -64,7 +64,7 @@ def test_a_result_with_little_to_tell_says_so(pyxsim: Command, folder: Path) -> 
         (["small.toml"], "pyxsim: small.toml: looks like an experiment file, not a result"),
         (["."], "pyxsim: .: Is a directory"),
         (["out.h5", "-o", "t.txt"], "pyxsim: t.txt: '.txt' is not a trace format; allowed: .json, .json.gz"),
-        (["out.h5", "--links", "d7"], "pyxsim: --links: no link is called 'd7'"),
+        (["out.h5", "--links", "d7"], "pyxsim: --links: there is no link 'd7'"),
         (["out.h5", "--npus", "4"], "pyxsim: --npus: there is no NPU 4; allowed: 0 to 3"),
         (["out.h5", "--max-events", "many"], None),
         ([], None),

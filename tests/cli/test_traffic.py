@@ -235,7 +235,7 @@ FAULTS = [
     (("saturation", "traffic.toml", "--threads", "0"), "pyxsim: --threads: '0' is not a number of threads"),
     (("run", "traffic.toml", "--threads", "many"), "pyxsim: --threads: 'many' is not a number of threads"),
     (("run", "traffic.toml", "--checkpoint", "0 s"), "pyxsim: --checkpoint: '0 s' is not a time; allowed: a time"),
-    (("saturation", "traffic.toml", "-o", "x.png"), "pyxsim: x.png: format of a curve: '.png' is not possible"),
+    (("saturation", "traffic.toml", "-o", "x.png"), "pyxsim: x.png: a curve cannot be written as '.png'"),
     (
         ("curve", "traffic.toml", "--loads", "0.1", "--set", "traffic.pattern=shufle"),
         "pyxsim: --set: traffic.pattern: unknown traffic pattern 'shufle'",

@@ -117,10 +117,10 @@ def test_what_cannot_be_read_back_says_what_can(one: Comparison, tmp_path: Path,
 
 def test_it_is_not_the_result_of_a_run(one: Comparison, tmp_path: Path) -> None:
     one.save(tmp_path / "all.h5")
-    problem = r"all\.h5: a comparison, not the result of a run; allowed: a file that `pyxsim run -o` has written$"
+    problem = r"all\.h5: a comparison, not the result of a run; allowed: a file written by `pyxsim run -o`$"
     with pytest.raises(InputError, match=problem):
         Result.load(tmp_path / "all.h5")
-    with pytest.raises(InputError, match=r"Is a directory; allowed: a file that `pyxsim run -o` has written$"):
+    with pytest.raises(InputError, match=r"Is a directory; allowed: a file written by `pyxsim run -o`$"):
         Result.load(tmp_path)
 
 
@@ -128,7 +128,7 @@ def test_a_comparison_of_another_version(one: Comparison, tmp_path: Path) -> Non
     one.save(tmp_path / "all.h5")
     with h5py.File(tmp_path / "all.h5", "r+") as file:
         del file["points"]
-    with pytest.raises(InputError, match=r"all\.h5: not a comparison of this version of pyxsim"):
+    with pytest.raises(InputError, match=r"all\.h5: not a comparison that this version of pyxsim can read"):
         pyxsim.load(tmp_path / "all.h5")
 
 

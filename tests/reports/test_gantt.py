@@ -50,7 +50,7 @@ def test_alike(build: Build) -> None:
     """The NPUs of a stage are one bar; the path goes over all stages."""
     result = pipeline(build, 3, 50, apart=False)
     ax = gantt.gantt(result)
-    assert labels(ax) == ["NPU 0 and 49 alike", "NPU 50 and 49 alike", "NPU 100 and 49 alike"]
+    assert labels(ax) == ["NPU 0 and 49 like it", "NPU 50 and 49 like it", "NPU 100 and 49 like it"]
     assert ax.get_title(loc="left") == "Activity of 150 NPUs"
     assert result.npus["like"].tolist() == [0] * 50 + [50] * 50 + [100] * 50
     along, across = (lines.get_segments() for lines in ax.collections[-2:])
@@ -96,4 +96,4 @@ def test_page(build: Build) -> None:
     assert with_.get_figheight() > without.get_figheight()
     titles = [ax.get_title(loc="left") for part in with_.subfigs for ax in part.axes]
     assert "Activity of 2 NPUs" in titles
-    assert "no workload" in gantt.gantt(build()).texts[0].get_text()
+    assert "no task graph" in gantt.gantt(build()).texts[0].get_text()

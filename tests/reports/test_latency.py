@@ -86,7 +86,7 @@ def test_the_summary(build: Callable[..., Result]) -> None:
     *words, note = lines[1].split(maxsplit=4)
     assert words == ["packet", "latency", "38.02", "cycles"]
     assert note == "+- 0.2; p50 60, p99 63, p99.9 64, max 90"
-    assert any("18,462 packets, after a warm-up of 300; until precise enough" in line for line in lines)
+    assert any("18,462 packets, after a warm-up of 300; to the required precision" in line for line in lines)
     assert any("offered 0.3, created 0.301 flits per node and cycle" in line for line in lines)
     assert len(lines) <= 30
     assert max(map(len, lines)) <= 100
@@ -141,7 +141,7 @@ def test_the_course_ends_where_packets_are_still_under_way(build: Callable[..., 
     values, edges, _ = ax.patches[0].get_data()
     assert (values[-1], edges[-1]) == (300, 3000)
     assert ax.get_xlim() == (0, 7400)
-    assert [text.get_text() for text in ax.texts] == ["measured", "not all arrived"]
+    assert [text.get_text() for text in ax.texts] == ["measured", "with packets in flight"]
     (span,) = [patch for patch in ax.patches if hasattr(patch, "get_width")]
     assert (span.get_x(), span.get_width()) == (1000, 2000)
     matplotlib.pyplot.close("all")

@@ -78,7 +78,7 @@ def test_kinds_of_links_have_their_names(torus: Result) -> None:
     for ax in (torus.plot.dimensions(), torus.plot.links()):
         assert [label.get_text() for label in ax.get_legend().get_texts()] == ["local", "global"]
     assert torus.plot.dimensions().get_title(loc="left").startswith("Kinds of links over time")
-    assert torus.plot.links().get_xlabel() == "links of the kind, the busiest first"
+    assert torus.plot.links().get_xlabel() == "links of the kind, busiest first"
     assert [label.get_text() for label in torus.plot.stalls().get_yticklabels()] == ["local", "global"]
     matplotlib.pyplot.close("all")
 

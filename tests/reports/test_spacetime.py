@@ -80,6 +80,6 @@ def test_large_and_small_ones() -> None:
     assert len(many) > MAX_LABELS
     ax = spacetime(many)
     assert not ax.texts
-    assert spacetime(get_schedule("all-reduce", "ring", 1)).texts[0].get_text() == "a rank alone sends nothing"
-    with pytest.raises(InputError, match="39,800 messages are too many for a picture; allowed: at most 20,000"):
+    assert spacetime(get_schedule("all-reduce", "ring", 1)).texts[0].get_text() == "a single rank sends no messages"
+    with pytest.raises(InputError, match="39,800 messages; allowed: at most 20,000"):
         spacetime(get_schedule("all-to-all", "direct", 200))

@@ -58,7 +58,7 @@ def test_facts(result: Result) -> None:
     assert told["delivered"] == ("33 KiB", "4 messages, 8 packets, 132 flits")
     assert told["network"] == ("2 NPUs", "4 links, 132 flit hops")
     # busy 172, 7, 0, 60 of 250 cycles: on average 239 / 1000
-    assert told["links busy"] == ("23.9 %", "on average; 68.8 % the busiest one")
+    assert told["links busy"] == ("23.9 %", "on average; busiest link 68.8 %")
     # 264 visits in half a second
     assert told["simulated in"] == ("0.50 s CPU", "528 router visits/s, 0.75 s in all, peak memory 42 MB")
 

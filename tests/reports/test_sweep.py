@@ -92,7 +92,7 @@ def test_names() -> None:
     sweep = made({"router.vcs": VCS, "other.vcs": [1], "traffic.load": LOADS}, latency)
     with pytest.raises(InputError, match=r"no point has a column 'vcs'; allowed: router\.vcs, other\.vcs, traffic"):
         sweep.plot("load", "packet_latency", "vcs")
-    with pytest.raises(InputError, match=r"'saturated' is no swept key; allowed: router\.vcs, other\.vcs, load"):
+    with pytest.raises(InputError, match=r"'saturated' is not a swept key; allowed: router\.vcs, other\.vcs, load"):
         sweep.plot("saturated", "packet_latency")
     with pytest.raises(InputError, match="did you mean 'packet_latency'"):
         sweep.plot("load", "packet_latenci")

@@ -84,7 +84,7 @@ def test_without_attribution_there_is_nothing(result: Result) -> None:
     assert result.hot_links() == []
     assert result.congestion == result.blame == result.latency == result.stays == {}
     assert result.traffic_names == []
-    with pytest.raises(InputError, match=r"no table 'congestion'; it exists only with `\[output\] attribution"):
+    with pytest.raises(InputError, match=r"no table 'congestion', which exists only with `\[output\] attribution"):
         result.to_xarray("congestion")
 
 
@@ -124,7 +124,7 @@ def test_what_is_read_is_what_was_written(told: Result, tmp_path: Path) -> None:
 def test_tables_of_other_columns_are_refused() -> None:
     blame = {name: np.zeros(2 if name == "link" else 3, np.int64) for name in BLAME}
     for wrong in (blame, {}):
-        with pytest.raises(ValueError, match="blame needs the columns link, victim, culprit, cause"):
+        with pytest.raises(ValueError, match="blame requires the columns link, victim, culprit, cause"):
             make_attribution(blame=wrong)
     with pytest.raises(ValueError, match=r"\(3,\) messages"):
         make_attribution(messages=np.zeros(3, np.int64))

@@ -92,7 +92,7 @@ def test_every_column_is_described() -> None:
 
 
 def test_old_names_are_explained(result: Result) -> None:
-    with pytest.raises(AttributeError, match="'by_dimension' is renamed to 'dimensions'"):
+    with pytest.raises(AttributeError, match="'by_dimension' has been renamed to 'dimensions'"):
         _ = result.by_dimension  # type: ignore[attr-defined]
 
 

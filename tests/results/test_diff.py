@@ -225,7 +225,7 @@ def test_files_of_others_are_refused(tmp_path: Path, saved: Path) -> None:
         file["x"] = [1, 2]
         file.attrs["title"] = "of another program"
     for pair in ((saved, tmp_path / "foreign.h5"), (tmp_path / "foreign.h5", saved)):
-        with pytest.raises(InputError, match=r"foreign\.h5: not a file of pyxsim; allowed: an \.h5 file, as -o"):
+        with pytest.raises(InputError, match=r"foreign\.h5: not a file written by pyxsim; allowed: an \.h5 file"):
             diff(*pair)
     curve = Curve("a network", [{"offered_load": 0.1, "saturated": False}])
     comparison = Comparison("two", ["packet"], [], 0.1, 1)

@@ -243,11 +243,11 @@ def test_endings_of_hdf5(result: Result, tmp_path: Path, end: str) -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("out.txt", "results are HDF5: '.txt' is not possible; allowed: .h5, .hdf5, .nc"),
-        ("out.JSON", "results are HDF5: '.JSON' is not possible; allowed: .h5, .hdf5, .nc"),
+        ("out.txt", "a result cannot be written as '.txt'; allowed: .h5, .hdf5, .nc"),
+        ("out.JSON", "a result cannot be written as '.JSON'; allowed: .h5, .hdf5, .nc"),
         ("out.hdf", "; allowed: .h5, .hdf5, .nc; did you mean '.hdf5'?"),
-        ("load-0.5", "results are HDF5: '.5' is not possible"),
-        ("out", "results are HDF5: the name has no extension; allowed: .h5, .hdf5, .nc"),
+        ("load-0.5", "a result cannot be written as '.5'"),
+        ("out", "the file name of a result has no extension; allowed: .h5, .hdf5, .nc"),
     ],
 )
 def test_other_endings_are_refused(result: Result, tmp_path: Path, name: str, says: str) -> None:
@@ -262,7 +262,7 @@ def test_unwritable_paths(result: Result, tmp_path: Path) -> None:
     for path, text in [
         (tmp_path, "it is a folder"),
         (tmp_path / "file" / "out.h5", "cannot be written"),
-        (Path("/dev/null"), "no regular file"),
+        (Path("/dev/null"), "not a regular file"),
         (tmp_path / ("x" * 300), "cannot be written"),
         (tmp_path / "file" / "out.h5", "is not a folder; allowed: an existing folder"),
     ]:
@@ -355,7 +355,7 @@ def test_the_structure_is_checked_in_a_fork(
     assert Result.load(saved).seed == 7
     with h5py.File(tmp_path / "linked.h5", "w") as file:
         file["x"] = h5py.ExternalLink(str(saved), "/links")
-    with pytest.raises(InputError, match=r"linked\.h5: damaged: /x is a link to elsewhere"):
+    with pytest.raises(InputError, match=r"linked\.h5: damaged: /x is an external or soft link"):
         Result.load(tmp_path / "linked.h5")
     monkeypatch.setattr(hdf5_check, "SECONDS", 0.2)
     ends = {"crashes": lambda _: os.kill(os.getpid(), signal.SIGKILL), "cannot be read in": lambda _: signal.pause()}
@@ -376,7 +376,7 @@ def test_load_refuses_other_files(tmp_path: Path) -> None:
         Result.load(tmp_path)
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file["x"] = 1
-    with pytest.raises(InputError, match="not a result of this version of pyxsim"):
+    with pytest.raises(InputError, match="not a result that this version of pyxsim can read"):
         Result.load(tmp_path / "other.h5")
 
 

@@ -40,5 +40,5 @@ def test_summary(build: Build) -> None:
 
 def test_none(result: Result) -> None:
     assert "memory" not in result.json()
-    with pytest.raises(InputError, match="no table 'memories'; it exists only with"):
+    with pytest.raises(InputError, match="no table 'memories', which exists only with"):
         result.to_xarray("memories")

@@ -139,11 +139,11 @@ def test_empty(empty: Result) -> None:
 def test_arrays_of_wrong_length_are_refused(build: Callable[..., Result]) -> None:
     with pytest.raises(ValueError, match="for 4 links"):
         build(totals={"flits": np.zeros(3)})
-    with pytest.raises(ValueError, match="chunks need the columns"):
+    with pytest.raises(ValueError, match="chunks require the columns"):
         build(chunks={"chunk": np.zeros(3)})
     with pytest.raises(ValueError, match="link column src"):
         LinkTable(["a"], *([np.zeros(2)] * 7))  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="no result"):
+    with pytest.raises(ValueError, match="does not belong to a result"):
         LinkTable.empty().to_xarray()
 
 

@@ -86,7 +86,7 @@ def test_parquet(tmp_path: Path) -> None:
 
 
 def test_other_names_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"'\.xls' is not possible; allowed: \.h5, .*\.csv, \.parquet"):
+    with pytest.raises(InputError, match=r"a table cannot be written as '\.xls'; allowed: \.h5, .*\.csv, \.parquet"):
         save(made(tmp_path), tmp_path / "table.xls")
 
 

@@ -155,7 +155,7 @@ def test_failed_points_tell_why(tmp_path: Path) -> None:
 
 
 def test_faults_of_curve_files(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"format of a curve: '\.txt' is not possible; allowed: \.h5, .*\.json, \.csv"):
+    with pytest.raises(InputError, match=r"a curve cannot be written as '\.txt'; allowed: \.h5, .*\.json, \.csv"):
         make_curve().save(tmp_path / "curve.txt")
     (tmp_path / "folder.h5").mkdir()
     with pytest.raises(InputError, match="it is a folder"):

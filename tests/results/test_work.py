@@ -116,7 +116,7 @@ def test_xarray(told: Result) -> None:
 
 def test_no_graph(result: Result) -> None:
     assert result.npus == result.critical_path == result.tasks == {}
-    with pytest.raises(InputError, match="no table 'npus'; it exists only with a workload"):
+    with pytest.raises(InputError, match="no table 'npus', which exists only with a workload"):
         result.to_xarray("npus")
 
 
@@ -130,8 +130,8 @@ def test_what_is_too_much_is_told(monkeypatch: pytest.MonkeyPatch, build: Build,
     assert [len(result.tasks["npu"]), len(result.critical_path["npu"])] == [3, 3]
     assert (result.work.totals, result.work.steps) == (whole.totals, 5)
     assert result.work.warnings == [
-        "2 tasks are not in the file: it has the first 3",
-        "2 steps of the critical path are not in the file: it has the first 3",
+        "2 tasks are missing in the file, which contains the first 3",
+        "2 steps of the critical path are missing in the file, which contains the first 3",
     ]
     result.save(tmp_path / "out.h5")
     assert Result.load(tmp_path / "out.h5").json() == result.json()

@@ -42,7 +42,7 @@ class Ring(NamedTuple):
 
     @property
     def formula(self) -> int:
-        """One message after the other to the neighbour; a reduced one costs a reduction."""
+        """One message after the other to the neighbor; a reduced one costs a reduction."""
         message = self.size if self.kind == "all-gather" else self.size // self.npus
         packets = -(-message // PACKET)
         hop = FIRST[self.link] + 2 * (self.router - 1) + (packets - 1) * PACKET_CYCLES + self.endpoint
@@ -118,7 +118,7 @@ def direct_ends() -> Found:
 def cases() -> Iterator[Case]:
     claim = "One chunk on one ring takes the cycles of the formula of the measured runs"
     source = (
-        "one packet to the neighbour 404 or 514 cycles, 128 for each further one, from inputs/reference/garnet.json"
+        "one packet to the neighbor 404 or 514 cycles, 128 for each further one, from inputs/reference/garnet.json"
     )
     yield Case("garnet/rings-by-formula", claim, source, 0, "cycles", by_formula, 3)
     claim = "Direct on rings with few VCs, which never ends over Garnet, ends with datelines, with all its bytes"

@@ -58,7 +58,7 @@ def routers_of(cycles: int) -> Formula:
 
 
 def stored(routers: int, n: int) -> int:
-    """Store-and-forward: every link and both lanes serialise all flits again."""
+    """Store-and-forward: every link and both lanes serialize all flits again."""
     return routers * 4 + 1 + (n - 1) * (routers + 1)
 
 

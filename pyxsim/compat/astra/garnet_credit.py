@@ -1,4 +1,4 @@
-"""By how many cycles Garnet's serialiser returns the credit that frees a VC too early.
+"""By how many cycles Garnet's serializer returns the credit that frees a VC too early.
 
 It divides a credit into as many pieces as a flit has, of which the last one frees the VC. All pieces have the same
 time, and the queues are binary heaps ordered by time: equal keys leave in an order that depends on the heap, so the

@@ -29,7 +29,7 @@ def booksim(
 ) -> None:
     """Simulate a configuration of BookSim2.
 
-    Every key is honoured, or refused or remarked upon in one line: docs/booksim.md.
+    Every key is honored, or refused or remarked upon in one line: docs/booksim.md.
     """
     from pyxsim.compat.booksim.command_run import run_booksim
     from pyxsim.reports.files import Outputs

@@ -52,7 +52,7 @@ DEFAULTS: dict[str, str] = {
 _FILES = "no such file is written here: -o FILE keeps the results, --json prints them"
 _WATCH = "one packet is followed with --watch"
 _PRINTED = "not printed here"
-_POWER = "power is not modelled here"
+_POWER = "power is not modeled here"
 _CONVERGENCE = (
     "the measurement has a fixed length here, the three samples that BookSim2 takes in practice; "
     "traffic.measure = 'auto' continues until a confidence interval is reached"

@@ -79,7 +79,7 @@ def _repeats(cut: tuple[int, int, int], pace: Fraction, room: int, vcs: int) -> 
     """Whether a message is long enough to repeat: in cycles, in periods, and in multiples of the slots on its path.
 
     A period uses each VC of the lane once and is a whole number of cycles. While the last flits of a message are on the
-    path, it may arrive at any time, and the engines synchronise every few cycles.
+    path, it may arrive at any time, and the engines synchronize every few cycles.
     """
     packets, flits, _ = cut
     minimum = max(PERIODS * math.lcm(pace.denominator, flits * vcs), PATH_FILLINGS * room)

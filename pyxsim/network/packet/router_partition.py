@@ -1,6 +1,6 @@
 """Partition the routers of a network for threads (docs/threads.md).
 
-Partitions run independently for the latency of the shortest link between two of them, then synchronise. The partition
+Partitions run independently for the latency of the shortest link between two of them, then synchronize. The partition
 therefore avoids cutting short links and balances the work.
 """
 

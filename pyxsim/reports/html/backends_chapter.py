@@ -41,7 +41,7 @@ def chapters(file: h5py.File, name: str) -> list[Chapter]:
         results = [(backend, read_result(part)) for backend, part in groups[0].items() if "record" in part.attrs]
         if len(results) > 1:
             results.sort(key=lambda each: each[0] != PACKET)
-            what = "the models" if len(points) == 1 else f"{label}: the largest difference"
+            what = "the models" if len(points) == 1 else f"{label}, which has the largest difference"
             chapters_made.append(side_by_side.chapter(results, f"Side by side: {what}"))
     return chapters_made
 
@@ -60,7 +60,7 @@ def _overview(comparison: Mapping[str, Any], points: Sequence[Mapping[str, Any]]
     within = float(comparison["within"])
     cards = [
         Fact("points", f"{len(points)}", "experiments"),
-        Fact("models", f"{len(comparison['backends'])}", "of the network"),
+        Fact("models", f"{len(comparison['backends'])}", "network models"),
     ]
     lead = []
     errors = {
@@ -71,8 +71,10 @@ def _overview(comparison: Mapping[str, Any], points: Sequence[Mapping[str, Any]]
     for backend, worst in errors.items():
         if worst is not None:
             relation = "within" if worst <= within else "not within"
-            lead.append(f"{backend} differs by at most {percent(worst)} from packets: {relation} {percent(within)}.")
-    alarms = [] if comparison["complete"] else ["interrupted: the points compared so far"]
+            lead.append(
+                f"{backend} differs from packets by at most {percent(worst)}, which is {relation} {percent(within)}."
+            )
+    alarms = [] if comparison["complete"] else ["interrupted: only the points compared so far are shown"]
     texts = {text: None for point in points for row in point["backends"] for text in row.get("warnings", ())}
     alarms += shortened([f"warning: {text}" for text in texts], MAX_WARNINGS, "warnings")
     by = f"pyxsim {comparison.get('version', '')}, seed {comparison.get('seed', '')}"
@@ -87,7 +89,7 @@ def _error(point: Mapping[str, Any], backend: str) -> float | None:
 
 def _sections(comparison: Mapping[str, Any], points: Sequence[Mapping[str, Any]], detail: Detail) -> Iterator[Section]:
     shown = points[: detail.most(MOST_POINTS)]
-    notes = [] if len(shown) == len(points) else [f"Shortened: {len(shown)} of {len(points)} points."]
+    notes = [] if len(shown) == len(points) else [f"Shortened to {len(shown)} of {len(points)} points."]
     yield Section("models", "Models", [_bars(comparison, shown, notes), _table(comparison, shown, notes)])
 
 
@@ -124,7 +126,7 @@ def _bars(comparison: Mapping[str, Any], points: Sequence[Mapping[str, Any]], no
         "yaxis": {"autorange": "reversed", "showgrid": False, "type": "category"},
         "legend": {"traceorder": "normal"},
     }
-    text = "The time of each experiment on each backend, and the lower bound of its links."
+    text = "Simulated time of each experiment on each backend, and the lower bound of its time on these links."
     height = 120 + len(points) * (ROW * len(comparison["backends"]) + 12)
     return Panel("Times", text, figure(traces, sketch), height, notes=notes)
 
@@ -145,6 +147,6 @@ def _table(comparison: Mapping[str, Any], points: Sequence[Mapping[str, Any]], n
             row.append(format_time_ns(Fraction(times[backend])) + part)
         rows.append([*row, format_time_ns(Fraction(point["lower_bound_ns"]))])
     within = percent(float(comparison["within"]))
-    text = f"In brackets, the difference from packets; more than {within} is highlighted."
+    text = f"In brackets: difference from packets; differences above {within} are highlighted."
     sheet = Sheet(("point", *comparison["backends"], LINKS), rows, marked=frozenset(marked))
     return Panel("Every time", text, sheet=sheet, notes=notes)

@@ -29,7 +29,7 @@ COLUMNS = {
 
 def chapter(curve: Curve, name: str) -> Chapter:
     """Return the chapter of a curve."""
-    alarms = [] if curve.complete else ["interrupted: the loads simulated so far"]
+    alarms = [] if curve.complete else ["interrupted: only the loads simulated so far are shown"]
     alarms += shortened([f"warning: {text}" for text in curve.warnings], MAX_WARNINGS, "warnings")
     low, high = curve.saturation
     cards = [Fact("loads", f"{len(curve.points)}", "points of the curve")]
@@ -39,12 +39,14 @@ def chapter(curve: Curve, name: str) -> Chapter:
     if curve.throughput_bound is not None:
         cards.append(
             Fact(
-                "throughput bound", number(curve.throughput_bound), "flits per node and cycle that the links can carry"
+                "throughput bound",
+                number(curve.throughput_bound),
+                "flits per node and cycle, at which the busiest link saturates",
             )
         )
     latencies = [point["packet_latency"] for point in curve.points if point.get("packet_latency") is not None]
     if latencies:
-        cards.append(Fact("least latency", f"{number(min(latencies))} cycles", "mean of the packets"))
+        cards.append(Fact("least latency", f"{number(min(latencies))} cycles", "mean over the packets"))
     by = f"pyxsim {curve.provenance.get('version', '')}"
     return Chapter(curve.title or name, by, cards, lambda detail: _sections(curve, detail), alarms=alarms, files=[name])
 
@@ -65,7 +67,9 @@ def _table(curve: Curve, detail: Detail) -> Panel:
         for point in shown
     ]
     notes = (
-        [] if len(shown) == len(curve.points) else [f"Shortened: {len(shown)} of {plural(len(curve.points), 'point')}."]
+        []
+        if len(shown) == len(curve.points)
+        else [f"Shortened to {len(shown)} of {plural(len(curve.points), 'point')}."]
     )
     text = "Loads in flits per node and cycle, latencies in cycles."
     return Panel("Every load", text, sheet=Sheet((*COLUMNS.values(), "state"), rows, ("state",)), notes=notes)

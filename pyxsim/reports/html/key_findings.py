@@ -17,7 +17,7 @@ LITTLE = 0.02  # share of the time that is not mentioned
 HELP = {
     "stall_credit": "larger buffers would help",
     "stall_vc": "more virtual channels would help",
-    "stall_arbitration": "they met at routers, so other routes or smaller messages would help",
+    "stall_arbitration": "packets competed in routers, so other routes or smaller messages would help",
 }
 """Remedies by cause of waiting; a busy link needs none."""
 
@@ -34,9 +34,9 @@ def _bound(result: Result) -> Iterator[str]:
         return
     took = f"The run took {result.ratio:.3f} times the lower bound of its plan on these links"
     if result.ratio < NEAR:
-        yield f"{took}: bandwidth and latency of the links limit it."
+        yield f"{took}, so bandwidth and latency of the links limit it."
     else:
-        yield f"{took}: {percent(1 - 1 / result.ratio)} of it has other causes."
+        yield f"{took}; {percent(1 - 1 / result.ratio)} of its time has other causes."
 
 
 def _traffic(result: Result) -> Iterator[str]:
@@ -45,7 +45,8 @@ def _traffic(result: Result) -> Iterator[str]:
     summary = result.traffic.summary
     if summary.get("saturated"):
         yield (
-            f"The network is saturated: of {number(summary['offered_load'])} flits per node and cycle "
+            f"The network is saturated: of an offered load of {number(summary['offered_load'])} flits per node and "
+            "cycle "
             f"it accepted {number(summary['accepted_load'])}."
         )
     elif summary.get("packet_latency") is not None and summary.get("zero_load_latency"):
@@ -59,12 +60,13 @@ def _work(result: Result) -> Iterator[str]:
     end = max(1, result.time_cycles)
     compute, exposed, idle = (result.work.extremes(name)["mean"] / end for name in ("compute", "exposed", "idle"))
     yield (
-        f"On average an NPU computed {percent(compute)} of the time, waited {percent(exposed)} for communication that "
-        f"no computation overlapped{f', and was idle for {percent(idle)}' if idle >= LITTLE else ''}."
+        f"On average an NPU computed {percent(compute)} of the time, waited {percent(exposed)} of it for "
+        "communication that "
+        f"no computation overlapped{f', and was idle {percent(idle)} of it' if idle >= LITTLE else ''}."
     )
     if result.work.by_kind:
         kind, cycles = next(iter(result.work.by_kind.items()))
-        yield f"Most of the critical path is {kind}: {percent(cycles / end)} of the run."
+        yield f"The largest part of the critical path is {kind}, with {percent(cycles / end)} of the run."
 
 
 def _links(result: Result) -> Iterator[str]:
@@ -74,19 +76,20 @@ def _links(result: Result) -> Iterator[str]:
     kind = "" if result.link_kinds else "dimension "
     most, single = max(uses, key=lambda use: use.mean), max(uses, key=lambda use: use.most)
     what = "The links" if len(uses) == 1 else f"The busiest links are those of {kind}{most.name}; they"
-    sentence = f"{what} were busy {percent(most.mean)} of the time on average, the busiest one {percent(most.most)}"
+    sentence = f"{what} were busy {percent(most.mean)} of the time on average, and the busiest one {percent(most.most)}"
     if single.most > 1:
-        yield f"{sentence}: this backend lets links exceed their capacity."
+        yield f"{sentence}: this backend ignores the capacity of links."
     elif most.mean >= FULL:
-        yield f"{sentence}: their bandwidth is the limit."
+        yield f"{sentence}: their bandwidth limits the run."
     elif most.most >= FULL:
-        yield f"{sentence}: a few links carry too much, the others wait for them."
+        yield f"{sentence}: a few links are overloaded, and the others wait for them."
     else:
         yield f"{sentence}."
         if single.most >= FULL:
             yield (
-                f"But a link of {kind}{single.name} was busy {percent(single.most)} of the time, the links of its kind "
-                f"{percent(single.mean)} on average: a few links carry too much, the others wait for them."
+                f"But a link of {kind}{single.name} was busy {percent(single.most)} of the time, and the links of its "
+                "kind "
+                f"{percent(single.mean)} on average: a few links are overloaded, and the others wait for them."
             )
     # Busy links are no loss: take the most frequent other cause.
     worst = max(uses, key=lambda use: max(use.stalls[i] for i, name in enumerate(STALLS) if name in HELP))

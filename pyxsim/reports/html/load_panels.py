@@ -79,9 +79,9 @@ def _latency(lines: Lines, bound: float | None) -> Panel:
         "yaxis": {"title": {"text": "packet latency (cycles)"}, "range": [0, top]},
     }
     dotted = "; dotted: the 99th percentile" if len(lines) <= MOST_TAILS else ""
-    text = f"Mean latency of the packets, the wait at the source included, with its 95 % interval{dotted}. "
-    text += f"Crosses at the axis: saturated loads.{_saturation(lines)}"
-    return Panel("Latency over load", text, figure(traces, sketch), 400)
+    text = f"Mean packet latency, including the wait at the source, with its 95 % confidence interval{dotted}. "
+    text += f"Crosses at the axis mark saturated loads.{_saturation(lines)}"
+    return Panel("Latency against load", text, figure(traces, sketch), 400)
 
 
 def _marks(points: Points, colour: str, legend: bool) -> Iterator[dict[str, Any]]:
@@ -150,7 +150,7 @@ def _accepted(lines: Lines, bound: float | None) -> Panel:
         loads, mean = column(points, "offered_load"), column(points, "accepted_load")
         lowest, highest = column(points, "accepted_load_min"), column(points, "accepted_load_max")
         most = max(most, float(np.nanmax([*mean, *highest, 0.0])))
-        label = plain(cut(name, NAME)) or "mean of the nodes"
+        label = plain(cut(name, NAME)) or "mean over the nodes"
         if len(lines) == 1 and np.isfinite(lowest).all():
             shade = {"type": "scatter", "mode": "lines", "x": loads, "line": {"width": 0}, "hoverinfo": "skip"}
             traces.append({**shade, "y": lowest, "showlegend": False})
@@ -176,7 +176,7 @@ def _accepted(lines: Lines, bound: float | None) -> Panel:
         {"type": "line", "x0": 0, "y0": 0, "x1": end, "y1": end, "line": quiet_line(), "layer": "below"},
     ]
     sketch["yaxis"] = {"title": {"text": "accepted load"}, "range": [0, 1.1 * most or 1.0]}
-    text = "Accepted over offered load, in flits per node and cycle; dotted: all accepted."
+    text = "Accepted against offered load, in flits per node and cycle. Dotted: accepted equals offered load."
     return Panel("Accepted load", text, figure(traces, sketch), 320)
 
 

@@ -56,7 +56,7 @@ def _read(path: str, name: str) -> Result | list[Chapter]:
     if os.path.isdir(path):
         return [sweep_chapter.chapter(sweeps.read(path), name)]
     if os.path.isfile(path) and h5py.is_hdf5(path):
-        with reading(path, KINDS, "is a comparison of another version") as file:
+        with reading(path, KINDS, "is a comparison of another version of pyxsim") as file:
             if "curve" in file:
                 return [curve_chapter.chapter(Curve.load(path), name)]
             if "comparison" in file.attrs:

@@ -35,7 +35,7 @@ def need_plotly() -> None:
         import plotly  # noqa: F401
     except ImportError as error:
         missing = str(error.name or "plotly").partition(".")[0]
-        raise InputError(f"a report needs {missing}: pip install pyxsim[report]") from error
+        raise InputError(f"reports require {missing}: pip install pyxsim[report]") from error
     del jinja2
 
 

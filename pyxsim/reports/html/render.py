@@ -23,7 +23,7 @@ KINDS = (".html", ".htm")
 def check_page(path: str | os.PathLike[str]) -> Path:
     """Return the path of a page; InputError unless it can be written."""
     need_plotly()
-    ending(path, KINDS, "pages are HTML")
+    ending(path, KINDS, "a page")
     return check_writable(path)
 
 

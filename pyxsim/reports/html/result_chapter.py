@@ -67,9 +67,7 @@ def cards(result: Result) -> list[Fact]:
         facts_shown.append(time)
     if result.lower_bound_ns and result.ratio is not None and result.complete:
         bound = next(fact for fact in facts(result) if fact.label == "lower bound")
-        facts_shown.append(
-            Fact("of the lower bound", f"{result.ratio:.3f} x", f"the lower bound of this plan is {bound.value}")
-        )
+        facts_shown.append(Fact("of the lower bound", f"{result.ratio:.3f} x", f"the lower bound is {bound.value}"))
     if rates := result.rates:
         facts_shown.append(
             Fact("bus bandwidth", rounded(rates.bus, "B/s"), f"algorithm {rounded(rates.algorithm, 'B/s')}")
@@ -77,13 +75,11 @@ def cards(result: Result) -> list[Fact]:
     if result.work is not None:
         end = max(1, result.time_cycles)
         shares = {name: result.work.extremes(name)["mean"] / end for name in ("compute", "exposed")}
-        facts_shown.append(Fact("computing", percent(shares["compute"]), "of the time of the NPUs, on average"))
+        facts_shown.append(Fact("computing", percent(shares["compute"]), "of the time, mean over the NPUs"))
         facts_shown.append(Fact("exposed", percent(shares["exposed"]), "exposed communication"))
     if result.has_link_counters:
         use = result.link_utilization
-        facts_shown.append(
-            Fact("links busy", percent(float(use.mean())), f"{percent(float(use.max()))} the busiest one")
-        )
+        facts_shown.append(Fact("links busy", percent(float(use.mean())), f"busiest link {percent(float(use.max()))}"))
     return facts_shown[:MOST_CARDS]
 
 

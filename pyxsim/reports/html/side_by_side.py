@@ -33,7 +33,9 @@ Named = Sequence[tuple[str, Result]]
 
 def chapter(named: Named, title: str = "") -> Chapter:
     """Return the chapter of several named results."""
-    alarms = [f"{name} is incomplete: its numbers cover the simulated part." for name, r in named if not r.complete]
+    alarms = [
+        f"{name} is incomplete; its numbers cover the simulated part only." for name, r in named if not r.complete
+    ]
     return Chapter(
         title or f"{len(named)} results side by side",
         ", ".join(dict.fromkeys(f"pyxsim {result.provenance.get('version', '')}" for _, result in named)),
@@ -51,7 +53,7 @@ def _cards(named: Named) -> list[Fact]:
     cards = []
     for name, result in named[:MOST_MAPS]:
         times = float(result.time_ns) / fastest if fastest else 1.0
-        note = "the least of these" if times == 1 else f"{times:.3f} times the least"
+        note = "the shortest of these" if times == 1 else f"{times:.3f} times the shortest"
         cards.append(Fact(cut(name, 40), format_time_ns(Fraction(result.time_ns)), note))
     return cards
 
@@ -59,7 +61,7 @@ def _cards(named: Named) -> list[Fact]:
 def _lead(named: Named) -> Iterator[str]:
     titles = list(dict.fromkeys(result.title for _, result in named))
     if len(titles) == 1:
-        yield f"All of them: {titles[0]}."
+        yield f"All results: {titles[0]}."
     order = sorted(named, key=lambda each: float(each[1].time_ns))
     (first, shortest), (last, longest) = order[0], order[-1]
     if float(shortest.time_ns) < float(longest.time_ns):
@@ -110,7 +112,7 @@ def _differing(named: Named, rows: list[list[str]]) -> tuple[Sheet, list[str]]:
     rows = [row[: MOST_COLUMNS + 1] for row in rows]
     kept = [(i, row) for i, row in enumerate(rows) if row[0] not in _ALWAYS]
     marked = {(i, j) for i, row in kept for j in range(2, len(row)) if row[j] != row[1]}
-    notes = [f"Shortened: {MOST_COLUMNS} of {len(named)} files."] if len(named) > MOST_COLUMNS else []
+    notes = [f"Shortened to {MOST_COLUMNS} of {len(named)} files."] if len(named) > MOST_COLUMNS else []
     return Sheet(("", *names), rows, marked=frozenset(marked)), notes
 
 
@@ -146,7 +148,7 @@ def _times(named: Named) -> Panel:
                 "line": {"width": 2, "dash": "dot"},
             }
             sketch["shapes"].append(mark)
-    text = "The simulated time of each" + ("; dotted: its lower bound." if sketch["shapes"] else ".")
+    text = "Simulated time of each result" + ("; dotted: lower bound." if sketch["shapes"] else ".")
     return Panel("Time", text, figure([bars], sketch), 80 + 30 * max(2, len(named)))
 
 
@@ -155,7 +157,7 @@ def _top(named: Named) -> float:
 
 
 def _over_time(named: Named, detail: Detail) -> list[Panel]:
-    """The mean utilisation of all links, one line per file; and of each dimension."""
+    """The mean utilization of all links, one line per file; and of each dimension."""
     counted = [(name, result) for name, result in named if result.busy.size and result.has_link_counters]
     if not counted:
         return []
@@ -180,20 +182,20 @@ def _over_time(named: Named, detail: Detail) -> list[Panel]:
             }
         )
         if len(use) < len(result.windows) and not notes:
-            notes.append(f"Shortened: at most {most} means of neighbours of each file.")
+            notes.append(f"Shortened: neighboring windows are averaged to at most {most} per file.")
     sketch = {
         "xaxis": {"title": {"text": f"simulated time ({unit})"}, "rangemode": "tozero"},
         "yaxis": share_axis("share of time spent sending", 1.03 * top_of(*means)),
         "hovermode": "x unified",
     }
     notes += beyond(*means)
-    text = "Mean utilisation of the links over time."
+    text = "Utilization of the links over time, mean over the links."
     panels = [Panel("All links over time", text, figure(traces, sketch), 320, notes=notes)]
     return [*panels, _dimensions(counted)]
 
 
 def _dimensions(named: Named) -> Panel:
-    """The utilisation of the links of each dimension over the whole run."""
+    """The utilization of the links of each dimension over the whole run."""
     traces = []
     for i, (name, result) in enumerate(named):
         dims = np.unique(result.links.dim).tolist()
@@ -213,7 +215,7 @@ def _dimensions(named: Named) -> Panel:
         "xaxis": {"type": "category", "showgrid": False},
         "yaxis": share_axis("share of the run spent sending"),
     }
-    text = "The mean over the links of each dimension, or kind, in the whole run."
+    text = "Mean over the links of each dimension or kind, in the whole run."
     return Panel("Dimensions", text, figure(traces, sketch), 280)
 
 
@@ -243,7 +245,10 @@ def _latencies(named: Named) -> list[Panel]:
         "xaxis": {"title": {"text": "packet latency (cycles)"}, "rangemode": "tozero"},
         "yaxis": {"title": {"text": "share of the packets"}, "tickformat": ".0%", "range": [0, 1.02]},
     }
-    text = "Share of the measured packets with at most this latency: steep and left is better."
+    text = (
+        "Share of the measured packets with at most this latency. The steeper and the further left the curve, the "
+        "better."
+    )
     return [Panel("Latency of packets", text, figure(traces, sketch), 320)] if traces else []
 
 
@@ -256,13 +261,13 @@ def _settings(named: Named) -> list[Panel]:
     if differ:
         sheet, notes = _differing(named, differ[:MOST_SETTINGS])
         if len(differ) > MOST_SETTINGS:
-            notes.append(f"Shortened: {MOST_SETTINGS} of {plural(len(differ), 'setting')}.")
+            notes.append(f"Shortened to {MOST_SETTINGS} of {plural(len(differ), 'setting')}.")
         same = f"{plural(len(rows) - len(differ), 'other setting')} are the same."
         panels.append(
-            Panel("Settings that differ", f"Resolved settings, defaults included; {same}", sheet=sheet, notes=notes)
+            Panel("Settings that differ", f"Resolved settings, including defaults; {same}", sheet=sheet, notes=notes)
         )
     else:
-        panels.append(Panel("Settings that differ", "None: the experiments are the same."))
+        panels.append(Panel("Settings that differ", "None; the experiments are the same."))
     columns = [
         {
             "backend": result.backend,

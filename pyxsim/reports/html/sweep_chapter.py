@@ -30,9 +30,11 @@ def chapter(sweep: Sweep, name: str) -> Chapter:
     counts = sweep.counts
     alarms = []
     if counts["missing"]:
-        alarms.append(f"{plural(counts['missing'], 'point')} of {len(sweep)} not run yet: `pyxsim sweep` runs them.")
+        alarms.append(
+            f"{counts['missing']} of {plural(len(sweep), 'point')} have not run yet; `pyxsim sweep` runs them."
+        )
     if counts["failed"]:
-        alarms.append(f"{plural(counts['failed'], 'point')} of {len(sweep)} failed: the reasons are below.")
+        alarms.append(f"{counts['failed']} of {plural(len(sweep), 'point')} failed; see the reasons below.")
     alarms += shortened([f"warning: {text}" for text in sweep.warnings], MAX_WARNINGS, "warnings")
     return Chapter(
         sweep.title or name,
@@ -77,7 +79,9 @@ def _settings(sweep: Sweep) -> Panel:
     panel = settings_table.settings(sweep.settings)
     if not sweep.settings:
         return panel
-    others = f"Those of the first of {plural(len(sweep.points), 'point')}; others differ in {', '.join(sweep.axes)}."
+    others = (
+        f"Settings of the first of {plural(len(sweep.points), 'point')}; the others differ in {', '.join(sweep.axes)}."
+    )
     return replace(panel, notes=[others, *panel.notes])
 
 
@@ -140,9 +144,9 @@ def _curves(sweep: Sweep, done: Sequence[Point], chosen: Sequence[str]) -> Panel
         "showlegend": len(shown) > 1,
         "legend": {"y": -0.16, "yanchor": "top"},
     }
-    notes = [f"Shortened: {MOST_LINES} of {len(lines)} lines."] if len(lines) > MOST_LINES else []
-    text = f"Over {axis}; the menu selects the number (docs/output.md describes each)."
-    return Panel("Numbers over the swept settings", text, figure(traces, sketch), 420, notes=notes)
+    notes = [f"Shortened to {MOST_LINES} of {len(lines)} lines."] if len(lines) > MOST_LINES else []
+    text = f"Plotted against {axis}; the menu selects the number (docs/output.md describes each)."
+    return Panel("Numbers against the swept settings", text, figure(traces, sketch), 420, notes=notes)
 
 
 def _across(sweep: Sweep) -> str:
@@ -178,11 +182,11 @@ def _table(sweep: Sweep, detail: Detail) -> Panel:
         for point in shown
     ]
     marked = frozenset((i, len(keys) + 1) for i, point in enumerate(shown) if point.state != "done")
-    notes = [] if len(shown) == len(sweep) else [f"Shortened: {len(shown)} of {plural(len(sweep), 'point')}."]
+    notes = [] if len(shown) == len(sweep) else [f"Shortened to {len(shown)} of {plural(len(sweep), 'point')}."]
     head = (", ".join(sweep.axes) or "point", *keys, "state")
     return Panel(
         "Every point",
-        "The table in the folder has all numbers.",
+        "The table in the folder contains all numbers.",
         sheet=Sheet(head, rows, ("state",), marked),
         notes=notes,
     )
@@ -193,7 +197,7 @@ def _failed(points: Sequence[Point]) -> Panel:
         [point.label or ", ".join(f"{k} = {_word(v)}" for k, v in point.changed.items()), cut(point.reason, 400)]
         for point in points[:MOST_FAILED]
     ]
-    notes = [f"Shortened: {MOST_FAILED} of {plural(len(points), 'point')}."] if len(points) > MOST_FAILED else []
+    notes = [f"Shortened to {MOST_FAILED} of {plural(len(points), 'point')}."] if len(points) > MOST_FAILED else []
     return Panel("Failures", "", sheet=Sheet(("point", "why"), rows, ("why",)), notes=notes)
 
 

@@ -12,7 +12,7 @@ from pyxsim.results.result import Result
 
 
 def together(result: Result, most: int) -> tuple[FloatArray, IntArray]:
-    """Return (utilisation of each link in at most `most` spans, first window of each span).
+    """Return (utilization of each link in at most `most` spans, first window of each span).
 
     Cycles are summed before the division, because the last window is shorter.
     """
@@ -29,7 +29,7 @@ def edges(result: Result, starts: IntArray) -> Any:
 
 
 def top_of(*shares: FloatArray) -> float:
-    """Return the end of a scale for utilisation: at most 100 %, although backends without packets may exceed it."""
+    """Return the end of a scale for utilization: at most 100 %, although backends without packets may exceed it."""
     return min(1.0, nice_top(max((float(share.max(initial=0)) for share in shares), default=0.0)))
 
 
@@ -40,6 +40,7 @@ def beyond(*shares: FloatArray) -> list[str]:
         return []
     # Shares do not distinguish the two cases.
     return [
-        f"Links carried more than they can, up to {100 * most:.0f} %: this network model lets them, or the run was "
-        "interrupted while a flit was under way, which is counted where it began. The scale ends at 100 %."
+        f"Links exceeded their capacity, up to {100 * most:.0f} %: either this network model ignores it, or the run "
+        "was interrupted while a flit was in transmission, which counts in the window in which it began. The scale "
+        "ends at 100 %."
     ]

@@ -60,7 +60,7 @@ def waits(result: Result, ax: Axes | None = None, count: int = 10) -> Axes:
     ax.set_yticks(places, [f"{link.name} (+{len(link.like):,})" if link.like else link.name for link in links])
     ax.tick_params(axis="y", length=0, labelsize=7)
     ax.set(ylim=(max(5, len(links)) - 0.4, -0.6), xlim=(0, float(left.max()) * 1.02))
-    titled(ax, "Where packets waited: mean number at a time")
+    titled(ax, "Where packets waited: mean number of waiting packets")
     ax.spines["left"].set_visible(False)
     _legend(ax)
     return ax

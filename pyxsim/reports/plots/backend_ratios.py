@@ -37,7 +37,7 @@ FAR = 3  # a ratio beyond that needs a logarithmic axis
 ROW = 0.24  # inches of a point
 MOST_LETTERS = 56
 MOST_PHASES = 8
-_WAITS = "Where packets waited: mean number at a time"
+_WAITS = "Where packets waited: mean number of waiting packets"
 FEW = 4  # phases whose names fit in two lines
 
 
@@ -62,7 +62,7 @@ def ratios(comparison: Comparison, ax: Axes | None = None) -> Axes:
     ax = axes(ax, 7, 1.2 + ROW * len(points))
     whole = [point.cycles(PACKET) or point.lower_bound for point in points]
     if not any(whole):
-        return nothing(ax, "no point has a time")
+        return nothing(ax, "no point has a simulated time")
     places = _places(points)
     values: list[float] = [1.0]
     for name in [*backends_of(comparison), LINKS]:
@@ -143,7 +143,7 @@ def times(point: Compared, ax: Axes | None = None) -> Axes:
     _time_axis(ax)
     ax.spines["left"].set_visible(False)
     has_chain = point.chain is not None and bool(packet)
-    titled(ax, "The time; for packets by part" if has_chain else "The time on each backend")
+    titled(ax, "Time of each backend; for packets, by part" if has_chain else "The time on each backend")
     if has_chain:
         _legend(ax, 2)
     return ax
@@ -181,7 +181,7 @@ def phases(point: Compared, ax: Axes | None = None) -> Axes:
     ax.set_ylim(len(table) - 0.5, -0.5)
     _time_axis(ax)
     ax.spines["left"].set_visible(False)
-    titled(ax, "A chunk in each phase, mean over the NPUs at work")
+    titled(ax, "Time of a chunk in each phase, mean over the participating NPUs")
     _legend(ax, 4)
     return ax
 

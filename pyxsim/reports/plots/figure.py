@@ -44,7 +44,7 @@ class Plots:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name not in plots:
-            raise AttributeError(f"no plot '{name}'; there are {', '.join([*plots, 'figure'])}")
+            raise AttributeError(f"unknown plot '{name}'; the plots are {', '.join([*plots, 'figure'])}")
         function = plots.get(name)
         return update_wrapper(partial(function, self.result), function)
 

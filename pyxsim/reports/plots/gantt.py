@@ -37,7 +37,7 @@ def gantt(result: Result, ax: Axes | None = None) -> Axes:
     ax = axes(ax, 12, max(2.5, gantt_height(result)))
     work = result.work
     if work is None or not len(work.timeline["npu"]):
-        return nothing(ax, "no workload that is a graph of tasks")
+        return nothing(ax, "the result has no task graph")
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -57,7 +57,7 @@ def gantt(result: Result, ax: Axes | None = None) -> Axes:
     labelled = list(row.items())[:: -(-len(npus) // MOST_LABELS)]
     alike = np.bincount(like, minlength=len(like)) - 1
     ticks = [
-        (place + 0.5, f"NPU {npu}" + (f" and {alike[npu]} alike" if alike[npu] else "")) for npu, place in labelled
+        (place + 0.5, f"NPU {npu}" + (f" and {alike[npu]} like it" if alike[npu] else "")) for npu, place in labelled
     ]
     if others:
         ticks.append((len(npus) + 0.5, "others"))

@@ -1,4 +1,4 @@
-"""Plots of links: utilisation over time, stalls, balance. They take matplotlib Axes or create and return them."""
+"""Plots of links: utilization over time, stalls, balance. They take matplotlib Axes or create and return them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def utilization(result: Result, ax: Axes | None = None) -> Axes:
     ax = axes(ax, 9, 5)
     use = result.utilization
     if not (use.size and result.has_link_counters):
-        return nothing(ax, NOT_COUNTED if result.busy.size else "no links, or no time")
+        return nothing(ax, NOT_COUNTED if result.busy.size else "the result has no links or no simulated time")
     clock, rows, top = Clock.of(result), bands(result), nice_top(float(use.max()))
     # Averaged here, because matplotlib would blend neighbouring rows.
     use, starts = thinned(use, MAX_COLUMNS)
@@ -119,11 +119,11 @@ def _row_labels(result: Result, rows: list[Band]) -> Iterator[tuple[float, str]]
 
 @plot("dimensions")
 def dimension_lines(result: Result, ax: Axes | None = None) -> Axes:
-    """Lines: utilisation of the links of each dimension or kind over time, mean (line) and maximum (shade)."""
+    """Lines: utilization of the links of each dimension or kind over time, mean (line) and maximum (shade)."""
     ax = axes(ax, 9, 2.5)
     use = result.utilization
     if not (use.size and result.has_link_counters):
-        return nothing(ax, NOT_COUNTED if result.busy.size else "no links, or no time")
+        return nothing(ax, NOT_COUNTED if result.busy.size else "the result has no links or no simulated time")
     clock = Clock.of(result)
     for dim in np.unique(result.links.dim).tolist():
         mine = use[:, result.links.dim == dim]
@@ -134,7 +134,7 @@ def dimension_lines(result: Result, ax: Axes | None = None) -> Axes:
     ax.set(xlim=(0, clock.end), ylim=(0, nice_top(float(use.max())) * 1.02), xlabel=clock.label)
     percent_axis(ax.yaxis, 4)
     what = "Kinds of links" if result.link_kinds else "Dimensions"
-    titled(ax, f"{what} over time: the average link (line), up to the busiest (shade)")
+    titled(ax, f"{what} over time: mean over the links (line), busiest link (shade)")
     _legend(ax)
     return ax
 
@@ -168,7 +168,7 @@ def stalls(result: Result, ax: Axes | None = None) -> Axes:
     ax.tick_params(axis="y", length=0, pad=9, labelsize=8)
     ax.set(ylim=(max(3, len(uses)) - 0.5, -0.5), xlim=(0, max(1e-3, float(left.max()) * 1.05)))
     percent_axis(ax.xaxis)
-    titled(ax, "What flits waited for, by share of the run")
+    titled(ax, "What flits waited for, as a share of the run")
     ax.spines["left"].set_visible(False)
     ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.14), ncols=4, handlelength=0.8, frameon=False)
     return ax
@@ -176,7 +176,7 @@ def stalls(result: Result, ax: Axes | None = None) -> Axes:
 
 @plot("links")
 def link_lines(result: Result, ax: Axes | None = None) -> Axes:
-    """Lines: utilisation of the links of each dimension, sorted; flat lines are balanced."""
+    """Lines: utilization of the links of each dimension, sorted; flat lines are balanced."""
     ax = axes(ax, 5, 3)
     if not result.has_link_counters:
         return nothing(ax, NOT_COUNTED if len(result.links) else "no links")
@@ -185,7 +185,7 @@ def link_lines(result: Result, ax: Axes | None = None) -> Axes:
         edges = np.linspace(0, 1, len(share) + 1)
         ax.stairs(share, edges, baseline=None, color=colour(dim), lw=1.6, label=link_name(result, dim))
     ax.set(xlim=(0, 1), ylim=(0, nice_top(float(result.link_utilization.max())) * 1.02))
-    ax.set_xlabel(f"links of the {'kind' if result.link_kinds else 'dimension'}, the busiest first")
+    ax.set_xlabel(f"links of the {'kind' if result.link_kinds else 'dimension'}, busiest first")
     percent_axis(ax.xaxis)
     percent_axis(ax.yaxis, 4)
     titled(ax, "Balance of the links")

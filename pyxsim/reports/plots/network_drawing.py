@@ -55,7 +55,7 @@ def draw(
     """
     need_matplotlib()
     if topology.links > MAX_LINKS:
-        raise InputError(f"{topology.links} links are too many for a picture", allowed=f"at most {MAX_LINKS}")
+        raise InputError(f"a picture cannot show {topology.links} links", allowed=f"at most {MAX_LINKS}")
     plan = layout(topology)
     low, high = _extent(plan)
     ax = ax or _figure(plan, high - low, values is not None)
@@ -143,9 +143,11 @@ def _by_value(
 
     numbers = np.asarray(values, float)
     if numbers.shape != (topology.links,):
-        raise InputError(f"values of the shape {numbers.shape} for {topology.links} links", allowed="one per link")
+        raise InputError(
+            f"the values have shape {numbers.shape}, but the network has {topology.links} links", allowed="one per link"
+        )
     if cmap not in colormaps:
-        raise InputError(f"unknown colour map '{cmap}'", allowed=sorted(colormaps), given=cmap)
+        raise InputError(f"unknown colormap '{cmap}'", allowed=sorted(colormaps), given=cmap)
     # The palest quarter of a colour map that starts near white is not visible as a line.
     whole = colormaps[cmap]
     pale = min(whole(0.0)[:3]) > 0.7

@@ -3,7 +3,7 @@
 One dimension is a circle (a line if open), two are a grid, three are a stack of grids in oblique view, or grids side by
 side where the stack would be too deep; further dimensions repeat the drawing beside and above. Switches are at the end
 of the row of NPUs that they connect. A link that would cross the whole drawing is cut into two stubs. Traffic keeps to
-the right: the two directions between neighbours are two parallel lines.
+the right: the two directions between neighbors are two parallel lines.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Layout:
 class _Course:
     """The course of each link: height of its bow, flatness of long bows, and direction of the stubs if it is cut.
 
-    `stub` is the distance from the centre of an NPU to the end of a stub.
+    `stub` is the distance from the center of an NPU to the end of a stub.
     """
 
     bow: Points
@@ -94,7 +94,10 @@ class _Grid:
         """Make the grid; NPUs of one router are adjacent."""
         homes, first = np.unique(topology.home, return_index=True)
         if not np.array_equal(homes, np.arange(len(homes))):
-            raise InputError("no picture: the routers of the NPUs are not the first ones", allowed="a `place` for each")
+            raise InputError(
+                "the network cannot be drawn, because the routers of the NPUs do not come first",
+                allowed="a `place` for each",
+            )
         ranks = [np.unique(axis, return_inverse=True)[1] for axis in topology.coords[first].T]
         return cls(np.stack(ranks, axis=1).astype(np.int64), tuple(int(rank.max()) + 1 for rank in ranks))
 

@@ -42,7 +42,7 @@ def network(result: Result, ax: Axes | None = None) -> Axes:
     for bar in set(figure.axes) - before if figure else ():
         percent_axis(bar.yaxis)
     ax.set_title("")
-    titled(ax, "Utilisation over the run")
+    titled(ax, "Utilization over the run")
     return ax
 
 

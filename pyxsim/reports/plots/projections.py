@@ -1,4 +1,4 @@
-"""Projections of networks that are too large to draw: utilisation by pairs of dimensions."""
+"""Projections of networks that are too large to draw: utilization by pairs of dimensions."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def projections(result: Result, topology: Topology, ax: Axes | None = None) -> A
     percent_axis(bar.ax.yaxis)
     bar.outline.set_visible(False)
     routers = plural(len(np.unique(topology.home)), "router")
-    lines = [f"{routers}, {plural(topology.links, 'link')}:", "too many to draw.", *_CELL]
+    lines = [f"{routers}, {plural(topology.links, 'link')}:", "too many to draw one by one.", *_CELL]
     ax.text(text_at[0], text_at[1], between.join(lines), va="top", fontsize=8, color=GREY)
-    titled(ax, "Utilisation over the run")
+    titled(ax, "Utilization over the run")
     return ax
 
 

@@ -52,11 +52,11 @@ def spacetime(schedule: CompiledSchedule, ax: Axes | None = None) -> Axes:
     """
     s = schedule
     if len(s) > MAX_MESSAGES:
-        raise InputError(f"{len(s):,} messages are too many for a picture", allowed=f"at most {MAX_MESSAGES:,}")
+        raise InputError(f"a picture cannot show {len(s):,} messages", allowed=f"at most {MAX_MESSAGES:,}")
     steps = list(waves(s))
     ax = axes(ax, min(14.0, max(6.5, 1.6 + 0.75 * len(steps))), min(10.0, max(2.5, 1.2 + 0.34 * s.n)))
     if not steps:
-        return nothing(ax, "a rank alone sends nothing")
+        return nothing(ax, "a single rank sends no messages")
     from matplotlib.collections import LineCollection
 
     ax.hlines(np.arange(s.n), 0, len(steps), colors="#DDDDDD", lw=0.8, zorder=0)

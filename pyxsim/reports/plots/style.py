@@ -58,7 +58,7 @@ def need_matplotlib() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise InputError("plots need matplotlib: pip install pyxsim[report]") from error
+        raise InputError("plots require matplotlib: pip install pyxsim[report]") from error
 
 
 def save_figure(path: str | os.PathLike[str], draw: Callable[[], Figure]) -> None:
@@ -156,7 +156,7 @@ class Clock:
 
 
 def thinned(values: FloatArray, most: int) -> tuple[FloatArray, IntArray]:
-    """Average neighbouring rows of values[T, n] to at most `most`; return them and the start of each."""
+    """Average neighboring rows of values[T, n] to at most `most`; return them and the start of each."""
     starts = np.arange(0, len(values), max(1, -(-len(values) // most)))
     counts = np.diff([*starts.tolist(), len(values)])
     return np.add.reduceat(values, starts, axis=0) / counts[:, np.newaxis], starts

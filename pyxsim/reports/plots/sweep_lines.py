@@ -89,7 +89,7 @@ def number_over(sweep: Sweep, x: str, y: str, hue: str | None = None, ax: Axes |
 def _axis(sweep: Sweep, name: str) -> str:
     path = sweep.name_of(name)
     if path not in sweep.axes:
-        raise InputError(f"'{name}' is no swept key", key="plot", allowed=short_names(sweep.axes), given=name)
+        raise InputError(f"'{name}' is not a swept key", key="plot", allowed=short_names(sweep.axes), given=name)
     return path
 
 

@@ -25,7 +25,7 @@ def trace_graph(graph: Graph, ax: Axes | None = None) -> Axes:
     Nodes that depend on a cycle come after all levels.
     """
     if not len(graph):
-        return nothing(axes(ax, 6.5, 2.5), "a trace without nodes")
+        return nothing(axes(ax, 6.5, 2.5), "the trace has no nodes")
     level = graph.levels[0]
     level = np.where(level < 0, level.max() + 1, level)
     draw = _in_full if len(graph) <= MAX_NODES else _by_levels

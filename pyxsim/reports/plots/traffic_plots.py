@@ -73,7 +73,7 @@ def course(result: Result, ax: Axes | None = None) -> Axes:
             ax.fill_between([begin, end], mean - half, mean + half, color=colour(4), alpha=0.2, lw=0)
     ax.set(xlim=(start[0], last), ylim=(0, 1.25 * max(float(np.nanmax(means)), mean or 0.0)))
     ax.set_xlabel("cycle of creation")
-    parts = {"warm-up": (start[0], begin), "measured": (begin, end), "not all arrived": (end, last)}
+    parts = {"warm-up": (start[0], begin), "measured": (begin, end), "with packets in flight": (end, last)}
     for name, (left, right) in parts.items():
         if right - left > LEAST_NAMED * (last - start[0]):
             place = ((left + right) / 2, 1)

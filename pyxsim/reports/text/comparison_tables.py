@@ -141,7 +141,7 @@ def said(point: Compared, within: float) -> list[str]:
     lines += [_said(verdict, within) for verdict in verdicts(point, within)]
     waited = by_waiting(point, within)
     if waited is not None and UNAWARE in point.others:
-        lines.append(f"from the waiting of packets only: {UNAWARE} is {waited.says}, {_off(waited.error)}")
+        lines.append(f"judged by the waiting of packets alone: {UNAWARE} is {waited.says}, {_off(waited.error)}")
     return lines
 
 
@@ -296,7 +296,7 @@ def page(comparison: Comparison) -> str:
     """Return the comparison as Markdown."""
     parts = [f"# {comparison.title}\n"]
     if not comparison.complete:
-        parts.append("Interrupted: the points compared so far.\n")
+        parts.append("Interrupted: only the points compared so far are shown.\n")
     if len(comparison.points) > 1:
         parts.append(overview(comparison).markdown())
     for point in comparison.points:

@@ -35,7 +35,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Use:
-    """Utilisation of a group of links, as shares of the run; `stalls` in the order of result.STALLS."""
+    """Utilization of a group of links, as shares of the run; `stalls` in the order of result.STALLS."""
 
     name: str
     links: int
@@ -84,7 +84,7 @@ def facts(result: Result) -> list[Fact]:
     lines.append(Fact("network", plural(count["npus"], "NPU"), note))
     if result.has_link_counters:
         use = result.link_utilization
-        note = f"on average; {percent(float(use.max()))} the busiest one"
+        note = f"on average; busiest link {percent(float(use.max()))}"
         lines.append(Fact("links busy", percent(float(use.mean())), note))
     return [*lines, *_skipped(result), *_threads(result), _speed(result)]
 
@@ -101,7 +101,7 @@ def waiting_titles(causes: Iterable[str]) -> list[str]:
 
 
 def dimensions(result: Result) -> list[Use]:
-    """Return the utilisation of the links of each network dimension or kind."""
+    """Return the utilization of the links of each network dimension or kind."""
     names = link_names(result)
     dims = np.unique(result.links.dim).tolist()
     return [_use(result, names.get(dim, str(dim)), np.flatnonzero(result.links.dim == dim)) for dim in dims]
@@ -157,7 +157,7 @@ def _skipped(result: Result) -> Iterator[Fact]:
     """The share of cycles that fast-forward skipped, or why it skipped none."""
     skipped = int(result.counts.get("skipped_cycles", 0))
     if skipped:
-        note = f"of the cycles, which repeat others; {result.time_cycles - skipped:,} were simulated"
+        note = f"of the cycles, because they repeat others; {result.time_cycles - skipped:,} were simulated"
         yield Fact("skipped", percent(skipped / result.time_cycles), note)
     elif why := result.counts.get("not_skipped"):
         yield Fact("skipped", "nothing", why)

@@ -51,7 +51,7 @@ def _table(result: Result) -> Table:
     whole = {key: float((column if npus is None else column * weight).sum()) for key, column in columns.items()}
     if 0 < len(together) < len(names):
         rows = list(together.values())
-        counts, title = {"layers": np.array([len(row) for row in rows])}, "layers, mean of all NPUs"
+        counts, title = {"layers": np.array([len(row) for row in rows])}, "layers, mean over the NPUs"
         columns = {key: np.array([(column * weight)[row].sum() for row in rows]) for key, column in columns.items()}
         names = list(together)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")

@@ -36,7 +36,7 @@ MAX_DIMENSIONS = 5
 MAX_CLASSES = 4
 MAX_WARNINGS = 3
 INCOMPLETE = "interrupted: the summary covers the simulated part"
-FAILED = "the simulated system failed: the summary covers the time before"
+FAILED = "the simulated system failed: the summary covers the time before the failure"
 
 
 class Summary:
@@ -196,7 +196,7 @@ def shortened(texts: list[str], most: int, what: str) -> Iterator[str]:
         yield from texts
         return
     yield from itertools.islice(texts, most - 1)
-    yield f"and {len(texts) - most + 1} more {what} (all of them are in the file)"
+    yield f"and {len(texts) - most + 1} more {what} (the file contains all)"
 
 
 def print_summary(result: Result, console: Console | None = None) -> None:

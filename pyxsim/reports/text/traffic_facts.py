@@ -8,13 +8,13 @@ from pyxsim.reports.text.facts import Fact, plural
 from pyxsim.results.result import Result
 
 STOPPED = {
-    "precision": "until precise enough",
-    "measured": "as long as the settings say",
+    "precision": "to the required precision",
+    "measured": "for the configured time",
     "saturated": "until saturation was detected",
     "limit": "up to traffic.max_cycles",
-    "finished": "to the last arrival",
+    "finished": "until the last arrival",
     "interrupted": "until interrupted",
-    "failed": "until it failed",
+    "failed": "until the failure",
     "beside": "until the other work ended",
 }
 
@@ -44,7 +44,7 @@ def traffic_facts(result: Result) -> list[Fact]:
     lines = [Fact(what, f"{number(summary['packet_latency'])} cycles", _interval(summary, "packet_latency") + tail)]
     network = f"{_interval(summary, 'network_latency')}without the wait at the source"
     if summary.get("zero_load_latency") is not None:
-        network += f"; in an empty network {number(summary['zero_load_latency'])}"
+        network += f"; zero-load latency {number(summary['zero_load_latency'])}"
     lines.append(Fact("network latency", f"{number(summary['network_latency'])} cycles", network))
     if summary.get("round_trip") is not None:
         note = f"{_interval(summary, 'round_trip')}from a request to the reply"
@@ -53,7 +53,9 @@ def traffic_facts(result: Result) -> list[Fact]:
     loads += " flits per node and cycle"
     lines.append(Fact("accepted load", number(summary["accepted_load"]), _interval(summary, "accepted_load") + loads))
     nodes = f"{number(summary['accepted_load_min'])} to {number(summary['accepted_load_max'])}"
-    lines.append(Fact("hops", number(summary["hops"]), f"routers per packet; nodes received {nodes} flits per cycle"))
+    lines.append(
+        Fact("hops", number(summary["hops"]), f"routers per packet; each node received {nodes} flits per cycle")
+    )
     if "batch_cycles" in summary:
         times = summary["batch_cycles"]
         mean = sum(times) / max(1, len(times))

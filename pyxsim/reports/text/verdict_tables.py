@@ -29,7 +29,7 @@ SHORT = {
     LOOP: "credits on their way",
     "vc": "no free VC",
     "link": "link in use",
-    "arbitration": "others' turn",
+    "arbitration": "lost arbitration",
     "queue": "head of line",
 }
 LITTLE = 0.05  # share of the waiting at a link below which a cause is not mentioned

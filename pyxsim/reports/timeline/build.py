@@ -63,7 +63,7 @@ class _Making:
         if slices is None:
             return
         if len(slices) > most:
-            trace.left_out.append(f"{len(slices) - most:,} of {len(slices):,} {name}: those that begin last")
+            trace.left_out.append(f"{len(slices) - most:,} of {len(slices):,} {name}, namely those that begin last")
             slices = slices.only(np.sort(np.argsort(slices.begin, kind="stable")[:most]))
         self._add(slices)
         self.room -= NAMING * len(trace.processes[-1].threads)
@@ -91,7 +91,7 @@ class _Making:
             self._count(counters, self.room)
             shown += 1
         if gone := len(links) - shown:
-            self.trace.left_out.append(f"{gone:,} of {len(links):,} links: those that were least busy")
+            self.trace.left_out.append(f"{gone:,} of {len(links):,} links, namely the least busy")
         return shown
 
     def npus(self, choice: Choice) -> None:

@@ -53,7 +53,7 @@ class Choice:
             kept = np.zeros(len(begin), bool)
             kept[order[np.cumsum(self.cost[order]) <= room]] = True
             until = int(begin[order[int(kept.sum())]])
-            omissions.append(f"{int((~kept).sum()):,} slices of NPU {shown[0]}: those from cycle {until} on")
+            omissions.append(f"{int((~kept).sum()):,} slices of NPU {shown[0]}, from cycle {until} on")
             self._keep(kept)
         self.rows.npus = shown
         return self.rows, omissions

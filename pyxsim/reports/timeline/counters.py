@@ -19,7 +19,7 @@ UTILIZATION = "utilization"
 
 
 def network_counters(result: Result, clock: Clock, pid: int) -> Iterator[Counter]:
-    """Yield the counters of the network: utilisation, also per dimension or kind, flits, stalls."""
+    """Yield the counters of the network: utilization, also per dimension or kind, flits, stalls."""
     rows = _rows(result, clock)
     if not result.has_link_counters or not len(rows):
         return

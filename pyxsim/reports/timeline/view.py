@@ -44,7 +44,7 @@ class View:
             if name not in COUNTERS
         ]
         if self.most_events < LEAST_EVENTS:
-            problem = f"{self.most_events} are too few"
+            problem = f"{self.most_events} events are too few"
             faults.append(InputError(problem, key="--max-events", allowed=f"{LEAST_EVENTS} or more"))
         for check in (self._check_times, self._check_npus):
             try:
@@ -96,7 +96,7 @@ class View:
                 matching = [link for link, name in enumerate(names) if name == text or fnmatchcase(name, text)]
                 if not matching:
                     allowed = f"all, a number of links, a name or a pattern of names such as '{_example(names)}'"
-                    raise InputError(f"no link is called '{text}'", key="--links", allowed=allowed)
+                    raise InputError(f"there is no link '{text}'", key="--links", allowed=allowed)
                 links.update(matching)
         return busiest[np.isin(busiest, np.array(sorted(links), np.int64))]
 
@@ -124,7 +124,9 @@ def _ranges(text: str) -> list[int]:
     for word in text.split(","):
         first, dash, last = word.strip().partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()) or (dash and int(last) < int(first)):
-            raise InputError(f"'{text}' is no list of NPUs", key="--npus", allowed="numbers and ranges: 0-7,12")
+            raise InputError(
+                f"'{text}' is not a list of NPUs", key="--npus", allowed="numbers and ranges, such as 0-7,12"
+            )
         if int(last or first) > MOST_NPUS:
             raise InputError(f"there is no NPU {last or first}", key="--npus", allowed=f"numbers up to {MOST_NPUS}")
         numbers.update(range(int(first), int(last or first) + 1))

@@ -60,7 +60,7 @@ def timeline(result: Result | PathLike, file: PathLike | None = None, view: View
 
     def check() -> None:
         if os.path.realpath(check_timeline(target)) == os.path.realpath(path):
-            raise InputError("cannot be written: it is the result", file=target, allowed="another name")
+            raise InputError("cannot be written, because it is the result file", file=target, allowed="another name")
 
     loaded, *_ = all_or_faults(lambda: result if isinstance(result, Result) else Result.load(path), check, view.check)
     with shown([] if isinstance(result, Result) else [path]):
@@ -103,5 +103,5 @@ def _kind(path: str | os.PathLike[str]) -> str:
         if name.lower().endswith(kind):
             return kind
     suffix = "".join(Path(name).suffixes[-2:])
-    problem = f"'{suffix}' is not a trace format" if suffix else "the name does not show the format"
+    problem = f"'{suffix}' is not a trace format" if suffix else "the file name has no extension"
     raise InputError(problem, file=name, allowed=list(KINDS), given=suffix or None)

@@ -15,14 +15,14 @@ from pyxsim.results.result import Result
 WITH_LINKS = 'with `[output] attribution = "links"` or `"messages"`'
 DIMS = ("link", "victim", "cause")
 PART_TEXT = {
-    "source": "waiting in the source queue, behind other messages",
-    "serialisation": "serialisation of the earlier flits of the same message",
-    "hops": "link and pipeline latency: the time without contention",
+    "source": "waiting in the source queue behind other messages",
+    "serialisation": "transmission of the earlier flits of the same message",
+    "hops": "latency of links and router pipelines without contention",
     "vc": "waiting for a free virtual channel",
-    "credit": "waiting for a credit, as the downstream buffer was full",
+    "credit": "waiting for a credit, because the downstream buffer was full",
     "link": "waiting while the link transmitted flits of other messages",
     "arbitration": "waiting after losing arbitration",
-    "queue": "waiting behind packets of other messages in a buffer",
+    "queue": "waiting in a buffer behind packets of other messages",
 }
 PART_COLUMNS = tuple(Column(name, "cycles", text) for name, text in PART_TEXT.items())
 MESSAGE = Column("message", "1", "number of the message, in order of sending")
@@ -67,37 +67,37 @@ def _left_out(name: str) -> Any:
 add(
     Dataset(
         "congestion",
-        "Cycles of packets by link or lane, traffic and part of the latency, over all culprits.",
+        "Cycles that packets spent at each link or lane, by traffic and part of the latency, summed over all culprits.",
         (
             Column("link", "1", "number of the link", "int32", ("link",)),
             Column("name", "", "name of the link or lane", "text", ("link",)),
-            Column("victim", "", "whose packets", "text", ("victim",)),
+            Column("victim", "", "traffic of the packets", "text", ("victim",)),
             Column("cause", "", "part of the latency", "text", ("cause",)),
-            Column("cycles", "cycles", "cycles of packets at this link or lane", "uint"),
-            Column("packets", "1", "number of stays with these cycles", "uint"),
+            Column("cycles", "cycles", "cycles that the packets spent at this link or lane", "uint"),
+            Column("packets", "1", "number of stays that contribute to these cycles", "uint"),
             Column("messages", "1", "delivered messages (open traffic: measured packets)", dims=("victim",)),
-            Column("parts", "cycles", "sums of the parts of their latency", dims=("victim", "cause")),
+            Column("parts", "cycles", "sum of each part of their latency", dims=("victim", "cause")),
         ),
         _congestion,
         DIMS,
         when=WITH_LINKS,
         present=lambda result: result.attribution,
         coordinates=("name",),
-        attributes={"left_out": "rows missing in latency and stays, as JSON"},
+        attributes={"left_out": "numbers of rows missing in latency and stays, as JSON"},
         attrs=lambda result: {"left_out": json.dumps(result.attribution.left_out)},
     )
 )
 add(
     Dataset(
         "blame",
-        "Waiting of one traffic for another: one row per link or lane, victim, culprit and part.",
+        "How long each traffic waited for each other traffic: one row per link or lane, victim, culprit and part.",
         (
             Column("link", "1", "number of the link or lane", labels="link_name"),
             Column("victim", "1", "number of the traffic that waited", labels="traffic_name"),
-            Column("culprit", "1", "number of the traffic that it waited for; -1: none", labels="traffic_name"),
-            Column("cause", "1", "number of the part", labels="cause_name"),
-            Column("cycles", "cycles", "cycles over all packets"),
-            Column("packets", "1", "number of stays with these cycles"),
+            Column("culprit", "1", "number of the traffic that caused the wait; -1: none", labels="traffic_name"),
+            Column("cause", "1", "number of the part of the latency", labels="cause_name"),
+            Column("cycles", "cycles", "sum over all packets"),
+            Column("packets", "1", "number of stays that contribute to these cycles"),
         ),
         _blame,
         when=WITH_LINKS,
@@ -107,28 +107,28 @@ add(
 add(
     Dataset(
         "latency",
-        "One row per message that has arrived.",
+        "One row per delivered message.",
         (
             MESSAGE,
-            Column("src", "1", "NPU that sends"),
-            Column("dst", "1", "NPU that receives"),
-            Column("bytes", "bytes", "bytes of the message"),
+            Column("src", "1", "sending NPU"),
+            Column("dst", "1", "receiving NPU"),
+            Column("bytes", "bytes", "size of the message"),
             Column("traffic", "1", "number of its traffic"),
-            Column("sent", "cycles", "the message is handed to the network"),
-            Column("arrived", "cycles", "the last flit of the message arrives"),
+            Column("sent", "cycles", "cycle in which the message is handed to the network"),
+            Column("arrived", "cycles", "cycle in which the last flit of the message arrives"),
             *PART_COLUMNS,
         ),
         lambda result: result.attribution and result.attribution.latency,
         when=f"{WITH_LINKS}, without open traffic",
         present=lambda result: result.attribution and has_rows(result.attribution.latency),
-        attributes={"left_out": "messages beyond the first 2^20"},
+        attributes={"left_out": "number of messages beyond the first 2^20"},
         attrs=_left_out("latency"),
     )
 )
 add(
     Dataset(
         "stays",
-        "One row per packet at the source and in each buffer.",
+        "One row per stay of a packet, at its source and in each buffer.",
         (
             MESSAGE,
             Column("packet", "1", "number of the packet in its message"),
@@ -138,7 +138,7 @@ add(
         lambda result: result.attribution and result.attribution.stays,
         when='with `[output] attribution = "messages"`',
         present=lambda result: result.attribution and has_rows(result.attribution.stays),
-        attributes={"left_out": "rows beyond the first 2^20"},
+        attributes={"left_out": "number of rows beyond the first 2^20"},
         attrs=_left_out("stays"),
     )
 )

@@ -7,8 +7,8 @@ import numpy as np
 from pyxsim.results.dataset import Column, Dataset, add, has_rows
 from pyxsim.results.result import Result
 
-DIMENSION = Column("dimension", "1", "network dimension of the phase; -1: several at once")
-COLLECTIVE = Column("collective", "1", "number of the collective, the row of /collectives")
+DIMENSION = Column("dimension", "1", "network dimension of the phase; -1: several dimensions at once")
+COLLECTIVE = Column("collective", "1", "number of the collective, which is its row in /collectives")
 NETWORK = Column("network", "cycles", "mean time of a message in the network", "float64")
 
 add(
@@ -17,20 +17,22 @@ add(
         "One row per chunk, phase and participating NPU.",
         (
             COLLECTIVE,
-            Column("chunk", "1", "number of the chunk, over all collectives"),
-            Column("phase", "1", "phase of the chunk's plan, from 0"),
+            Column("chunk", "1", "number of the chunk, counted over all collectives"),
+            Column("phase", "1", "phase of the chunk's plan, counted from 0"),
             Column("rank", "1", "NPU"),
             DIMENSION,
             Column("queue", "1", "number of the queue in its dimension"),
             Column("bytes", "bytes", "bytes of the chunk on this NPU at the start of the phase"),
-            Column("ready", "cycles", "cycle in which the chunk is ready for the phase; -1: not in this run"),
-            Column("start", "cycles", "cycle in which the phase starts; -1: not in this run"),
-            Column("end", "cycles", "cycle in which the phase ends; -1: not in this run"),
+            Column(
+                "ready", "cycles", "cycle in which the chunk is ready for the phase; -1: did not happen in this run"
+            ),
+            Column("start", "cycles", "cycle in which the phase starts; -1: did not happen in this run"),
+            Column("end", "cycles", "cycle in which the phase ends; -1: did not happen in this run"),
             Column("messages", "1", "messages received in the phase; -1: the phase did not end in this run"),
             Column(
                 "network",
                 "cycles",
-                "sum of the times of these messages in the network; -1: the phase did not end in this run",
+                "total time of these messages in the network; -1: the phase did not end in this run",
             ),
         ),
         lambda result: result.chunks,
@@ -47,18 +49,22 @@ add(
             Column(
                 "group",
                 "",
-                "participants: a group of the experiment, NPUs, dimensions, or all",
+                "participants: the name of a group, a list of NPUs, dimensions, or all",
                 "text",
                 optional=True,
             ),
             Column("npus", "1", "number of participating NPUs", optional=True),
-            Column("root", "1", "root NPU; -1: none, or one per group", optional=True),
-            Column("algorithm", "", "algorithm for each dimension", "text", optional=True),
-            Column("start", "cycles", "cycle in which it is issued"),
-            Column("end", "cycles", "cycle in which the last NPU is done; -1: not in this run"),
-            Column("bytes", "bytes", "buffer of one NPU; for an all-gather the shard that one NPU contributes"),
-            Column("lower_bound", "cycles", "least time on these links", "float64"),
-            Column("ratio", "1", "time over its lower bound", "float64"),
+            Column("root", "1", "root NPU; -1: no root, or one root per group", optional=True),
+            Column("algorithm", "", "algorithm of each dimension", "text", optional=True),
+            Column("start", "cycles", "cycle in which the collective is issued"),
+            Column("end", "cycles", "cycle in which the last NPU finishes; -1: did not happen in this run"),
+            Column(
+                "bytes",
+                "bytes",
+                "size of the buffer of one NPU; for an all-gather, of the shard that one NPU contributes",
+            ),
+            Column("lower_bound", "cycles", "lower bound of the time on these links", "float64"),
+            Column("ratio", "1", "ratio of the time to its lower bound", "float64"),
         ),
         lambda result: result.collectives,
         ("collective",),
@@ -69,14 +75,14 @@ add(
 add(
     Dataset(
         "point_to_point",
-        "One row per message from NPU to NPU outside collectives.",
+        "One row per point-to-point message outside collectives.",
         (
             Column("name", "", "name of the message", "text"),
-            Column("src", "1", "NPU that sends"),
-            Column("dst", "1", "NPU that receives"),
-            Column("bytes", "bytes", "bytes of the message"),
+            Column("src", "1", "sending NPU"),
+            Column("dst", "1", "receiving NPU"),
+            Column("bytes", "bytes", "size of the message"),
             Column("start", "cycles", "cycle in which the message is sent"),
-            Column("end", "cycles", "cycle in which the receiver has processed it; -1: not in this run"),
+            Column("end", "cycles", "cycle in which the receiver has processed it; -1: did not happen in this run"),
         ),
         lambda result: result.point_to_point,
         ("message",),
@@ -97,21 +103,21 @@ def _dimensions(result: Result) -> dict[str, object]:
 add(
     Dataset(
         "dimensions",
-        "One row per network dimension, and one (-1) for phases and messages over several.",
+        "One row per network dimension, and one (-1) for phases and messages that use several dimensions.",
         (
-            Column("dimension", "1", "network dimension; -1: several at once"),
+            Column("dimension", "1", "network dimension; -1: several dimensions at once"),
             Column("bytes", "bytes", "bytes of messages between NPUs that differ in this dimension only"),
             Column(
                 "occupancy",
                 "1",
-                "share of the run in which an NPU has an active chunk in the dimension, mean over the NPUs",
+                "share of the run in which an NPU has an active chunk in the dimension; mean over the NPUs",
                 "float64",
             ),
             Column("occupancy_npu0", "1", "the same for NPU 0", "float64"),
             Column(
                 "queueing",
                 "cycles",
-                "mean wait of a chunk on an NPU, from ready to the start of the phase",
+                "mean wait of a chunk on an NPU, from when it is ready to the start of the phase",
                 "float64",
             ),
             NETWORK,
@@ -131,12 +137,14 @@ add(
         "One row per collective, phase and dimension.",
         (
             COLLECTIVE,
-            Column("phase", "1", "phase of the plan, from 0"),
+            Column("phase", "1", "phase of the plan, counted from 0"),
             DIMENSION,
             Column("npus", "1", "number of participating NPUs"),
             Column("chunks", "1", "chunks"),
-            Column("start", "cycles", "cycle in which the first NPU starts; -1: not in this run"),
-            Column("end", "cycles", "cycle in which the last NPU finishes the last chunk; -1: not in this run"),
+            Column("start", "cycles", "cycle in which the first NPU starts; -1: did not happen in this run"),
+            Column(
+                "end", "cycles", "cycle in which the last NPU finishes the last chunk; -1: did not happen in this run"
+            ),
             Column("kind", "", "collective kind of the phase", "text"),
             Column("time", "cycles", "mean time of a chunk's phase on an NPU", "float64"),
             Column("queueing", "cycles", "mean wait before the phase", "float64"),

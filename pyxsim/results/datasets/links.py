@@ -19,24 +19,28 @@ COORDINATES = ("name", "src", "dst", "dim", "bandwidth", "latency", "cycles_per_
 LINK_SPECS = (
     Column("link", "1", "number of the link", "int32", LINK),
     Column("name", "", "name of the link", "text", LINK),
-    Column("src", "1", "router that sends; NPU i is at router i; -1 if an NPU sends on a host link", "int32", LINK),
-    Column("dst", "1", "router that receives; -1 if an NPU does", "int32", LINK),
-    Column("dim", "1", "network dimension, or kind of the link", "int32", LINK),
+    Column(
+        "src",
+        "1",
+        "router at the start of the link; NPU i attaches to router i; -1: an NPU, for a host link",
+        "int32",
+        LINK,
+    ),
+    Column("dst", "1", "router at the end of the link; -1: an NPU, for a host link", "int32", LINK),
+    Column("dim", "1", "network dimension or kind of the link", "int32", LINK),
     Column("bandwidth", "bytes/second", "bandwidth", "float64", LINK),
     Column("latency", "cycles", "latency", "int64", LINK),
-    Column("cycles_per_flit", "cycles", "time for which one flit holds the link", "float64", LINK),
+    Column("cycles_per_flit", "cycles", "flit time: time that the link takes for one flit", "float64", LINK),
 )
 COUNTER_TEXT = {
     "flits": "flits sent over the link",
     "busy": "cycles in which the link transmitted",
-    "stall_credit": "cycles in which a flit waited for a credit, as the downstream buffer was full",
+    "stall_credit": "cycles in which a flit waited for a credit, because the downstream buffer was full",
     "stall_vc": "cycles in which a packet waited for a free virtual channel",
     "stall_arbitration": "cycles in which a flit lost switch arbitration",
-    "stall_serial": "cycles in which a flit waited while the link transmitted",
+    "stall_serial": "cycles in which a flit waited because the link transmitted another flit",
 }
-BUFFER_MAX = Column(
-    "buffer_max", "flits", "maximum number of flits in one VC buffer at the end of the link", "int32", LINK
-)
+BUFFER_MAX = Column("buffer_max", "flits", "maximum number of flits that a VC buffer of the link held", "int32", LINK)
 
 
 def _counters(dtype: str, dims: tuple[str, ...]) -> list[Column]:

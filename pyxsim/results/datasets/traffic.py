@@ -50,21 +50,21 @@ def _class(name: str, units: str, text: str, dtype: str = "number") -> Column:
 add(
     Dataset(
         "traffic",
-        "Batches of the measurement, accepted flits of each NPU, classes, and histograms of their latency.",
+        "Batches of the measurement, accepted load of each NPU, and each class with a histogram of its latency.",
         (
             Column("batch", "1", "number of the batch", dims=BATCH),
             _batch("start", "cycles", "first cycle of the batch"),
             _batch("generated", "flits/cycle", "flits created per node and cycle"),
             _batch("accepted", "flits/cycle", "flits delivered per node and cycle"),
-            _batch("packets", "1", "delivered packets that were created in the batch"),
+            _batch("packets", "1", "packets created in the batch that were delivered"),
             _batch("latency", "cycles", "mean latency of these packets"),
             _batch("backlog", "flits", "flits created and not yet delivered at the end of the batch"),
             Column("npu", "1", "NPU", "int32", ("npu",)),
-            Column("accepted", "flits/cycle", "flits delivered to the NPU per cycle", "float64", ("npu",)),
+            Column("accepted", "flits/cycle", "flits per cycle delivered to the NPU", "float64", ("npu",)),
             Column("class", "1", "number of the class", dims=CLASS),
             _class("name", "", "name of the class", "text"),
             _class("virtual_network", "1", "virtual network of the class"),
-            _class("priority", "1", "its priority"),
+            _class("priority", "1", "priority of the class"),
             *(_class(key, unit_of(key), text) for key, text in TRAFFIC_KEYS.items()),
             Column("latency", "cycles", "distinct packet latencies", dims=("latency",)),
             Column("packets", "1", "measured packets of the class with this latency", optional=True),
@@ -74,7 +74,7 @@ add(
         when="with open traffic",
         present=lambda result: result.traffic,
         coordinates=("class_name",),
-        attributes={"record": "the JSON keys of open traffic, as attributes, and notes"},
+        attributes={"record": "the JSON keys of open traffic and the notes, as JSON"},
         attrs=_attrs,
     )
 )

@@ -31,15 +31,20 @@ add(
         "One row per layer.",
         (
             Column("name", "", "name of the layer", "text"),
-            Column("npus", "1", "NPUs that have tasks of the layer", optional=True),
+            Column("npus", "1", "number of NPUs that have tasks of the layer", optional=True),
             *(
                 Column(f"{part}_{time}", "cycles", f"{words} {what}", "number", optional=True)
                 for time, words in TIMES.items()
                 for part, what in PARTS.items()
             ),
-            Column("memory", "cycles", "sum of the memory accesses", "float64", optional=True),
-            Column("exposed_most", "cycles", "longest exposed communication of an NPU, over all parts", optional=True),
-            Column("exposed_npu", "1", "the NPU with the longest exposed communication; -1: none", optional=True),
+            Column("memory", "cycles", "total time of memory accesses", "float64", optional=True),
+            Column(
+                "exposed_most",
+                "cycles",
+                "longest exposed communication of an NPU, summed over all parts",
+                optional=True,
+            ),
+            Column("exposed_npu", "1", "NPU with the longest exposed communication; -1: none", optional=True),
             Column(
                 "finished", "cycles", "end of the layer; in a text of ASTRA-sim 1, of the whole workload", optional=True
             ),
@@ -58,21 +63,23 @@ WITH_MODEL = "with `[workload] model`"
 add(
     Dataset(
         "training",
-        "One row: the throughput of a model's training; a step is the mean over all passes.",
+        "One row: the throughput of training a model. Times of a step are means over all passes.",
         (
             Column("model", "", "name of the model", "text"),
-            Column("steps", "1", "training steps of the run"),
-            Column("step", "seconds", "time of a step", "float64"),
-            Column("samples", "1", "samples of a step, over all replicas"),
-            Column("tokens", "1", "tokens of a step; 0 for a model without tokens"),
-            Column("model_flops", "1", "operations of the model in a step, without recomputation", "float64"),
-            Column("peak_flops", "1/second", "peak of an NPU", "float64"),
+            Column("steps", "1", "number of training steps in the run"),
+            Column("step", "seconds", "time of a training step", "float64"),
+            Column("samples", "1", "samples per step, over all replicas"),
+            Column("tokens", "1", "tokens per step; 0 for a model without tokens"),
+            Column(
+                "model_flops", "1", "floating-point operations of the model per step, without recomputation", "float64"
+            ),
+            Column("peak_flops", "1/second", "peak speed of an NPU", "float64"),
             Column("mfu", "1", "model FLOPs utilization: model_flops / (step x peak_flops x NPUs)", "float64"),
-            Column("samples_per_s", "1/second", "samples per second, all NPUs", "float64"),
-            Column("tokens_per_s", "1/second", "tokens per second, all NPUs", "float64"),
+            Column("samples_per_s", "1/second", "samples per second of all NPUs", "float64"),
+            Column("tokens_per_s", "1/second", "tokens per second of all NPUs", "float64"),
             Column("tokens_per_s_npu", "1/second", "tokens per second and NPU", "float64"),
-            Column("memory", "bytes", "memory that an NPU of the fullest stage needs"),
-            Column("capacity", "bytes", "memory of an NPU; -1: not known"),
+            Column("memory", "bytes", "memory that an NPU of the stage with the largest footprint needs"),
+            Column("capacity", "bytes", "memory capacity of an NPU; -1: unknown"),
         ),
         lambda result: result.training,
         when=f"{WITH_MODEL}, in a complete run",
@@ -85,11 +92,11 @@ add(
 add(
     Dataset(
         "footprint",
-        "One row per pipeline stage and term: the memory of each NPU of the stage.",
+        "One row per pipeline stage and term of the memory footprint of its NPUs.",
         (
             Column("stage", "1", "pipeline stage"),
-            Column("npus", "1", "NPUs of the stage"),
-            Column("term", "", "what is held; docs/training.md", "text"),
+            Column("npus", "1", "number of NPUs of the stage"),
+            Column("term", "", "term, as defined in docs/training.md", "text"),
             Column("bytes", "bytes", "bytes on each NPU of the stage"),
         ),
         lambda result: result.footprint,
@@ -133,13 +140,13 @@ add(
         "One row per NPU: how it spent its time.",
         (
             Column("compute", "cycles", "it computes"),
-            Column("memory", "cycles", "cycles in which it accesses memory"),
+            Column("memory", "cycles", "cycles in which the NPU accesses memory"),
             Column("communication", "cycles", "it communicates"),
-            Column("exposed", "cycles", "cycles in which it communicates and does not compute"),
-            Column("busy", "cycles", "cycles in which a task is active"),
-            Column("idle", "cycles", "cycles in which no task is active"),
-            Column("finished", "cycles", "cycle in which its last task ends"),
-            Column("like", "1", "the first NPU with the same activity at the same times"),
+            Column("exposed", "cycles", "cycles in which the NPU communicates and does not compute"),
+            Column("busy", "cycles", "cycles in which a task of the NPU is active"),
+            Column("idle", "cycles", "cycles in which no task of the NPU is active"),
+            Column("finished", "cycles", "cycle in which the last task of the NPU ends"),
+            Column("like", "1", "first NPU with the same activity at the same times"),
         ),
         lambda result: result.work and result.work.npus,
         ("npu",),
@@ -152,12 +159,12 @@ add(
         "critical_path",
         "The steps of the critical path, without gaps from cycle 0 to the end.",
         (
-            Column("task", "1", "number of the task; -1: before the start of the NPU"),
+            Column("task", "1", "number of the task; -1: time before the NPU starts"),
             *(TASK[name] for name in ("npu", "name", "layer", "part", "kind")),
             Column(
                 "why",
                 "1",
-                "number of the reason why it starts at the end of the previous step, in why_name",
+                "number of the reason why the step starts when the previous step ends, in why_name",
                 "int8",
                 labels="why_name",
             ),
@@ -178,25 +185,31 @@ add(
         "One row per task.",
         (
             *TASK.values(),
-            Column("ready", "cycles", "cycle in which its dependencies have ended; -1: not in this run"),
-            Column("start", "cycles", "cycle in which it starts, with its resource; -1: not in this run"),
-            Column("end", "cycles", "cycle in which it ends; -1: not in this run"),
-            Column("bytes", "bytes", "bytes of a message, a collective, a memory access"),
-            Column("cause", "1", "task whose end let it start; -1: none", "int32"),
+            Column(
+                "ready", "cycles", "cycle in which the last dependency of the task ends; -1: did not happen in this run"
+            ),
+            Column(
+                "start",
+                "cycles",
+                "cycle in which the task obtains its resource and starts; -1: did not happen in this run",
+            ),
+            Column("end", "cycles", "cycle in which the task ends; -1: did not happen in this run"),
+            Column("bytes", "bytes", "bytes of the message, collective or memory access"),
+            Column("cause", "1", "task whose end made this task start; -1: none", "int32"),
             Column("critical", "1", "1 for a task on the critical path, else 0", "int8"),
         ),
         lambda result: result.work and {**result.work.tasks, **_labels(result.work)},
         ("task",),
         when="with a workload and `[output] tasks = true`",
         present=lambda result: result.work and has_rows(result.work.tasks),
-        attributes={"left_out": "tasks beyond the first 2^20"},
+        attributes={"left_out": "number of tasks beyond the first 2^20"},
         attrs=lambda result: {"left_out": result.work.left_out.get("tasks", 0)},
     )
 )
 add(
     Dataset(
         "timeline",
-        "Activity intervals of up to 32 NPUs, for plots.",
+        "Intervals of activity of up to 32 NPUs, for plots.",
         (
             Column("npu", "1", "NPU", "int32"),
             Column("doing", "1", "number of the activity, in doing_name", "int8", labels="doing_name"),
@@ -215,12 +228,12 @@ add(
         (
             Column("layer", "1", "number of the layer"),
             Column("name", "", "name of the layer", "text"),
-            Column("phase", "1", "phase of the plan, from 1; 0: before the first"),
+            Column("phase", "1", "phase of the plan, counted from 1; 0: before the first phase"),
             Column("queueing", "cycles", "mean wait of a chunk", "float64"),
             Column(
                 "network",
                 "cycles",
-                "mean time for which a message was expected; NaN before the first phase",
+                "mean time that the chunk waited for a message; NaN: before the first phase",
                 "float64",
             ),
         ),
@@ -244,7 +257,7 @@ def _occupancy(result: Result) -> dict[str, Any] | None:
 add(
     Dataset(
         "occupancy",
-        "Occupancy of the dimensions of the system layer by chunks of NPU 0, per time window.",
+        "How long chunks of NPU 0 occupied each dimension of the system layer, per time window.",
         (
             Column("time", "cycles", "start of the time window", dims=("time",)),
             Column("dimension", "1", "dimension of the system layer", "int32", ("dimension",)),

@@ -43,7 +43,7 @@ class Folder:
                 self.path.is_dir() and not self.manifest and any(not _ours(entry) for entry in self.path.iterdir())
             )
             if strange:
-                problem = "is a folder with other files, and holds no sweep"
+                problem = "is a folder with other files, and does not contain a sweep"
                 raise InputError(
                     problem, file=os.fspath(self.path), key="-o", allowed="a new folder, or that of a sweep"
                 )

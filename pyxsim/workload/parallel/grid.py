@@ -32,7 +32,7 @@ class Grid:
         return self.tensor * self.data * self.pipeline
 
     def stride(self, axis: str) -> int:
-        """Return the difference of the numbers of neighbours along an axis."""
+        """Return the difference of the numbers of neighbors along an axis."""
         return prod(getattr(self, outer) for outer in self.order[: self.order.index(axis)])
 
     @cached_property

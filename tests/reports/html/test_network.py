@@ -15,7 +15,7 @@ from pyxsim.reports.html.panels import network
 from pyxsim.reports.plots.style import nice_top
 from pyxsim.results.result import STALLS, Result
 
-TITLE = "The network: utilisation of each link"
+TITLE = "The network: utilization of each link"
 
 
 def numbers(spec: Any) -> Any:
@@ -119,5 +119,5 @@ def test_a_network_that_nobody_knows_has_no_picture(torus: Result, build: Callab
 
 
 def test_colours_end_where_the_busiest_window_does(build: Callable[..., Result], torus: Result) -> None:
-    assert network._scale(0.05) == ["The colour scale ends at 5 %; no link was busier in any window."]
+    assert network._scale(0.05) == ["The color scale ends at 5 %; no link was busier in any window."]
     assert network._scale(1.0) == []

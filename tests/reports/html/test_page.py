@@ -193,7 +193,7 @@ def test_files_that_are_no_results(tmp_path: Path) -> None:
 
 
 def test_a_page_is_html(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"pages are HTML: '\.pdf' is not possible; allowed: \.html, \.htm"):
+    with pytest.raises(InputError, match=r"a page cannot be written as '\.pdf'; allowed: \.html, \.htm"):
         check_page(tmp_path / "page.pdf")
 
 

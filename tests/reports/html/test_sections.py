@@ -73,7 +73,7 @@ def test_few_bars_are_the_longest(torus: Result) -> None:
     mine = torus.chunks["rank"] == 0
     took = (torus.chunks["end"] - torus.chunks["start"])[mine] * 1e-3
     assert sorted(bars.x) == pytest.approx(sorted(took)[-8:])
-    assert any(f"up to {len(took) - 8} shorter ones left out" in note for note in section.panels[0].notes)
+    assert any(f"without up to {len(took) - 8} shorter ones" in note for note in section.panels[0].notes)
 
 
 def test_chunks_of_an_interrupted_run(build: Callable[..., Result], result: Result) -> None:
@@ -196,7 +196,7 @@ def test_runs_that_do_not_tell_show_nothing_of_it(build: Callable[..., Result]) 
 def test_what_limits_a_run(build: Callable[..., Result]) -> None:
     slow, quick = build(), build(lower_bound_ns=249)
     assert any(
-        "1.250 times" in text and "20.0 % of it has other causes" in text for text in key_findings.sentences(slow)
+        "1.250 times" in text and "20.0 % of its time has other causes" in text for text in key_findings.sentences(slow)
     )
     assert any("of the links limit it" in text for text in key_findings.sentences(quick))
     assert not any("times the lower bound" in text for text in key_findings.sentences(build(complete=False)))
@@ -215,13 +215,13 @@ def test_what_limits_the_links(build: Callable[..., Result], result: Result) -> 
         return " ".join(key_findings.sentences(changed))
 
     assert "dimension 0: ring 2; they were busy 96.0 % of the time" in told([96, 96, 0, 0])
-    assert "their bandwidth is the limit" in told([96, 96, 0, 0])
-    assert "the busiest one 90.0 %: a few links carry too much" in told([90, 50, 0, 0])
+    assert "their bandwidth limits the run" in told([96, 96, 0, 0])
+    assert "the busiest one 90.0 %: a few links are overloaded" in told([90, 50, 0, 0])
     assert (
-        "But a link of dimension 1: bus 2 was busy 90.0 % of the time, the links of its kind 45.0 % on average"
+        "But a link of dimension 1: bus 2 was busy 90.0 % of the time, and the links of its kind 45.0 % on average"
         in told([50, 60, 0, 225])
     )
-    assert "lets links exceed their capacity" in told([150, 0, 0, 0])
+    assert "ignores the capacity of links" in told([150, 0, 0, 0])
     waits = told([10, 0, 0, 0], stall_credit=[0, 0, 100, 0], stall_vc=[10, 10, 0, 0])
     assert "before links of dimension 1: bus 2 for a credit in 20.0 % of the time; larger buffers" in waits
 

@@ -69,7 +69,7 @@ def test_the_same_twice(torus: Result, show: Callable[..., Any]) -> None:
     shown = show(torus, torus)
     text = " ".join(shown.words)
     assert "All took the same time." in text
-    assert "None: the experiments are the same." in text
+    assert "None; the experiments are the same." in text
 
 
 def test_results_in_memory_have_names(torus: Result, slower: Result, tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_no_curve(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"missing\.h5: no such file$"):
         Curve.load(tmp_path / "missing.h5")
     (tmp_path / "text.h5").write_text("no curve")
-    with pytest.raises(InputError, match="not a readable HDF5 file; allowed: a file that `pyxsim curve -o` has"):
+    with pytest.raises(InputError, match="not a readable HDF5 file; allowed: a file written by `pyxsim curve -o`"):
         Curve.load(tmp_path / "text.h5")
     h5py.File(tmp_path / "other.h5", "w").close()
     with pytest.raises(InputError, match="not a readable load-latency curve"):
@@ -153,7 +153,7 @@ def test_no_curve(tmp_path: Path) -> None:
 
 def test_a_curve_has_its_wall(curve: Path, show: Callable[..., Any]) -> None:
     shown = show(curve)
-    figure = shown.figures["Latency over load"]
+    figure = shown.figures["Latency against load"]
     mean = next(trace for trace in figure["data"] if trace["name"] == "mean")
     np.testing.assert_array_equal(numbers(mean["y"]), [20, 30, np.nan, np.nan])
     marks = {trace["name"]: numbers(trace["x"]).tolist() for trace in figure["data"] if trace["mode"] == "markers"}
@@ -217,10 +217,10 @@ def sweep(torus: Result, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_sweep_shows_its_points_and_what_is_missing(sweep: Path, show: Callable[..., Any], torus: Result) -> None:
     shown = show(sweep)
     text = " ".join(shown.words)
-    assert "1 point of 6 not run yet" in text
-    assert "1 point of 6 failed" in text
+    assert "1 of 6 points have not run yet" in text
+    assert "1 of 6 points failed" in text
     assert shown.tables["Failures"][1:] == [["p4", "deadlock of <b>all</b>"]]
-    figure = shown.figures["Numbers over the swept settings"]
+    figure = shown.figures["Numbers against the swept settings"]
     lines = {trace["name"]: (list(numbers(trace["x"])), list(numbers(trace["y"]))) for trace in figure["data"]}
     first = torus.time_ns
     assert lines == {"size 1 KiB": ([1, 2, 4], [first, first + 1, first + 2]), "size 2 KiB": ([1], [first + 3])}
@@ -251,7 +251,7 @@ def test_a_sweep_over_loads_has_curves(tmp_path: Path, show: Callable[..., Any],
     manifest = json.loads((sweep / "sweep.json").read_text())
     axes = {"traffic.load": [0.1, 0.2, 0.3], "network.router.vcs": [2]}
     (tmp_path / "sweep.json").write_text(json.dumps({**manifest, "axes": axes, "points": points}))
-    figure = show(tmp_path).figures["Latency over load"]
+    figure = show(tmp_path).figures["Latency against load"]
     marks = {trace["name"]: numbers(trace["x"]).tolist() for trace in figure["data"] if trace["mode"] == "markers"}
     assert marks == {"saturated": [0.3]}
 
@@ -264,7 +264,7 @@ def test_folders_and_files_that_are_nothing(tmp_path: Path) -> None:
         chapters([str(tmp_path / "other.h5"), str(tmp_path / "empty")])
     other, folder = str(caught.value).splitlines()
     assert "cannot be shown; allowed: a result" in other
-    assert "holds no sweep" in folder
+    assert "does not contain a sweep" in folder
 
 
 def test_a_damaged_comparison(tmp_path: Path) -> None:

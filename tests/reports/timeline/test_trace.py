@@ -380,12 +380,12 @@ def test_the_same_result_makes_the_same_file(torus: Path, tmp_path: Path) -> Non
         (View(begin="2 us", end="1 us"), "end: '1 us' is not after begin '2 us'"),
         (View(begin="3"), "begin: '3' has no unit"),
         (View(npus="8"), "npus: there is no NPU 8; allowed: 0 to 7"),
-        (View(npus="a-b"), "npus: 'a-b' is no list of NPUs"),
-        (View(npus="-"), "npus: '-' is no list of NPUs"),
+        (View(npus="a-b"), "npus: 'a-b' is not a list of NPUs"),
+        (View(npus="-"), "npus: '-' is not a list of NPUs"),
         (View(npus="99999999999"), "npus: there is no NPU 99999999999"),
-        (View(links=["d9"]), "links: no link is called 'd9'"),
+        (View(links=["d9"]), "links: there is no link 'd9'"),
         (View(counters=["flit"]), "did you mean 'flits'?"),
-        (View(most_events=5), "most_events: 5 are too few"),
+        (View(most_events=5), "most_events: 5 events are too few"),
     ],
 )
 def test_views_that_make_no_sense(torus: Path, view: View, words: str) -> None:

@@ -423,5 +423,5 @@ def _toml(text: str) -> dict[str, Any]:
 
 
 def test_other_files_are_refused(tmp_path: Any) -> None:
-    with pytest.raises(InputError, match=r"format of a comparison: '.csv' is not possible; allowed: .h5, .*.json, .md"):
+    with pytest.raises(InputError, match=r"a comparison cannot be written as '.csv'; allowed: .h5, .*.json, .md"):
         save(Comparison("", [], []), tmp_path / "all.csv")

@@ -159,7 +159,7 @@ def test_two_sweeps_do_not_share_a_folder(tmp_path: Path) -> None:
 
 def test_a_folder_of_other_things_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("all of it")
-    with pytest.raises(InputError, match="is a folder with other files, and holds no sweep"):
+    with pytest.raises(InputError, match="is a folder with other files, and does not contain a sweep"):
         sweep(SWEEP, tmp_path)
     with pytest.raises(InputError, match="is a file; a sweep fills a folder"):
         sweep(SWEEP, tmp_path / "thesis.tex")

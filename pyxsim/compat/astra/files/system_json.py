@@ -120,7 +120,7 @@ def _is_on(file: Json, key: str, warnings: list[str]) -> bool:
 
 
 def _has_bus(file: Json) -> bool:
-    """Whether the shared bus is modelled: ASTRA-sim 2 cuts the number to an integer, and 1 is on."""
+    """Whether the shared bus is modeled: ASTRA-sim 2 cuts the number to an integer, and 1 is on."""
     key = "model-shared-bus"
     value = file.number_of(file.raw(key, 0))
     if value is None or value in (0, 1):

@@ -1,6 +1,6 @@
 """ASTRA-sim's four algorithms of a phase, as the parameters of streams.pyx.
 
-    ring               all messages go to the neighbour; an all-to-all is forwarded n (n - 1) / 2 times
+    ring               all messages go to the neighbor; an all-to-all is forwarded n (n - 1) / 2 times
     direct             a message to each other NPU; a window limits those in flight
     halving-doubling   to the NPU whose place differs in one bit, with half of the remaining bytes each time
     double-binary-tree the whole chunk up a tree and down again; always an all-reduce

@@ -56,7 +56,7 @@ def _parts(result: Result) -> Panel:
     assert attributed is not None
     traffics = rows(attributed)
     shown = traffics[: MOST_TRAFFICS + 1]
-    notes = [f"Shortened: {len(shown)} of {len(traffics)} traffics."] if len(shown) < len(traffics) else []
+    notes = [f"Shortened to {len(shown)} of {len(traffics)} traffics."] if len(shown) < len(traffics) else []
     names = unlike([f"{plain(cut(row.name, NAME))}, {number(row.latency)} cycles" for row in shown])
     values = {part: [row.shares[i] for row in shown] for i, part in enumerate(PARTS)}
     sketch = {
@@ -66,8 +66,10 @@ def _parts(result: Result) -> Panel:
         "legend": {"traceorder": "normal"},
     }
     what = "measured packet" if result.traffic is not None and not result.is_background else "message"
-    text = f"Mean parts of the latency of {plural(int(attributed.messages.sum()), what)}. "
-    text += "Grey and blue: latency without contention, and the wait at the source; others: waiting in the network."
+    text = f"Mean of each part of the latency of {plural(int(attributed.messages.sum()), what)}. "
+    text += (
+        "Gray and blue: latency without contention, and the wait at the source. Other colors: waiting in the network."
+    )
     height = 130 + ROW * max(2, len(shown))
     return Panel("Where the time went", text, figure(_stack(names, values, "%{x:.1%}"), sketch), height, notes=notes)
 
@@ -80,12 +82,13 @@ def _links(result: Result) -> Panel:
     values = {part: [link.causes.get(part, 0) / link.cycles * link.waiting for link in links] for part in PARTS}
     sketch = {
         "barmode": "stack",
-        "xaxis": {"title": {"text": "packets waiting at a time, mean over the run"}, "rangemode": "tozero"},
+        "xaxis": {"title": {"text": "number of waiting packets, mean over the run"}, "rangemode": "tozero"},
         "yaxis": {"autorange": "reversed", "showgrid": False, "type": "category"},
         "legend": {"traceorder": "normal"},
     }
     text = (
-        "The links and lanes at which packets waited longest, and for what; in brackets, the number of equivalent ones."
+        "The links and lanes at which packets waited longest, and what they waited for. In brackets: the number of "
+        "equivalent links."
     )
     traces = _stack(names, values, "%{x:.3g} packets")
     return Panel("Where packets waited", text, figure(traces, sketch), 130 + 24 * max(3, len(links)))
@@ -114,7 +117,7 @@ def _blame(result: Result) -> Panel:
         "yaxis": {"autorange": "reversed", "showgrid": False, "type": "category"},
         "margin": {"t": 10},
     }
-    text = "The traffic for which the packets of each traffic waited in the network, as shares of their waiting."
+    text = "Which traffic the packets of each traffic waited for in the network, as shares of their waiting time."
     return Panel("Delays by traffic", text, figure([heat], sketch), 110 + 44 * max(2, len(victims)), wide=False)
 
 

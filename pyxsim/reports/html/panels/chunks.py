@@ -39,15 +39,16 @@ def chunks(result: Result, detail: Detail) -> list[Panel]:
 _ABOUT = {
     "collective": (
         "Collectives and messages",
-        "The time from issue to end, and its ratio to the lower bound.",
+        "Time from issue to end, and its ratio to the lower bound.",
     ),
     "phase": (
         "Phases of the collective",
-        "Means over chunks and NPUs: the time of a chunk, its wait before, and the time of a message.",
+        "Means over chunks and NPUs: time of a chunk in the phase, its wait before the phase, and time of a message.",
     ),
     "chunks in dimension": (
         "Chunks in each dimension",
-        "Active: share of the run in which an NPU has a chunk there. Means: wait of a chunk, time of messages.",
+        "Active: share of the run in which an NPU has an active chunk in the dimension. Means: wait of a chunk, and "
+        "time of a message.",
     ),
 }
 """Titles and descriptions of the tables, by the title of their first column."""
@@ -103,14 +104,12 @@ def _gantt(result: Result, npus: list[int], detail: Detail) -> Panel:
     if len(npus) > 1:
         sketch["updatemenus"] = [buttons([_entry(i, npu, npus, ticks, tops) for i, npu in enumerate(npus)])]
     if most_left:
-        notes.append(
-            f"Shortened: the longest bars of each NPU are drawn; up to {plural(most_left, 'shorter one')} left out."
-        )
+        notes.append(f"Shortened to the longest bars of each NPU, without up to {plural(most_left, 'shorter one')}.")
     ranks = len(np.unique(result.chunks["rank"]))
     if ranks > len(npus):
-        notes.append(f"Shortened: only {len(npus)} of {plural(ranks, 'NPU')} can be selected.")
-    what = "collectives have a colour each" if several else "chunks have a colour each, dark to light"
-    text = "Bars: a chunk is active in a dimension. Thin lines: it waits before. "
+        notes.append(f"Shortened to {len(npus)} of {plural(ranks, 'NPU')} in the menu.")
+    what = "one color per collective" if several else "one color per chunk, from dark to light"
+    text = "Bars: a chunk is active in a dimension. Thin lines: it waits for the dimension. "
     text += f"{what.capitalize()}."
     height = int(np.clip(LANE * max(tops.values()) + 110, LEAST, MOST))
     return Panel("Chunks over time", text, figure(traces, sketch), height, notes=notes)

@@ -59,7 +59,7 @@ def _messages(result: Result) -> list[Panel]:
         values, counts = np.unique(took[table["traffic"] == i], return_counts=True)
         if len(values):
             groups.append((name, values, counts))
-    label = f"from the sending of a message to its arrival ({clock.unit})"
+    label = f"time from sending a message to its arrival ({clock.unit})"
     return [histogram("Latency of messages", "messages", groups, label, clock.per_cycle, clock.unit)]
 
 
@@ -77,7 +77,7 @@ def histogram(title: str, what: str, groups: list[Group], label: str, per_cycle:
     edges = _edges(values, broad=broad)
     notes = []
     if len(groups) > MOST_CLASSES:
-        notes.append(f"Shortened: {MOST_CLASSES} of {len(groups)} have a colour, the others are one.")
+        notes.append(f"Shortened: {MOST_CLASSES} of {len(groups)} have a color of their own; the others are summed.")
         rest = together(groups[MOST_CLASSES - 1 :])
         groups = [*groups[: MOST_CLASSES - 1], ("others", *rest)]
     traces: list[Any] = []
@@ -179,7 +179,7 @@ def _course(result: Result, detail: Detail) -> Panel:
     summary, batches = traffic.summary, traffic.batches
     step = -(-len(batches["start"]) // detail.most(MOST_BATCHES))
     start = np.asarray(batches["start"])[::step]
-    notes = [f"Shortened: every {step}th batch of {len(batches['start']):,}."] if step > 1 else []
+    notes = [f"Shortened to every {step}th batch of {len(batches['start']):,}."] if step > 1 else []
     begin = int(summary["warmup_cycles"] or 0)
     end = begin + int(summary["measured_cycles"] or 0)
     means = np.where(start < end, np.asarray(batches["latency"], dtype=float)[::step], np.nan)
@@ -189,7 +189,7 @@ def _course(result: Result, detail: Detail) -> Panel:
         {
             **line,
             "y": np.asarray(batches["backlog"], dtype=float)[::step],
-            "name": "flits created and not delivered",
+            "name": "flits created and not yet delivered",
             "yaxis": "y2",
             "line": {"shape": "hv", "color": tint(1), "width": 1.2},
         },
@@ -226,7 +226,7 @@ def _course(result: Result, detail: Detail) -> Panel:
         "hovermode": "x unified",
         "margin": {"r": 64},
     }
-    text = "The mean latency of the packets created in each batch, and the backlog. "
+    text = "Mean latency of the packets created in each batch, and the backlog. "
     text += "Shaded: the measured interval; dotted: its mean."
     return Panel("Course of the run", text, figure(traces, sketch), 300, notes=notes, wide=len(traffic.accepted) < 2)
 
@@ -258,5 +258,7 @@ def _nodes(result: Result) -> Panel:
             }
         ],
     }
-    text = f"Flits received by each of {plural(len(accepted), 'node')}; a flat line is fair. Dotted: the mean."
+    text = (
+        f"Flits received by each of {plural(len(accepted), 'node')}; with fair shares the line is flat. Dotted: mean."
+    )
     return Panel("Accepted load of the nodes", text, figure(traces, sketch), 300, wide=False)

@@ -1,4 +1,4 @@
-"""Panels of links: utilisation over time, stalls, buffers, the busiest links."""
+"""Panels of links: utilization over time, stalls, buffers, the busiest links."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ROW = 26  # pixels of a bar with its name
 
 @html_panel("links-over-time", section="links", applies=lambda result: result.has_link_counters)
 def links_over_time(result: Result, detail: Detail) -> list[Panel]:
-    """The utilisation of each dimension and of each link over time."""
+    """The utilization of each dimension and of each link over time."""
     return [_dimensions(result, detail), _every_link(result, detail)]
 
 
@@ -67,9 +67,9 @@ def _dimensions(result: Result, detail: Detail) -> Panel:
         mean_line = {"name": name, "hovertemplate": "%{y:.1%}", "line": {**shape, "width": 1.8}}
         traces.append({**step, "y": mine.mean(axis=1), **mean_line})
     if len(dims) > MOST_DIMENSIONS:
-        notes.append(f"Shortened: {MOST_DIMENSIONS} of {len(dims)} dimensions are drawn.")
+        notes.append(f"Shortened to {MOST_DIMENSIONS} of {len(dims)} dimensions.")
     if len(use) < len(result.windows):
-        notes.append(f"Shortened: {len(result.windows):,} windows are drawn as {len(use)} means of neighbours.")
+        notes.append(f"Shortened: the {len(result.windows):,} windows are averaged to {len(use)}.")
     notes += beyond(use)
     sketch = {
         "xaxis": {"title": {"text": clock.label}, "range": [0, clock.end]},
@@ -77,7 +77,10 @@ def _dimensions(result: Result, detail: Detail) -> Panel:
         "hovermode": "x unified",
     }
     what = "Kinds of links" if result.link_kinds else "Dimensions"
-    text = "Utilisation of the links of each: the average link (line), up to the busiest (shade)."
+    text = (
+        "Utilization of the links of each: the mean over the links (line) and the busiest link (upper edge of the "
+        "shade)."
+    )
     return Panel(f"{what} over time", text, figure(traces, sketch), 300, notes=notes)
 
 
@@ -116,8 +119,11 @@ def _every_link(result: Result, detail: Detail) -> Panel:
     }
     window = format_time_ns(result.windows.length * 10**9 / result.clock_hz)
     if topology_of(result) is None:
-        notes.append("The network is not drawn: its topology is on no shelf. `--library DIR` adds one of your own.")
-    text = f"A row is a link, a column a time: the share of each {window} that the link spent sending."
+        notes.append(
+            "The network is not drawn, because its topology is not on a shelf. `--library DIR` adds a shelf "
+            "of your own."
+        )
+    text = f"Each row is a link and each column a time: the share of each {window} that the link spent sending."
     height = int(np.clip(14 * len(ordered) + 90, 200, 460))
     return Panel("Every link over time", text, figure([heat], sketch), height, notes=notes)
 
@@ -173,9 +179,9 @@ def _stalls(result: Result) -> Panel:
         "legend": {"traceorder": "normal"},
     }
     text = (
-        "Flits that could not advance, for lack of a credit or a virtual channel, after losing arbitration, or because "
+        "Flits that could not advance, because they had no credit or virtual channel or lost arbitration, or because "
     )
-    text += "the link was busy, which is normal."
+    text += "the link was busy (which is normal)."
     return Panel("What flits waited for", text, figure(traces, sketch), 120 + ROW * max(2, len(uses)), wide=False)
 
 
@@ -199,10 +205,10 @@ def _buffers(result: Result) -> Panel:
         )
     sketch = {
         "barmode": "stack",
-        "xaxis": {"title": {"text": "most flits ever in one VC buffer"}, **_whole(int(result.buffer_max.max()))},
+        "xaxis": {"title": {"text": "maximum number of flits in a VC buffer"}, **_whole(int(result.buffer_max.max()))},
         "yaxis": {"title": {"text": "links"}},
     }
-    text = "Queue depth behind the links: the maximum number of flits in one VC buffer of each link."
+    text = "Queue depth at the links: the maximum number of flits in a VC buffer of each link."
     return Panel("Queues", text, figure(traces, sketch), 230, wide=False)
 
 
@@ -227,12 +233,12 @@ def hot(result: Result, detail: Detail) -> Panel:
         rows.append([*row, *([f"{buffers[link]:,}"] if buffers is not None else [])])
     titles = waiting_titles(result.stall_causes)
     head = ["link", "routers", "of", "bandwidth", "busy", *titles, *(["fullest VC"] if buffers is not None else [])]
-    text = "Utilisation and stalls as shares of the run; the fullest VC in flits."
+    text = "Utilization and stalls as shares of the run; the fullest VC in flits."
     if not titles:
-        text = "Busy, as a share of the run."
+        text = "Busy time as a share of the run."
     notes = []
     if more := equals(result, MOST_HOT):
-        notes.append(f"And {plural(more, 'link')} as busy as the last one.")
+        notes.append(f"{plural(more, 'further link')} as busy as the last one.")
     elif len(result.links) > MOST_HOT:
-        notes.append(f"Shortened: the {MOST_HOT} busiest of {plural(len(result.links), 'link')}.")
+        notes.append(f"Shortened to the {MOST_HOT} busiest of {plural(len(result.links), 'link')}.")
     return Panel("The busiest links", text, sheet=Sheet(head, rows, ("routers", "of")), notes=notes)

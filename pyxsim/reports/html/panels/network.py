@@ -61,7 +61,7 @@ def still(result: Result, title: str, top: float) -> list[Panel]:
         return []
     place = _Map.of(plan := layout(topology), SMALL)
     traces = [_regions(result, plan, place, topology.links), *_routers(topology, plan, place)]
-    text = f"Utilisation of {plural(topology.links, 'link')} over the whole run."
+    text = f"Utilization of {plural(topology.links, 'link')} over the whole run."
     made = _moving(traces, _sketch(place), [], _Windows([], [], top, []), top)
     return [Panel(title, text, made, place.pixels + 24, wide=False)]
 
@@ -101,9 +101,9 @@ def _drawn(result: Result, topology: Topology, detail: Detail) -> Panel:
         {"type": "choropleth", "z": values[: topology.links].astype(np.float32)} for values in (use, *windows.values)
     ]
     return Panel(
-        "The network: utilisation of each link",
-        f"{plural(topology.links, 'link')} between {plural(topology.routers, 'router')}; the colour of a link is the "
-        "share of the time that it spent sending, on the same scale in every window."
+        "The network: utilization of each link",
+        f"{plural(topology.links, 'link')} between {plural(topology.routers, 'router')}; the color of a link shows "
+        "the share of the time that it spent sending, on the same scale in every window."
         " The two directions of a link are drawn side by side, each on the right of its direction"
         f"{'; a square is a switch' if topology.switches else ''}.",
         _moving(
@@ -134,7 +134,7 @@ class _Windows:
         top = top_of(result.link_utilization, use)
         most = min(MOST_WINDOWS, detail.most(MOST_VALUES) // max(1, cells))
         if len(use) < 2 or most < 2:
-            none = ["Shortened: no space for time windows."] if len(use) > 1 else []
+            none = ["Shortened: the page has no space for time windows."] if len(use) > 1 else []
             return cls([], [], top, [*_scale(top), *beyond(result.link_utilization), *none])
         shown, starts = together(result, most)
         unit = Clock.of(result).unit
@@ -142,12 +142,12 @@ class _Windows:
         notes = [*_scale(top), *beyond(result.link_utilization, use)]
         if len(shown) < len(use):
             each = int(starts[1]) if len(starts) > 1 else len(use)
-            notes.append(f"Shortened: the slider has {len(shown)} steps for {len(use):,} windows, {each} in each.")
+            notes.append(f"Shortened: the slider has {len(shown)} steps for {len(use):,} windows ({each} per step).")
         return cls(list(shown), labels, top, notes)
 
 
 def _scale(top: float) -> list[str]:
-    return [f"The colour scale ends at {100 * top:g} %; no link was busier in any window."] if top < 1 else []
+    return [f"The color scale ends at {100 * top:g} %; no link was busier in any window."] if top < 1 else []
 
 
 def _moving(traces: list[Any], sketch: dict[str, Any], frames: list[list[Any]], windows: _Windows, top: float) -> Any:
@@ -193,7 +193,7 @@ def _moving(traces: list[Any], sketch: dict[str, Any], frames: list[list[Any]], 
 
 
 class _Map:
-    """Maps layout positions to degrees from the map's centre; `wide` and `high` in degrees, height in `pixels`."""
+    """Maps layout positions to degrees from the map's center; `wide` and `high` in degrees, height in `pixels`."""
 
     def __init__(self, low: Points, high: Points, pixels: int) -> None:
         size = np.maximum(high - low, 1e-9)
@@ -389,10 +389,10 @@ def _along_dimensions(result: Result, topology: Topology, detail: Detail) -> Pan
     made.update_layout(sliders=[{"pad": {"t": 54}}] * len(made.layout.sliders))
     made.update_layout(updatemenus=[{"pad": {"t": 46}}] * len(made.layout.updatemenus))
     text = (
-        f"{plural(topology.links, 'link')} are too many to draw each. A cell is the busiest link at the routers with "
-        "these coordinates, its colour the share of the time that it spent sending."
+        f"{plural(topology.links, 'link')} are too many to draw one by one. A cell shows the busiest link at the "
+        "routers with these coordinates; its color is the share of the time that this link spent sending."
     )
-    bounded = f"Shortened: {plural(topology.links, 'link')} seen as {cells:,} cells."
+    bounded = f"Shortened: {plural(topology.links, 'link')} are drawn as {cells:,} cells."
     return Panel("The network along its dimensions", text, made, 460, notes=[bounded, *windows.notes])
 
 

@@ -25,8 +25,10 @@ def settings(toml: str) -> Panel:
     text, notes = toml, []
     if len(toml) > MOST_LETTERS:
         text = toml[:MOST_LETTERS]
-        notes.append(f"Shortened: the first {MOST_LETTERS:,} of {plural(len(toml), 'letter')}; the file has all.")
-    what = "The resolved experiment: every setting, defaults included, as an experiment file."
+        notes.append(
+            f"Shortened to the first {MOST_LETTERS:,} of {plural(len(toml), 'character')}; the file has all of them."
+        )
+    what = "The resolved experiment with all settings, including defaults, as an experiment file."
     if not toml:
         what = "The file has no settings."
     return Panel("Settings", what, preformatted=text, notes=notes, folded=bool(toml))

@@ -37,8 +37,8 @@ def workload(result: Result, detail: Detail) -> list[Panel]:
 
 
 _ABOUT = {
-    "longest steps": "Of the critical path; those that do the same, but for numbers in their names, are one.",
-    "critical path": "Its parts, as shares of the run.",
+    "longest steps": "Steps of the critical path; steps whose names differ only in a number are added up.",
+    "critical path": "Parts of the critical path, as shares of the run.",
 }
 
 
@@ -53,7 +53,7 @@ def _timeline(result: Result, detail: Detail) -> Panel:
     length = np.where(shown, table["end"] - table["begin"], -1)
     kept = np.sort(np.argsort(-length, kind="stable")[: min(detail.most(MOST_SPANS), int(shown.sum()))])
     if len(kept) < shown.sum():
-        notes.append(f"Shortened: the {len(kept):,} longest of {int(shown.sum()):,} stretches are drawn.")
+        notes.append(f"Shortened to the {len(kept):,} longest of {int(shown.sum()):,} intervals.")
     traces = []
     for name, (top, high) in places.items():
         mine = kept[table["doing"][kept] == ACTIVITIES.index(name)]
@@ -73,7 +73,7 @@ def _timeline(result: Result, detail: Detail) -> Panel:
         )
     traces.append(_critical(result, clock, row, len(npus), detail))
     same = np.bincount(work.npus["like"], minlength=len(work.npus["like"])) - 1
-    texts = [f"NPU {npu}" + (f" and {same[npu]} alike" if same[npu] else "") for npu in npus]
+    texts = [f"NPU {npu}" + (f" and {same[npu]} equal ones" if same[npu] else "") for npu in npus]
     texts += ["others"] if others else []
     sketch = {
         "xaxis": {"title": {"text": clock.label}, "range": [0, clock.end]},
@@ -86,10 +86,13 @@ def _timeline(result: Result, detail: Detail) -> Panel:
         },
         "barmode": "overlay",
     }
-    text = "Bars: computation, memory accesses and communication of an NPU, which is below overlapping computation. "
+    text = (
+        "Bars: computation, memory accesses and communication of an NPU; communication is drawn below the computation "
+        "that overlaps it. "
+    )
     text += "Line: the critical path, which determines the end."
     if len(npus) < len(np.unique(work.npus["like"])):
-        notes.append(f"Shortened: {plural(len(npus), 'NPU')} of {len(work.npus['like']):,}.")
+        notes.append(f"Shortened to {plural(len(npus), 'NPU')} of {len(work.npus['like']):,}.")
     height = int(np.clip(ROW * len(texts) + 120, LEAST, MOST))
     return Panel("What NPUs do", text, figure(traces, sketch), height, notes=notes)
 
@@ -135,11 +138,11 @@ def _layers(result: Result) -> list[Panel]:
         kinds = list(dict.fromkeys(alike(name) for name in names))
         of = np.array([kinds.index(alike(name)) for name in names])
         sums = {key: np.bincount(of, values, len(kinds)) for key, values in sums.items()}
-        notes.append(f"Shortened: {len(names):,} layers; those whose names differ by a number only are one.")
+        notes.append(f"Shortened: {len(names):,} layers; layers whose names differ only in a number are added up.")
         names, what = kinds, "kind of layers"
     most = np.sort(np.argsort(-(sums["compute"] + sums["exposed"]), kind="stable")[:MOST_LAYERS])
     if len(most) < len(names):
-        notes.append(f"Shortened: the {len(most)} of {len(names):,} that take longest.")
+        notes.append(f"Shortened to the {len(most)} of {len(names):,} that take longest.")
     scale = Clock.of(result)
     shown = unlike([plain(cut(names[i], NAME)) for i in most.tolist()])
     traces = [
@@ -163,5 +166,5 @@ def _layers(result: Result) -> list[Panel]:
         "xaxis": {"title": {"text": f"time of an NPU, all passes ({scale.unit})"}, "rangemode": "tozero"},
         "yaxis": {"autorange": "reversed", "showgrid": False, "type": "category"},
     }
-    text = f"Mean time per NPU of each {what}: computation and exposed communication."
+    text = f"Computation and exposed communication of each {what}: mean time over the NPUs."
     return [Panel("Layers", text, figure(traces, sketch), int(np.clip(22 * len(most) + 120, 200, 900)), notes=notes)]
