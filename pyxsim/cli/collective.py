@@ -88,7 +88,7 @@ def _summary(facts: CollectiveFacts) -> list[tuple[str, str]]:
     over = f", {busiest / minimum:.4g} times the minimum" if busiest > minimum > 0 else ""
     return [
         ("algorithm", f"{facts.name}: {facts.kind} on {plural(facts.npus, 'NPU')}{of}"),
-        ("proof", facts.unproved or "correct for every order of arrivals"),
+        ("proof", facts.unproved or "correct for every order of arrival"),
         ("steps", f"{plural(facts.steps, 'message')} in sequence"),
         (
             "messages",
@@ -126,7 +126,7 @@ def _list(out: CommandOutput) -> None:
         for item in items:
             number = f":{item['parameter'].upper()}" if item["parameter"] else ""
             table.add_row(Text(f"{item['name']}{number}"), Text(", ".join(item["kinds"])))
-        out.say(table, "", "one-NAME uses all dimensions together; :NUMBER is optional.")
+        out.say(table, "", "one-NAME treats all dimensions as one group; :NUMBER is optional.")
     out.put({"algorithms": items})
 
 

@@ -51,7 +51,9 @@ def run(
     experiment: Experiment,
     file: File = None,
     plot: Plot = None,
-    watch: Annotated[str | None, typer.Option(metavar="PACKET", help="Log one packet: message 17, or 17.2.")] = None,
+    watch: Annotated[
+        str | None, typer.Option(metavar="PACKET", help="Log one packet: 17 for message 17, 17.2 for its packet 2.")
+    ] = None,
     carry: Annotated[
         bool, typer.Option("--carry", help="Send real data with the messages and check the result on every NPU.")
     ] = False,
@@ -74,11 +76,13 @@ def report(
     shared: Shared,
     files: Annotated[
         list[str],
-        typer.Argument(metavar="FILE...", help="Results (.h5), load-latency curves, comparisons; folders of sweeps."),
+        typer.Argument(
+            metavar="FILE...", help="Results, load-latency curves and comparisons (.h5), or folders of sweeps."
+        ),
     ],
     file: Annotated[
         str | None,
-        typer.Option("-o", metavar="PAGE.html", callback=_name, help="The page; by default beside the only file."),
+        typer.Option("-o", metavar="PAGE.html", callback=_name, help="The page; by default beside the input file."),
     ] = None,
 ) -> None:
     """Write one HTML page of results, plots first.
@@ -98,13 +102,15 @@ def resume(
     out: CommandOutput,
     shared: Shared,
     checkpoint: Annotated[
-        str, typer.Argument(metavar="FILE", callback=_name, help="A file of --checkpoint: OUT.h5.checkpoint.")
+        str, typer.Argument(metavar="FILE", callback=_name, help="A file written by --checkpoint: OUT.h5.checkpoint.")
     ],
     file: Annotated[
         str | None,
-        typer.Option("-o", metavar="OUT.h5", callback=_name, help="Write the result to another file than planned."),
+        typer.Option(
+            "-o", metavar="OUT.h5", callback=_name, help="Write the result to this file instead of the original one."
+        ),
     ] = None,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep the checkpoint at the end.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the checkpoint when the run ends.")] = False,
 ) -> None:
     """Continue a run from its checkpoint.
 
@@ -122,19 +128,19 @@ def compare(
     experiment: Experiment,
     files: Annotated[
         list[str] | None,
-        typer.Option("-o", metavar="OUT.h5", help="Write the comparison: .h5, .json or .md. Repeatable."),
+        typer.Option("-o", metavar="OUT.h5", help="Write the comparison as .h5, .json or .md. Repeatable."),
     ] = None,
     plot: Plot = None,
     backends: Annotated[
         list[str] | None,
-        typer.Option("--backend", metavar="NAME", help="A network model; by default all. Repeatable."),
+        typer.Option("--backend", metavar="NAME", help="A network model; by default all of them. Repeatable."),
     ] = None,
     within: Annotated[
-        str | None, typer.Option(metavar="10%", help="Largest difference from the packet backend that counts as good.")
+        str | None, typer.Option(metavar="10%", help="Largest accepted difference from the packet backend.")
     ] = None,
     point: Annotated[
         str | None,
-        typer.Option(metavar="LABEL", help="The point to show; by default that with the largest difference."),
+        typer.Option(metavar="LABEL", help="The point to show; by default the one with the largest difference."),
     ] = None,
 ) -> None:
     """Run an experiment on every backend.
@@ -160,8 +166,10 @@ def compare(
 def diff(
     out: CommandOutput,
     shared: Shared,
-    first: Annotated[str, typer.Argument(metavar="A.h5", callback=_name, help="A file of run, compare or curve.")],
-    second: Annotated[str, typer.Argument(metavar="B.h5", callback=_name, help="Another such file.")],
+    first: Annotated[
+        str, typer.Argument(metavar="A.h5", callback=_name, help="A file written by run, compare or curve.")
+    ],
+    second: Annotated[str, typer.Argument(metavar="B.h5", callback=_name, help="A second file of the same kind.")],
 ) -> None:
     """Compare two results to the bit.
 
@@ -178,17 +186,18 @@ def sweep(
     shared: Shared,
     experiment: Experiment,
     folder: Annotated[
-        str, typer.Option("-o", metavar="DIR", callback=_name, help="The folder of the sweep, new or to be continued.")
+        str,
+        typer.Option("-o", metavar="DIR", callback=_name, help="Folder of the sweep: a new one, or one to continue."),
     ],
     plot: Annotated[
         tuple[str, str, str] | None,
-        typer.Option(metavar="X Y HUE", help="Plot number Y over swept key X, one line per HUE (- for none)."),
+        typer.Option(metavar="X Y HUE", help="Plot number Y against swept key X, one line per HUE (-: none)."),
     ] = None,
     dask: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", callback=_name, help="Run on a Dask cluster: tcp://node:8786, or local."),
+        typer.Option(metavar="ADDRESS", callback=_name, help="Run on a Dask cluster: tcp://node:8786 or local."),
     ] = None,
-    retry: Annotated[str, typer.Option(metavar="N", help="Retries of a point whose process has died.")] = "1",
+    retry: Annotated[str, typer.Option(metavar="N", help="Retries of a point whose process died.")] = "1",
 ) -> None:
     """Run all points of an experiment into a folder.
 
@@ -215,12 +224,15 @@ def curve(
     shared: Shared,
     experiment: Experiment,
     loads: Annotated[
-        str | None, typer.Option(metavar="0.1,0.2,..", help="Flits per node and cycle; also from:to:step.")
+        str | None,
+        typer.Option(metavar="0.1,0.2,..", help="Loads in flits per node and cycle: 0.1,0.2 or from:to:step."),
     ] = None,
-    auto: Annotated[bool, typer.Option("--auto", help="Choose the loads, more densely near saturation.")] = False,
+    auto: Annotated[
+        bool, typer.Option("--auto", help="Choose the loads automatically, more densely near saturation.")
+    ] = False,
     file: Annotated[
         str | None,
-        typer.Option("-o", metavar="FILE", callback=_name, help="Write the curve: .h5, .json, .csv, or a picture."),
+        typer.Option("-o", metavar="FILE", callback=_name, help="Write the curve as .h5, .json, .csv or a picture."),
     ] = None,
     plot: Plot = None,
 ) -> None:
@@ -249,10 +261,12 @@ def saturation(
     experiment: Experiment,
     resolution: Annotated[
         float | None,
-        typer.Option(metavar="X", help="Flits per node and cycle; by default 1 % of the throughput bound."),
+        typer.Option(
+            metavar="X", help="Resolution in flits per node and cycle; by default 1 % of the throughput bound."
+        ),
     ] = None,
     file: Annotated[
-        str | None, typer.Option("-o", metavar="FILE", callback=_name, help="Write the points: .h5, .json or .csv.")
+        str | None, typer.Option("-o", metavar="FILE", callback=_name, help="Write the points as .h5, .json or .csv.")
     ] = None,
 ) -> None:
     """Find the load at which a network saturates, by bisection.
@@ -297,11 +311,13 @@ def list_(
     shared: Shared,
     what: Annotated[
         str | None,
-        typer.Argument(metavar="[WHAT]", callback=_name, help="A list, such as models or backends; a model, a system."),
+        typer.Argument(
+            metavar="[WHAT]", callback=_name, help="A shelf such as models or backends, a model, or a system."
+        ),
     ] = None,
     device: Annotated[
         str | None,
-        typer.Option(metavar="NAME", callback=_name, help="With a model: the device whose layer times to show."),
+        typer.Option(metavar="NAME", callback=_name, help="With a model: show its layer times on this device."),
     ] = None,
 ) -> None:
     """List the shelves; show a model layer by layer, or a system."""
@@ -317,10 +333,10 @@ def collective(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME]", callback=_name, help="An algorithm: ring, direct:4, FILE.py; by default list all."
+            metavar="[NAME]", callback=_name, help="An algorithm: ring, direct:4, FILE.py; without one, all are listed."
         ),
     ] = None,
-    npus: Annotated[str, typer.Option(metavar="N", help="NPUs in the group.")] = "8",
+    npus: Annotated[str, typer.Option(metavar="N", help="Number of NPUs in the group.")] = "8",
     kind: Annotated[
         str | None,
         typer.Option(
@@ -353,10 +369,10 @@ def topology(
         ),
     ],
     options: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Options of the topology; routing=NAME.")
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Options of the topology, and routing=NAME.")
     ] = None,
     shape: Annotated[str | None, typer.Option(metavar="4,4,4", help="NPUs per dimension.")] = None,
-    export: Annotated[str | None, typer.Option(metavar="FORMAT", help="Write the graph: graphml, edges.")] = None,
+    export: Annotated[str | None, typer.Option(metavar="FORMAT", help="Write the graph as graphml or edges.")] = None,
     file: Annotated[
         str | None,
         typer.Option(
@@ -386,10 +402,10 @@ def new(
     out: CommandOutput,
     shared: Shared,
     folder: Annotated[
-        str, typer.Argument(metavar="[FOLDER]", callback=_name, help="The folder to make.")
+        str, typer.Argument(metavar="[FOLDER]", callback=_name, help="The folder to create.")
     ] = "pyxsim-project",
     template: Annotated[
-        str, typer.Option(metavar="NAME", callback=_name, help="torus, fat-tree, training or traffic.")
+        str, typer.Option(metavar="NAME", callback=_name, help="Template: torus, fat-tree, training or traffic.")
     ] = "torus",
 ) -> None:
     """Write a starting project.
@@ -428,25 +444,36 @@ def timeline(
             "-o", metavar="TRACE", callback=_name, help="Output: .json, .json.gz; by default beside the result."
         ),
     ] = None,
-    begin: Annotated[str | None, typer.Option("--from", metavar="TIME", help="Omit what ends before.")] = None,
-    end: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Omit what begins after.")] = None,
+    begin: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="Omit events that end before this time.")
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="Omit events that begin after this time.")
+    ] = None,
     npus: Annotated[str | None, typer.Option(metavar="0-7,12", help="The NPUs to show; by default all.")] = None,
     links: Annotated[
         list[str] | None,
         typer.Option(
             metavar="N|NAME|all",
-            help="Links with counters: the N busiest, a name, or 'd0+:*'. Repeatable; by default 32.",
+            help="Links whose counters are shown: the N busiest, a name, or a pattern such as 'd0+:*'. Repeatable; by "
+            "default 32.",
         ),
     ] = None,
     counters: Annotated[
         list[str] | None,
         typer.Option(
-            "--counter", metavar="NAME", help="Counter of links: utilization, flits, stall_credit. Repeatable."
+            "--counter",
+            metavar="NAME",
+            help="Counter of the links, such as utilization, flits or stall_credit. Repeatable.",
         ),
     ] = None,
     most: Annotated[
         str | None,
-        typer.Option("--max-events", metavar="N", help="Omit further events, with a note; by default 150000."),
+        typer.Option(
+            "--max-events",
+            metavar="N",
+            help="Maximum number of events; further ones are omitted with a note. By default 150000.",
+        ),
     ] = None,
 ) -> None:
     """Write a trace for Perfetto: chunks, tasks, links over time.
@@ -498,7 +525,7 @@ def bench(
     shared: Shared,
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME", help="Cases; by default a few, with a table of expected times."),
+        typer.Argument(metavar="NAME", help="Cases; by default a few of them, with a table of expected times."),
     ] = None,
     repeat: Annotated[str, typer.Option(metavar="N", help="Runs of each case; the median counts.")] = "3",
     list_only: Annotated[bool, typer.Option("--list", help="List the cases.")] = False,

@@ -46,7 +46,7 @@ def show_comparison(
         lambda: check_outputs(outputs, [path]),
     )
     if point is not None and point not in (labels := [planned.label for planned in plan.points]):
-        raise InputError("no point has that label", key="--point", allowed=labels, given=point)
+        raise InputError("no point has this label", key="--point", allowed=labels, given=point)
     comparison = _run(out, plan, share)
     with out.signals.deferred():  # write the files even if a signal arrives
         _ended(out, comparison, files, plot, point)

@@ -70,7 +70,7 @@ def show_curve(
 def _ended(out: CommandOutput, curve: Curve, written: str) -> None:
     """Print the names of the files. Raises KeyboardInterrupt for an interrupted curve."""
     if not curve.complete:
-        kept = f"the completed points are in {written}" if written else "without -o nothing was written"
+        kept = f"the completed points are in {written}" if written else "nothing was written, because -o is missing"
         raise KeyboardInterrupt(kept)
     out.say(*(["", f"wrote {written}"] if written else []))
 
@@ -80,7 +80,7 @@ def show_saturation(
 ) -> None:
     """Run `pyxsim saturation`."""
     if resolution is not None and not 0 < resolution < 1e6:
-        raise InputError(f"{resolution:g} is not a resolution", key="--resolution", allowed="a number above zero")
+        raise InputError(f"{resolution:g} is not a valid resolution", key="--resolution", allowed="a number above zero")
     points = _points(out, path, options, (file, None))
     result = _placed(lambda: saturation(points, resolution), path, options)
     with out.signals.deferred():
@@ -114,7 +114,7 @@ def _points(out: CommandOutput, path: str, options: dict[str, Any], outputs: tup
 def _check_output(check: Callable[[str], Path], name: str, path: str) -> None:
     """Raise InputError unless a file can be written, and is not the experiment."""
     if os.path.realpath(check(name)) == os.path.realpath(path):
-        raise InputError("cannot be written: it is an input of this run", file=name, allowed="another name")
+        raise InputError("cannot be written, because it is an input of this run", file=name, allowed="another name")
 
 
 def _placed(work: Callable[[], Any], path: str, options: dict[str, Any]) -> Any:

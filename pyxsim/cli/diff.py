@@ -38,7 +38,7 @@ def verdict(result: Diff) -> str:
     compared = f"{plural(result.datasets, 'dataset')} and {plural(result.attributes, 'attribute')}"
     first, second = result.names
     if result.equal:
-        return f"equal to the bit: {first} and {second}, {compared}"
+        return f"{first} and {second} are equal to the bit: {compared}"
     return f"{first} and {second} differ: {plural(len(result.differences), 'difference')} in {compared}"
 
 
@@ -55,7 +55,7 @@ def _row(each: Difference) -> tuple[str, ...]:
 
 def _apart(result: Diff) -> Sheet:
     """The table of values that describe how the files were computed."""
-    head = ("how it was computed", "first", "second")
+    head = ("how the result was computed", "first", "second")
     return Sheet(head, [(name, _short(one), _short(other)) for name, one, other in result.apart])
 
 

@@ -34,4 +34,4 @@ def _show(out: CommandOutput, findings: list[Diagnosis], works: bool) -> None:
     for finding in findings:
         mark, style = _MARKS[finding.ok]
         table.add_row(Text(mark, style=style), finding.name, Text(finding.text))
-    out.say(table, "", "all good" if works else "something is broken: see above")
+    out.say(table, "", "all good" if works else "some checks failed; see above")

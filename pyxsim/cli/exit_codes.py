@@ -104,9 +104,9 @@ def without_terminal() -> None:
 
 def _of_memory() -> str:
     """What to change where memory runs out."""
-    remedy = "fewer NPUs, smaller tables ([output] attribution, window) or a backend without packets need less"
+    remedy = "fewer NPUs, smaller tables ([output] attribution, window) or a backend without packets require less"
     limit = memory_limit()
-    return remedy if limit is None else f"{limit[1]} limits it to {limit[0] / 1e9:.3g} GB; {remedy}"
+    return remedy if limit is None else f"{limit[1]} limits memory to {limit[0] / 1e9:.3g} GB; {remedy}"
 
 
 def _system_fault(error: BaseException) -> InputError | None:

@@ -48,12 +48,12 @@ def _source(experiment: str | None, model: str | None, device: str | None, shape
         for name, value in options.items():
             if value is not None:
                 raise InputError(
-                    "cannot be combined with an experiment", key=name, allowed=f"--set, or no {experiment}"
+                    "cannot be combined with an experiment file", key=name, allowed=f"--set, or no {experiment}"
                 )
         return experiment
     for name, value in options.items():
         if value is None:
-            problem = "is required without an experiment"
+            problem = "is required without an experiment file"
             raise InputError(problem, key=name, allowed="EXPERIMENT.toml; or --model, --device and --shape")
     assert shape is not None
     return {
@@ -73,8 +73,8 @@ def _print_summary(
     parallelism, grid = plan.parallelism, plan.grid
     out.say(
         f"{plan.model.name}: {plan.model.parameters:,} parameters; a sample is {plan.model.sample}",
-        f"{len(grid):,} NPUs: tensor {parallelism.tensor} x data {grid.data} x pipeline {parallelism.pipeline}; "
-        f"each replica runs {plan.micro_batches:,} x {plural(plan.samples, 'sample')}",
+        f"{len(grid):,} NPUs: tensor {parallelism.tensor} x data {grid.data} x pipeline {parallelism.pipeline}; each "
+        f"replica runs {plan.micro_batches:,} micro-batches of {plural(plan.samples, 'sample')}",
         f"{len(graph):,} tasks, {len(graph.calls):,} collectives",
         "",
     )

@@ -39,10 +39,10 @@ Experiment = Annotated[
     str, typer.Argument(metavar="EXPERIMENT.toml", callback=name, help="The experiment: docs/settings.md.")
 ]
 File = Annotated[
-    str | None, typer.Option("-o", metavar="OUT.h5", callback=name, help="Write everything into this HDF5 file.")
+    str | None, typer.Option("-o", metavar="OUT.h5", callback=name, help="Write all results to this HDF5 file.")
 ]
 Plot = Annotated[
-    str | None, typer.Option(metavar="OUT.png", callback=name, help="Draw the result; .png, .pdf or .svg.")
+    str | None, typer.Option(metavar="OUT.png", callback=name, help="Draw the result as .png, .pdf or .svg.")
 ]
 
 
@@ -52,7 +52,9 @@ class Shared:
 
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Override a setting: network.router.vcs=8. Repeatable."),
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Override a setting, such as network.router.vcs=8. Repeatable."
+        ),
     ] = None
     backend: Annotated[
         str,
@@ -68,25 +70,26 @@ class Shared:
         typer.Option("--library", metavar="DIR", help="A folder with shelves of your own. Repeatable."),
     ] = None
     allow_deadlock: Annotated[
-        bool, typer.Option("--allow-deadlock", help="Run routes that can deadlock, until they do.")
+        bool, typer.Option("--allow-deadlock", help="Run routes that can deadlock; the run ends when they do.")
     ] = False
     allow_oom: Annotated[
         bool, typer.Option("--allow-oom", help="Run a model that needs more memory than an NPU has, with a warning.")
     ] = False
     no_skip: Annotated[
-        bool, typer.Option("--no-skip", help="Simulate every cycle, also of periodic traffic: the same result.")
+        bool, typer.Option("--no-skip", help="Simulate every cycle, even of periodic traffic; the result is the same.")
     ] = False
     threads: Annotated[
         str | None,
-        typer.Option("--threads", metavar="N|auto", help="Threads for one network: the same result."),
+        typer.Option("--threads", metavar="N|auto", help="Threads that simulate one network; the result is the same."),
     ] = None
     checkpoint: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME", help='Write OUT.h5.checkpoint at this interval, "60 s"; `pyxsim resume` continues from it.'
+            metavar="TIME",
+            help='Write OUT.h5.checkpoint at this interval, such as "60 s"; `pyxsim resume` continues from it.',
         ),
     ] = None
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object, and no text.")] = False
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False
 
     @property

@@ -131,11 +131,9 @@ def _show_model(
         shown = {"topology": topologies, "collective": collectives}
         known = [f"`pyxsim {command} {name}`" for command, shelf in shown.items() if name in shelf]
         if known:
-            raise InputError(f"'{name}' has a command of its own", key="list", allowed=" or ".join(known)) from None
+            raise InputError(f"'{name}' has its own command", key="list", allowed=" or ".join(known)) from None
         allowed = [*_TITLES, *model_files(), *systems, "a file, .csv or .toml"]
-        raise InputError(
-            f"there is no shelf, model or system '{name}'", key="list", allowed=allowed, given=name
-        ) from None
+        raise InputError(f"unknown shelf, model or system '{name}'", key="list", allowed=allowed, given=name) from None
 
 
 def _item(entry: Entry[Any], size: Sequence[str], kinds: list[str] | None = None) -> Item:
@@ -202,19 +200,20 @@ def _options(function: Any, size: Sequence[str]) -> dict[str, str]:
 
 _TITLES = {
     "topologies": "topologies: [network] topology = ...",
-    "blocks": "blocks: [[network.dims]] block = ..., products of which are networks",
+    "blocks": "blocks: [[network.dims]] block = ...; a network is a product of blocks",
     "collectives": "collective algorithms: [system] all_reduce = ...",
     "patterns": "patterns of open traffic: [traffic] pattern = ...",
     "readers": "workload readers: [workload] file = ...",
-    "routings": "routings: [network.router] routing = ...; trees, dragonflies and Garnet's networks have their own",
+    "routings": "routings: [network.router] routing = ...; trees, dragonflies and Garnet's networks have routings of "
+    "their own",
     "allocators": "allocators: [network.router] va_allocator = ..., sa_allocator = ...",
     "backends": "backends: pyxsim run --backend ...",
     "checks": "checks: pyxsim check",
-    "datasets": "datasets: the tables of a result, result.NAME, /NAME in the HDF5 file",
+    "datasets": "datasets: the tables of a result (result.NAME in Python, /NAME in the HDF5 file)",
     "panels": "panels of the HTML page: pyxsim report",
     "models": "models: [workload] model = ...; pyxsim list NAME shows the layers",
     "devices": "devices: [system.npu] device = ...",
-    "systems": "systems: [network] topology = ...; pyxsim list NAME shows the numbers and where they come from",
+    "systems": "systems: [network] topology = ...; pyxsim list NAME shows the numbers and their sources",
 }
 
 

@@ -162,9 +162,9 @@ def show_outcome(out: CommandOutput, outcome: RunOutcome, watch: PacketWatch | N
     if outcome.write_error is not None:
         raise outcome.write_error
     if not result.complete:
-        message = _kept(outcome.written) if outcome.written else "without -o nothing was written"
+        message = _kept(outcome.written) if outcome.written else "nothing was written, because -o is missing"
         if hooks.checkpoints is not None and hooks.checkpoints.written:
-            message += f"; {resume_command(hooks.checkpoints.path)} continues"
+            message += f"; {resume_command(hooks.checkpoints.path)} continues the run"
         raise KeyboardInterrupt(message)
     out.say(*(["", f"wrote {outcome.written}"] if outcome.written else []))
 
@@ -179,7 +179,7 @@ def _with_files(failure: SimulationError, outcome: RunOutcome) -> SimulationErro
 
 
 def _kept(written: str) -> str:
-    return f"{written} has the incomplete result"
+    return f"{written} contains the incomplete result"
 
 
 def numbers(result: Result) -> dict[str, Any]:

@@ -45,7 +45,9 @@ def show_sweep(
         try:
             swept = sweep(path, folder, **{**options, "overrides": overrides}, needs=needs, progress=watch.see)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"{folder} has the completed points; the same command resumes the sweep") from None
+            raise KeyboardInterrupt(
+                f"{folder} contains the completed points; the same command resumes the sweep"
+            ) from None
     written = [f"{folder}/{name}" for name in names_of(swept)]
     if plotted is not None:
         written.append(f"{folder}/{file_name(plotted)}")
@@ -55,7 +57,7 @@ def show_sweep(
     if failed := swept.counts["failed"]:
         raise SimulationError(f"{failed} of {len(swept)} points failed")
     if failed := sum(row["state"] == "failed" for row in swept.answers):
-        raise SimulationError(f"{failed} of {len(swept.answers)} searches failed: their points do not have the number")
+        raise SimulationError(f"{failed} of {len(swept.answers)} searches failed, because their points lack the metric")
 
 
 def _wanted(
@@ -103,7 +105,8 @@ class _Watch:
             return
         if not (began or standing.swept):  # warn before running what may not be meant
             self._print(
-                f"one point: nothing is swept in {self.path}; add [sweep] or [[variant]]; a key given with --set is "
+                f"only one point: {self.path} sweeps nothing. Add [sweep] or [[variant]]; a key that is set with "
+                "--set is "
                 "no longer swept"
             )
         if self.out.live and time.monotonic() - self._shown >= PAUSE:
@@ -194,7 +197,7 @@ def _shown(swept: Sweep, standing: Standing, width: int | None) -> Iterator[Any]
     if swept.answers:
         yield _sheet(columns_of(swept.answers)).rich(MOST_ROWS, width)
         if any(row.get("monotone") is False for row in swept.answers):
-            yield "not monotone: a value is better than a later one, so the search may have missed the first good one"
+            yield "the metric is not monotone, so the search may have missed the first good value"
     else:
         telling = [name for name in _TELLING if name in swept.numbers]
         settings = {name: [point.changed.get(name) for point in swept.points] for name in swept.axes}
@@ -208,7 +211,7 @@ def _shown(swept: Sweep, standing: Standing, width: int | None) -> Iterator[Any]
         yield Text(f"failed: {labels[0]}{more}: {reason}", overflow="fold")
     yield from map(Text, shortened([f"warning: {text}" for text in swept.warnings], MAX_WARNINGS, "warnings"))
     if standing.unwanted:
-        yield f"{standing.unwanted} points in the folder have other settings and are not in the table"
+        yield f"{standing.unwanted} points in the folder have other settings, so the table omits them"
 
 
 def _sheet(columns: dict[str, list[Any]]) -> Sheet:

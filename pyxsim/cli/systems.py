@@ -11,7 +11,7 @@ from pyxsim.network.capacity import Capacity
 from pyxsim.settings.named import NamedSystem, read_system
 from pyxsim.units import format_bandwidth
 
-_MEASURES = {"npu": "per NPU", "all": "in all", "bisection": "between two halves"}
+_MEASURES = {"npu": "per NPU", "all": "in all", "bisection": "bisection"}
 
 
 def system_facts(files: Mapping[str, Path]) -> list[dict[str, Any]]:
@@ -40,7 +40,7 @@ def system_rows(facts: dict[str, Any], npus: int, capacity: Capacity) -> Iterato
     keys = _MEASURES if npus == facts["npus"] else ("npu",)
     if figures := [f"{_rate(published[key])} {_MEASURES[key]}" for key in keys if published[key]]:
         payload = published["payload"]
-        yield "published", ", ".join(figures) + (f"; {100 * payload:.3g} % of it payload" if payload < 1 else "")
+        yield "published", ", ".join(figures) + (f"; {100 * payload:.3g} % of it is payload" if payload < 1 else "")
     for source in facts["sources"]:
         remark = f": {source['says']}" if source["says"] else ""
         yield "source", f"{source['title']} ({source['year']}){remark}\n{source['url']}"

@@ -185,7 +185,7 @@ def check_text(out: CommandOutput, text: TextWorkload, loop: Loop) -> None:
         out.say(f"{options}, {plural(len(graph), 'task')} for {plural(graph.npus, 'NPU')}: no faults")
         out.put({"layers": len(text.layers), "npus": graph.npus, "tasks": len(graph)})
         return
-    out.say(f"{options}: no faults; with --shape, --npus or --network its loop is checked, too")
+    out.say(f"{options}: no faults; with --shape, --npus or --network its training loop is checked as well")
     out.put({"layers": len(text.layers)})
 
 

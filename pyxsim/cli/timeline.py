@@ -21,9 +21,11 @@ def write_timeline(out: CommandOutput, path: str, view: View, file: str | None =
         f"{trace.about['npus']} NPUs, {trace.about['links']} links"
     )
     if not (len(result.chunks["rank"]) or result.work or trace.counters):
-        out.say("the result has neither chunks, tasks nor links over time: the trace shows its length only")
+        out.say(
+            "the result has neither chunks, tasks nor links over time, so the trace shows only the length of the run"
+        )
     if not result.complete:
-        out.say("the run was interrupted or failed: the trace ends there")
+        out.say("the run was interrupted or failed, and the trace ends at that time")
     if trace.left_out:
         out.say(f"left out, for --max-events {view.most_events}: {'; '.join(trace.left_out)}")
     out.say("", f"wrote {written.file} ({rounded(written.bytes, 'B')}); {OPENS}")

@@ -47,7 +47,9 @@ def show_topology(
     `name`: one of the shelf, optionally with options in the same text ("dragonfly p=2 a=4 h=2"), or a file.
     """
     if not name.strip():
-        raise InputError("no name of a topology", key="NAME_OR_FILE", allowed="a topology of the shelf, or a file")
+        raise InputError(
+            "is not the name of a topology", key="NAME_OR_FILE", allowed="a topology of the shelf, or a file"
+        )
     name, *words = name.split() if WORD.search(name.partition(" ")[2]) or not _is_path(name) else [name]
     write = _writer(out, name, export, file)
     libraries = list(libraries)
@@ -117,8 +119,8 @@ def _override(word: str) -> str:
     """An option as a setting: "k=4" becomes network.options.k=4, "routing=valiant" network.router.routing."""
     match = WORD.fullmatch(word)
     if match is None:
-        allowed = "words such as k=4 after the name, or --shape 4,4"
-        raise InputError(f"'{word}' is not an option", key="topology", allowed=allowed)
+        allowed = "options such as k=4 after the name, or --shape 4,4"
+        raise InputError(f"'{word}' is not an option of a topology", key="topology", allowed=allowed)
     key, value = match.groups()
     if SHAPE.fullmatch(value) and not value.isdecimal():
         value = f"[{','.join(re.split('[,xX]', value))}]"
@@ -159,7 +161,7 @@ def _show(out: CommandOutput, facts: TopologyFacts, more: Iterable[tuple[str, st
             "degree",
             f"{plural(high, 'link') if low == high else degree + ' links'} from each {'router' if shared else 'NPU'}",
         ),
-        ("bisection", f"{plural(facts.bisection, 'link')} in both directions together; {cut}"),
+        ("bisection", f"{plural(facts.bisection, 'link')}, counting both directions; {cut}"),
     ]
     if facts.mean_hops is not None and facts.channel_load is not None and facts.throughput is not None:
         least = "" if facts.load_exact else "at least "
@@ -173,7 +175,7 @@ def _show(out: CommandOutput, facts: TopologyFacts, more: Iterable[tuple[str, st
         ]
     others = [name for name in facts.routings if name != facts.routing]
     rows.append(("routing", facts.routing + (f"; also {', '.join(others)}" if others else "")))
-    rows.append(("VC classes", f"{facts.vc_classes}: a link needs at least as many VCs"))
+    rows.append(("VC classes", f"{facts.vc_classes}; a link needs at least this many VCs"))
     rows.append(("deadlock", facts.deadlock or facts.unreachable or "none, proved for all pairs"))
     if facts.mean_hops is None and facts.unreachable is None:
         rows.append(("routes", "along one dimension only, as collectives use"))
@@ -193,16 +195,18 @@ def _writer(
     if export is not None and export not in FORMATS:
         raise InputError(f"unknown format '{export}'", key="--export", allowed=FORMATS, given=export)
     if file is not None and os.path.realpath(file) == os.path.realpath(name):
-        raise InputError("cannot be written: it is an input", file=file, allowed="another name")
+        raise InputError("cannot be written, because it is an input", file=file, allowed="another name")
     form = export or (Path(file).suffix.lower().removeprefix(".") if file is not None else "")
     if form in FORMATS:
         if file is not None:
             suffix = Path(file).suffix.lower()
             if suffix != f".{form}":
-                raise InputError(f"not a name for {form}", file=file, allowed=f"a name that ends in .{form}")
+                raise InputError(f"is not a file name for {form}", file=file, allowed=f"a name that ends in .{form}")
             check_writable(file)
         elif out.json:
-            raise InputError("needs -o FILE beside --json: stdout has one JSON object", key="--export")
+            raise InputError(
+                "requires -o FILE together with --json, because stdout has one JSON object", key="--export"
+            )
         if file is None:
             return lambda topology, network: out.write(graph_text(topology, network, form))
         return lambda topology, network: write_graph(topology, network, file, form)

@@ -17,7 +17,7 @@ from pyxsim.errors import InputError, closest
 # Versions of typer export it under different names; it is the base of BadParameter.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 NUMBER = re.compile("number|float|integer")  # in messages of typer about numbers
-RESULTS = "results: `pyxsim diff A.h5 B.h5`, to the bit, or `pyxsim report A.h5 B.h5`, side by side"
+RESULTS = "for results, `pyxsim diff A.h5 B.h5` (to the bit) or `pyxsim report A.h5 B.h5` (side by side)"
 
 
 def command_line(app: typer.Typer, words: Sequence[str] | None = None) -> int:
@@ -115,8 +115,8 @@ def _option_fault(error: Any, key: str | None, command: Any, option: str) -> Inp
     known = next((param for param in command.params if option in (*param.opts, *param.secondary_opts)), None)
     written = option if known is None else _written(known)
     if "take a value" in str(error.message):
-        return InputError("takes no value", key=" ".join(filter(None, (key, option))), allowed=option)
-    what = "its values are missing" if re.search(r"requires [2-9]", str(error.message)) else "its value is missing"
+        return InputError("the option takes no value", key=" ".join(filter(None, (key, option))), allowed=option)
+    what = "values are missing" if re.search(r"requires [2-9]", str(error.message)) else "the value is missing"
     return InputError(what, key=" ".join(filter(None, (key, option))), allowed=written)
 
 

@@ -13,7 +13,7 @@ from pyxsim.cli.options import name as _name
 workload = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Show, check, convert, generate workloads.",
+    help="Show, check, convert and generate workloads.",
 )
 
 Source = Annotated[
@@ -21,28 +21,26 @@ Source = Annotated[
     typer.Argument(
         metavar="WORKLOAD",
         callback=_name,
-        help="Traces: PREFIX.*.et, PREFIX, or one (.et, .json, .jsonl); or a text of ASTRA-sim 1.",
+        help="Traces (PREFIX.*.et or PREFIX), one trace (.et, .json, .jsonl), or a text of ASTRA-sim 1.",
     ),
 ]
-Shape = Annotated[str | None, typer.Option(metavar="4,4,4", help="Of a text: NPUs per dimension.")]
-Npus = Annotated[str | None, typer.Option(metavar="N", help="Of a text: NPUs, in one dimension.")]
+Shape = Annotated[str | None, typer.Option(metavar="4,4,4", help="For a text: NPUs per dimension.")]
+Npus = Annotated[str | None, typer.Option(metavar="N", help="For a text: number of NPUs, in one dimension.")]
 OfNetwork = Annotated[
     str | None,
     typer.Option(
-        "--network", metavar="FILE", callback=_name, help="Of a text: an experiment, or a network of ASTRA-sim."
+        "--network", metavar="FILE", callback=_name, help="For a text: an experiment, or a network file of ASTRA-sim."
     ),
 ]
-Passes = Annotated[str, typer.Option(metavar="N", help="Of a text: repetitions.")]
-CommScale = Annotated[str, typer.Option(metavar="X", help="Of a text: factor for all bytes.")]
-ComputeScale = Annotated[str, typer.Option(metavar="X", help="Of a text: factor for all compute times.")]
-First = Annotated[
-    str, typer.Option("--scheduling", metavar="LIFO|FIFO", help="Of a text: the order of its collectives.")
-]
+Passes = Annotated[str, typer.Option(metavar="N", help="For a text: number of passes.")]
+CommScale = Annotated[str, typer.Option(metavar="X", help="For a text: factor for all bytes.")]
+ComputeScale = Annotated[str, typer.Option(metavar="X", help="For a text: factor for all compute times.")]
+First = Annotated[str, typer.Option("--scheduling", metavar="LIFO|FIFO", help="For a text: order of its collectives.")]
 
 
 @workload.callback(invoke_without_command=True)
 def workloads(context: typer.Context) -> None:
-    """Show, check, convert, generate workloads."""
+    """Show, check, convert and generate workloads."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(2)
@@ -55,7 +53,7 @@ def show_workloads(
     workload: Source,
     plot: Plot = None,
     rank: Annotated[
-        str | None, typer.Option(metavar="N", help="The rank whose graph to draw; by default the first.")
+        str | None, typer.Option(metavar="N", help="The rank whose graph is drawn; by default the first.")
     ] = None,
 ) -> None:
     """Count nodes, bytes and times; draw a graph. For a text, list its layers."""
@@ -71,7 +69,9 @@ def check_workloads(
     workload: Source,
     groups: Annotated[
         str | None,
-        typer.Option(metavar="FILE.json", callback=_name, help='Groups of ranks: {"1": [0, 1], "2": [2, 3]}.'),
+        typer.Option(
+            metavar="FILE.json", callback=_name, help='JSON file with groups of ranks: {"1": [0, 1], "2": [2, 3]}.'
+        ),
     ] = None,
     shape: Shape = None,
     npus: Npus = None,
@@ -95,7 +95,12 @@ def convert_workloads(
     shared: Shared,
     workload: Source,
     target: Annotated[
-        str, typer.Argument(metavar="TARGET", callback=_name, help="PREFIX.*.json or a file; .et, .json, .jsonl, .gz.")
+        str,
+        typer.Argument(
+            metavar="TARGET",
+            callback=_name,
+            help="Output: PREFIX.*.json or one file; .et, .json, .jsonl, each also with .gz.",
+        ),
     ],
     shape: Shape = None,
     npus: Npus = None,
@@ -124,20 +129,26 @@ def generate_workloads(
     out: CommandOutput,
     shared: Shared,
     experiment: Annotated[
-        str | None, typer.Argument(metavar="EXPERIMENT.toml", callback=_name, help="With [workload] model = ...")
+        str | None,
+        typer.Argument(metavar="EXPERIMENT.toml", callback=_name, help="An experiment with [workload] model."),
     ] = None,
     file: Annotated[
         str | None,
-        typer.Option("-o", metavar="TARGET", callback=_name, help="PREFIX.*.et, .json, .jsonl, .gz; or a .txt."),
+        typer.Option(
+            "-o",
+            metavar="TARGET",
+            callback=_name,
+            help="Output: PREFIX.*.et, .json or .jsonl, each also with .gz; or a .txt.",
+        ),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(metavar="NAME", callback=_name, help="Without an experiment: the model.")
+        str | None, typer.Option(metavar="NAME", callback=_name, help="Without an experiment file: the model.")
     ] = None,
     device: Annotated[
-        str | None, typer.Option(metavar="NAME", callback=_name, help="Without an experiment: the device.")
+        str | None, typer.Option(metavar="NAME", callback=_name, help="Without an experiment file: the device.")
     ] = None,
     shape: Annotated[
-        str | None, typer.Option(metavar="4,4,4", help="Without an experiment: NPUs per dimension.")
+        str | None, typer.Option(metavar="4,4,4", help="Without an experiment file: NPUs per dimension.")
     ] = None,
 ) -> None:
     """Train a model: as traces or a text, and in numbers.

@@ -26,7 +26,7 @@ from pyxsim.units import format_bytes, format_time_ns
 from pyxsim.workload import read_text_workload
 
 MAX_RANKS = 16  # rows of the table; --json has all
-STAR = "PREFIX.*.et: a trace for each rank, its number at '*'"
+STAR = "PREFIX.*.et: one trace per rank, with the rank at '*'"
 
 
 def show_workload(out: CommandOutput, name: str, *, plot: str | None = None, rank: int | None = None) -> None:
@@ -37,8 +37,8 @@ def show_workload(out: CommandOutput, name: str, *, plot: str | None = None, ran
         raise InputError("has no effect without --plot", key="--rank", allowed="with --plot")
     if _is_text(name):
         if plot is not None:
-            problem = "is a text, whose graph depends on the network"
-            raise InputError(problem, file=name, key="--plot", allowed="traces; `pyxsim workload convert` makes them")
+            problem = "is a workload text, whose graph depends on the network"
+            raise InputError(problem, file=name, key="--plot", allowed="traces, which `pyxsim workload convert` writes")
         show_text(out, read_text_workload(name))
         return
     target = None if plot is None else check_plot(plot)
@@ -123,7 +123,9 @@ def check_workload(out: CommandOutput, name: str, loop: Loop, *, groups: str | N
     no_experiment(name)
     if _is_text(name):
         if groups is not None:
-            raise InputError("is a text, which names no groups", file=name, key="--groups", allowed="with traces")
+            raise InputError(
+                "is a workload text, which has no groups", file=name, key="--groups", allowed="with traces"
+            )
         check_text(out, read_text_workload(name), loop)
         return
     _no_loop(name, loop)
@@ -141,7 +143,7 @@ def check_workload(out: CommandOutput, name: str, loop: Loop, *, groups: str | N
     raise_all(faults)
     nodes = sum(map(len, graphs.values()))
     summary = f"{plural(len(graphs), 'trace')}, {plural(nodes, 'node')}: no faults"
-    out.say(summary if whole else f"{summary} in it by itself; PREFIX.*.et compares ranks, too")
+    out.say(summary if whole else f"{summary} within this trace; PREFIX.*.et also compares the ranks")
     out.put({"traces": len(graphs), "nodes": nodes, "between": whole})
 
 
@@ -149,7 +151,7 @@ def _no_loop(name: str, loop: Loop) -> None:
     """Raise InputError for options that only texts use."""
     for field in fields(loop):
         if getattr(loop, field.name) != field.default:
-            problem = f"{name} consists of traces, which define it"
+            problem = f"{name} consists of traces, which define this"
             raise InputError(problem, key=f"--{field.name}".replace("_", "-"), allowed="with a text of ASTRA-sim 1")
 
 
@@ -162,15 +164,15 @@ def convert_workload(out: CommandOutput, source: str, target: str, loop: Loop) -
     _no_loop(source, loop)
     traces = find(source)
     if "*" not in Path(target).name and not (len(traces) == 1 and "*" not in source and Path(source).is_file()):
-        raise InputError(f"is one file, and {source} is a trace for each rank", file=target, allowed=STAR)
+        raise InputError(f"is one file, but {source} has one trace per rank", file=target, allowed=STAR)
     if (end := chakra.form(target)) not in ENDS:
         allowed = [*ENDS, *(f"{end}.gz" for end in ENDS)]
-        raise InputError("the extension is not that of a trace", file=target, allowed=allowed, given=end)
+        raise InputError("the extension is not one of a trace", file=target, allowed=allowed, given=end)
     written = []
     for rank, path in traces.items():
         to = check_writable(target.replace("*", str(rank)))
         if to == Path(os.path.realpath(path)):
-            raise InputError("is an input, too", file=target, allowed="another name")
+            raise InputError("is also an input", file=target, allowed="another name")
         written.append(_converted(path, to))
     out.say(f"wrote {plural(len(written), 'trace')}, {plural(sum(written), 'node')}: {target}")
     out.put({"file": target, "traces": len(written), "nodes": sum(written)})

@@ -151,4 +151,4 @@ def test_a_memory_limit_says_what_to_change(folder: Path) -> None:
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     assert line.startswith("pyxsim: not enough memory: Unable to allocate ")
-    assert "; ulimit -v limits it to 0.717 GB; fewer NPUs, " in line
+    assert "; ulimit -v limits memory to 0.717 GB; fewer NPUs, " in line

@@ -41,7 +41,7 @@ def test_one_algorithm_in_words(pyxsim: Command) -> None:
     assert (ended.code, ended.out) == (0, "")
     for part in (
         "ring: all-reduce on 4 NPUs, of 4 KiB",
-        "correct for every order of arrivals",
+        "correct for every order of arrival",
         "6 messages in sequence",
         "24; the data are divided into 4 blocks, at most 1 of a rank in flight",
         "6,144 bytes by each rank",

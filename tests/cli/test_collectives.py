@@ -135,7 +135,7 @@ def test_a_stuck_system_says_who_waits(
     assert ended.code == 3
     lines = ended.err.splitlines()
     assert lines[0].startswith("pyxsim: nothing moves after cycle ")
-    assert "out.h5 has the incomplete result" in lines[0]
+    assert "out.h5 contains the incomplete result" in lines[0]
     assert len(lines) > 1
     assert all("waits" in line for line in lines[1:])
     data = json.loads(ended.out)

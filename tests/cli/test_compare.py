@@ -152,7 +152,7 @@ def test_the_experiment_is_not_overwritten(pyxsim: Command, folder: Path) -> Non
 def test_no_output_takes_the_place_of_another(pyxsim: Command, folder: Path, second: str) -> None:
     (folder / "link.md").symlink_to(folder / "all.md")
     ended = pyxsim("compare", "small.toml", "-o", "all.md", "-o", second)
-    line = f"pyxsim: {second}: cannot be written: it is also another output of this run; allowed: another name"
+    line = f"pyxsim: {second}: cannot be written, because it is also another output of this run; allowed: another name"
     assert (ended.code, ended.lines) == (2, [line])
     assert not (folder / "all.md").exists()
 

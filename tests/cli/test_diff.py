@@ -19,7 +19,7 @@ def two(pyxsim: Command) -> tuple[str, str]:
 def test_equal(pyxsim: Command, two: tuple[str, str]) -> None:
     ended = pyxsim("diff", *two)
     assert (ended.code, ended.out) == (0, "")
-    assert ended.lines[0].startswith("equal to the bit: a.h5 and b.h5, ")
+    assert ended.lines[0].startswith("a.h5 and b.h5 are equal to the bit: ")
     (skip,) = (line.split() for line in ended.lines if line.startswith("run.skip"))
     assert skip == ["run.skip", "true", "false"]
     told = json.loads(pyxsim("diff", *two, "--json").out)
@@ -51,7 +51,7 @@ def test_faults(pyxsim: Command, two: tuple[str, str]) -> None:
         ),
         (
             ("compare", "a.h5"),
-            "a.h5: is an HDF5 result, not an experiment; allowed: a TOML file; results: `pyxsim diff A.h5 B.h5`",
+            "a.h5: is an HDF5 result, not an experiment; allowed: a TOML file; for results, `pyxsim diff A.h5 B.h5`",
         ),
     ):
         ended = pyxsim(*words)

@@ -51,7 +51,7 @@ def broken(pyxsim: Command, name: str) -> str:
     assert bad[0]["name"] == name
     spoken = pyxsim("doctor")
     assert spoken.code == 1
-    assert spoken.lines[-1] == "something is broken: see above"
+    assert spoken.lines[-1] == "some checks failed; see above"
     return str(bad[0]["text"])
 
 

@@ -212,11 +212,11 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "-o in no folder": (["run", "small.toml", "-o", "/proc/none/x.h5"], "/proc/none/x.h5: cannot be written"),
     "-o over the input": (
         ["run", "small.toml", "-o", "./small.toml"],
-        "./small.toml: cannot be written: it is an input",
+        "./small.toml: cannot be written, because it is an input",
     ),
     "both outputs one": (
         ["run", "small.toml", "-o", "a.png", "--plot", "a.png"],
-        "a.png: cannot be written: it is also another output of this run",
+        "a.png: cannot be written, because it is also another output of this run",
     ),
     "--plot without format": (["run", "small.toml", "--plot", "x"], "x: the file name has no extension"),
     "--plot unknown format": (
@@ -247,9 +247,12 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     ),
     "missing of two": (["diff", "a.h5"], "diff: B.h5 is missing; allowed: `pyxsim diff A.h5 B.h5 [OPTIONS]`; "),
     "missing in a group": (["workload", "show"], "workload show: WORKLOAD is missing; allowed: `pyxsim workload show"),
-    "missing value": (["run", "small.toml", "--plot"], "run --plot: its value is missing; allowed: --plot OUT.png"),
-    "missing values": (["sweep", "a.toml", "-o", "d", "--plot", "x"], "sweep --plot: its values are missing...X Y HUE"),
-    "value of a flag": (["run", "small.toml", "--no-skip=3"], "run --no-skip: takes no value; allowed: --no-skip"),
+    "missing value": (["run", "small.toml", "--plot"], "run --plot: the value is missing; allowed: --plot OUT.png"),
+    "missing values": (["sweep", "a.toml", "-o", "d", "--plot", "x"], "sweep --plot: values are missing...X Y HUE"),
+    "value of a flag": (
+        ["run", "small.toml", "--no-skip=3"],
+        "run --no-skip: the option takes no value; allowed: --no-skip",
+    ),
     "no number behind an option": (
         ["saturation", "small.toml", "--resolution", "x"],
         "saturation --resolution: is not a number; allowed: a number",
@@ -282,7 +285,7 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "no number": ([*ASTRA_WORDS, "--num-passes", "x"], "--num-passes: 'x' is not a number"),
     "topology and a shape": (
         ["topology", "torus", "4x4"],
-        "topology: '4x4' is not an option; allowed: ... or --shape 4,4",
+        "topology: '4x4' is not an option of a topology; allowed: ... or --shape 4,4",
     ),
     "library is a file": (["list", "--library", "small.toml"], "small.toml: --library: not a folder"),
     "topology unknown": (["topology", "trus"], "unknown topology 'trus'...did you mean 'torus'?"),
@@ -445,7 +448,7 @@ ASTRA_OPTIONS = {
     "--set": (["--set", "network.router.vcs=0"], "--set: network.router.vcs: 0 is too small"),
     "queues": (["--set", "system.queues=[1,2,2]"], "--set: system.queues: dimension 0 has 2 rings"),
     "path": (["--path", "/proc/none", "-o", "out.h5"], "/proc/none: cannot be made"),
-    "-o over an input": (["-o", "system.txt"], "system.txt: cannot be written: it is an input"),
+    "-o over an input": (["-o", "system.txt"], "system.txt: cannot be written, because it is an input"),
 }
 
 

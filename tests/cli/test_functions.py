@@ -57,7 +57,7 @@ def test_functions_return_what_the_command_prints(pyxsim: Command) -> None:
     assert face.validate(["ring/*"], list_only=True) == json.loads(pyxsim("validate", "ring/*", "--list", "--json").out)
     with pytest.raises(face.InputError, match="no case 'nothing'"):
         face.bench("nothing")
-    with pytest.raises(face.InputError, match="there is no shelf, model or system 'backend'"):
+    with pytest.raises(face.InputError, match="unknown shelf, model or system 'backend'"):
         face.list_("backend")
 
 

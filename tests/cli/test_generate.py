@@ -129,7 +129,7 @@ def test_what_is_told(pyxsim: Command, folder: Path) -> None:
     write(folder, "", "tensor = 2\npipeline = 2")
     ended = pyxsim("workload", "generate", "model.toml")
     assert (ended.code, ended.out) == (0, "")
-    assert "16 NPUs: tensor 2 x data 4 x pipeline 2; each replica runs 4 x 1 sample" in ended.err
+    assert "16 NPUs: tensor 2 x data 4 x pipeline 2; each replica runs 4 micro-batches of 1 sample" in ended.err
     told = json.loads(pyxsim("workload", "generate", "model.toml", "--json").out)
     assert (told["file"], told["npus"], told["micro_batches"]) == (None, 16, 4)
     assert [stage["held"] for stage in told["stages"]] == [2, 1]
@@ -153,10 +153,10 @@ def test_a_text(pyxsim: Command, folder: Path) -> None:
     ("words", "told"),
     [
         (["small.toml"], "small.toml: workload.model: has no model to train"),
-        ([], "--model: is required without an experiment"),
+        ([], "--model: is required without an experiment file"),
         (["--model", "dlrm"], "--device: is required"),
         (["--model", "dlrm", "--device", "a100-80gb"], "--shape: is required"),
-        (["model.toml", "--model", "dlrm"], "--model: cannot be combined with an experiment"),
+        (["model.toml", "--model", "dlrm"], "--model: cannot be combined with an experiment file"),
         (["--model", "dlrn", "--device", "a100-80gb", "--shape", "4"], "workload.model: unknown model 'dlrn'"),
         (["--model", "dlrm", "--device", "a100", "--shape", "4"], "system.npu.device: "),
         (

@@ -54,8 +54,8 @@ def test_a_table_of_the_user(pyxsim: Command, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("mdels",), "list: there is no shelf, model or system 'mdels'; allowed: topologies, "),
-        (("torus",), "pyxsim: list: 'torus' has a command of its own; allowed: `pyxsim topology torus`"),
+        (("mdels",), "list: unknown shelf, model or system 'mdels'; allowed: topologies, "),
+        (("torus",), "pyxsim: list: 'torus' has its own command; allowed: `pyxsim topology torus`"),
         (("ring",), "`pyxsim topology ring` or `pyxsim collective ring`"),
         (("gpt3-175",), "did you mean 'gpt3-175b'?"),
         (("no.csv",), "no.csv: no such file"),

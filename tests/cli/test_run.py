@@ -173,7 +173,7 @@ def test_a_deadlock_is_named_and_kept(pyxsim: Command, folder: Path) -> None:
     assert line.startswith("pyxsim: deadlock in cycle ")
     for npu in range(4):
         assert f"d0LocalEast0:({npu},0,0)->({(npu + 1) % 4},0,0) VC 0 (message " in line
-    assert line.endswith("out.h5 has the incomplete result")
+    assert line.endswith("out.h5 contains the incomplete result")
     with h5py.File(folder / "out.h5") as file:
         assert file.attrs["complete"] == 0
         assert file["links_total/flits"][()].sum() > 0
@@ -240,7 +240,7 @@ def test_a_result_is_no_experiment(pyxsim: Command, command: str) -> None:
     assert pyxsim("run", "small.toml", "-o", "out.h5").code == 0
     ended = pyxsim(command, "out.h5")
     assert ended.code == 2
-    others = "; results: `pyxsim diff A.h5 B.h5`, to the bit, or `pyxsim report A.h5 B.h5`, side by side"
+    others = "; for results, `pyxsim diff A.h5 B.h5` (to the bit) or `pyxsim report A.h5 B.h5` (side by side)"
     more = others if command == "compare" else ""
     other = "an experiment" if command == "compare" else "a text file"
     assert ended.lines == [f"pyxsim: out.h5: is an HDF5 result, not {other}; allowed: a TOML file{more}"]

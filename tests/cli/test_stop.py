@@ -54,7 +54,7 @@ def test_a_run_that_is_ended_keeps_what_there_is(start: Start, folder: Path, num
     assert end(process) == (
         code,
         "",
-        "pyxsim: interrupted; out.h5 has the incomplete result\n",
+        "pyxsim: interrupted; out.h5 contains the incomplete result\n",
     )
     with h5py.File(folder / "out.h5") as file:
         assert file.attrs["complete"] == 0
@@ -196,7 +196,7 @@ def test_json_of_a_run_that_is_ended(start: Start, folder: Path) -> None:
     assert code == 130
     assert data["complete"] is False
     assert data["bytes_delivered"] < data["cycles"] * 1000
-    assert err == "pyxsim: interrupted; without -o nothing was written\n"
+    assert err == "pyxsim: interrupted; nothing was written, because -o is missing\n"
 
 
 def test_ctrl_c_before_the_simulation(start: Start, folder: Path) -> None:
@@ -266,7 +266,7 @@ def test_progress_on_a_terminal(start: Start, folder: Path) -> None:
     # Each of the 4 NPUs sends one and a half buffers (test_run.py), in messages of 50 and 25 GiB: none is there yet.
     for part in ("simulated", "0 B of 600 GiB", "visits/s", "left"):
         assert part in bar
-    assert "out.h5 has the incomplete result" in rest
+    assert "out.h5 contains the incomplete result" in rest
     assert " left" not in rest
 
 

@@ -43,7 +43,7 @@ def test_a_sweep(pyxsim: Command, ring: Path) -> None:
     assert (told["done"], told["failed"], told["missing"], told["complete"]) == (2, 0, 0, True)
     assert told["points"][0]["packet_latency"] == read("out").points[0].values["packet_latency"]
     less = pyxsim("sweep", "ring.toml", "-o", "out", "--set", "network.router.vcs=2")
-    assert "2 points in the folder have other settings and are not in the table" in less.err
+    assert "2 points in the folder have other settings, so the table omits them" in less.err
 
 
 def test_points_that_fail(pyxsim: Command, folder: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_sweep_of_nothing_says_so(pyxsim: Command, ring: Path, folder: Path) -
     for number, words in enumerate((("one.toml",), ("ring.toml", *fixed))):
         ended = pyxsim("sweep", *words, "-o", f"out{number}", "--workers", "1")
         assert ended.code == 0
-        told = f"one point: nothing is swept in {words[0]}; add [sweep] or [[variant]]; a key given with --set"
+        told = f"only one point: {words[0]} sweeps nothing. Add [sweep] or [[variant]]; a key that is set with"
         assert ended.lines[0] == f"{told} is no longer swept"
         assert ended.err.count("nothing is swept") == 1
     assert pyxsim("sweep", "one.toml", "-o", "out0", "-q").err == ""
@@ -89,7 +89,7 @@ FAULTS = {
     "no hue": ("sweep ring.toml -o out --plot load time_ns vc", "did you mean 'vcs'?"),
     "few words": (
         "sweep ring.toml -o out --plot load time_ns",
-        "sweep --plot: its values are missing; allowed: --plot X Y HUE",
+        "sweep --plot: values are missing; allowed: --plot X Y HUE",
     ),
     "no backend": ("sweep ring.toml -o out --backend pakcet", "--backend: unknown backend 'pakcet'"),
     "no scheduler": ("sweep ring.toml -o out --dask nowhere", "--dask: no scheduler at 'nowhere'"),

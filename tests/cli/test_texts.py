@@ -117,9 +117,9 @@ def test_policies(pyxsim: Command, text: Path) -> None:
         (("convert", "model.txt", "x", "--npus", "8", "--passes", "0"), "--passes: 0 is too small"),
         (("convert", "model.txt", "x", "--npus", "8", "--comm-scale", "0"), "--comm-scale: '0' is not a scale"),
         (("convert", "model.txt", "x", "--npus", "8", "--scheduling", "LIVO"), "--scheduling: unknown policy 'LIVO'"),
-        (("show", "model.txt", "--plot", "x.png"), "model.txt: --plot: is a text, whose graph depends on the network"),
+        (("show", "model.txt", "--plot", "x.png"), "model.txt: --plot: is a workload text, whose graph depends on the"),
         (("show", "model.txt", "--rank", "1"), "--rank: has no effect without --plot"),
-        (("check", "model.txt", "--groups", "g.json"), "model.txt: --groups: is a text, which names no groups"),
+        (("check", "model.txt", "--groups", "g.json"), "model.txt: --groups: is a workload text, which has no groups"),
     ],
 )
 def test_what_cannot_be(pyxsim: Command, text: Path, words: tuple[str, ...], told: str) -> None:

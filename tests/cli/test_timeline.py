@@ -44,7 +44,7 @@ def test_what_is_left_out_is_said_in_one_line(pyxsim: Command) -> None:
     ended = pyxsim("timeline", "out.h5", "-o", "t.json", "--max-events", "100")
     assert ended.code == 0
     (line,) = [line for line in ended.lines if line.startswith("left out, for --max-events 100: ")]
-    assert "links: those that were least busy" in line
+    assert "links, namely the least busy" in line
 
 
 def test_a_result_with_little_to_tell_says_so(pyxsim: Command, folder: Path) -> None:

@@ -231,7 +231,7 @@ FAULTS = [
         "pyxsim: traffic.toml: '.toml' is not a format of a file; allowed: .h5, .hdf5, .nc, .json, .csv, .",
     ),
     (("curve", "small.toml", "--loads", "0.1"), "pyxsim: small.toml: traffic: the table [traffic] is missing"),
-    (("saturation", "traffic.toml", "--resolution", "-1"), "pyxsim: --resolution: -1 is not a resolution"),
+    (("saturation", "traffic.toml", "--resolution", "-1"), "pyxsim: --resolution: -1 is not a valid resolution"),
     (("saturation", "traffic.toml", "--threads", "0"), "pyxsim: --threads: '0' is not a number of threads"),
     (("run", "traffic.toml", "--threads", "many"), "pyxsim: --threads: 'many' is not a number of threads"),
     (("run", "traffic.toml", "--checkpoint", "0 s"), "pyxsim: --checkpoint: '0 s' is not a time; allowed: a time"),

@@ -88,7 +88,7 @@ def test_check(pyxsim: Command, ring: Path) -> None:
         "between": True,
     }
     one = pyxsim("workload", "check", "ring.0.et")
-    assert one.lines == ["1 trace, 4 nodes: no faults in it by itself; PREFIX.*.et compares ranks, too"]
+    assert one.lines == ["1 trace, 4 nodes: no faults within this trace; PREFIX.*.et also compares the ranks"]
 
 
 def test_check_tells_all_faults(pyxsim: Command, ring: Path) -> None:
@@ -135,9 +135,9 @@ def test_convert(pyxsim: Command, ring: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "target", "told"),
     [
-        ("ring", "x.json", "x.json: is one file, and ring is a trace for each rank; allowed: PREFIX.*.et"),
-        ("ring", "x.*.xml", "x.*.xml: the extension is not that of a trace; allowed: .et, .json, .jsonl"),
-        ("ring.0.et", "ring.0.et", "ring.0.et: is an input, too; allowed: another name"),
+        ("ring", "x.json", "x.json: is one file, but ring has one trace per rank; allowed: PREFIX.*.et"),
+        ("ring", "x.*.xml", "x.*.xml: the extension is not one of a trace; allowed: .et, .json, .jsonl"),
+        ("ring.0.et", "ring.0.et", "ring.0.et: is also an input; allowed: another name"),
         ("rung", "x.*.et", "rung: there are no such traces"),
         ("bad.et", "x.et", "bad.et: not a Chakra trace, or damaged"),
     ],

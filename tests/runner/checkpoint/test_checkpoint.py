@@ -126,7 +126,7 @@ def prepared_of(experiment: Any, backend: str = "packet", folder: Path = TREE) -
 
 
 def everything(result: Result, path: Path) -> dict[str, Any]:
-    """All datasets and attributes of the file, but for what tells how it was computed."""
+    """All datasets and attributes of the file, but for what tells how the result was computed."""
     result.save(path)
     return everything_in(path)
 

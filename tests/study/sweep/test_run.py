@@ -219,7 +219,7 @@ def test_killed_twice_and_resumed(once: Sweep, tmp_path: Path) -> None:
     code, said = begun.stop(signal.SIGINT)
     assert (code, said) == (
         130,
-        f"pyxsim: interrupted; {folder} has the completed points; the same command resumes the sweep\n",
+        f"pyxsim: interrupted; {folder} contains the completed points; the same command resumes the sweep\n",
     )
     found = sweep(path, folder, workers=1)
     assert table(found) == table(once)
