@@ -79,7 +79,7 @@ def family_table(family: Family, outcomes: Sequence[Outcome]) -> list[str]:
     lines = []
     for (claim, source), names in claims.items():
         which = "" if len(claims) == 1 else f" ({_several(names)})"
-        lines.append(f"- {claim}{which}; from: {source}.")
+        lines.append(f"- {claim}{which}. Source: {source}.")
     head = ["case", *family.columns, "measured", "bound", "verdict"]
     lines += ["", _row(head), "|" + "---|" * len(head)]
     for outcome in outcomes:

@@ -40,7 +40,7 @@ CHUNKS = (1, 1, 2, 5)
 BACKENDS = ("packet", "analytical")
 TRIES = 20  # for each kind of collective that an algorithm supports
 MOST = {"packet": 10**7, "analytical": 10**8}  # bytes sent at most, so that a run is quick
-SOURCE = "numpy's result of the same random data; bytes: closed forms of the literature (costs.py)"
+SOURCE = "NumPy's result for the same random data, and closed forms of the literature for the bytes (costs.py)"
 
 
 class Try(NamedTuple):
@@ -141,9 +141,9 @@ def carried(algorithm: str) -> Found:
 
 def cases() -> Iterator[Case]:
     claim = (
-        "Carried data end as numpy's result on all NPUs, and the bytes sent equal the closed form, "
-        "on drawn networks, sizes, chunks and roots, with both backends"
+        "The carried data end as NumPy's result on all NPUs, and the bytes sent equal the closed form, "
+        "on random networks, sizes, chunks and roots, with both backends"
     )
     for algorithm in ALGORITHMS:
         name = f"collectives/{algorithm.replace(':', '-')}"
-        yield Case(name, claim, SOURCE, 0, "runs wrong", partial(carried, algorithm), 8)
+        yield Case(name, claim, SOURCE, 0, "wrong runs", partial(carried, algorithm), 8)

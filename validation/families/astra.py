@@ -106,17 +106,17 @@ def groups() -> Iterator[tuple[str, str, list[Measured]]]:
     yield "one-dimension", "one dimension, every algorithm", [c for c in small if len(c["npus"]) == 1]
     yield "dimensions", "two and three dimensions", [c for c in small if len(c["npus"]) > 1]
     yield "large", "many NPUs", [c for c in fair if math.prod(c["npus"]) >= LARGE]
-    yield "congestion", "one dimension, messages queue for links", [c for c in runs if c not in fair]
+    yield "congestion", "one dimension, with messages that queue for links", [c for c in runs if c not in fair]
 
 
 def cases() -> Iterator[Case]:
-    claim = "It ends in the same nanosecond as in ASTRA-sim"
+    claim = "Each run ends in the same nanosecond as in ASTRA-sim"
     for name, what, measured in groups():
-        source = "measured: inputs/reference/astra2.json"
+        source = "measurements in inputs/reference/astra2.json"
         yield Case(f"astra/2-{name}", f"{claim} 2: {what}", source, 0, "ns", partial(same, measured, version_2), 8)
     measured = reference("astra1")["cases"]
-    source = "measured: inputs/reference/astra1.json"
-    what = "MICRO, Themis, boost, every order in a queue"
+    source = "measurements in inputs/reference/astra1.json"
+    what = "MICRO, Themis, boost, and every order in a queue"
     yield Case("astra/1-micro", f"{claim} 1: {what}", source, 0, "ns", partial(same, measured, version_1), 3)
     yield from astra_files.cases()
 

@@ -169,12 +169,12 @@ def stopped() -> Found:
 
 
 def cases() -> Iterator[Case]:
-    claim = "From files in ASTRA-sim's own formats it ends in the same nanosecond"
+    claim = "Each run from files in ASTRA-sim's own formats ends in the same nanosecond"
     for version, told in ((2, version_2), (1, version_1)):
-        source = f"measured: inputs/reference/astra{version}.json"
-        yield Case(f"astra/{version}-files", f"{claim} as ASTRA-sim {version}", source, 0, "ns", told, 5)
-    claim = "A direct all-reduce of 1 GiB on a switch of 64 takes the published 633.217 us and 40 008.217 us"
-    shown = "tutorial of ASTRA-sim 2 at ASPLOS 2023, congestion-unaware and congestion-aware"
+        source = f"measurements in inputs/reference/astra{version}.json"
+        yield Case(f"astra/{version}-files", f"{claim} as in ASTRA-sim {version}", source, 0, "ns", told, 5)
+    claim = "A direct all-reduce of 1 GiB on a switch of 64 NPUs takes the published 633.217 us and 40 008.217 us"
+    shown = "the ASTRA-sim 2 tutorial at ASPLOS 2023, congestion-unaware and congestion-aware"
     yield Case("astra/2-switch-64", claim, shown, 0, "ns", switch_64, 1)
-    claim = "Inputs on which ASTRA-sim 2 stops with an error are rejected here, with the reason"
-    yield Case("astra/2-stops", claim, "measured: inputs/reference/astra2.json", 0, "faults", stopped, 1)
+    claim = "pyxsim rejects inputs on which ASTRA-sim 2 stops with an error, with the reason"
+    yield Case("astra/2-stops", claim, "measurements in inputs/reference/astra2.json", 0, "faults", stopped, 1)

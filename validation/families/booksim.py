@@ -12,7 +12,7 @@ from pyxsim.runner.lifecycle import run
 from validation.case import Case, Found, Picture, Series
 from validation.reference import reference
 
-SOURCE = "measured: inputs/reference/booksim.json"
+SOURCE = "measurements in inputs/reference/booksim.json"
 LATENCY, HOPS, THROUGHPUT = 3.0, 0.5, 5.0  # allowed %, or the spread of BookSim2's seeds if larger
 UP_TO = 0.8  # of the load at which BookSim2 saturates: loads to compare
 ACCEPTED = 0.97  # of the offered load: a network that accepts less is saturated
@@ -180,14 +180,14 @@ def curves() -> dict[str, dict[str, Any]]:
 
 def cases() -> Iterator[Case]:
     claim = (
-        f"Up to {100 * UP_TO:.0f} % of BookSim2's saturation the mean packet latency is within {LATENCY:g} %, mean "
-        f"hops are within {HOPS:g} %, and what is accepted at load 1.0 is within {THROUGHPUT:g} %; or within the "
-        "spread of BookSim2's own seeds, where that is larger. The load at which it saturates is within 5 %"
+        f"Up to {100 * UP_TO:.0f} % of BookSim2's saturation, the mean packet latency is within {LATENCY:g} %, mean "
+        f"hops are within {HOPS:g} %, and the accepted load at offered load 1.0 is within {THROUGHPUT:g} %, or within "
+        "the spread of BookSim2's own seeds if that is larger. The saturation load is within 5 %"
     )
     for name, curve in curves().items():
         seconds = 4.0 * len(curve["points"])
         run_it = partial(compare, name)
-        yield Case(f"booksim/{name}", claim, SOURCE, 100, "% of what is allowed", run_it, seconds)
+        yield Case(f"booksim/{name}", claim, SOURCE, 100, "% of the tolerance", run_it, seconds)
 
 
 FAMILY = (

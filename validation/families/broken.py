@@ -120,7 +120,9 @@ def _differences(mistake: Mistake, said: ScheduleError) -> list[str]:
 
 
 def cases() -> Iterator[Case]:
-    claim = "A schedule with an error is rejected before the run; the message names rank, step and contribution"
+    claim = (
+        "A schedule with an error is rejected before the run, with a message that names the rank, step and contribution"
+    )
     source = "deliberate errors"
     for mistake in MISTAKES:
         name = f"collectives/broken-{mistake.function.replace('_', '-')}"

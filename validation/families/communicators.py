@@ -12,7 +12,7 @@ from pyxsim.settings.algorithms import ROOTED, algorithm_key
 from validation.case import Case, Found, Picture, Series
 from validation.machines import WIRES, Tables, simulated
 
-SOURCE = "numpy's result of the same random data"
+SOURCE = "NumPy's result for the same random data"
 GRIDS = ((2, 3), (4, 4), (3, 1, 5), (2, 2, 3), (4, 2, 4), (3, 3, 3), (2, 3, 2, 2))
 BLOCKS = ("ring", "switch", "fully-connected", "mesh")
 # By kind: the algorithms that support a dimension of any size.
@@ -176,10 +176,10 @@ def carried(runs: Runs, backend: str) -> Found:
 
 
 CLAIMS: dict[str, tuple[str, Runs]] = {
-    "plans": ("Carried data are correct in plans over several dimensions, with any queues and schedulers", plans),
-    "groups": ("Carried data are correct among any list of NPUs, in named groups and along dimensions", groups),
+    "plans": ("The carried data are correct in plans over several dimensions, with any queues and schedulers", plans),
+    "groups": ("The carried data are correct among any list of NPUs, in named groups and along dimensions", groups),
     "at-once": (
-        "Carried data are correct with eight concurrent collectives and messages, with stragglers, congestion and "
+        "The carried data are correct with eight concurrent collectives and messages, with stragglers, congestion and "
         "routing that lets messages overtake each other",
         at_once,
     ),
@@ -190,4 +190,4 @@ def cases() -> Iterator[Case]:
     for name, (claim, runs) in CLAIMS.items():
         for backend in ("packet", "analytical"):
             run = partial(carried, runs, backend)
-            yield Case(f"collectives/{name}-{backend}", claim, SOURCE, 0, "runs wrong", run, 10)
+            yield Case(f"collectives/{name}-{backend}", claim, SOURCE, 0, "wrong runs", run, 10)

@@ -99,17 +99,17 @@ def _found(times: dict[str, int], wanted: float, what: str, over: str) -> Found:
 
 def cases() -> Iterator[Case]:
     claim = (
-        "Without contention all backends take the time of the formula, packets at most 2 % more: lanes, routers and "
-        "whole flits of the pipeline, to the cycle"
+        "Without contention, the backends without packets take the time of the formula, and the packet backend takes "
+        "at most 2 % more, for lanes, routers and whole flits, as predicted to the cycle"
     )
-    source = "latencies and bytes over bandwidth; docs/router.md"
+    source = "latencies and bytes over bandwidth, docs/router.md"
     for algorithm, (topology, _) in ALONE.items():
         for npus in (8, 16):
             name = f"contention-free/{algorithm}-on-{topology}-{npus}"
             yield Case(name, claim, source, 2, "%", partial(alone, algorithm, npus, SIZE), 2)
-    claim = "A direct all-reduce over one switch runs at the speed of the links, as fluids and as packets"
+    claim = "A direct all-reduce over one switch runs at the speed of the links, with flows and with packets"
     source = "2(N-1)/N*S/B and four latencies"
     yield Case("contention-free/switch-64", claim, source, 2, "%", partial(crowded_switch, 64, SIZE), 4)
 
 
-FAMILY = ("contention-free", "Nothing in the way", ("over", "expected", "flow", "packet"), cases)
+FAMILY = ("contention-free", "No contention", ("over", "expected", "flow", "packet"), cases)

@@ -103,8 +103,8 @@ def _in_order(kinds: set[str]) -> str:
 
 
 def cases() -> Iterator[Case]:
-    claim = "The shipped algorithms as MSCCL files: carried data are correct, and the bytes equal the originals"
-    source = "numpy's result of the same random data"
-    yield Case("collectives/custom-msccl", claim, source, 0, "runs wrong", msccl, 10)
-    claim = "The shipped algorithms as Chakra traces take the same time"
-    yield Case("collectives/custom-chakra", claim, "the shelf", 0, "ns", chakra, 10)
+    claim = "If the shipped algorithms run from MSCCL files, the carried data are correct, and the bytes are the same"
+    source = "NumPy's result for the same random data"
+    yield Case("collectives/custom-msccl", claim, source, 0, "wrong runs", msccl, 10)
+    claim = "If the shipped algorithms run from Chakra traces, they take the same time"
+    yield Case("collectives/custom-chakra", claim, "the shipped algorithms themselves", 0, "ns", chakra, 10)

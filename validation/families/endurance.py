@@ -89,14 +89,14 @@ def every_routing(name: str) -> Found:
 
 def cases() -> Iterator[Case]:
     claim = (
-        f"At offered load 1.0, with buffers of two flits, every proved routing keeps moving for {CYCLES:,} cycles; "
-        "one that is not proved is refused before the run"
+        f"At offered load 1.0, with buffers of two flits, every proved routing algorithm keeps packets moving for "
+        f"{CYCLES:,} cycles; pyxsim rejects every other one before the run"
     )
     for name in NETWORKS:
         yield Case(
             f"endurance/{name}",
             claim,
-            "the proof of routes, docs/routing.md",
+            "the deadlock proof, docs/routing.md",
             0,
             "faults",
             partial(every_routing, name),

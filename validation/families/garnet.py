@@ -17,7 +17,7 @@ from validation.case import Case, Found, Picture, Series, not_too_fast
 from validation.families import garnet_rings
 from validation.reference import reference
 
-SOURCE = "measured: inputs/reference/garnet.json"
+SOURCE = "measurements in inputs/reference/garnet.json"
 NEVER_ENDS = frozenset({"cal_direct_vc1_horiz4"})
 # Cycles by which pyxsim differs; docs/validation.md explains them.
 DIFFERS = {"cal_horiz_64pkt_vc4_buf4": -12}
@@ -119,10 +119,12 @@ def cases() -> Iterator[Case]:
     for case in reference("garnet")["cases"]:
         name = case["case"]
         if name in NEVER_ENDS:
-            claim = "A run that never ends there is rejected here; run anyway, its deadlock is named"
+            claim = (
+                "pyxsim rejects a run that never ends over Garnet; if it is run anyway, the error names its deadlock"
+            )
             yield Case(f"garnet/{name}", claim, SOURCE, 0, "faults", partial(never_ends, name), 1)
         else:
-            claim = "It ends in the same cycle as in ASTRA-sim over Garnet, except for explained differences"
+            claim = "Each run ends in the same cycle as in ASTRA-sim over Garnet, except for explained differences"
             yield Case(f"garnet/{name}", claim, SOURCE, 0, "cycles", partial(the_same_cycle, name), 3)
     yield from garnet_rings.cases()
 

@@ -116,10 +116,13 @@ def direct_ends() -> Found:
 
 
 def cases() -> Iterator[Case]:
-    claim = "One chunk on one ring takes the cycles of the formula of the measured runs"
+    claim = "One chunk on one ring takes the cycles of the formula that fits the measured runs"
     source = (
-        "one packet to the neighbor 404 or 514 cycles, 128 for each further one, from inputs/reference/garnet.json"
+        "inputs/reference/garnet.json: 404 or 514 cycles for one packet to the neighbor, 128 for each further packet"
     )
     yield Case("garnet/rings-by-formula", claim, source, 0, "cycles", by_formula, 3)
-    claim = "Direct on rings with few VCs, which never ends over Garnet, ends with datelines, with all its bytes"
-    yield Case("garnet/direct-with-datelines", claim, "docs/routing.md", 0, "runs wrong", direct_ends, 2)
+    claim = (
+        "The direct algorithm on rings with few VCs never ends over Garnet, but ends with datelines and delivers all "
+        "its bytes"
+    )
+    yield Case("garnet/direct-with-datelines", claim, "docs/routing.md", 0, "wrong runs", direct_ends, 2)

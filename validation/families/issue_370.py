@@ -111,14 +111,14 @@ def _found(wrong: int, times: list[float], stopped: list[StuckError], note: str 
 
 
 def cases() -> Iterator[Case]:
-    claim = "On (twisted) tori with one active chunk of 4 to 16 every all-reduce ends, with all its bytes"
+    claim = "On (twisted) tori with one active chunk of 4 to 16, every all-reduce ends and delivers all its bytes"
     for backend in ("packet", "analytical"):
-        yield Case(f"issue-370/{backend}", claim, SOURCE, 0, "runs wrong", partial(ours, backend), 4)
+        yield Case(f"issue-370/{backend}", claim, SOURCE, 0, "wrong runs", partial(ours, backend), 4)
     claim = (
-        "With compat = astra-sim-2 some of them deadlock, as in the original, and report who waits for whom; "
-        "with as many active chunks as chunks none does"
+        "With compat = astra-sim-2, some of these all-reduces deadlock, as in the original, and report what waits for "
+        "what; if all chunks may be active, none deadlocks"
     )
-    yield Case("issue-370/compat", claim, SOURCE, 0, "runs wrong", theirs, 8)
+    yield Case("issue-370/compat", claim, SOURCE, 0, "wrong runs", theirs, 8)
 
 
 FAMILY = ("issue-370", "Chunks that wait for each other", ("runs", "stopped"), cases)

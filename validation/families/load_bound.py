@@ -82,8 +82,8 @@ def never_above(name: str) -> Found:
 
 def cases() -> Iterator[Case]:
     claim = (
-        "Accepted load (of a permutation: of the node that receives least) never exceeds the load at which the "
-        "routes fill the busiest link, whatever is offered"
+        "At any offered load, the accepted load (in a permutation, that of the node that receives least) never "
+        "exceeds the load at which the routes fill the busiest link"
     )
     for name in NETWORKS:
         source = "channel loads of the routes (Dally and Towles, section 3.3)"

@@ -55,7 +55,7 @@ def _ns(cell: str) -> float:
 
 def cases() -> Iterator[Case]:
     claim = "Every cell of EndToEnd.csv, and the end of each pass, equal those of ASTRA-sim 1"
-    source = "measured: inputs/reference/astra1_loops.json"
+    source = "measurements in inputs/reference/astra1_loops.json"
     for case in reference("astra1_loops")["cases"]:
         yield Case(f"loops/{case['case'].replace('_', '-')}", claim, source, 0, "ns", partial(every_cell, case))
 

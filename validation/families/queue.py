@@ -94,10 +94,11 @@ def one_server(service: int) -> Found:
 
 def cases() -> Iterator[Case]:
     claim = (
-        f"Packets of {SOURCES} sources wait for one link as in M/D/1 (with this many sources), within the 95 % interval"
+        f"Packets of {SOURCES} sources wait for one link as in an M/D/1 queue (with {SOURCES} sources), "
+        "within the 95 % confidence interval"
     )
     for service in SERVERS:
-        source = "Pollaczek and Khinchine; binomial arrivals"
+        source = "the Pollaczek-Khinchine formula, with binomial arrivals"
         run_it = partial(one_server, service)
         yield Case(f"queue/service-{service}", claim, source, 100, "% of the interval", run_it, 60)
 

@@ -13,7 +13,7 @@ from pyxsim.runner.lifecycle import run
 from validation.case import Case, Found, exact, not_too_fast
 
 CLOCK = 10**9
-SOURCE = "closed form, docs/collectives.md"
+SOURCE = "the closed form, docs/collectives.md"
 # The setting, and the parameters of the closed form.
 PIPELINES: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
     "booksim": ({"pipeline": "booksim"}, {}),
@@ -169,11 +169,11 @@ def cases() -> Iterator[Case]:
     claim = "Reduce-scatter, all-gather and all-to-all on a ring take the cycles of their closed forms"
     yield Case("ring/kinds", claim, SOURCE, 0, "cycles", every_kind, 1)
     claim = (
-        "With random widths, latencies, delays, pipelines and sizes: exact where `is_exact` holds, "
-        "else missed by rc+va+2 cycles per packet at most"
+        "With random widths, latencies, delays, pipelines and sizes, the closed form is exact if `is_exact` holds; "
+        "otherwise the error is at most rc+va+2 cycles per packet"
     )
     for part in range(4):
-        yield Case(f"ring/random-{part}", claim, SOURCE, 0, "cases wrong", partial(random_machines, part), 20)
+        yield Case(f"ring/random-{part}", claim, SOURCE, 0, "wrong cases", partial(random_machines, part), 20)
 
 
 FAMILY = ("ring", "Collectives on a ring", ("over",), cases)

@@ -22,7 +22,7 @@ MOST_PROVED = 3  # bytes
 SHAPES = ((7,), (4, 4, 4), (2, 3, 5))
 # Each byte is reduced, or forwarded, in one message for each other NPU; shards are gathered from all NPUs.
 CROSSINGS = {"all-reduce": 2, "reduce-scatter": 1, "all-gather": 1}
-SOURCE = "docs/collectives.md, The algorithms"
+SOURCE = "docs/collectives.md"
 
 
 def wanted(kind: str, size: int, npus: int) -> int:
@@ -94,14 +94,14 @@ def refused() -> Found:
 
 
 def cases() -> Iterator[Case]:
-    claim = "The bytes of all-reduce, reduce-scatter and all-gather equal the closed form, to the byte, up to 5 GiB"
+    claim = "The bytes of all-reduce, reduce-scatter and all-gather equal the closed form exactly, up to 5 GiB"
     for chunks in (1, 7):
         run_it = partial(delivered, chunks)
-        yield Case(f"sizes/analytical-{chunks}-chunks", f"{claim}, delivered", SOURCE, 0, "bytes", run_it, 5)
-    yield Case("sizes/plans", f"{claim}, in plans", SOURCE, 0, "bytes", planned, 5)
-    claim = "With compat, inputs on which the original fails are rejected with the reason of its failure"
-    source = "measured with ASTRA-sim 1 and 2"
-    yield Case("sizes/refused", claim, source, 0, "not refused", refused, 1)
+        yield Case(f"sizes/analytical-{chunks}-chunks", f"{claim}, as delivered", SOURCE, 0, "bytes", run_it, 5)
+    yield Case("sizes/plans", f"{claim}, as planned", SOURCE, 0, "bytes", planned, 5)
+    claim = "With compat, inputs on which the original fails are rejected with the reason for its failure"
+    source = "measurements with ASTRA-sim 1 and 2"
+    yield Case("sizes/refused", claim, source, 0, "not rejected", refused, 1)
 
 
-FAMILY = ("sizes", "The smallest and the largest", ("sizes", "runs"), cases)
+FAMILY = ("sizes", "The smallest and the largest sizes", ("sizes", "runs"), cases)

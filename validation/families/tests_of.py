@@ -31,32 +31,32 @@ CLAIMS: dict[str, tuple[str, str, tuple[str, ...], float]] = {
         100,
     ),
     "machine": (
-        "Random experiments over all topologies, routings and routers keep the invariants",
+        "Random experiments over all topologies, routing algorithms and routers keep the invariants",
         "tests/core, tests/runner",
         ("tests/core/test_invariants.py", "tests/runner/test_invariants.py"),
         200,
     ),
     "system": (
-        "The system layer hands over every message in the same cycle as the second implementation of docs/system.md",
+        "The system layer passes on every message in the same cycle as the second implementation of docs/system.md",
         "tests/reference, tests/system",
         ("tests/system/test_oracle.py", "tests/system/test_no_deadlock.py"),
         60,
     ),
     "carry": (
-        "Carried data are correct in any legal order of events, and errors are detected",
+        "The carried data are correct in any legal order of events, and errors are detected",
         "tests/system",
         ("tests/system/test_carry.py",),
         5,
     ),
     "queues": (
-        "Messages that queue for links arrive in the same cycle as in a slow model, byte by byte in fractions; "
-        "a single one takes the time of the formula, on every topology",
+        "Messages that queue for links arrive in the same cycle as in a slow byte-by-byte model with exact fractions, "
+        "and a single message takes the time of the formula, on every topology",
         "tests/network",
         tuple(f"tests/network/delay/test_{name}.py" for name in ("cut_through", "ticks", "congestion")),
         60,
     ),
     "proof": (
-        "The deadlock proof agrees with a slow one, and rejected routes do deadlock",
+        "The deadlock proof agrees with a slow proof, and rejected routes do deadlock",
         "tests/routing",
         ("tests/routing/test_deadlock.py", "tests/routing/test_slow.py", "tests/routing/test_counterexamples.py"),
         100,
@@ -86,7 +86,7 @@ def carried_out(name: str) -> Found:
 
 def cases() -> Iterator[Case]:
     for name, (claim, source, _, seconds) in CLAIMS.items():
-        yield Case(f"oracle/{name}", claim, source, 0, "tests failed", partial(carried_out, name), seconds)
+        yield Case(f"oracle/{name}", claim, source, 0, "failed tests", partial(carried_out, name), seconds)
 
 
 FAMILY = ("oracle", "Second implementations and random cases", ("tests", "random cases"), cases)

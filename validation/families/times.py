@@ -19,7 +19,7 @@ BYTES_PER_NS = 100
 FLIT = 256
 LATENCY = 500  # ns, of a link
 WIRES: Tables = {"bandwidth": f"{BYTES_PER_NS} GB/s", "latency": f"{LATENCY} ns", "flit": f"{FLIT} B"}
-SOURCE = "alpha-beta costs of the literature (pyxsim/collective/costs.py), alpha from docs/router.md"
+SOURCE = "alpha-beta costs from the literature (pyxsim/collective/costs.py), with alpha from docs/router.md"
 SIZES = (2**18, 2**20, 2**22)
 ODD = (1000, 1_000_003)
 # Endpoint and reduction delay, ns.
@@ -172,7 +172,7 @@ def phases(kind: str, shape: tuple[int, ...], size: int) -> Iterator[tuple[str, 
 
 
 def cases() -> Iterator[Case]:
-    claim = "An algorithm takes the time of its closed form with the pipeline latencies, and never less than the bound"
+    claim = "An algorithm takes the time of its closed form with the pipeline latencies, and never less than its bound"
     for algorithm, told in MADE_FOR.items():
         run = partial(alone, algorithm, *told)
         yield Case(f"times/{algorithm}", claim, SOURCE, 5, "%", run, 10)

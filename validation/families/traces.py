@@ -89,15 +89,15 @@ def _both(file: Path, shape: tuple[int, ...], name: str) -> tuple[float, float]:
 
 def cases() -> Iterator[Case]:
     claim = "Each NPU ends in the same nanosecond as in ASTRA-sim 2, from a trace with one collective"
-    source = "measured: inputs/reference/astra2.json"
+    source = "measurements in inputs/reference/astra2.json"
     for name, what, measured in groups():
         small = [case for case in measured if math.prod(case["npus"]) < LARGE]
         if small:
             yield Case(f"traces/2-{name}", f"{claim}: {what}", source, 0, "ns", partial(microbenchmarks, small), 30)
-    claim = "A training loop written as traces ends when its text does: all eleven keywords on three networks"
+    claim = "A training loop written as traces ends when its workload file does: all eleven keywords on three networks"
     for name in ("packet", "analytical"):
         told = f"{claim} ({name})"
-        yield Case(f"traces/loops-{name}", told, "the text itself", 0, "ns", partial(same_end, name), 20)
+        yield Case(f"traces/loops-{name}", told, "the workload file itself", 0, "ns", partial(same_end, name), 20)
 
 
 FAMILY = ("traces", "Chakra traces", ("runs", "NPUs"), cases)

@@ -174,8 +174,8 @@ def cases() -> Iterator[Case]:
     source = "the packet backend on the same experiment"
     yield Case(
         "verdict/from-waiting",
-        f"The waiting of packets decides whether the backend without congestion is within {WITHIN:.0%} of them "
-        f"({COUNT} drawn experiments)",
+        f"The waiting of packets decides whether the backend without congestion is within {WITHIN:.0%} of packets "
+        f"({COUNT} random experiments)",
         source,
         2,
         "% wrong",
@@ -185,8 +185,8 @@ def cases() -> Iterator[Case]:
     for backend in (UNAWARE, *AWARE):
         yield Case(
             f"verdict/beforehand-{backend}",
-            f"Without a packet run: whether {backend} is within {WITHIN:.0%} of packets, or that this is unknown "
-            f"({COUNT} drawn experiments)",
+            f"Without a packet run, the verdict says whether {backend} is within {WITHIN:.0%} of packets, or that this "
+            f"is unknown ({COUNT} random experiments)",
             source,
             1,
             "% wrong",

@@ -154,12 +154,10 @@ def every_routing(name: str) -> Found:
 def cases() -> Iterator[Case]:
     claim = (
         "A single packet of n flits takes H*R + links + D_in + D_out + 1 + (n-1) cycles through H routers, for "
-        f"every routing and {len(ROUTERS)} kinds of routers"
+        f"every routing algorithm and {len(ROUTERS)} kinds of routers"
     )
     for name in NETS:
-        yield Case(
-            f"zero-load/{name}", claim, "docs/router.md, What follows", 0, "cycles", partial(every_routing, name), 6
-        )
+        yield Case(f"zero-load/{name}", claim, "docs/router.md", 0, "cycles", partial(every_routing, name), 6)
 
 
 FAMILY = ("zero-load", "One packet alone", ("routings", "packets"), cases)
