@@ -207,16 +207,8 @@ def _links_of(
     memo: dict[object, LinkParams] = {}
     if topology.link_bandwidth is None:
         memo = {(kind, 1, None, None): wire for kind, wire in enumerate(wires)}
-    nothing = (None,) * topology.links
-    rows = zip(
-        topology.link_dim.tolist(),
-        topology.link_length.tolist(),
-        topology.link_bandwidth or nothing,
-        topology.link_latency or nothing,
-        strict=True,
-    )
     params_of_links = []
-    for link, row in enumerate(rows):
+    for link, row in enumerate(topology.link_rows()):
         if row not in memo:
             kind, length, width, latency = row
             keys = Keys(*(f"{what} of link {topology.link_name[link]}" for what in ("bandwidth", "latency")))

@@ -27,17 +27,9 @@ def link_rates_of(topology: Topology, network: Network) -> tuple[list[Fraction],
     """Return bytes per cycle and latency (cycles) of every link, host links included. Raises InputError."""
     kinds = len(topology.link_kinds)
     of_kind = network.bandwidths(kinds), network.latencies(kinds)
-    nothing = (None,) * topology.links
     memo: dict[tuple[int, int, str | None, str | None], tuple[Fraction, Fraction]] = {}
     rates, latencies = [], []
-    rows = zip(
-        topology.link_dim.tolist(),
-        topology.link_length.tolist(),
-        topology.link_bandwidth or nothing,
-        topology.link_latency or nothing,
-        strict=True,
-    )
-    for link, row in enumerate(rows):
+    for link, row in enumerate(topology.link_rows()):
         if row not in memo:
             kind, length, width, late = row
             try:

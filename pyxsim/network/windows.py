@@ -1,6 +1,7 @@
-"""Counters per link and time window, from the running totals of a simulation.
+"""Counters per link and time window, which every backend returns: `Windows` is the table, `WindowRecorder` builds one.
 
-Window `i` holds the counts of cycles `[i*window, (i+1)*window)`. The table is bounded: when it would exceed its limits,
+The recorder takes running totals at any cycles (packet backend); delay models count in delay/windowed_counts.py. Window
+`i` holds the counts of cycles `[i*window, (i+1)*window)`. The table is bounded: when it would exceed its limits,
 the window doubles and neighboring rows are added, so a long run keeps every count and loses only resolution.
 """
 

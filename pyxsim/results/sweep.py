@@ -1,4 +1,4 @@
-"""A sweep: many points of one experiment, and its folder.
+"""A sweep as data: its points, its table, and the folder that pyxsim/study/sweep/ fills. Nothing is run here.
 
     DIR/sweep.json          the manifest: the axes, and the points in order, each with the key of its settings
     DIR/points/KEY.h5       a completed point: a result

@@ -1,4 +1,7 @@
-"""Keys that had another name in an earlier version: they are accepted, with a line that names the new key."""
+"""Keys that an earlier version of pyxsim named differently: accepted, with a line that names the new key.
+
+spelling.py has the names of ASTRA-sim, which are accepted without a line.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Settings that the semantics of other simulators (`compat`) do not support: each is an error with the reason."""
+"""Settings that the semantics of other simulators (`compat`) do not support: each is an error with the reason.
+
+The checks are here and not in the wing, so that reading an experiment reports all its faults at once; the wing refuses
+what depends on the network or the workload (pyxsim/compat/astra/system/refuse.py).
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@
     endpoint-delay = 10                 endpoint_delay = "10 ns"
     all-reduce-implementation = "ring_direct4"      all_reduce = ["ring", "direct:4"]
 
-Values in pyxsim's form are accepted as they are.
+Values in pyxsim's form are accepted as they are. [system] accepts both names with any `compat`, so this file is not in
+the wing pyxsim/compat/astra/. renamed.py has pyxsim's own former names.
 """
 
 from __future__ import annotations

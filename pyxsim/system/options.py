@@ -20,7 +20,6 @@ from pyxsim.system.memory import MemoryOptions, resolve_memory
 from pyxsim.topology.topology import Queue, Topology
 from pyxsim.units import format_bandwidth, to_cycles, to_seconds
 
-REQUEST_BYTES = 8192  # of the request for a message with `rendezvous`, as in ASTRA-sim 2
 ASTRA_SIM_1 = "astra-sim-1"
 _READS_AND_WRITES = 3  # of a reduction: two reads and a write of every byte
 _OF_A_GROUP = "ring"  # of NPUs that form no grid, as in ASTRA-sim, unless all dimensions have the same algorithm

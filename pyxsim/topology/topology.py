@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Literal
@@ -174,7 +174,14 @@ class Topology:
 
     @property
     def links(self) -> int:
+        """Links between routers."""
         return len(self.link_src)
+
+    def link_rows(self) -> Iterable[tuple[int, int, str | None, str | None]]:
+        """Return the kind, the length, and the own bandwidth and latency (or None) of each link."""
+        unset = (None,) * self.links
+        columns = self.link_bandwidth or unset, self.link_latency or unset
+        return zip(self.link_dim.tolist(), self.link_length.tolist(), *columns, strict=True)
 
     @property
     def counted_links(self) -> int:
@@ -193,6 +200,7 @@ class Topology:
 
     @property
     def planes(self) -> int:
+        """Planes of the routing relation."""
         return self.relation.planes
 
     @cached_property

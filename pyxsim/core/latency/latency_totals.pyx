@@ -20,7 +20,7 @@ from pyxsim.core.latency.latency_records cimport (
     WaitEntry,
 )
 from pyxsim.core.router.random_draws cimport mix
-from pyxsim.core.state.network_state cimport grow_array
+from pyxsim.core.state.network_state cimport grow_array, grow_list
 from pyxsim.core.state.records cimport NONE, Message
 
 
@@ -160,15 +160,12 @@ cdef void add_stay(State* s, Stay* stay, int32_t victim, int64_t* parts) noexcep
 
 cdef void log_stay(State* s, int32_t packet, Stay* stay) noexcept nogil:
     """Append a row of `Engine.stays`."""
-    cdef int64_t room
     cdef StayRow* row
     cdef int32_t i
     if s.latency.log_count == s.latency.log_room:
-        room = s.latency.log_room * 2 + 256
-        s.latency.log = <StayRow*> grow_array(s, s.latency.log, room, sizeof(StayRow))
+        s.latency.log_room = grow_list(s, <void**> &s.latency.log, s.latency.log_room, 256, sizeof(StayRow))
         if s.failed:
             return
-        s.latency.log_room = room
     row = &s.latency.log[s.latency.log_count]
     s.latency.log_count += 1
     row.message = s.pools.messages[s.pools.packets[packet].message].serial

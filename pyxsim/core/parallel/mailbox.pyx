@@ -8,7 +8,7 @@ from libc.stdint cimport INT64_MAX
 
 from pyxsim.core.router.buffer cimport push_packet
 from pyxsim.core.router.calendar cimport schedule
-from pyxsim.core.state.network_state cimport grow_array
+from pyxsim.core.state.network_state cimport grow_list
 from pyxsim.core.state.records cimport NONE, Parcel
 
 
@@ -16,13 +16,10 @@ cdef void post(State* s, int32_t to, int64_t cycle, int32_t vc, int32_t packet, 
     """Post an entry for partition `to`. `packet`: one that was granted the VC, or NONE for a calendar entry."""
     cdef Outbox* box = &s.part.outboxes[to]
     cdef Parcel* parcel
-    cdef int32_t room
     if box.count == box.room:
-        room = box.room * 2 + 64
-        box.parcels = <Parcel*> grow_array(s, box.parcels, room, sizeof(Parcel))
+        box.room = <int32_t> grow_list(s, <void**> &box.parcels, box.room, 64, sizeof(Parcel))
         if s.failed:
             return
-        box.room = room
     parcel = &box.parcels[box.count]
     box.count += 1
     parcel.cycle, parcel.vc, parcel.packet, parcel.kind = cycle, vc, packet, kind

@@ -22,7 +22,7 @@ from pyxsim.core.router.link cimport (
     share_slots,
 )
 from pyxsim.core.state.bits cimport clear_bit, has_bit, next_bit
-from pyxsim.core.state.network_state cimport grow_array, priority_rank
+from pyxsim.core.state.network_state cimport grow_array, grow_list, priority_rank
 from pyxsim.core.state.records cimport NONE, Arrival, Message, Packet
 
 
@@ -41,10 +41,9 @@ cdef void add_waiting(State* s, int32_t message) noexcept nogil:
         s.waiting.last = message
         return
     if s.waiting.heap_count == s.waiting.heap_room:
-        s.waiting.heap = <int32_t*> grow_array(s, s.waiting.heap, s.waiting.heap_room * 2 + 64, sizeof(int32_t))
+        s.waiting.heap_room = <int32_t> grow_list(s, <void**> &s.waiting.heap, s.waiting.heap_room, 64, sizeof(int32_t))
         if s.failed:
             return
-        s.waiting.heap_room = s.waiting.heap_room * 2 + 64
     place = s.waiting.heap_count
     s.waiting.heap_count += 1
     while place:
@@ -224,15 +223,12 @@ cdef void grow_delivered(State* s) noexcept nogil:
 
 cdef void record_arrival(State* s, Message* m, int32_t index) noexcept nogil:
     """Keep the times of a message whose record is reused."""
-    cdef int64_t room
     cdef Arrival* a
     cdef int32_t i
     if s.arrivals.record_count == s.arrivals.record_room:
-        room = s.arrivals.record_room * 2 + 1024
-        s.arrivals.records = <Arrival*> grow_array(s, s.arrivals.records, room, sizeof(Arrival))
+        s.arrivals.record_room = grow_list(s, <void**> &s.arrivals.records, s.arrivals.record_room, 1024, sizeof(Arrival))
         if s.failed:
             return
-        s.arrivals.record_room = room
     a = &s.arrivals.records[s.arrivals.record_count]
     s.arrivals.record_count += 1
     a.serial, a.klass, a.at, a.first, a.last = m.serial, m.klass, m.at, m.first, m.last

@@ -453,6 +453,7 @@ cdef inline int64_t cycle_of(State* s, int64_t u) noexcept nogil:
 cdef void grow_nodes(State* s) noexcept nogil
 cdef void grow_packets(State* s) noexcept nogil
 cdef void* grow_array(State* s, void* old, int64_t room, size_t size) noexcept nogil
+cdef int64_t grow_list(State* s, void** items, int64_t room, int64_t extra, size_t size) noexcept nogil
 cdef int32_t new_message(State* s) noexcept nogil
 cdef void free_message(State* s, int32_t message) noexcept nogil
 cdef bint reserve_requests(State* s, int32_t count) noexcept nogil

@@ -21,6 +21,13 @@ cdef void* grow_array(State* s, void* old, int64_t room, size_t size) noexcept n
     return new
 
 
+cdef int64_t grow_list(State* s, void** items, int64_t room, int64_t extra, size_t size) noexcept nogil:
+    """Enlarge `items` from `room` records to 2 * `room` + `extra`; return their number, on failure `room`."""
+    cdef int64_t enlarged = room * 2 + extra
+    items[0] = grow_array(s, items[0], enlarged, size)
+    return room if s.failed else enlarged
+
+
 cdef void grow_nodes(State* s) noexcept nogil:
     cdef int32_t node
     cdef int32_t room = s.pools.node_room * 2 if s.pools.node_room else 1024
@@ -86,14 +93,11 @@ cdef bint reserve_requests(State* s, int32_t count) noexcept nogil:
 
 
 cdef void log_launch(State* s, int64_t cycle, int32_t vc, int32_t packet, int32_t flit) noexcept nogil:
-    cdef int64_t room
     cdef Launch* entry
     if s.trace.launch_count == s.trace.launch_room:
-        room = s.trace.launch_room * 2 if s.trace.launch_room else 4096
-        s.trace.launches = <Launch*> grow_array(s, s.trace.launches, room, sizeof(Launch))
+        s.trace.launch_room = grow_list(s, <void**> &s.trace.launches, s.trace.launch_room, 4096, sizeof(Launch))
         if s.failed:
             return
-        s.trace.launch_room = room
     entry = &s.trace.launches[s.trace.launch_count]
     s.trace.launch_count += 1
     entry.cycle = cycle
@@ -108,7 +112,6 @@ cdef void note_event(
     State* s, int32_t packet, int64_t cycle, PacketEvent what, int32_t link, int32_t vc, int32_t flit
 ) noexcept nogil:
     """Log an event of a packet if it is the watched one. `vc`, `flit`: numbers, or NONE."""
-    cdef int64_t room
     cdef PacketNote* entry
     if (
         s.pools.packets[packet].number != s.trace.watch_packet
@@ -116,11 +119,9 @@ cdef void note_event(
     ):
         return
     if s.trace.note_count == s.trace.note_room:
-        room = s.trace.note_room * 2 + 256
-        s.trace.notes = <PacketNote*> grow_array(s, s.trace.notes, room, sizeof(PacketNote))
+        s.trace.note_room = grow_list(s, <void**> &s.trace.notes, s.trace.note_room, 256, sizeof(PacketNote))
         if s.failed:
             return
-        s.trace.note_room = room
     entry = &s.trace.notes[s.trace.note_count]
     s.trace.note_count += 1
     entry.cycle, entry.what, entry.link, entry.vc, entry.flit = cycle, what, link, vc, flit

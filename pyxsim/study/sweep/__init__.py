@@ -1,4 +1,4 @@
-"""Sweeps: run the points of an experiment in several processes, each once, with results in a folder."""
+"""Run sweeps: each point once, in several processes, with results in the folder that results/sweep.py describes."""
 
 from __future__ import annotations
 

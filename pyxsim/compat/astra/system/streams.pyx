@@ -7,8 +7,6 @@ machine per algorithm sends messages and expects those of the others.
 
 import numpy as np
 
-from pyxsim.system.options import REQUEST_BYTES
-
 from libc.stdint cimport int32_t, int64_t
 
 from pyxsim.compat.astra.system.event_queue cimport Event, EventQueue, schedule, take, top_bucket
@@ -48,6 +46,8 @@ from pyxsim.compat.astra.system.state cimport (
     Stream,
 )
 from pyxsim.compat.astra.system.store cimport Store, flight_of, phase_of, row_of
+
+REQUEST_BYTES = 8192  # of the request for a message with `rendezvous`
 
 cdef int32_t NONE = -1
 cdef int32_t REQUEST = -2  # as the receiver: the message is a request
