@@ -37,7 +37,7 @@ def pyxsim(
     """A flit-level simulator of collective communication on accelerator networks.
 
     Exit codes: 0 done, 2 the input is wrong, 3 the simulated system failed or a check does not hold, 130 interrupted,
-    1 a bug.
+    1 no memory, or a bug.
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)

@@ -30,12 +30,18 @@ def main() -> int:
         "--keep", metavar="DIR", help="write the files and the command of each fault into a folder here"
     )
     parser.add_argument("--show", action="store_true", help="print the output of each case")
+    parser.add_argument("--list", action="store_true", help="print the damaged inputs and their commands, and end")
     given = parser.parse_args()
     began = time.monotonic()
     sandbox.import_everything()
     with tempfile.TemporaryDirectory(prefix="pyxsim-fuzz-seeds-") as name:
         folder = Path(name)
         every = seeds.recipes(folder)
+        if given.list:
+            for recipe in every:
+                print(f"{recipe.name}: {', '.join(recipe.targets) or 'the words of the command'}")
+                print(*(f"    {command}" for command in dict.fromkeys(recipe.commands)), sep="\n")
+            return 0
         unknown = [word for recipe in every for word in recipe.targets if word not in recipe.files]
         assert not unknown, unknown
         numbers = range(given.first, given.first + given.cases)
@@ -47,7 +53,7 @@ def main() -> int:
         faults = 0
         old = [] if given.only or given.first else list(findings(folder))
         for index, outcome in sandbox.run_cases(range(len(old)), old.__getitem__, given.jobs):
-            if outcome.fault or outcome.code not in (2, 3):
+            if outcome.fault or outcome.code not in old[index].codes:
                 faults += 1
                 print(
                     f"{old[index].name}: {outcome.fault or outcome.code}: {sandbox.fault_line(outcome.text)}",

@@ -6,6 +6,7 @@ The fuzzer runs them before it draws cases, and `tests/validation/test_findings.
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import h5py
 import numpy as np
 
 from validation.fuzz import seeds
-from validation.fuzz.seeds import COLLECTIVE, MATRIX, NETWORK, REPLAY, TRAFFIC, TRAINING, Case
+from validation.fuzz.seeds import COLLECTIVE, MATRIX, NETWORK, OF_GRAPH, REPLAY, TRAFFIC, TRAINING, Case
 
 LATE = 10**9  # a number of a node
 
@@ -78,6 +79,36 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "checksum": lambda source: _flipped(source, source.index(b"OHDR") + 40),
     "version": lambda source: source.replace(b"OHDR\x02", b"OHDR\x07"),
 }
+
+
+def _without(name: str, *attributes: str) -> Callable[[h5py.File], None]:
+    """A file without the datasets of a name, and without the keys of that name in the JSON of attributes."""
+
+    def strip(tree: Any) -> Any:
+        if isinstance(tree, dict):
+            return {key: strip(each) for key, each in tree.items() if key != name}
+        return [strip(each) for each in tree] if isinstance(tree, list) else tree
+
+    def change(file: h5py.File) -> None:
+        names: list[str] = []
+        file.visit(names.append)
+        for each in names:
+            if each.endswith(name):
+                del file[each]
+        for key in attributes:
+            file.attrs[key] = json.dumps(strip(json.loads(file.attrs[key])))
+
+    return change
+
+
+WITHOUT: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("traffic_run.h5", "network_latency", ()),
+    ("traffic_run.h5", "network_latency", ("record", "summary")),
+    ("traffic_run.h5", "measured_packets", ("record", "summary")),
+    ("curve.h5", "network_latency", ()),
+    ("training_run.h5", "end", ("record", "summary")),
+    ("compare.h5", "end", ()),
+)
 READERS = ("diff x.h5 run.h5", "report x.h5 -q -o page.html", "timeline x.h5 -q -o t.json")
 
 
@@ -113,6 +144,10 @@ def findings(folder: Path) -> Iterator[Case]:
         for command in READERS:
             files = {"run.h5": made["run.h5"], "x.h5": damage(made["run.h5"])}
             yield Case(f"hdf5: {name}, {command.split()[0]}", files, tuple(command.split()))
+    for kind, name, attributes in WITHOUT:
+        for command in READERS:
+            files = {"run.h5": made["run.h5"], "x.h5": _h5(_without(name, *attributes))(made[kind])}
+            yield Case(f"hdf5: no {name} in {kind}, {command.split()[0]}", files, tuple(command.split()), valid=True)
     for name, data in _arrays().items():
         for experiment in (MATRIX, REPLAY):
             files = {"x.toml": experiment.format("m.npy").encode(), "m.npy": data}
@@ -136,4 +171,20 @@ def findings(folder: Path) -> Iterator[Case]:
     slow = TRAINING.replace("0.5", '"1e-60"').encode()
     yield Case("no efficiency", {"x.toml": slow, "model.toml": seeds.MODEL.encode()}, ("check", "x.toml"))
     yield Case("many faults", {"x.toml": TRAFFIC.encode()}, ("check", "x.toml", "--set", f"network.shape={[0] * 3000}"))
+    edges = OF_GRAPH.format("net.edges").encode()
+    for line in (
+        f"0 1\n1 {LATE}\n",
+        f"0 {2**70}\n",
+        "0 1\n1 2 {'bandwidth': (\n",
+        '0 1 {"length": 1e400}\n',
+        "0 1 {\n",
+    ):
+        files = {"x.toml": edges, "net.edges": line.encode()}
+        yield Case(f"edges {line[:30]!r}", files, ("check", "x.toml"), valid="{" not in line)
+    for value in (str(2**63), str(2**70), "-1", "(1 +", "[1, ", "'a", "4 KiB *"):
+        yield Case(f"chunks {value}", {"x.toml": plain}, ("check", "x.toml", "--set", f"system.chunks={value}"))
+    members = f"system.groups=[{{name='a', npus={list(range(5000))}}}]"
+    yield Case("a group of thousands", {"x.toml": plain}, ("check", "x.toml", "--set", members))
+    twisted = (seeds.INPUTS / "systems" / "tpu_v4_twisted.toml").read_bytes()
+    yield Case("twisted torus", {"x.toml": twisted}, ("check", "x.toml", "--backend", "flow"), valid=True)
     yield Case("a large schedule", {}, ("collective", "ring", "--npus", "3000"))

@@ -212,6 +212,7 @@ def _run(case: Case, output: int) -> int:
     from pyxsim.cli.app import main
 
     for name, data in {**case.files, "evil.py": EVIL.encode()}.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_bytes(data)
     os.dup2(output, 1)
     os.dup2(output, 2)

@@ -116,18 +116,43 @@ sequence = 64
 """
 LAYERS = "# a model\nLayer,m,n,k,Block\na,64,128,256,0\nb,64,256,128,0\nc,32,32,32,1\n"
 EDGES = '0 1 {"bandwidth": "50 GB/s", "latency": "10 ns"}\n1 2\n2 3 {"length": 2}\n3 0\n'
+OF_GRAPH = NETWORK.replace("ring", "graph").replace("shape = [4]", 'options = {{ file = "{}" }}') + COLLECTIVE
+SYSTEM = """help = "a graph of one's own"
+npus = 4
+[network]
+topology = "graph"
+options = { file = "own.graphml" }
+bandwidth = "20 GB/s"
+latency = "100 ns"
+[system]
+all_reduce = "ring"
+[[source]]
+title = "none"
+url = "https://example.org"
+year = 2024
+says = "20 GB/s"
+"""
 SWEEP = '[sweep]\n"collective.size" = ["1 KiB", "2 KiB"]\n"system.chunks" = { from = 1, to = 2, step = 1 }\n'
 VARIANTS = '[[variant]]\nname = "a"\nset = { "system.chunks" = 2 }\n[[variant]]\nname = "b"\n'
 
 
 @dataclass(frozen=True)
 class Case:
-    """Files, and a command that is run in their folder. `simulates`: it may run on, but must obey Ctrl-C."""
+    """Files, and a command that is run in their folder.
+
+    `simulates`: it may run on, but must obey Ctrl-C. `valid`: exit code 0 is right, too.
+    """
 
     name: str
     files: dict[str, bytes]
     argv: tuple[str, ...]
     simulates: bool = False
+    valid: bool = False
+
+    @property
+    def codes(self) -> tuple[int, ...]:
+        """The exit codes of a case that is no fault, for one of the findings."""
+        return (0, 2, 3) if self.valid else (2, 3)
 
 
 @dataclass(frozen=True)
@@ -188,7 +213,6 @@ def recipes(folder: Path) -> tuple[Recipe, ...]:
     nx.set_node_attributes(graph, 1, "npus")
     nx.set_edge_attributes(graph, "10 ns", "latency")
     graphml, gml = "\n".join(nx.generate_graphml(graph)), "\n".join(nx.generate_gml(graph))
-    of_graph = NETWORK.replace("ring", "graph").replace("shape = [4]", 'options = {{ file = "{}" }}') + COLLECTIVE
     matrix, messages = np.ones((9, 9)), np.array([[i, i % 9, (i + 1) % 9, 64] for i in range(8)])
     rows = "\n".join(",".join(map(str, row)) for row in messages.tolist())
     exchange = _folder("collectives")
@@ -224,7 +248,7 @@ def recipes(folder: Path) -> tuple[Recipe, ...]:
         *(
             Recipe(
                 kind,
-                {**_text(x__toml=of_graph.format(f"net.{kind}")), f"net.{kind}": text.encode()},
+                {**_text(x__toml=OF_GRAPH.format(f"net.{kind}")), f"net.{kind}": text.encode()},
                 (f"net.{kind}",),
                 BOTH,
             )
@@ -342,6 +366,45 @@ def recipes(folder: Path) -> tuple[Recipe, ...]:
             for name, weight in (("run", 18), ("training_run", 10), ("traffic_run", 8), ("curve", 6), ("compare", 6))
         ),
         Recipe(
+            "several",
+            {**made_here, "x.h5": made_here["run.h5"]},
+            ("x.h5", "curve.h5"),
+            ("report x.h5 curve.h5 compare.h5 traffic_run.h5 -q -o page.html", "diff x.h5 traffic_run.h5 --json"),
+            4,
+        ),
+        Recipe(
+            "sweep folder",
+            {**_sweep_folder(folder), "x.toml": (folder / "sweep.toml").read_bytes()},
+            ("s/sweep.json", "s/journal.jsonl", "s/table.csv", "s/table.h5", "s/timing.csv"),
+            ("report s -q -o page.html", "sweep x.toml -o s --workers 1 -q", "sweep x.toml -o s --workers 1 --json"),
+            8,
+        ),
+        Recipe(
+            "library",
+            {
+                **_text(x__toml=NETWORK.partition("shape")[0].replace("ring", "mine") + COLLECTIVE, mine__toml=SYSTEM),
+                **{
+                    f"lib/topologies/{name}": data
+                    for name, data in _text(mine__toml=SYSTEM, own__graphml=graphml).items()
+                },
+            },
+            ("lib/topologies/mine.toml", "lib/topologies/own.graphml"),
+            (
+                "check x.toml --library lib",
+                "list mine --library lib",
+                "list systems --library lib --json",
+                "run x.toml --library lib --backend analytical -q",
+            ),
+            8,
+        ),
+        Recipe(
+            "system file",
+            {"x.toml": (INPUTS / "system_file.toml").read_bytes().replace(b"astra/", b""), **astra},
+            ("x.toml", "torus_system.txt"),
+            CHECK,
+            6,
+        ),
+        Recipe(
             "checkpoint", {"x.checkpoint": made_here["x.checkpoint"]}, ("x.checkpoint",), ("resume x.checkpoint -q",), 8
         ),
         Recipe(
@@ -368,6 +431,9 @@ COMMANDS = (
     "list models",
     "list llama3-70b --device h100",
     "list backends --json",
+    "list topologies",
+    "new project --template fat-tree",
+    "doctor --json",
     "timeline run.h5 -o t.json --from 0ns --to 1us --npus 0-3 --links 4 --counter flits --max-events 100 -q",
     "report run.h5 -o page.html -q",
     "diff run.h5 run.h5 --json",
@@ -453,12 +519,19 @@ def made(folder: Path) -> dict[str, bytes]:
     commands = (
         f"curve {folder}/traffic_run.toml --loads 0.1,0.2 --workers 1 -q -o {folder}/curve.h5",
         f"compare {folder}/run.toml -q -o {folder}/compare.h5",
+        f"sweep {folder}/sweep.toml -q -o {folder}/s --workers 1",
     )
+    (folder / "sweep.toml").write_text(NETWORK + COLLECTIVE + SWEEP, encoding="utf-8")
     for command in commands:
         if main(command.split()) != 0:
             raise RuntimeError(f"pyxsim {command} failed")
     (folder / "x.checkpoint").write_bytes(_checkpoint(folder))
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.suffix in (".h5", ".checkpoint")}
+
+
+def _sweep_folder(folder: Path) -> dict[str, bytes]:
+    """The folder of a finished sweep of two points."""
+    return {f"s/{path.relative_to(folder / 's')}": path.read_bytes() for path in (folder / "s").rglob("*.*")}
 
 
 def _checkpoint(folder: Path) -> bytes:
