@@ -120,11 +120,13 @@ class LinkBound:
         return self.topology.confined or (self.topology.relation.separable and not detours)
 
     def least(self, work: Sequence[Any]) -> Fraction:
+        """Return the fewest cycles in which the links carry collectives and messages."""
         if self.shared:  # the algorithm decides which bytes leave a router
             return self.least_of(_traffic(self.system, work))
         return self._carry([loads for item in work for loads in self._loads(item).items()])
 
     def least_of(self, traffic: IntArray) -> Fraction:
+        """Return the fewest cycles in which the links carry a traffic matrix, in bytes."""
         home = self.topology.home
         leaves = traffic[home[traffic[:, 0]] != home[traffic[:, 1]]]
         cycles = self._carry(list(traffic_loads(leaves, self.network.npus, self.topology.shape).items()))

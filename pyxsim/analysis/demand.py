@@ -39,6 +39,7 @@ class Load:
 
     @classmethod
     def none(cls, npus: int) -> Load:
+        """Return the load of nothing."""
         sent, received = np.zeros((2, npus), dtype=np.int64)
         return cls(sent, received, np.zeros(npus, dtype=bool))
 

@@ -94,10 +94,12 @@ class Shared:
 
     @property
     def libraries(self) -> Sequence[str]:
+        """The folders of `--library`."""
         return self.library or ()
 
     @property
     def worker_count(self) -> int | None:
+        """The number of `--workers`, or None. Raises InputError."""
         return maybe(self.workers, "--workers")
 
     @property

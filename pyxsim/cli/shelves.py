@@ -64,6 +64,7 @@ class Item:
         return notes
 
     def json(self) -> dict[str, Any]:
+        """Return the fields that are set."""
         return {key: value for key, value in vars(self).items() if value is not None}
 
 

@@ -206,6 +206,7 @@ class Plan:
 
     @property
     def npus(self) -> int:
+        """The number of NPUs."""
         return math.prod(self.shape)
 
 

@@ -65,6 +65,7 @@ class Dependencies:
 
     @property
     def channels(self) -> int:
+        """The number of channels: links times VC classes."""
         return self.relation.links * self.classes
 
     def channel(self, number: int) -> tuple[int, int]:

@@ -59,6 +59,7 @@ class Journey:
 
     @property
     def by_dimension(self) -> bool:
+        """Whether walks have digits as targets, not NPUs."""
         return self.walks.home is None
 
 

@@ -183,10 +183,12 @@ class Relation:
 
     @property
     def links(self) -> int:
+        """The number of links."""
         return len(self.link_src)
 
     @property
     def sets(self) -> int:
+        """The number of sets of links."""
         return len(self.set_start) - 1
 
     @property

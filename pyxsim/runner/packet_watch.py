@@ -43,6 +43,7 @@ class PacketWatch:
 
     @property
     def name(self) -> str:
+        """The packet and its message in words."""
         return f"packet {self.packet} of message {self.message}"
 
     @staticmethod

@@ -126,10 +126,12 @@ class Block:
 
     @property
     def routers(self) -> int:
+        """NPUs and switches."""
         return self.npus + self.switches
 
     @property
     def links(self) -> int:
+        """The number of links."""
         return len(self.src)
 
     @property

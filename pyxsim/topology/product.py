@@ -91,6 +91,7 @@ class Part:
 
     @property
     def groups(self) -> int:
+        """The number of groups."""
         return len(self.members)
 
 

@@ -37,6 +37,7 @@ class Wires:
 
     @property
     def links(self) -> int:
+        """The number of links."""
         return len(self.src)
 
     @property

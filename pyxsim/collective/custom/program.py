@@ -54,6 +54,7 @@ class Layout(NamedTuple):
     names: Mapping[int, str] = {}  # what errors call a place; "block 3" where it is not here
 
     def name(self, place: int) -> str:
+        """Return the name of a place in messages."""
         return self.names.get(place, f"block {place}")
 
 

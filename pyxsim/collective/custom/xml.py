@@ -26,6 +26,7 @@ class Element:
         return self._place
 
     def refuse(self, problem: str, *, allowed: str | list[str] | None = None, given: str | None = None) -> NoReturn:
+        """Raise InputError at the line of the element."""
         raise InputError(problem, file=self._place, key=self.tag, allowed=allowed, given=given)
 
     def text(self, name: str, default: str | None = None) -> str:

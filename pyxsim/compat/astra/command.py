@@ -20,6 +20,7 @@ class AstraCommand(TyperCommand):
     """Accepts lists as several words after an option, and a flag without a value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words in the order that Click needs."""
         return super().parse_args(ctx, in_order(args))
 
 

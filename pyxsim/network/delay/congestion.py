@@ -102,6 +102,7 @@ class Queued(_OnLinks):
         self.engine: CutThrough = CutThrough(ticks, network.flit, whole=whole, window=window, rows=rows)
 
     def extend(self, src: IntArray, dst: IntArray, plane: IntArray) -> None:
+        """Add the routes of pairs of NPUs."""
         self._extend(src, dst, plane)
 
 
@@ -132,4 +133,5 @@ class Stored(_OnLinks):
 
     def extend(self, src: IntArray, dst: IntArray, plane: IntArray) -> None:
         # ASTRA-sim 2 sends clockwise to the opposite NPU of a ring, whatever the queue.
+        """Add the routes of pairs of NPUs; they have one plane."""
         self._extend(src, dst, np.zeros_like(plane))

@@ -125,6 +125,7 @@ class Grid(_Free):
         self.engine = FreeFlight(arithmetic.rule([block.switches > 0 for block in blocks]), network.flit)
 
     def extend(self, src: IntArray, dst: IntArray, plane: IntArray) -> None:
+        """Add the paths of pairs of NPUs."""
         src_coords, dst_coords = self.topology.coords[src], self.topology.coords[dst]
         hops = np.zeros(src_coords.shape, np.int64)
         for dim in range(src_coords.shape[1]):
@@ -180,6 +181,7 @@ class Routed(_Free):
         self.engine = FreeFlight(arithmetic.rule([False] * len(rates)), network.flit)
 
     def extend(self, src: IntArray, dst: IntArray, plane: IntArray) -> None:
+        """Add the paths of pairs of NPUs."""
         steps = self._paths.steps(src, dst, plane)
         self.engine.extend(self._late[steps].sum(axis=1), self._kind[steps].min(axis=1))
 

@@ -113,6 +113,7 @@ class Flows:
         return lanes
 
     def extend(self, src: IntArray, dst: IntArray, plane: IntArray) -> None:
+        """Add the paths of pairs of NPUs."""
         path, link, share, latency = self._over_links(src, dst, plane)
         lane = self._lane_of(src, dst, path, link)
         out, into = np.flatnonzero(self._shares_router[src]), np.flatnonzero(self._shares_router[dst])
@@ -194,4 +195,5 @@ class Flows:
 
     @property
     def flits(self) -> int:
+        """Flits that all links have carried."""
         return int(self.engine.flits.sum())

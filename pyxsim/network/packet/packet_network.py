@@ -519,6 +519,7 @@ class PacketAttribution:
         self.level = network.attribution_level
 
     def messages(self) -> dict[str, IntArray]:
+        """Return the table of messages."""
         network = self._network
         columns = (network._src, network._dst, network._bytes, network._tags, network._at)
         table = {name: np.array(values, np.int64) for name, values in zip(_MESSAGES, columns, strict=True)}
@@ -529,12 +530,15 @@ class PacketAttribution:
         return table
 
     def splits(self) -> IntArray:
+        """Return the parts of each message's latency, in cycles."""
         return self._network.engine.splits()
 
     def waits(self) -> dict[str, Any]:
+        """Return the waits by link, victim and culprit."""
         return self._network.engine.waits()
 
     def stays(self) -> IntArray:
+        """Return the stays of packets."""
         return self._network.engine.stays()
 
 

@@ -51,10 +51,12 @@ class Band:
 
     @property
     def bottom(self) -> float:
+        """The row below the last one."""
         return self.top + len(self.links)
 
     @property
     def middle(self) -> float:
+        """The row of its label."""
         return (self.top + self.bottom) / 2
 
 

@@ -141,6 +141,7 @@ class Clock:
 
     @classmethod
     def of(cls, result: Result) -> Clock:
+        """Return the time axis of a result, in the unit that suits its length."""
         total = float(result.time_ns)
         unit, size = time_unit(total)
         per_cycle = float(Fraction(10**9) / result.clock_hz) / size
@@ -152,6 +153,7 @@ class Clock:
 
     @property
     def label(self) -> str:
+        """The label of the axis."""
         return f"simulated time ({self.unit})"
 
 

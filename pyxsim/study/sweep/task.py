@@ -50,6 +50,7 @@ class Outcome:
 
     @property
     def failed(self) -> bool:
+        """Whether the task has no result."""
         return bool(self.kind)
 
 
