@@ -13,9 +13,9 @@ from typing import Any
 from pyxsim.arrays import IntArray
 from pyxsim.compat.astra.system.refuse import refuse_large_request
 from pyxsim.compat.astra.system.streams import REQUEST_BYTES
+from pyxsim.compat.astra.workload.send_recv_matcher import SendRecvMatcher
 from pyxsim.compat.astra.workload.sequential_job import SequentialGraphJob
 from pyxsim.workload.graph import Kind, TaskGraph
-from pyxsim.workload.send_recv_matcher import SendRecvMatcher
 from pyxsim.workload.system_services import EndCallback, SystemServices
 
 _Channel = tuple[int, int, int]  # source, destination, tag

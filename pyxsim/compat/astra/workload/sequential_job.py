@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from pyxsim.arrays import IntArray
+from pyxsim.compat.astra.workload.send_recv_matcher import SendRecvMatcher
 from pyxsim.workload.graph import TIMED, Kind, TaskGraph
 from pyxsim.workload.graph_job import GraphJob
 from pyxsim.workload.job import TaskTimes
-from pyxsim.workload.send_recv_matcher import SendRecvMatcher
 from pyxsim.workload.system_services import EndCallback, SystemServices, TaskExecutor
 from pyxsim.workload.task_executors import TASK_EXECUTORS
 
