@@ -41,10 +41,12 @@ cdef void visit_router(State* s, int32_t router, int64_t t) noexcept nogil:
     cdef int64_t end = u + 1 if s.config.ticks == 1 else first_tick(s, t + 1)
     cdef int64_t again
     begin_visit(s, router, t)
-    again = evaluate_tick(s, router, t, u)
-    for u in range(u + 1, end):
-        next_tick(s, router)
+    while True:   # one call, so that the compiler inlines it
         again = evaluate_tick(s, router, t, u)
+        u += 1
+        if u >= end:
+            break
+        next_tick(s, router)
     end_visit(s, router)
     if s.config.ticks > 1 and again != INT64_MAX:
         again = cycle_of(s, again)

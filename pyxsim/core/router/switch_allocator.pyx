@@ -52,6 +52,16 @@ from pyxsim.core.state.records cimport (
 )
 
 
+cdef extern from *:
+    """
+    #if defined(__GNUC__) || defined(__clang__)
+    /* SA is one function with a copy for the usual options, as in cycle.pyx. */
+    #undef CYTHON_INLINE
+    #define CYTHON_INLINE inline __attribute__((always_inline))
+    #endif
+    """
+
+
 cdef enum:
     MOST_VCS = 1 << 15   # of a link: an upper bound suffices for cyclic distances
 
@@ -144,8 +154,10 @@ cdef int64_t allocate_switch(State* s, int32_t router, int64_t t, int64_t u) noe
     s.scratch.eligible_count = 0
     if s.config.hold_switch:
         held = collect_held(s, router)
-    if s.config.sa_separable and s.config.output_speedup == 1:
-        requested = allocate_input_first(s, router, t, u, &again)
+    if s.config.sa_plain:
+        requested = allocate_input_first(s, router, t, u, &again, True)
+    elif s.config.sa_separable and s.config.output_speedup == 1:
+        requested = allocate_input_first(s, router, t, u, &again, False)
     else:
         requested = allocate_by_matrix(s, router, t, u, &again)
     for i in range(held):
@@ -185,16 +197,14 @@ cdef inline int32_t output_slot(State* s, int32_t port, int32_t out) noexcept no
 
 cdef void send_front_flit(State* s, Router* r, int32_t vc, int64_t t, int64_t u) noexcept nogil:
     """The flit at the front of a VC has won."""
-    cdef InPort* port = &s.ports.input[s.vcs.input[vc].port]
-    cdef int32_t in_id = 0
-    cdef int32_t slot = 0
+    cdef InputVc* v = &s.vcs.input[vc]
     cdef bint tail
-    if s.config.hold_switch:
-        in_id, slot = switch_input_of(s, 0, vc), output_slot(s, s.vcs.input[vc].port, s.vcs.input[vc].out_link)
     s.stats.router_visits += 1
-    tail = traverse_switch(s, port, masks_of(s, vc), mask_bit_of(s, vc), vc, t, u, False, is_observed(s), False, False)
+    tail = traverse_switch(s, &s.ports.input[v.port], masks_of(s, vc), mask_bit_of(s, vc), vc, t, u, False,
+                           is_observed(s), False, False)
     if s.config.hold_switch:
-        hold_output(s, in_id, slot, NONE if tail or not s.vcs.input[vc].occupancy else vc)
+        hold_output(s, switch_input_of(s, 0, vc), output_slot(s, v.port, v.out_link),
+                    NONE if tail or not v.occupancy else vc)
     if tail:
         finish_packet(s, vc, t, u, False, is_observed(s))
     clear_filled_word(s, r, vc)
@@ -259,11 +269,14 @@ cdef void note_wasted_bid(State* s, int32_t vc, int32_t out) noexcept nogil:
 
 # --- separable, input first -----------------------------------------------------------------------------------------
 
-cdef int32_t allocate_input_first(State* s, int32_t router, int64_t t, int64_t u, int64_t* again) noexcept nogil:
+cdef inline int32_t allocate_input_first(
+    State* s, int32_t router, int64_t t, int64_t u, int64_t* again, bint plain
+) noexcept nogil:
+    """The compiler specialises this for `plain` (RouterConfig.sa_plain)."""
     cdef Router* r = &s.routers.router[router]
     cdef int32_t requested = 0
     cdef int32_t i, out, pick, word, vc, port
-    cdef int32_t ports = (r.in_end - r.in_start) * s.config.input_speedup
+    cdef int32_t ports = (r.in_end - r.in_start) * (1 if plain else s.config.input_speedup)
     cdef int32_t* pointer
     cdef uint64_t bits
     # Input VCs are in order of their ports: a port is complete when a VC of another one follows.
@@ -276,19 +289,19 @@ cdef int32_t allocate_input_first(State* s, int32_t router, int64_t t, int64_t u
             bits &= bits - 1
             if s.vcs.input[vc].port != port:
                 if port != NONE:
-                    requested = request_outputs(s, r, port, u, requested)
+                    requested = request_outputs(s, r, port, u, requested, plain)
                 port = s.vcs.input[vc].port
                 if s.config.ordered:
                     find_oldest_vcs(s, vc)
-            consider_vc(s, r, vc, t, u, again)
+            consider_vc(s, r, vc, t, u, again, plain)
         word = next_filled_word(r, word + 1)
     if port != NONE:
-        requested = request_outputs(s, r, port, u, requested)
+        requested = request_outputs(s, r, port, u, requested, plain)
     for i in range(requested):
         out = s.scratch.requested_outputs[i]
         pick = s.links.link[out].pick_vc
         s.links.link[out].pick_vc = NONE
-        if s.config.speculative and s.vcs.bid[pick] == u:
+        if not plain and s.config.speculative and s.vcs.bid[pick] == u:
             if not bid_succeeds(s, pick):
                 note_wasted_bid(s, pick, out)
                 continue
@@ -304,16 +317,20 @@ cdef int32_t allocate_input_first(State* s, int32_t router, int64_t t, int64_t u
     return requested
 
 
-cdef inline void consider_vc(State* s, Router* r, int32_t vc, int64_t t, int64_t u, int64_t* again) noexcept nogil:
+cdef inline void consider_vc(
+    State* s, Router* r, int32_t vc, int64_t t, int64_t u, int64_t* again, bint plain
+) noexcept nogil:
     """Compare one VC with the best candidate of its input so far; if it cannot request the switch, count why."""
     cdef InputVc* v = &s.vcs.input[vc]
-    cdef int32_t cause, part
-    cdef int64_t key
-    if v.state == IDLE or is_held(s, vc):   # store-and-forward: the packet is not complete
+    cdef int32_t cause
+    cdef int32_t part = 0
+    cdef int64_t key = 0
+    if v.state == IDLE or (not plain and is_held(s, vc)):   # store-and-forward: the packet is not complete
         return
-    part = vc_number(s, vc) % s.config.input_speedup if s.config.input_speedup > 1 else 0
-    key = rank_of(s, vc) if s.config.priorities else 0
-    if s.config.speculative and bids_for_switch(s, vc, t, u):
+    if not plain:
+        part = vc_number(s, vc) % s.config.input_speedup if s.config.input_speedup > 1 else 0
+        key = rank_of(s, vc) if s.config.priorities else 0
+    if not plain and s.config.speculative and bids_for_switch(s, vc, t, u):
         if is_blocked(s, vc, s.vcs.bid_link[vc]):
             return
         key += (<int64_t> 1) << PENALTY_SHIFT
@@ -322,45 +339,50 @@ cdef inline void consider_vc(State* s, Router* r, int32_t vc, int64_t t, int64_t
         if s.config.ordered and cause >= 0 and s.scratch.oldest[v.out_link] != vc:
             cause = STALL_ARBITRATION   # behind an older packet
         if cause:
-            if s.config.attribution:
+            if not plain and s.config.attribution:
                 record_stall(s, vc, cause)
             record_stall_cause(s, vc, cause, u, again)
             return
-        if s.config.attribution:
+        if not plain and s.config.attribution:
             record_contender(s, vc)
         count_eligible(s, v.out_link)
-        if is_blocked(s, vc, v.out_link):
+        if not plain and is_blocked(s, vc, v.out_link):
             return
-        if ranks_behind(s, vc):
+        if not plain and ranks_behind(s, vc):
             key += (<int64_t> 1) << PENALTY_SHIFT
-    key += distance(vc_number(s, vc), s.arbiters.in_pointer[v.port * s.config.input_speedup + part], MOST_VCS)
+    key += distance(vc_number(s, vc), s.arbiters.in_pointer[v.port * (1 if plain else s.config.input_speedup) + part], MOST_VCS)
     if s.scratch.best_vc[part] == NONE or key < s.scratch.best_key[part]:
         s.scratch.best_vc[part] = vc
         s.scratch.best_key[part] = key
 
 
-cdef inline int32_t request_outputs(State* s, Router* r, int32_t port, int64_t u, int32_t requested) noexcept nogil:
+cdef inline int32_t request_outputs(
+    State* s, Router* r, int32_t port, int64_t u, int32_t requested, bint plain
+) noexcept nogil:
     """An input port is complete: the pick of each of its switch inputs requests its output."""
-    cdef int32_t ports = (r.in_end - r.in_start) * s.config.input_speedup
+    cdef int32_t speedup = 1 if plain else s.config.input_speedup
+    cdef int32_t ports = (r.in_end - r.in_start) * speedup
     cdef int32_t part, pick, out, number, place, pointer
     cdef int64_t key
     cdef bint bid
     cdef Link* link
-    for part in range(s.config.input_speedup):
+    for part in range(speedup):
         pick = s.scratch.best_vc[part]
         if pick == NONE:
             continue
         s.scratch.best_vc[part] = NONE
         if s.config.step_arbiter:
-            place = port * s.config.input_speedup + part
+            place = port * speedup + part
             s.arbiters.in_pointer[place] = after(s.arbiters.in_pointer[place], s.links.link[s.vcs.input[pick].link].vcs)
-        bid = s.config.speculative and s.vcs.bid[pick] == u
+        bid = not plain and s.config.speculative and s.vcs.bid[pick] == u
         out = s.vcs.bid_link[pick] if bid else s.vcs.input[pick].out_link
         link = &s.links.link[out]
-        number = (port - r.in_start) * s.config.input_speedup + part
+        number = (port - r.in_start) * speedup + part
         pointer = s.arbiters.out_pointer[r.out_start + link.out_port]
-        key = (rank_of(s, pick) if s.config.priorities else 0) + distance(number, pointer, ports)
-        if ranks_behind(s, pick):
+        key = distance(number, pointer, ports)
+        if not plain and s.config.priorities:
+            key += rank_of(s, pick)
+        if not plain and ranks_behind(s, pick):
             key += (<int64_t> 1) << PENALTY_SHIFT
         if bid:
             key += (<int64_t> 1) << PENALTY_SHIFT

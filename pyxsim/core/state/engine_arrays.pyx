@@ -169,6 +169,10 @@ cdef class EngineArrays:
         if s.config.shared_classes and s.config.va_rotating:
             raise ValueError("VC classes that share VCs need a matrix allocator for VCs")
         s.config.priorities = len(np.unique(priority)) > 1 or s.config.rank_by > 0
+        s.config.sa_plain = s.config.sa_separable and not (
+            s.config.speculative or s.config.hold_switch or s.config.next_vc or s.config.priorities
+            or s.config.attribution or s.config.input_speedup > 1 or s.config.output_speedup > 1
+        )
         s.config.class_vnet = self._ints("class_vnet", vnet)
         s.config.class_rank = self._longs("class_rank", (priority.max() - priority) << PRIORITY_SHIFT)
 

@@ -50,6 +50,7 @@ cdef struct RouterConfig:
     int32_t va_iterations, sa_iterations, speculative, flow
     int32_t va_rotating     # VC allocator `rotating`: no request matrix
     int32_t sa_separable    # switch allocator `separable-input-first`: no request matrix
+    int32_t sa_plain        # that one without any option that makes requests differ in more than their turn
     int32_t va_by_age       # ranks of requests include the age of the message
     int32_t sa_by_age
     MatchFunction va_match  # NULL without a request matrix
