@@ -55,7 +55,7 @@ class CompiledSchedule:
     src: I32
     dst: I32
     reduce: Bools
-    way: I8  # direction: 1 clockwise, -1 anticlockwise
+    way: I8  # direction: 1 clockwise, -1 counterclockwise
     join: I32
     step: I32  # independent messages written together share a step; never decreases
     block_ptr: I64

@@ -244,7 +244,7 @@ class System(SystemLayer):
         other = next(
             (chunk_queue.plane for chunk_queue in queues if chunk_queue.direction != queue.direction), queue.plane
         )
-        planes = (queue.plane, other) if queue.direction > 0 else (other, queue.plane)  # clockwise, anticlockwise
+        planes = (queue.plane, other) if queue.direction > 0 else (other, queue.plane)  # clockwise, counterclockwise
         pieces = phase.pieces
         for positions in phase.groups.tolist():
             if self.options.boost and positions[0]:

@@ -240,7 +240,7 @@ class ChunkPhase:
 class ChunkTask:
     """The part of one group in a chunk phase: admitted by a ChunkQueue, carried out by the executor.
 
-    `number`: its index in the executor. `planes`: of its clockwise and of its anticlockwise messages.
+    `number`: its index in the executor. `planes`: of its clockwise and of its counterclockwise messages.
     """
 
     stage: ChunkPhase

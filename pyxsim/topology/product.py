@@ -60,7 +60,7 @@ def with_routings(topology: Topology, routings: Mapping[str, Routing]) -> Topolo
 
 
 def native_queues(block: Block) -> tuple[Queue, ...]:
-    """Return a clockwise queue, and an anticlockwise one if the block has two directions."""
+    """Return a clockwise queue, and an counterclockwise one if the block has two directions."""
     return (Queue(0, 1), Queue(1, -1)) if block.directions == 2 else (Queue(0, 1),)
 
 

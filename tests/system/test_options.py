@@ -66,7 +66,7 @@ def test_rings_without_routes_between_them_have_no_algorithm_over_all() -> None:
 
 
 def test_queues_of_their_own() -> None:
-    """A bidirectional ring has two, clockwise on plane 0, anticlockwise on plane 1."""
+    """A bidirectional ring has two, clockwise on plane 0, counterclockwise on plane 1."""
     got = options(topology(("ring", 4), ("switch", 4))).queues
     assert [[(q.plane, q.direction) for q in each] for each in got] == [[(0, 1), (1, -1)], [(0, 1)]]
 
