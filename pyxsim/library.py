@@ -15,6 +15,7 @@ other files of its shelf under their `pyxsim_library` names. Names that start wi
 
 from __future__ import annotations
 
+import difflib
 import functools
 import importlib
 import importlib.metadata
@@ -35,6 +36,7 @@ from pyxsim.errors import InputError
 SHIPPED = ("topologies", "routings", "patterns", "collectives", "readers")
 EXTENSIONS = ("allocators", "backends", "checks", "datasets", "panels")  # in libraries of users only
 SHELVES = (*SHIPPED, *EXTENSIONS)
+ALIKE = 0.75  # likeness of a folder's name from which it is a misspelt shelf
 ENTRY_POINTS = "pyxsim.library"
 PACKAGE = Path(__file__).resolve().parent
 _ROOT = "pyxsim_library"
@@ -199,6 +201,9 @@ def _stems(folders: Iterable[Path], suffix: str) -> dict[str, Path]:
 def _library(folder: Path) -> Path:
     if not folder.is_dir():
         raise InputError("not a folder" if folder.exists() else "no such folder", file=str(folder), key="--library")
+    for name in sorted({path.parent.name for path in folder.glob("*/*.py")} - {*SHELVES}):
+        if difflib.get_close_matches(name.lower(), SHELVES, n=1, cutoff=ALIKE):
+            raise InputError("is not a shelf", file=str(folder / name), key="--library", allowed=SHELVES, given=name)
     if not any((folder / shelf).is_dir() for shelf in SHELVES):
         allowed = f"a folder with subfolders {', '.join(SHELVES)}"
         raise InputError("this folder contains no shelf", file=str(folder), key="--library", allowed=allowed)

@@ -211,7 +211,7 @@ def _writer(
             return lambda topology, network: out.write(graph_text(topology, network, form))
         return lambda topology, network: write_graph(topology, network, file, form)
     if file is not None:
-        check_plot(file)
+        check_plot(file, tuple(f".{each}" for each in FORMATS))
         return lambda topology, _: _write_picture(topology, file)
     return None
 

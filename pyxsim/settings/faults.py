@@ -113,11 +113,16 @@ def _no_table(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:
     return InputError(f"{shown(error['input'])} is not a table", key=path, allowed=allowed)
 
 
+_SIZES = re.compile(r"\d+([x,]\d+)+", re.ASCII)  # "4x4"
+
+
 def _no_list(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:
     loc = error["loc"]
     model, path = model_at(root, loc[:-1]), key_path(loc)
     allowed = list_words(model, str(loc[-1]), path) if model is not None else None
-    return InputError(f"{shown(error['input'])} is not a list", key=path, allowed=allowed)
+    value = error["input"]
+    meant = f"; did you mean [{', '.join(re.split('[x,]', value))}]?" if _SIZES.fullmatch(str(value)) else ""
+    return InputError(f"{shown(value)} is not a list{meant}", key=path, allowed=allowed)
 
 
 def _empty(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from pyxsim import plugins
 from pyxsim.errors import InputError, raise_all
 from pyxsim.library import file_of
-from pyxsim.registry import Entry, readers
+from pyxsim.registry import OWN, Entry, readers
 from pyxsim.settings import Experiment, Workload
 from pyxsim.topology import Topology
 from pyxsim.workload.communication_job import CommunicationJob
@@ -108,6 +108,9 @@ def make_job(context: WorkloadContext) -> Job:
             raise InputError(problem, file=file_of(entry.value), allowed="a TaskGraph or a Job")
         return job
     except InputError as error:
+        if _unclaimed(entry, name):
+            problem = f"no reader claims '{Path(name).suffix}', and as '{entry.name}': {error.named_by('file').problem}"
+            error = InputError(problem, allowed=[*_endings(), ".txt", OWN])
         raise error.named_by(f"workload.{key}") from None
 
 
@@ -126,6 +129,12 @@ def reader_of(name: str, key: str = "file") -> Entry[Any]:
     if chosen is None:
         raise InputError(f"no workload reader for '{name}'", key=f"workload.{key}", allowed=_endings())
     return chosen
+
+
+def _unclaimed(entry: Entry[Any], name: str) -> bool:
+    """Whether a reader reads a file only because none claims its ending."""
+    claims = "endings" in entry.info or "recognizes" in entry.info
+    return not claims and Path(name).suffix not in ("", ".txt") and Path(name).is_file()
 
 
 def _endings() -> list[str]:

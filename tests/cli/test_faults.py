@@ -311,7 +311,7 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "topology file missing": (["topology", "none.toml"], "none.toml: no such file"),
     "topology format": (["topology", "small.toml", "--export", "grafml"], "--export: unknown format...'graphml'?"),
     "topology over the input": (["topology", "small.toml", "-o", "small.toml"], "small.toml: cannot be written"),
-    "topology picture": (["topology", "small.toml", "-o", "x.foo"], "x.foo: '.foo' is not a format of a picture"),
+    "topology picture": (["topology", "small.toml", "-o", "x.foo"], "'.foo' is not a format of a file"),
 }
 
 
@@ -456,3 +456,14 @@ ASTRA_OPTIONS = {
 def test_faulty_options_of_astra(pyxsim: Command, case: str) -> None:
     words, fault = ASTRA_OPTIONS[case]
     told(pyxsim(*ASTRA_WORDS, *words), fault)
+
+
+def test_hints_for_likely_mistakes(pyxsim: Command) -> None:
+    ended = pyxsim("run", "small.toml", "--set", "network.shape=4x4")
+    assert ended.lines[0].startswith(
+        "pyxsim: --set: network.shape: '4x4' is not a list; did you mean [4, 4]?; allowed: "
+    )
+    ended = pyxsim("topology", "torus", "--shape", "4,4", "-o", "a.xyz")
+    assert "; allowed: .graphml, .edges, " in ended.lines[0]
+    ended = pyxsim("curve", "small.toml", "--loads", "0.1")
+    assert "the table [traffic] is missing; allowed: [traffic] with a pattern and a load" in ended.lines[0]

@@ -98,3 +98,39 @@ def test_run_in_python_refuses_checkpoints_too(folder: Path) -> None:
     put(folder, "backends", BACKEND)
     with pytest.raises(InputError, match="backend 'scope-test' cannot write checkpoints"):
         pyxsim.run("small.toml", overrides=["run.checkpoint='9 s'"], libraries=["mine"], backend="scope-test")
+
+
+def test_a_misspelt_shelf_is_an_error(pyxsim: Command, folder: Path) -> None:
+    put(folder, "patterns", "")
+    put(folder, "pattern", "")
+    put(folder, "docs", "")
+    ended = pyxsim("run", "small.toml", "--library", "mine")
+    assert ended.code == 2
+    (line,) = ended.lines
+    assert line.startswith(f"pyxsim: {folder}/mine/pattern: --library: is not a shelf; allowed: topologies, ")
+    assert line.endswith("; did you mean 'patterns'?")
+
+
+@pytest.mark.parametrize("section", ["link", "Link losses"])
+def test_a_misspelt_section_is_an_error_and_a_heading_is_none(pyxsim: Command, folder: Path, section: str) -> None:
+    text = "from pyxsim.reports.html import Panel, html_panel\n@html_panel('section-test', section='{}')\n"
+    put(folder, "panels", text.format(section) + "def panel(result, detail):\n    return Panel('x')\n")
+    ended = pyxsim("run", "small.toml", "--library", "mine", "-q")
+    if section == "link":
+        assert ended.code == 2
+        assert "the panel 'section-test' is for the section 'link'; did you mean 'links'?; allowed: " in ended.lines[0]
+        assert "scope_test.py:2: " in ended.lines[0]
+    else:
+        assert (ended.code, ended.lines) == (0, [])
+
+
+def test_a_workload_file_that_no_reader_claims(pyxsim: Command, folder: Path) -> None:
+    (folder / "tasks.foo").write_text("x\n", encoding="utf-8")
+    (folder / "t.toml").write_text(
+        '[network]\ntopology = "ring"\nshape = [4]\n[workload]\nfile = "tasks.foo"\n', encoding="utf-8"
+    )
+    ended = pyxsim("run", "t.toml")
+    assert ended.code == 2
+    (line,) = ended.lines
+    assert "workload.file: no reader claims '.foo', and as 'astra-sim-1': tasks.foo:1: unknown parallelism 'x'" in line
+    assert line.endswith(", .txt, or your own: give its folder with --library DIR")

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from pyxsim.errors import InputError
 from pyxsim.registry import Registry
 from pyxsim.reports.text.facts import Fact
 from pyxsim.reports.text.text_table import Sheet
@@ -154,7 +156,17 @@ def html_panel(
         Key of SECTIONS, or the heading of a new section.
     applies
         Whether a result has data for the panels.
+
+    Raises
+    ------
+    InputError
+        For a misspelt section: in lower case, and close to one of SECTIONS.
     """
+    if section not in SECTIONS and section.islower() and (match := get_close_matches(section, SECTIONS, n=1)):
+        problem = f"the panel '{name}' is for the section '{section}'; did you mean '{match[0]}'?"
+        raise InputError(
+            problem, allowed=f"{', '.join(SECTIONS)}, or the heading of a new section, with a capital letter"
+        )
     return lambda function: html_panels.register(name, module=function.__module__, section=section, applies=applies)(
         function
     )

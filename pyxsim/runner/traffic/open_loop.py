@@ -34,7 +34,8 @@ MOST_TRIALS = 10**11
 def settings_of(experiment: Experiment) -> Settings:
     """Return the table [traffic]. Raises InputError without one."""
     if experiment.traffic is None:
-        raise InputError("the table [traffic] is missing", key="traffic")
+        allowed = "[traffic] with a pattern and a load; `pyxsim run` and `pyxsim sweep` take collectives and workloads"
+        raise InputError("the table [traffic] is missing", key="traffic", allowed=allowed)
     return experiment.traffic
 
 
