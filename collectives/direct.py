@@ -79,7 +79,7 @@ ANSWERED = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all")
 @collectives.register("direct", kinds=tuple(PARTS))
 def direct(kind: str, n: int, window: int | None = None) -> Schedule:
     if window is not None and kind not in ANSWERED:
-        raise InputError(f"direct:{window} cannot do {kind}: its messages are not answered", allowed="direct")
+        raise InputError(f"direct:{window} does not support {kind}: its messages are not answered", allowed="direct")
     s = Schedule(kind, n, blocks=1 if kind in ("broadcast", "reduce") else None, window=window)
     for part in PARTS[kind] if n > 1 else ():
         part(s)

@@ -124,10 +124,10 @@ def test_a_checkpoint_of_another_user_is_refused(
     monkeypatch.setenv("PYXSIM_CONFIG", str(folder / "theirs"))
     path = checkpoint(_Evil())
     monkeypatch.setenv("PYXSIM_CONFIG", str(folder / "mine"))
-    assert "another user has written this checkpoint" in refused(capsys, f"resume {path}")
+    assert "another user wrote this checkpoint" in refused(capsys, f"resume {path}")
     checkpoint([1])  # now there is a key
     monkeypatch.setenv("PYXSIM_CONFIG", str(folder / "theirs"))
-    assert "another user has written this checkpoint" in refused(capsys, f"resume {path}")
+    assert "another user wrote this checkpoint" in refused(capsys, f"resume {path}")
 
 
 def test_a_checkpoint_with_a_false_signature_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -135,14 +135,14 @@ def test_a_checkpoint_with_a_false_signature_is_refused(capsys: pytest.CaptureFi
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
-    assert "another user has written this checkpoint" in refused(capsys, f"resume {path}")
+    assert "another user wrote this checkpoint" in refused(capsys, f"resume {path}")
 
 
 def test_a_checkpoint_that_others_can_write_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     path = checkpoint(_Evil())
     assert path.stat().st_mode & 0o777 == 0o600
     path.chmod(0o620)
-    assert "others can write this checkpoint" in refused(capsys, f"resume {path}")
+    assert "other users can write this checkpoint" in refused(capsys, f"resume {path}")
 
 
 def test_a_key_that_others_can_read_is_refused(
@@ -152,7 +152,7 @@ def test_a_key_that_others_can_read_is_refused(
     path = checkpoint(pickle.PickleBuffer(b"x").raw().tobytes())
     assert signing_key.key_path().stat().st_mode & 0o777 == 0o600
     signing_key.key_path().chmod(0o640)
-    assert "others can read or write this key" in refused(capsys, f"resume {path}")
+    assert "other users can read or write this key" in refused(capsys, f"resume {path}")
 
 
 # What is written

@@ -108,7 +108,7 @@ def waves(schedule: CompiledSchedule) -> Iterator[I64]:
             return
         sent = run.leave(~schedule.local)
         if not len(sent):
-            raise ValueError(f"{schedule}: messages wait for each other")
+            raise ValueError(f"{schedule}: messages wait for each other in a cycle")
         run.arrive(sent)
         yield sent
 

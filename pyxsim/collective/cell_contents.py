@@ -23,12 +23,12 @@ def check_messages(s: CompiledSchedule, may_be_local: Bools) -> None:
     nothing = (lengths == 0) & ~(s.explicit_waits & s.local) if s.given_bytes is None else s.given_bytes < 0
     for wrong, problem, allowed in (
         ((s.src < 0) | (s.src >= s.n) | (s.dst < 0) | (s.dst >= s.n), "there is no such rank", ranks),
-        ((s.src == s.dst) & ~may_be_local, "a rank sends to itself", "another rank"),
-        (nothing, "it carries no block", "at least one block"),
+        ((s.src == s.dst) & ~may_be_local, "a rank sends a message to itself", "another rank"),
+        (nothing, "the message carries no block", "at least one block"),
         (_beyond(s, s.block_ids) | _beyond(s, s.put_ids), "there is no such block", cells),
-        (_twice(s, s.block_ids), "it carries a block twice", "every block once"),
-        (_twice(s, s.put_ids), "it writes a cell twice", "every cell once"),
-        (_apart(s), "its join is not contiguous", "consecutive messages with equally many blocks"),
+        (_twice(s, s.block_ids), "the message carries a block twice", "each block once"),
+        (_twice(s, s.put_ids), "the message writes a cell twice", "each cell once"),
+        (_apart(s), "the join of the message is not contiguous", "consecutive messages with the same number of blocks"),
     ):
         if wrong.any():
             m = int(np.argmax(wrong))

@@ -104,8 +104,8 @@ def _check_waits(s: CompiledSchedule) -> None:
     lengths = np.diff(s.gate_ptr)[s.gate[first]]
     message, dep = np.repeat(first, lengths), s.gate_ids[ranges(s.gate_ptr[s.gate[first]], lengths)]
     for wrong, problem in (
-        ((dep >= message) | (s.join[message] >= 0) & (s.join[dep] == s.join[message]), "does not come before it"),
-        (s.dst[dep] != s.src[message], "does not arrive at its sender"),
+        ((dep >= message) | (s.join[message] >= 0) & (s.join[dep] == s.join[message]), "does not precede it"),
+        (s.dst[dep] != s.src[message], "does not arrive at the sender"),
     ):
         if wrong.any():
             m, other = int(message[np.argmax(wrong)]), int(dep[np.argmax(wrong)])
@@ -186,7 +186,7 @@ class _BlockProof:
                 if old & new and not self.s.kind.idempotent:
                     twice = _ranks(old & new)
                     what = f"the contributions of {_text(twice)} to block {block}"
-                    self._refuse(i, f"puts {what} into a join again", cell, twice)
+                    self._refuse(i, f"adds {what} to a join again", cell, twice)
                 sums[key] = old | new
         return [[sums[join[self.messages[i]], block] for _, _, block in self.pairs[i]] for i in side_by_side]
 
@@ -199,7 +199,7 @@ class _BlockProof:
                 cell = block * n + rank
                 holder = holds.get(cell, block)
                 if holder != block:
-                    problem = f"rank {rank} ends with block {holder} in the place of block {block}"
+                    problem = f"rank {rank} ends with block {holder} in place of block {block}"
                     raise ScheduleError(f"{self.s}: {problem}", rank=rank, block=block)
                 if value.get(cell, 0) != full:
                     self._refuse_end(block, rank, full & ~value.get(cell, 0), cell in value, moved)

@@ -54,7 +54,7 @@ class Communicator:
         """
         npus, own = math.prod(shape), tuple(members)
         if not own:
-            raise InputError("a group without NPUs", allowed="at least one NPU")
+            raise InputError("the group has no NPUs", allowed="at least one NPU")
         for npu in own:
             if not 0 <= npu < npus:
                 raise InputError(f"there is no NPU {npu}", allowed=f"NPUs 0 to {npus - 1}")

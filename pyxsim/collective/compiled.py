@@ -169,7 +169,7 @@ class CompiledSchedule:
         if self.given_bytes is not None:
             return self.given_bytes
         if len(block_sizes) != self.blocks:
-            raise ValueError(f"{len(block_sizes)} block sizes for {self.blocks} blocks")
+            raise ValueError(f"{len(block_sizes)} block sizes are given for {self.blocks} blocks")
         total = pointers(block_sizes[self.content])
         return cast(I64, total[self.block_ptr[1:]] - total[self.block_ptr[:-1]])
 

@@ -66,7 +66,7 @@ def compile_messages(
     kind = get_kind(kind)
     sizes = [message.nbytes for message in messages if message.nbytes is not None]
     if sizes and len(sizes) < len(messages):
-        raise ValueError("either all messages have a size, or none")
+        raise ValueError("either all messages have a size or none has")
     extra = [message.extra_ns for message in messages]
     written = tuple(message.written for message in messages)
     blocks = kind.default_blocks(n) if blocks is None else blocks

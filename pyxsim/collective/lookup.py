@@ -47,7 +47,7 @@ class Algorithm:
         """Raise InputError unless the algorithm supports this kind of collective."""
         if kind not in self.kinds:
             raise InputError(
-                f"{self.name} cannot do {kind}", key=key, allowed=f"{', '.join(self.kinds)} with {self.name}"
+                f"{self.name} does not support {kind}", key=key, allowed=f"{', '.join(self.kinds)} with {self.name}"
             )
 
 
@@ -93,7 +93,7 @@ def _check_number(function: Callable[..., Any], plain: str, number: int | None, 
         raise InputError(f"{plain} takes no number", key=key, allowed=plain, given=name)
     if number == 0:
         problem = f"'{name}': {parameters[0].replace('_', ' ')} is 0"
-        raise InputError(problem, key=key, allowed=f"{plain}:1 and more")
+        raise InputError(problem, key=key, allowed=f"{plain}:1 or more")
 
 
 def located(name: str, folder: Path) -> str:
@@ -137,7 +137,7 @@ def _build(function: Callable[..., Any], name: str, number: int | None, kind: st
         raise InputError(problem, file=file_of(function), allowed="a Schedule")
     if (schedule.kind.name, schedule.n) != (kind, n):
         raise InputError(
-            f"the collective algorithm '{name}' was to return {kind} on {n} ranks "
-            f"and returned {schedule.kind.name} on {schedule.n}"
+            f"the collective algorithm '{name}' should return {kind} on {n} ranks, but returned {schedule.kind.name} "
+            f"on {schedule.n}"
         )
     return compiled(schedule, name)

@@ -247,11 +247,11 @@ def make_plan(
     if not get_kind(kind).rooted:
         root = 0
     if not 0 <= root < math.prod(shape):
-        raise InputError(f"there is no NPU {root} to be the root", allowed=f"0 to {math.prod(shape) - 1}")
+        raise InputError(f"the root, NPU {root}, does not exist", allowed=f"0 to {math.prod(shape) - 1}")
     names = (algorithms,) * len(shape) if isinstance(algorithms, str) else tuple(algorithms)
     order = dimension_order("ascending", kind, len(shape)) if order is None else tuple(order)
     if sorted(order) != list(range(len(shape))):
-        raise ValueError(f"no order of {len(shape)} dimensions: {order}")
+        raise ValueError(f"not an order of {len(shape)} dimensions: {order}")
     if optimization not in OPTIMIZATIONS:
         raise InputError(
             f"unknown optimization '{optimization}'",
@@ -303,7 +303,7 @@ def _groups(shape: Dims, chosen: list[Algorithm], order: Dims, key: str | None) 
         )
     if len(chosen) != len(shape):
         raise InputError(
-            f"{len(chosen)} algorithms for {len(shape)} dimensions",
+            f"{len(chosen)} algorithms are given for {len(shape)} dimensions",
             key=key,
             allowed=f"one name, or a list of {len(shape)}",
         )

@@ -94,7 +94,7 @@ def _at_root(plan: Plan, memories: list[Memory]) -> list[Memory]:
 def _expect_sizes(memories: list[Memory], wanted: I64, where: str) -> None:
     for npu, (memory, size) in enumerate(zip(memories, wanted.tolist(), strict=True)):
         if len(memory) != size:
-            raise ScheduleError(f"{where}: NPU {npu} holds {len(memory)} bytes, not {size}", rank=npu)
+            raise ScheduleError(f"{where}: NPU {npu} holds {len(memory)} bytes instead of {size}", rank=npu)
 
 
 def _run_group(phase: Phase, group: list[int], memories: list[Memory]) -> None:
@@ -131,7 +131,7 @@ def _exchange(schedule: CompiledSchedule, held: list[Cells], sizes: I64) -> None
             places = slice(s.block_ptr[m], s.block_ptr[m + 1])
             for block, put, new in zip(s.content[places].tolist(), s.put_ids[places].tolist(), cells, strict=True):
                 if len(new) != sizes[block]:
-                    raise ScheduleError(f"{s}: block {block} has {len(new)} bytes, not {sizes[block]}")
+                    raise ScheduleError(f"{s}: block {block} has {len(new)} bytes instead of {sizes[block]}")
                 target = held[s.dst[m]]
                 target[put] = _sum(s, target[put], new) if s.reduce[m] else dict(new)
 
@@ -139,7 +139,7 @@ def _exchange(schedule: CompiledSchedule, held: list[Cells], sizes: I64) -> None
 def _sum(schedule: CompiledSchedule, one: Memory, other: Memory) -> Memory:
     again = not schedule.kind.idempotent and any(one[a] & other.get(a, 0) for a in one)
     if one.keys() != other.keys() or again:
-        raise ScheduleError("contributions to other bytes, or the same contributions again, are added")
+        raise ScheduleError("contributions to other bytes are added, or the same contributions twice")
     return {a: one[a] | other[a] for a in one}
 
 

@@ -108,11 +108,13 @@ class Schedule:
         self.cells = self.blocks if cells is None else _whole(cells, "the number of cells")
         if self.blocks % self.kind.units(self.n):
             raise ScheduleError(
-                f"{self.kind.name} on {self.n} ranks cannot be cut in {self.blocks} blocks",
+                f"{self.kind.name} on {self.n} ranks cannot be cut into {self.blocks} blocks",
                 allowed=f"a multiple of {self.kind.units(self.n)}",
             )
         if self.cells < self.blocks:
-            raise ScheduleError(f"{self.cells} cells for {self.blocks} blocks", allowed=f"at least {self.blocks}")
+            raise ScheduleError(
+                f"{self.cells} cells are too few for {self.blocks} blocks", allowed=f"at least {self.blocks}"
+            )
         self.steps: list[Step] = []
         self._joins = 0
         self._carried = 0  # blocks, by all messages together
@@ -192,7 +194,9 @@ class Schedule:
         cells = _ints(ids)
         puts = cells if put is None else _ints(put)
         if len(cells) != len(puts):
-            raise ScheduleError(f"{len(cells)} blocks cannot be put into {len(puts)} cells", allowed="a cell for each")
+            raise ScheduleError(
+                f"{len(cells)} blocks cannot be put into {len(puts)} cells", allowed="one cell per block"
+            )
         if way not in (+1, -1):
             raise ScheduleError(f"{way!r} is not a direction", allowed="+1 or -1", rank=int(_ints(src)[0]))
         self._carried += len(cells)
@@ -223,7 +227,7 @@ def _listed(numbers: int | Iterable[int]) -> list[int]:
 def _ints(values: npt.ArrayLike) -> I64:
     array = np.asarray(values)
     if array.size and array.dtype.kind not in "iu":
-        raise ScheduleError(f"{values!r}: no numbers of ranks or blocks", allowed="whole numbers")
+        raise ScheduleError(f"{values!r} are not numbers of ranks or blocks", allowed="whole numbers")
     return array.astype(np.int64, copy=False)
 
 

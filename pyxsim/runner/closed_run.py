@@ -60,7 +60,7 @@ def run_out(prepared: Prepared) -> None:
         lines = job.stuck_report()
         raise StuckError(str(error), [*lines, *(line for line in error.waits if line not in lines)]) from None
     if lines := job.stuck_report():
-        problem = f"nothing moves after cycle {prepared.system.cycle}, and not all is done"
+        problem = f"nothing moves after cycle {prepared.system.cycle}, but some work has not ended"
         raise StuckError(f"{problem}: {lines[0]}", lines[1:])
 
 
@@ -70,7 +70,7 @@ def check_bytes(prepared: Prepared) -> None:
     sent = int((rows[:, 3] * rows[:, 4]).sum())
     delivered, planned = prepared.network.bytes_delivered, prepared.system.bytes_planned
     if not delivered == planned == sent:
-        problem = f"{delivered} bytes were delivered, {planned} were planned in messages of {sent} bytes together"
+        problem = f"{delivered} bytes were delivered, but {planned} were planned and {sent} sent in messages"
         if file := file_of(type(prepared.network)):
             raise InputError(f"the backend is wrong: {problem}", file=file)
         raise PyxsimError(f"this is a bug of pyxsim: {problem}")

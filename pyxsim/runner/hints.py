@@ -49,14 +49,14 @@ def _padding(settings: Any, network: Backend, traffic: IntArray) -> Iterator[str
         return
     headers = float(counts @ packets) * int(settings.header) / carried
     if settings.pad_packets:
-        change = "network.pad_packets = false, or a smaller network.packet, wastes less"
+        change = "network.pad_packets = false or a smaller network.packet wastes less"
     elif headers > share / 4:
-        change = "a larger network.packet, or a smaller network.header, wastes less"
+        change = "a larger network.packet or a smaller network.header wastes less"
     else:
         common = rounded(int(sizes[int(np.argmax(counts))]), "B", 1024)
-        change = f"the most common message has {common}: a smaller network.flit, or fewer system.chunks, wastes less"
+        change = f"the most common message has {common}; a smaller network.flit or fewer system.chunks waste less"
     flit = rounded(int(settings.flit), "B")
-    yield f"network.flit: {percent(share)} of the bytes in flits of {flit} are not data; {change}"
+    yield f"network.flit: {percent(share)} of the bytes in flits of {flit} are overhead; {change}"
 
 
 def _idle(experiment: Experiment, network: Backend, traffic: IntArray) -> Iterator[str]:
@@ -75,7 +75,7 @@ def _idle(experiment: Experiment, network: Backend, traffic: IntArray) -> Iterat
         label = topology.link_kinds[dim]
         name = f"dimension {dim}" if label == f"d{dim}" else f"the {label} links"
         if not used[of_dim].any():
-            yield f"collective: no message uses the {int(of_dim.sum())} links of {name}; all dimensions together would"
+            yield f"collective: no message uses the {int(of_dim.sum())} links of {name}; all dimensions would"
             continue
         ways = np.unique(direction[of_dim]).tolist()
         if ways != [f"d{dim}+", f"d{dim}-"]:

@@ -19,7 +19,7 @@ WORDS = {
     "switched": "wins the switch, towards {link}",
     "wasted": "wins the switch without a VC of {link}: the grant is wasted",
     "launched": "starts on {link}, VC {vc}",
-    "arrives": "arrives by {link}, VC {vc}",
+    "arrives": "arrives over {link}, VC {vc}",
 }
 
 
@@ -88,7 +88,7 @@ class PacketWatch:
         split = network.message_split(self.message)
         if split is not None and min(split) >= 0 and split != list(whole.values()):
             parts = _parts(dict(zip(CAUSES, split, strict=True)))
-            lines.append(f"the message took {sum(split):,} cycles, those of its last packet: {parts}")
+            lines.append(f"the message took {sum(split):,} cycles, as its last packet: {parts}")
         return lines
 
 

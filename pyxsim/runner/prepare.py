@@ -37,8 +37,9 @@ from pyxsim.workload.readers import WorkloadContext, make_job
 PathLike = str | Path
 
 _TOGETHER = (
-    "system.endpoint: without contention on links the blocks of a chain (reduce, broadcast) arrive at the same time, "
-    "share the memory, and are sent on together: too slow; analytical-congestion, flow and packet separate them"
+    "system.endpoint: without contention on links, the blocks of a chain (reduce, broadcast) arrive at the same time, "
+    "share the memory bandwidth and are forwarded together, so the time is too long; analytical-congestion, flow and "
+    "packet separate them"
 )
 
 
@@ -104,7 +105,7 @@ def prepare(
         longest = network.cut(settings.packet)[1]
         warnings += [*experiment.warnings(), *network.warnings, *starved(network, longest)]
         if len(settings.router.networks()) > 1:
-            warnings.append("network.router.virtual_networks: collectives use the first one only")
+            warnings.append("network.router.virtual_networks: collectives use only the first one")
         traffic = system.traffic()
         advice += hints(experiment, network, job, traffic)
         pairs: IntArray | None = np.unique(traffic[:, :3], axis=0)

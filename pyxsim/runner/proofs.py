@@ -29,7 +29,7 @@ def check_lengths(experiment: Experiment, topology: Topology) -> None:
     if topology.link_kinds != tuple(f"d{dim}" for dim in range(dims)):
         of_links = f"{kinds} kinds of links ({', '.join(topology.link_kinds)})"
     if topology.hosts:
-        of_links += "; host_links = false leaves out 'host'"
+        of_links += "; host_links = false removes 'host'"
     on_links = [(f"network.{key}", getattr(network, key)) for key in ("bandwidth", "latency")]
     on_links.append(("network.router.serdes_credit", network.router.serdes_credit))
     by_dimension: list[tuple[str, Any]] = [("system.queues", system.queues)]
@@ -47,14 +47,16 @@ def check_boost(experiment: Experiment) -> None:
     faults = [(f"{key}.kind", "has a root") for key, settings in experiment.collectives if settings.kind in ROOTED]
     for key, settings in experiment.collectives:
         concerned = ("group", "npus", "dims")
-        faults += [(f"{key}.{name}", "concerns some NPUs") for name in concerned if getattr(settings, name) is not None]
-    faults += [("message", "concerns two NPUs")] if experiment.message else []
-    faults += [("system.stragglers", "concerns some NPUs")] if experiment.system.stragglers else []
+        faults += [
+            (f"{key}.{name}", "applies to only some NPUs") for name in concerned if getattr(settings, name) is not None
+        ]
+    faults += [("message", "applies to only two NPUs")] if experiment.message else []
+    faults += [("system.stragglers", "applies to only some NPUs")] if experiment.system.stragglers else []
     if to_cycles(experiment.system.start_skew, experiment.network.clock)[0]:
-        faults.append(("system.start_skew", "makes NPUs different"))
+        faults.append(("system.start_skew", "makes NPUs differ"))
     faults += [("output.carry", "requires the data of all NPUs")] if experiment.output.carry else []
-    allowed = "to leave it out, or system.boost = false"
-    problem = "it {}, and system.boost assumes equal NPUs"
+    allowed = "to omit it, or system.boost = false"
+    problem = "this setting {}, but system.boost assumes identical NPUs"
     raise_all([InputError(problem.format(why), key=key, allowed=allowed) for key, why in faults])
 
 
@@ -76,9 +78,9 @@ def deadlock_warnings(
         prove_routes(topology.relation, settings, pairs, longest)
     except DeadlockError as error:
         if not allow_deadlock:
-            hint = "; --allow-deadlock runs it anyway, until a deadlock occurs"
+            hint = "; --allow-deadlock runs it until a deadlock occurs"
             raise DeadlockError(f"{error}{hint}", error.cycle) from None
-        return [f"{error}; it runs anyway: a deadlock ends it and is reported"]
+        return [f"{error}; the run starts nevertheless, and ends with an error if a deadlock occurs"]
     return []
 
 
@@ -98,8 +100,10 @@ def prove_routes(relation: Relation, settings: Network, pairs: IntArray | None, 
     except DeadlockError as error:
         if fits:
             raise
-        hint = f"; VCs of {router.buffer} flits, packets of {longest}: a shared pool lets VCs block each other"
-        raise DeadlockError(f"{error}{hint}; network.router.buffer = {longest} prevents it", error.cycle) from None
+        hint = (
+            f"; VCs with {router.buffer} flits that share a pool can block each other with packets of {longest} flits"
+        )
+        raise DeadlockError(f"{error}{hint}; network.router.buffer = {longest} prevents this", error.cycle) from None
 
 
 def _share_vcs(relation: Relation, settings: Network) -> bool:
@@ -149,7 +153,7 @@ def prove_schedules(system: SystemLayer, job: Job) -> list[str]:
         except InputError as error:
             raise error.named_by(_key_of(phase, job)) from None
         if schedule.unproved:
-            lines.append(f"{schedule}: it is proved to end, not to compute the collective: {schedule.unproved}")
+            lines.append(f"{schedule}: proved to end, but not to compute the collective: {schedule.unproved}")
     return lines
 
 
@@ -181,5 +185,9 @@ def check_in_network_reduction(job: Job, topology: Topology) -> None:
                     continue
                 names = [f"{topology.dims[dim].name} {topology.dims[dim].npus}" for dim in dims]
                 if len(dims) > 1 or "switch" not in names[0]:
-                    problem = f"{phase.algorithm} needs one switch that reduces, but runs on {' x '.join(names)}"
-                    raise InputError(problem, key=collective.key, allowed="it in dimensions that are a switch")
+                    problem = (
+                        f"{phase.algorithm} requires a single switch that reduces, but runs on {' x '.join(names)}"
+                    )
+                    raise InputError(
+                        problem, key=collective.key, allowed="this algorithm only in dimensions that are one switch"
+                    )

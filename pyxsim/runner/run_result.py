@@ -161,7 +161,7 @@ def _impossible(prepared: Prepared, end: RunEnd, minimum: int) -> Iterator[str]:
     if end.cycle < minimum:
         fastest = format_time_ns(minimum * 10**9 / prepared.experiment.network.clock)
         yield (
-            f"the links cannot carry these bytes in less than {fastest}: this backend ignores that messages share links"
+            f"the links cannot carry these bytes in less than {fastest}; this backend ignores that messages share links"
         )
 
 

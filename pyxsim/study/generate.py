@@ -103,7 +103,7 @@ def generate(
     settings = load_experiment(source, overrides, libraries)
     file = str(source) if isinstance(source, str | Path) else None
     if settings.workload is None or settings.workload.model is None:
-        problem = "has no model to train"
+        problem = "has no [workload] model"
         raise InputError(problem, file=file, key="workload.model", allowed="a model, such as gpt3-175b")
     plan = _plan(settings, folder_of(source))
     name = None if target is None else str(target)

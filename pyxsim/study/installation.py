@@ -110,7 +110,7 @@ def _memory() -> Iterator[Diagnosis]:
     nbytes, name = limit
     problem = f"{name} limits it to {nbytes / 1e9:.3g} GB"
     if nbytes < ENOUGH_MEMORY:
-        problem += "; large networks need more: raise the limit, or simulate fewer NPUs"
+        problem += "; large networks require more; raise the limit or simulate fewer NPUs"
     yield Diagnosis("memory", None if nbytes < ENOUGH_MEMORY else True, problem)
 
 

@@ -149,7 +149,7 @@ def new(folder: PathLike = "pyxsim-project", *, template: str = "torus") -> NewP
     place = Path(folder)
     try:
         if place.exists() and (not place.is_dir() or any(place.iterdir())):
-            problem = "is a folder with files" if place.is_dir() else "is a file"
+            problem = "is a folder that contains files" if place.is_dir() else "is a file"
             raise InputError(problem, file=os.fspath(folder), key="folder", allowed="a new or an empty folder")
         files = _files(template)
         _write(place, files)

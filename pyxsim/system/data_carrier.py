@@ -166,11 +166,11 @@ class DataCarrier:
                 for phase in chunk.plan.phases:
                     schedule = phase.schedule()
                     if schedule.given_bytes is not None:
-                        why = schedule.unproved or "its messages have sizes and no data"
+                        why = schedule.unproved or "its messages have sizes, but no data"
                         raise InputError(f"{schedule} has no data to carry: {why}", key="output.carry", allowed="false")
         if self._bytes > MOST_BYTES:
             raise InputError(
-                f"the data of all NPUs are {self._bytes} bytes",
+                f"the data of all NPUs have {self._bytes} bytes",
                 key="output.carry",
                 allowed=f"at most {MOST_BYTES} bytes, or false",
             )
@@ -178,7 +178,9 @@ class DataCarrier:
     def _data(self, chunk: Chunk) -> _Data:
         number = self._numbers[chunk.collective]
         if number in self._compared:
-            raise ScheduleError(f"{chunk.collective.name}, chunk {chunk.number}: a message leaves when it is over")
+            raise ScheduleError(
+                f"{chunk.collective.name}, chunk {chunk.number}: a message leaves after the end of the chunk"
+            )
         if chunk not in self._chunks:
             self._chunks[chunk] = _Data(chunk, [self.seed, number, chunk.number])
         return self._chunks[chunk]
@@ -248,17 +250,19 @@ class _Group:
         held = self.data.cells_of(self.positions[rank], self.stage)
         for cell in script.cells[message]:
             if cell not in held:
-                raise self._fault(message, f"takes block {cell} along, which rank {rank} does not have")
+                raise self._fault(message, f"carries block {cell}, which rank {rank} does not have")
         # Arrays are replaced, never modified, so data in flight stay unchanged.
         self.in_flight[message] = [held[cell] for cell in script.cells[message]]
         count = sum(cell.shape[1] for cell in self.in_flight[message])
         if count != self.sizes[message]:
-            raise self._fault(message, f"takes {count} bytes along, not {self.sizes[message]}")
+            raise self._fault(message, f"carries {count} bytes instead of {self.sizes[message]}")
 
     def taken_in(self, message: int) -> None:
         script = self.script
         if message not in self.in_flight:
-            raise self._fault(message, "is taken in again" if message in self.sent else "is taken in before it left")
+            raise self._fault(
+                message, "is received a second time" if message in self.sent else "is received before it is sent"
+            )
         join = script.join[message]
         if join >= 0 and join not in self.summed:
             self._sum(join)
@@ -277,7 +281,7 @@ class _Group:
         messages = self.script.joined[join]
         for message in messages:
             if message not in self.in_flight:
-                raise self._fault(message, "has not left when its join is handed over")
+                raise self._fault(message, "has not left when its join is delivered")
         total = self.in_flight[messages[0]]
         for message in messages[1:]:
             total = [self.data.add(*both) for both in zip(total, self.in_flight[message], strict=True)]
@@ -292,7 +296,7 @@ class _Group:
     def check_complete(self) -> None:
         """Raise ScheduleError unless all messages were sent and taken in."""
         if self.in_flight:
-            raise self._fault(min(self.in_flight), "is never taken in")
+            raise self._fault(min(self.in_flight), "is never received")
         if len(self.sent) < len(self.script.src):
             raise self._fault(min(set(range(len(self.script.src))) - self.sent), "never leaves")
 
@@ -388,11 +392,11 @@ class _Data:
             if expected is None:
                 continue
             if held_rows.shape != expected.shape:
-                problem = f"NPU {npu} ends with {held_rows.size} bytes, not {expected.size}"
+                problem = f"NPU {npu} ends with {held_rows.size} bytes instead of {expected.size}"
                 raise ScheduleError(f"{self.name}: {problem}", rank=npu)
             if not np.array_equal(held_rows, expected):
                 byte = int(np.argmax((held_rows != expected).ravel()))
-                values = f"{held_rows.ravel()[byte]}, not {expected.ravel()[byte]}"
+                values = f"{held_rows.ravel()[byte]} instead of {expected.ravel()[byte]}"
                 raise ScheduleError(f"{self.name}: NPU {npu} ends with a wrong byte {byte}: {values}", rank=npu)
 
     # -- from phase to phase --
@@ -402,7 +406,7 @@ class _Data:
         held = self.held[position]
         if held.stage > stage:
             npu = self.chunk.collective.communicator.members[position]
-            problem = f"NPU {npu} has gone on to phase {held.stage} before phase {stage} is over"
+            problem = f"NPU {npu} entered phase {held.stage} before the end of phase {stage}"
             raise ScheduleError(f"{self.name}: {problem}", rank=npu)
         self._advance(position, stage)
         if held.cells is None:

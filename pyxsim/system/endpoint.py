@@ -77,7 +77,7 @@ class Endpoints:
             raise InputError(
                 f"a chunk of {max(needed)} bytes of the {chunk.collective.name} does not fit into an engine",
                 key="system.endpoint.engine_memory",
-                allowed="memory for the largest chunk: a larger value, or more chunks",
+                allowed="a larger value, or more chunks",
             )
         self._needs[chunk] = needed
 

@@ -288,9 +288,9 @@ def _algorithms(settings: Settings, topology: Topology, kind: str) -> Sequence[s
             get_algorithm(name, key=key).check(kind, key=key)
         if topology.confined and any(get_algorithm(name).over_all for name in names):
             raise InputError(
-                "an algorithm over all dimensions needs routes between them, and these rings have none",
+                "an algorithm over all dimensions requires routes between them, which these rings do not have",
                 key=key,
-                allowed="an algorithm for each dimension",
+                allowed="one algorithm per dimension",
             )
         return names
     return tuple(natural(block.algorithm, kind) for block in dims)

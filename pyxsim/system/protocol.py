@@ -225,12 +225,14 @@ class SystemLayer(ABC):
     def _check_time(self, cycle: int) -> None:
         """Raise ValueError for a cycle in the past."""
         if cycle < self.cycle:
-            raise ValueError(f"cycle {cycle} is over: the current cycle is {self.cycle}")
+            raise ValueError(f"cycle {cycle} is in the past; the current cycle is {self.cycle}")
 
     def _last_end(self) -> int:
         """The cycle in which the last collective or message ended. Raises StuckError if one has not."""
         if lines := self.stuck():
-            raise StuckError(f"nothing moves after cycle {self.cycle}, and not all is done: {lines[0]}", lines[1:])
+            raise StuckError(
+                f"nothing moves after cycle {self.cycle}, but some work has not ended: {lines[0]}", lines[1:]
+            )
         ends = [collective.end for collective in self.collectives] + [message.end for message in self.messages]
         return max(ends, default=0)
 

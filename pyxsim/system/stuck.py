@@ -40,7 +40,7 @@ def not_entered(collectives: Iterable[Collective]) -> Iterator[str]:
             members = enumerate(collective.communicator.members)
             waiting = [npu for rank, npu in members if npu not in collective.outside and rank not in finished]
             wait = "waits" if len(waiting) == 1 else "wait"
-            reason = f": {_npus(waiting)} {wait} for that" if waiting else ""
+            reason = f"; {_npus(waiting)} {wait} for this" if waiting else ""
             yield f"{_npus(collective.outside)} did not enter the {collective.name}{reason}"
 
 
@@ -75,7 +75,7 @@ def _in_line(tasks: Tasks) -> Iterator[str]:
                 continue
             if task.live:
                 running = task.chunk_queue.running
-                yield f"{_place(stage, position)} waits for a slot: {running} chunks are running in the queue"
+                yield f"{_place(stage, position)} waits for a slot in the queue, in which {running} chunks are active"
             else:
                 late = {member for member, p in zip(task.members, task.positions, strict=True) if stage.ready[p] < 0}
                 yield f"{_place(stage, position)} waits in the queue for the data of {_npus(late)}"

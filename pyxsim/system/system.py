@@ -85,13 +85,13 @@ class System(SystemLayer):
         kind, size, group = collective.kind, collective.size, collective.communicator
         if self.options.boost and (collective.is_open or collective.joined is not None):
             raise InputError(
-                "boost simulates the groups of one NPU only: others do not begin and end by themselves",
+                "boost simulates only the groups of one NPU; others do not begin and end on their own",
                 key="system.boost",
                 allowed="false",
             )
         if size * len(group) > MOST_BYTES:
             raise InputError(
-                f"{kind} of {size} bytes on {len(group)} NPUs is more than can be counted",
+                f"{kind} of {size} bytes on {len(group)} NPUs exceeds the range of the counters",
                 key="collective.size",
                 allowed=f"at most {MOST_BYTES} bytes over all NPUs",
             )
@@ -192,10 +192,10 @@ class System(SystemLayer):
         apart = any(len(phase.dims) > 1 for phase in plan.phases) or not (group.is_grid or len(group) == 1)
         if self.options.confined and apart:
             raise InputError(
-                f"{collective.name} on NPUs of several dimensions as one group needs routes between them, "
-                "and these rings have none",
+                f"{collective.name} on NPUs of several dimensions as one group requires routes between them, which "
+                "these rings do not have",
                 key=f"system.{collective.kind.replace('-', '_')}",
-                allowed="NPUs that are a grid, and an algorithm for each dimension",
+                allowed="NPUs that form a grid, and one algorithm per dimension",
             )
 
     def _cut(self, collective: Collective) -> Iterator[tuple[tuple[int, ...], int]]:

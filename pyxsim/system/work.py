@@ -92,10 +92,10 @@ class Collective:
     def take_in(self, npu: int) -> int:
         """Return the position of an NPU that enters. Raises ValueError if it may not, or has already entered."""
         if not self.is_open:
-            raise ValueError(f"the {self.name} is not open: its NPUs begin when it is issued")
+            raise ValueError(f"the {self.name} is not open, so its NPUs begin when it is issued")
         if npu not in self.outside:
             member = npu in self.communicator.members
-            why = "has already entered" if member else "does not take part in"
+            why = "has already entered" if member else "does not participate in"
             raise ValueError(f"NPU {npu} {why} the {self.name}")
         return self.outside.pop(npu)
 
@@ -144,7 +144,9 @@ class PointToPoint:
     def leave(self, cycle: int) -> None:
         """Note that an open message is handed over. Raises ValueError if it was before."""
         if self.start >= 0:
-            raise ValueError(f"the {self.name} from NPU {self.src} to {self.dst} has been handed over, or is not open")
+            raise ValueError(
+                f"the {self.name} from NPU {self.src} to {self.dst} has already been handed over, or is not open"
+            )
         self.start = cycle
 
     def member_ended(self, rank: int, cycle: int, messages: int, network: int) -> None:

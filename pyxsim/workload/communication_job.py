@@ -97,7 +97,7 @@ def _of_group(names: str | tuple[str, ...] | None, group: Communicator, kind: st
     if group.is_grid:
         return tuple(names[dim] for dim in group.dims)
     if len(set(names)) > 1:
-        problem = "these NPUs form no grid of the network's dimensions: they are one group, with one algorithm"
+        problem = "these NPUs do not form a grid of the network's dimensions, so they are one group with one algorithm"
         raise InputError(problem, key=key, allowed="one name")
     return names[:1]
 
@@ -170,7 +170,7 @@ def _collective_faults(
         members = _members(collective, experiment)
         npus = range(topology.npus) if members is None else members
         if collective.root not in npus:
-            problem = f"the root, NPU {collective.root}, does not take part"
+            problem = f"the root, NPU {collective.root}, does not participate"
             allowed = f"NPUs 0 to {topology.npus - 1}" if members is None else f"one of NPUs {_listed(members)}"
             yield InputError(problem, key=join(key, "root"), allowed=allowed)
 

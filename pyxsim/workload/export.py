@@ -24,7 +24,7 @@ from pyxsim.chakra.trace import VERSION
 from pyxsim.errors import InputError
 from pyxsim.workload.graph import RESOURCES, Access, Call, Kind, TaskGraph, check
 
-EVERY_NPU = "PREFIX.*.et: a trace per NPU, with its number at '*'"
+EVERY_NPU = "PREFIX.*.et: one trace per NPU, with its number at '*'"
 _GHZ = Fraction(10**9)
 _PS_PER_S, _PS_PER_US = 10**12, 10**6
 _MOST = 2**62
@@ -105,11 +105,11 @@ def star(target: str) -> tuple[str, str]:
     folder, name = Path(target).parent, Path(target).name
     if "*" not in name:
         if chakra.form(name) in ENDS:
-            raise InputError("is one file, but each NPU has a trace", file=target, allowed=EVERY_NPU)
+            raise InputError("is one file, but each NPU requires a trace", file=target, allowed=EVERY_NPU)
         return f"{target}.*.et", target
     prefix, _, end = name.partition(".*")
     if "*" in prefix + end or not prefix or end.removesuffix(".gz") not in ENDS:
-        raise InputError("does not name traces", file=target, allowed=EVERY_NPU)
+        raise InputError("is not a name of traces", file=target, allowed=EVERY_NPU)
     return target, str(folder / prefix)
 
 
@@ -199,7 +199,7 @@ class _Writer:
         # Truncation is harmless: a picosecond is less than a cycle, and readers round up.
         exact = ticks * _PS_PER_S * self.clock.denominator // self.clock.numerator
         if exact > _MOST:
-            raise InputError(f"{node.name}: it takes {ticks} cycles", allowed=f"up to {_MOST} picoseconds in a trace")
+            raise InputError(f"{node.name}: takes {ticks} cycles", allowed=f"up to {_MOST} picoseconds in a trace")
         node.duration_micros = (2 * exact + _PS_PER_US) // (2 * _PS_PER_US)
         if exact and (kind != Kind.COMPUTE or exact != node.duration_micros * _PS_PER_US):
             node.attr.append(Attribute("duration_ps", "int64_val", exact))

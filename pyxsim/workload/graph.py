@@ -323,12 +323,12 @@ def check(graph: TaskGraph, shape: Sequence[int] | None = None) -> None:
     `shape`: of the network; needed to check groups along dimensions.
     """
     if not 0 < len(graph) <= MOST_TASKS:
-        raise InputError(f"a workload of {len(graph)} tasks", allowed=f"1 to {MOST_TASKS}")
+        raise InputError(f"the workload has {len(graph)} tasks", allowed=f"1 to {MOST_TASKS}")
     raise_all([fault for fault in (*_value_faults(graph), *_before_faults(graph)) if fault])
     if waiting := find_cycle(graph.before_start, graph.before):
         shown = " waits for ".join(graph.label(task) for task in waiting[:MOST_SHOWN])
-        more = f" (and so on, {len(waiting)} tasks in all)" if len(waiting) > MOST_SHOWN else ""
-        raise InputError(f"{shown}{more} waits for {graph.label(waiting[0])}: none of them can ever start")
+        more = f" (and so on, {len(waiting)} tasks in total)" if len(waiting) > MOST_SHOWN else ""
+        raise InputError(f"{shown}{more} waits for {graph.label(waiting[0])}; these tasks can never start")
     raise_all([*_call_faults(graph, shape), *_message_faults(graph)])
 
 
@@ -351,22 +351,22 @@ def _value_faults(graph: TaskGraph) -> Iterator[InputError | None]:
     yield _first(graph, (graph.npu < 0) | (graph.npu >= npus), "there is no NPU {npu}", f"NPUs 0 to {npus - 1}")
     yield _first(graph, (graph.name < 0) | (graph.name >= len(graph.names)), "there is no name {name}")
     yield _first(graph, ~np.isin(kind, list(Kind)), "there is no kind {kind}")
-    yield _first(graph, timed & (graph.ticks < 0), "it takes {ticks} cycles", "0 and more")
+    yield _first(graph, timed & (graph.ticks < 0), "takes {ticks} cycles", "0 or more")
     if float(graph.ticks[timed].sum(dtype=np.float64)) > MOST_CYCLES:
         yield InputError("the tasks take too many cycles in total", allowed=f"at most {MOST_CYCLES}")
     count = len(graph.resources)
     yield _first(graph, (graph.resource < -1) | (graph.resource >= count), "there is no resource {resource}")
     marks = (kind == Kind.MARK) & (graph.ticks == 0)
-    yield _first(graph, marks & (graph.resource != -1), "a mark takes no resource")
+    yield _first(graph, marks & (graph.resource != -1), "a mark cannot occupy a resource")
     for name, room in graph.resources:
         if room < 1:
-            yield InputError(f"resource '{name}' takes {room} tasks at a time", allowed="1 and more")
+            yield InputError(f"resource '{name}' has room for {room} tasks", allowed="1 or more")
     yield _first(graph, message & ((graph.peer < 0) | (graph.peer >= npus)), "there is no NPU {peer}")
-    yield _first(graph, message & (graph.peer == graph.npu), "a message from an NPU to itself")
-    yield _first(graph, message & (graph.size < 1), "a message of {size} bytes", "1 and more")
+    yield _first(graph, message & (graph.peer == graph.npu), "sends a message to its own NPU")
+    yield _first(graph, message & (graph.size < 1), "sends or receives {size} bytes", "1 or more")
     remote = (kind == Kind.MEMORY) & (graph.size != 0)
-    yield _first(graph, np.isin(kind, TIMED) & (graph.size < 0), "its size is {size} bytes", "0 and more")
-    yield _first(graph, remote & (graph.ticks != 0), "it takes {ticks} cycles, and {size} bytes", "one of them")
+    yield _first(graph, np.isin(kind, TIMED) & (graph.size < 0), "has {size} bytes", "0 or more")
+    yield _first(graph, remote & (graph.ticks != 0), "takes {ticks} cycles and has {size} bytes", "one of them")
     accesses = ", ".join(f"{access} {access.name.lower()}" for access in Access)
     yield _first(graph, remote & ~np.isin(graph.match, list(Access)), "there is no access {match}", accesses)
     yield _first(graph, ~np.isin(graph.part, list(Part)), "there is no part {part} of a layer", f"0 to {max(Part)}")
@@ -383,13 +383,15 @@ def _before_faults(graph: TaskGraph) -> Iterator[InputError]:
     dangling = (graph.before < 0) | (graph.before >= len(graph))
     if dangling.any():
         at = int(dangling.argmax())
-        problem = f"{graph.label(int(tasks[at]))}: it waits for task {graph.before[at]}, which does not exist"
+        problem = f"{graph.label(int(tasks[at]))}: depends on task {graph.before[at]}, which does not exist"
         yield InputError(problem, allowed=f"tasks 0 to {len(graph) - 1}")
         return
     apart = graph.npu[tasks] != graph.npu[graph.before]
     if apart.any():
         at = int(apart.argmax())
-        problem = f"{graph.label(int(tasks[at]))}: it waits for {graph.label(int(graph.before[at]))}"
+        problem = (
+            f"{graph.label(int(tasks[at]))}: depends on {graph.label(int(graph.before[at]))}, a task of another NPU"
+        )
         yield InputError(problem, allowed="tasks of the same NPU; messages synchronize NPUs")
 
 
@@ -407,7 +409,7 @@ def _call_faults(graph: TaskGraph, shape: Sequence[int] | None) -> Iterator[Inpu
             yield InputError(f"{name}: {error.problem}", allowed=error.allowed, given=error.given)
             continue
         if call.size < 1 and call.kind != "barrier":
-            yield InputError(f"{name}: {call.size} bytes", allowed="1 and more")
+            yield InputError(f"{name}: {call.size} bytes", allowed="1 or more")
         call_tasks = tasks[begin[number] : begin[number + 1]]
         npus = graph.npu[call_tasks]
         if np.array_equal(npus, members):
@@ -416,21 +418,19 @@ def _call_faults(graph: TaskGraph, shape: Sequence[int] | None) -> Iterator[Inpu
         if twice.any():
             at = int(twice.argmax())
             first, second = (graph.label(int(task)) for task in call_tasks[at : at + 2])
-            yield InputError(
-                f"{second}: it is in {name} a second time, after {first}", allowed="one task for each member"
-            )
+            yield InputError(f"{second}: is a second task of {name}, after {first}", allowed="one task per member")
         elif (alien := np.flatnonzero(~np.isin(npus, members))).size:
             problem = f"{graph.label(int(call_tasks[alien[0]]))}: this NPU is not a member of {name}"
             yield InputError(problem, allowed=f"NPUs {_listed(members)}")
         elif (missing := np.setdiff1d(members, npus)).size:
             first = f", as {graph.label(int(call_tasks[0]))} has" if len(call_tasks) else ""
-            yield InputError(f"NPU {missing[0]}: it has no task of {name}{first}", allowed="one task for each member")
+            yield InputError(f"NPU {missing[0]}: has no task of {name}{first}", allowed="one task per member")
 
 
 def _members(graph: TaskGraph, call: Call, shape: Sequence[int] | None) -> IntArray:
     """The members, ascending. Raises InputError."""
     if sum(each is not None for each in (call.members, call.dims, call.groups)) > 1:
-        raise InputError("it has more than one of members, dimensions and groups", allowed="one of them, or none")
+        raise InputError("sets more than one of members, dimensions and groups", allowed="one of them, or none")
     if call.dims is not None:
         for dim in call.dims:
             if dim < 0 or (shape is not None and dim >= len(shape)):
@@ -438,11 +438,13 @@ def _members(graph: TaskGraph, call: Call, shape: Sequence[int] | None) -> IntAr
     if call.groups is not None:
         smallest = min(map(len, call.groups), default=0)
         if call.root is not None and not 0 <= call.root < smallest:
-            raise InputError(f"the root, position {call.root}, is not in each group", allowed=f"below {smallest}")
+            raise InputError(
+                f"the root, position {call.root}, does not exist in each group", allowed=f"below {smallest}"
+            )
         return _ascending(tuple(npu for group in call.groups for npu in group), graph.npus)
     members = np.arange(graph.npus) if call.members is None else _ascending(call.members, graph.npus)
     if call.root is not None and call.dims is None and call.root not in members:
-        raise InputError(f"the root, NPU {call.root}, does not take part", allowed=f"NPUs {_listed(members)}")
+        raise InputError(f"the root, NPU {call.root}, does not participate", allowed=f"NPUs {_listed(members)}")
     return members
 
 
@@ -471,7 +473,7 @@ def _message_faults(graph: TaskGraph) -> Iterator[InputError]:
             # Of several equal messages all but the last are matched: the last one is surplus.
             task = int(tasks[of == channel[task]][-1])
             what = text.format(graph.size[task], graph.match[task], graph.peer[task])
-            yield InputError(f"{graph.label(task)}: it {what}", allowed="a send for each receive, of the same size")
+            yield InputError(f"{graph.label(task)}: {what}", allowed="one send for each receive, of the same size")
 
 
 def channels(graph: TaskGraph) -> tuple[Int32Array, int]:

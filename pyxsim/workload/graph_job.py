@@ -78,8 +78,8 @@ class GraphJob(Job):
         graph = self.graph
         npus = int(np.prod(system.shape))
         if graph.npus != npus:
-            problem = f"the workload has {graph.npus} NPUs, the network {npus}"
-            raise InputError(problem, key=self._key, allowed="the same number")
+            problem = f"the workload has {graph.npus} NPUs, but the network has {npus}"
+            raise InputError(problem, key=self._key, allowed="equal numbers")
         if any(call.dims is not None for call in graph.calls):
             check(graph, system.shape)
         self._system = system

@@ -66,8 +66,8 @@ def logical_dims(text: TextWorkload, shape: Sequence[int]) -> LogicalDims:
                 break
             return LogicalDims((*shape[:dim], first, size // first, *shape[dim + 1 :]), dim + 1, dim)
         below *= size
-    problem = f"{npus} NPUs for one copy of the model do not fit a network of {' x '.join(map(str, shape))}"
-    allowed = "the product of the first dimensions, with a divisor of the next"
+    problem = f"a copy of the model on {npus} NPUs does not fit a network of {' x '.join(map(str, shape))}"
+    allowed = "the product of the first dimensions and a divisor of the next one"
     raise InputError(problem, file=text.file, key="model_parallel_NPU_group:", allowed=allowed)
 
 

@@ -39,13 +39,14 @@ class MicroJob(Job):
         layer = text.layers[0]
         if layer.weight_gradient.kind is None:
             raise InputError(
-                f"layer '{layer.name}' has no weight-gradient collective, and MICRO runs nothing else", file=text.file
+                f"layer '{layer.name}' has no weight-gradient collective, the only thing that MICRO runs",
+                file=text.file,
             )
         self.kind = layer.weight_gradient.kind
         # ASTRA-sim multiplies and truncates.
         self.size = int(layer.weight_gradient.size * number(settings.comm_scale))
         if self.size < 1:
-            raise InputError(f"layer '{layer.name}': a {self.kind} of 0 bytes", file=text.file, allowed="1 and more")
+            raise InputError(f"layer '{layer.name}': a {self.kind} of 0 bytes", file=text.file, allowed="1 or more")
         self.passes = settings.passes
         self.start = -(-int(start * cycles_per_ns.numerator) // cycles_per_ns.denominator)
         self.update = -(-layer.update * cycles_per_ns.numerator // cycles_per_ns.denominator)

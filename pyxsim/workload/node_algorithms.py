@@ -22,7 +22,7 @@ def node_algorithms(path: PathLike, folder: Path) -> dict[int, str]:
         if not key.isdigit():
             file.fault(key, "is not a node number", "lines such as '7: traces/ring'")
         elif not isinstance(prefix, str):
-            file.fault(key, "has no prefix of traces", "lines such as '7: traces/ring'")
+            file.fault(key, "lacks the prefix of its traces", "lines such as '7: traces/ring'")
         elif int(key) in algorithms:
             file.fault(key, "is given twice", "each node once")
         else:

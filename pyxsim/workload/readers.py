@@ -149,8 +149,8 @@ def _unused(entry: Entry[Any], name: str, experiment: Experiment) -> list[InputE
         if getattr(getattr(experiment, table), field) == default or key in entry.info.get("uses", ()):
             continue
         users = [reader.name for reader in readers.entries if key in reader.info.get("uses", ())]
-        problem = f"{name} is read by '{entry.name}', which does not use it"
+        problem = f"the reader '{entry.name}' of {name} does not use this setting"
         faults.append(
-            InputError(problem, key=key, allowed=f"with a workload that is read by {' or '.join(map(repr, users))}")
+            InputError(problem, key=key, allowed=f"with a workload of the reader {' or '.join(map(repr, users))}")
         )
     return faults

@@ -23,17 +23,17 @@ class RemoteMemoryExecutor(TaskExecutor):
         self._graph, self._system, self._ended_task = graph, system, ended
         for access in Access:
             joint_tasks = tasks[graph.match[tasks] == access]
-            refusal = "there is none" if options is None else options.refusal(access)
+            refusal = "the system has none" if options is None else options.refusal(access)
             if len(joint_tasks) and refusal:
                 problem = f"{graph.label(int(joint_tasks[0]))}: remote memory access ({access.name.lower()}): {refusal}"
                 raise InputError(problem, key="system.remote_memory", allowed="a memory that supports it")
         assert options is not None
         if options.most(graph.size[tasks].tolist()) > MOST_CYCLES:
-            problem = "the accesses may take too many cycles"
+            problem = "the accesses take too many cycles"
             raise InputError(problem, key="system.remote_memory", allowed=f"at most {MOST_CYCLES}")
         largest = int(tasks[np.argmax(graph.size[tasks])])
         if graph.size[largest] > MOST_BYTES:
-            problem = f"{graph.label(largest)}: an access to {graph.size[largest]} bytes of remote memory"
+            problem = f"{graph.label(largest)}: accesses {graph.size[largest]} bytes of remote memory"
             raise InputError(problem, allowed=f"at most {MOST_BYTES}")
         self._memory = make_memory(options)
         self.joint = _joint_accesses(graph, tasks)
@@ -97,12 +97,12 @@ def _joint_accesses(graph: TaskGraph, tasks: IntArray) -> list[list[int]]:
             most, fewest = int(count.argmax()), int(count.argmin())
             kind = access.name.lower()
             problem = f"NPU {most} has {count[most]} accesses of kind {kind}, NPU {fewest} {count[fewest]}"
-            raise InputError(problem, allowed="the same number on each NPU: they are joint accesses")
+            raise InputError(problem, allowed="the same number on each NPU, because the accesses are joint")
         for row in of_kind.reshape(graph.npus, -1).T:
             sizes = graph.size[row]
             if sizes.min() != sizes.max():
                 small, large = (graph.label(int(row[at])) for at in (sizes.argmin(), sizes.argmax()))
-                problem = f"{large} accesses {sizes.max()} bytes, {small} {sizes.min()}, and they are one joint"
+                problem = f"{large} accesses {sizes.max()} bytes, but {small} accesses {sizes.min()} in the same joint"
                 raise InputError(f"{problem} {access.name.lower()}", allowed="the same number of bytes")
             accesses.append(row.tolist())
     return accesses

@@ -132,14 +132,14 @@ def read_text_workload(path: str | Path) -> TextWorkload:
     file = str(path)
     lines = [(number, line.split()) for number, line in enumerate(read_text(path).splitlines(), 1) if line.split()]
     if not lines:
-        raise InputError("is empty", file=file, allowed="a workload: a keyword, the number of layers, the layers")
+        raise InputError("is empty", file=file, allowed="a workload text: a keyword, the number of layers, the layers")
     head = _Head(file, lines)
     header = head.read()
     count = head.whole("the number of layers")
     lines = lines[head.line + 1 :]
     if not 1 <= count <= len(lines):
         allowed = f"1 to {len(lines)}" if len(lines) > 1 else "1"
-        raise InputError(f"{count} layers declared, {len(lines)} follow", file=head.place, allowed=allowed)
+        raise InputError(f"{count} layers are declared, but {len(lines)} follow", file=head.place, allowed=allowed)
     customized = header.parallelism == CUSTOMIZED
     layers = tuple(_layer(words, f"{file}:{number}", own=customized) for number, words in lines[:count])
     text = TextWorkload(file, header, layers)
@@ -199,7 +199,7 @@ class _Head:
             return Header(keyword)
         npus = self.named("model_parallel_NPU_group:")
         if not npus:
-            raise InputError("a model on 0 NPUs", file=self.place, allowed="1 and more")
+            raise InputError("the model has 0 NPUs", file=self.place, allowed="1 or more")
         if keyword != RECOMPUTING:
             return Header(keyword, model_npus=npus)
         kept, restarts = (self.layers(name) for name in ("checkpoints:", "checkpoint_initiates:"))
@@ -216,8 +216,8 @@ def _check_layers(text: TextWorkload, place: str) -> None:
         earlier = [kept for kept in header.checkpoints if kept < number]
         # With any other numbers ASTRA-sim reads beyond its layers or skips some.
         if number in header.checkpoints or not earlier:
-            problem = f"layer {number} restarts the forward pass without a checkpoint before it"
-            raise InputError(problem, file=place, allowed="layers after a checkpoint that are not checkpoints")
+            problem = f"layer {number} restarts the forward pass, but no checkpoint precedes it"
+            raise InputError(problem, file=place, allowed="a layer after a checkpoint that is not itself a checkpoint")
         if between := [other for other in header.restarts if earlier and max(earlier) <= other < number]:
             problem = f"layers {between[0]} and {number} restart from the same checkpoint {max(earlier)}"
             raise InputError(problem, file=place, allowed="one of them")
@@ -227,7 +227,7 @@ def _layer(words: Sequence[str], place: str, *, own: bool) -> Layer:
     """A layer; `own`: it has a parallelism of its own."""
     fields = _FIELDS + own
     if not fields <= len(words) <= _FIELDS + 1:  # generators write the parallelism in any text
-        raise InputError(f"a layer with {len(words)} fields", file=place, allowed=f"{fields} fields")
+        raise InputError(f"the layer has {len(words)} fields", file=place, allowed=f"{fields} fields")
     name = words[0]
     forward, input_gradient, weight_gradient = (_pass(words[i : i + 3], place) for i in (2, 5, 8))
     policy = words[_FIELDS] if own else None

@@ -37,7 +37,7 @@ def read_head(metadata: Metadata, file: str) -> Head:
     if names is not None or rooms is not None:
         if len(names or ()) != len(rooms or ()):
             problem = f"has {len(names or ())} resources and {len(rooms or ())} resource_rooms"
-            raise InputError(f"its metadata {problem}", file=file, allowed="the same number of each")
+            raise InputError(f"the metadata {problem}", file=file, allowed="the same number of each")
         resources = tuple(zip(names or (), rooms or (), strict=True))
     return Head(None if shape is None else tuple(shape), tuple(layers), resources)
 
@@ -52,7 +52,7 @@ def seen_dims(name: str, shape: Sequence[int]) -> LogicalDims:
         pair = seen[dim : dim + 2]
         if seen == (*shape[:dim], *pair, *shape[dim + 1 :]) and prod(pair) == size:
             return LogicalDims(seen, broken=dim)
-    problem = f"is made for a network of {_by(seen)}; this one is {_by(shape)}"
+    problem = f"was written for a network of {_by(seen)}, but this one has {_by(shape)}"
     raise InputError(problem, file=file, allowed=f"{_by(seen)}, or two of its dimensions as one")
 
 
@@ -64,5 +64,5 @@ def _list(attributes: dict[str, Any], name: str, kind: type, file: str) -> list[
     values = attributes.get(name)
     if values is not None and not (isinstance(values, list) and all(type(value) is kind for value in values)):
         kind_name = {int: "whole numbers", str: "strings"}[kind]
-        raise InputError(f"its metadata has '{name}' of other values", file=file, allowed=f"a list of {kind_name}")
+        raise InputError(f"the metadata has invalid values in '{name}'", file=file, allowed=f"a list of {kind_name}")
     return values

@@ -118,7 +118,7 @@ def read_traces(name: str | Path, shape: Sequence[int], rules: Rules) -> TaskGra
     files, npus = find(str(name)), prod(shape)
     if strange := sorted(files.keys() ^ set(range(npus))):
         problem = "no trace of" if strange[0] < npus else "a trace of"
-        allowed = f"a trace for each NPU 0 to {npus - 1}"
+        allowed = f"one trace for each of NPUs 0 to {npus - 1}"
         raise InputError(f"there is {problem} NPU {strange[0]}", file=str(name), allowed=allowed)
     reader = _Reader(shape, rules)
     for npu, file in files.items():
@@ -164,7 +164,9 @@ class _Reader:
             self.head = head
             self.builder = GraphBuilder(self.npus, head.resources, layers=head.layers)
         elif head != self.head:
-            raise InputError("its metadata has other layers, resources or dimensions than the first file", file=file)
+            raise InputError(
+                "the metadata has other layers, resources or dimensions than that of the first file", file=file
+            )
 
     def graph(self) -> TaskGraph:
         """Return the graph; collectives with a number of their own are in the order of these."""
@@ -227,9 +229,9 @@ class _Reader:
             for earlier in before:
                 if earlier in skipped:
                     skipped[earlier].refuse(
-                        f"is skipped, and node {number} waits for it: ASTRA-sim 2 starts that with the next end of "
-                        "another node of this NPU, or never",
-                        allowed="a node that takes time, or none that waits for it",
+                        f"is skipped, but node {number} waits for it: ASTRA-sim 2 starts that node when another node "
+                        "of this NPU ends, or never",
+                        allowed="a node that takes time, or no node that waits for it",
                     )
 
     def _refuse_instant(self, tasks: Mapping[int, tuple[_Place, dict[str, Any], list[int]]]) -> None:
@@ -238,7 +240,7 @@ class _Reader:
         first = next(((place, task) for place, task, _ in roots if task.get("resource") == "compute"), None)
         if first is not None and not first[1]["ticks"]:
             first[0].refuse(
-                "takes less than 1 ns and waits for nothing: ASTRA-sim 2 stops at an assertion of its event queue when "
+                "takes less than 1 ns and has no dependencies: an assertion of ASTRA-sim 2's event queue fails when "
                 "something takes no time in cycle 0",
                 allowed="more operations or bytes",
             )
@@ -280,7 +282,7 @@ class _Reader:
             what = node.type.name if isinstance(node.type, NodeType) else f"number {node.type}"
             place.refuse(f"is of type {what}, which is not supported")
         if place.flag("is_cpu_op"):
-            place.refuse("communicates, but has is_cpu_op")
+            place.refuse("is a communication node, but sets is_cpu_op")
         if node.type == NodeType.COMM_COLL:
             return self._collective(place)
         return self._message(place)
@@ -324,8 +326,8 @@ class _Reader:
             operations = place.whole("num_ops", 0 if rules.exact else None)
             if not operations and not rules.exact:
                 place.refuse(
-                    "has num_ops 0: with roofline-enabled ASTRA-sim 2 divides 0 by 0, and never ends",
-                    allowed="1 and more, or tensor_size 0",
+                    "has num_ops 0: with roofline-enabled, ASTRA-sim 2 divides 0 by 0 and never ends",
+                    allowed="1 or more, or tensor_size 0",
                 )
             ticks = place.countable(rules.cycles(rules.operations(rules.roofline, operations, size)))
             return {"kind": Kind.COMPUTE, "ticks": ticks, "size": size, "match": operations, "resource": "compute"}
@@ -349,7 +351,7 @@ class _Reader:
             place.refuse(f"has {other} {peer}", allowed=f"another NPU of 0 to {self.npus - 1}")
         size, tag = self._scaled(place.whole("comm_size")), place.whole("comm_tag", 0)
         if not size:
-            place.refuse("is a message of 0 bytes", allowed="1 and more")
+            place.refuse("sends or receives 0 bytes", allowed="1 or more")
         kind = Kind.SEND if sends else Kind.RECEIVE
         # Any number of receives may wait at a time, as in ASTRA-sim 2.
         return {
@@ -367,7 +369,7 @@ class _Reader:
         kind = _COLLECTIVES[CommType(number)]
         size = self._scaled(place.whole("comm_size", 0 if kind == "barrier" else None))
         if not size and kind != "barrier":
-            place.refuse(f"is a collective ({kind}) of 0 bytes", allowed="1 and more")
+            place.refuse(f"is a collective ({kind}) of 0 bytes", allowed="1 or more")
         group = place.text("pg_name", "")
         if kind == "broadcast" and not self.rules.exact:
             # A pause in ASTRA-sim 2, whatever its size.
@@ -411,7 +413,11 @@ class _Reader:
         if name in ALL:
             return None
         if name not in self.groups:
-            place.refuse(f"has pg_name '{name}'", allowed=[*self.groups] or "no group: there are none", given=name)
+            place.refuse(
+                f"has the unknown pg_name '{name}'",
+                allowed=[*self.groups] or "no group, because the experiment has none",
+                given=name,
+            )
         members = self.groups[name]
         if place.npu not in members:
             place.refuse(f"has the group '{name}', which does not contain NPU {place.npu}")
@@ -431,8 +437,8 @@ class _Reader:
         if flags is None:
             if kind in self.rules.need_dims and place.node.id not in self.rules.algorithms:
                 place.refuse(
-                    f"has no involved_dim: ASTRA-sim 2 then assumes {ASSUMED_DIMS} dimensions, and reads undefined "
-                    "memory for the others: they take no part, or some NPUs never end",
+                    f"has no involved_dim: ASTRA-sim 2 then assumes {ASSUMED_DIMS} dimensions and reads undefined "
+                    "memory for the others, which do not participate or make some NPUs never end",
                     allowed=f"involved_dim, a list of {len(self.shape)} booleans",
                 )
             return None
@@ -443,7 +449,7 @@ class _Reader:
             place.refuse(f"has involved_dim for {len(flags)} dimensions", allowed=f"{dimensions}, those of the network")
         dims = tuple(dim for dim in range(len(self.shape)) if flags[dim])
         if not dims:
-            place.refuse("has involved_dim without a dimension")
+            place.refuse("has an involved_dim without any dimension")
         return None if len(dims) == len(self.shape) else dims
 
     def _call(self, place: _Place, key: tuple[Any, int], call: Call) -> int:
@@ -482,7 +488,7 @@ class _Place:
         return f"NPU {self.npu}, node {self.node.id} '{self.node.name}'"
 
     def refuse(self, problem: str, allowed: str | Sequence[str] | None = None, given: str | None = None) -> NoReturn:
-        raise InputError(f"{self.label}: it {problem}", file=self.file, allowed=allowed, given=given)
+        raise InputError(f"{self.label}: {problem}", file=self.file, allowed=allowed, given=given)
 
     def picoseconds(self) -> int:
         """Return the recorded duration; older traces have it in `runtime`."""

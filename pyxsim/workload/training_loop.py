@@ -165,7 +165,7 @@ class _Thread:
         size = int(planned.size * self._comm_scale)
         if size < 1:
             problem = f"layer '{layer.name}', {part}: {planned.kind} of 0 bytes would never end"
-            raise InputError(problem, file=self.text.file, allowed="1 and more, or NONE")
+            raise InputError(problem, file=self.text.file, allowed="1 or more, or NONE")
         name = f"{layer.name}, {part}, pass {self.number}"
         call = self.builder.call(Call(planned.kind, size, dims=self._along(dims), priority=priority, name=name))
         task = self._tasks(Kind.COLLECTIVE, name, call=call, layer=index, part=PARTS[part])
@@ -316,7 +316,7 @@ def _inference(thread: _Thread) -> None:
 def _micro(thread: _Thread) -> None:
     """Issue the weight gradients of the first layer for all passes at once; compute nothing."""
     if thread.layer(0).weight_gradient.kind is None:
-        problem = f"layer '{thread.layer(0).name}' has no weight-gradient collective, and MICRO runs nothing else"
+        problem = f"layer '{thread.layer(0).name}' has no weight-gradient collective, the only thing that MICRO runs"
         raise InputError(problem, file=thread.text.file)
     thread.issue(0, WEIGHTS)
 

@@ -92,7 +92,7 @@ def test_a_speed_that_changes_is_unknown(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(check_cost._Sample, "_elapsed", lambda sample: measured(sample) ** 2)
     report = pyxsim.check(path, overrides=["run.skip=false"])
     assert report["seconds"] is None
-    assert report["unknown"] == "the speed of the simulation changes at its beginning"
+    assert report["unknown"] == "the speed of the simulation changes during its beginning"
 
 
 def test_no_process_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,7 +112,7 @@ def test_memory_grows_with_routers_and_vcs(pyxsim: Command) -> None:
     assert 96 <= more < 160
     assert 3.4 < (sizes[8, 16] - sizes[8, 4]) / (sizes[4, 16] - sizes[4, 4]) < 4.6
     shown = pyxsim("check", "small.toml", "--set", "network.shape=[8, 8]", "--set", "network.router.vcs=16").err
-    assert re.search(r"memory +[0-9.]+ MB for the engine at the start: [0-9.]+ kB per router", shown)
+    assert re.search(r"memory +[0-9.]+ MB for the engine at the start, [0-9.]+ kB per router", shown)
     delays = json.loads(pyxsim("check", "small.toml", "--json", "--backend", "analytical").out)
     assert delays["engine_bytes"] is None
 
@@ -160,7 +160,7 @@ def test_a_run_that_stands_still(pyxsim: Command, folder: Path, monkeypatch: pyt
     roomy = ("--set", "system.active_chunks=4")
     assert json.loads(pyxsim("check", "full.toml", "--json", *roomy).out)["ends"] is True
     monkeypatch.setattr("pyxsim.study.check.check_cost.SAMPLE", -1.0)
-    words = "end not known: queues may fill with chunks that wait, as in ASTRA-sim 2 (docs/compat.md)"
+    words = "end unknown: queues may fill with waiting chunks, as in ASTRA-sim 2 (docs/compat.md)"
     for more, said in (((), True), (roomy, False), (("--set", "system.compat=none"), False)):
         short = pyxsim("check", "full.toml", *more)
         assert short.code == 0

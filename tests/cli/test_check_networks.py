@@ -64,7 +64,7 @@ def test_the_routing_is_told(pyxsim: Command) -> None:
     )
     text = " ".join(ended.err.split())
     assert "dimension-order: one route for each pair; 2 VC classes, VCs 0, 1 and 2-4, 5-7" in text
-    assert "warning: network.router.virtual_networks: collectives use the first one only" in text
+    assert "warning: network.router.virtual_networks: collectives use only the first one" in text
 
 
 @pytest.mark.usefixtures("files")
@@ -85,9 +85,9 @@ def test_open_traffic(pyxsim: Command) -> None:
     assert ended.code == 0, ended.err
     text = " ".join(ended.err.split())
     # Uniform traffic on a 4 x 4 torus: 2 links on average, 3 routers of 4 cycles, latencies 2 * 2 + 1 + 1, 4 flits.
-    assert "latency 22.0 cycles without load" in text
+    assert "latency 22.0 cycles at zero load" in text
     # Each of 64 links carries 16 * 2 / 64 of what a node sends; a lane carries one flit per cycle.
-    assert "1.000 flits per node and cycle: the busiest link or lane saturates" in text
+    assert "1.000 flits per node and cycle, at which the busiest link or lane saturates" in text
     assert "256 pairs of NPUs: all reachable; proved free of deadlock" in text
     data = json.loads(pyxsim("check", "traffic.toml", "--json").out)
     assert (data["ok"], data["deadlock_free"]) == (True, True)

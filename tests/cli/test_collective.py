@@ -117,7 +117,7 @@ def test_a_picture(pyxsim: Command, folder: Path) -> None:
     [
         (("rnig",), "unknown collective algorithm 'rnig'"),
         (("ring", "--kind", "barier"), "--kind: unknown collective 'barier'"),
-        (("bruck", "--kind", "gather"), "--kind: bruck cannot do gather; allowed: all-reduce"),
+        (("bruck", "--kind", "gather"), "--kind: bruck does not support gather; allowed: all-reduce"),
         (("ring", "--npus", "0"), "--npus: 0 is out of range; allowed: a whole number from 1"),
         (("ring", "--size", "3 q"), "--size: 'q' in '3 q' is not a unit of size"),
         (("ring", "--plot", "ring.foo"), "ring.foo: '.foo' is not a format of a picture"),

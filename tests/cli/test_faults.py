@@ -103,7 +103,7 @@ EXPERIMENTS: dict[str, tuple[str | bytes, str]] = {
     ),
     "missing traces": (
         system('all_reduce = "step.*.et"'),
-        "e.toml: system.all_reduce: ...step.*.et: there are no such files; did you mean 'steps.*.et'?",
+        "e.toml: system.all_reduce: ...step.*.et: no such files exist; did you mean 'steps.*.et'?",
     ),
     "schedule that is wrong": (
         system('all_reduce = "steps.py:nothing"'),
@@ -145,7 +145,7 @@ EXPERIMENTS: dict[str, tuple[str | bytes, str]] = {
     "too many NPUs": (changed("[2, 2]", "[4096, 4096]"), "network.shape: 16777216 NPUs are too many"),
     "halving-doubling all-to-all": (
         changed("all-reduce", "all-to-all") + '[system]\nall_to_all = "halving-doubling"',
-        "system.all_to_all: halving-doubling cannot do all-to-all",
+        "system.all_to_all: halving-doubling does not support all-to-all",
     ),
     "window of a ring": (system('all_reduce = "ring:4"'), "system.all_reduce: ring takes no number"),
     "too few VCs": (router("vcs = 1"), "network.router.vcs: 1 VCs...needs 2 VC classes...at least 2"),
@@ -417,9 +417,9 @@ FILES: dict[str, tuple[str, str | bytes, str]] = {
     "workload: layers missing": (
         "workload.txt",
         "MICRO\n2\nconv1 -1\n",
-        "workload.txt:2: 2 layers declared, 1 follow",
+        "workload.txt:2: 2 layers are declared, but 1 follow",
     ),
-    "workload: short layer": ("workload.txt", "MICRO\n1\nconv1 -1 5\n", "workload.txt:3: a layer with 3 fields"),
+    "workload: short layer": ("workload.txt", "MICRO\n1\nconv1 -1 5\n", "workload.txt:3: the layer has 3 fields"),
     "workload: unknown communication": (
         "workload.txt",
         ASTRA["workload.txt"].replace("ALLREDUCE", "ALLREDUC"),

@@ -152,7 +152,7 @@ def test_a_text(pyxsim: Command, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["small.toml"], "small.toml: workload.model: has no model to train"),
+        (["small.toml"], "small.toml: workload.model: has no [workload] model"),
         ([], "--model: is required without an experiment file"),
         (["--model", "dlrm"], "--device: is required"),
         (["--model", "dlrm", "--device", "a100-80gb"], "--shape: is required"),

@@ -40,7 +40,7 @@ def test_nothing_is_overwritten(pyxsim: Command, folder: Path) -> None:
     (folder / "note").write_text("a file")
     ended = pyxsim("new", "mine")
     assert ended.code == 2
-    assert "mine: folder: is a folder with files; allowed: a new or an empty folder" in ended.err
+    assert "mine: folder: is a folder that contains files; allowed: a new or an empty folder" in ended.err
     assert [path.name for path in (folder / "mine").iterdir()] == ["thesis.tex"]
     assert "note: folder: is a file" in pyxsim("new", "note").err
     ended = pyxsim("new", "other", "--template", "tori")

@@ -79,7 +79,7 @@ FAULTS = {
     "no folder": ("sweep ring.toml", "sweep: -o DIR is missing; allowed: `pyxsim sweep EXPERIMENT.toml -o DIR"),
     "a file": (
         "sweep ring.toml -o ring.toml",
-        "ring.toml: -o: is a file; a sweep fills a folder; allowed: the name of",
+        "ring.toml: -o: is a file; a sweep writes a folder; allowed: the name of",
     ),
     "other things": ("sweep ring.toml -o .", ".: -o: is a folder with other files, and does not contain a sweep"),
     "no axis": (

@@ -51,7 +51,7 @@ def test_check(pyxsim: Command, text: Path) -> None:
     assert (told["layers"], told["npus"]) == (3, 8)
     ended = pyxsim("workload", "check", "model.txt", "--shape", "3,3")
     assert ended.code == 2
-    assert "4 NPUs for one copy of the model do not fit a network of 3 x 3" in ended.lines[0]
+    assert "4 NPUs does not fit a network of 3 x 3" in ended.lines[0]
     (text / "model.txt").write_text(TEXT.replace("ALLTOALL", "ALLTOAL"))
     assert "model.txt:5: unknown communication 'ALLTOAL'" in pyxsim("workload", "check", "model.txt").lines[0]
 
@@ -113,7 +113,7 @@ def test_policies(pyxsim: Command, text: Path) -> None:
         ),
         (("convert", "model.txt", "x", "--shape", "a"), "--shape: 'a' is not a shape"),
         (("convert", "model.txt", "x", "--network", "no.toml"), "no.toml: no such file"),
-        (("convert", "model.txt", "x.et", "--npus", "8"), "x.et: is one file, but each NPU has a trace"),
+        (("convert", "model.txt", "x.et", "--npus", "8"), "x.et: is one file, but each NPU requires a trace"),
         (("convert", "model.txt", "x", "--npus", "8", "--passes", "0"), "--passes: 0 is too small"),
         (("convert", "model.txt", "x", "--npus", "8", "--comm-scale", "0"), "--comm-scale: '0' is not a scale"),
         (("convert", "model.txt", "x", "--npus", "8", "--scheduling", "LIVO"), "--scheduling: unknown policy 'LIVO'"),

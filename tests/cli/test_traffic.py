@@ -130,7 +130,7 @@ def test_a_watched_packet(pyxsim: Command) -> None:
     cycles = [int(cycle) for cycle, _ in log]
     assert cycles == sorted(cycles)
     assert "starts on VC" in log[0][1]
-    assert log[-1][1].startswith("4  arrives by ejection lane of NPU")
+    assert log[-1][1].startswith("4  arrives over ejection lane of NPU")
     assert sum("wins the switch" in text for _, text in log) % 5 == 0
     took = next(line for line in ended.lines if line.startswith("packet 0 of message 5 took "))
     assert int(took.split()[6]) == cycles[-1] - int(log[0][0])  # it did not have to wait at the source

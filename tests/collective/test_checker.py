@@ -176,10 +176,10 @@ def test_waits_for_the_wrong_message() -> None:
     c = ring("all-gather", 4)
     ids = c.gate_ids.copy()
     ids[0] = c.waits_for(4)[0] + 8
-    refused(replace(c, gate_ids=ids), r"waits for message \d+, \d -> \d, which does not come before it$")
+    refused(replace(c, gate_ids=ids), r"waits for message \d+, \d -> \d, which does not precede it$")
     ids = c.gate_ids.copy()
     ids[0] = (ids[0] + 1) % 4
-    refused(replace(c, gate_ids=ids), r"waits for message \d+, \d -> \d, which does not arrive at its sender$")
+    refused(replace(c, gate_ids=ids), r"waits for message \d+, \d -> \d, which does not arrive at the sender$")
 
 
 def test_order_through_other_blocks_does_not_count() -> None:

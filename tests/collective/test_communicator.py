@@ -38,7 +38,7 @@ def test_what_is_a_grid(members: list[int], shape: tuple[int, ...], dims: tuple[
 
 @pytest.mark.parametrize(
     ("members", "told"),
-    [([], "a group without NPUs"), ([0, 8], "there is no NPU 8; allowed: NPUs 0 to 7"), ([3, 1, 3], "NPU 3 .* twice")],
+    [([], "the group has no NPUs"), ([0, 8], "there is no NPU 8; allowed: NPUs 0 to 7"), ([3, 1, 3], "NPU 3 .* twice")],
 )
 def test_what_is_no_group(members: list[int], told: str) -> None:
     with pytest.raises(InputError, match=told):

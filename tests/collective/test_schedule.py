@@ -201,7 +201,7 @@ def test_bytes_of_messages() -> None:
     # First step: half of the blocks, those that agree with the partner in bit 0; second step: the partner's own.
     sizes = np.array([1, 10, 100, 1000])
     assert c.message_bytes(sizes).tolist() == [1010, 101, 1010, 101, 100, 1000, 1, 10]
-    with pytest.raises(ValueError, match="3 block sizes for 4 blocks"):
+    with pytest.raises(ValueError, match="3 block sizes are given for 4 blocks"):
         c.message_bytes(sizes[:3])
 
 
@@ -210,11 +210,11 @@ def test_bytes_of_messages() -> None:
     [
         (0, 3, 0, "no such rank; allowed: ranks 0 to 2"),
         (-1, 0, 0, "no such rank"),
-        (1, 1, 0, "a rank sends to itself"),
-        (0, 1, [], "it carries no block"),
+        (1, 1, 0, "a rank sends a message to itself"),
+        (0, 1, [], "the message carries no block"),
         (0, 1, [0, 3], "no such block; allowed: blocks 0 to 2"),
         (0, 1, -1, "no such block"),
-        (0, 1, [2, 1, 2], "it carries a block twice"),
+        (0, 1, [2, 1, 2], "the message carries a block twice"),
     ],
 )
 def test_impossible_messages_are_refused(src: int, dst: int, blocks: Any, problem: str) -> None:

@@ -83,7 +83,7 @@ def test_links_have_a_row_for_each_window_and_link(result: Result) -> None:
     # The second window of make_result.
     assert row[["flits", "src", "dst", "stall_credit"]].to_numpy().tolist() == [[20, 1, 0, 0]]
     assert frame.groupby("name")["flits"].sum()["d0+:(0)->(1)"] == 39 + 20 + 10
-    assert "buffer_max" not in frame  # of the link, not of a window: it is in links_total
+    assert "buffer_max" not in frame  # of the link, not of a window: is a second task of links_total
     assert result.to_pandas("links_total")["buffer_max"].tolist() == [4, 1, 0, 32]
 
 

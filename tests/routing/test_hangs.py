@@ -99,7 +99,7 @@ def test_vc_classes_that_need_slots_of_one_pool() -> None:
     net = build("ring", [8])
     router: dict[str, Any] = {"flow_control": "virtual-cut-through", "vcs": 2, "shared_buffer": 4}
     traffic = uniform(8, 400, 0)
-    with pytest.raises(DeadlockError, match="prevents it"):
+    with pytest.raises(DeadlockError, match="prevents this"):
         prove_routes(net.relation, described(net, 4, router | {"buffer": 1}), None, 4)
     assert ends(net, traffic, flits=4, buffer=1, **router) == "deadlock"
     prove_routes(net.relation, described(net, 4, router | {"buffer": 4}), None, 4)

@@ -69,11 +69,11 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"collective": {"kind": "reduce", "size": "1 B", "root": 12}},
-        "collective.root: the root, NPU 12, does not take part; allowed: NPUs 0 to 11",
+        "collective.root: the root, NPU 12, does not participate; allowed: NPUs 0 to 11",
     ),
     (
         {"collective": {"kind": "reduce", "size": "1 B", "root": 1, "group": "g"}, "system": {"groups": [GROUP]}},
-        "collective.root: the root, NPU 1, does not take part; allowed: one of NPUs 0, 5, 7",
+        "collective.root: the root, NPU 1, does not participate; allowed: one of NPUs 0, 5, 7",
     ),
     ({"message": [{**MESSAGE, "dst": 12}]}, "message[0].dst: there is no NPU 12; allowed: NPUs 0 to 11"),
     (
@@ -82,7 +82,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"collective": {**ALL, "algorithm": "pairwise"}},
-        "collective.algorithm: pairwise cannot do all-reduce; allowed: all-to-all, reduce-scatter with pairwise",
+        "collective.algorithm: pairwise does not support all-reduce; allowed: all-to-all, reduce-scatter with pairwise",
     ),
     (
         {"collective": {**ALL, "algorithm": ["ring"]}},
@@ -90,7 +90,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"collective": {**ALL, "npus": [5, 0, 7], "algorithm": ["ring", "direct"]}},
-        "collective.algorithm: these NPUs form no grid of the network's dimensions",
+        "collective.algorithm: these NPUs do not form a grid of the network's dimensions",
     ),
     (
         {"collective": {**ALL, "group": "g"}, "system": {"groups": [{**GROUP, "all_reduce": "bruk"}]}},
@@ -98,15 +98,21 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"collective": {**ALL, "algorithm": "in-switch"}, "system": {"optimization": "baseline"}},
-        "collective.algorithm: in-switch needs one switch that reduces, but runs on ring 4; allowed: it in dimensions",
+        "collective.algorithm: in-switch requires a single switch that reduces, but runs on ring 4; allowed: ",
     ),
     ({"collective": {**ALL, "size": "4 EB"}}, "collective.size: "),
-    ({"collective": {**ALL, "dims": [0]}, "system": {"boost": True}}, "collective.dims: it concerns some NPUs, and "),
+    (
+        {"collective": {**ALL, "dims": [0]}, "system": {"boost": True}},
+        "collective.dims: this setting applies to only some NPUs, and ",
+    ),
     (
         {"collective": {"kind": "scatter", "size": "1 B"}, "system": {"boost": True}},
-        "collective.kind: it has a root, and system.boost assumes equal NPUs",
+        "collective.kind: this setting has a root, but system.boost assumes identical NPUs",
     ),
-    ({"collective": ALL, "message": [MESSAGE], "system": {"boost": True}}, "message: it concerns two NPUs, and"),
+    (
+        {"collective": ALL, "message": [MESSAGE], "system": {"boost": True}},
+        "message: this setting applies to only two NPUs, and",
+    ),
 ]
 
 
@@ -265,7 +271,7 @@ def test_faults_of_a_system_file_name_it(tmp_path: Path) -> None:
 def test_lost_bytes_are_a_bug_and_told() -> None:
     ready = prepare(load_experiment(tables(collective=ALL)))
     assert isinstance(ready, Prepared)
-    with pytest.raises(PyxsimError, match=r"this is a bug of pyxsim: 0 bytes were delivered, \d+ were planned"):
+    with pytest.raises(PyxsimError, match=r"this is a bug of pyxsim: 0 bytes were delivered, but \d+ were planned"):
         check_bytes(ready)
 
 

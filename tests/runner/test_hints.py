@@ -31,16 +31,16 @@ def test_nothing_to_say() -> None:
     ("network", "size", "share", "change"),
     [
         # Chunks of 640 B: 160 B to each of four in dimension 0, 40 B in dimension 1, as many messages, a flit each.
-        ({}, "1280 B", 1 - 100 / 256, "a smaller network.flit, or fewer system.chunks"),
+        ({}, "1280 B", 1 - 100 / 256, "a smaller network.flit or fewer system.chunks"),
         # 8 KiB and 2 KiB in packets of 4 KiB: as many of the former as of the latter, 3 packets for 10 KiB.
         ({"pad_packets": True}, "64 KiB", 1 - 10 / 12, "network.pad_packets = false"),
         # A header and a half flit of data, then the other half and nothing: of 512 B 256 B are data.
-        ({"packet": "256 B", "header": "128 B"}, "64 KiB", 0.5, "a larger network.packet, or a smaller network.header"),
+        ({"packet": "256 B", "header": "128 B"}, "64 KiB", 0.5, "a larger network.packet or a smaller network.header"),
     ],
 )
 def test_padding(network: dict[str, Any], size: str, share: float, change: str) -> None:
     (line,) = hints(network, size)
-    assert line.startswith(f"network.flit: {100 * share:.1f} % of the bytes in flits of 256 B are not data; ")
+    assert line.startswith(f"network.flit: {100 * share:.1f} % of the bytes in flits of 256 B are overhead; ")
     assert change in line
 
 
@@ -50,7 +50,7 @@ def test_one_chunk_uses_one_direction() -> None:
 
 def test_an_idle_dimension() -> None:
     (line,) = hints(collective={"dims": [0]})
-    assert line == "collective: no message uses the 32 links of dimension 1; all dimensions together would"
+    assert line == "collective: no message uses the 32 links of dimension 1; all dimensions would"
 
 
 def test_they_are_in_the_summary_and_in_the_file(tmp_path: Path) -> None:

@@ -80,5 +80,5 @@ def test_lanes_replace_host_links(lanes: dict[str, Any]) -> None:
 
 
 def test_a_list_without_host_links_is_refused() -> None:
-    with pytest.raises(InputError, match=r"2 kinds of links \(host, level1\); host_links = false leaves out 'host'"):
+    with pytest.raises(InputError, match=r"2 kinds of links \(host, level1\); host_links = false removes 'host'"):
         send({**LEAF_SPINE, "latency": ["500 ns"]}, "packet", (0, 1, "64 B"))

@@ -35,7 +35,7 @@ def test_a_list_has_an_entry_for_each_kind_of_links() -> None:
     assert [wire.latency for wire in ready.network.config.wires] == [5, 10, 1000]
     told = (
         r"network\.latency: the list has 2 entries, but the network has 3 kinds of links \(host, local, global\); "
-        r"host_links = false leaves out 'host'; allowed: one value"
+        r"host_links = false removes 'host'; allowed: one value"
     )
     with pytest.raises(InputError, match=told):
         prepared(DRAGONFLY | {"latency": ["10 ns", "1 us"]})
@@ -99,14 +99,17 @@ def test_the_room_of_an_escape_is_not_that_of_a_pool(reuse: str) -> None:
     flits = 4
     network = TORUS | {"flit": "16 B", "packet": f"{16 * flits} B"}
     prepared(network, adaptive | {"buffer": flits, "shared_buffer": 2})
-    with pytest.raises(DeadlockError, match=r"prevents it"):
+    with pytest.raises(DeadlockError, match=r"prevents this"):
         prepared(network, adaptive | {"buffer": flits - 1, "shared_buffer": flits})
 
 
 def test_vc_classes_that_need_the_slots_of_a_pool_are_none() -> None:
     """Packets of both classes round a ring wait for the same slots; in wormholes one of a VC's own will do."""
     router = {"vcs": 2, "buffer": 3, "shared_buffer": 4, "flow_control": "virtual-cut-through"}
-    with pytest.raises(DeadlockError, match=r"VCs of 3 flits, packets of 4: .*buffer = 4 prevents it"):
+    with pytest.raises(
+        DeadlockError,
+        match=r"VCs with 3 flits .* packets of 4 flits; .*buffer = 4 prevents this",
+    ):
         prepared(TORUS, router)
     prepared(TORUS, router | {"buffer": 4})
     prepared(TORUS, router | {"flow_control": "wormhole"})
@@ -132,7 +135,7 @@ def test_a_file_counts_from_the_folder_of_the_experiment(tmp_path: Path) -> None
 
 def test_a_collective_is_told_that_it_uses_one_virtual_network() -> None:
     ready = prepared(TORUS, {"vcs": 6, "virtual_networks": [4, 2]})
-    assert "network.router.virtual_networks: collectives use the first one only" in ready.warnings
+    assert "network.router.virtual_networks: collectives use only the first one" in ready.warnings
 
 
 def test_traffic_has_one_lane_and_all_pairs_are_proved() -> None:

@@ -1,4 +1,4 @@
-"""[collective], [[message]] and what of [system] concerns some NPUs only: what is read, and what is refused."""
+"""[collective], [[message]] and what of [system] applies to only some NPUs only: what is read, and what is refused."""
 
 from __future__ import annotations
 

@@ -298,7 +298,9 @@ def test_a_wrong_algorithm_is_noticed_on_the_real_system_layer() -> None:
     layer.issue("all-reduce", 10)
     carrier = DataCarrier(layer)
     layer.listen = carrier.feed
-    with pytest.raises(ScheduleError, match=r"^all-reduce, chunk 0: NPU 1 ends with a wrong byte 0: \d+, not \d+$"):
+    with pytest.raises(
+        ScheduleError, match=r"^all-reduce, chunk 0: NPU 1 ends with a wrong byte 0: \d+ instead of \d+$"
+    ):
         layer.run()
 
 
@@ -328,7 +330,7 @@ def test_a_message_after_the_end() -> None:
     collective.end = 99
     carrier.feed(np.array(log))
     assert carrier.bytes_held == 0
-    with pytest.raises(ScheduleError, match="all-reduce, chunk 0: a message leaves when it is over"):
+    with pytest.raises(ScheduleError, match="all-reduce, chunk 0: a message leaves after the end of the chunk"):
         carrier.feed(np.array(log[:1]))
 
 
@@ -357,7 +359,7 @@ def test_a_wrong_byte_is_named() -> None:
     refused(
         system,
         log,
-        r"^all-reduce, chunk 1: NPU (\d) ends with a wrong byte \d: \d+, not \d+$",
+        r"^all-reduce, chunk 1: NPU (\d) ends with a wrong byte \d: \d+ instead of \d+$",
         rank=7,
     )
 
@@ -375,11 +377,11 @@ def test_impossible_logs_are_refused() -> None:
     left, taken = log.index((LEFT, 0, 0)), log.index((TAKEN_IN, 0, 0))
     step = r"all-reduce, chunk 0, phase 0: step 0 of rank 0 \(-> 1\) of ring all-reduce on 4 ranks (or mirrored )?"
     step = r"all-reduce, chunk 0, phase 0: step 0 of rank \d \(-> \d\) of ring all-reduce on 4 ranks"
-    refused(system, [*log[:left], *log[left + 1 :]], f"{step} is taken in before it left", step=0)
-    refused(system, [*log[:taken], *log[taken + 1 :]], "is never taken in|wrong byte")
+    refused(system, [*log[:left], *log[left + 1 :]], f"{step} is received before it is sent", step=0)
+    refused(system, [*log[:taken], *log[taken + 1 :]], "is never received|wrong byte")
     refused(system, [*log[: left + 1], *log[left:]], f"{step} leaves twice")
-    refused(system, [*log[: taken + 1], *log[taken:]], f"{step} is taken in again")
-    refused(system, log[:-2], "is never taken in|never leaves")
+    refused(system, [*log[: taken + 1], *log[taken:]], f"{step} is received a second time")
+    refused(system, log[:-2], "is never received|never leaves")
     refused(system, [], "all-reduce, chunk 0: NPU 7 ends with a wrong byte 0")
 
 
@@ -388,7 +390,7 @@ def test_an_npu_that_goes_on_too_early() -> None:
     system.issue([plan_of("all-reduce", 8, (2, 2), "ring", optimization="baseline")])
     log = list(system.run())
     last = max(i for i, (what, task, _) in enumerate(log) if what == TAKEN_IN and system.tasks[task].stage.number == 0)
-    refused(system, [*log[:last], *log[last + 1 :], log[last]], r"has gone on to phase 1 before phase 0 is over")
+    refused(system, [*log[:last], *log[last + 1 :], log[last]], r"entered phase 1 before the end of phase 0")
 
 
 def test_an_all_gather_without_a_block() -> None:
@@ -410,7 +412,7 @@ def test_a_join_is_handed_over_when_it_is_complete() -> None:
     join = int(system.tasks[0].schedule.join[log[first][2]])
     left = [i for i in range(first) if log[i][0] == LEFT and system.tasks[0].schedule.join[log[i][2]] == join]
     late = next(i for i in left if log[i][2] != log[first][2])
-    refused(system, [*log[:late], *log[late + 1 : first + 1], log[late]], "has not left when its join is handed over")
+    refused(system, [*log[:late], *log[late + 1 : first + 1], log[late]], "has not left when its join is delivered")
 
 
 def test_a_barrier_that_does_not_wait_is_noticed() -> None:
@@ -446,7 +448,9 @@ def test_too_many_data_are_refused() -> None:
     carrier.feed(np.zeros((0, 3), dtype=np.int64))
     assert carrier.bytes_held == carry.MOST_BYTES
     system.issue([plan_of("all-reduce", 1, (4, 4), "ring")])
-    with pytest.raises(InputError, match=r"^output.carry: the data of all NPUs are 2147483664 bytes; allowed: at most"):
+    with pytest.raises(
+        InputError, match=r"^output.carry: the data of all NPUs have 2147483664 bytes; allowed: at most"
+    ):
         carrier.feed(np.zeros((0, 3), dtype=np.int64))
 
 

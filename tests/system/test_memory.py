@@ -230,7 +230,7 @@ def test_keys_belong_to_kinds(table: dict[str, Any], key: str) -> None:
         ({"workload": {"model": "gpt3-175b"}}, "system.remote_memory: has no effect; allowed: "),
         (
             {"workload": {"file": "inputs/astra/micro_all_reduce.txt"}},
-            "txt is read by 'astra-sim-1', which does not use it; allowed: ",
+            "txt does not use this setting; allowed: ",
         ),
     ],
 )
@@ -243,7 +243,7 @@ def test_somebody_must_access_it(work: dict[str, Any], line: str) -> None:
 
 
 def test_a_node_without_its_bandwidth_is_told_what_is_missing() -> None:
-    with pytest.raises(InputError, match="node_bandwidth: missing; npus_per_node is given; allowed: both"):
+    with pytest.raises(InputError, match="node_bandwidth: is missing, but npus_per_node is set; allowed: both"):
         RemoteMemory(kind="zero-infinity", bandwidth="1 GB/s", npus_per_node=2)
 
 

@@ -249,9 +249,9 @@ def test_a_circle_is_told() -> None:
     with pytest.raises(StuckError) as caught:
         layer.run()
     lines = [str(caught.value), *caught.value.waits]
-    assert "nothing moves after cycle 100, and not all is done: " in lines[0]
-    assert "NPU 1 did not enter the weights: NPU 0 waits for that" in lines[0]
-    assert lines[1] == "NPU 0 did not enter the gradients: NPU 1 waits for that"
+    assert "nothing moves after cycle 100, but some work has not ended: " in lines[0]
+    assert "NPU 1 did not enter the weights; NPU 0 waits for this" in lines[0]
+    assert lines[1] == "NPU 0 did not enter the gradients; NPU 1 waits for this"
 
 
 def test_what_nobody_begins_is_told() -> None:
@@ -275,7 +275,7 @@ def test_strangers_and_those_who_come_twice() -> None:
     group = layer.issue("all-reduce", 8, communicator=Communicator.of([0, 3], (2, 2)), open=True, name="loss")
     whole = layer.issue("all-reduce", 8, name="weights")
     layer.enter(group, 3)
-    for npu, problem in ((3, "NPU 3 has already entered the loss"), (1, "NPU 1 does not take part in the loss")):
+    for npu, problem in ((3, "NPU 3 has already entered the loss"), (1, "NPU 1 does not participate in the loss")):
         with pytest.raises(ValueError, match=problem):
             layer.enter(group, npu)
     with pytest.raises(ValueError, match="the weights is not open"):
@@ -283,7 +283,7 @@ def test_strangers_and_those_who_come_twice() -> None:
     message, timed = layer.send(0, 1, 4, open=True), layer.send(0, 1, 4)
     layer.hand_over(message)
     for each in (message, timed):
-        with pytest.raises(ValueError, match="from NPU 0 to 1 has been handed over, or is not open"):
+        with pytest.raises(ValueError, match="from NPU 0 to 1 has already been handed over, or is not open"):
             layer.hand_over(each)
 
 
@@ -295,12 +295,12 @@ def test_open_work_has_no_time_and_the_past_is_over() -> None:
         layer.send(0, 1, 8, at=5, open=True)
     layer.at(9, lambda: None)
     layer.run()
-    with pytest.raises(ValueError, match="cycle 8 is over: the current cycle is 9"):
+    with pytest.raises(ValueError, match="cycle 8 is in the past; the current cycle is 9"):
         layer.at(8, lambda: None)
 
 
 @pytest.mark.parametrize("how", [{"open": True}, {"joined": lambda each, npu: None}])
 def test_boost_is_refused(how: dict[str, Any]) -> None:
     layer = System(Ideal(4, T), [4], plain("ring", boost=True))
-    with pytest.raises(InputError, match="boost simulates the groups of one NPU"):
+    with pytest.raises(InputError, match="boost simulates only the groups of one NPU"):
         layer.issue("all-reduce", 8, **how)

@@ -335,7 +335,9 @@ def test_groups_without_routes_between_their_npus_are_refused() -> None:
     """Garnet's rings: what is no grid, or goes over several dimensions at once, needs a way round a corner."""
     for wanted in ({"algorithms": ["one-ring"] * 2}, {"communicator": Communicator.of([0, 3], [2, 2])}):
         s = system([2, 2], T, confined=True)
-        with pytest.raises(InputError, match=r"system\.all_reduce: .* needs routes between them, and these rings have"):
+        with pytest.raises(
+            InputError, match=r"system\.all_reduce: .* requires routes between them, which these rings do not"
+        ):
             s.issue("all-reduce", 400, **wanted)  # type: ignore[arg-type]
     s = system([2, 2], T, confined=True)
     s.issue("all-reduce", 400, communicator=Communicator.of([1, 3], [2, 2]))

@@ -285,7 +285,7 @@ def test_names_that_are_none(target: str) -> None:
 @pytest.mark.parametrize(
     ("task", "problem"),
     [
-        ({"kind": Kind.COMPUTE, "ticks": 2**60}, r"it takes \d+ cycles; allowed: up to \d+ picoseconds in a trace"),
+        ({"kind": Kind.COMPUTE, "ticks": 2**60}, r"takes \d+ cycles; allowed: up to \d+ picoseconds in a trace"),
         ({"kind": Kind.SEND, "size": 1, "peer": 1, "match": -1}, r"a message with tag -1; allowed: 0 to"),
     ],
 )
@@ -328,15 +328,15 @@ def test_dimensions_as_the_workload_sees_them(
 
 @pytest.mark.parametrize("said", [(8,), (2, 4), (2, 2, 2, 1), (3, 3, 2)])
 def test_dimensions_of_another_network(said: tuple[int, ...], tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"is made for a network of .*; this one is 4 x 2; allowed: "):
+    with pytest.raises(InputError, match=r"was written for a network of .*, but this one has 4 x 2; allowed: "):
         seen_dims(head(tmp_path, shape=("int64_list", list(said))), (4, 2))
 
 
 @pytest.mark.parametrize(
     ("attributes", "problem"),
     [
-        ({"layers": ("int64_list", [1])}, r"its metadata has 'layers' of other values; allowed: a list of strings"),
-        ({"shape": ("string_val", "4x2")}, r"its metadata has 'shape' of other values; allowed: a list of whole"),
+        ({"layers": ("int64_list", [1])}, r"the metadata has invalid values in 'layers'; allowed: a list of strings"),
+        ({"shape": ("string_val", "4x2")}, r"the metadata has invalid values in 'shape'; allowed: a list of whole"),
         ({"resources": ("string_list", ["a"])}, r"has .* 0 resource_rooms; allowed: the same number"),
     ],
 )

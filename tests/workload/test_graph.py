@@ -131,59 +131,58 @@ FAULTS = {
     "an NPU": (changed("npu", 1, 2), "NPU 2, 'forward' (task 1): there is no NPU 2; allowed: NPUs 0 to 1"),
     "a kind": (changed("kind", 6, 6), "NPU 0, 'end' (task 6): there is no kind 6"),
     "a name": (changed("name", 6, 9), "NPU 0, task 6: there is no name 9"),
-    "ticks": (changed("ticks", 1, -1), "NPU 1, 'forward' (task 1): it takes -1 cycles; allowed: 0 and more"),
+    "ticks": (changed("ticks", 1, -1), "NPU 1, 'forward' (task 1): takes -1 cycles; allowed: 0 or more"),
     "many ticks": (
         changed("ticks", 1, 2**62),
         "the tasks take too many cycles in total; allowed: at most 2305843009213693952",
     ),
-    "bytes": (changed("size", 1, -1), "NPU 1, 'forward' (task 1): its size is -1 bytes; allowed: 0 and more"),
+    "bytes": (changed("size", 1, -1), "NPU 1, 'forward' (task 1): has -1 bytes; allowed: 0 or more"),
     "a part": (changed("part", 1, 5), "NPU 1, 'forward' (task 1): there is no part 5 of a layer; allowed: 0 to 4"),
     "a layer": (changed("layer", 1, 1), "NPU 1, 'forward' (task 1): there is no layer 1; allowed: -1 to 0"),
     "two times": (
         changed("ticks", 8, 1),
-        "NPU 0, 'far' (task 8): it takes 1 cycles, and 64 bytes; allowed: one of them",
+        "NPU 0, 'far' (task 8): takes 1 cycles and has 64 bytes; allowed: one of them",
     ),
     "an access": (
         changed("match", 8, 4),
         "NPU 0, 'far' (task 8): there is no access 4; allowed: 0 load, 1 store, 2 gather, 3 reduce",
     ),
     "a resource": (changed("resource", 1, 3), "NPU 1, 'forward' (task 1): there is no resource 3"),
-    "a mark": (changed("resource", 7, 0), "NPU 1, 'end' (task 7): a mark takes no resource"),
+    "a mark": (changed("resource", 7, 0), "NPU 1, 'end' (task 7): a mark cannot occupy a resource"),
     "a peer": (changed("peer", 4, 2), "NPU 0, 'out' (task 4): there is no NPU 2"),
-    "oneself": (changed("peer", 4, 0), "NPU 0, 'out' (task 4): a message from an NPU to itself"),
-    "no bytes": (changed("size", 5, 0), "NPU 1, 'in' (task 5): a message of 0 bytes; allowed: 1 and more"),
+    "oneself": (changed("peer", 4, 0), "NPU 0, 'out' (task 4): sends a message to its own NPU"),
+    "no bytes": (changed("size", 5, 0), "NPU 1, 'in' (task 5): sends or receives 0 bytes; allowed: 1 or more"),
     "a call": (changed("call", 3, 1), "NPU 1, 'sum' (task 3): there is no collective 1"),
     "dangling": (
         changed("before", 1, 9),
-        "NPU 1, 'sum' (task 3): it waits for task 9, which does not exist; allowed: tasks 0 to 8",
+        "NPU 1, 'sum' (task 3): depends on task 9, which does not exist; allowed: tasks 0 to 8",
     ),
     "before all": (
         changed("before", 1, -1),
-        "NPU 1, 'sum' (task 3): it waits for task -1, which does not exist; allowed: tasks 0 to 8",
+        "NPU 1, 'sum' (task 3): depends on task -1, which does not exist; allowed: tasks 0 to 8",
     ),
     "another NPU": (
         changed("before", 1, 0),
-        "NPU 1, 'sum' (task 3): it waits for NPU 0, 'forward' (task 0); "
-        "allowed: tasks of the same NPU; messages synchronise NPUs",
+        "NPU 1, 'sum' (task 3): depends on NPU 0, 'forward' (task 0), a task of another NPU; "
+        "allowed: tasks of the same NPU; messages synchronize NPUs",
     ),
     "itself": (
         changed("before", 1, 3),
-        "NPU 1, 'sum' (task 3) waits for NPU 1, 'sum' (task 3): none of them can ever start",
+        "NPU 1, 'sum' (task 3) waits for NPU 1, 'sum' (task 3); these tasks can never start",
     ),
     "a tag": (
         changed("match", 4, 6),
-        "NPU 0, 'out' (task 4): it sends 8 bytes with tag 6 to NPU 1, which does not receive them; "
-        "allowed: a send for each receive, of the same size",
+        "NPU 0, 'out' (task 4): sends 8 bytes with tag 6 to NPU 1, which does not receive them; "
+        "allowed: one send for each receive, of the same size",
     ),
     "who is missing": (
         changed("kind", 3, Kind.MARK),
-        "NPU 1: it has no task of collective 'sum' (0), as NPU 0, 'sum' (task 2) has; "
-        "allowed: one task for each member",
+        "NPU 1: has no task of collective 'sum' (0), as NPU 0, 'sum' (task 2) has; allowed: one task per member",
     ),
     "who is twice": (
         changed("kind", 7, Kind.COLLECTIVE),
-        "NPU 1, 'end' (task 7): it is in collective 'sum' (0) a second time, after NPU 1, 'sum' (task 3); "
-        "allowed: one task for each member",
+        "NPU 1, 'end' (task 7): is a second task of collective 'sum' (0), after NPU 1, 'sum' (task 3); "
+        "allowed: one task per member",
     ),
     "who is no member": (
         called(members=(0,)),
@@ -196,23 +195,23 @@ FAULTS = {
     ),
     "both": (
         called(members=(0, 1), dims=(0,)),
-        "collective 'sum' (0): it has more than one of members, dimensions and groups; allowed: one of them, or none",
+        "collective 'sum' (0): sets more than one of members, dimensions and groups; allowed: one of them, or none",
     ),
     "a dimension": (called(dims=(1,)), "collective 'sum' (0): there is no dimension 1"),
     "the root": (
         called(root=2),
-        "collective 'sum' (0): the root, NPU 2, does not take part; allowed: NPUs 0, 1",
+        "collective 'sum' (0): the root, NPU 2, does not participate; allowed: NPUs 0, 1",
     ),
     "who is in two groups": (
         called(groups=((0, 1), (1,))),
         "collective 'sum' (0): NPU 1 is in the group twice; allowed: each NPU once",
     ),
-    "no groups": (called(groups=()), "collective 'sum' (0): a group without NPUs; allowed: at least one NPU"),
+    "no groups": (called(groups=()), "collective 'sum' (0): the group has no NPUs; allowed: at least one NPU"),
     "the root of groups": (
         called(groups=((0, 1),), root=2),
-        "collective 'sum' (0): the root, position 2, is not in each group; allowed: below 2",
+        "collective 'sum' (0): the root, position 2, does not exist in each group; allowed: below 2",
     ),
-    "its bytes": (called(size=0), "collective 'sum' (0): 0 bytes; allowed: 1 and more"),
+    "its bytes": (called(size=0), "collective 'sum' (0): 0 bytes; allowed: 1 or more"),
 }
 
 
@@ -237,12 +236,12 @@ def test_faults_of_a_collective_are_told_by_its_kind() -> None:
 
 
 def test_a_resource_has_room() -> None:
-    with pytest.raises(InputError, match="resource 'gpu' takes 0 tasks at a time; allowed: 1 and more"):
+    with pytest.raises(InputError, match="resource 'gpu' has room for 0 tasks; allowed: 1 or more"):
         check(replace(good(), resources=(("gpu", 0), ("cpu", 1))))
 
 
 def test_no_tasks_are_no_workload() -> None:
-    with pytest.raises(InputError, match=r"a workload of 0 tasks; allowed: 1 to \d+"):
+    with pytest.raises(InputError, match=r"the workload has 0 tasks; allowed: 1 to \d+"):
         check(GraphBuilder(1).graph())
 
 
@@ -255,8 +254,8 @@ def test_of_messages_alike_the_last_is_too_much() -> None:
     with pytest.raises(InputError) as caught:
         check(b.graph())
     sends, receives = str(caught.value).splitlines()
-    assert sends.startswith("NPU 0, 'three' (task 2): it sends 8 bytes with tag 0 to NPU 1, which does not receive")
-    assert receives.startswith("NPU 1, 'alone' (task 4): it waits for 9 bytes with tag 4 from NPU 0, which does not")
+    assert sends.startswith("NPU 0, 'three' (task 2): sends 8 bytes with tag 0 to NPU 1, which does not receive")
+    assert receives.startswith("NPU 1, 'alone' (task 4): waits for 9 bytes with tag 4 from NPU 0, which does not")
 
 
 def test_a_long_circle_is_cut() -> None:
@@ -267,7 +266,7 @@ def test_a_long_circle_is_cut() -> None:
         check(b.graph())
     line = str(caught.value)
     assert line.count("waits for") == 8
-    assert "(and so on, 20 tasks in all)" in line
+    assert "(and so on, 20 tasks in total)" in line
 
 
 @settings(max_examples=part_of(100))

@@ -192,7 +192,7 @@ def test_a_straggler_computes_slowly() -> None:
 def test_the_network_has_as_many_npus() -> None:
     b = GraphBuilder(2)
     b.tasks([0, 1], Kind.COMPUTE, ticks=5)
-    with pytest.raises(InputError, match=r"workload\.file: the workload has 2 NPUs, the network 4"):
+    with pytest.raises(InputError, match=r"workload\.file: the workload has 2 NPUs, but the network has 4"):
         GraphJob(b.graph(), key="workload.file").begin(FixedHands((2, 2)))
 
 

@@ -97,7 +97,7 @@ def test_a_collective_has_bytes(tmp_path: Path, size: int, scale: Any) -> None:
 
 def test_more_bytes_than_can_be_counted(tmp_path: Path) -> None:
     job = micro(tmp_path, line(size=2**62), comm_scale=10**9)
-    with pytest.raises(InputError, match="is more than can be counted"):
+    with pytest.raises(InputError, match="exceeds the range of the counters"):
         job.begin(system([4], T))
 
 

@@ -42,8 +42,8 @@ def test_measured_on_the_original(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ("text", "problem"),
     [
         ("ring: ring\n", "ring: is not a node number"),
-        ("7: [a, b]\n", "7: has no prefix of traces"),
-        ("7: 8\n", "7: has no prefix of traces"),
+        ("7: [a, b]\n", "7: lacks the prefix of its traces"),
+        ("7: 8\n", "7: lacks the prefix of its traces"),
         ("7: a\n07: b\n", "07: is given twice"),
         ("", "is empty"),
     ],
@@ -58,7 +58,7 @@ def test_faults(tmp_path: Path, text: str, problem: str) -> None:
     ("workload", "problem"),
     [
         ({"model": "resnet-50", "algorithms": "a.yml"}, "workload.algorithms: requires traces"),
-        ({"file": "micro_all_reduce.txt", "algorithms": "a.yml"}, "workload.algorithms: .* is read by 'astra-sim-1'"),
+        ({"file": "micro_all_reduce.txt", "algorithms": "a.yml"}, "workload.algorithms: the reader 'astra-sim-1'"),
         ({"file": "all_reduce_8npus/all_reduce", "algorithms": "a.yml"}, "a.yml"),
     ],
 )

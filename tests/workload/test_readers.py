@@ -80,12 +80,12 @@ def test_files_that_are_nothing(tmp_path: Path) -> None:
         assert "\n" not in str(caught.value)
     with pytest.raises(
         InputError,
-        match=r"^workload.groups: .*text is read by 'astra-sim-1', which does not use it; allowed: .*'chakra'",
+        match=r"^workload.groups: the reader 'astra-sim-1' of .*text does not use this setting; allowed: .*'chakra'",
     ):
         run(experiment(tmp_path / "text", groups="g.json"))
     with pytest.raises(
         InputError,
-        match=r"^system.npu: .*text is read by 'astra-sim-1', which does not use it; allowed: .*'chakra' or 'model'",
+        match=r"^system.npu: the reader 'astra-sim-1' of .*text does not use this setting; allowed: .*'model'",
     ):
         run(experiment(tmp_path / "text", system={"npu": {"device": "h100", "roofline": True}}))
 
@@ -129,7 +129,7 @@ def test_a_reader_of_a_users_library(tmp_path: Path) -> None:
     (tmp_path / "w.et.waits").write_text("7")
     once = run(experiment(tmp_path / "w.et.waits", passes=2), backend="analytical", libraries=[tmp_path / "mine"])
     assert once.time_cycles == 2 * 7
-    problem = r"^workload.compute_scale: .*w.et.waits is read by 'waits', which does not use it"
+    problem = r"^workload.compute_scale: the reader 'waits' of .*w.et.waits does not use this setting"
     with pytest.raises(InputError, match=problem):
         run(experiment(tmp_path / "w.et.waits", compute_scale=2), backend="analytical", libraries=[tmp_path / "mine"])
 

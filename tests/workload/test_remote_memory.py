@@ -114,17 +114,17 @@ REFUSED = {
         POOL,
         (Access.GATHER,) * 2,
         (4, 4),
-        r"task 0\): .* \(gather\): the switches of the .* have no coll",
+        r"task 0\): .* \(gather\): the remote memory has no coll",
     ),
     "a member": (IN_SWITCH, (Access.GATHER, Access.LOAD), (4, 4), r"NPU 0 has 1 accesses of kind gather, NPU 1 0"),
-    "time": (POOL, (Access.LOAD,) * 2, (4, 2**61), r"remote_memory: the accesses may take too many cycles"),
+    "time": (POOL, (Access.LOAD,) * 2, (4, 2**61), r"remote_memory: the accesses take too many cycles"),
     "bytes": (
         {**FAIR, "bandwidth": Fraction(2**30)},
         (Access.LOAD,) * 2,
         (4, 2**61),
-        r"NPU 1, .* 1\): an access to 2305843009213693952 bytes .* most 1152",
+        r"NPU 1, .* 1\): accesses 2305843009213693952 bytes .* most 1152",
     ),
-    "sizes": (IN_SWITCH, (Access.REDUCE,) * 2, (4, 6), r"NPU 1, .* 6 bytes, NPU 0, .* 4.* one joint reduce"),
+    "sizes": (IN_SWITCH, (Access.REDUCE,) * 2, (4, 6), r"NPU 1, .* 6 bytes, but NPU 0, .* 4.* the same joint reduce"),
 }
 
 

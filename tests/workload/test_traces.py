@@ -172,56 +172,56 @@ def test_memory(tmp_path: Path) -> None:
 
 COLL = {"comm_type": 0, "comm_size": 64}
 FAULTS: dict[str, tuple[list[Node], str]] = {
-    "memory": ([node(4, NodeType.MEM_LOAD, tensor_size=-8)], "it has tensor_size -8"),
-    "storage": ([node(4, NodeType.STORAGE)], "it is of type STORAGE, which is not supported"),
-    "unknown": ([node(4, 77)], "it is of type number 77, which is not supported"),
-    "twice": ([node(4, NodeType.COMP), node(4, NodeType.COMP)], "it occurs twice"),
-    "dangling": ([node(4, NodeType.COMP, 3)], "it waits for node 3, which does not exist"),
+    "memory": ([node(4, NodeType.MEM_LOAD, tensor_size=-8)], "has tensor_size -8"),
+    "storage": ([node(4, NodeType.STORAGE)], "is of type STORAGE, which is not supported"),
+    "unknown": ([node(4, 77)], "is of type number 77, which is not supported"),
+    "twice": ([node(4, NodeType.COMP), node(4, NodeType.COMP)], "occurs twice"),
+    "dangling": ([node(4, NodeType.COMP, 3)], "waits for node 3, which does not exist"),
     "cpu": (
         [node(4, NodeType.COMM_COLL, is_cpu_op=True, **COLL)],
-        "it communicates, but has is_cpu_op",
+        "is a communication node, but sets is_cpu_op",
     ),
-    "truth": ([node(4, NodeType.COMP, is_cpu_op="no")], "it has a is_cpu_op that is neither true nor false"),
-    "no size": ([node(4, NodeType.COMM_COLL, comm_type=0)], "it has no comm_size"),
-    "float": ([node(4, NodeType.COMM_COLL, comm_type=0, comm_size=1.5)], "it has a comm_size that is not a whole"),
+    "truth": ([node(4, NodeType.COMP, is_cpu_op="no")], "has a is_cpu_op that is neither true nor false"),
+    "no size": ([node(4, NodeType.COMM_COLL, comm_type=0)], "has no comm_size"),
+    "float": ([node(4, NodeType.COMM_COLL, comm_type=0, comm_size=1.5)], "has a comm_size that is not a whole"),
     "negative": (
         [node(4, NodeType.COMM_SEND, comm_dst=1, comm_size=-5)],
-        "it has comm_size -5; allowed: 0 to 4611686018427387904",
+        "has comm_size -5; allowed: 0 to 4611686018427387904",
     ),
-    "no bytes": ([node(4, NodeType.COMM_SEND, comm_dst=1, comm_size=0)], "it is a message of 0 bytes"),
-    "nothing": ([node(4, NodeType.COMM_COLL, comm_type=0, comm_size=0)], "it is a collective (all-reduce) of 0 bytes"),
-    "type": ([node(4, NodeType.COMM_COLL, comm_type=10, comm_size=1)], "it has comm_type 10; allowed: 0 to 9"),
+    "no bytes": ([node(4, NodeType.COMM_SEND, comm_dst=1, comm_size=0)], "sends or receives 0 bytes"),
+    "nothing": ([node(4, NodeType.COMM_COLL, comm_type=0, comm_size=0)], "is a collective (all-reduce) of 0 bytes"),
+    "type": ([node(4, NodeType.COMM_COLL, comm_type=10, comm_size=1)], "has comm_type 10; allowed: 0 to 9"),
     "peer": (
         [node(4, NodeType.COMM_SEND, comm_dst=2, comm_size=1)],
-        "it has comm_dst 2; allowed: another NPU of 0 to 1",
+        "has comm_dst 2; allowed: another NPU of 0 to 1",
     ),
-    "oneself": ([node(4, NodeType.COMM_RECV, comm_src=0, comm_size=1)], "it has comm_src 0; allowed: another NPU"),
+    "oneself": ([node(4, NodeType.COMM_RECV, comm_src=0, comm_size=1)], "has comm_src 0; allowed: another NPU"),
     "others": (
         [node(4, NodeType.COMM_SEND, comm_src=1, comm_dst=1, comm_size=1)],
-        "it has comm_src 1, but is in the trace of NPU 0",
+        "has comm_src 1, but is in the trace of NPU 0",
     ),
     "group": (
         [node(4, NodeType.COMM_COLL, pg_name="dpp", **COLL)],
-        "it has pg_name 'dpp'; allowed: dp, tp; did you mean 'dp'?",
+        "has the unknown pg_name 'dpp'; allowed: dp, tp; did you mean 'dp'?",
     ),
-    "no text": ([node(4, NodeType.COMM_COLL, pg_name=3, **COLL)], "it has a pg_name that is not a string"),
+    "no text": ([node(4, NodeType.COMM_COLL, pg_name=3, **COLL)], "has a pg_name that is not a string"),
     "no member": (
         [node(4, NodeType.COMM_COLL, pg_name="tp", **COLL)],
-        "it has the group 'tp', which does not contain NPU 0",
+        "has the group 'tp', which does not contain NPU 0",
     ),
     "dimensions": (
         [node(4, NodeType.COMM_COLL, involved_dim=[], **COLL)],
-        "it has involved_dim for 0 dimensions; allowed: 1, those of the network",
+        "has involved_dim for 0 dimensions; allowed: 1, those of the network",
     ),
     "no dimension": (
         [node(4, NodeType.COMM_COLL, involved_dim=[False], **COLL)],
-        "it has involved_dim without a dimension",
+        "has an involved_dim without any dimension",
     ),
     "no list": (
         [node(4, NodeType.COMM_COLL, involved_dim=1, **COLL)],
-        "it has an involved_dim that is not a list of booleans",
+        "has an involved_dim that is not a list of booleans",
     ),
-    "long": ([node(4, NodeType.COMP, duration=2**63)], "it takes too many cycles"),
+    "long": ([node(4, NodeType.COMP, duration=2**63)], "takes too many cycles"),
 }
 
 
@@ -241,7 +241,7 @@ def test_a_group_or_dimensions(tmp_path: Path) -> None:
     graph = read(tmp_path, one, one, [], [], shape=(2, 2), groups={"dp": (0, 1)})
     assert (graph.calls[0].members, graph.calls[0].dims) == ((0, 1), None)
     down = {"comm_type": int(CommType.BROADCAST), "comm_size": 8, "comm_src": 1, "involved_dim": [True, False]}
-    with pytest.raises(InputError, match=r"it has comm_src and involved_dim; allowed: a group"):
+    with pytest.raises(InputError, match=r"has comm_src and involved_dim; allowed: a group"):
         read(tmp_path, [node(4, NodeType.COMM_COLL, **down)], [], [], [], shape=(2, 2))
 
 
@@ -261,9 +261,7 @@ def test_process_groups(tmp_path: Path) -> None:
     for other in ([1, 2], "text", {"a": 1}, [{"pg_name": "x", "ranks": [0]}], [{"ranks": [0]}]):
         assert len(read(tmp_path, [metadata(0, other)], [], [], [])) == 1  # metadata of something else
     strange = [metadata(0, [{"pg_name": "7", "ranks": [4]}])]
-    with pytest.raises(
-        InputError, match=r"node 0 'groups': it has the process group '7', which has rank 4; allowed: 0"
-    ):
+    with pytest.raises(InputError, match=r"node 0 'groups': has the process group '7', which has rank 4; allowed: 0"):
         read(tmp_path, strange, [], [], [])
 
 
@@ -295,7 +293,7 @@ def test_collectives_that_do_not_fit(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read(tmp_path, one, other)
     assert str(caught.value) == (
-        f"{tmp_path}/w.1.et: NPU 1, node 3 'sum': it is collective 0 of its group, with size 65; "
+        f"{tmp_path}/w.1.et: NPU 1, node 3 'sum': is collective 0 of its group, with size 65; "
         "with NPU 0, node 0 'sum' it has size 64"
     )
 
@@ -304,16 +302,16 @@ def test_what_the_graph_shows_is_told_with_the_files(tmp_path: Path) -> None:
     """A circle, a member without its node, a message that nobody sends."""
     with pytest.raises(InputError, match=r"w\.\*\.et: NPU 0, 'n5' \(node 5\) waits for NPU 0, 'n8' \(node 8\) waits"):
         read(tmp_path, [node(5, NodeType.COMP, 8), node(8, NodeType.COMP, 5)])
-    with pytest.raises(InputError, match=r"w\.\*\.et: NPU 1: it has no task of collective 'n0' \(0\), as NPU 0, 'n0'"):
+    with pytest.raises(InputError, match=r"w\.\*\.et: NPU 1: has no task of collective 'n0' \(0\), as NPU 0, 'n0'"):
         read(tmp_path, [node(0, NodeType.COMM_COLL, **COLL)], [])
-    with pytest.raises(InputError, match=r"NPU 1, 'n7' \(node 7\): it waits for 5 bytes with tag 0 from NPU 0"):
+    with pytest.raises(InputError, match=r"NPU 1, 'n7' \(node 7\): waits for 5 bytes with tag 0 from NPU 0"):
         read(tmp_path, [], [node(7, NodeType.COMM_RECV, comm_src=0, comm_size=5)])
 
 
 def test_a_trace_for_each_npu(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"/w: there is no trace of NPU 2; allowed: a trace for each NPU 0 to 2"):
+    with pytest.raises(InputError, match=r"/w: there is no trace of NPU 2; allowed: one trace for each of NPUs 0 to 2"):
         read(tmp_path, [node(0, NodeType.COMP)], [], shape=(3,))
-    with pytest.raises(InputError, match=r"/w: there is a trace of NPU 1; allowed: a trace for each NPU 0 to 0"):
+    with pytest.raises(InputError, match=r"/w: there is a trace of NPU 1; allowed: one trace for each of NPUs 0 to 0"):
         read(tmp_path, [node(0, NodeType.COMP)], [], shape=(1,))
 
 
@@ -339,7 +337,7 @@ def test_scales(tmp_path: Path) -> None:
     assert (graph.ticks[0], graph.calls[0].size, graph.size[2]) == (7500, 4, 2)
     roofed = read(tmp_path, one, other, roofline=Roofline(GHZ, GHZ), **scales)
     assert roofed.ticks[0] == 2500
-    with pytest.raises(InputError, match="it is a message of 0 bytes"):
+    with pytest.raises(InputError, match="sends or receives 0 bytes"):
         read(tmp_path, one, other, comm_scale=Fraction(1, 8))
 
 

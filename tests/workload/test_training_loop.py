@@ -144,7 +144,7 @@ def test_a_model_may_end_within_a_dimension(npus: int, shape: tuple[int, ...], m
 
 @pytest.mark.parametrize("npus", [3, 6, 12, 48, 128])
 def test_a_model_that_does_not_fit(npus: int) -> None:
-    with pytest.raises(InputError, match=rf"work\.txt: .*{npus} NPUs for one copy .* network of 4 x 4 x 4"):
+    with pytest.raises(InputError, match=rf"work\.txt: .*copy of the model on {npus} NPUs .* network of 4 x 4 x 4"):
         logical_dims(text_of("HYBRID_TRANSFORMER", model_npus=npus), (4, 4, 4))
 
 

@@ -23,7 +23,7 @@ from pyxsim.collective.custom.program import MANY, SHOWN, Link, shorter
 from pyxsim.collective.explicit_messages import Message, compile_messages
 from pyxsim.errors import InputError, closest
 
-UNPROVED = "Chakra traces have the bytes of messages, but not their data"
+UNPROVED = "Chakra traces contain the sizes of messages, but not their data"
 
 
 def read_traces(pattern: str) -> Callable[[str, int], CompiledSchedule]:
@@ -31,13 +31,13 @@ def read_traces(pattern: str) -> Callable[[str, int], CompiledSchedule]:
     files = rank_files(pattern)
     if not files:
         prefixes = {re.sub(r"\d+(?=\.et$)", "*", file.name) for file in Path(pattern).parent.glob("*.et")}
-        raise InputError(f"there are no such files{closest(Path(pattern).name, prefixes)}", file=pattern)
+        raise InputError(f"no such files exist{closest(Path(pattern).name, prefixes)}", file=pattern)
 
     def build(kind: str, n: int) -> CompiledSchedule:
         missing = sorted(set(range(max(n, max(files) + 1))) - files.keys())
         if len(files) != n or missing:
-            lacks = f"; there is none for rank {missing[0]}" if missing else ""
-            allowed = f"a trace for each of ranks 0 to {n - 1}; 'one-' before the path takes all NPUs as one group"
+            lacks = f"; the trace of rank {missing[0]} is missing" if missing else ""
+            allowed = f"one trace for each of ranks 0 to {n - 1}; 'one-' before the path treats all NPUs as one group"
             raise InputError(f"is for {len(files)} ranks, but the group has {n}{lacks}", file=pattern, allowed=allowed)
         nodes = [_nodes(files[rank]) for rank in range(n)]
         messages = _Weaver(nodes, [str(files[rank]) for rank in range(n)]).messages()

@@ -250,7 +250,7 @@ class _Run:
             elif len(seen) == SHOWN + 1:
                 text += ", and so on"
         assert isinstance(missing, tuple)
-        return f"{text}: rank {missing[0]} sends {self.taken[missing]} to rank {missing[1]} in all"
+        return f"{text}: rank {missing[0]} sends {self.taken[missing]} to rank {missing[1]} in total"
 
     def _wanted(self, missing: Link | int | None) -> str:
         if isinstance(missing, int):
@@ -289,7 +289,7 @@ class _Run:
             ends = {block: self.held[rank][place] for block, place in layout.ends.items() if place in self.held[rank]}
             for block, value in ends.items():
                 if value.block != block:
-                    problem = f"rank {rank} ends with block {value.block} in the place of block {block}"
+                    problem = f"rank {rank} ends with block {value.block} in place of block {block}"
                     raise ScheduleError(f"{self.title}: {problem}", rank=rank, block=block)
             final.append({block: value.cell for block, value in ends.items()})
         waits = [set[int]() for _ in range(self.program.n)]

@@ -49,7 +49,7 @@ def to_msccl(schedule: CompiledSchedule) -> str:
     channel, late = channels(s, waits, CHANNELS)
     if late:
         pair = f"rank {s.src[late[0]]} to rank {s.dst[late[0]]}"
-        problem = f"{len(late)} messages wait for more than in the schedule, the first of them from {pair}"
+        problem = f"{len(late)} messages have more dependencies than in the schedule, the first of them from {pair}"
         warnings.warn(f"{s}: {problem}: MSCCL has {CHANNELS} channels", stacklevel=2)
     gpus = [_Gpu(s, rank) for rank in range(s.n)]
     for messages in _side_by_side(s):
@@ -229,8 +229,8 @@ def to_chakra(
     if (s.join >= 0).any():
         raise InputError(f"{s}: Chakra traces have no reduction in the network")
     if left := sorted(rank for rank in rank_files(f"{prefix}.*.et") if rank >= s.n):
-        problem = f"is of a larger group than this one of {s.n} ranks, and would be taken for a part of it"
-        raise InputError(problem, file=f"{prefix}.{left[0]}.et", allowed="another prefix, or remove it first")
+        problem = f"belongs to a larger group than this one of {s.n} ranks and would count as part of it"
+        raise InputError(problem, file=f"{prefix}.{left[0]}.et", allowed="another prefix, or remove the file first")
     sizes = s.message_bytes(block_sizes)
     nodes: list[list[Node]] = [[] for _ in range(s.n)]
     taken_in: list[int] = []  # the node at its receiver after which a message has been taken in

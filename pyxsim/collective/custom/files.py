@@ -40,7 +40,9 @@ def _traces(path: str, part: str | None) -> Found:
 
 def _refuse_part(path: str, part: str | None) -> None:
     if part is not None:
-        raise InputError(f"':{part}' has no meaning: the file is one algorithm", file=path, allowed="the path alone")
+        raise InputError(
+            f"':{part}' has no meaning, because the file is one algorithm", file=path, allowed="the path alone"
+        )
 
 
 # By suffix: path and the part after ":" (None without one) -> what the file provides.

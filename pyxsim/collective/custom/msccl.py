@@ -77,7 +77,8 @@ def read_msccl(path: str) -> tuple[Callable[[str, int], CompiledSchedule], tuple
             raise InputError(
                 f"is for {program.n} GPUs, but the group has {n}",
                 file=path,
-                allowed=f"a group of {program.n}; 'one-' before the path takes all NPUs of all dimensions as one group",
+                allowed=f"a group of {program.n}; 'one-' before the path treats the NPUs of all dimensions as one "
+                "group",
             )
         return compile_program(program, name)
 
@@ -126,7 +127,7 @@ class _Reader:
                 peer = block.send if what == "send" else block.recv
                 first = owners.setdefault((peer, block.channel), number)
                 if peer >= 0 and first != number:
-                    problem = f"threadblock {first} has {what} {peer} on channel {block.channel}, too"
+                    problem = f"threadblock {first} also has {what} {peer} on channel {block.channel}"
                     block.element.refuse(problem, allowed="one threadblock for each GPU and channel")
         marked = {(number, step) for number, block in enumerate(blocks) for step in block.tells}
         lengths = [len(block.steps) for block in blocks]

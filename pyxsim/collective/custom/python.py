@@ -48,7 +48,9 @@ def _chosen(path: str, part: str | None) -> tuple[Callable[..., Any], tuple[str,
         return next(iter(offered.values()))
     if part is None:
         allowed = f"FILE:NAME with one of {', '.join(offered)}" if offered else "a function(kind, n)"
-        raise InputError(f"has {len(offered) or 'no'} functions, but none is named", file=path, allowed=allowed)
+        raise InputError(
+            f"has {len(offered) or 'no'} functions, and the name does not select one", file=path, allowed=allowed
+        )
     if part not in offered:
         raise InputError(f"has no function '{part}'", file=path, allowed=list(offered), given=part)
     return offered[part]

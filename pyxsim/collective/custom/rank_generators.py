@@ -51,7 +51,7 @@ class _Reader:
             counts.append(blocks)
             threads.append(Thread(rank, f"rank {rank}", steps))
         if other := next((rank for rank, count in enumerate(counts) if count != counts[0]), 0):
-            self._refuse(f"cuts the data in {counts[other]} blocks, rank 0 in {counts[0]}", f"rank {other}")
+            self._refuse(f"cuts the data into {counts[other]} blocks, but rank 0 into {counts[0]}", f"rank {other}")
         layouts = []
         for rank in range(self.n):
             starts, ends = held(self.kind, self.n, counts[0], rank)
@@ -66,15 +66,15 @@ class _Reader:
             self.step = len(steps)
             if isinstance(item, Blocks):
                 if number:
-                    self._refuse("cuts the data in blocks, but is not the first")
+                    self._refuse("cuts the data into blocks, but is not the first step")
                 blocks = self._whole(item.count, "a number of blocks", 1)
                 if blocks % self.kind.units(self.n):
                     allowed = f"a multiple of {self.kind.units(self.n)}"
-                    self._refuse(f"cuts {self.kind.name} in {blocks} blocks", allowed=allowed)
+                    self._refuse(f"cuts {self.kind.name} into {blocks} blocks", allowed=allowed)
                 continue
             self.left -= 1
             if self.left < 0:
-                self._refuse(f"exceeds the limit: a program may have {MAX_STEPS} steps")
+                self._refuse(f"exceeds the limit of {MAX_STEPS} steps per program")
             steps.append(self._instruction(item))
         return blocks, steps
 
@@ -88,7 +88,8 @@ class _Reader:
         steps = self.function(self.kind.name, self.n, self.rank)
         if not isinstance(steps, Iterable):
             self._refuse(
-                f"does not exist: the program returned {type(steps).__name__}", allowed="a function that yields steps"
+                f"does not exist, because the program returned {type(steps).__name__}",
+                allowed="a function that yields steps",
             )
         for item in steps:
             if inspect.isgenerator(steps) and steps.gi_frame is not None:
@@ -109,7 +110,7 @@ class _Reader:
             case Copy(source, target) | Reduce(source, target):
                 reads, writes = self._places(source), self._places(target)
                 if len(reads) != len(writes):
-                    self._refuse(f"puts {len(reads)} blocks in {len(writes)} places")
+                    self._refuse(f"puts {len(reads)} blocks into {len(writes)} places")
                 adds = isinstance(item, Reduce)
                 return Instruction(reads=reads, writes=writes, adds=adds, width=len(reads), origin=self.origin)
         self._refuse(f"is {item!r}", allowed="Send, Receive, Copy, Reduce, or Blocks as the first")
@@ -127,7 +128,7 @@ class _Reader:
         if not places:
             self._refuse("names no block", allowed="at least one")
         if len(set(places)) < len(places):
-            self._refuse(f"names a block twice: {places}", allowed="every block once")
+            self._refuse(f"names a block twice: {places}", allowed="each block once")
         return places
 
     def _whole(self, value: Any, what: str, least: int) -> int:

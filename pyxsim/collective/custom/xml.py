@@ -35,7 +35,7 @@ class Element:
         value = self._attributes.get(name, default)
         if value is None:
             near = nearest(name, self._attributes)
-            self.refuse(f"{name} is missing" + (f"; is '{near}' meant to be it?" if near else ""))
+            self.refuse(f"{name} is missing" + (f"; did you mean '{near}'?" if near else ""))
         return value
 
     def word(self, name: str, words: list[str], default: str | None = None) -> str:

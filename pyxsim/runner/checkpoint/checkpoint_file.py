@@ -111,14 +111,14 @@ def read(path: PathLike) -> tuple[dict[str, Any], Any]:
             _check_build(path, head)
             library.load_all(head["libraries"])
             if head["shelves"] != shelves(head["libraries"]):
-                raise _fault(path, "a file of the shelves has changed since", "the files that the run began with")
+                raise _fault(path, "a file of the shelves has changed since", "the files with which the run began")
             return head, graph.read(file)
     except OSError as error:
         raise _fault(path, f"cannot be read: {error.strerror or error}") from None
     except pickle.UnpicklingError as error:
         raise _fault(path, f"cannot be read: {error}") from None
     except (ImportError, AttributeError) as error:  # a file of a user that was loaded by hand
-        remedy = "the run with the folder of its library (`libraries`, --library)"
+        remedy = "the folder of the run's library (`libraries`, --library)"
         raise _fault(path, f"cannot be read: {error}", remedy) from None
 
 
@@ -127,7 +127,7 @@ def _check(path: PathLike, file: IO[bytes]) -> int:
     state = os.fstat(file.fileno())
     there = state.st_size
     if file.read(len(MAGIC)) != MAGIC:
-        raise _fault(path, "it is no checkpoint", "what pyxsim run --checkpoint has written")
+        raise _fault(path, "it is not a checkpoint", "a file written by pyxsim run --checkpoint")
     lengths = file.read(LENGTHS.size)
     whole = there >= BEGIN + TAIL
     begin, size = LENGTHS.unpack(lengths) if whole else (0, 0)
@@ -143,9 +143,11 @@ def _check(path: PathLike, file: IO[bytes]) -> int:
     if begin + size != there - BEGIN - TAIL or tail[:DIGEST] != digest.digest():
         raise _fault(path, "the checkpoint is damaged")
     if state.st_uid != os.geteuid() or stat.S_IMODE(state.st_mode) & 0o022:
-        raise _fault(path, "others can write this checkpoint, and resuming it runs code", "your own file, chmod 600")
+        raise _fault(
+            path, "other users can write this checkpoint, and resuming it runs code", "a file of your own with mode 600"
+        )
     if not signing_key.is_signed(tail[:DIGEST], tail[DIGEST:]):
-        problem = "another user has written this checkpoint, and resuming it runs code"
+        problem = "another user wrote this checkpoint, and resuming it runs code"
         raise _fault(path, problem, f"a checkpoint signed with your key, {signing_key.key_path()}")
     return int(begin)
 
@@ -154,7 +156,7 @@ def _check_build(path: PathLike, head: dict[str, Any]) -> None:
     if (head["version"], head["build"]) == (__version__, build()):
         return
     theirs, ours = f"pyxsim {head['version']}, build {head['build']}", f"{__version__}, build {build()}"
-    raise _fault(path, f"it is of {theirs}, and this is {ours}", "the installation that has written it")
+    raise _fault(path, f"it was written by {theirs}, but this is {ours}", "the installation that wrote it")
 
 
 def _fault(path: PathLike, problem: str, allowed: str | None = None) -> InputError:

@@ -45,8 +45,8 @@ def default_path(output: str | None, inputs: Iterable[PathLike]) -> str:
 def check_new(path: str, advice: str) -> str:
     """Return the path. Raise InputError if it exists or cannot be written; `words` says how to resume from it."""
     if os.path.lexists(path) and not os.path.isdir(path):
-        problem = "there is a checkpoint of a run that has not ended"
-        raise InputError(problem, file=path, allowed=f"{advice}, or to remove it")
+        problem = "it is the checkpoint of an unfinished run"
+        raise InputError(problem, file=path, allowed=f"{advice}, or remove the file")
     check_writable(path)
     return path
 
@@ -109,6 +109,6 @@ def _refuse_missing(path: str) -> None:
     """Raise InputError that says why there is no checkpoint."""
     output = path.removesuffix(SUFFIX)
     if output != path and os.path.isfile(output) and Result.load(output).complete:
-        problem = "there is no checkpoint: the run has ended"
-        raise InputError(problem, file=path, allowed=f"nothing; its result is {output}")
+        problem = "there is no checkpoint, because the run has ended"
+        raise InputError(problem, file=path, allowed=f"nothing to resume; the result is {output}")
     raise missing(path, "a checkpoint, such as out.h5.checkpoint")

@@ -39,7 +39,7 @@ def _is_numbered(kind: type) -> bool:
 
 def _object(kind: type, number: int) -> Any:
     """Stands in a file for an object with a number; the reader replaces this function."""
-    raise pickle.UnpicklingError("a checkpoint is read by its own reader")
+    raise pickle.UnpicklingError("a checkpoint cannot be read with plain pickle")
 
 
 class _Writer(pickle.Pickler):

@@ -27,7 +27,9 @@ def key_path() -> Path:
     try:
         folder = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     except RuntimeError:
-        raise InputError("no home folder for the key of checkpoints", key="PYXSIM_CONFIG", allowed="a folder") from None
+        raise InputError(
+            "there is no home folder for the key of checkpoints", key="PYXSIM_CONFIG", allowed="a folder"
+        ) from None
     return Path(folder) / "pyxsim" / NAME
 
 
@@ -70,7 +72,11 @@ def _read(path: Path) -> bytes:
         state = os.fstat(file.fileno())
         key = file.read(SIZE + 1)
     if state.st_uid != os.geteuid() or stat.S_IMODE(state.st_mode) & 0o077:
-        raise InputError("others can read or write this key", file=str(path), allowed="chmod 600, your own file")
+        raise InputError(
+            "other users can read or write this key", file=str(path), allowed="a file of your own with mode 600"
+        )
     if len(key) != SIZE:
-        raise InputError("is not a key of checkpoints", file=str(path), allowed="to remove it; the next run makes one")
+        raise InputError(
+            "is not a key of checkpoints", file=str(path), allowed="remove the file; the next run creates a new one"
+        )
     return key

@@ -79,7 +79,7 @@ class CheckpointWriter:
         except OSError as error:
             self.warn(f"{self.path}: the checkpoint cannot be written: {error.strerror or error}")
         except (pickle.PicklingError, AttributeError, TypeError) as error:  # mostly a function of a user's file
-            self.warn(f"{self.path}: this run has no checkpoints: {error}")
+            self.warn(f"{self.path}: this run writes no checkpoints: {error}")
             self.every = math.inf
         finally:
             if on:

@@ -81,7 +81,9 @@ class Background:
         if batches > 1:
             rate, offered = accepted(observer, 0, batches), created(observer, 0, batches)
             if rate.high < ACCEPTED * offered:
-                reason = f"it accepts {rate.mean:.4g} of {offered:.4g} flits per node and cycle of the background"
+                reason = (
+                    f"of the background traffic, it accepts {rate.mean:.4g} of {offered:.4g} flits per node and cycle"
+                )
         outcome = Outcome("beside", 0, done, 0, batches, not reason, bool(reason), reason)
         facts = {"zero_load_latency": self.zero_load}
         measured = record(

@@ -91,7 +91,7 @@ class BatchRun:
     def __init__(self, network: Carrier, settings: TrafficClass, batch: Batch, context: PatternContext) -> None:
         if batch.size * network.npus > MAX_PACKETS:
             raise InputError(
-                f"{batch.size} packets of {network.npus} nodes are too many",
+                f"{batch.size} packets for each of {network.npus} nodes are too many",
                 key="traffic.batch.size",
                 allowed=f"at most {MAX_PACKETS // network.npus}",
             )

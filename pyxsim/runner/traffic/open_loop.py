@@ -82,7 +82,7 @@ def _check_rare(settings: Settings) -> None:
     if settings.measure != "auto" or settings.max_cycles != "auto" or rate * MOST_TRIALS >= MIN_PACKETS:
         return
     offered = settings.offered or 0.0
-    problem = f"{offered:g} is too rare for an automatic measurement"
+    problem = f"{offered:g} is too low for an automatic measurement"
     lowest_load = offered / rate * MIN_PACKETS / MOST_TRIALS
     raise InputError(problem, key="traffic.load", allowed=f"from {lowest_load:.1e}, or set traffic.max_cycles")
 

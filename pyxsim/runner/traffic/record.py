@@ -156,10 +156,11 @@ def _notes(outcome: Outcome, observer: Observer) -> Iterator[str]:
         return
     cycles = f"{observer.grid.start(outcome.to):,} cycles"
     why = {
-        "saturated": "the latency has no steady value: it is that of the packets so far, and grows with time",
+        "saturated": "the latency has no steady value; the value given is that of the packets so far and grows with "
+        "time",
         "limit": f"stopped after {cycles} (traffic.max_cycles), before the latency was as precise as required",
-        "interrupted": "interrupted: the latency is that of the packets so far",
-        "failed": "the simulated system failed: the latency is that of the packets so far",
+        "interrupted": "interrupted; the latency is that of the packets so far",
+        "failed": "the simulated system failed; the latency is that of the packets so far",
     }
     if outcome.why in why:
         yield why[outcome.why]

@@ -28,7 +28,9 @@ def _open_traffic(prepared: PreparedTraffic) -> Finding:
     if theory is None:
         return Finding((), data)
     load = traffic_bound(prepared)
-    rows = [("latency", f"{theory.zero_load:.1f} cycles without load")]
+    rows = [("latency", f"{theory.zero_load:.1f} cycles at zero load")]
     if load is not None:
-        rows.append(("throughput bound", f"{load:.3f} flits per node and cycle: the busiest link or lane saturates"))
+        rows.append(
+            ("throughput bound", f"{load:.3f} flits per node and cycle, at which the busiest link or lane saturates")
+        )
     return Finding(rows, {**data, "zero_load_latency": theory.zero_load, "load_bound": load})

@@ -54,7 +54,7 @@ def memory(prepared: Prepared | PreparedTraffic) -> Finding:
     if size is None:
         return Finding((), {"engine_bytes": None})
     per_router = rounded(size / prepared.topology.routers, "B")
-    text = f"{rounded(size, 'B')} for the engine at the start: {per_router} per router"
+    text = f"{rounded(size, 'B')} for the engine at the start, {per_router} per router"
     return Finding([("memory", text)], {"engine_bytes": size})
 
 

@@ -65,10 +65,10 @@ class _SampleEndedError(Exception):
 def cost(prepared: Prepared | PreparedTraffic) -> Finding:
     """Estimate the CPU time of the run."""
     if prepared.mode == "open":
-        reason = "open traffic ends when its latency is known precisely enough"
+        reason = "open traffic ends when its latency is known with the required precision"
         return Finding([("cost", f"unknown: {reason}")], asdict(Cost(0, 0.0, None, unknown=reason)) | {"run_s": None})
     if prepared.background is not None:
-        reason = "how long background traffic runs depends on how much it slows the other work down"
+        reason = "the length of the run depends on how much background traffic slows the other work down"
         return Finding([("cost", f"unknown: {reason}")], asdict(Cost(0, 0.0, None, unknown=reason)) | {"run_s": None})
     estimate = measure(prepared)
     run_s = None
@@ -84,7 +84,7 @@ def cost(prepared: Prepared | PreparedTraffic) -> Finding:
         text = f"{estimate.router_visits:,} router visits: {text}"
     rows = [("cost", text)]
     if estimate.ends is None and _may_stall(prepared):
-        rows.append(("end", f"not known: queues may fill with chunks that wait, as in ASTRA-sim 2 ({COMPAT})"))
+        rows.append(("end", f"unknown: queues may fill with waiting chunks, as in ASTRA-sim 2 ({COMPAT})"))
     return Finding(rows, {**asdict(estimate), "run_s": run_s})
 
 
@@ -102,7 +102,7 @@ def measure(prepared: Prepared) -> Cost:
     except OSError as error:
         os.close(reader)
         os.close(writer)
-        return Cost(0, 0.0, None, unknown=f"no child process to measure in: {error.strerror}")
+        return Cost(0, 0.0, None, unknown=f"the child process for the measurement cannot start: {error.strerror}")
     if not child:
         try:
             os.close(reader)
@@ -210,14 +210,14 @@ class _Sample:
         middle = min(self.records, key=lambda record: abs(2 * record[0] - first[0] - end[0]))
         times = [(a[0], b[0], b[unit] - a[unit]) for a, b in ((first, middle), (middle, end))]
         if any(begin >= then or done <= 0 for begin, then, done in times):
-            return replace(cost, unknown="too little of the run is simulated to tell its speed")
+            return replace(cost, unknown="the simulated part of the run is too short to measure its speed")
         before, after = (done / (then - begin) for begin, then, done in times)
         if max(before, after) > STEADY * min(before, after):
-            return replace(cost, unknown="the speed of the simulation changes at its beginning")
+            return replace(cost, unknown="the speed of the simulation changes during its beginning")
         share = prepared.network.bytes_delivered / max(1, prepared.bytes_planned)
         if share < LEAST_SHARE and not (packets and prepared.job.planned):
             kind = "a workload has phases of different speeds" if packets else "the speed changes with the messages"
-            return replace(cost, unknown=f"{kind}, and {share:.1%} of the bytes arrive within the sample")
+            return replace(cost, unknown=f"{kind}, and only {share:.1%} of the bytes arrive within the sample")
         counts = prepared.network.counts()
         skips = counts.get("not_skipped", "no packets")
         if skips is None or ("repeat" in skips and counts["messages"] < counts["npus"]):

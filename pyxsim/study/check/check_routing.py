@@ -47,7 +47,7 @@ def routes(prepared: Prepared | PreparedTraffic) -> Finding:
     unsafe = any("can deadlock" in text for text in prepared.warnings)
     proof = "they CAN deadlock (see below)" if unsafe else "proved free of deadlock"
     if not prepared.network.capabilities.packets:
-        proof = "there are no buffers that could deadlock"
+        proof = "this backend has no buffers that could deadlock"
     if prepared.mode == "open" or prepared.background is not None:
         pairs = prepared.topology.npus**2
     else:

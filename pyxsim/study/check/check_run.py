@@ -116,7 +116,7 @@ def _finding(name: str, run_check: Check, prepared: Prepared | PreparedTraffic) 
         problem = f"the check '{name}' returned {type(finding).__name__}"
         raise InputError(problem, file=file_of(run_check), allowed="a Finding, or None")
     if finding is not None and not _is_whole(finding):
-        problem = f"the check '{name}' returned a Finding with other rows or data"
+        problem = f"the check '{name}' returned a Finding with rows or data of other types"
         allowed = "rows: pairs of texts; data: a dict that JSON can hold"
         raise InputError(problem, file=file_of(run_check), allowed=allowed)
     return finding

@@ -94,7 +94,7 @@ def plan_of(
 
 
 def _open_traffic() -> InputError:
-    problem = "open traffic consists of packets; only packet backends support it"
+    problem = "only packet backends support open traffic"
     return InputError(problem, key="traffic", allowed="[collective], [[message]] or [workload]")
 
 

@@ -132,7 +132,7 @@ def points_of(
     experiment.run.without_checkpoints()
     traffic = settings_of(experiment)
     if experiment.background is not None:
-        problem = "is background traffic, which has no curve of its own"
+        problem = "is background traffic, which has no load-latency curve"
         raise InputError(problem, key="traffic", allowed="[traffic] alone, or `pyxsim sweep` over traffic.load")
     if traffic.offered is None:
         raise InputError("a batch or a trace has no load", key="traffic.load")

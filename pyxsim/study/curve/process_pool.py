@@ -71,7 +71,7 @@ class ProcessPool:
                     value, error = pipe.recv()
                 except (EOFError, OSError):
                     time.sleep(_SIGNAL_S)
-                    problem = "a worker process was killed, as the system does when memory runs out"
+                    problem = "a worker process was killed, probably because memory ran out"
                     raise PyxsimError(problem) from None
                 if error is not None:
                     raise error

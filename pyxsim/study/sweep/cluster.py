@@ -21,7 +21,7 @@ def dask() -> Any:
     try:
         return import_module("distributed")
     except ImportError as error:
-        raise InputError("a cluster needs Dask: pip install pyxsim[dask]", key="--dask") from error
+        raise InputError("a cluster requires Dask: pip install pyxsim[dask]", key="--dask") from error
 
 
 class Cluster:

@@ -161,7 +161,7 @@ class Local:
         worker.end()
         self._useless += not worker.begun
         if self._useless >= _HOPELESS:
-            raise PyxsimError(f"workers cannot be started, the last one {_how(code)}: see {self.log}")
+            raise PyxsimError(f"workers cannot be started; the last one {_how(code)}; see {self.log}")
         return Outcome(kind=DIED, reason=f"its process {_how(code)}")
 
     def close(self) -> None:
@@ -174,7 +174,7 @@ class Local:
 def _how(code: int) -> str:
     """Describe how a process has ended."""
     if code == -signal.SIGKILL:
-        return "was killed, as the system does when memory runs out"
+        return "was killed, probably because memory ran out"
     if code < 0:
-        return f"was ended by {signal.Signals(-code).name}"
+        return f"ended by {signal.Signals(-code).name}"
     return f"ended with exit code {code}"

@@ -36,7 +36,7 @@ class Folder:
     def _check(self) -> None:
         """Raise InputError unless the folder is writable and holds only a sweep."""
         if self.path.exists() and not self.path.is_dir():
-            problem = "is a file; a sweep fills a folder"
+            problem = "is a file; a sweep writes a folder"
             raise InputError(problem, file=os.fspath(self.path), key="-o", allowed="the name of a folder")
         try:
             strange = (
@@ -45,7 +45,7 @@ class Folder:
             if strange:
                 problem = "is a folder with other files, and does not contain a sweep"
                 raise InputError(
-                    problem, file=os.fspath(self.path), key="-o", allowed="a new folder, or that of a sweep"
+                    problem, file=os.fspath(self.path), key="-o", allowed="a new folder, or the folder of a sweep"
                 )
             make_folder(self.path)
             make_folder(self.path / POINTS)
@@ -62,8 +62,10 @@ class Folder:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(lock)
-            problem = "another sweep is running there"
-            raise InputError(problem, file=os.fspath(self.path), key="-o", allowed="another folder, or wait") from error
+            problem = "another sweep is running in this folder"
+            raise InputError(
+                problem, file=os.fspath(self.path), key="-o", allowed="another folder, or wait until it ends"
+            ) from error
         return lock
 
     def close(self) -> None:

@@ -62,7 +62,7 @@ class LocalCluster:
                 if not self.address:
                     errors.seek(0)
                     lines = errors.read().decode("utf-8", "replace").split("\n")
-                    last = next((line for line in reversed(lines) if line.strip()), "it takes too long")
+                    last = next((line for line in reversed(lines) if line.strip()), "the start takes too long")
                     raise PyxsimError(f"Dask does not start: {last.strip()[:200]}")
             except BaseException:
                 self.close()

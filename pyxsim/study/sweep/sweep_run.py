@@ -75,7 +75,7 @@ class Standing:
         parts = [f"{ended} of {self.total} points"]
         parts += [f"{self.failed} failed"] if self.failed else []
         parts += [f"{len(self.running)} running"] if self.running else []
-        parts += [f"{self.before} from an earlier sweep"] if self.before else []
+        parts += [f"{self.before} of them from an earlier sweep"] if self.before else []
         left = self.left
         return ", ".join([*parts, f"{clock(left)} left"] if left is not None and ended < self.total else parts)
 
@@ -149,7 +149,7 @@ def _check_backends(plan: Plan, backend: str, file: str | None) -> None:
     """Raise InputError for unknown swept backends, or if one is given beside them."""
     swept = {point.backend: None for point in plan.points if point.backend is not None}
     if swept and backend != DEFAULT_BACKEND:
-        raise InputError("cannot be given: the sweep has values for `backend`", key="--backend")
+        raise InputError("cannot be set, because the sweep has values for `backend`", key="--backend")
     for name in swept:
         try:
             backend_class(name)

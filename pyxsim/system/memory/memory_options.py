@@ -90,7 +90,7 @@ class MemoryOptions:
         """Return why the memory does not support an access, or None."""
         if not access.together or self.settings.in_switch:
             return None
-        return "the switches of the remote memory have no collectives (hierarchical memory with in_switch has)"
+        return "the remote memory has no collectives in its switches (only hierarchical memory with in_switch does)"
 
 
 def resolve_memory(
@@ -101,6 +101,6 @@ def resolve_memory(
         return None
     if settings.npus_per_node is not None and npus % settings.npus_per_node:
         problem = f"{npus} NPUs do not fill nodes of {settings.npus_per_node} NPUs"
-        raise InputError(problem, key=f"{KEY}.npus_per_node", allowed="a divisor of their number")
+        raise InputError(problem, key=f"{KEY}.npus_per_node", allowed="a divisor of the number of NPUs")
     latency = to_cycles(settings.latency, clock)[0]
     return MemoryOptions(settings, npus, latency, clock / _NS_PER_S, cut=compat == _ASTRA_SIM_2)

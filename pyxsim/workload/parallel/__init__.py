@@ -38,7 +38,7 @@ def training_plan(
     name = workload.model
     assert name is not None  # callers check it
     if npu is None:
-        allowed = "a table [system.npu] with a `device`, or `peak` and `memory_bandwidth`"
+        allowed = "a table [system.npu] with `device`, or with `peak` and `memory_bandwidth`"
         raise InputError("the speed of the NPUs is missing", key="system.npu", allowed=allowed)
     if Path(name).suffix:
         name = str(folder / name)

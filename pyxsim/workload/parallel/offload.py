@@ -77,11 +77,11 @@ def offload_faults(
     if not offload.in_switch:
         return
     if data != npus:
-        problem = f"switches add up the data of all {npus} NPUs, but there are {data} replicas"
+        problem = f"switches reduce the data of all {npus} NPUs, but there are {data} replicas"
         yield InputError(problem, key="system.remote_memory.in_switch", allowed="false, or tensor = 1 and pipeline = 1")
     elif not parallelism.zero:
-        problem = "in_switch: one sum is stored, and each replica would update all of it"
+        problem = "in_switch: the switches store one sum, and each replica would update all of it"
         yield InputError(problem, key=_ZERO, allowed="1, 2 or 3, or in_switch = false")
     if parallelism.expert > 1:
-        problem = "in_switch: switches add up the data of all NPUs, but experts differ"
+        problem = "in_switch: switches reduce the data of all NPUs, but experts differ"
         yield InputError(problem, key="workload.parallelism.expert", allowed="1, or in_switch = false")

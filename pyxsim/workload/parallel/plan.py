@@ -220,7 +220,9 @@ def make_plan(
         )
         key = "data" if parallelism.data is not None else "tensor" if parallelism.tensor > 1 else "pipeline"
         allowed = f"a product of {npus}" if parallelism.data is not None else f"a divisor of {npus}"
-        raise InputError(f"{product} is not the network's {npus} NPUs", key=f"{_PLACE}.{key}", allowed=allowed)
+        raise InputError(
+            f"{product} does not equal the {npus} NPUs of the network", key=f"{_PLACE}.{key}", allowed=allowed
+        )
     batch = workload.batch if workload.batch is not None else model.batch * data
     if batch % data:
         problem = f"{batch} samples cannot be divided among {data} replicas"
@@ -237,12 +239,12 @@ def make_plan(
         faults.append(InputError(problem, key="workload.micro_batch", allowed=f"a divisor of {replica}"))
     elif parallelism.schedule == "interleaved" and micro_batches % parallelism.pipeline:
         problem = f"{micro_batches} micro-batches on {parallelism.pipeline} stages"
-        allowed = f"with interleaved a multiple of {parallelism.pipeline} micro-batches"
+        allowed = f"a multiple of {parallelism.pipeline} micro-batches with interleaved"
         faults.append(InputError(problem, key="workload.batch", allowed=allowed))
     raise_all(faults)
     tasks = micro_batches * len(model.layers) * len(grid) // parallelism.pipeline  # forward passes alone
     if tasks > MOST_PASSES:
-        problem = f"{micro_batches} micro-batches of {len(model.layers)} layers: more than {tasks} tasks"
+        problem = f"{micro_batches} micro-batches of {len(model.layers)} layers are more than {tasks} tasks"
         raise InputError(problem, key="workload.batch", allowed=f"at most {MOST_PASSES} tasks; or larger micro-batches")
     return Plan(model, workload, parallelism, grid, tuple(shape), samples, micro_batches, npu, clock, offload)
 
@@ -279,10 +281,12 @@ def _kind_faults(model: Model, workload: Workload, parallelism: Parallelism) -> 
     if any(layer.kind == Kind.TABLES for layer in layers):
         for key in ("tensor", "pipeline"):
             if getattr(parallelism, key) > 1:
-                problem = f"{model.name} has tables, which all NPUs share; each replica has everything else"
+                problem = f"{model.name} has tables, which all NPUs share, while each replica holds everything else"
                 yield InputError(problem, key=f"{_PLACE}.{key}", allowed="1")
     if parallelism.tensor > 1 and all(gemm.split == Split.NONE for layer in layers for gemm in layer.gemms):
-        yield InputError(f"{model.name} does not define how it is divided", key=f"{_PLACE}.tensor", allowed="1")
+        yield InputError(
+            f"{model.name} does not define how tensor parallelism divides it", key=f"{_PLACE}.tensor", allowed="1"
+        )
     blocks = any(layer.block >= 0 for layer in layers)
     if parallelism.sequence and not blocks:
         yield InputError(f"{model.name} has no blocks of layers", key=f"{_PLACE}.sequence", allowed="false")
@@ -290,5 +294,5 @@ def _kind_faults(model: Model, workload: Workload, parallelism: Parallelism) -> 
         problem = f"{model.name} has no blocks of layers to recompute"
         yield InputError(problem, key="workload.recompute", allowed='"none"')
     if workload.recompute == "selective" and not any(layer.core_kept for layer in layers):
-        problem = f"{model.name} keeps no attention scores"
+        problem = f"{model.name} stores no attention scores"
         yield InputError(problem, key="workload.recompute", allowed='"none" or "full"' if blocks else '"none"')

@@ -62,7 +62,7 @@ def test_sizes_waits_and_durations(write: Write) -> None:
         s = get_schedule(kind, path, 2)
         prove(s)
         assert str(s) == f"x.*.et {kind} on 2 ranks"
-        assert s.unproved.startswith("Chakra traces have the bytes of messages, but not their data")
+        assert s.unproved.startswith("Chakra traces contain the sizes of messages, but not their data")
         assert s.src.tolist() == [0, 1, 1]
         assert s.dst.tolist() == [1, 1, 0]
         assert s.message_bytes(np.zeros(s.blocks, dtype=np.int64)).tolist() == [1000, 0, 10]
@@ -166,17 +166,17 @@ def test_which_files_there_are(tmp_path: Path, write: Write) -> None:
     path = write([send(0, 1)], [recv(0, 0)], [], [])
     assert "broadcast" in get_algorithm(path).kinds
     with pytest.raises(
-        InputError, match=r"x.\*.et: is for 4 ranks, but the group has 8; there is none for rank 4; allowed"
+        InputError, match=r"x.\*.et: is for 4 ranks, but the group has 8; the trace of rank 4 is missing"
     ):
         get_schedule("all-reduce", path, 8)
     with pytest.raises(
-        InputError, match=r"is for 4 ranks, but the group has 2; allowed: a trace for each of ranks 0 to 1"
+        InputError, match=r"is for 4 ranks, but the group has 2; allowed: one trace for each of ranks 0 to 1"
     ):
         get_schedule("all-reduce", path, 2)
     (tmp_path / "x.1.et").unlink()
-    with pytest.raises(InputError, match=r"is for 3 ranks, but the group has 4; there is none for rank 1"):
+    with pytest.raises(InputError, match=r"is for 3 ranks, but the group has 4; the trace of rank 1"):
         get_schedule("all-reduce", path, 4)
-    with pytest.raises(InputError, match=r"y.\*.et: there are no such files"):
+    with pytest.raises(InputError, match=r"y.\*.et: no such files exist"):
         get_algorithm(str(tmp_path / "y.*.et"))
     with pytest.raises(InputError, match=r"x.0.et: is one trace; allowed: PREFIX.\*.et"):
         get_algorithm(str(tmp_path / "x.0.et"))

@@ -59,7 +59,7 @@ def test_what_waits_for_different_messages_has_a_channel_of_its_own() -> None:
 
 def test_too_few_channels_are_told(tmp_path: Path) -> None:
     s = handed_on(36)
-    with pytest.warns(UserWarning, match="36 ranks: 3 messages wait for more .* rank 0 to rank 1: MSCCL"):
+    with pytest.warns(UserWarning, match="36 ranks: 3 messages have more .* rank 0 to rank 1: MSCCL"):
         written = to_msccl(s)
     path = tmp_path / "a.xml"
     path.write_text(written)
@@ -72,7 +72,9 @@ def test_traces_of_a_larger_group_are_not_left_among_the_new_ones(tmp_path: Path
         to_chakra(ring, np.ones(n, dtype=np.int64), tmp_path / "a")
     before = (tmp_path / "a.0.et").read_bytes()
     ring = get_schedule("all-reduce", "ring", 3)
-    with pytest.raises(InputError, match=r"a.3.et: is of a larger group than this one of 3 ranks.*allowed: another"):
+    with pytest.raises(
+        InputError, match=r"a.3.et: belongs to a larger group than this one of 3 ranks.*allowed: another"
+    ):
         to_chakra(ring, np.ones(3, dtype=np.int64), tmp_path / "a")
     assert (tmp_path / "a.0.et").read_bytes() == before
     to_chakra(ring, np.ones(3, dtype=np.int64), tmp_path / "b")

@@ -208,7 +208,7 @@ def test_copies_share_their_data_and_may_both_be_sent(read: Reader) -> None:
         (('<tb id="1"', '<tb id="2"'), r"x.xml:2: gpu: <tb> id=1 is missing; allowed: 0 to 1"),
         (('recv="1"', 'recv="0"'), r"x.xml:3: tb: recv is 0; allowed: another GPU of 0 to 1, or -1"),
         (('chan="0"', 'chan="32"'), r"tb: chan is 32; allowed: 0 to 31"),
-        (('send="-1" recv="-1"', 'send="1" recv="-1"'), r"x.xml:9: tb: threadblock 0 has send 1 on channel 0, too"),
+        (('send="-1" recv="-1"', 'send="1" recv="-1"'), r"x.xml:9: tb: threadblock 0 also has send 1 on channel 0"),
         (('type="re"', 'type="rre"'), r"x.xml:10: step: type is 'rre'; allowed: s, r, rcs"),
         (('type="re"', 'type="r"'), r"x.xml:10: step: type is 'r', but its threadblock has no recv"),
         (('type="re"', 'type="s"'), r"x.xml:10: step: type is 's', but its threadblock has no send"),
@@ -281,7 +281,7 @@ def test_a_file_says_what_it_can_do(tmp_path: Path) -> None:
     path = tmp_path / "x.xml"
     path.write_text(all_pairs(4))
     assert get_algorithm(str(path)).kinds == ("all-reduce",)
-    with pytest.raises(InputError, match=r"x.xml cannot do all-gather; allowed: all-reduce with"):
+    with pytest.raises(InputError, match=r"x.xml does not support all-gather; allowed: all-reduce with"):
         get_schedule("all-gather", str(path), 4)
     with pytest.raises(InputError, match=r"x.xml: is for 4 GPUs, but the group has 8; allowed: a group of 4; 'one-'"):
         get_schedule("all-reduce", str(path), 8)

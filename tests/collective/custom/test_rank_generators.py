@@ -275,21 +275,24 @@ def too_short(kind: str, n: int, rank: int) -> Iterator[Step]:
         (steps_of(Send(1, ())), r"step 0 of rank 0 names no block"),
         (steps_of(Send(1, (2, 2))), r"step 0 of rank 0 names a block twice: \(2, 2\)"),
         (steps_of(Send(1, 0, tag=-1)), r"step 0 of rank 0 has -1 for a tag"),
-        (steps_of(Copy((0, 1), 2)), r"step 0 of rank 0 puts 2 blocks in 1 places"),
+        (steps_of(Copy((0, 1), 2)), r"step 0 of rank 0 puts 2 blocks into 1 places"),
         (steps_of(Copy(0, 9), Copy(12, 9)), r"step 1 of rank 0 reads block 12, which is empty"),
         (steps_of(Reduce(0, 1)), r"step 0 of rank 0 adds block 0 to block 1"),
-        (steps_of(Copy(0, 1)), r"rank 0 ends with block 0 in the place of block 1"),
+        (steps_of(Copy(0, 1)), r"rank 0 ends with block 0 in place of block 1"),
         (steps_of(Send(1, 0)), r"step 0 of rank 0 sends a message that rank 1 never receives"),
-        (steps_of(Receive(1, 0)), r"step 0 of rank 0 waits for message 0 from rank 1: rank 1 sends 0 to rank 0 in all"),
-        (lambda kind, n, rank: 5, r"rank_generators.py:\d+: .*does not exist: the program returned int; allowed: a "),
-        (late, r"rank_generators.py:\d+: .*step 1 of rank 0 cuts the data in blocks, but is not the first"),
-        (uneven, r"rank 1 cuts the data in 2 blocks, rank 0 in 1"),
+        (steps_of(Receive(1, 0)), r"step 0 of rank 0 waits for message 0 from .*: rank 1 sends 0 to rank 0 in total"),
+        (
+            lambda kind, n, rank: 5,
+            r"rank_generators.py:\d+: .*does not exist, because the program returned int; allowed: a ",
+        ),
+        (late, r"rank_generators.py:\d+: .*step 1 of rank 0 cuts the data into blocks, but is not the first"),
+        (uneven, r"rank 1 cuts the data into 2 blocks, but rank 0 into 1"),
         (
             circle,
             r"rank_generators.py:\d+: .*: step 0 of rank 0 waits for message 0 from rank 1, which waits in step 0 for ",
         ),
         (circle, r"message 0 from rank 4, and so on: 9 wait for each other in a cycle"),
-        (greedy, r"step 2 of rank 0 waits for message 1 from rank 1: rank 1 sends 1 to rank 0 in all"),
+        (greedy, r"step 2 of rank 0 waits for message 1 from rank 1: rank 1 sends 1 to rank 0 in total"),
         (too_short, r"step 1 of rank \d receives 1 blocks of rank \d, but 2 arrive, from step 0 of rank \d"),
     ],
 )
@@ -300,14 +303,12 @@ def test_wrong_programs(program: Program, problem: str) -> None:
 
 def test_a_program_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranks, "MAX_STEPS", 1000)
-    with pytest.raises(
-        ScheduleError, match=r"rank_generators.py:\d+: .*step 1000 of rank 0 exceeds the limit: a program m"
-    ):
+    with pytest.raises(ScheduleError, match=r"rank_generators.py:\d+: .*step 1000 of rank 0 exceeds the limit of 1000"):
         schedule(endless, "all-reduce", 9)
 
 
 def test_a_wrong_cut() -> None:
-    with pytest.raises(ScheduleError, match="cuts all-gather in 3 blocks; allowed: a multiple of 2"):
+    with pytest.raises(ScheduleError, match="cuts all-gather into 3 blocks; allowed: a multiple of 2"):
         schedule(lambda kind, n, rank: [Blocks(3)], "all-gather", 2)
 
 

@@ -325,7 +325,7 @@ def test_a_truncated_one_is_refused(checkpoint: Path, tmp_path: Path, share: flo
 
 def test_of_another_build(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file, "build", lambda: "another")
-    with pytest.raises(InputError, match=r"it is of pyxsim .*, build \w+, and this is .*build another"):
+    with pytest.raises(InputError, match=r"it was written by pyxsim .*, build \w+, but this is .*build another"):
         file.read(checkpoint)
 
 

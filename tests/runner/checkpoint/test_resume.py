@@ -133,7 +133,7 @@ def test_what_a_command_was_to_write_is_written(here: Path) -> None:
         pyxsim.resume("bad.h5.checkpoint")
     assert not pyxsim.load("bad.h5").complete
     assert sorted(each.name for each in here.iterdir()) == ["bad.copy", "bad.h5", "out.copy", "out.h5"]
-    with pytest.raises(InputError, match=r"the run has ended; allowed: nothing; its result is out\.h5"):
+    with pytest.raises(InputError, match=r"the run has ended; allowed: nothing to resume; the result is out\.h5"):
         pyxsim.resume("out.h5.checkpoint")
 
 

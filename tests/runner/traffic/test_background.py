@@ -41,7 +41,7 @@ def measured(result: Result) -> dict[str, Any]:
 @pytest.mark.parametrize("share", [0.125, 0.25, 0.375])
 def test_a_message_takes_its_time_over_the_rest_of_the_link(share: float) -> None:
     # NPU 0 offers `share` flits per cycle to NPU 1 beside a message of 8192 flits. Classes take turns at the lane, so
-    # that a share below one half passes whole, and the message has the remaining 1 - share: it takes 8192 / (1 - share)
+    # that a share below one half passes whole, and the message has the remaining 1 - share: takes 8192 / (1 - share)
     # cycles. The number of background packets in that time has a standard deviation below sqrt(8192 share / (1 -
     # share)), less than 0.9 % of the time; 3 % are more than three of them. NPU 1 sends in the other direction only.
     message = [{"src": 0, "dst": 1, "size": "2 MiB"}]
@@ -233,5 +233,5 @@ def test_backends_without_packets_refuse_it_in_one_line(backend: str) -> None:
 
 
 def test_a_curve_needs_open_traffic_alone() -> None:
-    with pytest.raises(InputError, match="is background traffic, which has no curve of its own"):
+    with pytest.raises(InputError, match="is background traffic, which has no load-latency curve"):
         pyxsim.curve({"network": TORUS, "collective": ALL_REDUCE, "traffic": UNIFORM}, [0.1])

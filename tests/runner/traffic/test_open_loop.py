@@ -317,15 +317,15 @@ def test_the_least_load_that_is_allowed_is_told() -> None:
     least = float(fault.value.allowed.removeprefix("from ").partition(",")[0])
     # 1200 packets of 5 flits in 10^11 trials.
     assert least == pytest.approx(1200 * 5 / 1e11)
-    with pytest.raises(InputError, match="too rare"):
+    with pytest.raises(InputError, match="too low"):
         simulate(load=0.9 * least, packet_flits=5)
     prepare(load_experiment({"network": TORUS, "traffic": {"load": 1.1 * least, "packet_flits": 5}}))
 
 
 FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"load": 0.1, "pattern": "hotspot"}, "traffic.pattern_options.nodes: missing; the pattern 'hotspot' requires it"),
-    ({"load": 1e-9}, "traffic.load: 1e-09 is too rare for an automatic measurement; allowed: from 1."),
-    ({"load": 1e-300, "warmup": 100}, "traffic.load: 1e-300 is too rare for"),
+    ({"load": 1e-9}, "traffic.load: 1e-09 is too low for an automatic measurement; allowed: from 1."),
+    ({"load": 1e-300, "warmup": 100}, "traffic.load: 1e-300 is too low for"),
     ({"trace": "no.csv"}, "traffic.trace: no.csv: no such file"),
 ]
 

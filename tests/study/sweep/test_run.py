@@ -128,7 +128,7 @@ def test_a_point_whose_process_dies_is_tried_again_and_the_others_go_on(tmp_path
     source = bombs(0, 2, 99)
     found = sweep(source, tmp_path / "s", workers=2, libraries=[str(library)])
     assert [point.state for point in found.points] == ["done", "done", "failed"]
-    assert found.points[2].reason == "its process was killed, as the system does when memory runs out"
+    assert found.points[2].reason == "its process was killed, probably because memory ran out"
     assert [started(found.folder)[point.key] for point in found.points] == [1, 2, 2]
     (tmp_path / "count2").write_text("x" * 99)  # now there is room: an accident is tried again
     again = sweep(source, tmp_path / "s", workers=2, libraries=[str(library)])
@@ -151,7 +151,7 @@ def test_what_cannot_be_built_is_told_before_anything_is_run(tmp_path: Path, lib
 
 def test_two_sweeps_do_not_share_a_folder(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "s")
-    with pytest.raises(InputError, match="another sweep is running there"):
+    with pytest.raises(InputError, match="another sweep is running in this folder"):
         sweep(SWEEP, tmp_path / "s", workers=1)
     folder.close()
     Folder(tmp_path / "s").close()
@@ -161,7 +161,7 @@ def test_a_folder_of_other_things_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("all of it")
     with pytest.raises(InputError, match="is a folder with other files, and does not contain a sweep"):
         sweep(SWEEP, tmp_path)
-    with pytest.raises(InputError, match="is a file; a sweep fills a folder"):
+    with pytest.raises(InputError, match="is a file; a sweep writes a folder"):
         sweep(SWEEP, tmp_path / "thesis.tex")
     assert [each.name for each in tmp_path.iterdir()] == ["thesis.tex"]
 
@@ -256,7 +256,7 @@ def test_a_scheduler_that_does_not_answer_leaves_no_folder(tmp_path: Path, monke
 def test_without_dask_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     for address in ("local", "tcp://node:8786"):
-        with pytest.raises(InputError, match=r"^dask: a cluster needs Dask: pip install pyxsim\[dask\]$"):
+        with pytest.raises(InputError, match=r"^dask: a cluster requires Dask: pip install pyxsim\[dask\]$"):
             sweep(SWEEP, tmp_path / "dask", dask=address, workers=1)
     assert not (tmp_path / "dask").exists()
 

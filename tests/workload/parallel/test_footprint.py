@@ -111,7 +111,7 @@ def test_selective_recomputation_takes_time() -> None:
     plans = [megatron("22B", ends=True, recompute=how) for how in ("none", "selective")]
     (kept,), (again,) = map(stages, plans)
     assert again.operations - kept.operations == 4 * 48 * 4 * SEQUENCE**2 * 6144 // TENSOR
-    with pytest.raises(InputError, match='llama3-70b keeps no attention scores; allowed: "none" or "full"'):
+    with pytest.raises(InputError, match='llama3-70b stores no attention scores; allowed: "none" or "full"'):
         planned(load_model("llama3-70b"), 8, {}, batch=8, recompute="selective")
 
 

@@ -21,9 +21,9 @@ P = "workload.parallelism"
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        ({"parallelism": {"tensor": 3}}, f"{P}.tensor: tensor 3 x pipeline 1 is not the network's 8 NPUs"),
-        ({"parallelism": {"pipeline": 16}}, f"{P}.pipeline: tensor 1 x pipeline 16 is not the network's 8 NPUs"),
-        ({"parallelism": {"data": 4}}, f"{P}.data: tensor 1 x pipeline 1 x data 4 is not the network's 8 NPUs"),
+        ({"parallelism": {"tensor": 3}}, f"{P}.tensor: tensor 3 x pipeline 1 does not equal the 8 NPUs"),
+        ({"parallelism": {"pipeline": 16}}, f"{P}.pipeline: tensor 1 x pipeline 16 does not equal the 8 NPUs"),
+        ({"parallelism": {"data": 4}}, f"{P}.data: tensor 1 x pipeline 1 x data 4 does not equal the 8 NPUs"),
         ({"parallelism": {"pipeline": 8}}, f"{P}.pipeline: 8 stages, but transformer has 4 blocks of layers"),
         (
             {"parallelism": {"pipeline": 4, "schedule": "interleaved"}},
@@ -48,7 +48,9 @@ def test_what_is_refused(keys: dict[str, Any], told: str) -> None:
 
 
 def test_more_tasks_than_memories_hold() -> None:
-    with pytest.raises(InputError, match=r"workload\.batch: 131072 micro-batches of 202 layers: more than 211812352"):
+    with pytest.raises(
+        InputError, match=r"workload\.batch: 131072 micro-batches of 202 layers are more than 211812352"
+    ):
         planned(transformer(100), (4, 2), batch=2**20, micro_batch=1)
 
 

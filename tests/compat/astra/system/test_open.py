@@ -237,7 +237,7 @@ def test_things_of_an_npu_are_done_together() -> None:
         layer.at(5, partial(seen.append, name), npu)
     layer.run()
     assert "".join(seen) == "acbed"
-    with pytest.raises(ValueError, match="cycle 4 is over: the current cycle is 5"):
+    with pytest.raises(ValueError, match="cycle 4 is in the past; the current cycle is 5"):
         layer.at(4, lambda: None)
 
 
@@ -263,7 +263,7 @@ def test_a_message_is_handed_over() -> None:
     layer.at(20, lambda: layer.hand_over(message))
     assert layer.run() == message.end == 20 + HOP
     assert message.start == 20
-    with pytest.raises(ValueError, match="has been handed over, or is not open"):
+    with pytest.raises(ValueError, match="has already been handed over, or is not open"):
         layer.hand_over(message)
 
 
@@ -321,8 +321,8 @@ def test_a_circle_is_told() -> None:
     Walkers(layer, Walk(calls, [], [*ways, [], []]))
     with pytest.raises(StuckError) as caught:
         layer.run()
-    assert str(caught.value).endswith("not all is done: NPU 1 did not enter the weights: NPU 0 waits for that")
-    assert caught.value.waits[0] == "NPU 0 did not enter the gradients: NPU 1 waits for that"
+    assert str(caught.value).endswith("some work has not ended: NPU 1 did not enter the weights; NPU 0 waits for this")
+    assert caught.value.waits[0] == "NPU 0 did not enter the gradients; NPU 1 waits for this"
 
 
 def test_another_order_is_refused() -> None:
@@ -355,7 +355,7 @@ def test_strangers_and_those_who_come_twice() -> None:
     layer = layer_of((2, 2))
     group = layer.issue("all-reduce", 8, communicator=Communicator((0, 3), (2,), (-1,)), open=True, name="loss")
     layer.enter(group, 3)
-    for npu, problem in ((3, "NPU 3 has already entered the loss"), (1, "NPU 1 does not take part in the loss")):
+    for npu, problem in ((3, "NPU 3 has already entered the loss"), (1, "NPU 1 does not participate in the loss")):
         with pytest.raises(ValueError, match=problem):
             layer.enter(group, npu)
     with pytest.raises(ValueError, match="an open collective begins when its NPUs enter it"):
