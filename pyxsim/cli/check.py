@@ -12,7 +12,7 @@ from pyxsim.study.check import check
 
 
 def show_check(out: CommandOutput, path: str, *, overrides: Iterable[str] = (), **options: Any) -> None:
-    """Run `pyxsim check`; `options` as of `pyxsim.check`. Raises the errors of `pyxsim run`."""
+    """Run `pyxsim check`; `options` as for `pyxsim.check`. Raises the errors of `pyxsim run`."""
     from rich.table import Table
     from rich.text import Text
 

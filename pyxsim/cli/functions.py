@@ -48,7 +48,7 @@ def list_(what: str | None = None, *, device: str | None = None, libraries: Iter
     Raises
     ------
     InputError
-        For an unknown name.
+        If the name is unknown.
     """
     from pyxsim.cli.shelves import list_shelves
 
@@ -83,7 +83,7 @@ def validate(
     Raises
     ------
     InputError
-        For an unknown case.
+        If a case is unknown.
     SimulationError
         If a claim does not hold; results.json has the numbers.
     """
@@ -113,7 +113,7 @@ def bench(
     Raises
     ------
     InputError
-        For an unknown case.
+        If a case is unknown.
     """
     out = ReturnedOutput()
     command = import_from_checkout("benchmarks.command")
@@ -158,7 +158,7 @@ def check_workload(
     Parameters
     ----------
     workload
-        As of `show_workload`.
+        As for `show_workload`.
     groups
         A JSON file with the ranks of each group of the traces.
     shape, npus, network
@@ -194,18 +194,18 @@ def convert_workload(
     Parameters
     ----------
     workload
-        As of `show_workload`.
+        As for `show_workload`.
     target
         "PREFIX.*.json" or a file; its ending (.et, .json, .jsonl, .gz) tells the form.
     shape, npus, network
-        As of `check_workload`; a text needs one of them.
+        As for `check_workload`; a text needs one of them.
     passes, comm_scale, compute_scale, scheduling
         Of a text: repetitions, factors for bytes and compute times, and the order of its collectives, LIFO or FIFO.
 
     Raises
     ------
     InputError
-        For a file that cannot be read or written.
+        If a file cannot be read or written.
     """
     from pyxsim.cli.texts import Loop
     from pyxsim.cli.workload_traces import convert_workload as convert

@@ -37,7 +37,7 @@ _TELLING = (  # columns on a terminal, where the points have them
 def show_sweep(
     out: CommandOutput, path: str, folder: str, *, plot: tuple[str, str, str] | None = None, **options: Any
 ) -> None:
-    """Run `pyxsim sweep`. `plot`: x, y and hue, which may be "-". `options`: as of `pyxsim.sweep`."""
+    """Run `pyxsim sweep`. `plot`: x, y and hue, which may be "-". `options`: as for `pyxsim.sweep`."""
     overrides = tuple(options.get("overrides") or ())
     plotted = _wanted(plot, path, overrides, tuple(options.get("libraries") or ())) if plot is not None else None
     needs = [(plotted[1], "--plot")] if plotted is not None else []

@@ -21,7 +21,7 @@ from pyxsim.reference.routing import Routing
 
 
 class ReferenceEngine:
-    """One network of routers, links and injection lanes; parameters as of `pyxsim.core.engine.Engine`."""
+    """One network of routers, links and injection lanes; parameters as for `pyxsim.core.engine.Engine`."""
 
     # The rest of the interface of `Engine`: what this one never does.
     skipped, nbytes = 0, 0

@@ -135,8 +135,8 @@ class Diff(Framed):
 def diff(first: Result | str | os.PathLike[str], second: Result | str | os.PathLike[str]) -> Diff:
     """Compare two results, or two .h5 files of any command: every dataset and attribute, to the bit.
 
-    NaN equals NaN. What describes how and where a run was computed (times, versions, threads, skipped cycles, the table
-    [run]) is not a difference; `Diff.apart` lists it. Raises InputError.
+    NaN equals NaN. Values that describe how and where a run was computed (times, versions, threads, skipped cycles, the
+    table [run]) do not count as differences; `Diff.apart` lists them. Raises InputError.
     """
     files = [os.fspath(side) for side in (first, second) if not isinstance(side, Result)]
     with shown(files), ExitStack() as stack:

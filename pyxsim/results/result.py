@@ -52,7 +52,7 @@ def _no_chunks() -> dict[str, IntArray]:
 
 
 class _Derived:
-    """A dataset of the result as an attribute, for those that are not fields: columns, empty if absent."""
+    """The columns of this dataset; empty if the result does not have it."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name

@@ -78,9 +78,9 @@ def run(
 ) -> Result:
     """Simulate one experiment.
 
-    Ctrl-C ends the run early: the result is then incomplete (`result.complete`). SIGTERM ends Python as everywhere, and
-    what was simulated without checkpoints is lost; after `signal.signal(signal.SIGTERM, signal.default_int_handler)` it
-    acts like Ctrl-C.
+    Ctrl-C ends the run early: the result is then incomplete (`result.complete`). SIGTERM ends Python, and
+    the results since the last checkpoint are lost. After `signal.signal(signal.SIGTERM, signal.default_int_handler)`,
+    SIGTERM acts like Ctrl-C.
 
     Parameters
     ----------
@@ -99,13 +99,13 @@ def run(
     progress
         Called with the Progress, at most every 0.1 s.
     checkpoint_file
-        Where `[run] checkpoint` writes; by default a file named after the experiment in the present folder.
-        `pyxsim.resume` continues from it. It is removed when the run has ended (docs/checkpoint.md).
+        The file that `[run] checkpoint` writes; by default in the current folder, named after the experiment.
+        `pyxsim.resume` continues from this file. It is removed when the run has ended (docs/checkpoint.md).
 
     Raises
     ------
     InputError
-        For everything that is wrong with the experiment.
+        If the experiment is invalid.
     SimulationError
         When the simulated system fails (DeadlockError, UnreachableError, StuckError); its attribute `result` holds what
         was simulated.
@@ -126,23 +126,23 @@ def run(
 def resume(path: PathLike, *, keep: bool = False, progress: Callable[[Progress], None] | None = None) -> Result:
     """Continue a run from its checkpoint; the result equals that of a run without interruption.
 
-    A checkpoint contains pickled objects, which is code: only files signed with the key of this user are read.
+    A checkpoint contains pickled objects, which can run code, so only files signed with the user's own key are read.
 
     Parameters
     ----------
     path
-        The checkpoint, of `pyxsim.run` or of `pyxsim run --checkpoint`, whose files are then written.
+        The checkpoint of `pyxsim.run`, or of `pyxsim run --checkpoint`, whose output files are then written.
     keep
         Keep the checkpoint when the run has ended.
     progress
-        As of `pyxsim.run`.
+        As for `pyxsim.run`.
 
     Raises
     ------
     InputError
-        For a file that is not a checkpoint, damaged, or of another version of pyxsim.
+        If the file is not a checkpoint, is damaged, or is of another version of pyxsim.
     SimulationError
-        As of `pyxsim.run`.
+        As for `pyxsim.run`.
     """
     _, prepared, context = open_checkpoint(path)
     hooks = _library_hooks(progress, os.path.abspath(path), prepared.experiment.run.every, context)

@@ -43,7 +43,7 @@ def load_experiment(
     Parameters
     ----------
     source
-        Path of a TOML file, or a dict of the same tables, or an Experiment.
+        Path of a TOML file, a dict of the same tables, or an Experiment.
     overrides
         Texts such as "network.router.vcs=8", applied in order.
     libraries
@@ -52,7 +52,7 @@ def load_experiment(
     Raises
     ------
     InputError
-        With the file and key path of the problem; InputErrors if there are several.
+        If the experiment is invalid, with the file and key path; InputErrors if there are several errors.
     """
     file, data = read_source(source)
     for table in STUDY:

@@ -164,11 +164,11 @@ _CHECKS: dict[str, Callable[[], Iterator[Diagnosis]]] = {
 
 
 def doctor() -> list[Diagnosis]:
-    """Examine this installation: versions, build of the engine, shelves, and a run whose result is known.
+    """Check this installation: versions, build of the engine, shelves, and a run with a known result.
 
     Returns
     -------
     list of Diagnosis
-        One for each thing that was examined; `ok` is False for what is broken, None for information.
+        One for each item examined; `ok` is False if it is broken, None if it is only information.
     """
     return [finding for name, look in _CHECKS.items() for finding in _looked(name, look)]

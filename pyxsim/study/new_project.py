@@ -129,12 +129,12 @@ class NewProject(Facts):
 
 
 def new(folder: PathLike = "pyxsim-project", *, template: str = "torus") -> NewProject:
-    """Write a starting project; nothing is overwritten.
+    """Write a starting project, without overwriting files.
 
     Parameters
     ----------
     folder
-        The project's folder, which is made; an existing one must be empty.
+        The project's folder, which is created if necessary; an existing folder must be empty.
     template
         "torus" or "fat-tree": an experiment, a sweep, a traffic curve and a training step, those without nodes of GPUs
         on this network; "training" or "traffic": this one only.
@@ -142,7 +142,7 @@ def new(folder: PathLike = "pyxsim-project", *, template: str = "torus") -> NewP
     Raises
     ------
     InputError
-        For an unknown template, or a folder with files.
+        If the template is unknown, or the folder contains files.
     """
     if template not in TEMPLATES:
         raise InputError(f"unknown template '{template}'", key="template", allowed=list(TEMPLATES), given=template)

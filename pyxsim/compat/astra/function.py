@@ -43,13 +43,13 @@ def astra(
     Parameters
     ----------
     network_configuration
-        Text for Garnet, JSON of version 1, YAML of version 2.
+        Network: text for Garnet, JSON of version 1, or YAML of version 2.
     system_configuration
-        Text of version 1, JSON of version 2.
+        System: text of version 1, or JSON of version 2.
     workload_configuration
-        Text of version 1, or the prefix of Chakra traces.
+        Workload: text of version 1, or the prefix of Chakra traces.
     comm_group_configuration, remote_memory_configuration
-        JSON of groups of NPUs, and of remote memory.
+        JSON files of groups of NPUs and of remote memory.
     path, run_name
         Write the result to PATH/RUN_NAME.h5 and EndToEnd.csv beside it; by default nothing is written.
     num_passes, comm_scale, compute_scale, injection_scale
@@ -57,24 +57,24 @@ def astra(
     num_queues_per_dim
         Queues of every dimension.
     units_count, links_count, link_bandwidth, link_latency
-        Of each dimension, in place of those of the network JSON; GB/s and ns.
+        Values for each dimension, in place of those in the network JSON; in GB/s and ns.
     rendezvous_protocol
         Whether receivers request messages (version 2).
     backend
-        By default that of the network file.
+        The backend; by default that of the network file.
     total_stat_rows, stat_row
-        Rows of each layer in EndToEnd.csv, and which of them this run fills.
+        Number of rows of each layer in EndToEnd.csv, and the row that this run fills.
     logging_folder
-        Folder of log.log, with what the command prints.
+        Folder of log.log, a copy of the command's output.
     overrides
-        As of `pyxsim.run`.
+        As for `pyxsim.run`.
     strict
         Refuse routes that can deadlock.
 
     Raises
     ------
     InputError, SimulationError
-        As of `pyxsim.run`.
+        As for `pyxsim.run`.
     """
     dimensions = {
         "units-count": units_count,

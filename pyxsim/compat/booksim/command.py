@@ -24,7 +24,7 @@ def booksim(
     plot: Plot = None,
     show: Annotated[bool, typer.Option("--show", help="Print the experiment (TOML) and do not run it.")] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse what would differ from BookSim2, and routes that can deadlock.")
+        bool, typer.Option("--strict", help="Refuse settings that differ from BookSim2, and routes that can deadlock.")
     ] = False,
 ) -> None:
     """Simulate a configuration of BookSim2.

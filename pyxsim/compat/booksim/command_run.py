@@ -47,16 +47,16 @@ def booksim(
     configuration
         The file.
     assignments
-        "key=value" that come after the file.
+        Assignments "key=value", applied after the file.
     overrides
-        As of `pyxsim.run`.
+        As for `pyxsim.run`.
     strict
-        Refuse what would differ from BookSim2, and routes that can deadlock.
+        Refuse settings that differ from BookSim2, and routes that can deadlock.
 
     Raises
     ------
     InputError, SimulationError
-        As of `pyxsim.run`.
+        As for `pyxsim.run`.
     """
     words = listed(assignments)
     result = run_booksim(

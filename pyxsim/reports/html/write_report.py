@@ -47,7 +47,7 @@ def report(
     Raises
     ------
     InputError
-        For files that are no results, or a page that cannot be written.
+        If a file is not a result, or the page cannot be written.
     """
     library.load_all(listed(libraries))
     sources = [

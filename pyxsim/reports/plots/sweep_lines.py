@@ -50,7 +50,7 @@ def number_over(sweep: Sweep, x: str, y: str, hue: str | None = None, ax: Axes |
     Raises
     ------
     InputError
-        For an unknown name.
+        If the name is unknown.
     """
     x, y = _axis(sweep, x), sweep.name_of(y)
     hue = None if hue is None else _axis(sweep, hue)

@@ -53,7 +53,7 @@ def timeline(result: Result | PathLike, file: PathLike | None = None, view: View
     Raises
     ------
     InputError
-        For a file that is not a result, or a trace that cannot be written.
+        If the file is not a result, or the trace cannot be written.
     """
     path, view = "result" if isinstance(result, Result) else os.fspath(result), view or View()
     target = f"{path.removesuffix('.h5')}{DEFAULT}" if file is None else os.fspath(file)

@@ -23,7 +23,7 @@ from pyxsim.study.check.registered import Check, Finding, in_order
 
 @dataclass(frozen=True, repr=False)
 class CheckReport(Facts):
-    """What is known of an experiment that can run.
+    """Facts about a valid experiment, known before it runs.
 
     Parameters
     ----------
@@ -85,12 +85,12 @@ def check(
     Parameters
     ----------
     source, overrides, backend, libraries, allow_deadlock, allow_oom
-        As of `pyxsim.run`.
+        As for `pyxsim.run`.
 
     Raises
     ------
     InputError, SimulationError
-        Where `pyxsim.run` would refuse the experiment.
+        If `pyxsim.run` would refuse the experiment.
     """
     libraries, begin = listed(libraries), time.process_time()
     prepared = prepare(

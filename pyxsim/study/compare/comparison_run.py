@@ -142,12 +142,12 @@ def compare(
 ) -> Comparison:
     """Run each point of an experiment file, a dict or an Experiment on each backend.
 
-    Ctrl-C ends it early: the completed runs are kept, and `complete` is False.
+    Ctrl-C ends the comparison early; it then has the completed runs, and `complete` is False.
 
     Parameters
     ----------
     source, overrides, libraries, allow_deadlock, allow_oom
-        As of `pyxsim.run`; a file may hold several experiments.
+        As for `pyxsim.run`; a file may hold several experiments.
     backends
         Names of network models; by default all.
     within
@@ -155,12 +155,12 @@ def compare(
     hooks
         Returns the hooks of each run.
     tell
-        Called with each point as soon as it is done.
+        Called with each point as soon as it completes.
 
     Raises
     ------
     InputError
-        With the faults of all points.
+        With the errors of all points.
     """
     within = read_share(within)
     more: dict[str, Any] = {"backends": backends, "libraries": libraries, "allow_deadlock": allow_deadlock}

@@ -154,7 +154,7 @@ def curve(
 ) -> Curve:
     """Simulate the same open traffic at many loads: the load-latency curve.
 
-    Ctrl-C ends it early; the curve then has the points that were simulated, and is not `complete`.
+    Ctrl-C ends the curve early; it then has the completed points, and `complete` is False.
 
     Parameters
     ----------
@@ -164,16 +164,16 @@ def curve(
         One or several, in flits per node and cycle. Without them, loads up to the bound, more densely where the
         latency rises.
     overrides, libraries, allow_deadlock
-        As of `pyxsim.run`.
+        As for `pyxsim.run`.
     workers
         Processes; by default one per processor.
     tell
-        Called with each point as soon as it is simulated.
+        Called with each point as soon as it completes.
 
     Raises
     ------
     InputError
-        For everything that is wrong with the experiment, and without a load.
+        If the experiment is invalid or has no load.
     """
     requested = None if loads is None else _checked(loads)
     more: dict[str, Any] = {"libraries": libraries, "allow_deadlock": allow_deadlock, "workers": workers, "tell": tell}
@@ -259,12 +259,12 @@ def saturation(
 ) -> Saturation:
     """Search the load at which a network saturates, by bisection.
 
-    It assumes that a network which sustains a load sustains all lower ones. Ctrl-C ends the search early.
+    The search assumes that a network that accepts a load also accepts all lower loads. Ctrl-C ends it early.
 
     Parameters
     ----------
     source, overrides, libraries, allow_deadlock, workers
-        As of `pyxsim.curve`.
+        As for `pyxsim.curve`.
     resolution
         Flits per node and cycle; a hundredth of the bound by default.
     """

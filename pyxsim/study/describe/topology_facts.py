@@ -89,7 +89,7 @@ def describe_topology(
     Raises
     ------
     InputError
-        For a network that cannot be built.
+        If the network cannot be built.
     """
     return facts_of(*_built(network, shape, listed(libraries)))
 
@@ -106,14 +106,14 @@ def export_topology(
     Parameters
     ----------
     network, shape, libraries
-        As of `describe_topology`.
+        As for `describe_topology`.
     file
         GraphML (.graphml), or an edge list (.edges).
 
     Raises
     ------
     InputError
-        For a network that cannot be built, or a file that cannot be written.
+        If the network cannot be built, or the file cannot be written.
     """
     write_graph(*_built(network, shape, listed(libraries)), file)
 

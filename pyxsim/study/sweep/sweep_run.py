@@ -104,17 +104,17 @@ def sweep(
     needs: Sequence[tuple[str, str]] = (),
     progress: Watch | None = None,
 ) -> Sweep:
-    """Run the points of a TOML file, a dict or an Experiment, those that are not in `folder` yet, and write its tables.
+    """Run all points of an experiment that are not yet in `folder`, and write the tables.
 
     `workers`: processes, by default one per processor. `dask`: a scheduler's address, or "local". `retry`: how often a
-    point is retried when its process dies. `allow_oom`: as of `pyxsim.run`. `needs`: columns that a plot or goal will
+    point is retried if its process dies. `allow_oom`: as for `pyxsim.run`. `needs`: columns that a plot or goal will
     use, each with its key, so that an unknown name is reported early. `progress`: called with the Standing several
     times a second, such as `pyxsim.ProgressBar()`; its method `close`, if it has one, is called at the end. Failed
-    points do not end the sweep: see their state.
+    points do not end the sweep; their state is `failed`.
 
-    Raises InputError with the faults of the settings of all points, and of networks that can be checked within seconds,
-    before anything is run; the point of a larger network fails instead. KeyboardInterrupt ends it early: what was
-    run is kept, and the same call resumes the sweep.
+    Raises InputError before the first run, with the errors in the settings of all points and in networks that can be
+    checked within seconds; the point of a larger network fails instead. KeyboardInterrupt ends the sweep early:
+    completed points are kept, and the same call resumes the sweep.
     """
     libraries = listed(libraries)
     if backend not in backends:
