@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # No deadline: a shared machine is slow when it likes. In CI the examples are the same in every run.
     # Tests without a number of their own take no seconds: twice the usual share.
     profile = "ci" if os.environ.get("CI") else "local"
-    number = 100 if config.getoption("--slow") else 33
+    number = 100 if config.getoption("--slow") else 20
     settings.register_profile(profile, deadline=None, derandomize=profile == "ci", max_examples=number)
     settings.load_profile(profile)
 
@@ -115,10 +115,10 @@ def collected(collected_at: list[float]) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def shelves_as_before(loaded: None) -> Iterator[None]:
     """What a test puts on the shelves from a library of its own is gone after it: others draw from what is there."""
-    before = {entry.module for shelf in REGISTRIES for entry in shelf.entries}
+    before = [set(shelf._entries) for shelf in REGISTRIES]
     yield
-    for shelf in REGISTRIES:
-        for module in {entry.module for entry in shelf.entries} - before:
+    for shelf, names in zip(REGISTRIES, before, strict=True):
+        for module in {entry.module for name, entry in shelf._entries.items() if name not in names}:
             if not module.startswith("pyxsim."):  # which registers once, when it is imported
                 shelf.discard(module)
 

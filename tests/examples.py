@@ -1,11 +1,11 @@
-"""How many examples a property test draws: a sixth of them in `make test`, and other ones every time (in CI always the
+"""How many examples a property test draws: a tenth of them in `make test`, and other ones every time (in CI always the
 same ones); all of them with --slow, as in `make validate`."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 
-LEAST = 8
+LEAST = 5
 
 _told = SimpleNamespace(whole=False)
 
@@ -16,5 +16,5 @@ def draw(*, whole: bool) -> None:
 
 
 def part_of(number: int) -> int:
-    """For `max_examples` of a test that takes seconds: how many of so many."""
-    return number if _told.whole else min(number, max(LEAST, number // 6))
+    """Return how many of `number` examples (or pairs, or cycles of a random run) a test that takes seconds checks."""
+    return number if _told.whole else min(number, max(LEAST, number // 10))

@@ -67,7 +67,7 @@ def paths(relation: Relation, src: int, dst: int, plane: int = 0) -> list[list[i
     return found
 
 
-@settings(max_examples=60)
+@settings(max_examples=part_of(60))
 @given(connected())
 def test_distances_are_those_of_networkx(graph: Graph) -> None:
     away, homes = distances(graph), np.unique(graph.home)
@@ -131,7 +131,7 @@ def test_up_and_then_down(graph: Graph, data: st.DataObject) -> None:
     np.testing.assert_allclose(expected_hops(first), expected_hops(relation))
 
 
-@settings(max_examples=30)
+@settings(max_examples=part_of(30))
 @given(st.integers(1, 12), st.integers(0, 2**32))
 def test_in_a_tree_there_is_one_way(routers: int, seed: int) -> None:
     tree = nx.random_labeled_tree(routers, seed=seed)
@@ -143,7 +143,7 @@ def test_in_a_tree_there_is_one_way(routers: int, seed: int) -> None:
     prove(shortest(graph))
 
 
-@settings(max_examples=40)
+@settings(max_examples=part_of(40))
 @given(connected())
 def test_what_is_made_of_graphs(graph: Graph) -> None:
     prove(adaptive_up_down(graph), whole=True)

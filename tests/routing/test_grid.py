@@ -30,6 +30,7 @@ from pyxsim.routing import (
     xy_yx,
 )
 from pyxsim.topology.routings import grid_routings, kinds_of
+from tests.examples import part_of
 from tests.routing.nets import grid, grids, plain
 from tests.routing.slow import Slow, State
 from tests.topology.nets import block
@@ -47,7 +48,7 @@ def choices(relation: Relation, src: int, dst: int, plane: int) -> set[str]:
     return found
 
 
-@settings(max_examples=60)
+@settings(max_examples=part_of(60))
 @given(grids(most=16), st.sampled_from(MADE), st.data())
 def test_whatever_can_be_made_is_proved_and_minimal(base: Relation, made: Any, data: st.DataObject) -> None:
     try:

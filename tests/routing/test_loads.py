@@ -35,6 +35,7 @@ from pyxsim.routing import (
     xy_yx,
 )
 from pyxsim.routing.graph import shortest
+from tests.examples import part_of
 from tests.routing.nets import grid, grids
 from tests.routing.slow import NoRoute, Slow, State
 from tests.routing.test_slow import graphs
@@ -84,7 +85,7 @@ def check(relation: Relation, plane: int, seed: int) -> None:
     assert mean == pytest.approx(float((hops * matrix).sum() / matrix.sum()) if matrix.any() else 0)
 
 
-@settings(max_examples=40)
+@settings(max_examples=part_of(40))
 @given(grids(most=9), st.sampled_from(MADE), st.booleans(), st.integers(0, 999), st.data())
 def test_grids(base: Relation, made: Any, separable: bool, seed: int, data: st.DataObject) -> None:
     try:
@@ -96,7 +97,7 @@ def test_grids(base: Relation, made: Any, separable: bool, seed: int, data: st.D
     check(relation, data.draw(st.integers(-1, relation.planes - 1)), seed)
 
 
-@settings(max_examples=40)
+@settings(max_examples=part_of(40))
 @given(graphs(), st.integers(0, 999), st.data())
 def test_random_tables(relation: Relation, seed: int, data: st.DataObject) -> None:
     none = np.full(relation.planes, -1, np.int32)

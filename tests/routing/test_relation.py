@@ -14,6 +14,7 @@ from pyxsim.errors import UnreachableError
 from pyxsim.routing import SKIP, Relation, minimal_adaptive, prove, tie_random, valiant
 from pyxsim.routing.planes import distinct, plane, rebuilt
 from pyxsim.topology import Block, build, product
+from tests.examples import part_of
 from tests.routing.nets import grid
 from tests.routing.test_slow import graphs, mixed_up
 from tests.topology.nets import block
@@ -113,7 +114,7 @@ def test_a_fault_in_one_dimension_names_a_pair() -> None:
         assert (src // 2, dst // 2) == (1, 0)
 
 
-@settings(max_examples=60)
+@settings(max_examples=part_of(60))
 @given(st.one_of(graphs(), mixed_up()), st.data())
 def test_taken_apart_and_put_together_again(relation: Relation, data: st.DataObject) -> None:
     again = rebuilt(relation, [plane(relation, number) for number in range(relation.planes)])

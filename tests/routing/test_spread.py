@@ -23,6 +23,7 @@ from pyxsim.routing import (
     xy_yx,
 )
 from pyxsim.routing.spread import Spread, fixed, spread
+from tests.examples import part_of
 from tests.routing.nets import grid, grids
 from tests.routing.test_slow import graphs
 
@@ -50,7 +51,7 @@ def agree(relation: Relation, plane: int, seed: int) -> None:
     assert float((mean * matrix.ravel()).sum() / matrix.sum()) == pytest.approx(hops)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=part_of(40), deadline=None)
 @given(grids(most=9), st.sampled_from(MADE), st.integers(0, 999), st.data())
 def test_as_mean_loads_of_grids(base: Relation, made: Any, seed: int, data: st.DataObject) -> None:
     try:
@@ -60,7 +61,7 @@ def test_as_mean_loads_of_grids(base: Relation, made: Any, seed: int, data: st.D
     agree(relation, data.draw(st.integers(-1, relation.planes - 1)), seed)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=part_of(40), deadline=None)
 @given(graphs(), st.integers(0, 999), st.data())
 def test_as_mean_loads_of_random_tables(relation: Relation, seed: int, data: st.DataObject) -> None:
     none = np.full(relation.planes, -1, np.int32)

@@ -16,6 +16,7 @@ from pyxsim.network.delay import unaware as delays
 from pyxsim.network.delay.analytical import AnalyticalNetwork
 from pyxsim.network.link_paths import routes
 from pyxsim.settings import Network
+from tests.examples import part_of
 from tests.network.delay.networks import OTHERS, delay, dims, network, topology_of
 
 GIB = 2**30
@@ -30,7 +31,7 @@ def expected_hops(block: str, npus: int, src: int, dst: int) -> int:
     return {"ring": min(apart, npus - apart), "fully-connected": 1, "switch": 2, "mesh": apart}[block]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=part_of(60), deadline=None)
 @given(data=st.data(), block=st.sampled_from(BLOCKS), npus=st.integers(2, 12), size=st.integers(1, 2**40))
 def test_hops_times_latency_and_size_over_bandwidth(data: st.DataObject, block: str, npus: int, size: int) -> None:
     src, dst = data.draw(st.permutations(range(npus)))[:2]
@@ -97,7 +98,7 @@ DIMENSION = st.tuples(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=part_of(30), deadline=None)
 @given(blocks=st.lists(DIMENSION, min_size=1, max_size=3), size=st.integers(1, 10**6))
 def test_coordinates_say_what_routes_say(blocks: list[tuple[str, int, str, str]], size: int) -> None:
     table = Network.model_validate({"dims": dims(*blocks)})

@@ -65,7 +65,7 @@ def test_alone_it_is_the_analytical_backend_to_the_cycle(data: st.DataObject, ta
     assert delay(net[0], src, dst, size, plane) == delay(net[1], src, dst, size, plane)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=part_of(60), deadline=None)
 @given(
     data=st.data(),
     table=st.sampled_from([table for table in MORE if table["topology"] != "torus"]),

@@ -108,7 +108,7 @@ def test_as_the_slow_model(
     assert not net.busy
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=part_of(60), deadline=None)
 @given(data=st.data(), network=networks())
 def test_it_does_not_matter_when_time_is_let_pass(
     data: st.DataObject, network: tuple[list[Way], list[Fraction], list[Fraction]]
@@ -204,7 +204,7 @@ def test_rates_after_a_change_are_those_of_a_whole_filling(seed: int, links: int
 # -- formulas ----------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=part_of(200), deadline=None)
 @given(
     rates=st.lists(st.builds(Fraction, st.integers(1, 10**6), st.integers(1, 10**4)), min_size=1, max_size=5),
     latency=st.builds(Fraction, st.integers(0, 10**6), st.integers(1, 1000)),
@@ -219,7 +219,7 @@ def test_alone_it_takes_latency_and_bytes_over_the_narrowest_link_exactly(
     assert drain(net) == [(at + floor(latency + size / min(rates)), 0)]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=part_of(100), deadline=None)
 @given(count=st.integers(1, 200), size=st.integers(1, 2**30), rate=st.integers(1, 1000), latency=st.integers(0, 999))
 def test_flows_through_one_link_share_it_equally(count: int, size: int, rate: int, latency: int) -> None:
     ways = routes(*[[0, 1 + source] for source in range(count)])

@@ -20,6 +20,7 @@ from pyxsim.runner.lifecycle import complete_run
 from pyxsim.runner.prepare import prepare
 from pyxsim.runner.traffic.observe import Grid, Observer
 from pyxsim.settings import load_experiment
+from tests.examples import part_of
 
 # 256 GB/s at 1 GHz: a flit of 256 B per cycle.
 LINK = {"bandwidth": "256 GB/s", "latency": "4 cycles", "clock": "1 GHz", "flit": "256 B", "packet": "256 B"}
@@ -97,7 +98,7 @@ def test_without_work_in_between_it_is_open_traffic() -> None:
     assert round(ours[0] @ ours[1]) == round(theirs[0] @ theirs[1])  # cycles of all packets together
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=part_of(10), deadline=None)
 @given(
     seed=st.integers(0, 1000),
     load=st.sampled_from([0.01, 0.2, 0.6]),

@@ -1,4 +1,4 @@
-"""A sweep of 40 points of a hundredth of a second each, as a dict and as a file, and what its journal says."""
+"""A sweep of 24 points of a hundredth of a second each, as a dict and as a file, and what its journal says."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RING: dict[str, Any] = {
     "traffic": {"pattern": "uniform", "packet_flits": 4, "load": 0.1, "warmup": 100, "measure": 400},
 }
 VCS, LOAD = "network.router.vcs", "traffic.load"
-LOADS = [round(0.02 * k, 2) for k in range(1, 21)]
+LOADS = [round(0.02 * k, 2) for k in range(1, 13)]
 SWEEP: dict[str, Any] = {**RING, "sweep": {VCS: [2, 4], LOAD: LOADS}}
 TEXT = """\
 [network]
@@ -33,7 +33,7 @@ measure = 400
 
 [sweep]
 "network.router.vcs" = [2, 4]
-"traffic.load" = { from = 0.02, to = 0.4, step = 0.02 }
+"traffic.load" = { from = 0.02, to = 0.24, step = 0.02 }
 """
 
 

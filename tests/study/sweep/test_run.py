@@ -54,7 +54,7 @@ def table(found: Sweep) -> bytes:
 def test_a_point_is_what_run_gives(once: Sweep) -> None:
     assert once.complete
     assert [dict(point.changed) for point in once.points] == [{VCS: v, LOAD: x} for v in (2, 4) for x in LOADS]
-    for point in once.points[1::15]:
+    for point in once.points[1::9]:
         alone = pyxsim.run(RING, overrides=[f"{name}={value}" for name, value in point.changed.items()])
         numbers = {name: value for name, value in alone.json().items() if isinstance(value, int | float)}
         assert point.values == {name: value for name, value in numbers.items() if name not in HOW_IT_RAN}
@@ -72,7 +72,7 @@ def test_what_is_there_is_not_run_again(once: Sweep) -> None:
     before = started(once.folder), table(once)
     again = sweep(SWEEP, once.folder, workers=2, progress=seen.append)
     assert (started(again.folder), table(again)) == before
-    assert [(standing.done, standing.before) for standing in seen] == [(40, 40)]
+    assert [(standing.done, standing.before) for standing in seen] == [(24, 24)]
 
 
 def test_more_and_fewer_points(once: Sweep, tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_more_and_fewer_points(once: Sweep, tmp_path: Path) -> None:
     seen: list[Standing] = []
     found = sweep({**SWEEP, "sweep": {VCS: [2, 4], LOAD: [0.02]}}, folder, workers=1, progress=seen.append)
     assert [point.changed[VCS] for point in found.points] == [2, 4]
-    assert (seen[-1].before, seen[-1].unwanted, seen[-1].done) == (1, 19, 2)
+    assert (seen[-1].before, seen[-1].unwanted, seen[-1].done) == (1, 11, 2)
     assert table(sweep(SWEEP, folder, workers=1)) == table(once)
     assert set(started(folder).values()) == {1}
 
@@ -206,14 +206,14 @@ class Begun:
 def test_killed_twice_and_resumed(once: Sweep, tmp_path: Path) -> None:
     path, folder = tmp_path / "ring.toml", tmp_path / "killed"
     path.write_text(TEXT)
-    assert len(once) == 40
+    assert len(once) == 24
     there = 0
     for _ in range(2):
         begun = Begun(path, folder)
         begun.at(there + 5)
         assert begun.stop(signal.SIGKILL)[0] == -signal.SIGKILL
         there = len(ended(folder))
-        assert 0 < there < 40
+        assert 0 < there < 24
     begun = Begun(path, folder)
     begun.at(there + 3)
     code, said = begun.stop(signal.SIGINT)
@@ -226,7 +226,7 @@ def test_killed_twice_and_resumed(once: Sweep, tmp_path: Path) -> None:
     assert ended(folder) == dict.fromkeys(keys(folder), 1)
     # Nothing else is begun again but, after each end, the point that was being run and the one before it: the worker
     # begins a point while the result of the last one is written.
-    assert sum(started(folder).values()) <= 40 + 3 * 2
+    assert sum(started(folder).values()) <= 24 + 3 * 2
     assert not list(folder.rglob("*.part"))
 
 

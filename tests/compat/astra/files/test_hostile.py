@@ -18,6 +18,7 @@ from pyxsim.compat.astra.files.hierarchical import hierarchical_tables
 from pyxsim.errors import InputError
 from pyxsim.settings import load_experiment
 from tests.compat.astra.files.files import HIERARCHICAL, SYSTEM, SYSTEM_2, TORUS, YAML
+from tests.examples import part_of
 
 SCALAR = st.one_of(
     st.none(),
@@ -31,7 +32,9 @@ VALUE = st.one_of(SCALAR, st.lists(SCALAR, max_size=4), st.dictionaries(st.text(
 RING = {"topology": "torus", "shape": [2, 2, 2]}
 COLLECTIVE = {"kind": "all-reduce", "size": "1 MiB"}
 PATIENT = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=part_of(150),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.compat.astra.system.originals import network, system
+from tests.examples import part_of
 
 MEMORY = Fraction(50)  # bytes per ns
 
@@ -31,7 +32,7 @@ def reduction(size: int) -> int:
     return 3 * int(size / (50 * 1e9) * 1e9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=part_of(40), deadline=None)
 @given(n=st.integers(2, 12), piece=st.integers(1, 10**7), e=st.integers(1, 2000))
 def test_ring(n: int, piece: int, e: int) -> None:
     h, f = flight(piece), reduction(piece)
@@ -42,7 +43,7 @@ def test_ring(n: int, piece: int, e: int) -> None:
     assert end("all-to-all", "ring", n, n * piece, e) == (relayed + 1) * e + relayed * h
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=part_of(20), deadline=None)
 @given(n=st.integers(2, 12), piece=st.integers(1, 10**7), e=st.integers(1, 2000))
 def test_direct_sends_all_at_once(n: int, piece: int, e: int) -> None:
     h, f = flight(piece), reduction(piece)
@@ -50,7 +51,7 @@ def test_direct_sends_all_at_once(n: int, piece: int, e: int) -> None:
     assert end("reduce-scatter", "direct", n, n * piece, e) == 2 * e + h + f
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=part_of(20), deadline=None)
 @given(power=st.integers(1, 4), piece=st.integers(1, 10**6), e=st.integers(1, 2000))
 def test_halving_does_not_pay_for_its_last_addition(power: int, piece: int, e: int) -> None:
     n = 2**power
