@@ -312,7 +312,7 @@ def list_(
     what: Annotated[
         str | None,
         typer.Argument(
-            metavar="[WHAT]", callback=_name, help="A shelf such as models or backends, a model, or a system."
+            metavar="[WHAT]", callback=_name, help="A list such as models or backends, a model, or a system."
         ),
     ] = None,
     device: Annotated[
@@ -441,7 +441,7 @@ def timeline(
     file: Annotated[
         str | None,
         typer.Option(
-            "-o", metavar="TRACE", callback=_name, help="Output: .json, .json.gz; by default beside the result."
+            "-o", metavar="TRACE", callback=_name, help="Output file: .json or .json.gz; by default beside the result."
         ),
     ] = None,
     begin: Annotated[
@@ -500,9 +500,11 @@ def validate(
         list[str] | None, typer.Argument(metavar="NAME", help="Cases, families, or patterns such as 'ring/*'.")
     ] = None,
     list_only: Annotated[bool, typer.Option("--list", help="List the cases; run nothing.")] = False,
-    workers: Annotated[str | None, typer.Option(metavar="N", help="Processes; by default one per processor.")] = None,
+    workers: Annotated[
+        str | None, typer.Option(metavar="N", help="Worker processes; by default one per processor.")
+    ] = None,
     folder: Annotated[
-        str | None, typer.Option("-o", metavar="DIR", callback=_name, help="Pictures, results.json.")
+        str | None, typer.Option("-o", metavar="DIR", callback=_name, help="Folder of the figures and results.json.")
     ] = None,
     write: Annotated[
         str | None, typer.Option(metavar="PAGE.md", callback=_name, help="Update docs/validation.md.")

@@ -61,7 +61,9 @@ def astra(
     ],
     system_configuration: Annotated[
         str,
-        typer.Option("--system-configuration", "--sys", metavar="FILE", help="System: text of version 1, JSON of 2."),
+        typer.Option(
+            "--system-configuration", "--sys", metavar="FILE", help="System: text of version 1, or JSON of version 2."
+        ),
     ],
     workload_configuration: Annotated[
         str,
@@ -69,43 +71,43 @@ def astra(
             "--workload-configuration",
             "--workload",
             metavar="FILE",
-            help="Workload: text of version 1, or PREFIX of Chakra traces.",
+            help="Workload: text of version 1, or the PREFIX of Chakra traces.",
         ),
     ],
     comm_group_configuration: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Groups of NPUs that traces name, JSON.")
+        str | None, typer.Option(metavar="FILE", help="JSON file with the groups of NPUs that traces name.")
     ] = None,
     remote_memory_configuration: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Remote memory, JSON.")
+        str | None, typer.Option(metavar="FILE", help="JSON file with the remote memory.")
     ] = None,
-    path: Annotated[
-        str | None, typer.Option(metavar="DIR/", help="Folder of the results, and of EndToEnd.csv.")
-    ] = None,
+    path: Annotated[str | None, typer.Option(metavar="DIR/", help="Folder of the results and of EndToEnd.csv.")] = None,
     run_name: Annotated[str | None, typer.Option(metavar="NAME", help="The result is DIR/NAME.h5.")] = None,
     num_passes: Annotated[str, typer.Option(metavar="N", help="Passes of the workload.")] = "1",
-    comm_scale: Annotated[str, typer.Option(metavar="X", help="Factor for the bytes of what is communicated.")] = "1",
+    comm_scale: Annotated[str, typer.Option(metavar="X", help="Factor for the bytes of all communication.")] = "1",
     compute_scale: Annotated[str, typer.Option(metavar="X", help="Factor for every compute time.")] = "1",
     injection_scale: Annotated[str, typer.Option(metavar="X", help="Factor for the endpoint delay.")] = "1",
     num_queues_per_dim: Annotated[
-        str | None, typer.Option(metavar="N", help="Queues of every dimension; else 1, over Garnet one for each ring.")
+        str | None,
+        typer.Option(metavar="N", help="Queues of every dimension; by default 1, over Garnet one for each ring."),
     ] = None,
     units_count: Annotated[
-        str | None, typer.Option(metavar="N N ...", help="NPUs of each dimension, in place of the network JSON's.")
+        str | None,
+        typer.Option(metavar="N N ...", help="NPUs of each dimension; replaces the value in the network JSON."),
     ] = None,
     links_count: Annotated[
-        str | None, typer.Option(metavar="N N ...", help="Links of an NPU, in place of the network JSON's.")
+        str | None, typer.Option(metavar="N N ...", help="Links of an NPU; replaces the value in the network JSON.")
     ] = None,
     link_bandwidth: Annotated[
-        str | None, typer.Option(metavar="X X ...", help="GB/s of a link, in place of the network JSON's.")
+        str | None, typer.Option(metavar="X X ...", help="GB/s of a link; replaces the value in the network JSON.")
     ] = None,
     link_latency: Annotated[
-        str | None, typer.Option(metavar="X X ...", help="ns of a link, in place of the network JSON's.")
+        str | None, typer.Option(metavar="X X ...", help="ns of a link; replaces the value in the network JSON.")
     ] = None,
     rendezvous_protocol: Annotated[
         str | None, typer.Option(metavar="BOOL", help="Whether receivers request messages (version 2 only).")
     ] = None,
     backend: Annotated[
-        str | None, typer.Option(metavar="NAME", help="As of run; else that of the network file.")
+        str | None, typer.Option(metavar="NAME", help="As for run; by default that of the network file.")
     ] = None,
     total_stat_rows: Annotated[str, typer.Option(metavar="N", help="Rows of each layer in EndToEnd.csv.")] = "1",
     stat_row: Annotated[str, typer.Option(metavar="N", help="Index of the row that this run fills.")] = "0",
@@ -113,9 +115,9 @@ def astra(
         str | None, typer.Option(metavar="DIR", help="Folder of log.log, a copy of stdout.")
     ] = None,
     logging_configuration: Annotated[
-        str | None, typer.Option(metavar="WORD", help="Only 'empty' is taken: there are no levels.")
+        str | None, typer.Option(metavar="WORD", help="Only 'empty' is accepted: there are no log levels.")
     ] = None,
-    synthetic: Annotated[str | None, typer.Option(metavar="WORD", help="Only gem5's 'training' is taken.")] = None,
+    synthetic: Annotated[str | None, typer.Option(metavar="WORD", help="Only gem5's 'training' is accepted.")] = None,
     file: File = None,
     plot: Plot = None,
     show: Annotated[bool, typer.Option("--show", help="Print the experiment (TOML); run nothing.")] = False,

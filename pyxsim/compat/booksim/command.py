@@ -15,14 +15,14 @@ def booksim(
     out: CommandOutput,
     shared: Shared,
     configuration: Annotated[
-        str, typer.Argument(metavar="FILE", callback=_name, help="A configuration of BookSim2; - is stdin.")
+        str, typer.Argument(metavar="FILE", callback=_name, help="A configuration of BookSim2; - reads stdin.")
     ],
     assignments: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Assignments that come after the file.")
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Assignments, applied after the file.")
     ] = None,
     file: File = None,
     plot: Plot = None,
-    show: Annotated[bool, typer.Option("--show", help="Print the experiment (TOML) and do not run it.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Print the experiment (TOML); run nothing.")] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse settings that differ from BookSim2, and routes that can deadlock.")
     ] = False,
