@@ -30,8 +30,8 @@ def adversarial(context: PatternContext, group: int | None = None, offset: int =
         raise InputError("all NPUs are in one group", key="pattern_options.group", allowed=allowed)
     if step * size % npus == 0:
         groups = npus // size
-        problem = f"an offset of {step} returns to the same group; there are {groups} groups"
-        raise InputError(problem, key="pattern_options.offset", allowed=f"no multiple of {groups}")
+        problem = f"an offset of {step} returns to the same group; the network has {groups} groups"
+        raise InputError(problem, key="pattern_options.offset", allowed=f"a number that is not a multiple of {groups}")
 
     def first_node(src: IntArray) -> IntArray:
         return (src // size + step) * size % npus

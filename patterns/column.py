@@ -18,7 +18,7 @@ def column(context: PatternContext) -> RandomPattern:
     npus = context.npus
     side = round(npus**0.5)
     if side * side != npus:
-        raise InputError(f"column needs a square number of NPUs; there are {npus}", key="pattern")
+        raise InputError(f"column requires a square number of NPUs; the network has {npus}", key="pattern")
 
     def draw(rng: np.random.Generator, src: IntArray) -> IntArray:
         dst: IntArray = random_below(rng, side, len(src)) * side + src // side

@@ -12,7 +12,7 @@ from pyxsim.traffic.pattern import PatternContext
 def matrix(context: PatternContext, file: str) -> MatrixPattern:
     """The matrix of a file: row i is the traffic from node i to each node, in any unit; the load scales it."""
     if not isinstance(file, str) or not file.strip():
-        raise InputError(f"{file!r} is not a file name", key="pattern_options.file", allowed="a text in quotes")
+        raise InputError(f"{file!r} is not a file name", key="pattern_options.file", allowed="a string in quotes")
     try:
         return MatrixPattern(read_matrix(context.folder / file, context.npus))
     except InputError as error:

@@ -18,5 +18,5 @@ def permutation(context: PatternContext, destinations: Sequence[int]) -> Permuta
     npus = context.npus
     if table.shape != (npus,) or table.dtype.kind != "i" or not ((table >= 0) & (table < npus)).all():
         key = "pattern_options.destinations"
-        raise InputError("does not give every node a destination", key=key, allowed=f"{npus} numbers of nodes")
+        raise InputError("does not give each node a destination", key=key, allowed=f"{npus} numbers of nodes")
     return Permutation(table.astype(np.int64))

@@ -17,7 +17,7 @@ NODES, SIDE = 64, 8
 def taper64(context: PatternContext) -> RandomPattern:
     """64 nodes in a square: a node at most one row and column away, or, as often, any node."""
     if context.npus != NODES:
-        raise InputError(f"taper64 needs {NODES} NPUs; there are {context.npus}", key="pattern")
+        raise InputError(f"taper64 requires {NODES} NPUs; the network has {context.npus}", key="pattern")
     offsets = np.array([SIDE * row + column for row in (-1, 0, 1) for column in (-1, 0, 1)])
 
     def draw(rng: np.random.Generator, src: IntArray) -> IntArray:

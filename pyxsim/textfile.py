@@ -43,4 +43,4 @@ def read_text(path: str | PathLike[str], what: str = "a text file") -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
-        raise InputError(f"is no text (byte {raw[error.start]:#04x} is not UTF-8)", file=f"{file}:{line}") from error
+        raise InputError(f"is not a text (byte {raw[error.start]:#04x} is not UTF-8)", file=f"{file}:{line}") from error

@@ -31,8 +31,8 @@ def read(name: str, context: WorkloadContext) -> Job:
         return MicroJob(text, workload, cycles_per_ns, start=start, number=number)
     dims = logical_dims(text, topology.shape)
     if compat and topology.confined and dims.broken is not None:
-        problem = f"{text.header.model_npus} NPUs for one copy of the model end within a ring"
-        raise InputError(f"{problem}: in ASTRA-sim 1 the messages would circulate for ever", allowed="whole dimensions")
+        problem = f"{text.header.model_npus} NPUs for one copy of the model do not fill whole rings"
+        raise InputError(f"{problem}; in ASTRA-sim 1 the messages would circulate forever", allowed="whole dimensions")
     manner = LoopOptions(newest_first=system.scheduling != "FIFO", cycles_per_ns=cycles_per_ns, number=number)
     alone = compat and system.inter_dimension != "ascending"
     manner = replace(manner, alone=alone, start=manner.cycles(start), step=manner.cycles(1) if compat else 0)

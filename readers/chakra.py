@@ -25,7 +25,7 @@ def read(name: str, context: WorkloadContext) -> Job:
     """Chakra execution traces, a task per node."""
     workload, system = context.workload, context.experiment.system
     if system.compat == ASTRA_SIM_1:
-        problem = "ASTRA-sim 1 reads workload texts; Chakra traces are those of version 2"
+        problem = "ASTRA-sim 1 reads workload texts; only ASTRA-sim 2 reads Chakra traces"
         raise InputError(problem, key="system.compat", allowed="astra-sim-2, or no compat")
     groups = None
     if workload.groups is not None:

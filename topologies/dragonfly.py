@@ -38,7 +38,7 @@ def dragonfly(p: int, a: int, h: int, g: int = 0, arrangement: str = "consecutiv
         raise InputError(f"{g} groups", key="network.options.g", allowed=f"1 to a * h + 1 = {a * h + 1}")
     if arrangement not in ORDER:
         key = "network.options.arrangement"
-        raise InputError(f"no arrangement '{arrangement}'", key=key, allowed=list(ORDER), given=arrangement)
+        raise InputError(f"unknown arrangement '{arrangement}'", key=key, allowed=list(ORDER), given=arrangement)
     check_size(g * a * (a - 1) + g * a * h, (a * g) ** 2 * p, key="network.options")
     local = [(i * a + s, i * a + r) for i in range(g) for r in range(a) for s in range(r)]
     across = global_links(a, h, g, ORDER[arrangement])

@@ -19,7 +19,7 @@ def random_regular(routers: int, degree: int, p: int = 1, seed: int = 0) -> Topo
     import networkx as nx  # late: every command loads the shelf
 
     if not 2 <= degree < routers or routers * degree % 2 or p < 1:
-        problem = f"{routers} routers of degree {degree} with {p} NPUs each"
+        problem = f"no regular graph has {routers} routers of degree {degree} with {p} NPUs each"
         allowed = "a degree from 2 to routers - 1, an even routers * degree, p >= 1"
         raise InputError(problem, key="network.options", allowed=allowed)
     for attempt in range(TRIES):
@@ -27,7 +27,9 @@ def random_regular(routers: int, degree: int, p: int = 1, seed: int = 0) -> Topo
         if nx.is_connected(graph):
             break
     else:
-        raise InputError(f"no graph of {TRIES} was connected", key="network.options.seed", allowed="another seed")
+        raise InputError(
+            f"none of {TRIES} random graphs is connected", key="network.options.seed", allowed="another seed"
+        )
     return graph_network(
         "random-regular",
         np.repeat(np.arange(routers), p),

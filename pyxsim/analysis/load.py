@@ -43,5 +43,7 @@ def _kind(path: str | os.PathLike[str]) -> str:
         suffix = Path(path).suffix.lower()
         if suffix in NOT_LOADABLE and Path(path).is_file():
             problem = f"cannot load a {suffix} file"
-            raise InputError(problem, file=os.fspath(path), allowed="the .h5 file of the same command") from None
+            raise InputError(
+                problem, file=os.fspath(path), allowed="the .h5 file that the same command writes"
+            ) from None
         return "result"

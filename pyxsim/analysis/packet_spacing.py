@@ -182,8 +182,8 @@ def _short(each: Stream, cycles: Fraction, what: str, subject: str, vcs: str) ->
     if each.drained and cycles == each.held / each.vcs:
         return (
             f"network.router.vc_reuse: a VC takes a packet of {each.flits} flits every {float(each.held):.0f} cycles, "
-            f"when all its credits have returned: with {vcs} {what} can be busy {share} of the time; {each.enough} are "
-            "enough"
+            f"when all its credits have returned: with {vcs} {what} can be busy {share} of the time; {each.enough} "
+            "suffice"
         )
     needed = ceil(each.loop / each.pace) if vcs.startswith("1 ") else each.needed
     return (

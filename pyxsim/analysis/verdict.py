@@ -82,7 +82,7 @@ def beforehand(point: Compared, backend: str, within: float) -> Verdict:
         return Verdict(backend, NOT_SAFE, BEFORE, cycles / minimum - 1, why)
     aware = [time for time in map(point.cycles, AWARE) if time]
     if len(aware) < len(AWARE):
-        return Verdict(backend, UNKNOWN, BEFORE, why=f"a verdict needs both {' and '.join(AWARE)}")
+        return Verdict(backend, UNKNOWN, BEFORE, why=f"a verdict requires both {' and '.join(AWARE)}")
     if cycles < (1 - within) * min(aware):
         why = "every model of congestion gives a longer time"
         return Verdict(backend, NOT_SAFE, BEFORE, cycles / min(aware) - 1, why)

@@ -57,7 +57,7 @@ def _messages(graphs: Mapping[int, Graph]) -> tuple[list[tuple[int, int, int, in
                 continue  # already reported
             if peer == rank or peer not in graphs:
                 what = "goes to" if sends else "comes from"
-                problem = f"{what} rank {peer}" + (", its own" if peer == rank else "")
+                problem = f"{what} rank {peer}" + (", its own rank" if peer == rank else "")
                 faults.append(graph.fault(row, problem, "another rank that has a trace"))
                 continue
             ends[(rank, peer, tag) if sends else (peer, rank, tag)][0 if sends else 1].append(row)
@@ -66,9 +66,9 @@ def _messages(graphs: Mapping[int, Graph]) -> tuple[list[tuple[int, int, int, in
         for send, reception in zip_longest(sends_, receptions):
             if send is None or reception is None:
                 rank, row = (dst, reception) if send is None else (src, send)
-                counts = f"rank {src} sends {len(sends_)} with tag {tag} to rank {dst}"
+                counts = f"rank {src} sends {len(sends_)} messages with tag {tag} to rank {dst}"
                 problem = f"has no partner: {counts}, which receives {len(receptions)}"
-                faults.append(graphs[rank].fault(row, problem, "as many receives as sends"))
+                faults.append(graphs[rank].fault(row, problem, "equal numbers of receives and sends"))
                 break  # one line for all of this tag
             here, there = int(graphs[dst].size[reception]), int(graphs[src].size[send])
             if NONE not in (here, there) and here != there:
@@ -127,7 +127,9 @@ def _different(
         if turn >= len(rows_2):
             problem = f"waits forever: it is collective {turn} of rank {rank}{group}, {first},"
             return graphs[rank].fault(
-                row, f"{problem} but rank {rank_2} calls {len(rows_2)}", "as many calls on all members"
+                row,
+                f"{problem} but rank {rank_2} calls only {len(rows_2)} collectives",
+                "equal numbers of calls on all members",
             )
         collective = _collective(graphs[rank_2], rows_2[turn])
         # A size of NONE is already reported.

@@ -55,7 +55,9 @@ def rank_files(pattern: str) -> dict[int, Path]:
     path = Path(pattern)
     before, star, after = path.name.partition("*")
     if not star or "*" in after:
-        raise InputError("is one trace", file=pattern, allowed="PREFIX.*.et: a trace per rank, with its number at '*'")
+        raise InputError(
+            "is one trace", file=pattern, allowed="PREFIX.*.et: one trace per rank, with its number at '*'"
+        )
     name = re.compile(rf"{re.escape(before)}(0|[1-9]\d{{0,8}}){re.escape(after)}", re.ASCII)
     try:
         matches = [(name.fullmatch(entry.name), entry) for entry in path.parent.iterdir()]
@@ -73,4 +75,4 @@ def _none(name: str) -> InputError:
         names = []
     stems = {re.sub(r"\.\d+(\.\w+(?:\.gz)?)$", r".*\1", file) for file in names}
     near = closest(path.name, [*names, *stems])
-    return InputError(f"there are no such traces{near}", file=name, allowed="a trace, PREFIX.*.et, or PREFIX")
+    return InputError(f"no such traces exist{near}", file=name, allowed="a trace, PREFIX.*.et, or PREFIX")

@@ -226,7 +226,7 @@ def _list(read: Callable[[Any], Any], most: int = MAX_MESSAGE) -> Callable[[Any]
         if not isinstance(value, list):
             raise _Fault(f"has {_shown(value)} instead of a list")
         if len(value) > most:
-            raise _Fault(f"has {len(value)} of them", allowed=f"at most {most}")
+            raise _Fault(f"has {len(value)} entries", allowed=f"at most {most}")
         return [read(item) for item in value]
 
     return reader

@@ -143,7 +143,7 @@ class _Loader:
             at += count
             ptr[row + 1] = len(before)
         for first, more in self.alike.values():
-            problem = f"{first.problem}; {more} more like it" if more else first.problem
+            problem = f"{first.problem}; and {more} more of this kind" if more else first.problem
             self.faults.append(InputError(problem, file=self.file, allowed=first.allowed))
         kind, nanos, *others = np.frombuffer(self.columns, dtype=np.int64).reshape(-1, COLUMNS).T.copy()
         size, peer, tag, comm, group = others
@@ -170,7 +170,7 @@ class _Loader:
     def _fault(self, number: int, name: str, problem: str, allowed: Any = None, given: str | None = None) -> None:
         self.faults.append(InputError(f"{label(number, name)} {problem}", file=self.file, allowed=allowed, given=given))
         if len(self.faults) == MANY_FAULTS:
-            last = InputError(f"has {MANY_FAULTS} faults so far and is read no further", file=self.file)
+            last = InputError(f"has {MANY_FAULTS} faults already; the rest is not read", file=self.file)
             raise InputErrors([*self.faults, last])
 
     def fault_alike(self, kind: str, number: int, name: str, problem: str, allowed: str | None = None) -> None:
@@ -185,7 +185,7 @@ class _Loader:
         name = self.kept.setdefault(node.name, node.name)
         if node.id in self.rows:
             first = label(node.id, self.names[self.rows[node.id]])
-            self._fault(node.id, name, f"has the number of an earlier one, {first}", "each number once")
+            self._fault(node.id, name, f"has the same number as {first}", "each number once")
         self.rows.setdefault(node.id, len(self.ids))
         self.ids.append(node.id)
         self.names.append(name)
@@ -208,8 +208,8 @@ class _Loader:
             return min(node.type, LARGEST), nanos, NONE, NONE, 0, NONE, NONE
         attributes = _NodeAttributes(self, node, attributes_by_name)
         if node.type in COMMUNICATING and _flag(attributes):
-            problem = "communicates, but has is_cpu_op"
-            allowed = "nodes of the accelerator; a trace that is replayed"
+            problem = "is a communication node, but sets is_cpu_op"
+            allowed = "nodes of the accelerator, or a trace that is replayed"
             self.fault_alike("CPU", node.id, node.name, problem, allowed)
             if "comm_type" not in attributes_by_name and node.type == NodeType.COMM_COLL:
                 # The host's call of a collective, which has a node of its own.
@@ -317,7 +317,7 @@ def _collective(attributes: _NodeAttributes) -> tuple[int, ...]:
     size = attributes.whole("comm_size", 0) if comm == CommType.BARRIER else attributes.whole("comm_size", least=1)
     name = attributes.given.get("pg_name", "")
     if not isinstance(name, str):
-        attributes.fault(f"has pg_name {short(name)}", "a string")
+        attributes.fault(f"has the unknown pg_name {short(name)}", "a string")
         name = ""
     involved = attributes.given.get("involved_dim", [True])
     if not (isinstance(involved, list) and all(isinstance(member, bool) for member in involved) and any(involved)):

@@ -35,20 +35,22 @@ def linear(name: str, rows: int, outputs: int, inputs: int, *, bias: bool = True
 class Recommendation(Table):
     """A file that describes a DLRM."""
 
-    kind: Literal["recommendation"] = Field(description="What the file describes.")
-    help: Word = Field(description="What it is, in a line.")
-    source: Word = Field(description="Where the numbers come from.")
-    dense: _Count = Field(description="Features that are numbers.")
-    bottom: _Counts = Field(description="Outputs of each layer of the bottom MLP, which takes the dense features.")
+    kind: Literal["recommendation"] = Field(description="Kind of model; selects this table.")
+    help: Word = Field(description="Description in one line.")
+    source: Word = Field(description="Source of the numbers.")
+    dense: _Count = Field(description="Number of dense features.")
+    bottom: _Counts = Field(description="Outputs of each layer of the bottom MLP, which processes the dense features.")
     rows: _Counts = Field(description="Rows of each embedding table.")
-    embedding: _Count = Field(description="Elements of a row.")
-    lookups: _Count = Field(default=1, description="Rows that a sample picks from each table; they are summed.")
+    embedding: _Count = Field(description="Elements of a row of an embedding table.")
+    lookups: _Count = Field(default=1, description="Rows that a sample looks up in each table; their sum is used.")
     top: _Counts = Field(description="Outputs of each layer of the top MLP.")
 
     @model_validator(mode="after")
     def _fits(self) -> Recommendation:
         if self.bottom[-1] != self.embedding:
-            problem = f"the last layer has {self.bottom[-1]} outputs, but a row of a table {self.embedding} elements"
+            problem = (
+                f"the last layer has {self.bottom[-1]} outputs, but a row of a table has {self.embedding} elements"
+            )
             raise InputError(problem, key="bottom", allowed=f"a list that ends with {self.embedding}")
         return self
 

@@ -34,7 +34,7 @@ _SPELLINGS = {"channel": "channels", "num filters": "num filter", "stride": "str
 _PARALLEL = ("DATA", "MODEL", "HYBRID_DATA_MODEL", "HYBRID_MODEL_DATA")
 _DENSE = "1:1"
 _DEPTHWISE = "DP"  # SCALE-Sim: layers with this in their name have filters per channel
-_HEADERS = "'Layer,m,n,k', or 'Layer name,IFMAP Height,IFMAP Width,Filter Height,...' as first line"
+_HEADERS = "'Layer,m,n,k', or 'Layer name,IFMAP Height,IFMAP Width,Filter Height,...' in the first line"
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,14 @@ class _Row:
             return default
         least = 0 if column in _OWN else 1
         if not (text.isascii() and text.isdigit() and len(text) <= 10 and least <= int(text) <= _MOST):
-            self.refuse(f"'{text}' in the column '{column}'", f"a whole number from {least} to {_MOST}")
+            self.refuse(f"invalid value '{text}' in the column '{column}'", f"a whole number from {least} to {_MOST}")
         return int(text)
 
     def word(self, column: str, words: Sequence[str]) -> str:
         """Return one of some words, or nothing."""
         text = self.cells.get(column, "")
         if text and text not in words:
-            self.refuse(f"'{text}' in the column '{column}'", words, text)
+            self.refuse(f"invalid value '{text}' in the column '{column}'", words, text)
         return text
 
 
@@ -90,7 +90,7 @@ def read_table(path: str | Path) -> Model:
             faults.append(error)
     raise_all(list({str(fault): fault for fault in faults}.values()))  # a cell may be read twice
     if not layers:
-        raise InputError("has no layers", file=file, allowed="a line for each layer below the first line")
+        raise InputError("has no layers", file=file, allowed="one line per layer below the first line")
     about = [line for line in comments if not line.startswith("source:")]
     return Model(
         name=Path(path).stem,
@@ -148,9 +148,9 @@ def _row(cells: list[str], columns: list[str], place: str) -> _Row | None:
         return None
     row = _Row(place, cells[0], dict(zip(columns, cells[1:], strict=False)))
     if not row.name:
-        raise InputError("a layer without a name", file=place, allowed="a name in the first column")
+        raise InputError("a layer has no name", file=place, allowed="a name in the first column")
     if (ratio := row.cells.get("sparsity", "") or _DENSE) != _DENSE:
-        row.refuse(f"'{ratio}' in the column 'sparsity'", f"{_DENSE}, a dense product")
+        row.refuse(f"invalid value '{ratio}' in the column 'sparsity'", f"{_DENSE}, a dense product")
     return row
 
 
@@ -162,7 +162,7 @@ def _batch(rows: Sequence[_Row], kind: tuple[str, ...], faults: list[InputError]
         batches = [row.whole("batch size", 1) for row in rows]
         for row, batch in zip(rows, batches, strict=True):
             if batch != batches[0]:
-                row.refuse(f"a batch of {batch}, but {batches[0]} in the first layer", "one batch for all layers")
+                row.refuse(f"the batch is {batch}, but {batches[0]} in the first layer", "one batch for all layers")
         return batches[0] if batches else 1
     except InputError as error:
         faults.append(error)
@@ -181,7 +181,9 @@ def _convolution(row: _Row) -> Layer:
     tall, wide, filters = row.whole("filter height"), row.whole("filter width"), row.whole("num filter")
     stride = row.whole("strides")
     if tall > height or wide > width:
-        row.refuse(f"a filter of {tall} x {wide} on an input of {height} x {width}", "a filter that fits")
+        row.refuse(
+            f"a filter of {tall} x {wide} exceeds its input of {height} x {width}", "a filter that fits into its input"
+        )
     # As in SCALE-Sim: a last partial step counts, too.
     pixels = -(-(height - tall + stride) // stride) * -(-(width - wide + stride) // stride)
     inputs = height * width * channels

@@ -21,26 +21,29 @@ _Some = Annotated[int, *whole(0, 2**31 - 1)]
 class Transformer(Table):
     """A file that describes a transformer."""
 
-    kind: Literal["transformer"] = Field(description="What the file describes.")
-    help: Word = Field(description="What it is, in a line.")
-    source: Word = Field(description="Where the numbers come from.")
+    kind: Literal["transformer"] = Field(description="Kind of model; selects this table.")
+    help: Word = Field(description="Description in one line.")
+    source: Word = Field(description="Source of the numbers.")
     layers: _Count = Field(description="Blocks of attention and MLP.")
     hidden: _Count = Field(description="Elements of a token.")
     heads: _Count = Field(description="Heads of the attention.")
-    kv_heads: _Count | None = Field(default=None, description="Heads of keys and values. Left out: as many as heads.")
+    kv_heads: _Count | None = Field(default=None, description="Heads of keys and values. Default: heads.")
     ffn: _Count = Field(description="Inner elements of the MLP, or of an expert.")
-    gated: Flag = Field(default=False, description="The MLP has a third matrix, a gate (SwiGLU).")
+    gated: Flag = Field(default=False, description="Whether the MLP has a third matrix, a gate (SwiGLU).")
     experts: _Some = Field(default=0, description="Experts of each block; 0: a plain MLP.")
-    top_k: _Some = Field(default=0, description="Experts that a token goes to.")
-    vocabulary: _Count = Field(description="Tokens that there are.")
-    tied: Flag = Field(default=False, description="The head uses the embedding's parameters.")
-    positions: _Some = Field(default=0, description="Learned positions, a row each; 0: none, they are computed.")
-    bias: Flag = Field(default=False, description="Matrices have biases, and norms a shift (LayerNorm, not RMSNorm).")
-    dropout: Flag = Field(default=False, description="Dropout behind attention and MLP, and on the scores.")
-    fused_attention: Flag = Field(
-        default=False, description="Scores stay on the chip (FlashAttention): they are neither moved nor kept."
+    top_k: _Some = Field(default=0, description="Experts that each token is routed to.")
+    vocabulary: _Count = Field(description="Size of the vocabulary in tokens.")
+    tied: Flag = Field(default=False, description="Whether the output head shares the parameters of the embedding.")
+    positions: _Some = Field(default=0, description="Rows of learned position embeddings; 0: positions are computed.")
+    bias: Flag = Field(
+        default=False, description="Whether matrices have biases and norms have a shift (LayerNorm instead of RMSNorm)."
     )
-    sequence: _Count = Field(description="Tokens of a sample, if the experiment does not say.")
+    dropout: Flag = Field(default=False, description="Whether dropout follows attention, MLP and scores.")
+    fused_attention: Flag = Field(
+        default=False,
+        description="Whether scores stay on the chip (FlashAttention), so that they are neither moved nor stored.",
+    )
+    sequence: _Count = Field(description="Tokens per sample, unless the experiment sets them.")
 
     @model_validator(mode="after")
     def _fits(self) -> Transformer:
@@ -52,7 +55,7 @@ class Transformer(Table):
             problem = f"{self.heads} heads cannot be divided among {self.kv_heads}"
             faults.append(InputError(problem, key="kv_heads", allowed=f"a divisor of {self.heads}"))
         if not bool(self.experts) <= self.top_k <= self.experts:
-            problem = f"tokens go to {self.top_k} of {self.experts} experts"
+            problem = f"tokens are routed to {self.top_k} of {self.experts} experts"
             faults.append(InputError(problem, key="top_k", allowed=f"{min(self.experts, 1)} to {self.experts}"))
         raise_all(faults)
         return self

@@ -87,12 +87,12 @@ def check_background(name: str) -> None:
     """Raise InputError for a backend that does not carry background traffic."""
     if not backend_class(name).capabilities.background:
         carriers = [entry.name for entry in backends.entries if entry.value.capabilities.background]
-        problem = f"backend '{name}' does not carry [traffic] beside collectives or a workload"
+        problem = f"backend '{name}' does not support [traffic] beside collectives or a workload"
         raise InputError(problem, key="--backend", allowed=carriers)
 
 
 def check_open_traffic(name: str) -> None:
-    """Raise InputError for a backend that does not carry open traffic."""
+    """Raise InputError for a backend that does not support open traffic."""
     if not backend_class(name).capabilities.open_traffic:
         carriers = [entry.name for entry in backends.entries if entry.value.capabilities.open_traffic]
-        raise InputError(f"backend '{name}' does not carry open traffic", key="--backend", allowed=carriers)
+        raise InputError(f"backend '{name}' does not support open traffic", key="--backend", allowed=carriers)

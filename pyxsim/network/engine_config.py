@@ -265,7 +265,7 @@ def _ranges(
             except InputError as error:
                 _check_adaptive(vcs, count, fixed, network)
                 where = f"virtual_networks[{number}]" if len(networks) > 1 else "vcs"
-                problem = f"{vcs} VCs per link are too few: the routing needs {count} VC classes"
+                problem = f"{vcs} VCs per link are too few: the routing requires {count} VC classes"
                 raise InputError(problem, key=f"network.router.{where}", allowed=error.allowed) from None
             low += (first + begins).tolist()
             high += (first + ends).tolist()
@@ -280,7 +280,7 @@ def _check_adaptive(vcs: int, count: int, fixed: Sequence[int], network: Network
     if adaptive and limit >= 1:
         classes = "class" if count == 2 else "classes"
         raise InputError(
-            f"{adaptive} adaptive VCs are too many: the escape needs {count - 1} VC {classes} of the {vcs} VCs",
+            f"{adaptive} adaptive VCs are too many: the escape requires {count - 1} VC {classes} of the {vcs} VCs",
             key="network.router.routing_options.adaptive_vcs",
             allowed=f"0 (all that remain) to {limit}",
         )

@@ -72,7 +72,7 @@ class Lanes:
             index = int(np.argmin(count))
             npu = index if npus is None else int(npus[index])
             raise InputError(
-                f"NPU {npu} has no link, and so no lane", key="network.lanes", allowed="'auto' or a number"
+                f"NPU {npu} has no link and therefore no lane", key="network.lanes", allowed="'auto' or a number"
             )
 
     def name(self, lane: int, kind: str) -> str:

@@ -114,7 +114,7 @@ class LinkParamsFactory:
         """Raise InputError if the engine cannot represent the parameters."""
         if wire.s.denominator > MAX_DENOMINATOR:
             raise InputError(
-                f"the flit time would be {wire.s} cycles, too fine a fraction to be kept exactly",
+                f"the flit time would be {wire.s} cycles, a fraction with too large a denominator",
                 key=keys.bandwidth,
                 allowed=f"a bandwidth at which flit * clock / bandwidth has a denominator of at most {MAX_DENOMINATOR}",
             )
@@ -147,5 +147,5 @@ class LinkParamsFactory:
         waits = -(-(stages.rc + stages.va) // router.steps)
         depth = ceil((wire.loop + waits) / wire.s) + 1 + packets * packet
         if depth > MAX_SLOTS:
-            raise InputError("a buffer that covers the credit loop would be too large", key="network.router.buffer")
+            raise InputError("the buffer that covers the credit loop is too large", key="network.router.buffer")
         return depth

@@ -228,7 +228,7 @@ class Backend(ABC):
         It does not count in `bytes_delivered`, and `advance` neither returns its packets nor waits for them.
         `tag`: number of the traffic of its first class.
         """
-        raise InputError("this backend carries no background traffic", key="--backend")
+        raise InputError("this backend does not support background traffic", key="--backend")
 
     def finish(self, cycle: int) -> None:
         """End the run in `cycle`: close the statistics."""

@@ -27,7 +27,7 @@ class ReferenceNetwork(PacketNetwork):
     @classmethod
     def for_experiment(cls, experiment: Experiment, topology: Topology, *, window: int) -> Self:
         if experiment.output.level:
-            raise InputError("the reference does not record it", key="output.attribution", allowed="off")
+            raise InputError("the reference router does not record this", key="output.attribution", allowed="off")
         seed = experiment.output.seed
         options: Any = {"background": background_classes(experiment), "packet": longest_packet(experiment)}
         return cls(topology, experiment.network, window=window, seed=seed, skip=False, threads=1, **options)
@@ -50,4 +50,4 @@ class ReferenceNetwork(PacketNetwork):
         return dict(zip(BACKGROUND, np.array(rows, np.int64).reshape(-1, len(BACKGROUND)).T, strict=True))
 
     def watch_packet(self, message: int, packet: int) -> None:
-        raise InputError("the reference does not log packets", key="--watch", allowed="with --backend packet")
+        raise InputError("the reference router does not log packets", key="--watch", allowed="with --backend packet")

@@ -79,8 +79,8 @@ def minimal_adaptive(
     if switched.any() and escape.own.shape[1] > 1:
         dim = int(np.argmax(switched))
         raise InputError(
-            f"minimal-adaptive requires direct links: dimension {dim} has a switch, which gives no escape in dimension"
-            " order",
+            f"minimal-adaptive requires direct links: dimension {dim} has a switch, which has no escape in dimension "
+            "order",
             key=ROUTING,
         )
     classes = base.classes

@@ -200,7 +200,7 @@ def _up_then_down(graph: Wired, order: AnyIntArray) -> BoolArray:
         upper = graph.dst[out_links[router][~goes_down[out_links[router]]]]
         if len(upper):
             up_and_down[router] = np.where(climbs[router], up_and_down[upper].min(axis=0) + 1, up_and_down[router])
-    _check_reached(graph, up_and_down, "no path goes up and then down")
+    _check_reached(graph, up_and_down, "no path leads up and then down")
     falls = goes_down[:, None] & (down[graph.dst] == down[graph.src] - 1) & ~climbs[graph.src]
     rises = ~goes_down[:, None] & (up_and_down[graph.dst] == up_and_down[graph.src] - 1) & climbs[graph.src]
     allowed: BoolArray = falls | rises

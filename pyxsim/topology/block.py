@@ -78,7 +78,7 @@ class Block:
             self._refuse(f"src has shape {self.src.shape} and dst {self.dst.shape}; expected one router per link")
         for ends in (self.src, self.dst):
             if ((ends < 0) | (ends >= self.routers)).any():
-                self._refuse(f"a link has an end outside routers 0 to {self.routers - 1}")
+                self._refuse(f"a link starts or ends outside routers 0 to {self.routers - 1}")
         if (self.src == self.dst).any():
             self._refuse(f"link {int(np.argmax(self.src == self.dst))} leads from a router to itself")
         self._set("link_names", list(self.link_names) or [""] * self.links)

@@ -78,7 +78,11 @@ def build(
             raise InputError("both shape and dims are given", key="network.shape", allowed="one of them")
         return product(" x ".join(str(dim.get("block")) for dim in dims), [_block(i, d) for i, d in enumerate(dims)])
     if name is None:
-        raise InputError("no network is given", key="network.topology", allowed="a name on the shelf, or network.dims")
+        raise InputError(
+            "the network has neither topology nor dims",
+            key="network.topology",
+            allowed="a name on the shelf, or network.dims",
+        )
     generator = _find(topologies, name, "network.topology", library.data_files)
     size: tuple[Any, ...] = ()
     if "shape" in inspect.signature(generator).parameters:
@@ -88,7 +92,7 @@ def build(
     elif shape is not None:
         known = ", ".join(inspect.signature(generator).parameters)
         raise InputError(
-            f"the topology '{name}' takes no shape", key="network.shape", allowed=f"network.options: {known}"
+            f"the topology '{name}' has no shape", key="network.shape", allowed=f"network.options: {known}"
         )
     arguments = checked_options(generator, options or {}, "network.options", len(size), folder)
     return _generate(generator, size, arguments, Topology, f"the topology '{name}'")

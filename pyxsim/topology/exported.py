@@ -134,7 +134,7 @@ def _compare(read: Any, built: Any) -> None:
     """Raise _Changed unless the nodes and edges of a graph are those that its settings build."""
     nodes = {str(node): data for node, data in read.nodes(data=True)}
     if nodes.keys() != {str(node) for node in built.nodes}:
-        raise _Changed("has other nodes than its settings")
+        raise _Changed("has other nodes than those of its settings")
     if _has_attributes(read):
         for node, data in built.nodes(data=True):
             for key in _OF_NODES:

@@ -37,7 +37,7 @@ UNITS: Mapping[str, Callable[[object], object]] = {"bandwidth": parse_bandwidth,
 def read_graph(path: Path) -> Any:
     """Read a networkx graph from a file: .graphml, .gml, or else an edge list. Raises InputError.
 
-    An edge list has a line `a b` for every link, or `a b {"bandwidth": "50 GB/s", "latency": "10 ns"}`. If every line
+    An edge list has one line `a b` per link, or `a b {"bandwidth": "50 GB/s", "latency": "10 ns"}`. If every line
     has the attribute `link`, links are directed, as pyxsim writes them.
     """
     import networkx as nx
@@ -73,7 +73,7 @@ def read_graph(path: Path) -> Any:
 def _edge(words: Sequence[str], file_line: str) -> tuple[str, str, dict[str, Any]]:
     """Return a line of an edge list: the two ends, and optional attributes."""
     if len(words) < 2:
-        allowed = "a line `a b` for every link"
+        allowed = "one line `a b` per link"
         raise InputError(f"'{words[0]}' is not a link", key=f"{KEY}.file", allowed=allowed, file=file_line)
     a, b, *rest = words
     try:
@@ -163,7 +163,7 @@ def _given_routes(graph: Any, nodes: Sequence[Any], file: str | None) -> Int32Ar
         words = str(text or "").split()
         if len(words) != len(nodes) or not all(word.isdecimal() and int(word) < len(nodes) for word in words):
             problem = f"node {node} has next_hops = {text!r}"
-            allowed = f"the numbers of {len(nodes)} nodes: the next one on the way to each"
+            allowed = f"{len(nodes)} node numbers: the next hop towards each node"
             raise InputError(problem, key=f"{KEY}.file", allowed=allowed, file=file)
         rows.append([int(word) for word in words])
     return np.array(rows, np.int32)
@@ -236,7 +236,7 @@ def _homes(graph: Any, nodes: Sequence[Any], npus: int, file: str | None) -> Seq
         return home.tolist()
     ids = [int(word) for node in nodes for word in str(graph.nodes[node].get("npu_ids", "")).split()]
     if sorted(ids) != list(range(len(home))):
-        raise InputError("npu_ids do not contain each NPU once", key=f"{KEY}.file", file=file)
+        raise InputError("npu_ids do not contain each NPU exactly once", key=f"{KEY}.file", file=file)
     placed = np.empty(len(home), np.int64)
     placed[ids] = home
     return placed.tolist()

@@ -16,7 +16,7 @@ _WORDS = {
     bool: ("is neither true nor false", "true or false"),
     int: ("is not a whole number", "a whole number such as 4"),
     float: ("is not a number", "a number such as 0.5"),
-    str: ("is not a text", "a text in quotes"),
+    str: ("is not a string", "a string in quotes"),
     Path: ("is not a file name", "a file name in quotes"),
 }
 

@@ -74,7 +74,7 @@ def read_matrix(path: Path, npus: int) -> FloatArray:
     if not np.isfinite(traffic).all() or (traffic < 0).any():
         row, column = np.argwhere(~(np.isfinite(traffic) & (traffic >= 0)))[0].tolist()
         problem = f"entry {column} of row {row} is {traffic[row, column]:g}"
-        raise InputError(problem, file=file, allowed="finite numbers, none below zero")
+        raise InputError(problem, file=file, allowed="finite numbers that are not negative")
     if not traffic.any():
         raise InputError("all entries are zero", file=file)
     return traffic
@@ -92,7 +92,7 @@ def _read_text(path: Path) -> FloatArray:
         except ValueError:
             raise InputError(f"'{line.strip()[:40]}' is not a row of numbers", file=f"{path}:{number}") from None
         if len(rows[-1]) != len(rows[0]):
-            problem = f"the row has {len(rows[-1])} entries, the first one {len(rows[0])}"
+            problem = f"the row has {len(rows[-1])} entries, but the first one has {len(rows[0])}"
             raise InputError(problem, file=f"{path}:{number}")
     if not rows:
         raise InputError("is empty", file=str(path), allowed="a row of numbers per NPU")

@@ -109,7 +109,7 @@ def _unchecked(name: str, context: PatternContext, options: Mapping[str, Any] | 
             )
     for parameter in parameters:
         if parameter.default is parameter.empty and parameter.name not in options:
-            raise InputError(f"missing; the pattern '{name}' requires it", key=f"pattern_options.{parameter.name}")
+            raise InputError(f"is missing; the pattern '{name}' requires it", key=f"pattern_options.{parameter.name}")
     try:
         pattern: Pattern = make(context, **options)
     except InputError as error:

@@ -196,7 +196,7 @@ def _third_probability(
             solved = (alpha * like, beta * like, rates * (alpha + beta) / alpha if alpha else np.inf * like)
             fits = like > 0
         else:
-            raise ValueError("two of alpha, beta and r1 are needed")
+            raise ValueError("two of alpha, beta and r1 are required")
     fits &= (solved[0] <= 1) & (solved[1] <= 1) & (solved[2] <= 1)
     if not fits.all():
         worst = float(rates.max())

@@ -70,7 +70,7 @@ def node(number: int, kind: int, **attributes: object) -> Node:
     [
         (
             [comp(1), comp(1, name="b")],
-            "node 1 (b) has the number of an earlier one, node 1; allowed: each number once",
+            "node 1 (b) has the same number as node 1; allowed: each number once",
         ),
         ([comp(1, 7, name="a")], "node 1 (a) depends on node 7, which does not exist"),
         ([comp(1, 1)], "node 1 waits for itself; allowed: nodes without circular dependencies"),
@@ -95,7 +95,7 @@ def node(number: int, kind: int, **attributes: object) -> Node:
         ([node(1, 7, comm_size=5, comm_type=10)], "node 1 (x) has comm_type 10; allowed: 0 (ALL_REDUCE), 1 (REDUCE), "),
         ([node(1, 7, comm_size=0, comm_type=0)], "node 1 (x) has comm_size 0; allowed: a whole number from 1 to 9"),
         ([node(1, 7, comm_size=1.5, comm_type=0)], "node 1 (x) has comm_size 1.5; allowed: a whole number from 1"),
-        ([node(1, 7, comm_size=1, comm_type=0, pg_name=3)], "node 1 (x) has pg_name 3; allowed: a string"),
+        ([node(1, 7, comm_size=1, comm_type=0, pg_name=3)], "node 1 (x) has the unknown pg_name 3; allowed: a string"),
         ([node(1, 7, comm_size=1, comm_type=0, involved_dim=[False])], "node 1 (x) has involved_dim [False]; "),
         ([node(1, 5, comm_size=1, comm_dst=1, comm_src=4)], "node 1 (x) has comm_src 4, but is in the trace of rank 0"),
     ],
@@ -111,13 +111,13 @@ def test_faults_of_one_trace(tmp_path: Path, nodes: list[Node], told: str) -> No
     [
         (
             [[send(1, 1), send(2, 1)], [recv(5, 0)]],
-            "t.0.et: node 2 has no partner: rank 0 sends 2 with tag 0 to rank 1, which receives 1; "
-            "allowed: as many receives as sends",
+            "t.0.et: node 2 has no partner: rank 0 sends 2 messages with tag 0 to rank 1, which receives 1; "
+            "allowed: equal numbers of receives and sends",
         ),
         (
             [[send(1, 1, tag=4)], [recv(5, 0, tag=3)]],
-            "t.1.et: node 5 has no partner: rank 0 sends 0 with tag 3 to rank 1, which receives 1; "
-            "allowed: as many receives as sends",
+            "t.1.et: node 5 has no partner: rank 0 sends 0 messages with tag 3 to rank 1, which receives 1; "
+            "allowed: equal numbers of receives and sends",
         ),
         (
             [[send(1, 1, size=8)], [recv(5, 0, size=9)]],
@@ -126,12 +126,13 @@ def test_faults_of_one_trace(tmp_path: Path, nodes: list[Node], told: str) -> No
         ([[send(1, 2)], []], "t.0.et: node 1 goes to rank 2; allowed: another rank that has a trace"),
         (
             [[recv(1, 0)], []],
-            "t.0.et: node 1 comes from rank 0, its own; allowed: another rank that has a trace",
+            "t.0.et: node 1 comes from rank 0, its own rank; allowed: another rank that has a trace",
         ),
         (
             [[coll(1), coll(2)], [coll(1)]],
-            "t.0.et: node 2 waits forever: it is collective 1 of rank 0, ALL_REDUCE of 64 bytes, but rank 1 calls 1; "
-            "allowed: as many calls on all members",
+            "t.0.et: node 2 waits forever: it is collective 1 of rank 0, ALL_REDUCE of 64 bytes, "
+            "but rank 1 calls only 1 collectives; "
+            "allowed: equal numbers of calls on all members",
         ),
         (
             [[coll(1), coll(2, kind=CommType.BARRIER)], [coll(9, size=65), coll(10, kind=CommType.BARRIER)]],
@@ -155,12 +156,12 @@ def test_groups(tmp_path: Path) -> None:
     told = faults(tmp_path, *ranks, groups={"1": [0, 1, 3], "2": [0, 2]})
     assert [line.partition(";")[0] for line in told] == [
         "t.0.et: node 1 waits forever: it is collective 0 of rank 0 in group '1', ALL_REDUCE of 64 bytes, "
-        "but rank 3 calls 0",
+        "but rank 3 calls only 0 collectives",
         "t.2.et: node 1 waits forever: it is collective 0 of rank 2 in group '2', ALL_REDUCE of 64 bytes, "
-        "but rank 0 calls 0",
+        "but rank 0 calls only 0 collectives",
         *(
             "t.3.et: node 1 waits forever: it is collective 0 of rank 3, ALL_REDUCE of 64 bytes, "
-            f"but rank {rank} calls 0"
+            f"but rank {rank} calls only 0 collectives"
             for rank in range(3)
         ),
     ]
@@ -177,8 +178,8 @@ def test_a_file_full_of_faults_is_read_no_further(tmp_path: Path) -> None:
         load(tmp_path / "t.0.et")
     assert time.process_time() - began < 2
     assert len(caught.value.faults) == 1001
-    assert "node 0 has the number of an earlier one" in str(caught.value.faults[0])
-    assert str(caught.value.faults[-1]).endswith("t.0.et: has 1000 faults so far and is read no further")
+    assert "node 0 has the same number as" in str(caught.value.faults[0])
+    assert str(caught.value.faults[-1]).endswith("t.0.et: has 1000 faults already; the rest is not read")
 
 
 def test_faults_that_many_nodes_have_are_told_once(tmp_path: Path) -> None:
@@ -187,9 +188,9 @@ def test_faults_that_many_nodes_have_are_told_once(tmp_path: Path) -> None:
     late = [comp(number, 10_000 + number) for number in range(9, 3000)]
     other = node(3000, NodeType.COMM_COLL, is_cpu_op=False, comm_type=0, comm_size=64)
     assert faults(tmp_path, [*calls, *late, other]) == [
-        "t.0.et: node 1 (x) communicates, but has is_cpu_op; 7 more like it; "
-        "allowed: nodes of the accelerator; a trace that is replayed",
-        "t.0.et: node 9 depends on node 10009, which does not exist; 2990 more like it",
+        "t.0.et: node 1 (x) is a communication node, but sets is_cpu_op; 7 more of this kind; "
+        "allowed: nodes of the accelerator, or a trace that is replayed",
+        "t.0.et: node 9 depends on node 10009, which does not exist; 2990 more of this kind",
     ]
     found = statistics(load(tmp_path / "t.0.et"))
     assert (found.nodes, found.bytes) == ({"COMP": 2991, "COMM_COLL": 9}, {"all-reduce": 64})
@@ -235,7 +236,7 @@ def test_names_of_traces(tmp_path: Path) -> None:
     assert find(str(tmp_path / "a")) == find(str(tmp_path / "a.*.et")) == both
     assert find(str(tmp_path / "b")) == {7: tmp_path / "b.7.json.gz"} == find(str(tmp_path / "b.7.json.gz"))
     assert find(str(tmp_path / "c.et")) == {0: tmp_path / "c.et"}
-    with pytest.raises(InputError, match=r"there are no such traces; did you mean 'a\.\*\.et'\?"):
+    with pytest.raises(InputError, match=r"no such traces exist; did you mean 'a\.\*\.et'\?"):
         find(str(tmp_path / "aa.*.et"))
 
 

@@ -138,7 +138,7 @@ def test_convert(pyxsim: Command, ring: Path) -> None:
         ("ring", "x.json", "x.json: is one file, but ring has one trace per rank; allowed: PREFIX.*.et"),
         ("ring", "x.*.xml", "x.*.xml: the extension is not one of a trace; allowed: .et, .json, .jsonl"),
         ("ring.0.et", "ring.0.et", "ring.0.et: is also an input; allowed: another name"),
-        ("rung", "x.*.et", "rung: there are no such traces"),
+        ("rung", "x.*.et", "rung: no such traces exist"),
         ("bad.et", "x.et", "bad.et: not a Chakra trace, or damaged"),
     ],
 )

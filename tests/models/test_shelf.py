@@ -115,8 +115,8 @@ def test_a_file_of_the_user_is_a_model(tmp_path: Path) -> None:
         ('"transformer"', "3", "kind: 3 is not a kind of model"),
         ("heads = 2", "heads = 3", "heads: 8 elements cannot be divided among 3 heads; allowed: a div"),
         ("heads = 2", "heads = 4\nkv_heads = 3", "kv_heads: 4 heads cannot be divided among 3"),
-        ("heads = 2", "heads = 2\nexperts = 4", "top_k: tokens go to 0 of 4 experts; allowed: 1 to 4"),
-        ("heads = 2", "heads = 2\ntop_k = 4", "top_k: tokens go to 4 of 0 experts; allowed: 0 to 0"),
+        ("heads = 2", "heads = 2\nexperts = 4", "top_k: tokens are routed to 0 of 4 experts; allowed: 1 to 4"),
+        ("heads = 2", "heads = 2\ntop_k = 4", "top_k: tokens are routed to 4 of 0 experts; allowed: 0 to 0"),
         ("heads = 2", "head = 2", "head: unknown key"),
         ("hidden = 8", "hidden = 0", "hidden: 0 is too small; allowed: a whole number from 1 to"),
     ],
@@ -135,5 +135,5 @@ def test_vectors_of_a_dlrm_must_be_of_one_length(tmp_path: Path) -> None:
         'kind = "recommendation"\nhelp = "x"\nsource = "x"\n'
         "dense = 4\nbottom = [8]\nrows = [3]\nembedding = 4\ntop = [1]\n"
     )
-    with pytest.raises(InputError, match="bottom: the last layer has 8 outputs, but a row of a table 4 elements"):
+    with pytest.raises(InputError, match="bottom: the last layer has 8 outputs, but a row of a table has 4 elements"):
         load_model(str(file))

@@ -102,24 +102,36 @@ def test_channels_apart(tmp_path: Path) -> None:
     [
         ("", ": has no layers; allowed: 'Layer,m,n,k', or 'Layer name,IFMAP"),
         ("# only words\n", ": has no layers"),
-        ("Layer,m,n,k\n", ": has no layers; allowed: a line for each layer"),
+        ("Layer,m,n,k\n", ": has no layers; allowed: one line per layer"),
         ("a,1,2,3\n", ":1: 'a, 1, 2, 3' is not a header of a table; allowed: 'Layer,m,n,k'"),
         ("Layer,m,n,k,paralel\na,1,2,3\n", ":1: unknown column 'paralel'; allowed: m, n, k, customized"),
         ("Layer,m,n,k,m\na,1,2,3\n", ":1: the column 'm' occurs twice"),
-        ("Layer,m,n,k\na,1,2\n", ":2: layer 'a': '' in the column 'k'; allowed: a whole number from 1 to"),
-        ("Layer,m,n,k\na,1,x,3\n", ":2: layer 'a': 'x' in the column 'n'; allowed: a whole number from 1"),
-        ("Layer,m,n,k\na,1,0,3\n", ":2: layer 'a': '0' in the column 'n'"),
-        ("Layer,m,n,k\na,1.5,2,3\n", ":2: layer 'a': '1.5' in the column 'm'"),
-        ("Layer,m,n,k\na,-1,2,3\n", ":2: layer 'a': '-1' in the column 'm'"),
-        ("Layer,m,n,k\na,99999999999,2,3\n", ":2: layer 'a': '99999999999' in the column 'm'"),
-        ("Layer,m,n,k\n,1,2,3\n", ":2: a layer without a name"),
-        ("Layer,M,N,K,Sparsity\na,1,2,3,2:4\n", ":2: layer 'a': '2:4' in the column 'sparsity'; allowed: 1:1"),
+        (
+            "Layer,m,n,k\na,1,2\n",
+            ":2: layer 'a': invalid value '' in the column 'k'; allowed: a whole number from 1 to",
+        ),
+        (
+            "Layer,m,n,k\na,1,x,3\n",
+            ":2: layer 'a': invalid value 'x' in the column 'n'; allowed: a whole number from 1",
+        ),
+        ("Layer,m,n,k\na,1,0,3\n", ":2: layer 'a': invalid value '0' in the column 'n'"),
+        ("Layer,m,n,k\na,1.5,2,3\n", ":2: layer 'a': invalid value '1.5' in the column 'm'"),
+        ("Layer,m,n,k\na,-1,2,3\n", ":2: layer 'a': invalid value '-1' in the column 'm'"),
+        ("Layer,m,n,k\na,99999999999,2,3\n", ":2: layer 'a': invalid value '99999999999' in the column 'm'"),
+        ("Layer,m,n,k\n,1,2,3\n", ":2: a layer has no name"),
+        (
+            "Layer,M,N,K,Sparsity\na,1,2,3,2:4\n",
+            ":2: layer 'a': invalid value '2:4' in the column 'sparsity'; allowed: 1:1",
+        ),
         (
             "Layer,m,n,k,CustomizedParallelization\na,1,2,3,MODEL_DATA\n",
-            ":2: layer 'a': 'MODEL_DATA' in the column 'customizedparallelization'; allowed: DATA, MODEL, HYBRID",
+            ":2: layer 'a': invalid value 'MODEL_DATA' in the column 'customizedparallelization'; allowed: DATA",
         ),
-        (f"{CONVOLUTION}\nc,4,4,5,3,1,1,1\n", ":2: layer 'c': a filter of 5 x 3 on an input of 4 x 4"),
-        (f"{CONVOLUTION},Batch Size\nc,4,4,3,3,1,1,1,2\nd,4,4,3,3,1,1,1,3\n", ":3: layer 'd': a batch of 3, but 2 in"),
+        (f"{CONVOLUTION}\nc,4,4,5,3,1,1,1\n", ":2: layer 'c': a filter of 5 x 3 exceeds its input of 4 x 4"),
+        (
+            f"{CONVOLUTION},Batch Size\nc,4,4,3,3,1,1,1,2\nd,4,4,3,3,1,1,1,3\n",
+            ":3: layer 'd': the batch is 3, but 2 in",
+        ),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, text: str, fault: str) -> None:

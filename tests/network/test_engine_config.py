@@ -377,7 +377,9 @@ def test_escape_classes_have_one_vc_each() -> None:
 
 def test_too_many_adaptive_vcs_are_told_as_such() -> None:
     router = {"vcs": 4, "routing": "minimal-adaptive", "routing_options": {"adaptive_vcs": 9}}
-    told = r"network\.router\.routing_options\.adaptive_vcs: 9 adaptive VCs are too many: the escape needs 2 VC classes"
+    told = (
+        r"network\.router\.routing_options\.adaptive_vcs: 9 adaptive VCs are too many: the escape requires 2 VC classes"
+    )
     with pytest.raises(InputError, match=told + r" of the 4 VCs; allowed: 0 \(all that remain\) to 2"):
         config("torus", [4, 4], router=router)
     assert config("torus", [4, 4], router={**router, "routing_options": {"adaptive_vcs": 2}}).links.vcs[0] == 4
@@ -395,7 +397,7 @@ def test_links_may_differ_in_classes() -> None:
 
 
 def test_every_network_needs_vcs_for_all_classes() -> None:
-    told = r"network\.router\.virtual_networks\[1\]: 1 VCs per link are too few: the routing needs 2 VC classes"
+    told = r"network\.router\.virtual_networks\[1\]: 1 VCs per link are too few: the routing requires 2 VC classes"
     with pytest.raises(InputError, match=told):
         config("ring", [4], router={"vcs": 4, "virtual_networks": [3, 1]})
 

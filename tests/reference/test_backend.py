@@ -67,7 +67,7 @@ def test_ten_inputs_are_equal(tmp_path: Path, name: str, overrides: tuple[str, .
 
 
 def test_what_it_does_not_model() -> None:
-    with pytest.raises(InputError, match="attribution: the reference does not record it; allowed: off"):
+    with pytest.raises(InputError, match="attribution: the reference router does not record this; allowed: off"):
         pyxsim.run(RING | {"output": {"attribution": "links"}}, backend="reference")
-    with pytest.raises(InputError, match="backend 'reference' does not carry open traffic; allowed: packet"):
+    with pytest.raises(InputError, match="backend 'reference' does not support open traffic; allowed: packet"):
         pyxsim.run({"network": RING["network"], "traffic": {"load": 0.1}}, backend="reference")

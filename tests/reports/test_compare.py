@@ -109,7 +109,9 @@ def test_a_comparison_is_read_back_as_it_was(two: Comparison, one: Comparison, t
 @pytest.mark.parametrize("name", ["all.json", "all.md"])
 def test_what_cannot_be_read_back_says_what_can(one: Comparison, tmp_path: Path, name: str) -> None:
     one.save(tmp_path / name)
-    with pytest.raises(InputError, match=r"cannot load a \.\w+ file; allowed: the \.h5 file of the same command$"):
+    with pytest.raises(
+        InputError, match=r"cannot load a \.\w+ file; allowed: the \.h5 file that the same command writes$"
+    ):
         pyxsim.load(tmp_path / name)
     with pytest.raises(InputError, match="no such file"):
         pyxsim.load(tmp_path / "none.json")

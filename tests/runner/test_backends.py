@@ -68,11 +68,11 @@ def test_where_steps_keep_to_their_links_all_but_packets_take_the_same_time() ->
             (
                 name,
                 {"traffic": {"load": 0.1}},
-                f"backend: backend '{name}' does not carry open traffic; allowed: packet",
+                f"backend: backend '{name}' does not support open traffic; allowed: packet",
             )
             for name in NAMES[1:]
         ],
-        *[(name, {"network": NIC}, "nic_latency: belongs to the delays of ASTRA-sim 1") for name in NAMES[1:]],
+        *[(name, {"network": NIC}, "nic_latency: applies only to the delays of ASTRA-sim 1") for name in NAMES[1:]],
     ],
 )
 def test_what_they_are_not_for(name: str, tables: dict[str, Any], told: str) -> None:

@@ -136,7 +136,7 @@ def test_a_backend_that_is_not_there() -> None:
     with pytest.raises(InputError, match=r"^backend: unknown backend 'packets'; .*did you mean 'packet'\?"):
         prepare(experiment, backend="packets")
     traffic = load_experiment(tables(traffic={"load": 0.1}))
-    with pytest.raises(InputError, match="does not carry open traffic"):
+    with pytest.raises(InputError, match="does not support open traffic"):
         prepare(traffic, backend="analytical")
 
 

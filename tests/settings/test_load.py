@@ -112,7 +112,7 @@ def test_an_empty_file(tmp_path: Path, content: str) -> None:
 def test_binary_junk_is_told_with_the_line(tmp_path: Path) -> None:
     path = tmp_path / "exp.toml"
     path.write_bytes(b"[network]\n# \xff\x00")
-    assert lines(path) == [f"{path}:2: is no text (byte 0xff is not UTF-8)"]
+    assert lines(path) == [f"{path}:2: is not a text (byte 0xff is not UTF-8)"]
 
 
 # What exactly is wrong is said in Python's words, which may change; where it is, is ours.

@@ -336,7 +336,7 @@ def test_faults(name: str, options: dict[str, Any], key: str, words: str) -> Non
 
 
 def test_a_network_without_a_shape_of_its_own() -> None:
-    with pytest.raises(InputError, match=r"network\.shape: the topology 'slim-fly' takes no shape; allowed: "):
+    with pytest.raises(InputError, match=r"network\.shape: the topology 'slim-fly' has no shape; allowed: "):
         build("slim-fly", [4, 4], options={"q": 5})
 
 

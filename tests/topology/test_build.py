@@ -33,8 +33,8 @@ def test_a_product_of_blocks() -> None:
     [
         ({"name": "torsu", "shape": [4]}, "network.topology", "unknown topology 'torsu'"),
         ({"name": "torsu", "shape": [4]}, "network.topology", "did you mean 'torus'?"),
-        ({"name": None}, "network.topology", "no network is given"),
-        ({"name": None, "dims": []}, "network.topology", "no network is given"),
+        ({"name": None}, "network.topology", "the network has neither topology nor dims"),
+        ({"name": None, "dims": []}, "network.topology", "the network has neither topology nor dims"),
         ({"name": "torus", "dims": [{"block": "ring", "npus": 2}]}, "network.topology", "both a topology and dims"),
         ({"name": None, "shape": [2], "dims": [{"block": "ring", "npus": 2}]}, "network.shape", "both shape and dims"),
         ({"name": "torus"}, "network.shape", "the shape is missing"),

@@ -124,7 +124,7 @@ def test_an_experiment_with_a_written_graph_reads_back(torus: nx.MultiDiGraph) -
     ("change", "words"),
     [
         (lambda graph: graph.remove_edge("0", "1"), "has 63 edges, not the 64 of its settings"),
-        (lambda graph: graph.remove_node("3"), "has other nodes than its settings"),
+        (lambda graph: graph.remove_node("3"), "has other nodes than those of its settings"),
         (lambda graph: graph.add_edge("0", "5", link=64), "has 65 edges"),
         (lambda graph: graph.nodes["2"].update(npus=2), "has another npus of node 2"),
         (lambda graph: graph.edges["0", "1", 0].update(bandwidth="1 GB/s"), "has another bandwidth of the edge 0 -> 1"),

@@ -122,7 +122,7 @@ def test_formats(name: str, text: str, tmp_path: Path) -> None:
         ({"edge": {"length": 0}}, {}, "length = 0; allowed: a whole number from 1"),
         ({"node": {"npus": -1}}, {}, "node 0 has npus = -1"),
         ({"node": {"npus": "two"}}, {}, "node 0 has npus = 'two'"),
-        ({"node": {"npu_ids": "0 1"}}, {}, "npu_ids do not contain each NPU once"),
+        ({"node": {"npu_ids": "0 1"}}, {}, "npu_ids do not contain each NPU exactly once"),
         (
             {"edge": {"bandwith": "25 GB/s"}},
             {},
@@ -150,7 +150,7 @@ def test_faults(attributes: dict[str, dict[str, object]], options: dict[str, Any
         ("bad.graphml", "<graphml", "networkx cannot read this graph"),
         ("bad.edges", "0 1 x y\n", "bad.edges:1: .*invalid attributes 'x y'; allowed: a table such as"),
         ("bad.edges", "0 1 [1]\n", "bad.edges:1: .*invalid attributes"),
-        ("bad.edges", "# ends\n0 1\n\n2\n", "bad.edges:4: network.options.file: '2' is not a link; allowed: a line"),
+        ("bad.edges", "# ends\n0 1\n\n2\n", "bad.edges:4: network.options.file: '2' is not a link; allowed: one line"),
         ("bad.edges", "0 1\n1 2 {'bandwith': '5 GB/s'}\n", "bad.edges:2: .*from 1 to 2 has .*'bandwith'.*'bandwidth'"),
         ("none.edges", None, "no such file"),
         ("net.yaml", "a: b\n", "unknown format '.yaml' of a graph; allowed: .graphml, .gml, or an edge list"),

@@ -184,18 +184,18 @@ FAULTS: list[tuple[str, Context, dict[str, Any], str]] = [
         "adversarial",
         SQUARE,
         {"offset": 0},
-        "pattern_options.offset: an offset of 0 returns to the same group; there are 4 groups; "
-        "allowed: no multiple of 4",
+        "pattern_options.offset: an offset of 0 returns to the same group; the network has 4 groups; "
+        "allowed: a number that is not a multiple of 4",
     ),
     (
         "adversarial",
         SQUARE,
         {"offset": 4},
-        "pattern_options.offset: an offset of 4 returns to the same group; there are 4 groups; "
-        "allowed: no multiple of 4",
+        "pattern_options.offset: an offset of 4 returns to the same group; the network has 4 groups; "
+        "allowed: a number that is not a multiple of 4",
     ),
     ("adversarial", SQUARE, {"group": 3}, "pattern_options.group: 16 NPUs cannot be divided into groups of 3"),
-    ("hotspot", SQUARE, {}, "pattern_options.nodes: missing; the pattern 'hotspot' requires it"),
+    ("hotspot", SQUARE, {}, "pattern_options.nodes: is missing; the pattern 'hotspot' requires it"),
     (
         "hotspot",
         SQUARE,
@@ -235,10 +235,10 @@ def test_an_unknown_pattern() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "problem"),
     [
-        ("a.csv", "1 2\n3\n", "a.csv:2: the row has 1 entries, the first one 2"),
+        ("a.csv", "1 2\n3\n", "a.csv:2: the row has 1 entries, but the first one has 2"),
         ("a.csv", "1 2\n3 x\n", "a.csv:2: '3 x' is not a row of numbers"),
         ("a.csv", "1 2 3\n3 1 2\n", "a.csv: the traffic matrix is 2x3; allowed: 2x2, one row per NPU"),
-        ("a.csv", "1 -2\n3 1\n", "a.csv: entry 1 of row 0 is -2; allowed: finite numbers, none below zero"),
+        ("a.csv", "1 -2\n3 1\n", "a.csv: entry 1 of row 0 is -2; allowed: finite numbers that are not negative"),
         ("a.csv", "0 0\n0 0\n", "a.csv: all entries are zero"),
         ("a.csv", "\n", "a.csv: is empty; allowed: a row of numbers per NPU"),
         ("a.npy", "no NumPy", "a.npy: not a NumPy file of numbers"),

@@ -227,7 +227,9 @@ def test_chains_of_states(seed: int, alpha: float, beta: float) -> None:
 def test_faults_name_the_class() -> None:
     with pytest.raises(InputError) as caught:
         source(load=0.1, classes=[{}, {"pattern": "hotspot"}])
-    assert str(caught.value) == "traffic.classes[1].pattern_options.nodes: missing; the pattern 'hotspot' requires it"
+    assert (
+        str(caught.value) == "traffic.classes[1].pattern_options.nodes: is missing; the pattern 'hotspot' requires it"
+    )
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_files_that_are_nothing(tmp_path: Path) -> None:
         "noise.et": "there is no trace of NPU 1",
         "folder": "folder: is a folder",
         "tex": "tex: no such file; did you mean 'text'",
-        "w.*.et": "there are no such traces",
+        "w.*.et": "no such traces exist",
     }
     for name, problem in problems.items():
         with pytest.raises(InputError, match=rf"^workload\.file: .*{problem}") as caught:

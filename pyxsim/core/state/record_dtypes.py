@@ -254,6 +254,7 @@ def check_size(kind: str, compiled: int, described: int) -> None:
     """Raise PyxsimError if a record has another size in the compiled engine, which is then out of date."""
     if compiled != described:
         raise PyxsimError(
-            f"the compiled engine is of another version than the files beside it (a record of {kind} has {compiled} "
-            f"bytes there, {described} here): build it anew, as with pip install -e ."
+            f"the compiled engine and the Python files beside it are of different versions (a record of {kind} has "
+            f"{compiled} "
+            f"bytes there, {described} here); build the engine again, for instance with pip install -e ."
         )

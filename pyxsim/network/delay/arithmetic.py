@@ -22,13 +22,13 @@ GIB = 2**30
 def check_compat(network: Network, compat: str | None) -> None:
     """Raise InputError for an unknown `compat`, or keys of `[network.analytical]` that it does not use."""
     if compat not in (None, *COMPATS):
-        raise InputError(f"the analytical backends have no arithmetic of '{compat}'", key="system.compat")
+        raise InputError(f"the analytical backends do not reproduce the arithmetic of '{compat}'", key="system.compat")
     summands = network.analytical.summands
     if summands and compat != "astra-sim-1":
         raise InputError(
-            "belongs to the delays of ASTRA-sim 1",
+            "applies only to the delays of ASTRA-sim 1",
             key=f"network.analytical.{summands[0]}",
-            allowed='nothing here, or system.compat = "astra-sim-1"',
+            allowed='no value, or system.compat = "astra-sim-1"',
         )
 
 
@@ -79,7 +79,7 @@ def _summands(network: Network, switched: Sequence[bool]) -> list[tuple[float, .
             )
     scales = per_dimension(extra.hbm_scale, dims)
     if any(scales) and extra.hbm_bandwidth is None:
-        raise InputError("is missing, where hbm_scale is not 0", key="network.analytical.hbm_bandwidth")
+        raise InputError("is missing, but hbm_scale is not 0", key="network.analytical.hbm_bandwidth")
     memory = per_dimension(extra.hbm_bandwidth or Fraction(clock), dims)
     columns = zip(
         per_dimension(extra.nic_latency, dims),

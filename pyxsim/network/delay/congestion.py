@@ -41,7 +41,9 @@ class CongestionNetwork(DelayedNetwork):
         check_compat(network, compat)
         if compat == "astra-sim-1":
             raise InputError(
-                "ASTRA-sim 1 has no messages that queue for links", key="--backend", allowed="analytical or packet"
+                "ASTRA-sim 1 does not model messages that queue for links",
+                key="--backend",
+                allowed="analytical or packet",
             )
         paths = LinkPaths(topology, network)
         if compat == "astra-sim-2":
@@ -120,7 +122,7 @@ class Stored(_OnLinks):
             )
         if network.analytical.forwarding == "cut-through":
             raise InputError(
-                "ASTRA-sim 2 forwards a message only when all of it has arrived",
+                "ASTRA-sim 2 forwards a message only when it has arrived completely",
                 key="network.analytical.forwarding",
                 allowed='"store-and-forward", or no system.compat',
             )

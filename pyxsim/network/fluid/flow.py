@@ -42,9 +42,9 @@ class FlowNetwork(DelayedNetwork):
     def for_experiment(cls, experiment: Experiment, topology: Topology, *, window: int) -> Self:
         if summands := experiment.network.analytical.summands:
             raise InputError(
-                "belongs to the delays of ASTRA-sim 1",
+                "applies only to the delays of ASTRA-sim 1",
                 key=f"network.analytical.{summands[0]}",
-                allowed="nothing here, or --backend analytical",
+                allowed="no value, or --backend analytical",
             )
         return cls(topology, experiment.network, window=window)
 

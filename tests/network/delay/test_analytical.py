@@ -166,11 +166,11 @@ def test_interfaces_switches_and_memory() -> None:
 @pytest.mark.parametrize(
     ("compat", "extra", "told"),
     [
-        (None, {"nic_latency": "1 ns"}, "network.analytical.nic_latency: belongs to the delays of ASTRA-sim 1"),
-        ("astra-sim-2", {"hbm_scale": 1}, 'hbm_scale: .* allowed: nothing here, or system.compat = "astra-sim-1"'),
-        ("astra-sim-1", {"hbm_scale": 1}, "network.analytical.hbm_bandwidth: is missing, where hbm_scale is not 0"),
+        (None, {"nic_latency": "1 ns"}, "network.analytical.nic_latency: applies only to the delays of ASTRA-sim 1"),
+        ("astra-sim-2", {"hbm_scale": 1}, 'hbm_scale: .* allowed: no value, or system.compat = "astra-sim-1"'),
+        ("astra-sim-1", {"hbm_scale": 1}, "network.analytical.hbm_bandwidth: is missing, but hbm_scale is not 0"),
         ("astra-sim-1", {"nic_latency": ["1 ns"] * 3}, "the list has 3 entries, but the network has 2 dimensions"),
-        ("astra-sim-3", {}, "have no arithmetic of 'astra-sim-3'"),
+        ("astra-sim-3", {}, "do not reproduce the arithmetic of 'astra-sim-3'"),
     ],
 )
 def test_what_is_refused(compat: str | None, extra: dict[str, Any], told: str) -> None:

@@ -199,7 +199,11 @@ def test_windows(compat: str | None, forwarding: str, late: int) -> None:
 @pytest.mark.parametrize(
     ("compat", "table", "told"),
     [
-        ("astra-sim-1", SWITCH, "backend: ASTRA-sim 1 has no messages that queue for links; allowed: analytical or"),
+        (
+            "astra-sim-1",
+            SWITCH,
+            "backend: ASTRA-sim 1 does not model messages that queue for links; allowed: analytical or",
+        ),
         (
             "astra-sim-2",
             {"topology": "torus", "shape": [2, 2]},
@@ -208,11 +212,15 @@ def test_windows(compat: str | None, forwarding: str, late: int) -> None:
         (
             "astra-sim-2",
             {**SWITCH, "analytical": {"forwarding": "cut-through"}},
-            "network.analytical.forwarding: ASTRA-sim 2 forwards a message only when all of it has arrived",
+            "network.analytical.forwarding: ASTRA-sim 2 forwards a message only when it has arrived completely",
         ),
-        (None, {**SWITCH, "analytical": {"nic_latency": "1 ns"}}, "nic_latency: belongs to the delays of ASTRA-sim 1"),
+        (
+            None,
+            {**SWITCH, "analytical": {"nic_latency": "1 ns"}},
+            "nic_latency: applies only to the delays of ASTRA-sim 1",
+        ),
         (None, {**SWITCH, "bandwidth": "53.333333333333336123456 GiB/s"}, "network.bandwidth: .* too fine a fraction"),
-        ("astra-sim-3", SWITCH, "have no arithmetic of 'astra-sim-3'"),
+        ("astra-sim-3", SWITCH, "do not reproduce the arithmetic of 'astra-sim-3'"),
     ],
 )
 def test_what_is_refused(compat: str | None, table: dict[str, Any], told: str) -> None:

@@ -189,7 +189,7 @@ def test_a_class_of_a_network_that_is_not_there() -> None:
 
 
 def test_an_npu_without_a_link_has_no_lane_per_link() -> None:
-    with pytest.raises(InputError, match=r"network\.lanes: NPU 0 has no link, and so no lane"):
+    with pytest.raises(InputError, match=r"network\.lanes: NPU 0 has no link and therefore no lane"):
         open_network("ring", [1], lanes="per-link")
     network = open_network("ring", [1])
     network.inject(0, 0, 0, 3)

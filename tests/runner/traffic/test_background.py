@@ -229,7 +229,9 @@ def test_faults(tables: dict[str, Any], words: str) -> None:
 def test_backends_without_packets_refuse_it_in_one_line(backend: str) -> None:
     with pytest.raises(InputError) as caught:
         run(backend, collective=ALL_REDUCE, traffic=UNIFORM)
-    words = f"backend '{backend}' does not carry [traffic] beside collectives or a workload; allowed: packet, reference"
+    words = (
+        f"backend '{backend}' does not support [traffic] beside collectives or a workload; allowed: packet, reference"
+    )
     assert str(caught.value).endswith(words)
 
 

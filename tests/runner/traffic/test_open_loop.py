@@ -323,7 +323,10 @@ def test_the_least_load_that_is_allowed_is_told() -> None:
 
 
 FAULTS: list[tuple[dict[str, Any], str]] = [
-    ({"load": 0.1, "pattern": "hotspot"}, "traffic.pattern_options.nodes: missing; the pattern 'hotspot' requires it"),
+    (
+        {"load": 0.1, "pattern": "hotspot"},
+        "traffic.pattern_options.nodes: is missing; the pattern 'hotspot' requires it",
+    ),
     ({"load": 1e-9}, "traffic.load: 1e-09 is too low for an automatic measurement; allowed: from 1."),
     ({"load": 1e-300, "warmup": 100}, "traffic.load: 1e-300 is too low for"),
     ({"trace": "no.csv"}, "traffic.trace: no.csv: no such file"),

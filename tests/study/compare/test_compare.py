@@ -262,7 +262,7 @@ GOOD = PacketEstimate(overhead=0.01, covered=1.0, certain=False)
     ("times", "changes", "says", "why"),
     [
         ({"analytical": 100}, {"lower_bound": 112}, NOT_SAFE, "links cannot carry"),
-        ({"analytical": 100}, {"lower_bound": 111}, UNKNOWN, "a verdict needs both"),
+        ({"analytical": 100}, {"lower_bound": 111}, UNKNOWN, "a verdict requires both"),
         ({"analytical": 100, "analytical-congestion": 120, "flow": 112}, {"estimate": GOOD}, NOT_SAFE, "every model"),
         ({"analytical": 100, "analytical-congestion": 120, "flow": 111}, {"estimate": GOOD}, UNKNOWN, "differ by 21%"),
         (
