@@ -122,7 +122,7 @@ def cases() -> Iterator[Case]:
     )
     yield Case("garnet/rings-by-formula", claim, source, 0, "cycles", by_formula, 3)
     claim = (
-        "The direct algorithm on rings with few VCs never ends over Garnet, but ends with datelines and delivers all "
-        "its bytes"
+        "The direct algorithm on rings with few VCs never ends over Garnet; with datelines in pyxsim, it ends and "
+        "delivers all its bytes"
     )
     yield Case("garnet/direct-with-datelines", claim, "docs/routing.md", 0, "wrong runs", direct_ends, 2)
