@@ -4,15 +4,15 @@ from libc.stdint cimport int32_t, int64_t
 
 
 cdef struct Use:
-    int32_t first, last  # range of its steps in `steps`
-    double top           # rate of a message that is alone, bytes per cycle
-    double level         # rate of each of its messages, as of the last filling
-    double water         # the same before it is rounded to `top`
-    int64_t messages
-    int64_t held         # number of its messages in the last filling: `left` of its links counts these
+    double held          # number of its messages in the last filling: `left` of its links counts these
+    double water         # rate of each of its messages as of the last filling, before it is rounded to `top`
+    int64_t seen         # the last filling that released or fixed it
     int32_t bottleneck   # the link that limits it; NONE while its level rises
     bint fixed           # in the filling `seen`: whether its level is final
-    int64_t seen         # the last filling that released or fixed it
+    int32_t first, last  # range of its steps in `steps`
+    int64_t messages
+    double top           # rate of a message that is alone, bytes per cycle
+    double level         # `water`, rounded
 
 
 cdef struct Step:
@@ -27,24 +27,29 @@ cdef struct Crossing:
 
 
 cdef struct Link:
-    double capacity
-    double left           # free bytes per cycle
-    double level          # level of the paths that it limits
-    double weight         # sum of the shares of their messages
-    int64_t limited       # their number
-    Crossing *crossings   # paths with messages that use it
-    int64_t paths, room   # their number, and for how many there is memory
-    int64_t crossing      # number of all paths over it
-    int64_t changes       # number of changes of `left` since it was summed up
     # During a filling:
     int64_t seen
     int64_t rising        # number of its paths whose level rises,
     double rising_weight  # sum of the shares of their messages,
     double base           # and what they had before they rose
-    double full           # level at which it is full; valid if `fresh`
+    int32_t position      # in the heap; NONE: not there
     bint fresh            # whether nothing has changed on it since `full` was computed
-    double key            # in the heap: lower bound of the level at which it needs attention
-    int64_t position      # in the heap; NONE: not there
+    double full           # level at which it is full; valid if `fresh`
+    # At all times:
+    double left           # free bytes per cycle
+    int64_t limited       # number of the paths that it limits,
+    double level          # their level,
+    double weight         # and the sum of the shares of their messages
+    int64_t changes       # number of changes of `left` since it was summed up
+    double capacity
+    Crossing *crossings   # paths with messages that use it
+    int64_t paths, room   # their number, and for how many there is memory
+    int64_t crossing      # number of all paths over it
+
+
+cdef struct Waiting:
+    double key            # lower bound of the level at which the link needs attention
+    int64_t link
 
 
 cdef class Filling:
@@ -54,10 +59,11 @@ cdef class Filling:
     cdef int64_t affected_count
     cdef Step *steps
     cdef Link *link
-    cdef int64_t *heap      # links by `key`
+    cdef Waiting *heap       # links by `key`
     cdef int64_t heap_count, epoch, path_capacity, step_capacity, link_capacity, step_count
     cdef int64_t rising     # number of paths whose level rises
     cdef double water       # level of the link fixed last
+    cdef double key         # that of the link removed from the heap last
 
     cdef int _reserve(self, int64_t paths, int64_t steps) except -1
     cdef void join(self, int64_t number) noexcept nogil
@@ -77,7 +83,6 @@ cdef class Filling:
     cdef void _sum_up(self, Use *use) noexcept nogil
     cdef void _push(self, int64_t number, double key) noexcept nogil
     cdef int64_t _pop(self) noexcept nogil
-    cdef void _sink(self, int64_t position) noexcept nogil
 
 
 cdef void *room_for(void *old, int64_t count, size_t size) except NULL

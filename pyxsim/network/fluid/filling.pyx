@@ -20,11 +20,16 @@ import numpy as np
 
 from pyxsim.raw cimport loaded, saved
 
+cdef extern from *:
+    void __builtin_prefetch(const void *address) noexcept nogil
+
 cdef enum:
     NONE = -1
+    AHEAD = 8  # crossings between a prefetch of a path and its use; a link has memory for as many beyond its last one
 
 cdef double WHOLE = 1 - 2.0 ** -40  # from this fraction of the top on, a level equals the top except for rounding
 cdef double SAME = 2.0 ** -44  # levels with a smaller relative difference are equal except for rounding
+cdef double CLEAR = 2.0 ** -30  # a larger relative difference is more than rounding, without a new sum
 cdef double RISING = float("inf")
 MOST_STEPS = 2**26  # links of all paths together: some GB
 
@@ -55,7 +60,7 @@ cdef class Filling:
         if needed > self.link_capacity:
             needed *= 2
             self.link = <Link*> room_for(self.link, needed, sizeof(Link))
-            self.heap = <int64_t*> room_for(self.heap, needed, sizeof(int64_t))
+            self.heap = <Waiting*> room_for(self.heap, needed, sizeof(Waiting))
             self.link_capacity = needed
         for capacity in capacities:
             link = &self.link[self.links]
@@ -112,9 +117,10 @@ cdef class Filling:
         cdef Link *link
         for i in range(self.links):
             link = &self.link[i]
-            if link.crossing > link.room:
-                link.crossings = <Crossing*> room_for(link.crossings, 2 * link.crossing, sizeof(Crossing))
-                link.room = 2 * link.crossing
+            if link.crossing and link.crossing + AHEAD > link.room:
+                link.crossings = <Crossing*> room_for(link.crossings, 2 * link.crossing + AHEAD, sizeof(Crossing))
+                memset(&link.crossings[link.room], 0, (2 * link.crossing + AHEAD - link.room) * sizeof(Crossing))
+                link.room = 2 * link.crossing + AHEAD
 
     cdef int _reserve(self, int64_t paths, int64_t steps) except -1:
         if paths > self.path_capacity:
@@ -191,7 +197,7 @@ cdef class Filling:
         cdef double held
         for i in range(use.first, use.last):
             link = self._reach(self.steps[i].link)
-            held = self.steps[i].share * <double> use.held
+            held = self.steps[i].share * use.held
             link.left = link.left + held * use.water if link.paths else link.capacity
             link.changes += 1
             if use.bottleneck == self.steps[i].link:
@@ -247,6 +253,7 @@ cdef class Filling:
         cdef int64_t i, k
         cdef double held
         for i in range(link.paths):
+            __builtin_prefetch(&self.use[link.crossings[i + AHEAD].path])
             use = &self.use[link.crossings[i].path]
             if use.bottleneck != number or use.seen == self.epoch:
                 continue
@@ -254,7 +261,7 @@ cdef class Filling:
             self.rising += 1
             for k in range(use.first, use.last):
                 other = self._reach(self.steps[k].link)
-                held = self.steps[k].share * <double> use.held
+                held = self.steps[k].share * use.held
                 other.rising += 1
                 other.rising_weight += held
                 other.base += held * use.water
@@ -269,12 +276,14 @@ cdef class Filling:
         """Remove the links that limit no path from the heap, when no level rises."""
         cdef int64_t i, count = self.heap_count
         cdef Link *link
+        cdef Waiting entry
         self.heap_count = 0
         for i in range(count):
-            link = &self.link[self.heap[i]]
+            entry = self.heap[i]
+            link = &self.link[entry.link]
             link.position = NONE
             if link.limited or link.left < -SAME * link.capacity:
-                self._push(self.heap[i], link.key)
+                self._push(entry.link, entry.key)
 
     cdef inline double _bound(self, Link *link) noexcept nogil:
         """A lower bound of the level at which a link is full, except for rounding.
@@ -290,15 +299,19 @@ cdef class Filling:
     cdef void _attend(self, int64_t number) noexcept nogil:
         """See whether the level of a link has changed; when it is its turn, fix the paths that it limits."""
         cdef Link *link = &self.link[number]
-        cdef double level
+        cdef double level, key = self.key
         if not link.rising and not link.limited:
             if link.left >= -SAME * link.capacity:
                 return
             self._measure(number)  # paths that others limit must fall
         elif not link.fresh:
             level = self._lowest(link)
-            if level > link.key * (1 + SAME):
+            if level > key * (1 + SAME):
                 self._push(number, level)
+                return
+            if link.limited and self._bound(link) > link.level * (1 + CLEAR):
+                self._release(number)
+                self._push(number, self._bound(link))
                 return
             self._measure(number)
         level = link.full
@@ -310,7 +323,7 @@ cdef class Filling:
                 return
         elif link.limited and level > link.level:
             self._release(number)
-        if level > link.key * (1 + SAME):
+        if level > key * (1 + SAME):
             self._push(number, level)
         else:
             self._fix_paths(number, level)
@@ -322,8 +335,9 @@ cdef class Filling:
         cdef int64_t i
         cdef double weight, total = 0, highest = 0, level, all, rising = 0, base = 0, limited = 0, limited_base = 0
         for i in range(link.paths):
+            __builtin_prefetch(&self.use[link.crossings[i + AHEAD].path])
             use = &self.use[link.crossings[i].path]
-            weight = link.crossings[i].share * <double> use.held
+            weight = link.crossings[i].share * use.held
             if use.seen == self.epoch and not use.fixed:
                 rising += weight
                 base += weight * use.water
@@ -348,7 +362,7 @@ cdef class Filling:
             total, all, highest = 0, rising + limited, 0
             for i in range(link.paths):
                 use = &self.use[link.crossings[i].path]
-                weight = link.crossings[i].share * <double> use.held
+                weight = link.crossings[i].share * use.held
                 if use.seen == self.epoch:
                     if use.fixed:
                         total += weight * use.water
@@ -372,6 +386,7 @@ cdef class Filling:
         self.water = max(self.water, level)
         limited = link.limited and level == link.level
         for i in range(link.paths):
+            __builtin_prefetch(&self.use[link.crossings[i + AHEAD].path])
             use = &self.use[link.crossings[i].path]
             if use.seen == self.epoch:
                 if not use.fixed:
@@ -398,7 +413,7 @@ cdef class Filling:
         self.rising -= rising
         for i in range(use.first, use.last):
             link = self._reach(self.steps[i].link)
-            weight = self.steps[i].share * <double> use.held
+            weight = self.steps[i].share * use.held
             if rising:
                 link.rising -= 1
                 link.rising_weight = link.rising_weight - weight if link.rising else 0
@@ -426,7 +441,7 @@ cdef class Filling:
                 continue
             link.changes, held = 0, 0
             for k in range(link.paths):
-                held += link.crossings[k].share * (<double> self.use[link.crossings[k].path].held
+                held += link.crossings[k].share * (self.use[link.crossings[k].path].held
                                                    * self.use[link.crossings[k].path].water)
             link.left = link.capacity - held
 
@@ -434,46 +449,49 @@ cdef class Filling:
 
     cdef void _push(self, int64_t number, double key) noexcept nogil:
         """Enter a link, or lower its key."""
-        cdef int64_t position = self.link[number].position, above
+        cdef Waiting *heap = self.heap
+        cdef Link *links = self.link
+        cdef int64_t position = links[number].position, above
         if position == NONE:
             position = self.heap_count
             self.heap_count += 1
-        elif not key < self.link[number].key:
+        elif not key < heap[position].key:
             return
-        self.link[number].key = key
         while position:
-            above = (position - 1) // 2
-            if not key < self.link[self.heap[above]].key:
+            above = (position - 1) >> 1
+            if not key < heap[above].key:
                 break
-            self.heap[position] = self.heap[above]
-            self.link[self.heap[position]].position = position
+            heap[position] = heap[above]
+            links[heap[position].link].position = <int32_t> position
             position = above
-        self.heap[position] = number
-        self.link[number].position = position
+        heap[position].key, heap[position].link = key, number
+        links[number].position = <int32_t> position
 
     cdef int64_t _pop(self) noexcept nogil:
-        cdef int64_t number = self.heap[0]
-        self.link[number].position = NONE
+        """Remove the link with the lowest key, which is in `key` then."""
+        cdef Waiting *heap = self.heap
+        cdef Link *links = self.link
+        cdef int64_t number = heap[0].link, position = 0, below = 1, count
+        cdef Waiting moved
+        self.key = heap[0].key
+        links[number].position = NONE
         self.heap_count -= 1
-        if self.heap_count:
-            self.heap[0] = self.heap[self.heap_count]
-            self._sink(0)
-        return number
-
-    cdef void _sink(self, int64_t position) noexcept nogil:
-        cdef int64_t *heap = self.heap
-        cdef int64_t moved = heap[position], below = 2 * position + 1
-        while below < self.heap_count:
-            if below + 1 < self.heap_count and self.link[heap[below + 1]].key < self.link[heap[below]].key:
+        count = self.heap_count
+        if not count:
+            return number
+        moved = heap[count]
+        while below < count:
+            if below + 1 < count and heap[below + 1].key < heap[below].key:
                 below += 1
-            if not self.link[heap[below]].key < self.link[moved].key:
+            if not heap[below].key < moved.key:
                 break
             heap[position] = heap[below]
-            self.link[heap[position]].position = position
+            links[heap[position].link].position = <int32_t> position
             position = below
             below = 2 * position + 1
         heap[position] = moved
-        self.link[moved].position = position
+        links[moved.link].position = <int32_t> position
+        return number
 
     # -- checkpoints: `affected` and the heap hold no state between fillings --
 
@@ -502,4 +520,4 @@ cdef class Filling:
                     crossing = &self.link[self.steps[k].link].crossings[self.steps[k].position]
                     crossing.share, crossing.path, crossing.step = self.steps[k].share, <int32_t> i, <int32_t> k
         self.affected = <int64_t*> room_for(NULL, self.path_capacity, sizeof(int64_t))
-        self.heap = <int64_t*> room_for(NULL, self.link_capacity, sizeof(int64_t))
+        self.heap = <Waiting*> room_for(NULL, self.link_capacity, sizeof(Waiting))

@@ -23,8 +23,12 @@ from pyxsim.network.fluid.moment cimport Moment, between, earlier, later, never,
 from pyxsim.network.delay.rule cimport Rule
 from pyxsim.raw cimport arrays, loaded, saved
 
+cdef extern from *:
+    void __builtin_prefetch(const void *address) noexcept nogil
+
 cdef enum:
     NONE = -1
+    AHEAD = 8  # paths between a prefetch and its use
 
 cdef int64_t FILLINGS = 16
 cdef int64_t NEVER = never()
@@ -41,22 +45,22 @@ cdef struct Message:
 
 
 cdef struct Path:
-    double latency       # cycles, from the departure of the last byte to its arrival
-    int64_t lane         # injection lane of its messages; NONE: they do not wait for others
     double rate          # bytes per cycle of each of its messages
     double given         # bytes that each message has sent since the path became busy, as of `since`
     Moment since
+    int64_t lane         # injection lane of its messages; NONE: they do not wait for others
+    bint touched
+    bint alone           # whether its messages have had the rate of a message that is alone since `began`
+    bint moved           # in a filling: whether its due moment may have changed
+    bint exact           # whether the rule is exact for a message that is alone
     Moment due           # when the first of its messages ends
     int64_t front        # the message that ends first
+    int64_t position     # in the heap of paths
+    double latency       # cycles, from the departure of the last byte to its arrival
     int64_t began        # the cycle in which the path became busy
     double early         # sum of `given` at the start of each of its messages
     int64_t carried      # flits of the messages that have ended
     int64_t carrying     # flits of its present messages
-    int64_t position     # in the heap of paths
-    bint exact           # whether the rule is exact for a message that is alone
-    bint alone           # whether its messages have had that rate since `began`
-    bint touched
-    bint moved           # in a filling: whether its due moment may have changed
 
 
 cdef class Fluid:
@@ -413,6 +417,8 @@ cdef class Fluid:
             self.fillings += 1
             self.filling.fill(self.touched, self.touched_count)
             for i in range(self.filling.affected_count):
+                if i + AHEAD < self.filling.affected_count:
+                    __builtin_prefetch(&self.path[self.filling.affected[i + AHEAD]].rate)
                 number = self.filling.affected[i]
                 path, use = &self.path[number], &self.filling.use[number]
                 if path.touched or use.level != path.rate:
@@ -443,10 +449,11 @@ cdef class Fluid:
     cdef void _note_ready(self, int64_t number) noexcept nogil:
         """Note the lanes among the links of a path whose next message may start, once in each filling."""
         cdef Use *use = &self.filling.use[number]
-        cdef int64_t i, link
+        cdef const int64_t[::1] front = self.front
+        cdef int64_t i, link, lanes = len(front)
         for i in range(use.first, use.last):
             link = self.filling.steps[i].link
-            if link < len(self.front) and self.noted_in[link] != self.fillings:
+            if link < lanes and front[link] != NONE and self.noted_in[link] != self.fillings:
                 self.noted_in[link] = self.fillings
                 if self._has_room(link):
                     self.ready[self.ready_count] = link
