@@ -235,7 +235,7 @@ def test_a_signal_that_is_ignored_stays_ignored(folder: Path) -> None:
         wait_for((folder / "begun").exists, "the simulation")
         process.send_signal(signal.SIGINT)
         with pytest.raises(fork_server.TimeoutExpired):
-            process.wait(timeout=1)
+            process.wait(timeout=0.4)
         process.terminate()
         assert end(process)[0] == 143
     finally:

@@ -43,7 +43,7 @@ def experiment(va: str, sa: str, **router: Any) -> Any:
                 "packet": "256 B",
                 "router": {"va_allocator": va, "sa_allocator": sa, "vcs": 2, **router},
             },
-            "message": [{"src": s, "dst": d, "size": "1 KiB", "at": f"{at} ns"} for s, d, at in SENDS],
+            "message": [{"src": s, "dst": d, "size": "512 B", "at": f"{at} ns"} for s, d, at in SENDS],
         }
     )
 
@@ -110,7 +110,7 @@ def test_attributes_that_do_not_pickle_leave_no_checkpoint(mine: Path, tmp_path:
     hooks = checkpoints(str(tmp_path / "run.checkpoint"), stop_requested=Boundaries(1), warn=told.append)
     simulate(prepare(experiment("rotating", "not-picklable"), libraries=["mine"]), hooks=hooks)
     assert len(told) == 1
-    assert "this run has no checkpoints" in told[0]
+    assert "this run writes no checkpoints" in told[0]
 
 
 FAULTS = {

@@ -95,13 +95,16 @@ def test_delays_of_the_ends(kind: str) -> None:
     assert took == wanted.time(alpha("switch"), Fraction(1, FLIT), endpoint=30, reduction=7)
 
 
-# The longest with --slow: other bytes and segments on as many NPUs.
-TREES = [(5, 4, 32), (8, 4, 32), pytest.param(8, 16, 64, marks=pytest.mark.slow)]
-TREES += [pytest.param(8, 16, 128, marks=pytest.mark.slow), (33, 4, 32)]
+# The longest with --slow: other bytes and segments on as many NPUs, and other kinds on many.
+QUICK = [(n, 4, 32, kind) for n in (5, 8) for kind in ("all-reduce", "broadcast", "reduce")] + [
+    (33, 4, 32, "all-reduce")
+]
+LONG = [(8, 16, segments, kind) for segments in (64, 128) for kind in ("all-reduce", "broadcast", "reduce")]
+LONG += [(33, 4, 32, kind) for kind in ("broadcast", "reduce")]
+TREES = [*QUICK, *(pytest.param(*tree, marks=pytest.mark.slow) for tree in LONG)]
 
 
-@pytest.mark.parametrize("kind", ["all-reduce", "broadcast", "reduce"])
-@pytest.mark.parametrize(("n", "size", "segments"), TREES)
+@pytest.mark.parametrize(("n", "size", "segments", "kind"), TREES)
 @pytest.mark.parametrize("network", ["switch", "fully-connected"])
 def test_two_trees_in_turns(network: str, kind: str, n: int, size: int, segments: int) -> None:
     own, nbytes = network == "fully-connected", size << 20
