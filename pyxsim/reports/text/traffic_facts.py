@@ -54,7 +54,7 @@ def traffic_facts(result: Result) -> list[Fact]:
     lines.append(Fact("accepted load", number(summary["accepted_load"]), _interval(summary, "accepted_load") + loads))
     nodes = f"{number(summary['accepted_load_min'])} to {number(summary['accepted_load_max'])}"
     lines.append(
-        Fact("hops", number(summary["hops"]), f"routers per packet; each node received {nodes} flits per cycle")
+        Fact("hops", number(summary["hops"]), f"routers per packet; nodes received {nodes} flits per cycle")
     )
     if "batch_cycles" in summary:
         times = summary["batch_cycles"]
