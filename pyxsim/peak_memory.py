@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
-import resource
 import sys
 from contextlib import suppress
 from pathlib import Path
+
+try:
+    import resource
+except ImportError as error:
+    raise ImportError(f"pyxsim runs on Linux and macOS; Python on {sys.platform} has no module 'resource'") from error
 
 _STATM = Path("/proc/self/statm")
 _GROUP = Path("/sys/fs/cgroup/memory.max")

@@ -27,3 +27,12 @@ def test_the_peak_of_a_program_is_not_that_of_who_started_it() -> None:
     found = subprocess.run([sys.executable, "-c", CHILD], check=True, capture_output=True, text=True)
     assert 5 < float(found.stdout) < 200
     assert taken[-1] == 1
+
+
+def test_a_system_without_limits_is_refused_in_a_line() -> None:
+    """As on Windows, where Python has no module `resource`."""
+    words = "import sys; sys.modules['resource'] = None; import pyxsim.peak_memory"
+    ended = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True)
+    assert ended.returncode == 1
+    line = ended.stderr.splitlines()[-1]
+    assert line == f"ImportError: pyxsim runs on Linux and macOS; Python on {sys.platform} has no module 'resource'"

@@ -185,6 +185,8 @@ def findings(folder: Path) -> Iterator[Case]:
         yield Case(f"chunks {value}", {"x.toml": plain}, ("check", "x.toml", "--set", f"system.chunks={value}"))
     members = f"system.groups=[{{name='a', npus={list(range(5000))}}}]"
     yield Case("a group of thousands", {"x.toml": plain}, ("check", "x.toml", "--set", members))
+    large = (seeds.INPUTS / "training" / "transformer_1t.toml").read_bytes()
+    yield Case("a large training step", {"x.toml": large}, ("check", "x.toml", "--set", "workload.batch=5120"))
     twisted = (seeds.INPUTS / "systems" / "tpu_v4_twisted.toml").read_bytes()
     yield Case("twisted torus", {"x.toml": twisted}, ("check", "x.toml", "--backend", "flow"), valid=True)
     yield Case("a large schedule", {}, ("collective", "ring", "--npus", "3000"))

@@ -112,6 +112,7 @@ class PacketNetwork(Backend):
             self._credits_needed,
             drained=router.vc_reuse == "drained",
             ordered=router.ordered,
+            limit=config.options.shared_limit,
         )
         self._every_step = trace
         self._cuts = max(1, CUT_WORDS // max(1, len(COUNTERS) * topology.counted_links))

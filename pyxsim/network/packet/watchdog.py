@@ -8,7 +8,9 @@ front packets of which none ever moves. Then an output VC is
 
 - *full* forever, for a flit that needs `n` credits, if the front packet of its downstream buffer is in the set, all
   used slots hold flits there (no flit or credit is in flight), and fewer than `n` credits remain; where VCs share a
-  pool of slots, the same must hold for every VC that uses slots of the pool, unless only the VC's own slots count;
+  pool of slots, the same must hold for every VC that uses slots of the pool, unless only the VC's own slots count.
+  With a `shared_limit` it is also full if the VC uses as many slots as its limit allows, at the largest value that the
+  limit can have while the packets of the set hold their VCs;
 - *kept* forever if the packet that holds it is in the set; or, where a VC must drain before its next use, if the front
   packet of its downstream buffer is in the set.
 
@@ -28,7 +30,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyxsim.core.engine import Engine
-from pyxsim.core.engine_options import Links
+from pyxsim.core.engine_options import EQUAL_SHARE, Links
 from pyxsim.errors import DeadlockError
 
 _SHOWN = 12
@@ -51,6 +53,10 @@ class SlotState:
         Per VC: credits at the sender; below 0 they are slots of the pool.
     occupancy
         Per VC: flits in the buffer.
+    slots
+        Per link: slots of all its VCs, and of its pool.
+    limit
+        Most slots that a VC may use: a number, EQUAL_SHARE or POWER_SHARE; 0: all.
     """
 
     first: Sequence[int]
@@ -59,6 +65,17 @@ class SlotState:
     credit: Sequence[int]
     occupancy: Sequence[int]
     pool_left: Sequence[int]
+    slots: Sequence[int] = ()
+    limit: int = 0
+
+    def over_limit(self, place: Place, need: int, held: int) -> bool:
+        """Return whether a VC lacks `need` slots within its limit, if packets hold `held` or more VCs of its link."""
+        link, vc = place
+        most = self.limit
+        if most < 0:
+            parts = max(1, held)
+            most = max(1, self.slots[link] // (parts if most == EQUAL_SHARE else 1 << (parts - 1).bit_length()))
+        return bool(most) and self.depth[link] - self.credit[self.first[link] + vc] + need > most
 
     def credits(self, place: Place) -> int:
         """Return the number of flits that can be sent on a VC."""
@@ -160,6 +177,11 @@ class WaitGraph:
         front = self.at.get(place)
         if front is None or not alive[front] or not room.settled(place):
             return None
+        if room.limit:
+            holders = (self.holder.get((place[0], vc)) for vc in range(room.vcs[place[0]]))
+            held = [holder for holder in holders if holder is not None and alive[holder]]
+            if room.over_limit(place, need, len(held)):
+                return [front] if room.limit > 0 else [front, *held]
         if own:
             return [front] if room.lacks_own(place, need) else None
         if room.credits(place) >= need:
@@ -209,7 +231,10 @@ def deadlock_error(
 
 
 class Watchdog:
-    """Searches for packets that never move again, every `interval` cycles. `needs`: credits that a flit needs."""
+    """Searches for packets that never move again, every `interval` cycles.
+
+    `needs`: credits that a flit needs. `limit`: as in `SlotState`.
+    """
 
     def __init__(
         self,
@@ -220,9 +245,11 @@ class Watchdog:
         *,
         drained: bool = False,
         ordered: bool = False,
+        limit: int = 0,
     ) -> None:
         self.engine, self.interval, self.needs = engine, interval, needs
-        self.drained, self.ordered = drained, ordered
+        self.drained, self.ordered, self.limit = drained, ordered, limit
+        self._slots = (links.vcs * links.depth + links.pool).tolist()
         self.due = interval
         self._vcs, self._depth = links.vcs.tolist(), links.depth.tolist()
         self._before: dict[Place, tuple[int, ...]] = {}
@@ -237,6 +264,8 @@ class Watchdog:
             state["out.credit"].tolist(),
             state["vc.occupancy"].tolist(),
             state["link.pool_left"].tolist(),
+            self._slots,
+            self.limit,
         )
         needs = [self.needs(packet) for packet in stuck]
         return WaitGraph(stuck, needs, room, drained=self.drained, ordered=self.ordered).never_move()

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pyxsim.core.engine_options import EQUAL_SHARE, POWER_SHARE
 from pyxsim.errors import DeadlockError
 from pyxsim.network.packet.packet_network import PacketNetwork
 from pyxsim.network.packet.watchdog import SlotState, WaitGraph
@@ -98,6 +99,25 @@ def test_slots_of_a_pool_are_no_room_for_heads_that_may_choose() -> None:
     stuck[1]["own"] = True
     assert set(WaitGraph(stuck, [2, 2], room).never_move()) == {0, 1}
     assert set(WaitGraph(stuck, [2, 2], replace(room, credit=[2, 1], occupancy=[1, 2])).never_move()) == set()
+
+
+@pytest.mark.parametrize(
+    ("limit", "first", "second"),
+    [(0, False, False), (2, False, False), (1, True, True), (EQUAL_SHARE, False, True), (POWER_SHARE, False, True)],
+)
+def test_a_limit_of_shared_slots_counts(limit: int, first: bool, second: bool) -> None:
+    """Two links of four VCs with a slot each, and a pool of one slot, which is free: five slots.
+
+    The share of one VC is all five, that of four VCs is 5 // 4 = 1 ("power-of-two": also 5 // 4). A VC that uses its
+    own slot takes the one of the pool unless its limit is 1.
+    """
+    room = SlotState([0, 4], [4, 4], [1, 1], [0, *[1] * 3] * 2, [1, 0, 0, 0] * 2, [1, 1], [5, 5], limit)
+    circle = [entry(0, 0, wants=1, holds=0), entry(1, 0, wants=0, holds=0)]
+    assert never(circle, room) == ({0, 1} if first else set())
+    # Each of the four VCs of both links is held by a packet that waits at the end of the other link.
+    fronts = [entry(link, vc, wants=1 - link, holds=vc) for link in (0, 1) for vc in range(4)]
+    full_vcs = replace(room, credit=[0] * 8, occupancy=[1] * 8)
+    assert never(fronts, full_vcs) == (set(range(8)) if second else set())
 
 
 def test_older_packets_of_a_port_go_first_if_ordered() -> None:
@@ -265,6 +285,15 @@ def test_a_part_of_a_network_is_found_while_the_rest_moves() -> None:
     assert network.now == 200
 
 
+@pytest.mark.parametrize("shared_limit", [1, 2, 3])
+def test_a_part_that_waits_within_its_limit_is_found_too(shared_limit: int) -> None:
+    """The pool of three slots has free ones, which no VC may take: each holds as many flits as its limit allows."""
+    network = part_of_a_ring(100, shared_buffer=3, shared_limit=shared_limit)
+    with pytest.raises(DeadlockError, match="can never move again, though others do"):
+        drain(network)
+    assert network.now == 200
+
+
 def test_without_looking_it_shows_only_at_the_end() -> None:
     network = part_of_a_ring(10**9)
     with pytest.raises(DeadlockError, match="nothing can move"):
@@ -307,6 +336,8 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Any], list[tuple[int, int, int, in
         "output_queue": draw(st.booleans()),
         "internal_speedup": draw(st.sampled_from([1, 1, 2])),
     }
+    if router["shared_buffer"] and flow == "wormhole":
+        router["shared_limit"] = draw(st.sampled_from([0, 1, 2, "equal", "power-of-two"]))
     if draw(st.booleans()):
         router["speculation"] = True
     elif not adaptive and draw(st.booleans()):
