@@ -22,7 +22,7 @@ NOT_LOADABLE = (".json", ".csv", ".md", ".parquet", ".html")  # written by comma
 def load(path: str | os.PathLike[str]) -> Result | Sweep | Curve | Comparison:
     """Load an HDF5 file of `pyxsim run`, `pyxsim curve` or `pyxsim compare`, or a folder of `pyxsim sweep`.
 
-    Raises InputError if it is none of these.
+    Raises InputError for anything else.
     """
     if Path(path).is_dir():
         return goal.read(path)

@@ -74,7 +74,7 @@ class Curve(Framed, Viewed):
         return [point for point in self.points if "error" not in point]
 
     def column(self, key: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Return a number of every point; NaN where it is missing."""
+        """Return a number of every point; NaN if a point does not have it."""
         return np.array([_number(point.get(key)) for point in self.points], dtype=np.float64)
 
     def table(self) -> Table:

@@ -325,7 +325,7 @@ class Result(Viewed):
 
     @cached_property
     def stall_causes(self) -> tuple[str, ...]:
-        """Names of the stall counters that the backend has: all of them with routers, else those that counted."""
+        """Names of the stall counters of the backend: all with routers, otherwise those that are not zero."""
         return tuple(name for name in STALLS if self._has_routers or self.totals[name].any())
 
     @property
@@ -350,7 +350,7 @@ class Result(Viewed):
 
     @property
     def title(self) -> str:
-        """What was simulated, in a few words: "torus 4x4x4, all-reduce of 1 MiB"."""
+        """The experiment in a few words: "torus 4x4x4, all-reduce of 1 MiB"."""
         return title_of(self.experiment)
 
     @property
@@ -423,7 +423,7 @@ class Result(Viewed):
         return {key: plain(value) for key, value in known.items()}
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
-        """Return the small datasets as rows for JSON, where a missing number is None."""
+        """Return the small datasets as rows for JSON; a missing number is None."""
         return dataset.json_rows(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -432,7 +432,7 @@ class Result(Viewed):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Result:
-        """Read a file of `save`. Raises InputError if it is none."""
+        """Read a file that `save` wrote. Raises InputError for any other file."""
         read: Callable[[str | os.PathLike[str]], Result] = cls.views["load"]
         return read(path)
 

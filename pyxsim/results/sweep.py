@@ -170,7 +170,7 @@ class Sweep(Framed, Viewed):
         return list(dict.fromkeys(name for point in self.points for name in point.values))
 
     def column(self, name: str) -> list[Any]:
-        """Return one entry per point; None for a point without it.
+        """Return one entry per point; None if a point does not have it.
 
         `name` is a swept key, "variant", "state", "warnings", "key", "label", "file", or a number of the summary.
         Quantities are numbers in their base unit (B, B/s, ns, Hz, FLOP/s). Raises InputError for an unknown name.
@@ -204,7 +204,7 @@ class Sweep(Framed, Viewed):
         return sweep_table(self)
 
     def to_xarray(self) -> xr.Dataset:
-        """Return the numbers with the swept keys as dimensions if all combinations are points; else over points."""
+        """Return the numbers by swept key if all combinations are points, otherwise by point."""
         return (sweep_grid(self) or self.table()).to_xarray()
 
     def name_of(self, text: str) -> str:

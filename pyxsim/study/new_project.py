@@ -117,7 +117,7 @@ TEMPLATES = {
 
 @dataclass(frozen=True, repr=False)
 class NewProject(Facts):
-    """A project that was written: its folder, its template, and its files below the folder."""
+    """A written project: its folder, its template, and its files below the folder."""
 
     folder: str
     template: str

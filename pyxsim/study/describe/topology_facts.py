@@ -25,7 +25,7 @@ SEVERAL = 2  # flits of a packet for the deadlock proof: more than one
 
 @dataclass(frozen=True, repr=False)
 class TopologyFacts(Facts):
-    """A network without a run. Numbers about routes are None where not all pairs have one.
+    """Facts about a network, without a run. Numbers about routes are None if a pair has no route.
 
     Parameters
     ----------
