@@ -188,9 +188,9 @@ def test_faults_that_many_nodes_have_are_told_once(tmp_path: Path) -> None:
     late = [comp(number, 10_000 + number) for number in range(9, 3000)]
     other = node(3000, NodeType.COMM_COLL, is_cpu_op=False, comm_type=0, comm_size=64)
     assert faults(tmp_path, [*calls, *late, other]) == [
-        "t.0.et: node 1 (x) is a communication node, but sets is_cpu_op; 7 more of this kind; "
+        "t.0.et: node 1 (x) is a communication node, but sets is_cpu_op; and 7 more of this kind; "
         "allowed: nodes of the accelerator, or a trace that is replayed",
-        "t.0.et: node 9 depends on node 10009, which does not exist; 2990 more of this kind",
+        "t.0.et: node 9 depends on node 10009, which does not exist; and 2990 more of this kind",
     ]
     found = statistics(load(tmp_path / "t.0.et"))
     assert (found.nodes, found.bytes) == ({"COMP": 2991, "COMM_COLL": 9}, {"all-reduce": 64})
