@@ -80,7 +80,7 @@ class Shared:
     ] = False
     threads: Annotated[
         str | None,
-        typer.Option("--threads", metavar="N|auto", help="Threads that simulate one network; the result is the same."),
+        typer.Option("--threads", metavar="N|auto", help="Threads that simulate one network, with the same result."),
     ] = None
     checkpoint: Annotated[
         str | None,

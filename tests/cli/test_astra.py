@@ -321,7 +321,7 @@ def test_replay_side_by_side(pyxsim: Command, newer: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ((), "pyxsim: chakra/w.0.et: NPU 0, node 1 'sum': it has the unknown pg_name '1'; allowed: no group"),
+        ((), "pyxsim: chakra/w.0.et: NPU 0, node 1 'sum': has the unknown pg_name '1'; allowed: no group"),
         (("--comm-group-configuration=none",), "pyxsim: none: no such file"),
         (("--logging-configuration=log.toml",), "pyxsim: --logging-configuration: levels and patterns of the log"),
         (("--synthetic=uniform_random",), "pyxsim: --synthetic: 'uniform_random' is not the traffic of a work"),

@@ -93,7 +93,7 @@ def test_a_file_that_says_how_large_its_messages_are(pyxsim: Command, tree: Path
     data = json.loads(pyxsim(*words, "--json").out)
     assert (data["size"], data["least"], data["proved"], data["sent"]) == (None, None, False, [1572864] * 4)
     ended = pyxsim(*words)
-    assert "Chakra traces have the bytes of messages" in ended.err
+    assert "Chakra traces contain the sizes of messages" in ended.err
     assert "all-reduce on 4 NPUs\n" in "\n".join(line.rstrip() for line in ended.err.splitlines()) + "\n"
     assert "0>1: 256 KiB" in ended.err
 

@@ -53,7 +53,7 @@ def test_one_experiment(pyxsim: Command) -> None:
         assert re.search(rf"^{name} +[\d.]+ [num]s ", ended.err, re.MULTILINE), name
     for name in OTHERS:
         assert re.search(rf"^{name}: (not )?safe within 10%, [\d.]+% too (short|long)", ended.err, re.MULTILINE), name
-    assert "from the waiting of packets only" in ended.err
+    assert "judged by the waiting of packets alone" in ended.err
     assert "the chain of" in ended.err
 
 

@@ -56,7 +56,7 @@ EXPERIMENTS: dict[str, tuple[str | bytes, str]] = {
     "negative": (network('latency = "-1 ns"'), "network.latency: '-1 ns' is negative"),
     "empty": ("", "e.toml: empty file"),
     "comment only": ("# nothing\n", "e.toml: empty file"),
-    "binary": (b"\x00\xff\xfe" * 100, "e.toml:1: is no text"),
+    "binary": (b"\x00\xff\xfe" * 100, "e.toml:1: is not a text"),
     "no TOML": ("[network\n", "e.toml:1: not valid TOML"),
     "nested": ("a = " + "[" * 5000, "e.toml: nested too deeply"),
     "zero size": (changed("64 KiB", "0 B"), "collective.size: '0 B' is zero"),
@@ -148,7 +148,7 @@ EXPERIMENTS: dict[str, tuple[str | bytes, str]] = {
         "system.all_to_all: halving-doubling does not support all-to-all",
     ),
     "window of a ring": (system('all_reduce = "ring:4"'), "system.all_reduce: ring takes no number"),
-    "too few VCs": (router("vcs = 1"), "network.router.vcs: 1 VCs...needs 2 VC classes...at least 2"),
+    "too few VCs": (router("vcs = 1"), "network.router.vcs: 1 VCs...requires 2 VC classes...at least 2"),
     "no buffer": (router("buffer = 0"), "network.router.buffer: 0 is too small"),
     "unknown routing": (router('routing = "valiantly"'), "network.router.routing: torus has no routing 'valiantly'"),
     "nothing to do": (
@@ -374,7 +374,7 @@ FILES: dict[str, tuple[str, str | bytes, str]] = {
         "network.txt:5: topology: 'Torus4D' is not in this version...did you mean 'Torus3D'?",
     ),
     "network: empty": ("network.txt", "\n\n", "network.txt: is empty"),
-    "network: binary": ("network.txt", b"num-npus: \xff\xfe", "network.txt:1: is no text"),
+    "network: binary": ("network.txt", b"num-npus: \xff\xfe", "network.txt:1: is not a text"),
     "system: missing key": (
         "system.txt",
         without("system.txt", "scheduling-policy: LIFO\n"),
@@ -401,9 +401,9 @@ FILES: dict[str, tuple[str, str | bytes, str]] = {
         "system.txt:6: boost-mode: ...2...",
     ),
     "system: empty": ("system.txt", "", "system.txt: is empty"),
-    "system: binary": ("system.txt", b"\xff", "system.txt:1: is no text"),
+    "system: binary": ("system.txt", b"\xff", "system.txt:1: is not a text"),
     "workload: empty": ("workload.txt", "", "workload.txt: is empty"),
-    "workload: binary": ("workload.txt", b"MICRO\n\x80", "workload.txt:2: is no text"),
+    "workload: binary": ("workload.txt", b"MICRO\n\x80", "workload.txt:2: is not a text"),
     "workload: unknown keyword": (
         "workload.txt",
         "MICR\n1\n",

@@ -15,7 +15,7 @@ NUMBER = r"([\d,]+)"
 
 def split(line: str, head: str) -> dict[str, int]:
     """The parts in a line "packet 2 of message 3 took 1,000 cycles: hops 900, credit 100", which make its cycles."""
-    match = re.fullmatch(rf"{head} took {NUMBER} cycles(?:, those of its last packet)?: (.*)", line)
+    match = re.fullmatch(rf"{head} took {NUMBER} cycles(?:, as its last packet)?: (.*)", line)
     assert match is not None, line
     parts = dict(re.findall(rf"([a-z]+) {NUMBER}", match[2]))
     found = {name: int(cycles.replace(",", "")) for name, cycles in parts.items()}

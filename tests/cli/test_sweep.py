@@ -67,12 +67,12 @@ def test_a_sweep_of_nothing_says_so(pyxsim: Command, ring: Path, folder: Path) -
     for number, words in enumerate((("one.toml",), ("ring.toml", *fixed))):
         ended = pyxsim("sweep", *words, "-o", f"out{number}", "--workers", "1")
         assert ended.code == 0
-        told = f"only one point: {words[0]} sweeps nothing. Add [sweep] or [[variant]]; a key that is set with"
+        told = f"only one point: {words[0]} sweeps nothing. Add [sweep] or [[variant]]; a key that is set with --set"
         assert ended.lines[0] == f"{told} is no longer swept"
-        assert ended.err.count("nothing is swept") == 1
+        assert ended.err.count("sweeps nothing") == 1
     assert pyxsim("sweep", "one.toml", "-o", "out0", "-q").err == ""
     one = pyxsim("sweep", "ring.toml", *fixed[:2], "-o", "out1", "--workers", "1")
-    assert "nothing is swept" not in one.err
+    assert "sweeps nothing" not in one.err
 
 
 FAULTS = {
@@ -120,7 +120,7 @@ def test_a_number_that_no_point_has_is_told_as_soon_as_one_is_there(pyxsim: Comm
 
 def test_how_far_it_is_in_words() -> None:
     standing = Standing(200, done=120, failed=2, before=22, running={"a": time.monotonic()}, seconds=100.0)
-    assert standing.line == "122 of 200 points, 2 failed, 1 running, 22 from an earlier sweep, 1:18 left"
+    assert standing.line == "122 of 200 points, 2 failed, 1 running, 22 of them from an earlier sweep, 1:18 left"
     assert Standing(3, done=3, seconds=1).line == "3 of 3 points"
     assert Standing(3, checking=True).line == "checking every point"
 

@@ -98,8 +98,8 @@ def test_check_tells_all_faults(pyxsim: Command, ring: Path) -> None:
     assert [line.partition("; allowed")[0] for line in ended.lines] == [
         "pyxsim: ring.1.et: node 6 (n6) has no comm_size",
         "pyxsim: ring.1.et: node 5 (n5) depends on node 9, which does not exist",
-        "pyxsim: ring.0.et: node 1 (n1) has no partner: rank 0 sends 1 with tag 0 to rank 1, which receives 0",
-        "pyxsim: ring.2.et: node 2 (n2) has no partner: rank 1 sends 0 with tag 0 to rank 2, which receives 1",
+        "pyxsim: ring.0.et: node 1 (n1) has no partner: rank 0 sends 1 messages with tag 0 to rank 1, which receives 0",
+        "pyxsim: ring.2.et: node 2 (n2) has no partner: rank 1 sends 0 messages with tag 0 to rank 2, which receives 1",
     ]
     (ring / "ring.2.et").write_bytes(b"\x99")
     assert len(pyxsim("workload", "check", "ring").lines) == 3  # of the two that can be read, alone; and the third

@@ -107,7 +107,7 @@ def astra(
         str | None, typer.Option(metavar="BOOL", help="Whether receivers request messages (version 2 only).")
     ] = None,
     backend: Annotated[
-        str | None, typer.Option(metavar="NAME", help="As for run; by default that of the network file.")
+        str | None, typer.Option(metavar="NAME", help="Network model; by default that of the network file.")
     ] = None,
     total_stat_rows: Annotated[str, typer.Option(metavar="N", help="Rows of each layer in EndToEnd.csv.")] = "1",
     stat_row: Annotated[str, typer.Option(metavar="N", help="Index of the row that this run fills.")] = "0",
