@@ -61,20 +61,6 @@ def _busiest(kind: str, n: int, whole: int, own: Fraction, in_network: bool) -> 
     return whole - own if kind in ("gather", "scatter") else Fraction(whole)
 
 
-def dim_bytes(plan: Plan) -> tuple[Fraction, ...]:
-    """Return the sums of `phase_bytes` per dimension of the network.
-
-    Divided by the bandwidth of one NPU in that dimension this is the least time that the plan keeps it busy: the
-    largest over the dimensions bounds the plan, however its chunks overlap. Phases over several dimensions count in
-    none.
-    """
-    total = [Fraction(0)] * len(plan.shape)
-    for phase in plan.phases:
-        if len(phase.dims) == 1:
-            total[phase.dims[0]] += phase_bytes(phase)
-    return tuple(total)
-
-
 def sent_bytes(plan: Plan) -> I64:
     """Return the bytes that each NPU sends in each phase with the algorithms of the plan: int64[NPUs, phases]."""
     sent = np.zeros((plan.npus, len(plan.phases)), dtype=np.int64)

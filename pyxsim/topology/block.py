@@ -139,10 +139,6 @@ class Block:
         """Routing tables of this block: 2 for a bidirectional ring (ties go in direction + or -)."""
         return len(self.next)
 
-    def out_degree(self, npu: int) -> int:
-        """Links that leave the router of an NPU."""
-        return int(np.count_nonzero(self.src == npu))
-
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
 

@@ -6,14 +6,26 @@ And the executor that tries what the checker proves: messages arrive in random o
 from __future__ import annotations
 
 from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 from numpy.random import Generator
 
+from pyxsim.collective.bounds import phase_bytes
 from pyxsim.collective.compiled import CompiledSchedule
+from pyxsim.collective.plan import Plan
 from pyxsim.collective.schedule import Schedule
 
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
+
+
+def dim_bytes(plan: Plan) -> tuple[Fraction, ...]:
+    """The sums of `phase_bytes` per dimension of the network; phases over several dimensions count in none."""
+    total = [Fraction(0)] * len(plan.shape)
+    for phase in plan.phases:
+        if len(phase.dims) == 1:
+            total[phase.dims[0]] += phase_bytes(phase)
+    return tuple(total)
 
 
 def name(function: str) -> str:

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyxsim.collective.bounds import dim_bytes, lower_bound_bytes, phase_bytes, rounds, sent_bytes
+from pyxsim.collective.bounds import lower_bound_bytes, phase_bytes, rounds, sent_bytes
 from pyxsim.collective.compile_schedule import compiled
 from pyxsim.collective.lookup import get_schedule
 from pyxsim.collective.plan import make_plan
 from pyxsim.collective.schedule import Schedule
 from pyxsim.collective.sizes import block_sizes
 from pyxsim.errors import InputError
-from tests.collective.samples import ROOTED, chain, dissemination, exchange, in_network, name, star
+from tests.collective.samples import ROOTED, chain, dim_bytes, dissemination, exchange, in_network, name, star
 
 
 @pytest.mark.parametrize(

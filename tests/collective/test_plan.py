@@ -12,12 +12,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pyxsim.collective.bounds import dim_bytes, lower_bound_bytes, phase_bytes, sent_bytes
+from pyxsim.collective.bounds import lower_bound_bytes, phase_bytes, sent_bytes
 from pyxsim.collective.plan import Phase, Plan, cut, dimension_order, make_plan, positions
 from pyxsim.collective.plan_checker import prove_plan
 from pyxsim.collective.schedule import ScheduleError
 from pyxsim.collective.sizes import chunk_sizes, split
 from pyxsim.errors import InputError
+from tests.collective.samples import dim_bytes
 from tests.examples import part_of
 
 KINDS = ["all-reduce", "reduce-scatter", "all-gather", "all-to-all"]

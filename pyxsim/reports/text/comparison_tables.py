@@ -29,7 +29,6 @@ from pyxsim.results.result import Result
 from pyxsim.units import format_time_ns
 
 NOTHING = "-"
-MEANS = ("time", "queueing", "network")  # of a phase
 
 
 def backends_of(comparison: Comparison) -> list[str]:
