@@ -314,20 +314,20 @@ cdef class Output:
     """Bytes that grow."""
 
     cdef uint8_t *data
-    cdef Py_ssize_t size, room
+    cdef Py_ssize_t size, capacity
 
     def __dealloc__(self):
         free(self.data)
 
     cdef int reserve(self, Py_ssize_t more) except -1:
-        cdef Py_ssize_t room
+        cdef Py_ssize_t capacity
         cdef void *moved
-        if self.size + more > self.room:
-            room = 2 * (self.size + more) + 64
-            moved = realloc(self.data, room)
+        if self.size + more > self.capacity:
+            capacity = 2 * (self.size + more) + 64
+            moved = realloc(self.data, capacity)
             if moved is NULL:
                 raise MemoryError
-            self.data, self.room = <uint8_t *> moved, room
+            self.data, self.capacity = <uint8_t *> moved, capacity
         return 0
 
     cdef int varint(self, uint64_t value) except -1:

@@ -88,7 +88,7 @@ cdef dict waits(State* s):
     cdef WaitEntry* entry
     table = np.empty((s.latency.table_count, 1 + 2 * PARTS), dtype=np.int64)
     cdef int64_t[:, ::1] view = table
-    for i in range(s.latency.table_room):
+    for i in range(s.latency.table_capacity):
         entry = &s.latency.table[i]
         if entry.key:
             view[count, 0] = entry.key - 1

@@ -22,7 +22,7 @@ cpdef enum Way:  # how a task ends
 
 cdef struct List:
     int32_t* items
-    int64_t count, room
+    int64_t count, capacity
 
 cdef struct Npu:
     int64_t wake    # the cycle in which it has something to do; -1: when it is told something
@@ -35,8 +35,8 @@ cdef struct Npu:
 
 
 cdef int push_task(List* to, int32_t task) except -1 nogil:
-    if to.count == to.room:
-        to.items = <int32_t*> grown(to.items, &to.room, to.count + 1, sizeof(int32_t))
+    if to.count == to.capacity:
+        to.items = <int32_t*> grown(to.items, &to.capacity, to.count + 1, sizeof(int32_t))
     to.items[to.count] = task
     to.count += 1
     return 0
@@ -48,7 +48,7 @@ cdef bytes list_saved(const List* tasks):
 
 cdef int load_list(List* tasks, bytes data) except -1:
     tasks.items = <int32_t*> loaded(data)
-    tasks.count = tasks.room = len(data) // <int64_t> sizeof(int32_t)
+    tasks.count = tasks.capacity = len(data) // <int64_t> sizeof(int32_t)
     return 0
 
 

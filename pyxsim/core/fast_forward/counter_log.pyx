@@ -76,7 +76,7 @@ cdef void stop_log(State* s) noexcept nogil:
 cdef void start_log(State* s) noexcept nogil:
     """Log from this cycle on."""
     cdef PeriodDetector* o = s.detector
-    if not log_has_room(s, 0):
+    if not log_has_capacity(s, 0):
         return
     log_row(s, o.log.bits)
     o.log.first, o.log.count = s.now, 0
@@ -87,19 +87,19 @@ cdef bint log_fits(State* s, int64_t cycles) noexcept nogil:
     return (cycles + 1) * words_per_cycle(s) <= MOST_WORDS
 
 
-cdef bint log_has_room(State* s, int64_t cycles) noexcept nogil:
+cdef bint log_has_capacity(State* s, int64_t cycles) noexcept nogil:
     """Make room for one more cycle."""
     cdef CounterLog* log = &s.detector.log
     cdef int64_t need = (cycles + 1) * words_per_cycle(s)
-    cdef int64_t room = min(2 * need + 1024, MOST_WORDS)
-    if need <= log.room:
+    cdef int64_t capacity = min(2 * need + 1024, MOST_WORDS)
+    if need <= log.capacity:
         return True
     if not log_fits(s, cycles):
         return False
-    log.bits = <uint64_t*> grow_array(s, log.bits, room, sizeof(uint64_t))
+    log.bits = <uint64_t*> grow_array(s, log.bits, capacity, sizeof(uint64_t))
     if s.failed:
         return False
-    log.room = room
+    log.capacity = capacity
     return True
 
 
@@ -109,7 +109,7 @@ cdef void log_cycle(State* s) noexcept nogil:
     cdef int64_t count = o.log.count
     if o.log.first == NONE or s.now < o.sample_due:
         return
-    if s.now > o.sample_due or not log_has_room(s, count) or log_row(s, &o.log.bits[count * words_per_cycle(s)]):
+    if s.now > o.sample_due or not log_has_capacity(s, count) or log_row(s, &o.log.bits[count * words_per_cycle(s)]):
         stop_log(s)
         return
     o.log.count += 1

@@ -36,23 +36,23 @@ cdef struct StateSnapshot:
     int64_t cycle
     uint64_t hash              # of the calendar entries that led to it
     int64_t* same
-    int64_t same_count, same_room
+    int64_t same_count, same_capacity
     int64_t* counts
-    int64_t counts_count, counts_room
+    int64_t counts_count, counts_capacity
     MessageEntry* messages     # in the order in which they were visited
-    int32_t message_count, message_room
+    int32_t message_count, message_capacity
     NetworkTotals sums
     int64_t* links             # [links, COUNTS]
     bint copied
     char* copy                 # a copy of the records, to be restored (snapshot_copy.pyx)
-    int64_t copy_size, copy_room
+    int64_t copy_size, copy_capacity
     int64_t delivery_offsets   # in a known period: offsets of the packets delivered before, summed
 
 
 cdef struct CounterLog:
     # What each cycle counts on each network link: one bit per counter.
     uint64_t* bits   # [cycles, words]
-    int64_t room     # words
+    int64_t capacity     # words
     int64_t first    # first cycle, or NONE
     int64_t count    # cycles
 
@@ -68,7 +68,7 @@ cdef struct KnownPeriod:
     int64_t packets                         # delivered
     uint64_t* bits                          # counter log
     bint logged                             # it has one
-    int64_t bits_room
+    int64_t bits_capacity
 
 
 cdef struct JumpPlan:
@@ -108,14 +108,14 @@ cdef struct PeriodDetector:
     int32_t block_count
     int64_t* visited_in      # [messages] last visit that reached it
     int32_t* order           # and its position in that visit
-    int64_t visited_room, visit_number
+    int64_t visited_capacity, visit_number
     MessageEntry* messages   # messages of the last visit
-    int32_t message_count, message_room
+    int32_t message_count, message_capacity
     # --- a period that was proved ---
     int64_t period           # the last one proved
     bint confirming          # it is simulated once more, for its log
     int64_t* deltas          # what a period adds to each counter
-    int64_t deltas_room
+    int64_t deltas_capacity
     int64_t latency_growth   # what it adds to the sum of latencies
     int64_t packet_growth    # and to the packets delivered
     JumpPlan plan

@@ -22,7 +22,7 @@ cdef struct Visitor:
     int64_t position          # in snapshot.same
     int64_t counted           # in snapshot.counts, or deltas
     int64_t* deltas           # of the counters: computed by COMPARE, used by ADVANCE
-    int64_t deltas_room
+    int64_t deltas_capacity
     int64_t periods, cycles   # ADVANCE
     int64_t max_periods       # COMPARE: periods for which every message can continue; -1: this was not one
     int32_t stuck             # COMPARE: a message has packets inside and opened none
@@ -31,8 +31,8 @@ cdef struct Visitor:
     int64_t earliest_moving   # COMPARE: the earliest clock that moves, at the snapshot
 
 
-cdef bint word_room(State* s, Visitor* w, int64_t words) noexcept nogil
-cdef bint counter_room(State* s, Visitor* w) noexcept nogil
+cdef bint word_capacity(State* s, Visitor* w, int64_t words) noexcept nogil
+cdef bint counter_capacity(State* s, Visitor* w) noexcept nogil
 cdef void visit_equal_bytes(State* s, Visitor* w, void* begin, int64_t size) noexcept nogil
 
 
@@ -42,7 +42,7 @@ cdef inline int64_t pack(int64_t low, int64_t high) noexcept nogil:
 
 
 cdef inline void visit_equal(State* s, Visitor* w, int64_t value) noexcept nogil:
-    if w.mode == ADVANCE or not word_room(s, w, 1):
+    if w.mode == ADVANCE or not word_capacity(s, w, 1):
         return
     if w.mode == RECORD:
         w.snapshot.same[w.position] = value
@@ -70,7 +70,7 @@ cdef inline int64_t visit_counter(State* s, Visitor* w, int64_t value) noexcept 
     """Visit a counter; return its new value."""
     if w.mode == ADVANCE:
         value += w.periods * w.deltas[w.counted] if w.periods else 0
-    elif not counter_room(s, w):
+    elif not counter_capacity(s, w):
         return value
     elif w.mode == RECORD:
         w.snapshot.counts[w.counted] = value

@@ -52,11 +52,11 @@ cdef void record_counts(State* s, StateSnapshot* p) noexcept nogil:
     cdef Message* m
     cdef int64_t* row
     cdef int32_t i
-    if o.message_count > p.message_room:
-        p.messages = <MessageEntry*> grow_array(s, p.messages, o.message_room, sizeof(MessageEntry))
+    if o.message_count > p.message_capacity:
+        p.messages = <MessageEntry*> grow_array(s, p.messages, o.message_capacity, sizeof(MessageEntry))
         if s.failed:
             return
-        p.message_room = o.message_room
+        p.message_capacity = o.message_capacity
     if p.links == NULL:
         p.links = <int64_t*> grow_array(s, p.links, COUNTS * <int64_t> s.links.count + 1, sizeof(int64_t))
         if s.failed:
@@ -129,12 +129,12 @@ cdef KnownPeriod* remember_period(State* s, int32_t base, uint64_t* bits) noexce
     loop.packets = loop.end.sums.packets - loop.snapshot[0].sums.packets
     loop.end.delivery_offsets = delivery_cycle_sum(s, &loop.end) - base_sum - loop.begin * loop.packets
     words = loop.period * words_per_cycle(s) if bits != NULL else 0
-    if words > loop.bits_room:
+    if words > loop.bits_capacity:
         loop.bits = <uint64_t*> grow_array(s, loop.bits, words, sizeof(uint64_t))
         if s.failed:
             loop.count = 0
             return loop
-        loop.bits_room = words
+        loop.bits_capacity = words
     loop.logged = bits != NULL
     copy_block(loop.bits, bits, words * sizeof(uint64_t))
     return loop
@@ -310,9 +310,9 @@ cdef void rename_packets(State* s, StateSnapshot* goal) noexcept nogil:
     cdef Packet* p
     cdef MessageEntry* was
     cdef int32_t i, order
-    for i in range(s.pools.packet_room):
+    for i in range(s.pools.packet_capacity):
         p = &s.pools.packets[i]
-        order = o.order[p.message] if 0 <= p.message < o.visited_room else goal.message_count
+        order = o.order[p.message] if 0 <= p.message < o.visited_capacity else goal.message_count
         if 0 <= order < goal.message_count and goal.messages[order].message == p.message:
             was = &goal.messages[order]
             p.message = was.successor

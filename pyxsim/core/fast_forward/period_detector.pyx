@@ -146,11 +146,11 @@ cdef bint compare_with_snapshot(State* s, Visitor* w, StateSnapshot* p, bint any
     w.mode, w.snapshot = COMPARE, p
     w.differs, w.allow_similar = False, any_like
     w.position = w.counted = 0
-    w.deltas, w.deltas_room = o.deltas, o.deltas_room
+    w.deltas, w.deltas_capacity = o.deltas, o.deltas_capacity
     w.max_periods, w.latest_fixed, w.earliest_moving = INT64_MAX, -INT64_MAX, INT64_MAX
     w.stuck, w.grows = 0, False
     visit_state(s, w)
-    o.deltas, o.deltas_room = w.deltas, w.deltas_room
+    o.deltas, o.deltas_capacity = w.deltas, w.deltas_capacity
     o.words_spent += w.position + w.counted
     return not (s.failed or w.differs or w.position != p.same_count or w.counted != p.counts_count)
 
@@ -291,7 +291,7 @@ cdef void pass_whole_periods(State* s, int64_t periods) noexcept nogil:
     settle_counters(s)
     w.mode, w.snapshot, w.differs = ADVANCE, NULL, False
     w.position = w.counted = 0
-    w.deltas, w.deltas_room = o.deltas, o.deltas_room
+    w.deltas, w.deltas_capacity = o.deltas, o.deltas_capacity
     w.periods, w.cycles = periods, periods * o.period
     visit_state(s, &w)
     rotate_calendar(s, w.cycles)

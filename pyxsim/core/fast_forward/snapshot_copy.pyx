@@ -15,8 +15,8 @@ from pyxsim.core.state.records cimport KINDS, CalendarSlot, FifoNode, InputVc, L
 
 
 cdef struct PoolSizes:
-    int32_t node_room, node_spare
-    int32_t packet_room, packet_free, packet_spare
+    int32_t node_capacity, node_spare
+    int32_t packet_capacity, packet_free, packet_spare
     int64_t in_flight
     int64_t entries            # of the calendar
 
@@ -47,9 +47,9 @@ cdef int64_t copy_size(State* s, int64_t entries) noexcept nogil:
     cdef int32_t i
     for i in range(s.detector.block_count):
         size += s.detector.blocks[i].size
-    size += s.pools.node_room * (sizeof(FifoNode) + sizeof(int32_t)) + s.pools.packet_room * sizeof(Packet)
+    size += s.pools.node_capacity * (sizeof(FifoNode) + sizeof(int32_t)) + s.pools.packet_capacity * sizeof(Packet)
     if s.links.any_queued:
-        size += s.pools.node_room * sizeof(QueuedFlit)
+        size += s.pools.node_capacity * sizeof(QueuedFlit)
     return size + (s.calendar.slot_mask + 1) * KINDS * sizeof(int32_t) + entries * sizeof(int32_t)
 
 
@@ -67,13 +67,13 @@ cdef void copy_records(State* s, StateSnapshot* p) noexcept nogil:
     cdef CalendarSlot* slot
     pools.entries = calendar_entry_count(s)
     p.copy_size = copy_size(s, pools.entries)
-    if p.copy_size > p.copy_room:
+    if p.copy_size > p.copy_capacity:
         p.copy = <char*> grow_array(s, p.copy, p.copy_size, 1)
         if s.failed:
             return
-        p.copy_room = p.copy_size
-    pools.node_room, pools.node_spare = s.pools.node_room, s.pools.node_spare
-    pools.packet_room = s.pools.packet_room
+        p.copy_capacity = p.copy_size
+    pools.node_capacity, pools.node_spare = s.pools.node_capacity, s.pools.node_spare
+    pools.packet_capacity = s.pools.packet_capacity
     pools.packet_free = s.pools.packet_free
     pools.packet_spare = s.pools.packet_spare
     pools.in_flight = s.in_flight
@@ -82,11 +82,11 @@ cdef void copy_records(State* s, StateSnapshot* p) noexcept nogil:
     at = write_block(at, s.links.link, s.links.count * sizeof(Link))
     for i in range(o.block_count):
         at = write_block(at, o.blocks[i].begin, o.blocks[i].size)
-    at = write_block(at, s.pools.nodes, s.pools.node_room * sizeof(FifoNode))
+    at = write_block(at, s.pools.nodes, s.pools.node_capacity * sizeof(FifoNode))
     if s.links.any_queued:
-        at = write_block(at, s.pools.queued, s.pools.node_room * sizeof(QueuedFlit))
+        at = write_block(at, s.pools.queued, s.pools.node_capacity * sizeof(QueuedFlit))
     at = write_block(at, s.pools.free_nodes, s.pools.node_spare * sizeof(int32_t))
-    at = write_block(at, s.pools.packets, s.pools.packet_room * sizeof(Packet))
+    at = write_block(at, s.pools.packets, s.pools.packet_capacity * sizeof(Packet))
     for offset in range(s.calendar.slot_mask + 1):   # relative to now
         slot = &s.calendar.slots[(s.now + offset) & s.calendar.slot_mask]
         at = write_block(at, &slot.count[0], KINDS * sizeof(int32_t))
@@ -116,17 +116,17 @@ cdef void restore_records(State* s, StateSnapshot* p) noexcept nogil:
         s.links.link[i] = link
     for i in range(o.block_count):
         at = read_block(at, o.blocks[i].begin, o.blocks[i].size)
-    at = read_block(at, s.pools.nodes, pools.node_room * sizeof(FifoNode))
+    at = read_block(at, s.pools.nodes, pools.node_capacity * sizeof(FifoNode))
     if s.links.any_queued:
-        at = read_block(at, s.pools.queued, pools.node_room * sizeof(QueuedFlit))
+        at = read_block(at, s.pools.queued, pools.node_capacity * sizeof(QueuedFlit))
     at = read_block(at, s.pools.free_nodes, pools.node_spare * sizeof(int32_t))
     s.pools.node_spare = pools.node_spare
-    for i in range(pools.node_room, s.pools.node_room):   # allocated since
+    for i in range(pools.node_capacity, s.pools.node_capacity):   # allocated since
         free_node(s, i)
-    at = read_block(at, s.pools.packets, pools.packet_room * sizeof(Packet))
+    at = read_block(at, s.pools.packets, pools.packet_capacity * sizeof(Packet))
     s.pools.packet_free = pools.packet_free
-    s.pools.packet_spare = pools.packet_spare + s.pools.packet_room - pools.packet_room
-    for i in range(pools.packet_room, s.pools.packet_room):
+    s.pools.packet_spare = pools.packet_spare + s.pools.packet_capacity - pools.packet_capacity
+    for i in range(pools.packet_capacity, s.pools.packet_capacity):
         s.pools.packets[i].next = s.pools.packet_free
         s.pools.packet_free = i
     s.in_flight = pools.in_flight
@@ -144,11 +144,11 @@ cdef void restore_calendar(State* s, char* at) noexcept nogil:
         slot = &s.calendar.slots[place]
         at = read_block(at, &slot.count[0], KINDS * sizeof(int32_t))
         for kind in range(KINDS):
-            if slot.count[kind] > slot.room[kind]:
+            if slot.count[kind] > slot.capacity[kind]:
                 slot.events[kind] = <int32_t*> grow_array(s, slot.events[kind], slot.count[kind], sizeof(int32_t))
                 if s.failed:
                     return
-                slot.room[kind] = slot.count[kind]
+                slot.capacity[kind] = slot.count[kind]
             at = read_block(at, slot.events[kind], slot.count[kind] * sizeof(int32_t))
             if slot.count[kind]:
                 set_bit(s.calendar.used, <int32_t> place)

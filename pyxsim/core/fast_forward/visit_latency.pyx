@@ -272,7 +272,7 @@ cdef void visit_wait_table(State* s, Visitor* w) noexcept nogil:
     visit_count(s, w, &s.latency.uneven)
     if w.mode == COMPARE and w.grows and last_growth(w):
         w.differs = True
-    for i in range(s.latency.table_room):
+    for i in range(s.latency.table_capacity):
         entry = &s.latency.table[i]
         if entry.key == 0 or w.differs:
             continue

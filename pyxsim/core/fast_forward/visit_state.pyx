@@ -31,7 +31,7 @@ from pyxsim.core.fast_forward.field_visitors cimport (
     visit_equal_bytes,
     visit_packet_identity,
     visit_time,
-    word_room,
+    word_capacity,
 )
 from pyxsim.core.fast_forward.visit_latency cimport (
     visit_lane_records,
@@ -81,11 +81,11 @@ cdef void number_message(State* s, Visitor* w, int32_t message) noexcept nogil:
     cdef int32_t like
     if o.visited_in[message] == o.visit_number:
         return
-    if order == o.message_room:
+    if order == o.message_capacity:
         o.messages = <MessageEntry*> grow_array(s, o.messages, 2 * order + 64, sizeof(MessageEntry))
         if s.failed:
             return
-        o.message_room = 2 * order + 64
+        o.message_capacity = 2 * order + 64
     o.visited_in[message], o.order[message] = o.visit_number, order
     o.messages[order].message = message
     o.messages[order].unopened = s.pools.messages[message].packets - s.pools.messages[message].opened
@@ -236,7 +236,7 @@ cdef void visit_calendar_entries(State* s, Visitor* w, int32_t* entries, int64_t
     cdef int64_t place = w.position
     cdef int64_t size = count * sizeof(int32_t)
     visit_equal(s, w, count)
-    if w.mode == ADVANCE or w.differs or not word_room(s, w, words):
+    if w.mode == ADVANCE or w.differs or not word_capacity(s, w, words):
         return
     place = w.position
     w.position += words
@@ -266,14 +266,15 @@ cdef void visit_calendar(State* s, Visitor* w) noexcept nogil:
 cdef void visit_state(State* s, Visitor* w) noexcept nogil:
     """Visit everything. The counters must be settled. `s.now` is the cycle before the jump."""
     cdef int32_t i
-    if s.detector.visited_room < s.pools.message_room:
-        s.detector.visited_in = <int64_t*> grow_array(s, s.detector.visited_in, s.pools.message_room, sizeof(int64_t))
-        s.detector.order = <int32_t*> grow_array(s, s.detector.order, s.pools.message_room, sizeof(int32_t))
+    if s.detector.visited_capacity < s.pools.message_capacity:
+        s.detector.visited_in = <int64_t*> grow_array(
+            s, s.detector.visited_in, s.pools.message_capacity, sizeof(int64_t))
+        s.detector.order = <int32_t*> grow_array(s, s.detector.order, s.pools.message_capacity, sizeof(int32_t))
         if s.failed:
             return
-        for i in range(s.detector.visited_room, s.pools.message_room):
+        for i in range(s.detector.visited_capacity, s.pools.message_capacity):
             s.detector.visited_in[i] = s.detector.order[i] = 0
-        s.detector.visited_room = s.pools.message_room
+        s.detector.visited_capacity = s.pools.message_capacity
     visit_equal(s, w, s.in_flight)
     for i in range(s.detector.compared):
         visit_equal_bytes(s, w, s.detector.blocks[i].begin, s.detector.blocks[i].size)

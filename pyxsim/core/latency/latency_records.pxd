@@ -181,16 +181,16 @@ cdef struct LatencyState:
     int32_t winner_count
     int32_t* lost_to        # scratch [VCs]: lowest output VC that another input VC got
     PacketWait* packets     # as State.pools.packets
-    int32_t packet_room
+    int32_t packet_capacity
     MessageWait* messages   # as State.pools.messages
-    int32_t message_room
+    int32_t message_capacity
     Stay* stays
-    int32_t stay_room, stay_free
+    int32_t stay_capacity, stay_free
     QueuedMessage* riders
-    int32_t rider_room, rider_free
+    int32_t rider_capacity, rider_free
     WaitEntry* table        # open addressing
-    int64_t table_room, table_count
+    int64_t table_capacity, table_count
     StayRow* log
-    int64_t log_room, log_count
+    int64_t log_capacity, log_count
     int64_t unexplained     # packets whose parts do not add up to their latency: a bug
     int64_t uneven          # waits shared in proportions that change as the message grows

@@ -26,16 +26,17 @@ from pyxsim.core.state.records cimport NONE, Message
 
 cdef bint grow_wait_records(State* s) noexcept nogil:
     """Make room for a wait record of every packet and message record."""
-    if s.latency.packet_room < s.pools.packet_room:
-        s.latency.packets = <PacketWait*> grow_array(s, s.latency.packets, s.pools.packet_room, sizeof(PacketWait))
+    if s.latency.packet_capacity < s.pools.packet_capacity:
+        s.latency.packets = <PacketWait*> grow_array(s, s.latency.packets, s.pools.packet_capacity, sizeof(PacketWait))
         if s.failed:
             return False
-        s.latency.packet_room = s.pools.packet_room
-    if s.latency.message_room < s.pools.message_room:
-        s.latency.messages = <MessageWait*> grow_array(s, s.latency.messages, s.pools.message_room, sizeof(MessageWait))
+        s.latency.packet_capacity = s.pools.packet_capacity
+    if s.latency.message_capacity < s.pools.message_capacity:
+        s.latency.messages = <MessageWait*> grow_array(
+            s, s.latency.messages, s.pools.message_capacity, sizeof(MessageWait))
         if s.failed:
             return False
-        s.latency.message_room = s.pools.message_room
+        s.latency.message_capacity = s.pools.message_capacity
     return True
 
 
@@ -51,19 +52,19 @@ cdef void open_packet_record(State* s, int32_t packet, int32_t message) noexcept
 cdef Stay* new_stay(State* s, int32_t packet, int32_t link) noexcept nogil:
     """Append a stay to a packet, with empty parts; NULL and `failed`: out of memory."""
     cdef PacketWait* p = &s.latency.packets[packet]
-    cdef int32_t index, room
+    cdef int32_t index, capacity
     cdef int32_t i
     cdef Stay* stay
     if s.latency.stay_free == NONE:
-        room = s.latency.stay_room * 2 + 1024
-        s.latency.stays = <Stay*> grow_array(s, s.latency.stays, room, sizeof(Stay))
+        capacity = s.latency.stay_capacity * 2 + 1024
+        s.latency.stays = <Stay*> grow_array(s, s.latency.stays, capacity, sizeof(Stay))
         if s.failed:
             return NULL
-        for index in range(s.latency.stay_room, room):
+        for index in range(s.latency.stay_capacity, capacity):
             s.latency.stays[index].next = index + 1
-        s.latency.stays[room - 1].next = NONE
-        s.latency.stay_free = s.latency.stay_room
-        s.latency.stay_room = room
+        s.latency.stays[capacity - 1].next = NONE
+        s.latency.stay_free = s.latency.stay_capacity
+        s.latency.stay_capacity = capacity
     index = s.latency.stay_free
     stay = &s.latency.stays[index]
     s.latency.stay_free = stay.next
@@ -80,17 +81,17 @@ cdef Stay* new_stay(State* s, int32_t packet, int32_t link) noexcept nogil:
 
 
 cdef int32_t new_queued_message(State* s) noexcept nogil:
-    cdef int32_t rider, room
+    cdef int32_t rider, capacity
     if s.latency.rider_free == NONE:
-        room = s.latency.rider_room * 2 + 64
-        s.latency.riders = <QueuedMessage*> grow_array(s, s.latency.riders, room, sizeof(QueuedMessage))
+        capacity = s.latency.rider_capacity * 2 + 64
+        s.latency.riders = <QueuedMessage*> grow_array(s, s.latency.riders, capacity, sizeof(QueuedMessage))
         if s.failed:
             return NONE
-        for rider in range(s.latency.rider_room, room):
+        for rider in range(s.latency.rider_capacity, capacity):
             s.latency.riders[rider].next = rider + 1
-        s.latency.riders[room - 1].next = NONE
-        s.latency.rider_free = s.latency.rider_room
-        s.latency.rider_room = room
+        s.latency.riders[capacity - 1].next = NONE
+        s.latency.rider_free = s.latency.rider_capacity
+        s.latency.rider_capacity = capacity
     rider = s.latency.rider_free
     s.latency.rider_free = s.latency.riders[rider].next
     return rider
@@ -103,26 +104,26 @@ cdef void free_queued_message(State* s, int32_t rider) noexcept nogil:
 
 # --- the table of waits ---------------------------------------------------------------------------------------------
 
-cdef inline WaitEntry* table_slot(WaitEntry* table, int64_t room, int64_t key) noexcept nogil:
+cdef inline WaitEntry* table_slot(WaitEntry* table, int64_t capacity, int64_t key) noexcept nogil:
     """The slot of a key, or its free slot."""
-    cdef int64_t place = <int64_t> (mix(<uint64_t> key) & <uint64_t> (room - 1))
+    cdef int64_t place = <int64_t> (mix(<uint64_t> key) & <uint64_t> (capacity - 1))
     while table[place].key and table[place].key != key:
-        place = (place + 1) & (room - 1)
+        place = (place + 1) & (capacity - 1)
     return &table[place]
 
 
 cdef bint enlarge_table(State* s) noexcept nogil:
-    cdef int64_t room = s.latency.table_room * 2 if s.latency.table_room else 1024
-    cdef WaitEntry* table = <WaitEntry*> calloc(room, sizeof(WaitEntry))
+    cdef int64_t capacity = s.latency.table_capacity * 2 if s.latency.table_capacity else 1024
+    cdef WaitEntry* table = <WaitEntry*> calloc(capacity, sizeof(WaitEntry))
     cdef int64_t i
     if table == NULL:
         s.failed = 1
         return False
-    for i in range(s.latency.table_room):
+    for i in range(s.latency.table_capacity):
         if s.latency.table[i].key:
-            table_slot(table, room, s.latency.table[i].key)[0] = s.latency.table[i]
+            table_slot(table, capacity, s.latency.table[i].key)[0] = s.latency.table[i]
     free(s.latency.table)
-    s.latency.table, s.latency.table_room = table, room
+    s.latency.table, s.latency.table_capacity = table, capacity
     return True
 
 
@@ -130,9 +131,9 @@ cdef inline WaitEntry* table_entry_of(State* s, int32_t link, int32_t victim, in
     """The entry of the table, new or old; NULL and `failed`: out of memory."""
     cdef int64_t key = 1 + culprit + 1 + (MOST_TAGS + 1) * (victim + <int64_t> MOST_TAGS * link)
     cdef WaitEntry* entry
-    if 2 * s.latency.table_count >= s.latency.table_room and not enlarge_table(s):
+    if 2 * s.latency.table_count >= s.latency.table_capacity and not enlarge_table(s):
         return NULL
-    entry = table_slot(s.latency.table, s.latency.table_room, key)
+    entry = table_slot(s.latency.table, s.latency.table_capacity, key)
     if entry.key == 0:
         entry.key = key
         s.latency.table_count += 1
@@ -162,8 +163,8 @@ cdef void log_stay(State* s, int32_t packet, Stay* stay) noexcept nogil:
     """Append a row of `Engine.stays`."""
     cdef StayRow* row
     cdef int32_t i
-    if s.latency.log_count == s.latency.log_room:
-        s.latency.log_room = grow_list(s, <void**> &s.latency.log, s.latency.log_room, 256, sizeof(StayRow))
+    if s.latency.log_count == s.latency.log_capacity:
+        s.latency.log_capacity = grow_list(s, <void**> &s.latency.log, s.latency.log_capacity, 256, sizeof(StayRow))
         if s.failed:
             return
     row = &s.latency.log[s.latency.log_count]

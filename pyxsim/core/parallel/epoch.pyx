@@ -18,7 +18,7 @@ from pyxsim.core.cycle cimport (
     evaluate_cycle,
     process_arrivals,
 )
-from pyxsim.core.parallel.mailbox cimport receive_parcels
+from pyxsim.core.parallel.mailbox cimport receive_entries
 from pyxsim.core.parallel.partition cimport LONGEST_EPOCH, Part
 from pyxsim.core.router.buffer cimport first_packet_place, next_packet_place, packet_at
 from pyxsim.core.router.calendar cimport next_scheduled
@@ -42,7 +42,7 @@ cdef void run_part(Team* team, int32_t number) noexcept nogil:
     cdef int32_t other
     cdef int64_t following
     for other in range(team.parts):
-        receive_parcels(s, &team.part[other].boxes[(team.parts - parity) + number])
+        receive_entries(s, &team.part[other].boxes[(team.parts - parity) + number])
     s.part.outboxes = &part.boxes[parity]
     while True:
         if not s.arrived:
@@ -306,15 +306,15 @@ cdef void grow_packets(Team* team, int32_t number, int64_t needed) noexcept nogi
     cdef State* s = &team.part[number].state
     cdef State* other
     cdef int32_t i
-    cdef int32_t room = s.pools.packet_room + max(s.pools.packet_room, <int32_t> needed)
-    s.pools.packets = <Packet*> grow_array(s, s.pools.packets, room, sizeof(Packet))
+    cdef int32_t capacity = s.pools.packet_capacity + max(s.pools.packet_capacity, <int32_t> needed)
+    s.pools.packets = <Packet*> grow_array(s, s.pools.packets, capacity, sizeof(Packet))
     if s.failed:
         return
-    for i in range(s.pools.packet_room, room):
+    for i in range(s.pools.packet_capacity, capacity):
         s.pools.packets[i].next = s.pools.packet_free
         s.pools.packet_free = i
-    s.pools.packet_spare += room - s.pools.packet_room
-    team.whole.pools.packets, team.whole.pools.packet_room = s.pools.packets, room
+    s.pools.packet_spare += capacity - s.pools.packet_capacity
+    team.whole.pools.packets, team.whole.pools.packet_capacity = s.pools.packets, capacity
     for i in range(team.parts):
         other = &team.part[i].state
-        other.pools.packets, other.pools.packet_room = s.pools.packets, room
+        other.pools.packets, other.pools.packet_capacity = s.pools.packets, capacity

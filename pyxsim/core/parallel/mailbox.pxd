@@ -7,4 +7,4 @@ from pyxsim.core.state.records cimport Event, Outbox
 
 
 cdef void post(State* s, int32_t to, int64_t cycle, int32_t vc, int32_t packet, Event kind) noexcept nogil
-cdef void receive_parcels(State* s, Outbox* box) noexcept nogil
+cdef void receive_entries(State* s, Outbox* box) noexcept nogil

@@ -4,7 +4,7 @@ from libc.stdint cimport INT64_MAX, int16_t, int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from pyxsim.core.parallel.mailbox cimport receive_parcels
+from pyxsim.core.parallel.mailbox cimport receive_entries
 from pyxsim.core.router.calendar cimport schedule
 from pyxsim.core.router.interface cimport add_waiting, next_waiting, pop_waiting, starts_before
 from pyxsim.core.state.bits cimport has_bit, set_bit
@@ -84,12 +84,13 @@ cdef bint allocate_part(Team* team, Part* part, int32_t number) noexcept nogil:
     s.lanes.active = <uint64_t*> calloc(s.lanes.words + 1, sizeof(uint64_t))
     part.boxes = <Outbox*> calloc(2 * team.parts, sizeof(Outbox))
     clear_part(s)
-    s.pools.nodes, s.pools.queued, s.pools.free_nodes, s.pools.node_room, s.pools.node_spare = NULL, NULL, NULL, 0, 0
-    s.waiting.heap, s.waiting.heap_room = NULL, 0
-    s.arrivals.delivered, s.arrivals.delivered_at, s.arrivals.delivered_room = NULL, NULL, 0
-    s.arrivals.records, s.arrivals.record_room = NULL, 0
-    s.trace.launches, s.trace.launch_room = NULL, 0
-    s.matching.requests, s.matching.granted, s.matching.request_room = NULL, NULL, 0
+    s.pools.nodes, s.pools.queued, s.pools.free_nodes = NULL, NULL, NULL
+    s.pools.node_capacity = s.pools.node_spare = 0
+    s.waiting.heap, s.waiting.heap_capacity = NULL, 0
+    s.arrivals.delivered, s.arrivals.delivered_at, s.arrivals.delivered_capacity = NULL, NULL, 0
+    s.arrivals.records, s.arrivals.record_capacity = NULL, 0
+    s.trace.launches, s.trace.launch_capacity = NULL, 0
+    s.matching.requests, s.matching.granted, s.matching.request_capacity = NULL, NULL, 0
     if (s.calendar.slots == NULL or s.calendar.used == NULL or s.routers.active == NULL or s.lanes.active == NULL
             or part.boxes == NULL):
         return False
@@ -135,7 +136,7 @@ cdef void destroy_team(Team* team) noexcept:
         free(s.matching.requests)
         free(s.matching.granted)
         for i in range(2 * team.parts if team.part[number].boxes != NULL else 0):
-            free(team.part[number].boxes[i].parcels)
+            free(team.part[number].boxes[i].entries)
         free(team.part[number].boxes)
     free(team.part)
     free(team.part_of)
@@ -224,7 +225,7 @@ cdef void free_all_nodes(State* s) noexcept nogil:
     """Free all nodes of a pool."""
     cdef int32_t node
     s.pools.node_spare = 0
-    for node in range(s.pools.node_room - 1, -1, -1):
+    for node in range(s.pools.node_capacity - 1, -1, -1):
         free_node(s, node)
 
 
@@ -247,8 +248,8 @@ cdef void refresh_parts(Team* team) noexcept nogil:
     for number in range(team.parts):
         p = &team.part[number].state
         p.now, p.arrived = s.now, s.arrived
-        p.pools.messages, p.pools.message_room = s.pools.messages, s.pools.message_room
-        p.pools.packets, p.pools.packet_room = s.pools.packets, s.pools.packet_room
+        p.pools.messages, p.pools.message_capacity = s.pools.messages, s.pools.message_capacity
+        p.pools.packets, p.pools.packet_capacity = s.pools.packets, s.pools.packet_capacity
         p.config.tracing, p.failed = s.config.tracing, s.failed
 
 
@@ -296,7 +297,7 @@ cdef void gather_state(Team* team) noexcept nogil:
     team.divided = 0
     for number in range(team.parts):
         for other in range(team.parts):
-            receive_parcels(&team.part[number].state, &team.part[other].boxes[team.parity * team.parts + number])
+            receive_entries(&team.part[number].state, &team.part[other].boxes[team.parity * team.parts + number])
     memset(s.routers.active, 0, s.routers.words * sizeof(uint64_t))
     memset(s.lanes.active, 0, s.lanes.words * sizeof(uint64_t))
     for number in range(team.parts):
@@ -340,7 +341,7 @@ cdef void add_message(Team* team, int32_t message) noexcept nogil:
     if not team.divided:
         add_waiting(team.whole, message)
         return
-    p.pools.messages, p.pools.message_room = team.whole.pools.messages, team.whole.pools.message_room
+    p.pools.messages, p.pools.message_capacity = team.whole.pools.messages, team.whole.pools.message_capacity
     add_waiting(p, message)
     team.whole.failed |= p.failed
 
@@ -380,26 +381,26 @@ cdef void collect_totals(Team* team) noexcept nogil:
 
 cdef void move_records(State* s, State* p) noexcept nogil:
     """Move deliveries and launches."""
-    cdef int64_t room
-    if s.arrivals.delivered_count + p.arrivals.delivered_count > s.arrivals.delivered_room:
-        room = 2 * (s.arrivals.delivered_count + p.arrivals.delivered_count)
-        s.arrivals.delivered = <int32_t*> grow_array(s, s.arrivals.delivered, room, sizeof(int32_t))
-        s.arrivals.delivered_at = <int64_t*> grow_array(s, s.arrivals.delivered_at, room, sizeof(int64_t))
+    cdef int64_t capacity
+    if s.arrivals.delivered_count + p.arrivals.delivered_count > s.arrivals.delivered_capacity:
+        capacity = 2 * (s.arrivals.delivered_count + p.arrivals.delivered_count)
+        s.arrivals.delivered = <int32_t*> grow_array(s, s.arrivals.delivered, capacity, sizeof(int32_t))
+        s.arrivals.delivered_at = <int64_t*> grow_array(s, s.arrivals.delivered_at, capacity, sizeof(int64_t))
         if s.failed:
             return
-        s.arrivals.delivered_room = <int32_t> room
-    if s.arrivals.record_count + p.arrivals.record_count > s.arrivals.record_room:
-        room = 2 * (s.arrivals.record_count + p.arrivals.record_count)
-        s.arrivals.records = <Arrival*> grow_array(s, s.arrivals.records, room, sizeof(Arrival))
+        s.arrivals.delivered_capacity = <int32_t> capacity
+    if s.arrivals.record_count + p.arrivals.record_count > s.arrivals.record_capacity:
+        capacity = 2 * (s.arrivals.record_count + p.arrivals.record_count)
+        s.arrivals.records = <Arrival*> grow_array(s, s.arrivals.records, capacity, sizeof(Arrival))
         if s.failed:
             return
-        s.arrivals.record_room = room
-    if s.trace.launch_count + p.trace.launch_count > s.trace.launch_room:
-        room = 2 * (s.trace.launch_count + p.trace.launch_count)
-        s.trace.launches = <Launch*> grow_array(s, s.trace.launches, room, sizeof(Launch))
+        s.arrivals.record_capacity = capacity
+    if s.trace.launch_count + p.trace.launch_count > s.trace.launch_capacity:
+        capacity = 2 * (s.trace.launch_count + p.trace.launch_count)
+        s.trace.launches = <Launch*> grow_array(s, s.trace.launches, capacity, sizeof(Launch))
         if s.failed:
             return
-        s.trace.launch_room = room
+        s.trace.launch_capacity = capacity
     copy_block(s.arrivals.delivered + s.arrivals.delivered_count, p.arrivals.delivered,
                p.arrivals.delivered_count * sizeof(int32_t))
     copy_block(s.arrivals.delivered_at + s.arrivals.delivered_count, p.arrivals.delivered_at,

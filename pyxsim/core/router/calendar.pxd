@@ -17,7 +17,7 @@ cdef inline void schedule(State* s, int64_t cycle, int32_t number, Event kind) n
     cdef int64_t place = cycle & s.calendar.slot_mask
     cdef CalendarSlot* slot = &s.calendar.slots[place]
     cdef int32_t count = slot.count[<int32_t> kind]
-    if count == slot.room[<int32_t> kind]:
+    if count == slot.capacity[<int32_t> kind]:
         enlarge_slot(s, slot, kind)
         if s.failed:
             return

@@ -9,10 +9,10 @@ from pyxsim.core.state.records cimport NONE
 
 cdef void enlarge_slot(State* s, CalendarSlot* slot, Event kind) noexcept nogil:
     """Enlarge the list of one kind in a slot."""
-    cdef int32_t room = slot.room[<int32_t> kind] * 2 if slot.room[<int32_t> kind] else 16
-    slot.events[<int32_t> kind] = <int32_t*> grow_array(s, slot.events[<int32_t> kind], room, sizeof(int32_t))
+    cdef int32_t capacity = slot.capacity[<int32_t> kind] * 2 if slot.capacity[<int32_t> kind] else 16
+    slot.events[<int32_t> kind] = <int32_t*> grow_array(s, slot.events[<int32_t> kind], capacity, sizeof(int32_t))
     if not s.failed:
-        slot.room[<int32_t> kind] = room
+        slot.capacity[<int32_t> kind] = capacity
 
 
 cdef int64_t next_scheduled(State* s) noexcept nogil:

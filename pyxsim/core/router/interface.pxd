@@ -141,7 +141,7 @@ cdef inline void open_packet(
 
 cdef inline void report_delivery(State* s, int32_t message, int64_t t) noexcept nogil:
     """A message has been delivered."""
-    if s.arrivals.delivered_count == s.arrivals.delivered_room:
+    if s.arrivals.delivered_count == s.arrivals.delivered_capacity:
         grow_delivered(s)
         if s.failed:
             return

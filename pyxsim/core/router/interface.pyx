@@ -40,8 +40,9 @@ cdef void add_waiting(State* s, int32_t message) noexcept nogil:
             s.pools.messages[s.waiting.last].next = message
         s.waiting.last = message
         return
-    if s.waiting.heap_count == s.waiting.heap_room:
-        s.waiting.heap_room = <int32_t> grow_list(s, <void**> &s.waiting.heap, s.waiting.heap_room, 64, sizeof(int32_t))
+    if s.waiting.heap_count == s.waiting.heap_capacity:
+        s.waiting.heap_capacity = <int32_t> grow_list(
+            s, <void**> &s.waiting.heap, s.waiting.heap_capacity, 64, sizeof(int32_t))
         if s.failed:
             return
     place = s.waiting.heap_count
@@ -214,19 +215,20 @@ cdef void visit_lane(State* s, int32_t link, int64_t t) noexcept nogil:
 # --- a sink ---------------------------------------------------------------------------------------------------------
 
 cdef void grow_delivered(State* s) noexcept nogil:
-    cdef int32_t room = s.arrivals.delivered_room * 2 + 64
-    s.arrivals.delivered = <int32_t*> grow_array(s, s.arrivals.delivered, room, sizeof(int32_t))
-    s.arrivals.delivered_at = <int64_t*> grow_array(s, s.arrivals.delivered_at, room, sizeof(int64_t))
+    cdef int32_t capacity = s.arrivals.delivered_capacity * 2 + 64
+    s.arrivals.delivered = <int32_t*> grow_array(s, s.arrivals.delivered, capacity, sizeof(int32_t))
+    s.arrivals.delivered_at = <int64_t*> grow_array(s, s.arrivals.delivered_at, capacity, sizeof(int64_t))
     if not s.failed:
-        s.arrivals.delivered_room = room
+        s.arrivals.delivered_capacity = capacity
 
 
 cdef void record_arrival(State* s, Message* m, int32_t index) noexcept nogil:
     """Keep the times of a message whose record is reused."""
     cdef Arrival* a
     cdef int32_t i
-    if s.arrivals.record_count == s.arrivals.record_room:
-        s.arrivals.record_room = grow_list(s, <void**> &s.arrivals.records, s.arrivals.record_room, 1024, sizeof(Arrival))
+    if s.arrivals.record_count == s.arrivals.record_capacity:
+        s.arrivals.record_capacity = grow_list(
+            s, <void**> &s.arrivals.records, s.arrivals.record_capacity, 1024, sizeof(Arrival))
         if s.failed:
             return
     a = &s.arrivals.records[s.arrivals.record_count]

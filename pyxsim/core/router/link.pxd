@@ -207,7 +207,7 @@ cdef inline bint receive_credit(State* s, int32_t vc) noexcept nogil:
 cdef void enqueue_flit(
     State* s, int32_t vc, Event kind, int32_t packet, int32_t flit, int64_t enter, int64_t tick
 ) noexcept nogil
-cdef bint queue_has_room(State* s, int32_t link, int64_t t, int64_t u) noexcept nogil
+cdef bint queue_has_capacity(State* s, int32_t link, int64_t t, int64_t u) noexcept nogil
 cdef void launch_queued(State* s, int32_t link, int64_t t) noexcept nogil
 cdef void share_slots(State* s, int32_t link) noexcept nogil
 cdef int64_t flits_in_use(State* s, int32_t link) noexcept nogil

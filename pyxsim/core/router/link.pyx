@@ -60,7 +60,7 @@ cdef void launch_queued(State* s, int32_t link, int64_t t) noexcept nogil:
         schedule_queue_launch(s, link, max(t, s.pools.queued[entry.next].at))
 
 
-cdef bint queue_has_room(State* s, int32_t link, int64_t t, int64_t u) noexcept nogil:
+cdef bint queue_has_capacity(State* s, int32_t link, int64_t t, int64_t u) noexcept nogil:
     """Are fewer flits than the limit in the output queue before tick `u`? One that leaves in cycle `t` still counts."""
     cdef int32_t node = s.links.link[link].queue_head
     cdef int32_t count = s.links.left_cycle[link] == t and s.links.left_tick[link] < u

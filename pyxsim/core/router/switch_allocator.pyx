@@ -24,7 +24,7 @@ from pyxsim.core.router.link cimport (
     is_observed,
     link_available,
     link_available_at,
-    queue_has_room,
+    queue_has_capacity,
 )
 from pyxsim.core.router.stall_counters cimport count_stall
 from pyxsim.core.router.vc_allocator cimport free_vc
@@ -80,7 +80,7 @@ cdef inline bint output_accepts(State* s, int32_t out, int64_t t, int64_t u) noe
     """Is the link available, or is there room in its output queue?"""
     if not s.links.link[out].queued:
         return link_available(s, out, t)
-    return s.config.queue_limit == 0 or queue_has_room(s, out, t, u)
+    return s.config.queue_limit == 0 or queue_has_capacity(s, out, t, u)
 
 
 cdef inline int32_t stall_cause(State* s, int32_t vc, int64_t t, int64_t u) noexcept nogil:

@@ -47,11 +47,11 @@ cdef inline int32_t first_usable_vc(State* s, int32_t vc, int32_t low, int32_t h
     cdef int32_t link = s.vcs.input[vc].out_link
     cdef uint64_t* mask = link_vc_mask(s.vcs.unheld, s, link)
     cdef int32_t pick = next_bit(mask, low, high)
-    cdef int32_t room
+    cdef int32_t needed
     if s.config.va_limited:
         if s.config.flow and s.vcs.input[vc].multi:
-            room = min(s.pools.packets[s.vcs.input[vc].packet].flits, s.links.link[link].depth)
-            while pick >= 0 and s.vcs.output[s.links.link[link].base + pick].credit < room:
+            needed = min(s.pools.packets[s.vcs.input[vc].packet].flits, s.links.link[link].depth)
+            while pick >= 0 and s.vcs.output[s.links.link[link].base + pick].credit < needed:
                 pick = next_bit(mask, pick + 1, high)
         elif s.config.va_credit:
             while pick >= 0 and not has_credits(s, s.links.link[link].base + pick, 1):

@@ -594,10 +594,10 @@ cdef class EngineArrays:
         for place in range(s.calendar.slot_mask + 1):
             total += sizeof(CalendarSlot)
             for kind in range(KINDS):
-                total += s.calendar.slots[place].room[kind] * sizeof(int32_t)
-        total += s.pools.node_room * (sizeof(FifoNode) + sizeof(int32_t)
-                                      + (sizeof(QueuedFlit) if s.links.any_queued else 0))
-        total += s.pools.packet_room * sizeof(Packet) + s.pools.message_room * sizeof(Message)
+                total += s.calendar.slots[place].capacity[kind] * sizeof(int32_t)
+        total += s.pools.node_capacity * (sizeof(FifoNode) + sizeof(int32_t)
+                                          + (sizeof(QueuedFlit) if s.links.any_queued else 0))
+        total += s.pools.packet_capacity * sizeof(Packet) + s.pools.message_capacity * sizeof(Message)
         return total
 
     def __dealloc__(self):

@@ -241,19 +241,19 @@ cdef struct WaitingMessages:
     int32_t first   # those sent in order of their cycle: a list
     int32_t last
     int32_t* heap   # the others: heap by (at, number)
-    int32_t heap_room, heap_count
+    int32_t heap_capacity, heap_count
 
 
 cdef struct RecordPools:
     # --- decides ---
     FifoNode* nodes
-    QueuedFlit* queued              # [node_room]; NULL where no link has an output queue
-    int32_t node_room, node_spare   # spare: number of free ones
-    int32_t* free_nodes             # [node_room] a stack, not a list: popping does not wait for the node itself
+    QueuedFlit* queued              # [node_capacity]; NULL where no link has an output queue
+    int32_t node_capacity, node_spare   # spare: number of free ones
+    int32_t* free_nodes             # [node_capacity] a stack, not a list: popping does not wait for the node itself
     Packet* packets
-    int32_t packet_room, packet_free, packet_spare
+    int32_t packet_capacity, packet_free, packet_spare
     Message* messages
-    int32_t message_room, message_free
+    int32_t message_capacity, message_free
 
 
 cdef struct Calendar:
@@ -281,19 +281,19 @@ cdef struct Deliveries:
     # --- counts ---
     int32_t* delivered   # messages delivered since the last report, and their cycles
     int64_t* delivered_at
-    int32_t delivered_room, delivered_count
+    int32_t delivered_capacity, delivered_count
     Arrival* records
-    int64_t record_room, record_count
+    int64_t record_capacity, record_count
 
 
 cdef struct TraceLogs:
     # --- counts ---
     Launch* launches
-    int64_t launch_room, launch_count
+    int64_t launch_capacity, launch_count
     int64_t watch_serial   # message of the watched packet, or NONE
     int32_t watch_packet
     PacketNote* notes
-    int64_t note_room, note_count
+    int64_t note_capacity, note_count
 
 
 cdef struct PartInfo:
@@ -301,7 +301,7 @@ cdef struct PartInfo:
     int32_t number
     int16_t* sender     # [links] part at the beginning of a link
     int16_t* receiver   # [links] part at its end
-    Outbox* outboxes    # [parts] parcels to deliver after this epoch
+    Outbox* outboxes    # [parts] entries to deliver after this epoch
 
 
 cdef struct StepScratch:
@@ -327,7 +327,7 @@ cdef struct StepScratch:
 cdef struct MatchScratch:
     # --- scratch: of a matrix allocator ---
     Request* requests
-    int32_t request_room
+    int32_t request_capacity
     int32_t* best_in    # [most inputs] request
     int32_t* best_out   # [most outputs]
     int32_t* match_in   # granted request of each input, or NONE
@@ -453,8 +453,8 @@ cdef inline int64_t cycle_of(State* s, int64_t u) noexcept nogil:
 
 cdef void grow_nodes(State* s) noexcept nogil
 cdef void grow_packets(State* s) noexcept nogil
-cdef void* grow_array(State* s, void* old, int64_t room, size_t size) noexcept nogil
-cdef int64_t grow_list(State* s, void** items, int64_t room, int64_t extra, size_t size) noexcept nogil
+cdef void* grow_array(State* s, void* old, int64_t capacity, size_t size) noexcept nogil
+cdef int64_t grow_list(State* s, void** items, int64_t capacity, int64_t extra, size_t size) noexcept nogil
 cdef int32_t new_message(State* s) noexcept nogil
 cdef void free_message(State* s, int32_t message) noexcept nogil
 cdef bint reserve_requests(State* s, int32_t count) noexcept nogil

@@ -282,7 +282,7 @@ cdef struct CalendarSlot:
     # One cycle of the calendar: two cache lines.
     int32_t* events[8]   # of each kind
     int32_t count[8]
-    int32_t room[8]
+    int32_t capacity[8]
 
 
 # --- logs, deliveries, requests -------------------------------------------------------------------------------------
@@ -346,7 +346,7 @@ cdef struct RequestMatrix:
     int32_t* wave        # wavefront: the diagonal that goes first
 
 
-cdef struct Parcel:
+cdef struct MailboxEntry:
     # What one part of a partitioned network sends to another (mailbox.pyx).
     int64_t cycle
     int32_t vc
@@ -355,8 +355,8 @@ cdef struct Parcel:
 
 
 cdef struct Outbox:
-    Parcel* parcels
+    MailboxEntry* entries
     int32_t count
-    int32_t room
+    int32_t capacity
     int64_t soonest   # cycle of its first calendar entry
     int64_t latest    # and of its last

@@ -25,11 +25,11 @@ cdef dict save_state(State* s):
                    s.stats.network_latency_sum, s.stats.hops_sum),
         "lists": (s.pools.packet_free, s.pools.packet_spare, s.pools.message_free, s.waiting.first, s.waiting.last),
         "watched": (s.trace.watch_serial, s.trace.watch_packet),
-        "nodes": saved(s.pools.nodes, s.pools.node_room, sizeof(FifoNode)),
-        "queued": saved(s.pools.queued, s.pools.node_room if s.links.any_queued else 0, sizeof(QueuedFlit)),
+        "nodes": saved(s.pools.nodes, s.pools.node_capacity, sizeof(FifoNode)),
+        "queued": saved(s.pools.queued, s.pools.node_capacity if s.links.any_queued else 0, sizeof(QueuedFlit)),
         "free_nodes": saved(s.pools.free_nodes, s.pools.node_spare, sizeof(int32_t)),
-        "packets": saved(s.pools.packets, s.pools.packet_room, sizeof(Packet)),
-        "messages": saved(s.pools.messages, s.pools.message_room, sizeof(Message)),
+        "packets": saved(s.pools.packets, s.pools.packet_capacity, sizeof(Packet)),
+        "messages": saved(s.pools.messages, s.pools.message_capacity, sizeof(Message)),
         "pending": saved(s.waiting.heap, s.waiting.heap_count, sizeof(int32_t)),
         "delivered": saved(s.arrivals.delivered, s.arrivals.delivered_count, sizeof(int32_t)),
         "delivered_at": saved(s.arrivals.delivered_at, s.arrivals.delivered_count, sizeof(int64_t)),
@@ -49,22 +49,22 @@ cdef int load_state(State* s, dict kept) except -1:
      s.stats.flits_delivered, s.stats.latency_sum, s.stats.network_latency_sum, s.stats.hops_sum) = kept["counts"]
     (s.pools.packet_free, s.pools.packet_spare, s.pools.message_free, s.waiting.first, s.waiting.last) = kept["lists"]
     s.trace.watch_serial, s.trace.watch_packet = kept["watched"]
-    s.pools.node_room = <int32_t> load_pool(<void**> &s.pools.nodes, kept["nodes"], sizeof(FifoNode))
+    s.pools.node_capacity = <int32_t> load_pool(<void**> &s.pools.nodes, kept["nodes"], sizeof(FifoNode))
     load_pool(<void**> &s.pools.queued, kept["queued"], sizeof(QueuedFlit))
     s.pools.node_spare = <int32_t> load_pool(<void**> &s.pools.free_nodes, kept["free_nodes"], sizeof(int32_t))
-    if s.pools.node_room:   # all may be free at once
-        s.pools.free_nodes = <int32_t*> grow_array(s, s.pools.free_nodes, s.pools.node_room, sizeof(int32_t))
-    s.pools.packet_room = <int32_t> load_pool(<void**> &s.pools.packets, kept["packets"], sizeof(Packet))
-    s.pools.message_room = <int32_t> load_pool(<void**> &s.pools.messages, kept["messages"], sizeof(Message))
-    s.waiting.heap_room = s.waiting.heap_count = <int32_t> load_pool(<void**> &s.waiting.heap, kept["pending"],
-                                                                     sizeof(int32_t))
+    if s.pools.node_capacity:   # all may be free at once
+        s.pools.free_nodes = <int32_t*> grow_array(s, s.pools.free_nodes, s.pools.node_capacity, sizeof(int32_t))
+    s.pools.packet_capacity = <int32_t> load_pool(<void**> &s.pools.packets, kept["packets"], sizeof(Packet))
+    s.pools.message_capacity = <int32_t> load_pool(<void**> &s.pools.messages, kept["messages"], sizeof(Message))
+    s.waiting.heap_capacity = s.waiting.heap_count = <int32_t> load_pool(<void**> &s.waiting.heap, kept["pending"],
+                                                                         sizeof(int32_t))
     load_pool(<void**> &s.arrivals.delivered_at, kept["delivered_at"], sizeof(int64_t))
-    s.arrivals.delivered_room = s.arrivals.delivered_count = <int32_t> load_pool(<void**> &s.arrivals.delivered,
-                                                                                 kept["delivered"], sizeof(int32_t))
-    s.arrivals.record_room = s.arrivals.record_count = load_pool(<void**> &s.arrivals.records, kept["arrivals"],
-                                                                 sizeof(Arrival))
-    s.trace.launch_room = s.trace.launch_count = load_pool(<void**> &s.trace.launches, kept["log"], sizeof(Launch))
-    s.trace.note_room = s.trace.note_count = load_pool(<void**> &s.trace.notes, kept["notes"], sizeof(PacketNote))
+    s.arrivals.delivered_capacity = s.arrivals.delivered_count = <int32_t> load_pool(<void**> &s.arrivals.delivered,
+                                                                                     kept["delivered"], sizeof(int32_t))
+    s.arrivals.record_capacity = s.arrivals.record_count = load_pool(<void**> &s.arrivals.records, kept["arrivals"],
+                                                                     sizeof(Arrival))
+    s.trace.launch_capacity = s.trace.launch_count = load_pool(<void**> &s.trace.launches, kept["log"], sizeof(Launch))
+    s.trace.note_capacity = s.trace.note_count = load_pool(<void**> &s.trace.notes, kept["notes"], sizeof(PacketNote))
     calendar_from_arrays(s, kept["calendar"])
     latency_from_dict(s, kept["books"])
     return 0
@@ -119,11 +119,11 @@ cdef dict latency_to_dict(State* s):
     return {
         "counts": (s.latency.rival_count, s.latency.winner_count, s.latency.stay_free, s.latency.rider_free,
                    s.latency.table_count, s.latency.unexplained, s.latency.uneven),
-        "packets": saved(s.latency.packets, s.latency.packet_room, sizeof(PacketWait)),
-        "messages": saved(s.latency.messages, s.latency.message_room, sizeof(MessageWait)),
-        "stays": saved(s.latency.stays, s.latency.stay_room, sizeof(Stay)),
-        "riders": saved(s.latency.riders, s.latency.rider_room, sizeof(QueuedMessage)),
-        "table": saved(s.latency.table, s.latency.table_room, sizeof(WaitEntry)),
+        "packets": saved(s.latency.packets, s.latency.packet_capacity, sizeof(PacketWait)),
+        "messages": saved(s.latency.messages, s.latency.message_capacity, sizeof(MessageWait)),
+        "stays": saved(s.latency.stays, s.latency.stay_capacity, sizeof(Stay)),
+        "riders": saved(s.latency.riders, s.latency.rider_capacity, sizeof(QueuedMessage)),
+        "table": saved(s.latency.table, s.latency.table_capacity, sizeof(WaitEntry)),
         "log": saved(s.latency.log, s.latency.log_count, sizeof(StayRow)),
     }
 
@@ -131,10 +131,11 @@ cdef dict latency_to_dict(State* s):
 cdef int latency_from_dict(State* s, dict kept) except -1:
     (s.latency.rival_count, s.latency.winner_count, s.latency.stay_free, s.latency.rider_free, s.latency.table_count,
      s.latency.unexplained, s.latency.uneven) = kept["counts"]
-    s.latency.packet_room = <int32_t> load_pool(<void**> &s.latency.packets, kept["packets"], sizeof(PacketWait))
-    s.latency.message_room = <int32_t> load_pool(<void**> &s.latency.messages, kept["messages"], sizeof(MessageWait))
-    s.latency.stay_room = <int32_t> load_pool(<void**> &s.latency.stays, kept["stays"], sizeof(Stay))
-    s.latency.rider_room = <int32_t> load_pool(<void**> &s.latency.riders, kept["riders"], sizeof(QueuedMessage))
-    s.latency.table_room = load_pool(<void**> &s.latency.table, kept["table"], sizeof(WaitEntry))
-    s.latency.log_room = s.latency.log_count = load_pool(<void**> &s.latency.log, kept["log"], sizeof(StayRow))
+    s.latency.packet_capacity = <int32_t> load_pool(<void**> &s.latency.packets, kept["packets"], sizeof(PacketWait))
+    s.latency.message_capacity = <int32_t> load_pool(
+        <void**> &s.latency.messages, kept["messages"], sizeof(MessageWait))
+    s.latency.stay_capacity = <int32_t> load_pool(<void**> &s.latency.stays, kept["stays"], sizeof(Stay))
+    s.latency.rider_capacity = <int32_t> load_pool(<void**> &s.latency.riders, kept["riders"], sizeof(QueuedMessage))
+    s.latency.table_capacity = load_pool(<void**> &s.latency.table, kept["table"], sizeof(WaitEntry))
+    s.latency.log_capacity = s.latency.log_count = load_pool(<void**> &s.latency.log, kept["log"], sizeof(StayRow))
     return 0

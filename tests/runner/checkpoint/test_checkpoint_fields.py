@@ -21,9 +21,9 @@ MADE_ANEW = {
 LATENCY_MADE_ANEW = {"pipeline", "vc", "margin", "link", "lane", "owner", "rivals", "winners", "lost_to"}
 # Fields of classes that their states do not name: views of arrays that are named, room to work in, what `run` sets.
 DERIVED = {
-    "Executor": {"program_count", "program_capacity", "task_room", "freed", "freed_count", "freed_capacity"},
-    "Pipes": {"finished", "finished_count", "finished_capacity", "dirty_room"},
-    "Store": {"through", "phase_room", "stream_room", "member_room", "step_room"},
+    "Executor": {"program_count", "program_capacity", "task_capacity", "freed", "freed_count", "freed_capacity"},
+    "Pipes": {"finished", "finished_count", "finished_capacity", "dirty_capacity"},
+    "Store": {"through", "phase_capacity", "stream_capacity", "member_capacity", "step_capacity"},
     "Carrier": {"table", "rows"},
     # Of one filling, at whose end the heap is empty.
     "Filling": {"affected", "affected_count", "reached", "reached_count", "heap_count", "rising", "water"},
