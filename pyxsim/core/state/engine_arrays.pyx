@@ -78,7 +78,6 @@ cdef class EngineArrays:
         self._allocate_scratch(s)
         self._allocate_latency_records()
         self._make_calendar()
-    # -- construction --
 
     def _records(self, kind, fields, int count):
         """Allocate an array of C structs as a structured numpy array that begins with a cache line."""
@@ -91,12 +90,10 @@ cdef class EngineArrays:
         return records
 
     cdef void* _address(self, records) except NULL:
-        cdef size_t address = records.ctypes.data
-        return <void*> address
+        return <void*> <size_t> records.ctypes.data
 
     cdef object _own(self, str name, values, dtype, bint deciding):
-        """Allocate or adopt a flat array that lives as long as the engine. Empty ones get an entry, so that they have
-        an address."""
+        """Allocate or adopt a flat array that lives as long as the engine; empty ones get an entry for an address."""
         array = np.asarray(values)
         # Arrays of the right kind may be shared with the caller and other engines: they are not copied.
         if array.dtype != dtype or not array.flags.c_contiguous or not array.size:
@@ -252,8 +249,7 @@ cdef class EngineArrays:
         s.routes.set_start = self._longs("set_start", routes.set_start)
         s.routes.set_link = self._ints("set_link", routes.set_link)
         s.routes.set_class = self._ints("set_class", routes.set_class)
-        plain = {"plane_any": 0, "plane_select": SELECT_RANDOM, "plane_escape": NONE, "plane_sticky": 0,
-                 "plane_equal": 0}
+        plain = dict(plane_any=0, plane_select=SELECT_RANDOM, plane_escape=NONE, plane_sticky=0, plane_equal=0)
         for name, value in plain.items():
             given = getattr(routes, name)
             plain[name] = np.asarray(given if len(given) else [value] * planes, dtype=np.int32)
