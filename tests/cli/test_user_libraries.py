@@ -134,3 +134,13 @@ def test_a_workload_file_that_no_reader_claims(pyxsim: Command, folder: Path) ->
     (line,) = ended.lines
     assert "workload.file: no reader claims '.foo', and as 'astra-sim-1': tasks.foo:1: unknown parallelism 'x'" in line
     assert line.endswith(", .txt, or your own: give its folder with --library DIR")
+
+
+def test_a_plot_of_its_own_height_beside_a_backend_without_link_counters(pyxsim: Command, folder: Path) -> None:
+    """The figure is divided then, and the legend of the network is fitted into its part."""
+    put(folder, "backends", BACKEND)
+    text = "from pyxsim.reports.plots.plot_registry import plot\n@plot('height_test', height=2.5)\n"
+    put(folder, "panels", text + "def height_test(result, ax=None):\n    ax.set_title('of mine')\n    return ax\n")
+    ended = pyxsim("run", "small.toml", "--library", "mine", "--backend", "scope-test", "--plot", "out.svg", "-q")
+    assert (ended.code, ended.lines) == (0, [])
+    assert "of mine" in (folder / "out.svg").read_text(encoding="utf-8")
