@@ -137,17 +137,22 @@ def new_workers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def figures_without_layout(request: pytest.FixtureRequest) -> Callable[..., None] | None:
-    """Figures are drawn without their layout, which takes half of the time; tests/reports and --slow do lay them out.
-    Return what does so, where matplotlib is installed."""
+def rough_figures(request: pytest.FixtureRequest) -> dict[str, Callable[..., None]]:
+    """Figures are drawn without their layout and with few pixels, which takes a third of the time; in tests/reports
+    and with --slow they are drawn as for a user. Return the functions that do that, by name, where matplotlib is."""
     try:
         engine = importlib.import_module("matplotlib.layout_engine").ConstrainedLayoutEngine
+        figure = importlib.import_module("matplotlib.figure").Figure
     except ImportError:
-        return None
-    execute: Callable[..., None] = engine.execute
+        return {}
+    execute, savefig = engine.execute, figure.savefig
     if not request.config.getoption("--slow"):
         engine.execute = lambda *_: None
-    return execute
+        figure.savefig = lambda page, target, **options: savefig(page, target, **{**options, "dpi": 20})
+    return {
+        "matplotlib.layout_engine.ConstrainedLayoutEngine.execute": execute,
+        "matplotlib.figure.Figure.savefig": savefig,
+    }
 
 
 _in_a_fork = hdf5_check._in_a_fork

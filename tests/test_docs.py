@@ -67,6 +67,9 @@ LONG = {
     "results/two_jobs.png": "docs/commands.md",
     "pyxsim run inputs/torus_all_reduce.toml --set 'collective.size=64 MiB'": "docs/fast_forward.md",
     "pyxsim bench torus4x4x4-all-reduce --repeat 1": "tests/cli/test_bench.py",
+    "pyxsim check inputs/training/llama3.toml --backend analytical --set workload.micro_batch=4 --set "
+    "workload.batch=64 --allow-oom": "docs/training.md, without --set",
+    "pyxsim curve inputs/torus_uniform.toml --loads 0.1:0.2:0.1 --plot curve.png --json": "docs/booksim.md",
     "pyxsim sweep buffers.toml -o results/buffers": "docs/sweep.md",
     "pyxsim sweep chords.toml --library mylib -o results/chords": "tests/study/sweep/test_run.py",
     "pyxsim sweep chunks.toml -o chunks --library mylib --backend fixed-latency --quiet": "tests/study/sweep/"

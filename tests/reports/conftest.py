@@ -21,7 +21,7 @@ empty = _by_hand.empty
 
 
 @pytest.fixture(autouse=True)
-def laid_out(figures_without_layout: Callable[..., None] | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures have their layout in these tests."""
-    if figures_without_layout is not None:
-        monkeypatch.setattr("matplotlib.layout_engine.ConstrainedLayoutEngine.execute", figures_without_layout)
+def whole_figures(rough_figures: dict[str, Callable[..., None]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures have their layout and all their pixels in these tests."""
+    for name, function in rough_figures.items():
+        monkeypatch.setattr(name, function)
