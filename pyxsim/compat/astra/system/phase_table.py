@@ -180,8 +180,8 @@ def stuck(system: Recorded, waiting: Sequence[Waiting]) -> list[str]:
     return [*lines, FULL] if full else lines
 
 
-def _line(system: Recorded, each: Waiting) -> str:
-    stream, number, rank, at_work, slots = each
+def _line(system: Recorded, waiting: Waiting) -> str:
+    stream, number, rank, at_work, slots = waiting
     chunk = system.chunks[stream]
     step, comm = chunk.steps[number], chunk.comm
     owner = int(chunk.owner[rank])
