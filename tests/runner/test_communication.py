@@ -103,7 +103,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"collective": {**ALL, "size": "4 EB"}}, "collective.size: "),
     (
         {"collective": {**ALL, "dims": [0]}, "system": {"boost": True}},
-        "collective.dims: this setting applies to only some NPUs, and ",
+        "collective.dims: this setting applies to only some NPUs, but ",
     ),
     (
         {"collective": {"kind": "scatter", "size": "1 B"}, "system": {"boost": True}},
@@ -111,7 +111,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"collective": ALL, "message": [MESSAGE], "system": {"boost": True}},
-        "message: this setting applies to only two NPUs, and",
+        "message: this setting applies to only two NPUs, but",
     ),
 ]
 

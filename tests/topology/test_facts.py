@@ -45,7 +45,7 @@ def test_the_same_as_settings(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("dragonfly p=2 a=4 h=2 routing=ugall", "network.router.routing: dragonfly has no routing 'ugall'"),
         ("dragonfly p=2 a=4 H=2", "network.options"),
-        ("dragonfly p=2 a h=2", "'a' is not an option; allowed: words such as k=4 after the name"),
+        ("dragonfly p=2 a h=2", "'a' is not an option of a topology; allowed: options such as k=4 after the name"),
         ("dragonfli p=2", "unknown topology 'dragonfli'"),
     ],
 )

@@ -62,7 +62,7 @@ def test_ctrl_c_leaves_a_checkpoint_that_goes_on(here: Path, monkeypatch: pytest
     assert not result.complete
     assert (here / "run.checkpoint").exists()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    with pytest.raises(InputError, match=r"there is a checkpoint .*; allowed: pyxsim\.resume\('/.*'\), or"):
+    with pytest.raises(InputError, match=r"it is the checkpoint .*; allowed: pyxsim\.resume\('/.*'\), or"):
         pyxsim.run(RING)
     result = pyxsim.resume("run.checkpoint")
     assert (result.complete, result.counts["resumed"]) == (True, 1)
