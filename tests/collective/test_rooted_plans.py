@@ -118,7 +118,7 @@ def test_orders_of_dimensions() -> None:
 
 @pytest.mark.parametrize("root", [-1, 6])
 def test_a_root_that_is_nobody(root: int) -> None:
-    with pytest.raises(InputError, match=f"there is no NPU {root}, does not exist; allowed: 0 to 5"):
+    with pytest.raises(InputError, match=f"the root, NPU {root}, does not exist; allowed: 0 to 5"):
         make_plan("gather", 9, (2, 3), STAR, root=root)
     assert make_plan("all-reduce", 9, (2, 3), "ring", root=root).root == 0
 

@@ -28,7 +28,7 @@ def test_defaults() -> None:
         ({"switches": -1}, "-1 switches"),
         ({"src": np.array([0.0, 1.0])}, "src is not an array of integers"),
         ({"src": np.array([0])}, "expected one router per link"),
-        ({"dst": np.array([1, 2])}, "has an end outside routers 0 to 1"),
+        ({"dst": np.array([1, 2])}, "starts or ends outside routers 0 to 1"),
         ({"dst": np.array([1, 1])}, "link 1 leads from a router to itself"),
         ({"link_names": ["+"]}, "1 link names for 2 links"),
         ({"next": np.array([-1, 0, 1, -1])}, "next has shape (4,)"),
