@@ -155,7 +155,7 @@ MISFITS: list[tuple[dict[str, Any], list[str]]] = [
     ({"va_allocator": 3}, ["va_allocator: unknown value 3; allowed: age, islip, islip-unranked, loa"]),
     (
         {"sa_allocator": "rotating"},
-        ["sa_allocator: unknown value 'rotating'; allowed: age, islip, islip-unranked, loa"],
+        ["sa_allocator: the allocator 'rotating' does not serve SA; allowed: age, islip, islip-unranked, loa"],
     ),
     ({"flow_control": "cut-through"}, ["did you mean 'virtual-cut-through'?"]),
     ({**GARNET, "lookahead": True}, ["lookahead: has no effect: RC takes no cycle in this pipeline"]),
