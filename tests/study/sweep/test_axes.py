@@ -91,7 +91,7 @@ def test_tables_without_a_name_get_one() -> None:
 def test_one_line_for_a_wrong_backend(tmp_path: Path) -> None:
     with pytest.raises(pyxsim.InputError, match=r"sweep\.backend: unknown backend 'packets'.*packet"):
         sweep({**RING, "sweep": {"backend": ["packets"]}}, tmp_path / "s")
-    with pytest.raises(pyxsim.InputError, match="backend: cannot be given: the sweep has values"):
+    with pytest.raises(pyxsim.InputError, match="backend: cannot be set, because the sweep has values"):
         sweep({**RING, "sweep": {"backend": ["packet"]}}, tmp_path / "s", backend="flow")
     with pytest.raises(pyxsim.InputError, match=r"sweep\.backend: this command does not sweep the backend"):
         pyxsim.compare({**RING, "sweep": {"backend": ["packet"]}})
