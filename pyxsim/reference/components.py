@@ -60,7 +60,6 @@ class Message:
 
     @property
     def total(self) -> int:
-        """Flits of all packets."""
         return (self.packets - 1) * self.flits + self.last_flits
 
     @property
@@ -69,7 +68,6 @@ class Message:
         return self.last_flits if self.opened == self.packets - 1 else self.flits
 
     def next_packet(self) -> Packet:
-        """Open the next packet."""
         size = self.next_size
         self.opened += 1
         return Packet(self, self.opened - 1, size, self.plane)
@@ -97,12 +95,10 @@ class Packet:
         return self.message.dst if self.via is None else self.via
 
     def next_flit(self) -> Flit:
-        """Launch the next flit."""
         self.launched += 1
         return Flit(self, self.launched - 1)
 
     def draw(self, a: int, purpose: int) -> int:
-        """Return a draw that depends on the packet and these numbers only."""
         return draws.draw(draws.key(self.message.seed, self.message.number, self.index), a, purpose)
 
 
@@ -115,12 +111,10 @@ class Flit:
 
     @property
     def head(self) -> bool:
-        """Whether it is the first flit of its packet."""
         return self.index == 0
 
     @property
     def tail(self) -> bool:
-        """Whether it is the last flit of its packet."""
         return self.index == self.packet.size - 1
 
     def price(self, flow: int) -> int:
@@ -169,7 +163,6 @@ class InputVC:
 
     @property
     def front(self) -> Flit | None:
-        """The flit that may leave; None if there is none, or if its packet must arrive whole first."""
         if not self.fifo:
             return None
         flit = self.fifo[0]

@@ -1,8 +1,6 @@
 """A router in one tick: RC, VA, SA and ST, in the order of docs/router.md. Without internal speed-up a tick is a cycle.
 
-`Router.tick` calls the stages. A flit at the front of an input VC (`Front`) bids for the switch (`SwitchRequest`, below
-a bid); `allocate_switch` selects the winners (docs/router.md, "SA"), and `traverse` moves them.
-"""
+A front flit bids for the switch (`SwitchRequest`); `allocate_switch` selects winners, `traverse` moves them."""
 
 from __future__ import annotations
 
@@ -35,7 +33,6 @@ class Front:
 
     @property
     def packet(self) -> Packet:
-        """The packet of the flit."""
         return self.flit.packet
 
 
@@ -51,7 +48,6 @@ class SwitchRequest:
 
     @property
     def speculative(self) -> bool:
-        """Whether the head has no VC yet."""
         return self.vc < 0
 
 
@@ -192,7 +188,6 @@ class Router:
         return grants
 
     def rank(self, front: Front, allocator: str) -> Rank:
-        """Return the rank of a request; less is better: message class, then `rank_by`, then age."""
         message = front.packet.message
         top = max(self.options.class_priority)
         by = MOST_RANK - len(front.vc.fifo) if self.options.rank_by == BY_QUEUE else front.vc.rank
@@ -222,8 +217,7 @@ class Router:
             self.va.settle(pair)
         return {pair[0]: meaning[pair] for pair in pairs}
 
-    # SA: each front flit makes at most one bid, and a head that speculates one more. `input_first` or `match` selects
-    # the bids that win; a held pair of input and output (`hold_switch`) stays with its VC. A losing bid counts a stall.
+    # SA: each front flit makes at most one bid, a head that speculates one more; a losing bid counts a stall.
 
     def bid(self, front: Front, t: int, u: int) -> SwitchRequest | None:
         """Return the switch request of a front flit; None if it cannot request, and count its stall."""

@@ -79,7 +79,6 @@ class Routing:
         return [(self.links[int(routes.set_link[k])], int(routes.set_class[k])) for k in range(first, last)]
 
     def candidate(self, entry: Entry, packet: Packet, incoming: Link, vc: int, turned: bool) -> Candidate:
-        """Return the candidate of a table entry, with its VC range."""
         link, vc_class = entry
         vnet = packet.message.kind.vnet
         if link.group >= 0 and link.group == incoming.group and not turned:
@@ -162,7 +161,6 @@ class Routing:
         return packet.message.dst
 
     def in_the_box(self, packet: Packet, router: int) -> int:
-        """Draw the via of ROMM: an NPU in the box between a router and the destination."""
         routes = self.routes
         source, npu = self.homes.index(router), 0
         pairs = zip(routes.digits[source], routes.digits[packet.message.dst], strict=True)
@@ -176,7 +174,6 @@ class Routing:
         return npu
 
     def cost(self, way: int, via: int | None, packet: Packet, router: int) -> int:
-        """Return the estimated delay of a route option: flits in use on its first link times hops, and its bias."""
         routes, message = self.routes, packet.message
         path: list[Link] = []
         if via is not None:
