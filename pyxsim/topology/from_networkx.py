@@ -19,7 +19,7 @@ from pyxsim.routing.relation import Relation
 from pyxsim.textfile import read_text
 from pyxsim.topology.graph import graph_network
 from pyxsim.topology.routings import graph_routings
-from pyxsim.topology.shape import check_shape
+from pyxsim.topology.shape import MAX_NPUS, check_shape
 from pyxsim.topology.topology import Dimension, Topology
 from pyxsim.topology.wires import Wires
 from pyxsim.units import parse_bandwidth, parse_duration
@@ -231,6 +231,8 @@ def _homes(graph: Any, nodes: Sequence[Any], npus: int, file: str | None) -> Seq
             allowed = "a whole number, true or false"
             raise InputError(f"node {node} has npus = {node_npus!r}", key=f"{KEY}.file", allowed=allowed, file=file)
         count.append(int(node_npus))
+    if sum(count) > MAX_NPUS:
+        raise InputError(f"{sum(count)} NPUs are too many", key=f"{KEY}.file", allowed=f"at most {MAX_NPUS}", file=file)
     home = np.repeat(np.arange(len(nodes)), count)
     if not any("npu_ids" in graph.nodes[node] for node in nodes):
         return home.tolist()

@@ -108,7 +108,7 @@ def make_job(context: WorkloadContext) -> Job:
             raise InputError(problem, file=file_of(entry.value), allowed="a TaskGraph or a Job")
         return job
     except InputError as error:
-        if _unclaimed(entry, name):
+        if key == "file" and _unclaimed(entry, name):
             problem = f"no reader claims '{Path(name).suffix}', and as '{entry.name}': {error.named_by('file').problem}"
             error = InputError(problem, allowed=[*_endings(), ".txt", OWN])
         raise error.named_by(f"workload.{key}") from None

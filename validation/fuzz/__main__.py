@@ -87,6 +87,7 @@ def main() -> int:
 def _keep(folder: Path, case: seeds.Case, text: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in case.files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(data)
     (folder / "command.txt").write_text(
         "pyxsim " + " ".join(case.argv) + "\n\n" + text, encoding="utf-8", errors="replace"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import networkx as nx
 import numpy as np
 
 from validation.fuzz import seeds
@@ -181,6 +182,11 @@ def findings(folder: Path) -> Iterator[Case]:
     ):
         files = {"x.toml": edges, "net.edges": line.encode()}
         yield Case(f"edges {line[:30]!r}", files, ("check", "x.toml"), valid="{" not in line)
+    crowd = nx.path_graph(3)
+    crowd.nodes[1]["npus"] = 2**40
+    graphml = "\n".join(nx.generate_graphml(crowd)).encode()
+    files = {"x.toml": OF_GRAPH.format("net.graphml").encode(), "net.graphml": graphml}
+    yield Case("2^40 NPUs at a node", files, ("check", "x.toml", "--backend", "flow"))
     for value in (str(2**63), str(2**70), "-1", "(1 +", "[1, ", "'a", "4 KiB *"):
         yield Case(f"chunks {value}", {"x.toml": plain}, ("check", "x.toml", "--set", f"system.chunks={value}"))
     members = f"system.groups=[{{name='a', npus={list(range(5000))}}}]"

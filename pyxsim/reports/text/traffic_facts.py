@@ -53,9 +53,7 @@ def traffic_facts(result: Result) -> list[Fact]:
     loads += " flits per node and cycle"
     lines.append(Fact("accepted load", number(summary["accepted_load"]), _interval(summary, "accepted_load") + loads))
     nodes = f"{number(summary['accepted_load_min'])} to {number(summary['accepted_load_max'])}"
-    lines.append(
-        Fact("hops", number(summary["hops"]), f"routers per packet; nodes received {nodes} flits per cycle")
-    )
+    lines.append(Fact("hops", number(summary["hops"]), f"routers per packet; nodes received {nodes} flits per cycle"))
     if "batch_cycles" in summary:
         times = summary["batch_cycles"]
         mean = sum(times) / max(1, len(times))

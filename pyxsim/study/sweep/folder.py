@@ -158,7 +158,7 @@ def journal(folder: Path) -> Counter[tuple[str, str]]:
         try:
             row = json.loads(line)
             counts[row["event"], row.get("key", "")] += 1
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
     return counts
 

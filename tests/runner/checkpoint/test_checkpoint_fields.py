@@ -26,7 +26,7 @@ DERIVED = {
     "Store": {"through", "phase_capacity", "stream_capacity", "member_capacity", "step_capacity"},
     "Carrier": {"table", "rows"},
     # Of one filling, at whose end the heap is empty.
-    "Filling": {"affected", "affected_count", "reached", "reached_count", "heap_count", "rising", "water"},
+    "Filling": {"affected", "affected_count", "reached", "reached_count", "heap_count", "key", "rising", "water"},
     "Pool": {"size", "records", "room"},
     "Pairs": {"npus"},
 }

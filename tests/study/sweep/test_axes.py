@@ -14,6 +14,7 @@ import pyxsim
 from pyxsim.runner import progress_bar
 from pyxsim.settings.points import plan_of
 from pyxsim.study.sweep import sweep, sweep_run
+from pyxsim.study.sweep.folder import journal
 
 ROUNDED = "network.latency: 3.1 ns is simulated as 4 cycles of the 1 GHz clock"
 RING: dict[str, Any] = {
@@ -102,8 +103,8 @@ def test_points_start_while_networks_are_still_unchecked(tmp_path: Path, monkeyp
     wrong = {"topology": "ring", "shape": [2, 2, 2, 2]}
     found = sweep({**RING, "sweep": {"network": {"good": TABLES["small"], "wrong": wrong}}}, tmp_path / "s", workers=1)
     assert found.counts == {"done": 1, "failed": 1, "missing": 0}
-    journal = [json.loads(line) for line in (tmp_path / "s" / "journal.jsonl").read_text().splitlines()]
-    assert journal[0]["event"] == "begin"
+    entries = [json.loads(line) for line in (tmp_path / "s" / "journal.jsonl").read_text().splitlines()]
+    assert entries[0]["event"] == "begin"
 
 
 def test_progress_of_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,3 +124,10 @@ def test_progress_of_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert shown[0][0] == 0
     assert shown[-2] == (1.0, "2 of 2 points")
     assert shown[-1] == (-1.0, "closed")
+
+
+def test_damaged_lines_of_a_journal_do_not_count(tmp_path: Path) -> None:
+    done = '{"event": "done", "key": "a"}'
+    lines = [done, "[" * 100_000, done[:20], "7", done]
+    (tmp_path / "journal.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    assert journal(tmp_path) == {("done", "a"): 2}
