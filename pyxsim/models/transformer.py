@@ -16,6 +16,7 @@ from pyxsim.settings.types import Flag, Table, Word, whole
 
 _Count = Annotated[int, *whole(1, 2**31 - 1)]
 _Some = Annotated[int, *whole(0, 2**31 - 1)]
+MAX_BLOCKS = 16_384  # each becomes objects of Python; the largest published models have a few hundred
 
 
 class Transformer(Table):
@@ -24,7 +25,7 @@ class Transformer(Table):
     kind: Literal["transformer"] = Field(description="Kind of model; selects this table.")
     help: Word = Field(description="Description in one line.")
     source: Word = Field(description="Source of the numbers.")
-    layers: _Count = Field(description="Blocks of attention and MLP.")
+    layers: Annotated[int, *whole(1, MAX_BLOCKS)] = Field(description="Blocks of attention and MLP.")
     hidden: _Count = Field(description="Elements of a token.")
     heads: _Count = Field(description="Heads of the attention.")
     kv_heads: _Count | None = Field(default=None, description="Heads of keys and values. Default: heads.")

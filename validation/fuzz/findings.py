@@ -193,6 +193,8 @@ def findings(folder: Path) -> Iterator[Case]:
     yield Case("a group of thousands", {"x.toml": plain}, ("check", "x.toml", "--set", members))
     large = (seeds.INPUTS / "training" / "transformer_1t.toml").read_bytes()
     yield Case("a large training step", {"x.toml": large}, ("check", "x.toml", "--set", "workload.batch=5120"))
+    deep = seeds.MODEL.replace("layers = 4", "layers = 1000000000").encode()
+    yield Case("a deep model", {"x.toml": TRAINING.encode(), "model.toml": deep}, ("check", "x.toml"))
     twisted = (seeds.INPUTS / "systems" / "tpu_v4_twisted.toml").read_bytes()
     yield Case("twisted torus", {"x.toml": twisted}, ("check", "x.toml", "--backend", "flow"), valid=True)
     yield Case("a large schedule", {}, ("collective", "ring", "--npus", "3000"))
