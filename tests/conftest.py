@@ -115,10 +115,10 @@ def collected(collected_at: list[float]) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def shelves_as_before(loaded: None) -> Iterator[None]:
     """What a test puts on the shelves from a library of its own is gone after it: others draw from what is there."""
-    before = {shelf.kind: set(shelf._entries) for shelf in REGISTRIES}
+    before = {id(shelf): set(shelf._entries) for shelf in REGISTRIES}
     yield
     for shelf in REGISTRIES:
-        names = before.get(shelf.kind, set())  # a test may make a registry
+        names = before.get(id(shelf), set())  # a test may make a registry, and of the same kind
         for module in {entry.module for name, entry in shelf._entries.items() if name not in names}:
             if not module.startswith("pyxsim."):  # which registers once, when it is imported
                 shelf.discard(module)

@@ -35,7 +35,7 @@ def test_a_sweep(pyxsim: Command, ring: Path) -> None:
     assert [line.split()[:3] for line in ended.lines[2:6]] == [[v, x, "done"] for v in "24" for x in ("0.1", "0.2")]
     assert ended.lines[-1].startswith("wrote out/table.csv, out/table.h5, ")
     assert ended.lines[-1].endswith("out/packet_latency-over-load-by-vcs.png")
-    assert Path("out/packet_latency-over-load-by-vcs.png").stat().st_size > 10_000
+    assert Path("out/packet_latency-over-load-by-vcs.png").stat().st_size > 2_000  # with few pixels
     again = pyxsim("sweep", "ring.toml", "-o", "out", "--json", "--set", "network.router.vcs=2")
     told = json.loads(again.out)
     assert (again.code, again.err) == (0, "")

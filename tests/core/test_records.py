@@ -10,5 +10,5 @@ from pyxsim.errors import PyxsimError
 
 def test_an_engine_that_is_older_than_the_files_is_told_as_such() -> None:
     check_size("vc", 64, 64)
-    with pytest.raises(PyxsimError, match=r"another version .*vc has 128 bytes there, 64 here.* pip install"):
+    with pytest.raises(PyxsimError, match=r"different versions .*vc has 128 bytes there, 64 here.* pip install"):
         check_size("vc", 128, 64)
