@@ -68,7 +68,7 @@ def test_files_that_are_nothing(tmp_path: Path) -> None:
     (tmp_path / "text").write_text(TEXT)
     (tmp_path / "folder").mkdir()
     problems = {
-        "noise": "noise:1: is no text",
+        "noise": "noise:1: is not a text",
         "noise.et": "there is no trace of NPU 1",
         "folder": "folder: is a folder",
         "tex": "tex: no such file; did you mean 'text'",
@@ -91,7 +91,7 @@ def test_files_that_are_nothing(tmp_path: Path) -> None:
 
 
 def test_version_1_has_no_traces(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"^system.compat: .*traces are those of version 2; allowed: astra-sim-2"):
+    with pytest.raises(InputError, match=r"^system.compat: .*only ASTRA-sim 2 reads Chakra traces; allowed"):
         run(experiment(traces(tmp_path), system={"compat": "astra-sim-1"}))
 
 

@@ -146,5 +146,5 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is a folder"):
         read_text_workload(tmp_path)
     (tmp_path / "binary").write_bytes(b"MICRO\n1\n\xff\xfe")
-    with pytest.raises(InputError, match="binary:3: is no text"):
+    with pytest.raises(InputError, match="binary:3: is not a text"):
         read_text_workload(tmp_path / "binary")

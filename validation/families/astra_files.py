@@ -30,7 +30,7 @@ WORDS = {
 # ns of a direct all-reduce of 1 GiB on a switch of 64.
 SWITCH_64 = {"analytical": 633_217, "analytical-congestion": 40_008_217}
 # Why runs that end with an error in ASTRA-sim are refused.
-REASONS = ("halving-doubling cannot do all-to-all", "ASTRA-sim 2 stops at an assertion")
+REASONS = ("halving-doubling does not support all-to-all", "ASTRA-sim 2 stops at an assertion")
 Measured = dict[str, Any]
 Files = tuple[Path, Path, Path]
 
