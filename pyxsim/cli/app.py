@@ -52,7 +52,12 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _end_quietly() -> None:
-    """Ignore further signals: the command has ended, and a KeyboardInterrupt would replace its exit code."""
+    """Ignore further signals: the command has ended, and a KeyboardInterrupt would replace its exit code.
+
+    One that arrived while a dataclass was made has left the `exec` of a text; `python -m` would then end by SIGINT,
+    unless another `exec` of a text ends well.
+    """
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         with contextlib.suppress(AttributeError):  # Windows has no SIGHUP
             signal.signal(getattr(signal, name), signal.SIG_IGN)
+    exec("")

@@ -153,6 +153,16 @@ def test_a_signal_while_python_ends_leaves_the_exit_code() -> None:
     assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1)
 
 
+def test_an_interrupted_exec_leaves_the_exit_code(tmp_path: Path) -> None:
+    """`python -m` ends by SIGINT (-2) where a KeyboardInterrupt has left the `exec` of a text (dataclasses)."""
+    (tmp_path / "command.py").write_text(
+        "import sys, pyxsim.cli.usage; from pyxsim.cli.app import main; sys.argv = ['pyxsim', 'run', 'none.toml'];"
+        "pyxsim.cli.usage.command_line = lambda *_: exec('raise KeyboardInterrupt'); sys.exit(main())"
+    )
+    ended = subprocess.run([sys.executable, "-m", "command"], cwd=tmp_path, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (130, "pyxsim: interrupted\n")
+
+
 def test_impatience() -> None:
     """Signals within a moment are one wish; a later one does not wait for a place where the run can be left."""
     with StopSignals.of_command(lambda: None) as stop, stop.deferred():

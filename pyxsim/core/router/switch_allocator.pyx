@@ -42,7 +42,6 @@ from pyxsim.core.state.records cimport (
     STALL_VC,
     WAITING,
     WASTED,
-    InPort,
     InputVc,
     Link,
     Packet,
@@ -322,7 +321,7 @@ cdef inline void consider_vc(
 ) noexcept nogil:
     """Compare one VC with the best candidate of its input so far; if it cannot request the switch, count why."""
     cdef InputVc* v = &s.vcs.input[vc]
-    cdef int32_t cause
+    cdef int32_t cause, place
     cdef int32_t part = 0
     cdef int64_t key = 0
     if v.state == IDLE or (not plain and is_held(s, vc)):   # store-and-forward: the packet is not complete
@@ -350,7 +349,8 @@ cdef inline void consider_vc(
             return
         if not plain and ranks_behind(s, vc):
             key += (<int64_t> 1) << PENALTY_SHIFT
-    key += distance(vc_number(s, vc), s.arbiters.in_pointer[v.port * (1 if plain else s.config.input_speedup) + part], MOST_VCS)
+    place = v.port if plain else v.port * s.config.input_speedup + part
+    key += distance(vc_number(s, vc), s.arbiters.in_pointer[place], MOST_VCS)
     if s.scratch.best_vc[part] == NONE or key < s.scratch.best_key[part]:
         s.scratch.best_vc[part] = vc
         s.scratch.best_key[part] = key

@@ -20,7 +20,7 @@ def stderr_console() -> Console:
 
     class StderrConsole(Console):
         def on_broken_pipe(self) -> None:
-            raise  # noqa: PLE0704: rich calls this while it handles the BrokenPipeError
+            raise  # rich calls this while it handles the BrokenPipeError
 
     return StderrConsole(stderr=True, highlight=False)
 
