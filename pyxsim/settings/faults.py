@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from pyxsim.errors import InputError, InputErrors, nearest
 from pyxsim.settings.describe import list_words, models_in, table_headers, words_of
@@ -35,15 +36,20 @@ def join(outer: str, inner: str | None) -> str:
     return f"{outer}{inner}" if inner.startswith("[") else f"{outer}.{inner}"
 
 
+def fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """Return the fields of a table by their keys in a file."""
+    return {info.alias or name: info for name, info in model.model_fields.items()}
+
+
 def model_at(root: type[BaseModel], loc: Loc) -> type[BaseModel] | None:
     """Return the model of the table at a location, or None if no table with known keys is there."""
     model: type[BaseModel] | None = root
     for part in loc:
         if isinstance(part, int) or part in _BRANCHES:
             continue
-        if model is None or part not in model.model_fields:
+        if model is None or part not in fields(model):
             return None
-        model = next(models_in(model.model_fields[part].annotation), None)
+        model = next(models_in(fields(model)[part].annotation), None)
     return model
 
 
@@ -51,7 +57,7 @@ def all_keys(
     model: type[BaseModel], path: str = "", head: str = "the top of the file"
 ) -> Iterator[tuple[str, str, str]]:
     """Yield the name of each key of a table and of the tables in it, its key path, and the header of its table."""
-    for key, info in model.model_fields.items():
+    for key, info in fields(model).items():
         inside = join(path, key)
         yield key, inside, head
         for inner in dict.fromkeys(models_in(info.annotation)):
@@ -61,7 +67,7 @@ def all_keys(
 def unknown_key(root: type[BaseModel], loc: Loc) -> InputError:
     """Return the error for an unknown key, with the tables that have it or the closest known key, here or elsewhere."""
     name, model = str(loc[-1]), model_at(root, loc[:-1])
-    words = list(model.model_fields) if model is not None else []
+    words = list(fields(model)) if model is not None else []
     everywhere = list(all_keys(root))
     if tables := [head for key, _, head in everywhere if key == name]:
         problem = f"unknown key here; it belongs to {' or '.join(tables)}"
@@ -84,7 +90,7 @@ def _near(name: str, keys: Sequence[tuple[str, str, str]], table: str) -> list[s
 def _missing(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:
     loc = error["loc"]
     model = model_at(root, loc[:-1])
-    info = model.model_fields[str(loc[-1])] if model is not None else None
+    info = fields(model)[str(loc[-1])] if model is not None else None
     table = info is not None and next(models_in(info.annotation), None) is not None
     if info is not None and table:
         return InputError(f"the table {table_headers(key_path(loc), info.annotation)[0]} is missing", key=key_path(loc))
@@ -109,7 +115,7 @@ def _no_table(root: type[BaseModel], error: Mapping[str, Any]) -> InputError:
     allowed = "a table such as { key = value }"
     if model is not None:
         head = f"[[{key_path(loc[:-1])}]]" if isinstance(loc[-1], int) else f"[{path}]"
-        allowed = f"a table {head} with the keys {', '.join(model.model_fields)}"
+        allowed = f"a table {head} with the keys {', '.join(fields(model))}"
     return InputError(f"{shown(error['input'])} is not a table", key=path, allowed=allowed)
 
 

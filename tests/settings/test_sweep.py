@@ -92,6 +92,8 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({LOAD: {"from": 0.1, "to": 0.2, "step": 0.1, "count": 2}}, "step and count are set"),
     ({LOAD: {"from": 0.1, "too": 0.2, "step": 0.1}}, 'sweep."traffic.load".too: unknown key'),
     ({LOAD: {"from": 0.1, "too": 0.2, "step": 0.1}}, "did you mean 'to'?"),
+    ({LOAD: {"to": 0.2, "step": 0.1}}, 'sweep."traffic.load".from: is missing; allowed: a number'),
+    ({LOAD: {"fron": 0.1, "to": 0.2, "step": 0.1}}, "did you mean 'from'?"),
     ({LOAD: {"from": 0.3, "to": 0.2, "step": 0.1}}, '"traffic.load".to: ends before it begins: 0.2 is less than 0.3'),
     ({LOAD: {"from": 0.3, "to": 0.4, "step": 0}}, '"traffic.load".step: 0 is not a step; allowed: a number above zero'),
     ({LOAD: {"from": 0.3, "to": 0.4, "factor": 1}}, "1 is not a factor; allowed: a number above one"),
