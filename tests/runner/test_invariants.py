@@ -60,6 +60,17 @@ def test_every_experiment(tables: dict[str, Any]) -> None:
     check(tables)
 
 
+def test_credits_that_arrive_in_a_window_after_the_end() -> None:
+    """The run ends in cycle 39,996, its last credit arrives in cycle 40,110: no window begins at 40,000."""
+    network = {"topology": "dragonfly", "options": {"p": 1, "a": 2, "h": 1}, "bandwidth": "4 GB/s", "clock": "1 GHz"}
+    router = {"vcs": 8, "vc_reuse": "drained", "routing": "valiant", "speculation": True, "va_allocator": "rotating"}
+    network |= {"latency": "113 cycles", "flit": "4 B", "packet": "4 B", "lanes": "auto"}
+    pipeline = {"rc": 0, "va": 1, "st": 0}
+    system = {"chunks": 1, "active_chunks": 1, "optimization": "baseline", "endpoint_delay": "0 ns"}
+    tables = {"network": network | {"router": router | {"pipeline": pipeline}}, "system": system}
+    check(tables | {"collective": {"kind": "all-gather", "size": "298 B"}})
+
+
 @pytest.mark.slow
 @given(experiments(most=36))
 @settings(max_examples=4000)

@@ -389,7 +389,8 @@ class PacketNetwork(Backend):
 
     def finish(self, cycle: int) -> None:
         """Close the statistics at the end of a run. Credits still in flight are not counted."""
-        self._close_before(cycle)
+        if self._idle_since is not None and self._idle_since <= cycle:  # later: only credits arrived since the end
+            self._close_before(cycle)
         self.windows.record(max(cycle, self.windows.end), self.totals())
         self.windows.close(cycle)
 
