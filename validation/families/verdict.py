@@ -104,7 +104,8 @@ def _rarer(rng: random.Random, network: Tables) -> None:
     router = network["router"]
     adaptive, allocates = "routing" in router, router.get("pipeline", "booksim") == "booksim"
     network |= _some(rng, 0.1, lanes=[1, 2, "per-dimension"], lane_bandwidth=["25 GB/s", "300 GB/s"])
-    network |= _some(rng, 0.1, pad_packets=[True], lane_latency=["20 ns"], clock=["1.5 GHz"])
+    clock = "6 GHz" if network["flit"] == "64 B" else "1.5 GHz"  # carries the widest lane, 300 GB/s
+    network |= _some(rng, 0.1, pad_packets=[True], lane_latency=["20 ns"], clock=[clock])
     router |= _some(rng, 0.1, vc_reuse=["drained"], injection=["interleaved"], shared_buffer=[16], credit_delay=[8])
     router |= _some(rng, 0.1, output_queue=[True], serdes=[3])
     if not adaptive:
