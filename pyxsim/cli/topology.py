@@ -14,12 +14,13 @@ from pyxsim import library
 from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.faults import by_hand, placed
 from pyxsim.cli.systems import system_facts, system_rows
-from pyxsim.errors import InputError, bundle, single_faults
+from pyxsim.errors import InputError, bundle, raise_all, single_faults
 from pyxsim.network.capacity import capacity_of
 from pyxsim.registry import topologies
 from pyxsim.reports.files import check_plot, save_picture
 from pyxsim.reports.text.facts import plural
 from pyxsim.results.hdf5 import check_writable
+from pyxsim.runner.proofs import link_list_faults
 from pyxsim.settings import Network, load_experiment, read_toml
 from pyxsim.settings.load import LOADS
 from pyxsim.study.describe.topology_facts import TopologyFacts, facts_of
@@ -94,11 +95,14 @@ def find_topology(
         network = load_experiment(data, overrides, libraries).network
         folder = Path() if on_shelf else Path(name).parent
         network, notes = restored(network, folder)
-        return network_of(network, folder), network, notes
+        topology = network_of(network, folder)
+        raise_all(list(link_list_faults(network, topology)))
+        return topology, network, notes
     except InputError as error:
         if shape is not None or on_shelf:
             error = bundle([_as_typed(fault, overrides) for fault in single_faults(error)])
-        raise error if on_shelf else placed(error, name, overrides) from None
+        file = str(systems[name]) if name in systems else "" if on_shelf else name
+        raise (placed(error, file, overrides) if file else error) from None
 
 
 def _as_typed(fault: InputError, overrides: tuple[str, ...]) -> InputError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -23,21 +24,27 @@ from pyxsim.workload import Job
 
 def check_lengths(experiment: Experiment, topology: Topology) -> None:
     """Raise InputError unless lists per dimension, or per kind of links, have as many entries as the topology has."""
-    dims, kinds = len(topology.dims), len(topology.link_kinds)
-    network, system = experiment.network, experiment.system
-    of_links = f"{kinds} dimensions"
-    if topology.link_kinds != tuple(f"d{dim}" for dim in range(dims)):
-        of_links = f"{kinds} kinds of links ({', '.join(topology.link_kinds)})"
-    if topology.hosts:
-        of_links += "; host_links = false removes 'host'"
-    on_links = [(f"network.{key}", getattr(network, key)) for key in ("bandwidth", "latency")]
-    on_links.append(("network.router.serdes_credit", network.router.serdes_credit))
+    dims, system = len(topology.dims), experiment.system
     by_dimension: list[tuple[str, Any]] = [("system.queues", system.queues)]
     by_dimension += [(f"system.{key}", getattr(system, key)) for key in ALGORITHM_KEYS]
     for number, group in enumerate(system.groups):
         by_dimension += [(f"system.groups[{number}].{key}", getattr(group, key)) for key in ALGORITHM_KEYS]
     by_dimension += [(f"{key}.algorithm", settings.algorithm) for key, settings in experiment.collectives]
-    raise_all([*list_faults(on_links, kinds, of_links), *list_faults(by_dimension, dims, f"{dims} dimensions")])
+    on_links = link_list_faults(experiment.network, topology)
+    raise_all([*on_links, *list_faults(by_dimension, dims, f"{dims} dimensions")])
+
+
+def link_list_faults(network: Network, topology: Topology) -> Iterator[InputError]:
+    """Yield an error for each list of [network] without one entry per kind of links."""
+    kinds = topology.link_kinds
+    count = f"{len(kinds)} dimensions"
+    if kinds != tuple(f"d{dim}" for dim in range(len(topology.dims))):
+        count = f"{len(kinds)} kinds of links ({', '.join(kinds)})"
+    if topology.hosts:
+        count += "; host_links = false removes 'host'"
+    lists = [(f"network.{key}", getattr(network, key)) for key in ("bandwidth", "latency")]
+    lists.append(("network.router.serdes_credit", network.router.serdes_credit))
+    return list_faults(lists, len(kinds), count)
 
 
 def check_boost(experiment: Experiment) -> None:

@@ -119,6 +119,18 @@ def test_an_experiment(pyxsim: Command, folder: Path) -> None:
     assert facts(pyxsim, "network.toml")["npus"] == 4
 
 
+def test_a_list_of_a_wrong_length_names_its_file(pyxsim: Command, folder: Path) -> None:
+    (folder / "topologies").mkdir()
+    (folder / "topologies" / "mine.toml").write_text(
+        'help = "a ring"\nnpus = 4\nsource = [{title = "none", url = "https://example.org", year = 2024, says = "-"}]\n'
+        '[network]\ntopology = "ring"\nshape = [4]\nbandwidth = ["1 GB/s", "2 GB/s"]\n',
+        encoding="utf-8",
+    )
+    ended = pyxsim("list", "mine", "--library", ".")
+    assert ended.code == 2
+    assert "topologies/mine.toml: network.bandwidth: the list has 2 entries" in ended.err
+
+
 def test_rings_without_datelines(pyxsim: Command) -> None:
     data = facts(pyxsim, "garnet-torus", "--shape", "4,2,2")
     assert data["deadlock_free"] is False

@@ -164,6 +164,8 @@ def findings(folder: Path) -> Iterator[Case]:
         "zero byte in an algorithm", {"x.toml": plain + b'[system]\nall_reduce = "a\\u0000.xml"\n'}, ("check", "x.toml")
     )
     yield Case("blank argument", {"x.toml": plain}, ("check", "x.toml", " "))
+    lists = plain.replace(b'"64 GB/s"', b'["64 GB/s", "32 GB/s"]')
+    yield Case("a list of bandwidths too long", {"x.toml": lists}, ("topology", "x.toml"))
     yield Case("blank topology", {}, ("topology", "\n", "--shape", "2,2"))
     yield Case("long topology", {}, ("topology", "torus" * 2000))
     yield Case("large dragonfly", {}, ("topology", "dragonfly", "p=2", "a=2222", "h=1"))

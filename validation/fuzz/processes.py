@@ -124,17 +124,24 @@ def _read(path: str) -> bytes:
 
 
 def _hear_signals() -> None:
-    """Restore default handlers, which a background job of a shell does not have."""
+    """Restore default handlers, which a background job of a shell does not have; a blocked signal ends the process."""
     for number in ENDING:
-        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _fork(job: Callable[[], int]) -> int:
-    """Run a function in a fork, which ends as Python ends; return its process id."""
+    """Run a function in a fork, which ends as Python ends; return its process id.
+
+    The function unblocks the ending signals when it is ready for them: before, the fork would end as this program does.
+    """
     sys.stdout.flush()
     sys.stderr.flush()
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     pid = os.fork()
     if pid:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         return pid
     code = 70
     try:
@@ -185,8 +192,8 @@ class _Worker:
             for kept in [*sorted(pass_fds), top]:
                 os.closerange(first, kept)
                 first = kept + 1
-            for number in ENDING:
-                signal.signal(number, signal.SIG_DFL)
+            _hear_signals()
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
             exec(compile(words[2], "<worker>", "exec"), {"__name__": "__main__"})
             return 0
 
