@@ -107,14 +107,11 @@ def _run_group(phase: Phase, group: list[int], memories: list[Memory]) -> None:
     names = _pair_blocks if phase.kind == "all-to-all" else _plain_blocks
     held = [names(phase, schedule, rank, memories[group[rank]], base, sizes) for rank in range(phase.npus)]
     _exchange(schedule, held, sizes)
-    goals = [schedule.goals(block) for block in range(schedule.blocks)]
-    for rank, npu in enumerate(group):
-        memories[npu] = {
-            address: mask
-            for block in range(schedule.blocks)
-            if rank in goals[block]
-            for address, mask in held[rank].get(block, {}).items()
-        }
+    for npu in group:
+        memories[npu] = {}
+    for block in range(schedule.blocks):
+        for rank in schedule.goals(block):
+            memories[group[rank]].update(held[rank].get(block, {}))
 
 
 def _exchange(schedule: CompiledSchedule, held: list[Cells], sizes: I64) -> None:
@@ -156,8 +153,10 @@ def _pair_blocks(phase: Phase, schedule: CompiledSchedule, rank: int, memory: Me
     """Block rank*n+j: the rank's data, from all sources, for the part of the piece that belongs to rank j."""
     n, parts = phase.npus, schedule.blocks // phase.npus**2
     at = base + pointers(sizes[: n * parts] // phase.copies)
-    held: Cells = {block: {} for block in range(schedule.blocks)}
-    for address, mask in memory.items():
-        within = address % phase.whole
-        held[rank * n * parts + int(np.searchsorted(at, within, "right")) - 1][address] = mask
+    first = rank * n * parts
+    held: Cells = {block: {} for block in range(first, first + n * parts)}
+    within = np.fromiter(memory, np.int64, len(memory)) % phase.whole
+    blocks = first + np.searchsorted(at, within, "right") - 1
+    for (address, mask), block in zip(memory.items(), blocks.tolist(), strict=True):
+        held[block][address] = mask
     return held
