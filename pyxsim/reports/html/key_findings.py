@@ -11,7 +11,7 @@ from pyxsim.reports.text.traffic_facts import number
 from pyxsim.results.comparison import PACKET, Compared, Entry
 from pyxsim.results.result import STALLS, Result
 
-FULL = 0.85  # utilisation from which links are full
+FULL = 0.85  # utilization from which links are full
 NEAR = 1.1  # ratio to the bound that counts as good
 LITTLE = 0.02  # share of the time that is not mentioned
 HELP = {

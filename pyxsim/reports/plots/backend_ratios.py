@@ -30,6 +30,7 @@ from pyxsim.units import format_time_ns, time_unit
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.gridspec import SubplotSpec
 
 MARKS = {PACKET: "o", "analytical": "v", "analytical-congestion": "s", "flow": "D"}
 OTHER_MARK = "X"  # of backends from libraries
@@ -234,16 +235,7 @@ def figure(comparison: Comparison, label: str | None = None) -> Figure:
         if point is None:
             return page
         if not several:
-            rows = left.subgridspec(2, 1, height_ratios=(1, 1.3))
-            times(point, page.add_subplot(rows[0]))
-            phases(point, page.add_subplot(rows[1]))
-        if not several:
-            if packets is not None:
-                waited = _waited(packets)
-                grid = right.subgridspec(1 + waited, 1, height_ratios=(0.8, 1.5)[: 1 + waited])
-                parts(packets, page.add_subplot(grid[0]))
-                if waited:
-                    titled(waits(packets, page.add_subplot(grid[1])), _WAITS)
+            _only(point, packets, page, left, right)
             return page
         waited = packets is not None and _waited(packets)
         grid = right.subgridspec(2 + waited, 1, height_ratios=(1.2, 1.1, 1.4)[: 2 + waited])
@@ -253,6 +245,22 @@ def figure(comparison: Comparison, label: str | None = None) -> Figure:
         if packets is not None and waited:
             titled(waits(packets, page.add_subplot(grid[2])), _WAITS)
     return page
+
+
+def _only(point: Compared, packets: Result | None, page: Figure, left: SubplotSpec, right: SubplotSpec) -> None:
+    """Draw the panels of a comparison with one point; the phases take the half that waits do not need."""
+    waited = packets is not None and _waited(packets)
+    rows = left.subgridspec(2, 1, height_ratios=(1, 1.3) if waited or packets is None else (2, 1))
+    times(point, page.add_subplot(rows[0]))
+    if packets is None or not waited:
+        phases(point, page.add_subplot(right if packets is not None else rows[1]))
+        if packets is not None:
+            parts(packets, page.add_subplot(rows[1]))
+        return
+    phases(point, page.add_subplot(rows[1]))
+    grid = right.subgridspec(2, 1, height_ratios=(0.8, 1.5))
+    parts(packets, page.add_subplot(grid[0]))
+    titled(waits(packets, page.add_subplot(grid[1])), _WAITS)
 
 
 def _waited(packets: Result) -> bool:

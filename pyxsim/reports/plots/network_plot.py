@@ -1,4 +1,4 @@
-"""The plot of a network whose links are coloured by utilisation."""
+"""The plot of a network whose links are coloured by utilization."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LINK_SETTINGS = ("bandwidth", "latency")
 
 @plot("topology")
 def network(result: Result, ax: Axes | None = None) -> Axes:
-    """Drawing: the network, links coloured by utilisation; large networks as projections along dimensions."""
+    """Drawing: the network, links coloured by utilization; large networks as projections along dimensions."""
     ax = axes(ax, 6, 6)
     topology = topology_of(result)
     if topology is None:

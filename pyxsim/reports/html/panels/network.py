@@ -1,4 +1,4 @@
-"""Panels of the network: links coloured by utilisation over the run and in each time window of a slider.
+"""Panels of the network: links coloured by utilization over the run and in each time window of a slider.
 
 A link is a region of a choropleth map: its outline is in the page once, and each window adds one number per link. Many
 windows fit, links respond to the mouse along their whole length, and lines stay sharp in print.
