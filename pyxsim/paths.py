@@ -1,11 +1,14 @@
-"""Checks of file names that a user gives, with the same messages everywhere."""
+"""Files that a user names: checks with the same messages everywhere, and writing that leaves no half of a file."""
 
 from __future__ import annotations
 
+import gzip
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO, cast
 
 from pyxsim.errors import InputError, closest
 
@@ -61,6 +64,40 @@ def ending(path: PathLike, allowed: Iterable[str], what: str, hint: str = "") ->
         more = closest(suffix, ends) if suffix else ""
         raise InputError(problem, file=name, allowed=f"{', '.join(ends)}{more}{hint}")
     return suffix.lower()
+
+
+@contextmanager
+def created(path: str) -> Iterator[BinaryIO]:
+    """Open a file for writing; compressed if its name ends with .gz. It appears under its name when it is complete.
+
+    Raises InputError if it cannot be written.
+    """
+    unfinished = None
+    try:
+        target = Path(os.path.realpath(path))
+        if target.is_dir():
+            raise InputError("is a folder", file=path, allowed="the name of a file")
+        place = target
+        if target.is_file() or not target.exists():  # pipes and devices are written directly
+            need_folder(path)
+            need_folder(target)
+            place = unfinished = target.with_name(f".unfinished-{os.getpid()}-{target.name}")
+        with place.open("wb") as plain:
+            if path.endswith(".gz"):
+                # Without a name and a date in it, equal contents are equal files.
+                with gzip.GzipFile("", "wb", fileobj=plain, mtime=0) as packed:
+                    yield cast(BinaryIO, packed)
+            else:
+                yield plain
+        if unfinished is not None:
+            unfinished.replace(target)
+            unfinished = None
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
+    finally:
+        if unfinished is not None:
+            with suppress(OSError):  # a read-only file system
+                unfinished.unlink(missing_ok=True)
 
 
 def _near(name: str, folder: Path, alike: Callable[[Path], bool]) -> str:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from pyxsim.chakra.files import ENDS, are_traces
-from pyxsim.chakra.groups import read_groups
 from pyxsim.errors import InputError
-from pyxsim.models import roofline
+from pyxsim.rank_files import ENDS, are_traces
 from pyxsim.registry import readers
 from pyxsim.settings import System
 from pyxsim.settings.algorithms import ASTRA_KINDS
 from pyxsim.system.options import ASTRA_SIM_1
 from pyxsim.workload.job import Job
-from pyxsim.workload.node_algorithms import node_algorithms
 from pyxsim.workload.passes import repeated
 from pyxsim.workload.readers import OPTIONAL, WorkloadContext
-from pyxsim.workload.trace_head import seen_dims
-from pyxsim.workload.traces import ASSUMED_DIMS, Rules, read_traces
 
 
 @readers.register(
@@ -23,6 +18,13 @@ from pyxsim.workload.traces import ASSUMED_DIMS, Rules, read_traces
 )
 def read(name: str, context: WorkloadContext) -> Job:
     """Chakra execution traces, a task per node."""
+    # Only runs that read traces need what parses them.
+    from pyxsim.chakra.groups import read_groups
+    from pyxsim.models import roofline
+    from pyxsim.workload.node_algorithms import node_algorithms
+    from pyxsim.workload.trace_head import seen_dims
+    from pyxsim.workload.traces import ASSUMED_DIMS, Rules, read_traces
+
     workload, system = context.workload, context.experiment.system
     if system.compat == ASTRA_SIM_1:
         problem = "ASTRA-sim 1 reads workload texts; only ASTRA-sim 2 reads Chakra traces"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pyxsim.registry import readers
 from pyxsim.workload.graph_job import GraphJob
 from pyxsim.workload.job import Job
-from pyxsim.workload.parallel import program, training_plan, training_step
 from pyxsim.workload.passes import repeated
 from pyxsim.workload.readers import WorkloadContext
 
@@ -15,6 +14,8 @@ USES = ("workload.comm_scale", "workload.compute_scale", "system.npu", "system.r
 @readers.register("model", key="model", uses=USES)
 def read(name: str, context: WorkloadContext) -> Job:
     """Training steps of a model, from its layers and a parallelism."""
+    from pyxsim.workload.parallel import program, training_plan, training_step  # only runs that train a model need it
+
     experiment, workload = context.experiment, context.workload
     npu, memory = experiment.system.npu, experiment.system.remote_memory
     plan = training_plan(workload, npu, context.topology.shape, context.clock, context.folder, memory)

@@ -23,8 +23,9 @@ from pyxsim.chakra.codec import (
     varint_of,
 )
 from pyxsim.chakra.messages import Metadata, Node
-from pyxsim.chakra.stream import MAX_MESSAGE, created, opened
+from pyxsim.chakra.stream import MAX_MESSAGE, opened
 from pyxsim.errors import InputError
+from pyxsim.paths import created
 
 VERSION = "0.0.4"
 TEXT = (".json", ".jsonl")

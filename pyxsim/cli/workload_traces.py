@@ -9,13 +9,13 @@ from typing import Any
 
 from pyxsim import chakra
 from pyxsim.chakra.check import check
-from pyxsim.chakra.files import ENDS, are_traces, find
 from pyxsim.chakra.groups import read_groups
 from pyxsim.chakra.statistics import Statistics, statistics, together
 from pyxsim.chakra.trace_graph import load
 from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.texts import Loop, check_text, convert_text, show_text
 from pyxsim.errors import InputError, raise_all
+from pyxsim.rank_files import ENDS, are_traces, find
 from pyxsim.reports.files import check_plot, save_picture
 from pyxsim.reports.plots.task_graph import trace_graph
 from pyxsim.reports.text.facts import plural

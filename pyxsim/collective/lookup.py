@@ -17,10 +17,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from pyxsim.collective.algorithm_files import READERS, find
 from pyxsim.collective.build_limit import TooLargeError, limited
 from pyxsim.collective.compile_schedule import compiled
 from pyxsim.collective.compiled import CompiledSchedule
-from pyxsim.collective.custom.files import READERS, find
 from pyxsim.collective.kinds import KINDS
 from pyxsim.collective.schedule import Schedule
 from pyxsim.collective.transform import mirrored

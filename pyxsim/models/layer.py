@@ -8,17 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 
-
-class Part(IntEnum):
-    """The parts of a layer's work, numbered as in the graph of tasks."""
-
-    NONE = 0
-    FORWARD = 1
-    INPUT_GRADIENT = 2
-    WEIGHT_GRADIENT = 3
-    UPDATE = 4
+from pyxsim.layer_parts import Part as Part
 
 
 class Kind(StrEnum):

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pyxsim.chakra.stream import created
 from pyxsim.errors import InputError
+from pyxsim.paths import created
 from pyxsim.settings import Network
 from pyxsim.settings.named import over_base
 from pyxsim.topology.build import network_of

@@ -18,10 +18,10 @@ import numpy as np
 from pyxsim import chakra
 from pyxsim.arrays import IntArray
 from pyxsim.chakra import Attribute, CommType, Metadata, Node, NodeType
-from pyxsim.chakra.files import ENDS
-from pyxsim.chakra.stream import created
 from pyxsim.chakra.trace import VERSION
 from pyxsim.errors import InputError
+from pyxsim.paths import created
+from pyxsim.rank_files import ENDS
 from pyxsim.workload.graph import RESOURCES, Access, Call, Kind, TaskGraph, check
 
 EVERY_NPU = "PREFIX.*.et: one trace per NPU, with its number at '*'"

@@ -18,7 +18,7 @@ from pyxsim.arrays import Int32Array, IntArray
 from pyxsim.collective.communicator import Communicator
 from pyxsim.collective.kinds import get_kind
 from pyxsim.errors import InputError, raise_all
-from pyxsim.models.layer import Part as Part
+from pyxsim.layer_parts import Part as Part
 from pyxsim.system.memory import Access as Access
 from pyxsim.workload.tasks import find_cycle
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from pyxsim import chakra
 from pyxsim.chakra import Metadata
-from pyxsim.chakra.files import find
 from pyxsim.errors import InputError
+from pyxsim.rank_files import find
 from pyxsim.workload.graph import RESOURCES
 from pyxsim.workload.logical_dims import LogicalDims
 

@@ -17,10 +17,10 @@ import numpy as np
 
 from pyxsim import chakra
 from pyxsim.chakra import CommType, Metadata, Node, NodeType
-from pyxsim.chakra.files import find
 from pyxsim.chakra.groups import ALL, process_groups, wrong_members
 from pyxsim.errors import InputError
 from pyxsim.models import Roofline
+from pyxsim.rank_files import find
 from pyxsim.settings.algorithms import data_algorithm
 from pyxsim.workload.graph import Access, Call, GraphBuilder, Kind, Part, TaskGraph, check
 from pyxsim.workload.trace_head import Head, read_head

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from pyxsim import chakra
 from pyxsim.chakra import Attribute, CommType, IOInfo, Node, NodeType
 from pyxsim.chakra.check import check, faults_of
-from pyxsim.chakra.files import find
 from pyxsim.chakra.groups import read_groups
 from pyxsim.chakra.order import levels
 from pyxsim.chakra.statistics import statistics, together
 from pyxsim.chakra.trace_graph import load
 from pyxsim.errors import InputError, InputErrors
+from pyxsim.rank_files import find
 
 
 def comp(number: int, *before: int, name: str = "", micros: int = 1, ctrl: list[int] | None = None) -> Node:

@@ -17,11 +17,11 @@ from typing import NamedTuple, NoReturn
 
 from pyxsim import chakra
 from pyxsim.chakra import Node, NodeType
-from pyxsim.chakra.files import rank_files
 from pyxsim.collective.compiled import UNKNOWN_NS, CompiledSchedule
 from pyxsim.collective.custom.program import MANY, SHOWN, Link, shorter
 from pyxsim.collective.explicit_messages import Message, compile_messages
 from pyxsim.errors import InputError, closest
+from pyxsim.rank_files import rank_files
 
 UNPROVED = "Chakra traces contain the sizes of messages, but not their data"
 

@@ -17,12 +17,12 @@ import numpy.typing as npt
 
 from pyxsim import chakra
 from pyxsim.chakra import Attribute, Node, NodeType
-from pyxsim.chakra.files import rank_files
 from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.custom.channels import awaited, channels
 from pyxsim.collective.custom.msccl import CHANNELS, COLLECTIVES
 from pyxsim.collective.custom.program import held
 from pyxsim.errors import InputError
+from pyxsim.rank_files import rank_files
 
 _COLL = {kind: coll for coll, kind in COLLECTIVES.items()}
 

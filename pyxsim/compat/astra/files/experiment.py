@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from pyxsim import library
-from pyxsim.chakra.files import are_traces
 from pyxsim.compat.astra.files.dimensions import yaml_tables
 from pyxsim.compat.astra.files.garnet import network_tables
 from pyxsim.compat.astra.files.garnet_limits import check_order, crowded
@@ -22,6 +21,7 @@ from pyxsim.compat.astra.files.system_json import of_workload
 from pyxsim.compat.astra.files.system_text import REDUCTION
 from pyxsim.errors import InputError
 from pyxsim.file_entries import PathLike
+from pyxsim.rank_files import are_traces
 from pyxsim.settings import Experiment, load_experiment
 from pyxsim.settings.types import exact
 from pyxsim.workload import read_text_workload

@@ -1,4 +1,7 @@
-"""Files as algorithms: selects the reader, and caches what was read until the file changes."""
+"""Files as algorithms: selects the reader, and caches what was read until the file changes.
+
+A reader is imported when a file needs it: most runs use the algorithms of the shelf.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pyxsim.chakra.files import rank_files
-from pyxsim.collective.custom.chakra_traces import read_traces
-from pyxsim.collective.custom.msccl import read_msccl
-from pyxsim.collective.custom.python import read_python
 from pyxsim.collective.kinds import KINDS
 from pyxsim.errors import InputError
+from pyxsim.rank_files import rank_files
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,21 @@ class Found:
 
 
 def _python(path: str, part: str | None) -> Found:
+    from pyxsim.collective.custom.python import read_python
+
     return Found(*read_python(path, part))
 
 
 def _msccl(path: str, part: str | None) -> Found:
+    from pyxsim.collective.custom.msccl import read_msccl
+
     _refuse_part(path, part)
     return Found(*read_msccl(path))
 
 
 def _traces(path: str, part: str | None) -> Found:
+    from pyxsim.collective.custom.chakra_traces import read_traces
+
     _refuse_part(path, part)
     return Found(read_traces(path), tuple(KINDS))
 
