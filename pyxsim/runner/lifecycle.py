@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pyxsim.errors import InputError, SimulationError
 from pyxsim.results import dataset
@@ -24,11 +25,13 @@ from pyxsim.runner.prepare import PathLike, prepare
 from pyxsim.runner.prepared import Prepared, PreparedTraffic
 from pyxsim.runner.run_result import RunEnd
 from pyxsim.runner.signals import StopSignals
-from pyxsim.runner.traffic.open_loop import TrafficRun
 from pyxsim.settings import Experiment, folder_of, load_experiment
 from pyxsim.settings.load import Source
 from pyxsim.settings.run import with_oom
 from pyxsim.settings.types import listed
+
+if TYPE_CHECKING:
+    from pyxsim.runner.traffic.open_loop import TrafficRun
 
 
 @dataclass
@@ -231,7 +234,7 @@ def complete_run(
     hooks = hooks or ProgressHooks()
     with hooks.signals.waiting():  # what was simulated is written, whatever signals arrive
         begin = time.process_time()
-        this = TrafficRun(prepared) if prepared.mode == "open" else ClosedRun(prepared)
+        this = _traffic_run(prepared) if prepared.mode == "open" else ClosedRun(prepared)
         failure: SimulationError | None = None
         complete = False
         try:
@@ -256,6 +259,12 @@ def complete_run(
         if finished is not None:
             finished(outcome)
     return outcome
+
+
+def _traffic_run(prepared: PreparedTraffic) -> TrafficRun:
+    from pyxsim.runner.traffic.open_loop import TrafficRun  # most runs have no [traffic]
+
+    return TrafficRun(prepared)
 
 
 def simulate(

@@ -24,9 +24,6 @@ from pyxsim.runner.proofs import (
     prove_schedules,
 )
 from pyxsim.runner.resolved import resolved
-from pyxsim.runner.traffic import open_loop
-from pyxsim.runner.traffic.background import Background
-from pyxsim.runner.traffic.open_loop import largest_packet
 from pyxsim.settings import Experiment
 from pyxsim.system import make_system, resolve
 from pyxsim.topology import Topology
@@ -98,7 +95,7 @@ def prepare(
     check_in_network_reduction(job, topology)
     warnings = [*notes, *prove_schedules(system, job)]
     advice: list[str] = []
-    background: Background | None = None
+    background = None
     if job.training is not None:
         warnings += job.training.check_memory(allowed=True)
     if network.capabilities.packets:
@@ -110,6 +107,9 @@ def prepare(
         advice += hints(experiment, network, job, traffic)
         pairs: IntArray | None = np.unique(traffic[:, :3], axis=0)
         if experiment.background is not None:
+            from pyxsim.runner.traffic.background import Background  # most runs have no [traffic]
+            from pyxsim.runner.traffic.open_loop import largest_packet
+
             longest = max(longest, largest_packet(experiment))
             background = Background(experiment, topology, folder, network.config)
             network.carry_background(background, len(job.traffic))
@@ -137,6 +137,8 @@ def _prepare_traffic(
     backend: str,
     notes: Iterable[str],
 ) -> PreparedTraffic:
+    from pyxsim.runner.traffic import open_loop  # most runs have no [traffic]
+
     longest = open_loop.largest_packet(experiment)
     classes = open_loop.message_classes(experiment)
     network = make_open_backend(backend, experiment, topology, window, classes, longest)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -15,12 +15,14 @@ from pyxsim.analysis.bound import LinkBound, lower_bound_cycles
 from pyxsim.network.link_paths import hops_of_routes
 from pyxsim.network.protocol import Backend, OpenBackend
 from pyxsim.runner.checkpoint.resume_info import ResumeInfo
-from pyxsim.runner.traffic.background import Background
 from pyxsim.settings import Experiment
 from pyxsim.system import SystemLayer
 from pyxsim.system.data_carrier import DataCarrier
 from pyxsim.topology import Topology
 from pyxsim.workload import Job
+
+if TYPE_CHECKING:
+    from pyxsim.runner.traffic.background import Background
 
 
 @dataclass
