@@ -103,6 +103,16 @@ def test_text(result: Result) -> None:
     assert "interrupted" not in shown
 
 
+@pytest.mark.parametrize("width", [60, 80, 100, None])
+def test_a_gap_divides_title_and_backend(build: Callable[..., Result], width: int | None) -> None:
+    """The title leaves exactly the columns of the right part, or fewer."""
+    wide = 100 - len("pyxsim 0.1.0, packet, seed 7")
+    result = build(experiment_toml=f'network.name = "{"x" * wide}"')
+    out = io.StringIO()
+    print_summary(result, Console(file=out, width=width, force_terminal=width is not None, color_system=None))
+    assert re.search(r"x…?  pyxsim", out.getvalue().splitlines()[0])
+
+
 def test_incomplete_is_said_and_not_judged(build: Callable[..., Result]) -> None:
     shown = text(build(complete=False))
     assert "interrupted" in shown

@@ -58,7 +58,7 @@ class Summary:
 
         result = self.result
         by = f"pyxsim {result.provenance.get('version', '')}, {result.backend}, seed {result.seed}"
-        head = Table.grid(expand=True)
+        head = Table.grid(expand=True, padding=(0, 2, 0, 0))
         head.add_column(overflow="ellipsis", no_wrap=True, style="bold")
         head.add_column(justify="right", no_wrap=True, style="dim")
         head.add_row(Text(result.title), Text(by))
