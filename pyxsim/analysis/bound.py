@@ -21,6 +21,11 @@ MOST_STARTS = 32  # issue times that are evaluated one by one
 MOST_ALIKE = 4096  # collectives issued together whose bound is kept
 
 
+def ignored_limit(backend: str) -> str:
+    """Return what a backend ignores whose time is below the bound."""
+    return "that messages share links" if backend == "analytical" else "limits of the links"
+
+
 def lower_bound_cycles(
     collectives: Iterable[Any], system: SystemLayer, network: Backend, links: LinkBound | None = None
 ) -> Fraction:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pyxsim.analysis.bound import ignored_limit
 from pyxsim.arrays import IntArray, unique_by_identity
 from pyxsim.garbage import without_collection
 from pyxsim.network.protocol import Backend
@@ -161,7 +162,8 @@ def _impossible(prepared: Prepared, end: RunEnd, minimum: int) -> Iterator[str]:
     if end.cycle < minimum:
         fastest = format_time_ns(minimum * 10**9 / prepared.experiment.network.clock)
         yield (
-            f"the links cannot carry these bytes in less than {fastest}; this backend ignores that messages share links"
+            f"the links cannot carry these bytes in less than {fastest}; this backend ignores "
+            f"{ignored_limit(end.backend)}"
         )
 
 

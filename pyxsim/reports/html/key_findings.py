@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from pyxsim.analysis.bound import ignored_limit
 from pyxsim.reports.text import verdict_tables
 from pyxsim.reports.text.facts import STALL_WORDS, dimensions, percent
 from pyxsim.reports.text.traffic_facts import number
@@ -30,10 +31,13 @@ def sentences(result: Result) -> list[str]:
 
 
 def _bound(result: Result) -> Iterator[str]:
-    if result.ratio is None or not result.complete:
+    if result.ratio is None or result.lower_bound_ns is None or not result.complete:
         return
+    bound = result.lower_bound_ns * float(result.clock_hz) / 1e9
     took = f"The run took {result.ratio:.3f} times the lower bound of its plan on these links"
-    if result.ratio < NEAR:
+    if result.time_cycles < int(bound + 1e-6):  # backends count whole cycles
+        yield f"{took}: this backend ignores {ignored_limit(result.backend)}, so its time is below the bound."
+    elif result.ratio < NEAR:
         yield f"{took}, so bandwidth and latency of the links limit it."
     else:
         yield f"{took}; {percent(1 - 1 / result.ratio)} of its time has other causes."

@@ -203,6 +203,19 @@ def test_what_limits_a_run(build: Callable[..., Result]) -> None:
     assert key_findings.sentences(build(complete=False, failure="deadlock in cycle 40")) == []
 
 
+@pytest.mark.parametrize(
+    ("backend", "ignored"), [("analytical", "that messages share links"), ("pipe", "limits of the links")]
+)
+def test_a_time_below_the_bound_is_not_limited_by_links(
+    build: Callable[..., Result], backend: str, ignored: str
+) -> None:
+    first = key_findings.sentences(build(backend=backend, lower_bound_ns=500))[0]
+    assert first == (
+        "The run took 0.500 times the lower bound of its plan on these links: "
+        f"this backend ignores {ignored}, so its time is below the bound."
+    )
+
+
 def test_what_limits_the_links(build: Callable[..., Result], result: Result) -> None:
     """Four links of one flit per 2.5 cycles, or one: flits over 250 cycles in a dimension each."""
 
