@@ -28,7 +28,7 @@ from pyxsim.results.result import HOW_IT_RAN, Result
 from pyxsim.results.result_file import image
 from pyxsim.results.table import Framed, Table, Variable, plain
 
-APART = HOW_IT_RAN | set(PROVENANCE)
+APART = HOW_IT_RAN | set(PROVENANCE) | {"backend"}
 """Names of attributes, and of keys in them, that describe how and where a run was computed."""
 OURS = {"record", "comparison", "axes"}  # attributes of a result, a comparison, the table of a sweep
 AT_ONCE = 2**22  # entries of a dataset that are read at a time
