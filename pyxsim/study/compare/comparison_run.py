@@ -84,7 +84,7 @@ def plan_of(
     library.load_all(libraries := listed(libraries))
     chosen = by_cost(listed(backends))  # the fast ones first: they report faults soonest
     file_points = points(source, overrides, libraries)
-    raise_all([point.placed(_open_traffic()) for point in file_points if point.experiment.traffic is not None][:1])
+    raise_all([point.placed(_refused(point)) for point in file_points if point.experiment.traffic is not None][:1])
     file = Path(source) if isinstance(source, str | Path) else None
     title = file.stem.replace("_", " ") if file is not None and len(file_points) > 1 else ""
     plan = Plan(file_points, chosen, folder_of(source), tuple(libraries), allow_deadlock, title)
@@ -93,9 +93,13 @@ def plan_of(
     return plan
 
 
-def _open_traffic() -> InputError:
-    problem = "only packet backends support open traffic"
-    return InputError(problem, key="traffic", allowed="[collective], [[message]] or [workload]")
+def _refused(point: Point) -> InputError:
+    if point.experiment.background is None:
+        return InputError(
+            "compare does not take open traffic", key="traffic", allowed="[collective], [[message]] or [workload]"
+        )
+    allowed = "the same file without [traffic], or `pyxsim run` for each backend"
+    return InputError("compare does not take background traffic", key="traffic", allowed=allowed)
 
 
 def _faults(plan: Plan, point: Point) -> Iterator[InputError]:

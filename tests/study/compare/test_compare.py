@@ -207,8 +207,14 @@ def test_faults_of_all_points_come_at_once() -> None:
 
 def test_open_traffic_has_nothing_to_be_compared_with() -> None:
     traffic = {"network": SMALL["network"], "traffic": {"pattern": "uniform", "load": 0.1, "packet_flits": 1}}
-    with pytest.raises(InputError, match="traffic: only packet backends support open traffic"):
+    with pytest.raises(InputError, match="traffic: compare does not take open traffic"):
         compare(traffic)
+    with pytest.raises(InputError) as caught:
+        compare({**traffic, "collective": SMALL["collective"]}, backends=["packet", "reference"])
+    assert str(caught.value) == (
+        "traffic: compare does not take background traffic; "
+        "allowed: the same file without [traffic], or `pyxsim run` for each backend"
+    )
 
 
 def test_an_interruption_keeps_what_is_there() -> None:
