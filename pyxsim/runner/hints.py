@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from pyxsim.arrays import IntArray
-from pyxsim.network.link_paths import routes
+from pyxsim.network.link_paths import link_rates_of, routes
 from pyxsim.network.protocol import Backend
 from pyxsim.settings import Experiment
-from pyxsim.units import percent, rounded
+from pyxsim.units import format_bandwidth, percent, rounded
 from pyxsim.workload import Job
 
 PADDING = 0.1  # share of the flits' bytes from which padding is worth a hint
@@ -27,6 +28,7 @@ def hints(experiment: Experiment, network: Backend, job: Job, traffic: IntArray)
         int64[rows, 5]: source, destination, plane, bytes and count of the network messages.
     """
     yield from _padding(experiment.network, network, traffic)
+    yield from _narrow_lanes(experiment.network, network, traffic)
     everybody = {
         npu for collective in job.collectives for group in collective.per_group for npu in group.communicator.members
     }
@@ -57,6 +59,23 @@ def _padding(settings: Any, network: Backend, traffic: IntArray) -> Iterator[str
         change = f"the most common message has {common}; a smaller network.flit or fewer system.chunks waste less"
     flit = rounded(int(settings.flit), "B")
     yield f"network.flit: {percent(share)} of the bytes in flits of {flit} are overhead; {change}"
+
+
+def _narrow_lanes(settings: Any, network: Backend, traffic: IntArray) -> Iterator[str]:
+    """Lanes that are narrower than a link of their router: a message uses one lane."""
+    if settings.lane_bandwidth is None:
+        return
+    topology = network.topology
+    senders = traffic[traffic[:, 0] != traffic[:, 1], 0]
+    fed = np.flatnonzero(np.isin(topology.link_src, topology.relation.starts[senders])).tolist()
+    rates = link_rates_of(topology, settings)[0]
+    link = max((rates[number] for number in fed), default=Fraction(0)) * settings.clock
+    if settings.lane_bandwidth < link:
+        yield (
+            f"network.lane_bandwidth: a message enters by a lane of {format_bandwidth(settings.lane_bandwidth)} and "
+            f"keeps a link of {format_bandwidth(link)} at most {percent(float(settings.lane_bandwidth / link))} busy; "
+            "without lane_bandwidth a lane is as wide as its links"
+        )
 
 
 def _idle(experiment: Experiment, network: Backend, traffic: IntArray) -> Iterator[str]:

@@ -48,6 +48,21 @@ def test_one_chunk_uses_one_direction() -> None:
     assert hints(chunks=1) == ["links d0-, d1- are idle: system.chunks = 2 or more may use both directions"]
 
 
+@pytest.mark.parametrize(("lane", "narrow"), [("100 GB/s", True), ("450 GB/s", False), ("500 GB/s", False)])
+def test_a_lane_that_is_narrower_than_its_links(lane: str, narrow: bool) -> None:
+    """A message enters by one lane: 100 / 450 of the link is the most that it fills."""
+    network = {**TORUS, "bandwidth": "450 GB/s", "lane_bandwidth": lane}
+    tables = {"network": network, "message": [{"name": "a", "src": 0, "dst": 1, "size": "1 MiB"}]}
+    expected = [
+        "network.lane_bandwidth: a message enters by a lane of 100 GB/s and keeps a link of 450 GB/s at most 22.2 % "
+        "busy; without lane_bandwidth a lane is as wide as its links"
+    ]
+    result = pyxsim.run(tables)
+    assert result.hints == pyxsim.check(tables).hints == (expected if narrow else [])
+    if narrow:
+        assert result.link_utilization.max() == pytest.approx(100 / 450, rel=0.02)
+
+
 def test_an_idle_dimension() -> None:
     (line,) = hints(collective={"dims": [0]})
     assert line == "collective: no message uses the 32 links of dimension 1; all dimensions would"
