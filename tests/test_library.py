@@ -34,6 +34,7 @@ def build(npus):
 def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     """Empty registries, no library modules, and a pyxsim that is installed in an empty folder."""
     for each in registry.REGISTRIES:
+        each.names()  # what fills it is imported once, and would be lost with the empty tables
         monkeypatch.setattr(each, "_entries", {})
         monkeypatch.setattr(each, "_spellings", {})
     before = {name: m for name, m in sys.modules.items() if name.split(".")[0] == "pyxsim_library"}
