@@ -69,6 +69,16 @@ class Stream:
         return float(self.flits * self.pace / self.returns)
 
     @property
+    def returns_in_turn(self) -> Fraction:
+        """Cycles from head to head, limited by credits, on a lane that finishes a packet before the next."""
+        return max(self.returns, self.queued)
+
+    @property
+    def at_most_in_turn(self) -> float:
+        """The largest share of the time for which a lane can be busy."""
+        return float(self.flits * self.pace / self.returns_in_turn)
+
+    @property
     def share(self) -> float:
         """The share of the time for which the link can be busy."""
         return float(self.flits * self.pace / self.cycles)
@@ -168,13 +178,17 @@ def starved(network: Backend, flits: int) -> Iterator[str]:
     kinds = network.topology.link_kinds
     for kind, each in kind_streams(network, flits):
         if each.at_most < COVERED:
-            what = f"{'dimension' if kinds[kind] == f'd{kind}' else 'kind'} {kind}"
-            yield _short(each, each.returns, what, "its links", f"{each.vcs} VCs (of a class)")
+            of_dimension = kinds[kind] == f"d{kind}"
+            what = f"dimension {kind}" if of_dimension else f"the {kinds[kind]} links"
+            yield _short(
+                each, each.returns, what, "its links" if of_dimension else "they", f"{each.vcs} VCs (of a class)"
+            )
     lane = lane_stream(network, flits)
     if lane is not None and lane.share < COVERED:
         one = lane.queued > lane.returns
-        cycles, vcs = max(lane.returns, lane.queued), "1 VC (a packet at a time)" if one else f"{lane.vcs} VCs"
-        yield _short(lane, cycles, "injection lanes", "they", vcs)
+        vcs = "1 VC (a packet at a time)" if one else f"{lane.vcs} VCs"
+        what = "the host links" if network.topology.hosts else "injection lanes"
+        yield _short(lane, lane.returns_in_turn, what, "they", vcs)
 
 
 def _short(each: Stream, cycles: Fraction, what: str, subject: str, vcs: str) -> str:

@@ -1,7 +1,7 @@
 """The result of one simulation.
 
-Times are whole cycles of the network clock. Arrays over links have L entries, the network links in the order of the
-topology, without injection and ejection lanes. T is the number of time windows.
+Times are whole cycles of the network clock. Arrays over links have L entries: the links between routers in the order of
+the topology, then the host links; lanes are not links. T is the number of time windows.
 """
 
 from __future__ import annotations

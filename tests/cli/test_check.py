@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pyxsim import check, run
 from tests.cli.inputs import SMALL, Command
 
 
@@ -67,6 +68,16 @@ def test_buffers_against_the_credit_loop(pyxsim: Command) -> None:
     assert first["credit_loop"] == 3 + 2 * 50
     assert first["flits_per_vc"] == 4
     assert first["share"] == pytest.approx(4 * 2 / 103)
+
+
+def test_host_links_count_as_in_a_run() -> None:
+    """Four leaves and two spines: 2 * 4 * 2 links between them, and two host links for each of 16 NPUs."""
+    network = {"topology": "leaf-spine", "options": {"npus": 4, "leaves": 4, "spines": 2}}
+    experiment = {"network": network, "collective": {"kind": "all-reduce", "size": "1 KiB"}}
+    report = check(experiment)
+    assert report["links"] == 2 * 4 * 2 + 2 * 16 == len(run(experiment).links.name)
+    assert [row["name"] for row in report["buffers"]] == ["host", "level1"]
+    assert "buffers: host links: " in " ".join(f"{label}: {text}" for label, text in report.rows)
 
 
 def test_routes_that_can_deadlock(pyxsim: Command) -> None:

@@ -163,5 +163,11 @@ def test_buffers_that_starve_a_kind_of_links_are_told() -> None:
     ready = prepared(
         DRAGONFLY | {"latency": ["1 ns", "1 ns", "100 ns"], "bandwidth": "256 GB/s"}, {"buffer": 4, "vcs": 4}
     )
-    (line,) = [line for line in ready.warnings if "credit loop of kind 2" in line]
-    assert line.startswith("network.router.buffer: 4 flits x 2 VCs (of a class) cover 4% of the credit loop of kind 2")
+    (line,) = [line for line in ready.warnings if "credit loop of the global links" in line]
+    assert line.startswith(
+        "network.router.buffer: 4 flits x 2 VCs (of a class) cover 4% of the credit loop of the global links ("
+    )
+    ready = prepared(
+        DRAGONFLY | {"latency": ["100 ns", "1 ns", "1 ns"], "bandwidth": "256 GB/s"}, {"buffer": 4, "vcs": 4}
+    )
+    assert any("credit loop of the host links" in line for line in ready.warnings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from pyxsim.analysis.packet_spacing import COVERED, kind_streams
+from pyxsim.analysis.packet_spacing import COVERED, kind_streams, lane_stream
 from pyxsim.runner.prepared import Prepared, PreparedTraffic
 from pyxsim.runner.traffic.open_loop import largest_packet
 from pyxsim.study.check.registered import Finding, checks
@@ -66,6 +66,8 @@ def buffers_of(prepared: Prepared | PreparedTraffic) -> list[Buffer]:
     closed = prepared.mode == "closed"
     flits = prepared.network.cut(experiment.network.packet)[1] if closed else largest_packet(experiment)
     buffers = []
+    if topology.hosts and (hosts := lane_stream(prepared.network, flits)) is not None:
+        buffers.append(Buffer(0, topology.link_kinds[0], hosts.slots, hosts.vcs, hosts.loop, hosts.at_most_in_turn))
     for kind, stream in kind_streams(prepared.network, flits):
         name = topology.link_kinds[kind]
         if name == f"d{kind}" and kind < len(topology.dims):

@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 import pytest
 
+import pyxsim
 from pyxsim.reports.html.elements import Detail
 from pyxsim.reports.html.panels import network
 from pyxsim.reports.plots.style import nice_top
@@ -46,6 +47,15 @@ def test_frames_hold_the_windows_of_the_file(
     for frame, row, length in zip(figure["frames"][1:], busy, lengths, strict=True):
         np.testing.assert_allclose(numbers(frame["data"][0]["z"]), row / length, rtol=1e-6)
     np.testing.assert_allclose(numbers(figure["data"][0]["z"]), whole, rtol=1e-6)
+
+
+def test_the_caption_counts_host_links_that_are_not_drawn() -> None:
+    topology = {"topology": "leaf-spine", "options": {"npus": 4, "leaves": 4, "spines": 2}}
+    result = pyxsim.run({"network": topology, "collective": {"kind": "all-reduce", "size": "1 KiB"}})
+    whole, small = network.network(result, Detail())[0], network.still(result, "small", 1)[0]
+    assert small.text == "Utilization of 16 links over the whole run. The 32 host links are not drawn."
+    assert whole.text.startswith("16 links between 6 routers")
+    assert whole.text.endswith("The 32 host links are not drawn.")
 
 
 def test_every_frame_has_its_step_and_all_have_one_scale(torus: Result, figure: Any) -> None:

@@ -61,9 +61,14 @@ def still(result: Result, title: str, top: float) -> list[Panel]:
         return []
     place = _Map.of(plan := layout(topology), SMALL)
     traces = [_regions(result, plan, place, topology.links), *_routers(topology, plan, place)]
-    text = f"Utilization of {plural(topology.links, 'link')} over the whole run."
+    text = f"Utilization of {plural(topology.links, 'link')} over the whole run.{_not_drawn(topology)}"
     made = _moving(traces, _sketch(place), [], _Windows([], [], top, []), top)
     return [Panel(title, text, made, place.pixels + 24, wide=False)]
+
+
+def _not_drawn(topology: Topology) -> str:
+    hosts = topology.counted_links - topology.links
+    return f" The {plural(hosts, 'host link')} are not drawn." if hosts else ""
 
 
 def _regions(result: Result, plan: Layout, place: _Map, links: int) -> dict[str, Any]:
@@ -105,7 +110,7 @@ def _drawn(result: Result, topology: Topology, detail: Detail) -> Panel:
         f"{plural(topology.links, 'link')} between {plural(topology.routers, 'router')}; the color of a link shows "
         "the share of the time that it spent sending, on the same scale in every window."
         " The two directions of a link are drawn side by side, each on the right of its direction"
-        f"{'; a square is a switch' if topology.switches else ''}.",
+        f"{'; a square is a switch' if topology.switches else ''}.{_not_drawn(topology)}",
         _moving(
             [_regions(result, plan, place, topology.links), *_routers(topology, plan, place)],
             _sketch(place),
