@@ -14,7 +14,7 @@ import pyxsim
 from pyxsim.network.windows import Windows
 from pyxsim.reports.html import key_findings
 from pyxsim.reports.html.elements import Detail
-from pyxsim.reports.html.panels import latency
+from pyxsim.reports.html.panels import latency, settings_table
 from pyxsim.reports.html.result_chapter import sections
 from pyxsim.results.result import Result
 
@@ -191,6 +191,17 @@ def test_waiting_at_links_is_all_of_it(uniform: Result) -> None:
 def test_runs_that_do_not_tell_show_nothing_of_it(build: Callable[..., Result]) -> None:
     keys = [section.key for section in sections(build(), Detail())]
     assert keys == ["links", "chunks", "waiting", "hot", "numbers", "settings"]
+
+
+@pytest.mark.parametrize(
+    ("backend", "options"),
+    [("packet", ""), ("flow", " --backend flow"), ("pipe", " --backend pipe --library DIR")],
+)
+def test_the_command_that_reproduces_a_result(build: Callable[..., Result], backend: str, options: str) -> None:
+    panel = settings_table.provenance(build(backend=backend))
+    assert panel.sheet is not None
+    assert panel.sheet.rows[0] == ["again", f"pyxsim run settings.toml{options} -o out.h5"]
+    assert ("'pipe' does not ship with pyxsim" in panel.text) == (backend == "pipe")
 
 
 def test_what_limits_a_run(build: Callable[..., Result]) -> None:

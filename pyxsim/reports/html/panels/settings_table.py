@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pyxsim.plugins import backends
 from pyxsim.reports.html.elements import Detail, Panel, html_panel
 from pyxsim.reports.text.facts import plural
 from pyxsim.reports.text.text_table import Sheet
@@ -44,13 +45,20 @@ def provenance(result: Result) -> Panel:
         *known(result.provenance),
     ]
     text = "The settings above, saved as settings.toml, give the same result with the same version."
+    if not _ships(result.backend):
+        text += f" The backend '{result.backend}' does not ship with pyxsim: DIR is the library folder that has it."
     return Panel("Provenance", text, sheet=Sheet(("", "value"), rows, ("value",)))
 
 
 def command(result: Result) -> str:
     """Return the command that reproduces a result."""
     backend = "" if result.backend == "packet" else f" --backend {result.backend}"
-    return f"pyxsim run settings.toml{backend} -o out.h5"
+    library = "" if _ships(result.backend) else " --library DIR"
+    return f"pyxsim run settings.toml{backend}{library} -o out.h5"
+
+
+def _ships(backend: str) -> bool:
+    return backend in backends and backends.entry(backend).module.startswith("pyxsim.")
 
 
 def known(record: Mapping[str, Any]) -> list[list[str]]:
