@@ -106,8 +106,6 @@ def run_request(
         lambda: outputs.check(request.inputs),
         lambda: PacketWatch.read(request.watch) if request.watch is not None else None,
     )
-    if watch is not None:
-        experiment = watch.with_attribution(experiment)
     libraries = tuple(os.path.abspath(library) for library in request.libraries)
     context = CheckpointContext(outputs.placed(), request.backend, libraries, watch)
     writer = None

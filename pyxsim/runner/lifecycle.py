@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyxsim import library
 from pyxsim.errors import InputError, SimulationError
+from pyxsim.network.backends import backend_class
 from pyxsim.results import dataset
 from pyxsim.results.result import Result
 from pyxsim.runner.checkpoint.context import (
@@ -206,6 +208,11 @@ def run_experiment(
         For an experiment that cannot be run. Everything later is part of the outcome.
     """
     context = context or CheckpointContext()
+    watch = context.packet_watch
+    if watch is not None:
+        library.load_all(context.libraries)
+        if backend_class(context.backend).capabilities.watch_packet:  # others name --watch when it begins
+            experiment = watch.with_attribution(experiment)
     prepared = prepare(
         experiment,
         folder=folder,
@@ -217,8 +224,8 @@ def run_experiment(
         problem = f"backend '{context.backend}' cannot write checkpoints"
         raise InputError(problem, key="run.checkpoint", allowed="no checkpoints, or another backend")
     prepared.warnings[:0] = warnings
-    if context.packet_watch is not None:
-        context.packet_watch.begin(prepared.network)
+    if watch is not None:
+        watch.begin(prepared.network)
     return complete_run(prepared, context, hooks, finished)
 
 

@@ -106,6 +106,7 @@ def test_check_without_packets(pyxsim: Command, mixed: Path) -> None:
             "--backend: unknown backend 'analytica'; allowed: analytical, analytical-congestion, flow, packet",
         ),
         (("--backend", "analytical", "--watch", "1"), "--watch: this backend has no packets"),
+        (("--backend", "reference", "--watch", "1"), "--watch: the reference router does not log packets"),
         (("--carry", "--set", "system.compat=astra-sim-2"), "output.carry: astra-sim-2 does not carry real data"),
     ],
 )
