@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pyxsim.arrays import Int32Array, IntArray, unique_by_identity
+from pyxsim.arrays import BoolArray, Int32Array, IntArray, unique_by_identity
 from pyxsim.errors import InputError
 from pyxsim.network.engine_config import EngineConfig, MessageClass
 from pyxsim.network.link_params import MAX_DENOMINATOR, LinkParams
@@ -123,7 +123,8 @@ class Backend(ABC):
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities()
-    messages_numbered = 0  # of a user's backend, by `send_many`
+    messages_numbered = 0  # of a user's backend (user_backend.py)
+    numbers_in_flight: BoolArray = np.zeros(0, np.bool_)  # of a user's backend: whether each of its messages is
     config: EngineConfig
     tick: Callable[[], None] = staticmethod(_nothing)
     pause: Callable[[], None] = staticmethod(_nothing)

@@ -14,31 +14,51 @@ from pyxsim.library import file_of
 
 
 def check_returns(backend: type) -> None:
-    """Wrap `send_many` and `advance` of a class, where it defines them: wrong returns raise InputError."""
-    for name, wrap in (("send_many", _checked_send_many), ("advance", _checked_advance)):
-        if callable(method := vars(backend).get(name)):
-            setattr(backend, name, wrap(method))
+    """Wrap `send_many` and `advance` of a user's class: wrong returns raise InputError.
+
+    They are wrapped together, whichever of them the class inherits from a shipped backend. Only the methods that
+    pyxsim calls are checked, not those that these reach by `super()`.
+    """
+    wraps_of: dict[str, Callable[..., Any]] = {"send_many": _checked_send_many, "advance": _checked_advance}
+    methods = {name: getattr(backend, name) for name in wraps_of}
+    if all(getattr(method, "__module__", "").startswith("pyxsim.") for method in methods.values()):
+        return
+    for name, method in methods.items():
+        if callable(method) and not getattr(method, "__isabstractmethod__", False):
+            setattr(backend, name, wraps_of[name](method))
 
 
-def _checked_send_many(method: Callable[..., Any]) -> Callable[..., int]:
+def _checked_send_many(method: Callable[..., int]) -> Callable[..., int]:
     @wraps(method)
     def send_many(self: Any, src: IntArray, *arguments: Any, **options: Any) -> int:
-        before = self.messages_numbered
-        first = method(self, src, *arguments, **options)
-        if not isinstance(first, int | np.integer) or isinstance(first, bool) or first < before:
-            allowed = f"the number of the first message, at least {before}"
+        if type(self).send_many is not send_many:
+            return method(self, src, *arguments, **options)
+        before, count = self.messages_numbered, len(src)
+        first: Any = method(self, src, *arguments, **options)
+        skips = self.capabilities.background  # its packets are numbered, too
+        whole = isinstance(first, int | np.integer) and not isinstance(first, bool)
+        if not whole or first < before or (first > before and not skips):
+            allowed = f"the number of the first message, {'at least ' if skips else ''}{before}"
             raise _fault(self, method, f"returned {first!r}", allowed)
-        self.messages_numbered = int(first) + len(src)
+        self.messages_numbered = end = int(first) + count
+        if end > len(self.numbers_in_flight):
+            more = np.zeros(2 * end - len(self.numbers_in_flight), np.bool_)
+            self.numbers_in_flight = np.concatenate((self.numbers_in_flight, more))
+        self.numbers_in_flight[first:end] = True
         return int(first)
 
     return send_many
 
 
-def _checked_advance(method: Callable[..., Any]) -> Callable[..., tuple[IntArray, IntArray]]:
+def _checked_advance(
+    method: Callable[..., tuple[IntArray, IntArray]],
+) -> Callable[..., tuple[IntArray, IntArray]]:
     @wraps(method)
     def advance(self: Any, until: int | None, **options: Any) -> tuple[IntArray, IntArray]:
+        if type(self).advance is not advance:
+            return method(self, until, **options)
         before = self.now
-        returned = method(self, until, **options)
+        returned: Any = method(self, until, **options)
         if not isinstance(returned, tuple | list) or len(returned) != 2:
             raise _fault(self, method, f"returned {type(returned).__name__}", "(messages, cycles), two arrays")
         messages, cycles = (_int_array(self, method, column) for column in returned)
@@ -50,6 +70,11 @@ def _checked_advance(method: Callable[..., Any]) -> Callable[..., tuple[IntArray
                 outside = messages[(messages < 0) | (messages >= self.messages_numbered)][0]
                 sent = f"{self.messages_numbered} messages were sent, numbered from 0"
                 raise _fault(self, method, f"returned message {outside}", sent)
+            ordered = np.sort(messages)
+            again = np.append(ordered[1:][np.diff(ordered) == 0], messages[~self.numbers_in_flight[messages]])
+            if len(again):
+                raise _fault(self, method, f"returned message {again[0]} again", "each message once, when it arrives")
+            self.numbers_in_flight[messages] = False
             if cycles[0] < before or (np.diff(cycles) < 0).any() or (until is not None and cycles[-1] > until):
                 end = "the run" if until is None else f"cycle {until}"
                 allowed = f"cycles in ascending order, from {before} to the end of {end}"

@@ -112,6 +112,19 @@ DRAWN = PATTERN + "RandomPattern(lambda rng, src: {}, lambda: [[0.25] * 4] * 4)\
 MATRIX = PATTERN + "RandomPattern(lambda rng, src: src, lambda: {})\n"
 NOTHING_SENT = "if not self.messages_sent: return [], []\n        "
 ADVANCED = STUB.replace("{send}", "self.messages_sent += len(src); return 0").replace("{adv", NOTHING_SENT + "{adv")
+# Every message arrives at once. `first`: what `send_many` returns; `reported`: the arrivals; `rest`: the queue after.
+QUEUED = """    now, open = 0, ()
+    def send_many(self, src, dst, nbytes, plane, at, tag=0):
+        first = {first}
+        self.open = [*self.open, *range(self.messages_sent, self.messages_sent + len(src))]
+        self.messages_sent += len(src)
+        return first
+    def advance(self, until, *, slack=0):
+        self.tick()
+        reported = {reported}
+        self.open = {rest}
+        return reported, [self.now] * len(reported)
+"""
 LINES = [
     ("patterns", "    return 5\n", "the pattern 'broken-test' returned int; allowed: a Pattern"),
     ("patterns", DRAWN.format("src[:0]"), "the pattern 'broken-test' has destinations of shape (0,); allowed: shape"),
@@ -134,6 +147,25 @@ LINES = [
         STUB.format(send="return None", advance="return [], []"),
         "Part.send_many() returned None; allowed: the",
     ),
+    *(
+        (
+            "backends",
+            QUEUED.format(first=f"self.messages_sent + {more}", reported="self.open", rest="[]"),
+            f"Part.send_many() returned {more}; allowed: the number of the first message, 0",
+        )
+        for more in (1, 2, 1000000)
+    ),
+    (
+        "backends",
+        QUEUED.format(first="self.messages_sent", reported="self.open", rest="self.open"),
+        "Part.advance() returned message 0 again; allowed: each message once, when it arrives",
+    ),
+    (
+        "backends",
+        QUEUED.format(first="self.messages_sent", reported="self.open[:1] * 2", rest="[]"),
+        "Part.advance() returned message 0 again; allowed: each message once, when it arrives",
+    ),
+    ("backends", ADVANCED.format(advance="return [-1], [5]"), "returned message -1; allowed: 4 messages were sent"),
     ("backends", ADVANCED.format(advance="return None"), "Part.advance() returned NoneType; allowed: (messages,"),
     ("backends", ADVANCED.format(advance="return 1, 2"), "Part.advance() returned int; allowed: two arrays int64[K]"),
     ("backends", ADVANCED.format(advance="return [0.5], [3]"), "returned an array of float64 and shape (1,)"),

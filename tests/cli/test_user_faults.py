@@ -61,6 +61,19 @@ class Totals(Works):
         return 1 / 0  # fault-test-totals
 """
 )
+ON_WORKS = ("--backend", "fault-test-works")
+SUBCLASS = """
+from dataclasses import replace
+from pyxsim.network.packet.packet_network import PacketNetwork
+from pyxsim.plugins import backends
+@backends.register("fault-test-works")
+class Works(PacketNetwork):
+    capabilities = replace(PacketNetwork.capabilities, open_traffic=False)
+"""
+OVERRIDDEN = """
+    def {method}(self, *arguments, **options):
+        return super().{method}(*arguments, **options)
+"""
 PATTERN = """
 from pyxsim.registry import patterns
 import json
@@ -157,6 +170,38 @@ def test_compare_goes_on_after_an_exception_in_a_users_backend(pyxsim: Command, 
         assert rows[name]["reason"] == f"{path}:{line}: ZeroDivisionError: division by zero"
     ended = pyxsim("compare", "small.toml", "--library", "mine", *words[2:6])
     assert ended.code == 3, "no backend could run it"
+
+
+def test_compare_goes_on_after_a_wrong_number_of_a_users_backend(pyxsim: Command, folder: Path) -> None:
+    path = put(folder, "backends", WORKS.replace("return self.messages_sent - len(src)", "return self.messages_sent"))
+    ended = pyxsim("compare", "small.toml", "--library", "mine", *ON_WORKS, "--backend", "analytical", "--json")
+    assert ended.code == 0, ended.err
+    rows = {row["backend"]: row for row in json.loads(ended.out)["points"][0]["backends"]}
+    assert rows["analytical"]["time_ns"] > 0
+    assert re.match(
+        rf"{re.escape(str(path))}:\d+: Works.send_many\(\) returned \d+; allowed: the number of the first "
+        r"message, 0$",
+        rows["fault-test-works"]["reason"],
+    )
+
+
+@pytest.mark.parametrize("methods", [("advance",), ("send_many",), ("advance", "send_many")])
+@pytest.mark.parametrize("background", [False, True])
+def test_a_users_subclass_of_a_shipped_backend_runs_as_that_one(
+    pyxsim: Command, folder: Path, methods: tuple[str, ...], background: bool
+) -> None:
+    """Whichever methods it overrides; background packets take numbers between those of messages."""
+    put(folder, "backends", SUBCLASS + "".join(OVERRIDDEN.format(method=method) for method in methods))
+    text = (folder / "small.toml").read_text(encoding="utf-8")
+    if background:
+        text += '[traffic]\npattern = "uniform"\nload = 0.1\n'
+    (folder / "beside.toml").write_text(text, encoding="utf-8")
+    summaries = []
+    for name in ("fault-test-works", "packet"):
+        ended = pyxsim("run", "beside.toml", "--library", "mine", "--backend", name, "--json")
+        assert ended.code == 0, ended.err
+        summaries.append(json.loads(ended.out)["time_ns"])
+    assert summaries[0] == summaries[1]
 
 
 @pytest.mark.parametrize(
