@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from pyxsim.results.sweep_table import names_of
 from pyxsim.runner.progress_bar import clock
 from pyxsim.settings.points import Plan, plan_of
 from pyxsim.study.sweep import Standing, sweep
+from pyxsim.study.sweep.sweep_run import ONE_POINT
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -41,7 +43,8 @@ def show_sweep(
     overrides = tuple(options.get("overrides") or ())
     plotted = _wanted(plot, path, overrides, tuple(options.get("libraries") or ())) if plot is not None else None
     needs = [(plotted[1], "--plot")] if plotted is not None else []
-    with _Watch(out, path) as watch:
+    with _Watch(out, path) as watch, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ONE_POINT)  # the display has a line for the command
         try:
             swept = sweep(path, folder, **{**options, "overrides": overrides}, needs=needs, progress=watch.see)
         except KeyboardInterrupt:

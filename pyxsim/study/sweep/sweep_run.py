@@ -6,6 +6,7 @@ import math
 import os
 import time
 import tomllib
+import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ from pyxsim.study.sweep.keys import Keys
 from pyxsim.study.sweep.task import AGAIN, Outcome, Task, only_prepared
 
 DEFAULT_BACKEND = "packet"
+ONE_POINT = "only one point: the experiment sweeps nothing"
 CHECKING = 1.0  # seconds for checks before the first point runs, from the start of the first worker
 PAUSE = 0.2  # seconds between two progress updates
 RETRY = 1  # retries of a point whose process has died
@@ -110,7 +112,7 @@ def sweep(
     point is retried if its process dies. `allow_oom`: as for `pyxsim.run`. `needs`: columns that a plot or goal will
     use, each with its key, so that an unknown name is reported early. `progress`: called with the Standing several
     times a second, such as `pyxsim.ProgressBar()`; its method `close`, if it has one, is called at the end. Failed
-    points do not end the sweep; their state is `failed`.
+    points do not end the sweep; their state is `failed`. A RuntimeWarning reports an experiment that sweeps nothing.
 
     Raises InputError before the first run, with the errors in the settings of all points and in networks that can be
     checked within seconds; the point of a larger network fails instead. KeyboardInterrupt ends the sweep early:
@@ -121,6 +123,10 @@ def sweep(
         library.load_all(libraries)
     backend_class(backend)
     plan = plan_of(source, with_oom(overrides, allow_oom), libraries)
+    if not plan.axes:
+        change = "Add the table `sweep` or `variant` (of an Experiment: to its tables, docs/python.md)"
+        line = f"{ONE_POINT}. {change}; a key in `overrides` is no longer swept"
+        warnings.warn(line, RuntimeWarning, stacklevel=2)
     file = Path(source) if isinstance(source, str | os.PathLike) else None
     _check_backends(plan, backend, None if file is None else os.fspath(file))
     at = folder_of(source).resolve()

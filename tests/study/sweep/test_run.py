@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,19 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Sweep:
 
 def table(found: Sweep) -> bytes:
     return (found.folder / "table.csv").read_bytes()
+
+
+def test_a_typed_experiment_sweeps_nothing_until_its_tables_do(tmp_path: Path) -> None:
+    """It warns and runs its one point; docs/python.md says how to sweep it."""
+    experiment = pyxsim.Experiment(
+        network=pyxsim.Torus([4, 2]), collective=pyxsim.Collective(kind="all-reduce", size="1 KiB")
+    )
+    with pytest.warns(RuntimeWarning, match="only one point: the experiment sweeps nothing"):
+        assert len(sweep(experiment, tmp_path / "one", workers=1)) == 1
+    tables = {**tomllib.loads(experiment.to_toml()), "sweep": {"system.chunks": [1, 2]}}
+    points = sweep(tables, tmp_path / "two", workers=1).points
+    expected = [pyxsim.run(experiment, overrides=[f"system.chunks={chunks}"]).time_ns for chunks in (1, 2)]
+    assert [point.result().time_ns for point in points] == expected
 
 
 def test_a_point_is_what_run_gives(once: Sweep) -> None:
