@@ -6,9 +6,9 @@ import ast
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, partial, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from pyxsim.topology.topology import Dimension, Topology
 from pyxsim.topology.wires import Wires
 from pyxsim.units import parse_bandwidth, parse_duration
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 KEY = "network.options"
 NODE = ("npus", "kind", "npu_ids", "label", "next_hops")
 EDGE = ("bandwidth", "latency", "length", "kind", "link")
@@ -34,6 +37,20 @@ NO_EDGE_LISTS = (".yaml", ".yml", ".json", ".toml", ".xml", ".csv", ".dot", ".ge
 UNITS: Mapping[str, Callable[[object], object]] = {"bandwidth": parse_bandwidth, "latency": parse_duration}
 
 
+def _named_by_the_setting(function: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a reader: its faults name the setting first, then the file of the graph."""
+
+    @wraps(function)
+    def wrapper(*args: P.args, **options: P.kwargs) -> T:
+        try:
+            return function(*args, **options)
+        except InputError as error:
+            raise error.named_by(f"{KEY}.file") from None
+
+    return wrapper
+
+
+@_named_by_the_setting
 def read_graph(path: Path) -> Any:
     """Read a networkx graph from a file: .graphml, .gml, or else an edge list. Raises InputError.
 
@@ -48,20 +65,15 @@ def read_graph(path: Path) -> Any:
         if path.suffix.lower() == ".gml":
             return nx.read_gml(path, label="id")
     except FileNotFoundError:
-        raise missing(path).at(key=f"{KEY}.file") from None
+        raise missing(path) from None
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", key=f"{KEY}.file", file=str(path)) from None
+        raise InputError(f"cannot be read: {error.strerror}", file=str(path)) from None
     except Exception as error:
-        raise InputError(f"networkx cannot read this graph: {error}", key=f"{KEY}.file", file=str(path)) from None
+        raise InputError(f"networkx cannot read this graph: {error}", file=str(path)) from None
     if path.suffix.lower() in NO_EDGE_LISTS:
         allowed = ".graphml, .gml, or an edge list such as net.edges"
-        raise InputError(
-            f"unknown format '{path.suffix}' of a graph", key=f"{KEY}.file", allowed=allowed, file=str(path)
-        )
-    try:
-        lines = read_text(path, "an edge list").splitlines()
-    except InputError as error:
-        raise error.named_by(f"{KEY}.file") from None
+        raise InputError(f"unknown format '{path.suffix}' of a graph", allowed=allowed, file=str(path))
+    lines = read_text(path, "an edge list").splitlines()
     settings = {SETTINGS: lines[0].removeprefix(_HEAD)} if lines and lines[0].startswith(_HEAD) else {}
     words_of = {number: line.partition("#")[0].split(None, 2) for number, line in enumerate(lines, 1)}
     edges = [_edge(words, f"{path}:{number}") for number, words in words_of.items() if words]
@@ -74,7 +86,7 @@ def _edge(words: Sequence[str], file_line: str) -> tuple[str, str, dict[str, Any
     """Return a line of an edge list: the two ends, and optional attributes."""
     if len(words) < 2:
         allowed = "one line `a b` per link"
-        raise InputError(f"'{words[0]}' is not a link", key=f"{KEY}.file", allowed=allowed, file=file_line)
+        raise InputError(f"'{words[0]}' is not a link", allowed=allowed, file=file_line)
     a, b, *rest = words
     try:
         data = ast.literal_eval(rest[0].strip()) if rest else {}
@@ -82,11 +94,12 @@ def _edge(words: Sequence[str], file_line: str) -> tuple[str, str, dict[str, Any
         data = None
     if not isinstance(data, dict) or not all(isinstance(name, str) for name in data):
         allowed = 'a table such as {"bandwidth": "50 GB/s"}'
-        raise InputError(f"invalid attributes '{rest[0].strip()}'", key=f"{KEY}.file", allowed=allowed, file=file_line)
+        raise InputError(f"invalid attributes '{rest[0].strip()}'", allowed=allowed, file=file_line)
     _check_names(data, EDGE, f"the edge from {a} to {b}", file_line)
     return a, b, data
 
 
+@_named_by_the_setting
 def from_networkx(
     graph: Any, *, npus: int = 1, dims: Sequence[int] | None = None, name: str = "graph", file: str | None = None
 ) -> Topology:
@@ -116,7 +129,7 @@ def from_networkx(
     if all(str(node).isdecimal() for node in nodes):
         nodes.sort(key=int)
     if not nodes:
-        raise InputError("the graph has no nodes", key=f"{KEY}.file", file=file)
+        raise InputError("the graph has no nodes", file=file)
     number = {node: i for i, node in enumerate(nodes)}
     names = [str(graph.nodes[node].get("label", f"({node})")) for node in nodes]
     edges = list(graph.edges(data=True))
@@ -124,11 +137,11 @@ def from_networkx(
     home = _homes(graph, nodes, npus, file)
     for a, b, _ in edges:
         if a == b:
-            raise InputError(f"a link leads from {names[number[a]]} to itself", key=f"{KEY}.file", file=file)
+            raise InputError(f"a link leads from {names[number[a]]} to itself", file=file)
     _check_connected(graph, [nodes[router] for router in home], [names[router] for router in home], file)
     shape = check_shape(dims, key=f"{KEY}.dims") if dims is not None else (len(home),)
     if int(np.prod(shape)) != len(home):
-        raise InputError(f"{shape} is not a shape of {len(home)} NPUs", key=f"{KEY}.dims", file=file)
+        raise InputError(f"{shape} is not a shape of {len(home)} NPUs", key=f"{KEY}.dims")
     if all("link" in data for *_, data in edges):
         edges.sort(key=lambda edge: int(edge[2]["link"]))
     next_hops = _given_routes(graph, nodes, file)
@@ -164,7 +177,7 @@ def _given_routes(graph: Any, nodes: Sequence[Any], file: str | None) -> Int32Ar
         if len(words) != len(nodes) or not all(word.isdecimal() and int(word) < len(nodes) for word in words):
             problem = f"node {node} has next_hops = {text!r}"
             allowed = f"{len(nodes)} node numbers: the next hop towards each node"
-            raise InputError(problem, key=f"{KEY}.file", allowed=allowed, file=file)
+            raise InputError(problem, allowed=allowed, file=file)
         rows.append([int(word) for word in words])
     return np.array(rows, np.int32)
 
@@ -182,9 +195,7 @@ def _check_words(graph: Any, nodes: Sequence[Any], edges: Sequence[Any], file: s
         kind = data.get("kind", "npu")
         if kind not in KINDS:
             given = kind if isinstance(kind, str) else None
-            raise InputError(
-                f"node {node} has kind = {kind!r}", key=f"{KEY}.file", allowed=KINDS, given=given, file=file
-            )
+            raise InputError(f"node {node} has kind = {kind!r}", allowed=KINDS, given=given, file=file)
     for a, b, data in edges:
         _check_names(data, EDGE, f"the edge from {a} to {b}", file)
 
@@ -195,7 +206,6 @@ def _check_names(data: Iterable[Any], known: tuple[str, ...], what: str, file: s
         if _misspelt(str(name), known):
             raise InputError(
                 f"{what} has the unknown attribute '{name}'",
-                key=f"{KEY}.file",
                 allowed=known,
                 given=str(name),
                 file=file,
@@ -212,12 +222,12 @@ def _check_connected(graph: Any, homes: Sequence[Any], names: Sequence[str], fil
     import networkx as nx
 
     if not homes:
-        raise InputError("no node has an NPU", key=f"{KEY}.file", file=file)
+        raise InputError("no node has an NPU", file=file)
     component = nx.node_connected_component(graph.to_undirected(as_view=True), homes[0])
     for node, name in zip(homes, names, strict=True):
         if node not in component:
             problem = f"the graph is not connected: no path leads from {names[0]} to {name}"
-            raise InputError(problem, key=f"{KEY}.file", file=file)
+            raise InputError(problem, file=file)
 
 
 def _homes(graph: Any, nodes: Sequence[Any], npus: int, file: str | None) -> Sequence[int]:
@@ -229,16 +239,16 @@ def _homes(graph: Any, nodes: Sequence[Any], npus: int, file: str | None) -> Seq
         node_npus = data.get("npus", data.get("kind") == "npu" if any_attribute else npus)
         if not isinstance(node_npus, int) or node_npus < 0:
             allowed = "a whole number, true or false"
-            raise InputError(f"node {node} has npus = {node_npus!r}", key=f"{KEY}.file", allowed=allowed, file=file)
+            raise InputError(f"node {node} has npus = {node_npus!r}", allowed=allowed, file=file)
         count.append(int(node_npus))
     if sum(count) > MAX_NPUS:
-        raise InputError(f"{sum(count)} NPUs are too many", key=f"{KEY}.file", allowed=f"at most {MAX_NPUS}", file=file)
+        raise InputError(f"{sum(count)} NPUs are too many", allowed=f"at most {MAX_NPUS}", file=file)
     home = np.repeat(np.arange(len(nodes)), count)
     if not any("npu_ids" in graph.nodes[node] for node in nodes):
         return home.tolist()
     ids = [int(word) for node in nodes for word in str(graph.nodes[node].get("npu_ids", "")).split()]
     if sorted(ids) != list(range(len(home))):
-        raise InputError("npu_ids do not contain each NPU exactly once", key=f"{KEY}.file", file=file)
+        raise InputError("npu_ids do not contain each NPU exactly once", file=file)
     placed = np.empty(len(home), np.int64)
     placed[ids] = home
     return placed.tolist()
@@ -249,7 +259,7 @@ def _length(edge: tuple[Any, Any, Mapping[str, Any]], file: str | None) -> int:
     length = data.get("length", 1)
     if isinstance(length, bool) or not isinstance(length, int) or length < 1:
         text = f"the edge from {a} to {b} has length = {length!r}"
-        raise InputError(text, key=f"{KEY}.file", allowed="a whole number from 1", file=file)
+        raise InputError(text, allowed="a whole number from 1", file=file)
     return length
 
 
@@ -261,6 +271,6 @@ def _texts(edges: Sequence[Any], what: str, file: str | None) -> list[str | None
                 UNITS[what](data[what])
         except InputError as error:
             text = f"the edge from {a} to {b}: {error}"
-            raise InputError(text, key=f"{KEY}.file", file=file) from None
+            raise InputError(text, file=file) from None
     texts = [data.get(what) for *_, data in edges]
     return texts if any(text is not None for text in texts) else None

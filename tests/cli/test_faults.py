@@ -126,6 +126,10 @@ EXPERIMENTS: dict[str, tuple[str | bytes, str]] = {
         changed('"torus"\nshape = [2, 2]', '"graph"\noptions = { file = "none.txt" }'),
         "e.toml: network.options.file: none.txt: no such file",
     ),
+    "missing GraphML": (
+        changed('"torus"\nshape = [2, 2]', '"graph"\noptions = { file = "none.graphml" }'),
+        "e.toml: network.options.file: none.graphml: no such file",
+    ),
     "misspelt table": (changed("[collective]", "[[messages]]"), "e.toml: messages: unknown key...mean 'message'?"),
     "key of other tables": (
         system('[[system.groups]]\nname = "a"\nnpus = [1, 2]\nsize = 3'),

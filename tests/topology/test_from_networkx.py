@@ -146,11 +146,15 @@ def test_faults(attributes: dict[str, dict[str, object]], options: dict[str, Any
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("none.graphml", None, r"none\.graphml: network.options.file: no such file"),
+        ("none.graphml", None, r"network.options.file: .*none\.graphml: no such file"),
         ("bad.graphml", "<graphml", "networkx cannot read this graph"),
         ("bad.edges", "0 1 x y\n", "bad.edges:1: .*invalid attributes 'x y'; allowed: a table such as"),
         ("bad.edges", "0 1 [1]\n", "bad.edges:1: .*invalid attributes"),
-        ("bad.edges", "# ends\n0 1\n\n2\n", "bad.edges:4: network.options.file: '2' is not a link; allowed: one line"),
+        (
+            "bad.edges",
+            "# ends\n0 1\n\n2\n",
+            r"network.options.file: .*bad.edges:4: '2' is not a link; allowed: one line",
+        ),
         ("bad.edges", "0 1\n1 2 {'bandwith': '5 GB/s'}\n", "bad.edges:2: .*from 1 to 2 has .*'bandwith'.*'bandwidth'"),
         ("none.edges", None, "no such file"),
         ("net.yaml", "a: b\n", "unknown format '.yaml' of a graph; allowed: .graphml, .gml, or an edge list"),
