@@ -63,10 +63,14 @@ def _lead(named: Named) -> Iterator[str]:
     if len(titles) == 1:
         yield f"All results: {titles[0]}."
     order = sorted(named, key=lambda each: float(each[1].time_ns))
-    (first, shortest), (last, longest) = order[0], order[-1]
+    shortest, (last, longest) = order[0][1], order[-1]
     if float(shortest.time_ns) < float(longest.time_ns):
         times = float(longest.time_ns) / float(shortest.time_ns)
-        yield f"{first} was fastest; {last} took {times:.3f} times as long."
+        fastest = [name for name, result in order if result.time_ns == shortest.time_ns]
+        tie = (
+            f"{', '.join(fastest)} were fastest, in the same time" if len(fastest) > 1 else f"{fastest[0]} was fastest"
+        )
+        yield f"{tie}; {last} took {times:.3f} times as long."
     else:
         yield "All took the same time."
 

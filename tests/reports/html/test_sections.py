@@ -250,6 +250,17 @@ def test_what_limits_the_links(build: Callable[..., Result], result: Result) -> 
     assert "before links of dimension 1: bus 2 for a credit in 20.0 % of the time; larger buffers" in waits
 
 
+def test_captions_use_the_words_of_their_table(build: Callable[..., Result]) -> None:
+    (panel,) = [
+        panel for section in sections(build(), Detail()) for panel in section.panels if "at work" in _head(panel)
+    ]
+    assert panel.text.startswith("At work: ")
+
+
+def _head(panel: Any) -> tuple[str, ...]:
+    return tuple(panel.sheet.head) if panel.sheet is not None else ()
+
+
 def test_a_saturated_network_says_so(uniform: Result) -> None:
     assert uniform.traffic is not None
     full = replace(uniform.traffic, summary={**uniform.traffic.summary, "saturated": True})

@@ -72,6 +72,12 @@ def test_the_same_twice(torus: Result, show: Callable[..., Any]) -> None:
     assert "None; the experiments are the same." in text
 
 
+def test_several_may_be_fastest(torus: Result, slower: Result, show: Callable[..., Any]) -> None:
+    text = " ".join(show(torus, slower, torus).words)
+    times = slower.time_ns / torus.time_ns
+    assert f"0.h5, 2.h5 were fastest, in the same time; 1.h5 took {times:.3f} times as long." in text
+
+
 def test_results_in_memory_have_names(torus: Result, slower: Result, tmp_path: Path) -> None:
     save(of_results({"quick": torus, "slow": slower}), tmp_path / "page.html")
     shown = Page((tmp_path / "page.html").read_text(encoding="utf-8"))

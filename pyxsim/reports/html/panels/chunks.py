@@ -47,7 +47,7 @@ _ABOUT = {
     ),
     "chunks in dimension": (
         "Chunks in each dimension",
-        "Active: share of the run in which an NPU has an active chunk in the dimension. Means: wait of a chunk, and "
+        "At work: share of the run in which an NPU has an active chunk in the dimension. Means: wait of a chunk, and "
         "time of a message.",
     ),
 }
