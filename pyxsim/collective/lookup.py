@@ -128,7 +128,7 @@ def _build(function: Callable[..., Any], name: str, number: int | None, kind: st
     except TooLargeError as error:
         what = f"the collective algorithm '{name}' took {error} for {kind} on {n} ranks"
         allowed = "an algorithm that ends, with fewer messages"
-        raise InputError(what, file=file_of(function), allowed=allowed) from None
+        raise InputError(what, file=error.place or file_of(function), allowed=allowed) from None
     except (Exception, SystemExit) as error:
         what = f"the collective algorithm '{name}' failed for {kind} on {n} ranks: {type(error).__name__}: {error}"
         raise InputError(what, file=place_of(error, function)) from error

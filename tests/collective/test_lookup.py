@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pyxsim.collective.compiled import CompiledSchedule
+from pyxsim.collective.custom.compile_program import compile_program
 from pyxsim.collective.kinds import KINDS
 from pyxsim.collective.lookup import get_algorithm, get_schedule, located
 from pyxsim.collective.schedule import Schedule
@@ -222,18 +226,38 @@ def test_paths_are_made_absolute_and_names_stay() -> None:
 
 @pytest.mark.parametrize(
     ("limit", "most", "text"),
-    [("MOST_MB", 20.0, "more than 20 MB of memory"), ("MOST_SECONDS", 0.2, "more than 0 seconds")],
+    [
+        ("MOST_MB", 20.0, "more than 20 MB of memory"),
+        ("MOST_CPU_SECONDS", 0.2, "more than 0 CPU seconds"),
+        ("MOST_SECONDS", 0.2, "more than 0 seconds"),
+    ],
 )
+@pytest.mark.parametrize("rank", ["", ", rank"])
 def test_an_algorithm_that_never_ends_is_stopped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, most: float, text: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, most: float, text: str, rank: str
 ) -> None:
     monkeypatch.setattr(f"pyxsim.collective.build_limit.{limit}", most)
     file = tmp_path / "endless.py"
-    grow = "rows.append(bytearray(10**5))" if limit == "MOST_MB" else "pass"
-    file.write_text(f"def run(kind, n):\n    rows = []\n    while True:\n        {grow}\n", encoding="utf-8")
+    body = {"MOST_MB": "rows.append(bytearray(10**5))", "MOST_CPU_SECONDS": "pass", "MOST_SECONDS": "time.sleep(0.01)"}
+    last = "yield" if rank else "return"
+    file.write_text(
+        f"import time\ndef run(kind, n{rank}):\n    rows = []\n    while True:\n        {body[limit]}\n    {last}\n",
+        encoding="utf-8",
+    )
     with pytest.raises(InputError) as caught:
         get_schedule("all-reduce", f"{file}:run", 4)
-    line = str(caught.value)
-    assert f"took {text} for all-reduce on 4 ranks; allowed: an algorithm that ends" in line
-    assert str(file) in line
-    assert len(line.splitlines()) == 1
+    message = str(caught.value)
+    assert f"took {text} for all-reduce on 4 ranks; allowed: an algorithm that ends" in message
+    assert message.startswith((f"{file}:4: ", f"{file}:5: "))
+    assert len(message.splitlines()) == 1
+
+
+def test_the_time_of_pyxsim_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slowly(*arguments: Any) -> CompiledSchedule:
+        time.sleep(0.5)
+        return compile_program(*arguments)
+
+    monkeypatch.setattr("pyxsim.collective.custom.rank_generators.compile_program", slowly)
+    monkeypatch.setattr("pyxsim.collective.build_limit.MOST_SECONDS", 0.2)
+    source = Path("inputs/collectives/exchange.py").read_text(encoding="utf-8")
+    assert get_schedule("all-reduce", put(tmp_path, "exchange.py", source), 4).n == 4
