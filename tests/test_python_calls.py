@@ -106,7 +106,8 @@ def test_an_experiment_keeps_the_folder_of_its_files(
     assert pyxsim.run(changed).seed == 2
     assert pyxsim.check(experiment)["npus"] == 4
     assert len(pyxsim.curve(experiment, 0.1, workers=1).points) == 1
-    assert pyxsim.sweep(experiment, "sweep", workers=1).complete
+    with pytest.warns(RuntimeWarning, match="only one point"):
+        assert pyxsim.sweep(experiment, "sweep", workers=1).complete
     assert experiment == pyxsim.Experiment.from_toml(experiment.to_toml())
 
 

@@ -123,10 +123,6 @@ def sweep(
         library.load_all(libraries)
     backend_class(backend)
     plan = plan_of(source, with_oom(overrides, allow_oom), libraries)
-    if not plan.axes:
-        change = "Add the table `sweep` or `variant` (of an Experiment: to its tables, docs/python.md)"
-        line = f"{ONE_POINT}. {change}; a key in `overrides` is no longer swept"
-        warnings.warn(line, RuntimeWarning, stacklevel=2)
     file = Path(source) if isinstance(source, str | os.PathLike) else None
     _check_backends(plan, backend, None if file is None else os.fspath(file))
     at = folder_of(source).resolve()
@@ -141,6 +137,10 @@ def sweep(
     try:
         needed = [*needs, *([(plan.goal.metric, "sweep.goal.metric")] if plan.goal and plan.goal.metric else [])]
         run = _Run(place, plan, point_keys, tasks, retry, needed, progress, None if file is None else os.fspath(file))
+        if not plan.axes:
+            change = "Add the table `sweep` or `variant` (of an Experiment: to its tables, docs/python.md)"
+            line = f"{ONE_POINT}. {change}; a key in `overrides` is no longer swept"
+            warnings.warn(line, RuntimeWarning, stacklevel=2)
         place.want({**_manifest(plan, file, backend), "points": run.rows()})
         return run.through(lambda: Local(count, place.log) if cluster is None else cluster.started())
     finally:
