@@ -10,6 +10,7 @@ lines between them go to a shell; with --slow whole blocks do, as a user types t
 
 from __future__ import annotations
 
+import inspect
 import io
 import os
 import re
@@ -19,7 +20,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import groupby
 from pathlib import Path
 from subprocess import PIPE, STDOUT
@@ -29,6 +30,8 @@ import pytest
 from pyxsim.cli.app import main
 from pyxsim.settings.points import plan_of
 from pyxsim.study.sweep import Standing
+from pyxsim.traffic import PatternContext
+from pyxsim.workload.graph import GraphBuilder
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -226,3 +229,17 @@ def test_limits_are_found_by_their_words() -> None:
     words = ("failures", "congestion control", "energy", "retransmission", "PFC", "ECN", "NIC", "memory", "DVFS")
     assert [word for word in words if word not in page] == []
     assert [name for name in ("packet", "analytical", "analytical-congestion", "flow") if f"`{name}`" not in page] == []
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        ("extending_pattern.md", [field.name for field in fields(PatternContext)]),
+        ("extending_reader.md", list(inspect.signature(GraphBuilder.task).parameters)[1:]),
+        ("extending_backend.md", ["default of `cost` is 0"]),
+    ],
+)
+def test_pages_on_extensions_name_every_argument(page: str, names: list[str]) -> None:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    tables = "".join(re.findall(r"^\|.*|^`builder.task\(.*|.*default of.*", text, re.MULTILINE))
+    assert [name for name in names if not re.search(rf"\b{name}\b", tables)] == []
