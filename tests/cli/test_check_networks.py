@@ -72,10 +72,10 @@ def test_a_routing_with_choices_and_kinds_of_links(pyxsim: Command) -> None:
     text = " ".join(pyxsim("check", "dragonfly.toml").err.split())
     assert "routing valiant: packets choose between routes" in text
     assert "proved free of deadlock" in text
-    for kind in ("local", "global"):
+    for kind in ("host", "local", "global"):
         assert f"{kind} links: " in text
     data = json.loads(pyxsim("check", "dragonfly.toml", "--json").out)
-    assert [buffer["name"] for buffer in data["buffers"]] == ["local", "global"]
+    assert [buffer["name"] for buffer in data["buffers"]] == ["host", "local", "global"]
     assert data["routing"]["deterministic"] is False
 
 
