@@ -108,9 +108,14 @@ def wheel(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def clean_copy(tree: Path, folder: Path) -> Path:
     """The tree without anything that builds or runs have left in it."""
     kept_out = shutil.ignore_patterns(
-        ".git", ".venv", ".*_cache", ".hypothesis", "build", "dist", "results", "*.egg-info", "*.so", "__pycache__"
+        ".git", ".venv", ".*_cache", ".hypothesis", "build", "dist", "*.egg-info", "*.so", "__pycache__"
     )
-    return Path(shutil.copytree(tree, folder / "tree", ignore=kept_out))
+
+    def left_out(place: str, names: list[str]) -> set[str]:
+        of_runs = {"results"} if Path(place) == tree else set()  # pyxsim/results is a package
+        return kept_out(place, names) | of_runs
+
+    return Path(shutil.copytree(tree, folder / "tree", ignore=left_out))
 
 
 def build_wheel(source: Path) -> Path:

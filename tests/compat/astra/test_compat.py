@@ -131,8 +131,11 @@ def check(tables: dict[str, Any], backend: str) -> None:
         check({**tables, "system": {**tables["system"], "active_chunks": MANY}}, backend)
         return
     assert result.complete
+    # ASTRA-sim 2 truncates the time of each message to whole nanoseconds over its analytical network.
+    truncates = backend == "analytical" and tables["system"]["compat"] == "astra-sim-2"
+    early = result.counts["messages"] // result.counts["npus"] if truncates else 0
     for row in result.collectives:
-        assert row["end"] - row["start"] >= row["lower_bound"] > 0
+        assert row["end"] - row["start"] + early >= row["lower_bound"] > 0
     first = min(row["start"] for row in [*result.collectives, *result.point_to_point])
     assert result.lower_bound_ns is not None
     assert result.time_ns >= result.lower_bound_ns >= first  # both from cycle 0
