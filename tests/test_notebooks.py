@@ -144,7 +144,7 @@ def test_the_progress_bar_of_a_notebook(tmp_path: Path, monkeypatch: pytest.Monk
         "    shown.append(obj.data)",
         "    update(handle, obj, **options)",
         "IPython.display.DisplayHandle.update = record",
-        f"pyxsim.run({large!r}, progress=pyxsim.ProgressBar())",
+        f"pyxsim.run({large!r}, progress=pyxsim.ProgressBar(delay=0.0))",
         'print(sum("<progress" in each for each in shown), repr(shown[-1]))',
     ]
     cell = nbformat.v4.new_code_cell("\n".join(lines))
