@@ -112,7 +112,7 @@ def test_many_more_experiments(tables: dict[str, Any], backend: str) -> None:
 
 
 def check(tables: dict[str, Any], backend: str) -> None:
-    """It is refused, or ends, not before its bound, with the bytes that were planned (`simulate` counts them).
+    """It is refused, or ends with the bytes that were planned (`simulate` counts them); over packets, not before its bound.
 
     Or it stands still because queues are full, as ASTRA-sim 2 does (its issue 370).
     """
@@ -131,14 +131,14 @@ def check(tables: dict[str, Any], backend: str) -> None:
         check({**tables, "system": {**tables["system"], "active_chunks": MANY}}, backend)
         return
     assert result.complete
-    # ASTRA-sim 2 truncates the time of each message to whole nanoseconds over its analytical network.
-    truncates = backend == "analytical" and tables["system"]["compat"] == "astra-sim-2"
-    early = result.counts["messages"] // result.counts["npus"] if truncates else 0
+    shares_links = backend == "packet"  # ASTRA-sim's analytical network gives each message the links alone
     for row in result.collectives:
-        assert row["end"] - row["start"] + early >= row["lower_bound"] > 0
+        assert row["lower_bound"] > 0
+        assert row["end"] - row["start"] >= row["lower_bound"] or not shares_links
     first = min(row["start"] for row in [*result.collectives, *result.point_to_point])
     assert result.lower_bound_ns is not None
-    assert result.time_ns >= result.lower_bound_ns >= first  # both from cycle 0
+    assert result.lower_bound_ns >= first  # from cycle 0, as the time
+    assert result.time_ns >= result.lower_bound_ns or not shares_links
     done = result.chunks["end"] >= 0
     assert done.all() or tables["system"]["boost"]
     assert (result.chunks["ready"] <= result.chunks["start"])[done].all()
