@@ -112,9 +112,10 @@ def test_many_more_experiments(tables: dict[str, Any], backend: str) -> None:
 
 
 def check(tables: dict[str, Any], backend: str) -> None:
-    """It is refused, or ends with the bytes that were planned (`simulate` counts them); over packets, not before its bound.
+    """It is refused, or ends with the bytes that were planned (`simulate` counts them).
 
-    Or it stands still because queues are full, as ASTRA-sim 2 does (its issue 370).
+    Over packets, it does not end before its bound. Or it stands still because queues are full, as ASTRA-sim 2 does (its
+    issue 370).
     """
     try:
         prepared = prepare(load_experiment(tables), backend=backend)
