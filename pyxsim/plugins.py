@@ -1,5 +1,6 @@
 """Registries that packages fill: the wings of `pyxsim.compat`, one for each simulator that pyxsim reproduces, the
-folders of `pyxsim.network`, one for each family of backends, and the allocators of the router.
+folders of `pyxsim.network`, one for each family of backends, the allocators of the
+router, and the transports of the Ethernet backend.
 
 The packages below name no wing. The `__init__.py` of a wing registers what it offers, by a target that is imported on
 first use, so that a run without `compat` imports nothing of it. A package of your own does the same from its entry
@@ -24,6 +25,7 @@ _ROOT = Path(__file__).parent
 WINGS = ("compat/*",)
 BACKENDS = (*WINGS, "network/*", "reference")
 ALLOCATORS = ("core/router/allocators",)
+TRANSPORTS = ("network/ethernet/transports",)
 
 
 @functools.cache
@@ -176,5 +178,8 @@ backends: LazyRegistry[Any] = LazyRegistry("backend", BACKENDS)
 `cost`: order in `pyxsim compare`, cheapest first. `compared`: False leaves it out of `compare` unless named.
 `open_traffic`: the class of its `OpenBackend`.
 """
+transports: LazyRegistry[Any] = LazyRegistry("transport", TRANSPORTS)
+"""Classes of transports of `network.ethernet.transport` (pyxsim/network/ethernet/transport.pyx)."""
+
 allocators: AllocatorRegistry = AllocatorRegistry("allocator", ALLOCATORS)
 """Allocators of `network.router.va_allocator` and `sa_allocator`."""

@@ -56,7 +56,7 @@ CLOSED = {
 SHELF_FLOORS = {"topologies": 2, "routings": 2, "patterns": 2, "collectives": 4, "readers": 6}
 SHELVES = {*SHELF_FLOORS, "pyxsim_library"}
 # The models of delays and fluids get arrays, too: their Cython files see these rooms, and each other.
-MODEL_FOLDERS = ("delay", "fluid")
+MODEL_FOLDERS = ("delay", "ethernet", "fluid")
 MODEL_ROOMS = {"arrays", "errors", "raw", "heap"}
 # The engine needs C, the standard library and numpy, nothing else.
 CORE_OUTSIDE = {"cython", "libc", "cpython", "numpy", *sys.stdlib_module_names}

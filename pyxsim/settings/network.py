@@ -11,6 +11,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from pyxsim.errors import InputError, raise_all
 from pyxsim.settings.analytical import Analytical
+from pyxsim.settings.ethernet import Ethernet
 from pyxsim.settings.router import PipelineTable, RouterSettings, Stages
 from pyxsim.settings.types import (
     Bandwidth,
@@ -126,6 +127,7 @@ class Network(Table):
     analytical: Analytical = Field(
         default_factory=Analytical, description="Settings of the analytical and flow backends."
     )
+    ethernet: Ethernet = Field(default_factory=Ethernet, description="Settings of the Ethernet backend.")
 
     @field_validator("dims")
     @classmethod

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypedDict
 from pydantic_core import PydanticUndefined
 
 from pyxsim.settings.analytical import Analytical
+from pyxsim.settings.ethernet import Ethernet
 from pyxsim.settings.network import Network
 from pyxsim.settings.router import RouterSettings
 from pyxsim.units import Duration
@@ -37,6 +38,7 @@ class NetworkSettings(TypedDict, total=False):
     pad_packets: bool
     router: RouterSettings | dict[str, Any]
     analytical: Analytical | dict[str, Any]
+    ethernet: Ethernet | dict[str, Any]
 
 
 def network_of(topology: str, function: Callable[..., Network], values: dict[str, Any]) -> Network:

@@ -1,0 +1,266 @@
+"""The arrays of the Ethernet engine, from a topology and [network.ethernet]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from pyxsim.errors import InputError
+from pyxsim.network.link_paths import link_rates_of
+from pyxsim.settings import Network
+from pyxsim.settings.ethernet import Ethernet
+from pyxsim.topology.topology import Topology
+from pyxsim.units import Duration, to_seconds
+
+PICOSECONDS = 10**12
+BALANCE = {"ecmp": 0, "spray": 1, "adaptive": 2}
+DATA_CLASS = 3
+NONE = -1
+UNREACHED = np.iinfo(np.int16).max
+
+
+@dataclass(frozen=True, eq=False)
+class EthernetConfig:
+    """What the engine knows of the network. Nodes are the routers, then the NPUs if they have host links.
+
+    Attributes
+    ----------
+    ports
+        int64[ports, 9], a row per directed link: node, peer, port of the opposite direction, picoseconds per byte as a
+        fraction (2 columns), delay (ps), kmin, kmax, headroom (bytes).
+    pmax
+        float64[ports].
+    nodes
+        int64[nodes, 5]: NPU, uplink, group (-1: none), bytes of the buffer's shared part, seed.
+    route, set_start, set_port
+        int32[routers, groups]: the set of ports that lead from a router to a group of NPUs on shortest routes; the
+        ports of each set.
+    group, down, home
+        int32[npus]: group of an NPU, the host link to it, its node.
+    rules
+        The fields of `Rules` (records.pxd).
+    shift
+        Binary logarithm of the slots of the timing wheel, in picoseconds.
+    """
+
+    ports: IntArray
+    pmax: FloatArray
+    nodes: IntArray
+    route: Int32Array
+    set_start: Int32Array
+    set_port: Int32Array
+    group: Int32Array
+    down: Int32Array
+    home: Int32Array
+    rules: dict[str, Any]
+    shift: int
+
+
+def picoseconds(time: Duration, clock: Fraction) -> int:
+    """Return a time in whole picoseconds, rounded to the nearest."""
+    return round(to_seconds(time, clock) * PICOSECONDS)
+
+
+def make_config(
+    topology: Topology, network: Network, *, seed: int, header: int = 0, reply: int = 0, telemetry: bool = False
+) -> EthernetConfig:
+    """Return the arrays of a network.
+
+    `header`, `reply`: bytes that the transport adds to data packets and to replies. `telemetry`: whether switches write
+    into packets. Raises InputError.
+    """
+    settings = network.ethernet
+    if not topology.hosts and (np.bincount(topology.home) > 1).any():
+        problem = "several NPUs share a router without host links"
+        raise InputError(problem, key="--backend ethernet", allowed="network.host_links = true, without lanes")
+    hosts = topology.hosts
+    routers, npus = topology.routers, topology.npus
+    every = np.arange(npus, dtype=np.int64)
+    home = topology.home.astype(np.int64)
+    node, peer = topology.link_src.astype(np.int64), topology.link_dst.astype(np.int64)
+    if hosts:
+        node, peer = np.concatenate([node, routers + every, home]), np.concatenate([peer, home, routers + every])
+    ports = np.zeros((len(node), 9), np.int64)
+    ports[:, 0], ports[:, 1], ports[:, 2] = node, peer, _reverse(node, peer)
+    rates, latencies = link_rates_of(topology, network)
+    latency = picoseconds(settings.switch_latency, network.clock)
+    memo: dict[tuple[int, int], tuple[int, int, int]] = {}
+    is_switch = np.ones(routers + (npus if hosts else 0), bool)
+    is_switch[routers + every if hosts else home] = False
+    for port, (rate, wire) in enumerate(zip(rates, latencies, strict=True)):
+        key = id(rate), id(wire)
+        if key not in memo:
+            per_byte = PICOSECONDS / (rate * network.clock)
+            memo[key] = per_byte.numerator, per_byte.denominator, round(wire / network.clock * PICOSECONDS)
+        ports[port, 3:6] = memo[key]
+    ports[:, 5] += np.where(is_switch[peer], latency, 0)
+    _set_marks(ports, settings)
+    _set_headroom(ports, settings)
+    nodes = np.full((len(is_switch), 5), NONE, np.int64)
+    nodes[routers + every if hosts else home, 0] = every
+    if hosts:
+        nodes[routers + every, 1] = topology.links + every
+    homes, group = np.unique(home, return_inverse=True)
+    nodes[homes, 2] = np.arange(len(homes))
+    count = np.bincount(peer, minlength=len(nodes))
+    held = np.bincount(peer, ports[:, 8], len(nodes)) + settings.buffer.reserve * count
+    nodes[:, 3] = settings.buffer.capacity - (held.astype(np.int64) if settings.pfc.enabled else 0)
+    if (nodes[is_switch, 3] <= 0).any():
+        needed = int(held[is_switch].max())
+        raise InputError(
+            f"the headroom of a switch takes {needed} bytes, more than its buffer of {settings.buffer.capacity}",
+            key="network.ethernet.buffer.capacity",
+            allowed=f"more than {needed} B, or a smaller network.ethernet.pfc.headroom",
+        )
+    nodes[:, 4] = (np.arange(len(nodes)) + 1) * 0x5DEECE66D + seed
+    route, set_start, set_port = routes_of(topology, homes)
+    down = (topology.links + npus + every if hosts else np.full(npus, NONE)).astype(np.int32)
+    return EthernetConfig(
+        ports,
+        np.full(len(ports), float(settings.ecn.pmax)),
+        nodes,
+        route,
+        set_start,
+        set_port,
+        group.astype(np.int32),
+        down,
+        (routers + every if hosts else home).astype(np.int32),
+        _rules(settings, network.clock, header, reply, telemetry),
+        8,
+    )
+
+
+def _reverse(node: IntArray, peer: IntArray) -> IntArray:
+    """The link of the opposite direction of each link: the n-th of several parallel links has the n-th back."""
+    order = np.lexsort((np.arange(len(node)), peer, node))
+    back = np.lexsort((np.arange(len(node)), node, peer))
+    if not (node[order] == peer[back]).all() or not (peer[order] == node[back]).all():
+        raise InputError(
+            "the network has a link without a link in the opposite direction",
+            key="--backend ethernet",
+            allowed="networks whose links exist in both directions",
+        )
+    reverse = np.zeros(len(node), np.int64)
+    reverse[order] = back
+    return reverse
+
+
+def _set_marks(ports: IntArray, settings: Ethernet) -> None:
+    """Set kmin and kmax; by default 1 and 4 us at the rate of the port."""
+    microsecond = 10**6 * ports[:, 4] // ports[:, 3]
+    ports[:, 6] = microsecond if settings.ecn.kmin is None else settings.ecn.kmin
+    ports[:, 7] = np.maximum(4 * ports[:, 6], ports[:, 6]) if settings.ecn.kmax is None else settings.ecn.kmax
+    if settings.ecn.kmin is None and settings.ecn.kmax is not None:
+        ports[:, 6] = np.minimum(ports[:, 6], settings.ecn.kmax)
+
+
+def _set_headroom(ports: IntArray, settings: Ethernet) -> None:
+    """Set the bytes that may arrive after a switch has decided to pause: on the wire both ways, and in transmission.
+
+    Before the pause frame leaves, a packet of the largest size may be in transmission on the way back, and one more
+    may have begun when the frame arrives.
+    """
+    packet = settings.mtu + settings.header + 128
+    there_and_back = 2 * ports[:, 5] * ports[:, 4] // ports[:, 3]
+    ports[:, 8] = there_and_back + 3 * packet + settings.pfc.frame
+    if settings.pfc.headroom is not None:
+        ports[:, 8] = settings.pfc.headroom
+
+
+def _rules(settings: Ethernet, clock: Fraction, header: int, reply: int, telemetry: bool) -> dict[str, Any]:
+    return {
+        "mtu": settings.mtu,
+        "header": settings.header + header,
+        "ack": settings.ack,
+        "pause_size": settings.pfc.frame,
+        "telemetry_header": reply,
+        "step": max(1, picoseconds(settings.resolution, clock)),
+        "queue": settings.buffer.queue or 0,
+        "alpha": float(settings.buffer.alpha),
+        "reserve": settings.buffer.reserve,
+        "resume_offset": settings.pfc.resume,
+        "trim": settings.trim,
+        "retry": picoseconds(settings.timeout, clock),
+        "nack_interval": picoseconds(settings.nack_interval, clock),
+        "cnp_interval": picoseconds(settings.cnp_interval, clock),
+        "ack_every": settings.ack_interval,
+        "cut_bytes": settings.header if settings.forwarding == "cut-through" else 0,
+        "balance": BALANCE[settings.load_balancing],
+        "pfc": settings.pfc.enabled,
+        "ecn": settings.ecn.enabled,
+        "mark_at_dequeue": settings.ecn.mark == "dequeue",
+        "telemetry": telemetry,
+        "selective": settings.reliability == "selective",
+        "ack_ends": settings.end == "acknowledged",
+        "ack_class": DATA_CLASS,
+        "schedule": 1,
+        "tail_order": False,
+        "weight": [settings.mtu + settings.header] * 8,
+    }
+
+
+def routes_of(topology: Topology, homes: IntArray) -> tuple[Int32Array, Int32Array, Int32Array]:
+    """Return (route, set_start, set_port): the links on shortest routes from each router to each of `homes`.
+
+    Raises InputError where a router cannot reach one.
+    """
+    routers, groups = topology.routers, len(homes)
+    order = np.argsort(topology.link_src, kind="stable")
+    src, dst = topology.link_src[order], topology.link_dst[order]
+    begin = np.searchsorted(src, np.arange(routers + 1))
+    away = _hops(routers, src, dst, homes)
+    route = np.zeros((routers, groups), np.int32)
+    starts, members = [0, 0], []  # set 0 is empty
+    for router in range(routers):
+        links = slice(begin[router], begin[router + 1])
+        nearer = away[dst[links]] == away[router] - 1  # [links of the router, groups]
+        if not len(nearer):
+            continue
+        sets, which = _distinct(nearer)
+        numbers = np.zeros(len(sets), np.int32)
+        for i, chosen in enumerate(sets):
+            if chosen.any():
+                numbers[i] = len(starts) - 1
+                members.append(order[links][chosen])
+                starts.append(starts[-1] + len(members[-1]))
+        route[router] = numbers[which]
+    lost = np.argwhere((route == 0) & (away > 0))
+    if len(lost):
+        router, group = lost[0]
+        if (away[topology.home, group] == UNREACHED).any():
+            problem = f"{topology.router_name[router]} does not reach {topology.router_name[homes[group]]}"
+            raise InputError(problem, key="network", allowed="a network that connects all NPUs")
+    port = np.concatenate(members) if members else np.zeros(1, np.int64)
+    return route, np.array(starts, np.int32), port.astype(np.int32)
+
+
+def _distinct(nearer: BoolArray) -> tuple[BoolArray, IntArray]:
+    """The distinct columns of bool[links, groups], as rows, and which of them each group has."""
+    packed = np.ascontiguousarray(np.packbits(nearer, axis=0).T)
+    rows = packed.view(f"V{packed.shape[1]}").ravel()
+    _, first, which = np.unique(rows, return_index=True, return_inverse=True)
+    return nearer[:, first].T, which
+
+
+def _hops(routers: int, src: Int32Array, dst: Int32Array, homes: IntArray) -> NDArray[np.int16]:
+    """int16[routers, homes]: links on the shortest route; UNREACHED without one. Links are sorted by source."""
+    away = np.full((routers, len(homes)), UNREACHED, np.int16)
+    away[homes, np.arange(len(homes))] = 0
+    first = np.flatnonzero(np.diff(src, prepend=-1))
+    reached = away == 0
+    for hops in range(1, routers + 1):
+        if not len(src):
+            break
+        near = np.logical_or.reduceat(reached[dst], first, axis=0)
+        fresh = near & (away[src[first]] == UNREACHED)
+        if not fresh.any():
+            break
+        row, column = np.nonzero(fresh)
+        away[src[first][row], column] = hops
+        reached = away == hops
+    return away

@@ -1,0 +1,157 @@
+"""The Ethernet backend: messages become flows of packets in an event-driven engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+
+from pyxsim.arrays import IntArray
+from pyxsim.network.delay.pairs import Pairs
+from pyxsim.network.ethernet.config import PICOSECONDS, EthernetConfig, make_config
+from pyxsim.network.ethernet.engine import Engine
+from pyxsim.network.protocol import Backend, Capabilities
+from pyxsim.network.windows import WindowRecorder, Windows
+from pyxsim.plugins import transports
+from pyxsim.settings import Experiment, Network
+from pyxsim.topology.topology import Topology
+
+FOREVER = 1 << 62
+
+
+class EthernetNetwork(Backend):
+    """Packets over switches with output queues, a shared buffer, ECN and PFC (docs/ethernet.md).
+
+    `seed`: of marks and of random routes.
+    """
+
+    capabilities = Capabilities(checkpoint=False)
+
+    def __init__(
+        self,
+        topology: Topology,
+        settings: Network,
+        *,
+        window: int = 1000,
+        tick: Callable[[], None] | None = None,
+        seed: int = 1,
+    ) -> None:
+        super().__init__(topology, settings, window=window, tick=tick)
+        ethernet = settings.ethernet
+        transport = transports.get(ethernet.transport)(**ethernet.transport_options)
+        self.arrays: EthernetConfig = make_config(
+            topology,
+            settings,
+            seed=seed,
+            header=transport.header_bytes,
+            reply=transport.reply_bytes,
+            telemetry=transport.telemetry,
+        )
+        self.engine = Engine(self.arrays, transport)
+        self.windows = WindowRecorder(window, topology.counted_links)
+        self._cycle = 0
+        per_cycle = Fraction(PICOSECONDS) / settings.clock
+        self._num, self._den = per_cycle.numerator, per_cycle.denominator
+        self._pairs = Pairs(topology.npus)
+        self._rtt: IntArray = np.zeros(0, np.int64)
+        self._random = np.random.Generator(np.random.PCG64(seed))
+
+    @classmethod
+    def for_experiment(cls, experiment: Experiment, topology: Topology, *, window: int) -> Self:
+        return cls(topology, experiment.network, window=window, seed=experiment.output.seed)
+
+    @property
+    def now(self) -> int:
+        return self._cycle
+
+    def send_many(
+        self, src: IntArray, dst: IntArray, nbytes: IntArray, plane: IntArray, at: int, tag: IntArray | int = 0
+    ) -> int:
+        paths, fresh = self._pairs.number(src, dst, np.zeros_like(plane))
+        if len(fresh):
+            self._rtt = np.append(self._rtt, self.base_rtt(src[fresh], dst[fresh]))
+        self.messages_sent += len(src)
+        sport = self._random.integers(49152, 65536, len(src))
+        entropy = sport | 4791 << 16  # UDP port of RoCEv2
+        first: int = self.engine.send(src, dst, nbytes, entropy, self._rtt[paths], at * self._num // self._den)
+        return first
+
+    def advance(self, until: int | None, *, slack: int = 0) -> tuple[IntArray, IntArray]:
+        self.pause()
+        limit = FOREVER if until is None else until * self._num // self._den
+        while True:
+            stop = min(limit, self.windows.window * (self._cycle // self.windows.window + 1) * self._num // self._den)
+            following = self.engine.next_time
+            if following < 0 or following > limit:
+                messages = cycles = np.zeros(0, np.int64)
+                break
+            stop = max(stop, min(limit, following))
+            messages, cycles = self.engine.run(stop, self._num, self._den, slack)
+            self._cycle = max(self._cycle, -(-self.engine.now * self._den // self._num))
+            self._record(self._cycle)
+            self.tick()
+            if len(messages):
+                break
+        if len(messages):
+            order = np.lexsort((messages, cycles))
+            messages, cycles = messages[order], cycles[order]
+            self._cycle = max(self._cycle, int(cycles[-1]))
+        elif until is not None:
+            self._cycle = until
+        self.bytes_delivered = self.engine.counts["delivered_bytes"]
+        return messages, cycles
+
+    def _record(self, cycle: int) -> None:
+        if cycle > self.windows.end:
+            self.windows.record(cycle, self.totals())
+
+    def base_rtt(self, src: IntArray, dst: IntArray) -> IntArray:
+        """Return int64[K], ps: latency of the links both ways, and transmission of one largest payload on each link."""
+        arrays, payload = self.arrays, self.arrays.rules["mtu"]
+        total = np.zeros(len(src), np.int64)
+        for start, end, size in ((src, dst, payload), (dst, src, 0)):
+            node, target = arrays.home[start].astype(np.int64), arrays.group[end].astype(np.int64)
+            last = arrays.home[end]
+            while (moving := np.flatnonzero(node != last)).size:
+                port = self._first_port(node[moving], target[moving], end[moving])
+                picoseconds, per_bytes, delay = arrays.ports[port, 3:6].T
+                total[moving] += size * picoseconds // per_bytes + delay
+                node[moving] = arrays.ports[port, 1]
+        return total
+
+    def _first_port(self, node: IntArray, group: IntArray, npu: IntArray) -> IntArray:
+        """The first port on a shortest route from each node to each NPU."""
+        arrays = self.arrays
+        router = np.minimum(node, len(arrays.route) - 1)
+        port = arrays.set_port[arrays.set_start[arrays.route[router, group]]].astype(np.int64)
+        port = np.where(arrays.nodes[node, 2] == group, arrays.down[npu], port)
+        uplink: IntArray = np.where(arrays.nodes[node, 1] >= 0, arrays.nodes[node, 1], port)
+        return uplink
+
+    def finish(self, cycle: int) -> None:
+        """End the run in `cycle`: close the statistics."""
+        super().finish(cycle)
+        self._record(max(cycle, self.windows.end))
+        self.windows.close(cycle)
+
+    # -- results --
+
+    def totals(self) -> dict[str, IntArray]:
+        """Return the counters of each link; "flits": bytes on the wire in units of a flit."""
+        counters = self.engine.port_counters()
+        return {"flits": counters["sent_bytes"] // self.settings.flit}
+
+    def windows_table(self) -> Windows:
+        return self.windows.table()
+
+    def counts(self) -> dict[str, Any]:
+        """Return the counters of the JSON summary."""
+        counts = self.engine.counts
+        return {
+            **super().counts(),
+            "packets": counts["made"],
+            "flits": int(self.totals()["flits"].sum()),
+            "packet_hops": counts["hops"],
+        }

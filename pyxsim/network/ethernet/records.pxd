@@ -1,0 +1,200 @@
+"""The state of the Ethernet engine as C records: packets, ports, switches, flows (docs/ethernet.md).
+
+Times are picoseconds, sizes are bytes on the wire unless a name says payload. Records refer to each other by index.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+from pyxsim.network.ethernet.event_queue cimport EventQueue
+
+cdef enum:
+    NONE = -1
+    CLASSES = 8   # traffic classes of a port; class 0 is for control and served first
+    HOPS = 8      # switches whose telemetry a packet can carry
+    STATE = 20    # words of a flow that belong to its transport
+
+cdef enum Kind:
+    DATA = 0
+    ACK = 1
+    NACK = 2
+    CNP = 3       # congestion notification packet
+    PAUSE = 4
+    RESUME = 5
+
+cdef enum Flag:
+    CE = 1        # congestion experienced: marked by a switch; in an acknowledgement: the echo
+    RESENT = 2
+    TRIMMED = 4   # the payload was cut off
+
+cdef enum What:   # kinds of events
+    IDLE = 0      # a port has transmitted its packet
+    ARRIVE = 1    # a packet has arrived
+    WAKE = 2      # a flow may send its next packet (pacing)
+    TIMER = 3     # a timer of a flow
+    START = 4     # a flow starts
+
+
+cdef struct Packet:
+    int32_t next       # in its queue, or in the list of unused packets
+    int32_t flow
+    int32_t size
+    int32_t port       # the port that sent it last
+    int32_t number     # of the data packet in its flow; in a reply: of the packet that caused it
+    int32_t cumulative  # in a reply: all packets below have arrived
+    int32_t telemetry  # record with the telemetry of its hops; NONE
+    uint32_t entropy   # selects one of several routes
+    uint8_t kind
+    uint8_t cls        # traffic class
+    uint8_t flags
+    uint8_t hops
+    int32_t way        # position in the flow's list of hops; NONE: hop by hop
+    int64_t sent       # when the data packet left its source; replies echo it
+    int64_t last       # when its last byte arrives at the present node
+
+
+cdef struct Hop:       # what a switch writes into a packet
+    int64_t at
+    int64_t sent_bytes
+    int64_t depth
+    int64_t rate       # bits per second
+
+
+cdef struct Telemetry:
+    Hop hop[HOPS]
+    int32_t next
+
+
+cdef struct Port:
+    # transmission
+    int32_t sending        # packet in transmission; NONE
+    uint32_t waiting       # bit c: class c has packets
+    uint32_t paused        # bit c: class c is paused by the receiver
+    int32_t turn           # class that was served last
+    int32_t ready_count    # flows of this NIC that may send
+    int32_t node, peer     # from, to
+    int32_t reverse        # the port of the opposite direction
+    int64_t picoseconds, per_bytes  # time of a byte as a fraction
+    int64_t delay          # propagation, and the latency of the switch behind it
+    int64_t known_size[2]
+    int64_t known_time[2]
+    int32_t head[CLASSES]
+    int32_t tail[CLASSES]
+    int64_t depth[CLASSES]  # bytes in each queue
+    int64_t queued         # bytes in all queues
+    int64_t deficit[CLASSES]
+    # flows that leave by this port, if its node has an NPU
+    int32_t slots, slot_capacity, live, last_slot
+    int32_t *slot          # flow of each slot; NONE: ended
+    uint64_t *ready        # bit per slot
+    # the buffer at the peer that packets of this port occupy
+    uint32_t pausing       # bit c: this port has been asked to pause class c
+    int64_t ingress[CLASSES]
+    int64_t headroom_used[CLASSES]
+    int64_t headroom
+    # ECN
+    int64_t kmin, kmax
+    double pmax
+    int64_t rate           # bits per second
+    # counters
+    int64_t sent_bytes, sent_packets, marked, dropped, trimmed, pauses, peak
+    int64_t paused_since, paused_time
+
+
+cdef struct Node:
+    int32_t npu            # NONE: a switch without an NPU
+    int32_t uplink         # the only port of an NPU with a host link; else NONE
+    int32_t group          # destinations that are here, or one host link away; else NONE
+    int64_t used           # bytes in the buffer
+    int64_t shared         # of these, bytes in its shared part
+    int64_t pool           # bytes of the shared part
+    uint64_t random
+
+
+cdef struct Flow:
+    # sender
+    int32_t src, dst
+    int32_t port, slot     # NIC port and slot there; NONE before the start and after the end
+    int32_t packets        # data packets of the message
+    int32_t next           # first packet that was never sent, or that go-back-N sends next
+    int32_t una            # all packets below are acknowledged
+    int32_t lost           # packets to send again (selective)
+    int32_t last_payload
+    uint32_t entropy
+    int64_t nbytes
+    int64_t flight         # payload bytes that are sent and not acknowledged
+    double window          # payload bytes; 0: no limit
+    double rate            # bits per second
+    int64_t line           # bits per second of the NIC
+    int64_t base_rtt       # picoseconds
+    int64_t bdp            # payload bytes: base window
+    int32_t last_size      # bytes of the packet that was sent last
+    int64_t next_send      # pacing: no packet before
+    int64_t wake_at        # pending WAKE; 0
+    int64_t timer_at       # pending TIMER; 0
+    int64_t retry_at       # retransmission timeout; 0
+    int64_t due            # timer of the transport; 0
+    int64_t start, end     # picoseconds
+    uint8_t ready, active, finished, received_all
+    uint8_t cls
+    int32_t timeouts
+    # receiver
+    int32_t expected       # all packets below have arrived
+    int32_t arrived        # different packets that have arrived
+    int32_t unacknowledged  # data packets since the last acknowledgement
+    int32_t nack_of
+    int64_t nack_after, cnp_after
+    int64_t bits           # first word of its bitmaps
+    int64_t received_at
+    # counters
+    int32_t sent, resent, marked, trimmed, dropped, out_of_order, duplicates
+    int64_t state[STATE]
+
+
+cdef struct Rules:
+    int64_t mtu            # payload
+    int64_t header, ack, pause_size
+    int64_t telemetry_header
+    int64_t step           # picoseconds: times of transmission are rounded to multiples
+    int64_t queue          # bytes of an output queue; 0: as the buffer permits
+    double alpha           # dynamic threshold
+    int64_t reserve        # bytes of each port and class outside the shared part
+    int64_t resume_offset
+    int64_t trim           # bytes of a trimmed packet; 0: drop
+    int64_t retry          # retransmission timeout; 0: none
+    int64_t nack_interval, cnp_interval
+    int64_t ack_every      # packets
+    int64_t cut_bytes      # bytes after which a packet is forwarded; 0: all
+    int32_t balance        # how one of several routes is chosen
+    uint8_t pfc, ecn, mark_at_dequeue, telemetry, selective, ack_ends, ack_class, schedule
+    uint8_t tail_order     # an arrival is ordered by the end of its transmission, not by the start
+    int64_t weight[CLASSES]
+
+
+cdef struct Fabric:
+    Rules rules
+    int64_t now
+    EventQueue events
+    Port *port
+    Node *node
+    Packet *packet
+    Flow *flow
+    Telemetry *telemetry
+    uint64_t *bits
+    int64_t ports, nodes, flows, flow_capacity
+    int64_t packets, packet_capacity, unused_packet
+    int64_t telemetries, telemetry_capacity, unused_telemetry
+    int64_t bit_words, bit_capacity
+    # routes: from each router towards each group of destinations, one of a set of ports
+    const int32_t *route   # [routers, groups]: number of the set
+    const int32_t *set_start
+    const int32_t *set_port
+    const int32_t *group   # of each NPU
+    const int32_t *down    # the host link to each NPU; NONE without
+    int64_t groups
+    # messages that have ended
+    int64_t *done
+    int64_t done_count, done_capacity
+    # conservation, in packets
+    int64_t made, delivered, dropped, in_network
+    int64_t hops, delivered_bytes
+    int32_t failed         # out of memory

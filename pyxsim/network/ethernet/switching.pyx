@@ -1,0 +1,524 @@
+"""Output queues, the shared buffer, ECN, PFC and trimming; and how a NIC chooses the next packet of its flows.
+
+A packet that arrives at a switch is admitted to the buffer, or trimmed, or dropped (`forward`); it waits in the queue
+of its class at one output port (`enqueue`), and `serve` starts the next transmission of a port that is idle.
+docs/ethernet.md describes the rules.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdlib cimport realloc
+from libc.string cimport memset
+
+from pyxsim.network.ethernet.event_queue cimport schedule
+from pyxsim.network.ethernet.pools cimport (
+    free_packet, new_packet, new_telemetry, next_random, next_uniform, payload_of, route_hash, transmission_time,
+)
+from pyxsim.network.ethernet.records cimport (
+    ARRIVE, CE, CLASSES, DATA, HOPS, IDLE, NONE, PAUSE, RESENT, RESUME, TRIMMED, WAKE, Fabric, Flow, Hop, Node, Packet,
+    Port,
+)
+
+cdef extern from *:
+    int __builtin_ctzll(unsigned long long word) noexcept nogil
+
+cdef enum:
+    ECMP = 0
+    SPRAY = 1
+    SHORTEST = 2
+
+
+# -- ports --
+
+cdef void serve(Fabric *fabric, int32_t number) noexcept nogil:
+    """Start the next transmission of a port, if it is idle and has a packet that may leave."""
+    cdef Port *port = &fabric.port[number]
+    cdef int32_t packet
+    if port.sending != NONE:
+        return
+    if port.waiting & ~port.paused:
+        packet = _dequeue(fabric, port)
+    elif port.ready_count:
+        packet = _next_of_flows(fabric, number)
+        if packet == NONE:
+            return
+        port = &fabric.port[number]
+    else:
+        return
+    _transmit(fabric, number, packet)
+
+
+cdef void _transmit(Fabric *fabric, int32_t number, int32_t chosen) noexcept nogil:
+    cdef Port *port = &fabric.port[number]
+    cdef Packet *packet = &fabric.packet[chosen]
+    cdef int64_t time = transmission_time(fabric, port, packet.size), end = fabric.now + time, head
+    if packet.last > end:  # cut-through from a slower link: the last byte is not here yet
+        end = packet.last
+    port.sending = chosen
+    port.sent_bytes += packet.size
+    port.sent_packets += 1
+    fabric.hops += 1
+    packet.port = number
+    packet.last = head = end + port.delay
+    if fabric.rules.cut_bytes and fabric.node[port.peer].npu == NONE and packet.size > fabric.rules.cut_bytes:
+        head = fabric.now + transmission_time(fabric, port, fabric.rules.cut_bytes) + port.delay
+    if fabric.rules.tail_order:
+        if schedule(&fabric.events, end, IDLE, number):
+            fabric.failed = True
+    else:
+        if schedule(&fabric.events, end, IDLE, number) or schedule(&fabric.events, head, ARRIVE, chosen):
+            fabric.failed = True
+
+
+cdef void transmitted(Fabric *fabric, int32_t number) noexcept nogil:
+    """A port has transmitted its packet: begin the next one."""
+    cdef Port *port = &fabric.port[number]
+    if fabric.rules.tail_order and schedule(&fabric.events, fabric.packet[port.sending].last, ARRIVE, port.sending):
+        fabric.failed = True
+    port.sending = NONE
+    serve(fabric, number)
+
+
+cdef int32_t _dequeue(Fabric *fabric, Port *port) noexcept nogil:
+    """Take the next packet of a port: class 0 first, then the other classes by `schedule`."""
+    cdef uint32_t may = port.waiting & ~port.paused
+    cdef int32_t cls = 0, chosen
+    cdef Packet *packet
+    if not may & 1:
+        cls = _next_class(fabric, port, may)
+    chosen = port.head[cls]
+    packet = &fabric.packet[chosen]
+    port.head[cls] = packet.next
+    if packet.next == NONE:
+        port.tail[cls] = NONE
+        port.waiting &= ~(<uint32_t> 1 << cls)
+    port.depth[cls] -= packet.size
+    port.queued -= packet.size
+    if fabric.node[port.node].npu == NONE and packet.port != NONE:
+        _leave_buffer(fabric, port, packet, cls)
+    return chosen
+
+
+cdef int32_t _next_class(Fabric *fabric, Port *port, uint32_t may) noexcept nogil:
+    """Strict priority (0), round robin by packet (1), or deficit weighted round robin (2: Shreedhar and Varghese)."""
+    cdef int32_t cls = port.turn, _i
+    if fabric.rules.schedule == 0 or not may & (may - 1):
+        cls = __builtin_ctzll(may)
+    elif fabric.rules.schedule == 1:
+        for _i in range(CLASSES):
+            cls = (cls + 1) % CLASSES
+            if may >> cls & 1:
+                break
+    else:
+        while True:
+            if may >> cls & 1 and port.deficit[cls] >= fabric.packet[port.head[cls]].size:
+                port.deficit[cls] -= fabric.packet[port.head[cls]].size
+                break
+            if not port.waiting >> cls & 1:
+                port.deficit[cls] = 0
+            cls = (cls + 1) % CLASSES
+            if may >> cls & 1:
+                port.deficit[cls] += fabric.rules.weight[cls]
+    port.turn = cls
+    return cls
+
+
+# -- switches --
+
+cdef int32_t select_port(Fabric *fabric, int32_t node, int32_t chosen, int32_t dst) noexcept nogil:
+    """The port by which a packet leaves a node; NONE without a route."""
+    cdef int32_t group = fabric.group[dst], entry, best
+    cdef int64_t first, count, i, least, _each
+    cdef Packet *packet
+    cdef Flow *flow
+    cdef uint32_t src, to
+    if fabric.node[node].uplink != NONE:
+        return fabric.node[node].uplink
+    if fabric.node[node].group == group:
+        return fabric.down[dst]
+    entry = fabric.route[node * fabric.groups + group]
+    first, count = fabric.set_start[entry], fabric.set_start[entry + 1] - fabric.set_start[entry]
+    if count <= 1:
+        return fabric.set_port[first] if count else NONE
+    if fabric.rules.balance == SPRAY:
+        return fabric.set_port[first + <int64_t> (next_random(&fabric.node[node].random) % <uint64_t> count)]
+    packet = &fabric.packet[chosen]
+    flow = &fabric.flow[packet.flow]
+    if fabric.rules.balance == SHORTEST:
+        i = <int64_t> (next_random(&fabric.node[node].random) % <uint64_t> count)
+        best, least = NONE, 0
+        for _each in range(count):
+            if best == NONE or fabric.port[fabric.set_port[first + i]].queued < least:
+                best, least = fabric.set_port[first + i], fabric.port[fabric.set_port[first + i]].queued
+            i = i + 1 if i + 1 < count else 0
+        return best
+    src, to = flow.src, flow.dst
+    if packet.kind != DATA:
+        src, to = to, src
+    return fabric.set_port[first + route_hash(src, to, packet.entropy, node) % <uint32_t> count]
+
+
+cdef int32_t nic_port(Fabric *fabric, int32_t node, Flow *flow) noexcept nogil:
+    """The port of its NIC that a flow uses: of several on shortest routes, its entropy selects one."""
+    cdef int32_t entry, count
+    if fabric.node[node].uplink != NONE:
+        return fabric.node[node].uplink
+    entry = fabric.route[node * fabric.groups + fabric.group[flow.dst]]
+    count = fabric.set_start[entry + 1] - fabric.set_start[entry]
+    return fabric.set_port[fabric.set_start[entry] + <int32_t> (flow.entropy % <uint32_t> count)]
+
+
+cdef void forward(Fabric *fabric, int32_t node, int32_t chosen) noexcept nogil:
+    """A packet has arrived at a switch: admit it to the buffer and pass it to its output port."""
+    cdef Packet *packet = &fabric.packet[chosen]
+    cdef Flow *flow = &fabric.flow[packet.flow]
+    cdef int32_t number = select_port(fabric, node, chosen, flow.dst if packet.kind == DATA else flow.src)
+    if number == NONE:
+        _drop(fabric, packet.port, chosen)
+        return
+    cdef Port *port = &fabric.port[number]
+    cdef int32_t cls = packet.cls
+    if not _admitted(fabric, port, packet, cls):
+        if not (fabric.rules.trim and packet.kind == DATA and packet.size > fabric.rules.trim):
+            _drop(fabric, number, chosen)
+            return
+        flow.trimmed += 1
+        port.trimmed += 1
+        packet.flags |= TRIMMED
+        packet.size, packet.cls, cls = fabric.rules.trim, 0, 0
+        packet.last = 0
+        if fabric.node[node].used + packet.size > fabric.node[node].pool:
+            _drop(fabric, number, chosen)
+            return
+    _enter_buffer(fabric, node, packet, cls)
+    enqueue(fabric, number, chosen)
+
+
+cdef void enqueue(Fabric *fabric, int32_t number, int32_t chosen) noexcept nogil:
+    """Append a packet to the queue of its class."""
+    cdef Port *port = &fabric.port[number]
+    cdef Packet *packet = &fabric.packet[chosen]
+    cdef int32_t cls = packet.cls
+    packet.next = NONE
+    if port.waiting >> cls & 1:
+        fabric.packet[port.tail[cls]].next = chosen
+    else:
+        port.head[cls] = chosen
+        port.waiting |= <uint32_t> 1 << cls
+    port.tail[cls] = chosen
+    port.depth[cls] += packet.size
+    port.queued += packet.size
+    if port.queued > port.peak:
+        port.peak = port.queued
+    if fabric.rules.ecn and not fabric.rules.mark_at_dequeue and packet.kind == DATA:
+        _mark(fabric, port, packet, cls)
+    if port.sending == NONE:
+        serve(fabric, number)
+
+
+cdef void _drop(Fabric *fabric, int32_t number, int32_t chosen) noexcept nogil:
+    fabric.flow[fabric.packet[chosen].flow].dropped += 1
+    fabric.port[number].dropped += 1
+    fabric.dropped += 1
+    fabric.in_network -= 1
+    free_packet(fabric, chosen)
+
+
+cdef inline int64_t _threshold(Fabric *fabric, Node *node) noexcept nogil:
+    """The dynamic threshold: a share of what is left of the shared buffer (Choudhury and Hahne, 1998)."""
+    return <int64_t> (fabric.rules.alpha * <double> (node.pool - node.shared))
+
+
+cdef bint _admitted(Fabric *fabric, Port *port, Packet *packet, int32_t cls) noexcept nogil:
+    """Whether the output queue and the buffer have room for a packet."""
+    cdef Node *node = &fabric.node[port.node]
+    cdef Port *into = &fabric.port[packet.port]
+    if cls == 0:
+        return True
+    if fabric.rules.queue and port.depth[cls] + packet.size > fabric.rules.queue:
+        return False
+    if fabric.rules.pfc:
+        return (into.headroom_used[cls] + packet.size <= into.headroom
+                or max(into.ingress[cls] - fabric.rules.reserve, 0) + packet.size <= _threshold(fabric, node))
+    if node.used + packet.size > node.pool:
+        return False
+    return not fabric.rules.alpha or port.depth[cls] + packet.size <= <int64_t> (
+        fabric.rules.alpha * <double> (node.pool - node.used))
+
+
+cdef void _enter_buffer(Fabric *fabric, int32_t number, Packet *packet, int32_t cls) noexcept nogil:
+    """Count a packet in the buffer of its switch: in the reserve of its port, in the shared part, or in headroom."""
+    cdef Node *node = &fabric.node[number]
+    cdef Port *into = &fabric.port[packet.port]
+    cdef int64_t size = packet.size, bytes_there, beyond
+    node.used += size
+    if not fabric.rules.pfc or cls == 0:
+        return
+    bytes_there = into.ingress[cls] + size
+    beyond = bytes_there - fabric.rules.reserve
+    if beyond <= 0:
+        into.ingress[cls] = bytes_there
+    elif beyond > _threshold(fabric, node):
+        into.headroom_used[cls] += size
+    else:
+        into.ingress[cls] = bytes_there
+        node.shared += min(size, beyond)
+    if not into.pausing >> cls & 1 and (
+        into.headroom_used[cls] > 0 or max(into.ingress[cls] - fabric.rules.reserve, 0) >= _threshold(fabric, node)
+    ):
+        _send_pause(fabric, packet.port, cls, True)
+
+
+cdef void _leave_buffer(Fabric *fabric, Port *port, Packet *packet, int32_t cls) noexcept nogil:
+    """A packet leaves the buffer: free its bytes, mark it, write telemetry, resume the sender."""
+    cdef Node *node = &fabric.node[port.node]
+    cdef Port *into = &fabric.port[packet.port]
+    cdef int64_t size = packet.size, from_headroom, from_shared, over
+    cdef Hop *hop
+    node.used -= size
+    if fabric.rules.pfc and cls:
+        from_headroom = min(into.headroom_used[cls], size)
+        over = max(into.ingress[cls] - fabric.rules.reserve, 0)
+        from_shared = min(size - from_headroom, over)
+        into.headroom_used[cls] -= from_headroom
+        into.ingress[cls] -= size - from_headroom
+        node.shared -= from_shared
+    if fabric.rules.ecn and fabric.rules.mark_at_dequeue and packet.kind == DATA:
+        _mark(fabric, port, packet, cls)
+    if fabric.rules.pfc and cls and into.pausing >> cls & 1 and into.headroom_used[cls] == 0:
+        over = max(into.ingress[cls] - fabric.rules.reserve, 0)
+        if over == 0 or over + fabric.rules.resume_offset <= _threshold(fabric, node):
+            _send_pause(fabric, packet.port, cls, False)
+    if fabric.rules.telemetry and packet.kind == DATA:
+        if packet.telemetry == NONE:
+            packet.telemetry = new_telemetry(fabric)
+            if packet.telemetry == NONE:
+                return
+        if packet.hops < HOPS:
+            hop = &fabric.telemetry[packet.telemetry].hop[packet.hops]
+            hop.at, hop.sent_bytes, hop.depth, hop.rate = fabric.now, port.sent_bytes, port.queued, port.rate
+            packet.hops += 1
+
+
+cdef void _mark(Fabric *fabric, Port *port, Packet *packet, int32_t cls) noexcept nogil:
+    """Mark a packet by the depth of its queue: never to kmin, with a probability to kmax, always beyond (RED)."""
+    cdef int64_t depth = port.depth[cls]
+    if depth <= port.kmin:
+        return
+    if depth > port.kmax or next_uniform(&fabric.node[port.node].random) < (
+        port.pmax * <double> (depth - port.kmin) / <double> (port.kmax - port.kmin)
+    ):
+        packet.flags |= CE
+        port.marked += 1
+        fabric.flow[packet.flow].marked += 1
+
+
+cdef void _send_pause(Fabric *fabric, int32_t into, int32_t cls, bint pause) noexcept nogil:
+    """Send a PFC frame to the sender of port `into` (IEEE 802.1Qbb)."""
+    cdef int32_t frame = new_packet(fabric), back = fabric.port[into].reverse
+    cdef Packet *packet
+    if frame == NONE:
+        return
+    if pause:
+        fabric.port[into].pausing |= <uint32_t> 1 << cls
+        fabric.port[into].pauses += 1
+    else:
+        fabric.port[into].pausing &= ~(<uint32_t> 1 << cls)
+    packet = &fabric.packet[frame]
+    packet.kind = PAUSE if pause else RESUME
+    packet.size, packet.number, packet.port = fabric.rules.pause_size, cls, NONE
+    packet.flow = NONE
+    enqueue(fabric, back, frame)
+
+
+cdef void set_pause(Fabric *fabric, int32_t number, int32_t cls, bint paused) noexcept nogil:
+    """A PFC frame has arrived for this port."""
+    cdef Port *port = &fabric.port[number]
+    if paused:
+        if not port.paused:
+            port.paused_since = fabric.now
+        port.paused |= <uint32_t> 1 << cls
+    else:
+        port.paused &= ~(<uint32_t> 1 << cls)
+        if not port.paused:
+            port.paused_time += fabric.now - port.paused_since
+        serve(fabric, number)
+
+
+# -- NICs --
+
+cdef inline bint _may_send(Flow *flow) noexcept nogil:
+    """Whether the window and the packets left permit another packet; pacing apart."""
+    if not flow.lost and flow.next >= flow.packets:
+        return False
+    return flow.window <= 0 or <double> flow.flight < flow.window
+
+
+cdef void _set_ready(Fabric *fabric, Flow *flow, bint ready) noexcept nogil:
+    cdef Port *port = &fabric.port[flow.port]
+    if flow.ready == ready:
+        return
+    flow.ready = ready
+    if ready:
+        port.ready[flow.slot >> 6] |= <uint64_t> 1 << (flow.slot & 63)
+        port.ready_count += 1
+    else:
+        port.ready[flow.slot >> 6] &= ~(<uint64_t> 1 << (flow.slot & 63))
+        port.ready_count -= 1
+
+
+cdef void refresh(Fabric *fabric, int32_t number) noexcept nogil:
+    """Update whether a flow may send, after its window, rate or packets have changed, and serve its port."""
+    cdef Flow *flow = &fabric.flow[number]
+    cdef Port *port
+    if flow.slot == NONE:
+        return
+    if not _may_send(flow):
+        _set_ready(fabric, flow, False)
+        return
+    port = &fabric.port[flow.port]
+    if flow.next_send <= fabric.now:
+        _set_ready(fabric, flow, True)
+        if port.sending == NONE:
+            serve(fabric, flow.port)
+        return
+    _set_ready(fabric, flow, False)
+    if flow.wake_at != flow.next_send:
+        flow.wake_at = flow.next_send
+        if schedule(&fabric.events, flow.next_send, WAKE, number):
+            fabric.failed = True
+
+
+cdef int32_t _next_of_flows(Fabric *fabric, int32_t number) noexcept nogil:
+    """Make the next packet of the next flow of this port that may send, in turn; NONE if all are paused."""
+    cdef Port *port = &fabric.port[number]
+    cdef int32_t words = (port.slots + 63) >> 6, slot = port.last_slot + 1, word, tried
+    cdef uint64_t bits
+    cdef Flow *flow
+    if slot >= port.slots:
+        slot = 0
+    word = slot >> 6
+    bits = port.ready[word] & (~<uint64_t> 0 << (slot & 63))
+    tried = 0
+    while tried <= words:
+        while bits:
+            slot = (word << 6) + __builtin_ctzll(bits)
+            bits &= bits - 1
+            flow = &fabric.flow[port.slot[slot]]
+            if not port.paused >> flow.cls & 1:
+                port.last_slot = slot
+                return _next_packet(fabric, number, port.slot[slot])
+        word = word + 1 if word + 1 < words else 0
+        bits = port.ready[word]
+        tried += 1
+    return NONE
+
+
+cdef int32_t _next_packet(Fabric *fabric, int32_t nic, int32_t number) noexcept nogil:
+    """Make the next packet of a flow: a lost one first, else a new one."""
+    cdef int32_t chosen = new_packet(fabric), index
+    cdef Flow *flow = &fabric.flow[number]
+    cdef Packet *packet
+    cdef int64_t payload, time, gap
+    cdef uint64_t *lost
+    if chosen == NONE:
+        return NONE
+    packet = &fabric.packet[chosen]
+    if flow.lost:
+        lost = &fabric.bits[flow.bits + 2 * ((flow.packets + 63) >> 6)]
+        index = 0
+        while not lost[index]:
+            index += 1
+        packet.number = (index << 6) + __builtin_ctzll(lost[index])
+        lost[index] &= lost[index] - 1
+        flow.lost -= 1
+        packet.flags = RESENT
+        flow.resent += 1
+    else:
+        packet.number = flow.next
+        if flow.next < flow.sent:  # go-back-N sends it again
+            packet.flags = RESENT
+            flow.resent += 1
+        else:
+            flow.sent = flow.next + 1
+        flow.next += 1
+    payload = payload_of(fabric, flow, packet.number)
+    flow.flight += payload
+    packet.flow, packet.cls, packet.kind = number, flow.cls, DATA
+    packet.entropy = flow.entropy
+    packet.size = <int32_t> (payload + fabric.rules.header)
+    packet.sent = fabric.now
+    packet.port = NONE
+    fabric.made += 1
+    fabric.in_network += 1
+    time = transmission_time(fabric, &fabric.port[nic], packet.size)
+    gap = time
+    if flow.rate < <double> flow.line:
+        gap = <int64_t> (<double> packet.size * 8e12 / flow.rate + 0.5)
+        if fabric.rules.step > 1:
+            gap = (gap + fabric.rules.step // 2) // fabric.rules.step * fabric.rules.step
+    flow.next_send = fabric.now + gap
+    flow.last_size = packet.size
+    if not _may_send(flow):
+        _set_ready(fabric, flow, False)
+    elif gap > time:  # the port is idle before the flow may send again
+        _set_ready(fabric, flow, False)
+        flow.wake_at = flow.next_send
+        if schedule(&fabric.events, flow.next_send, WAKE, number):
+            fabric.failed = True
+    return chosen
+
+
+cdef void _close_gaps(Fabric *fabric, Port *port) noexcept nogil:
+    """Remove the slots of flows that have ended; the others keep their order, and so their turns."""
+    cdef int32_t i, kept = 0, last = 0
+    cdef Flow *flow
+    memset(port.ready, 0, <size_t> ((port.slot_capacity + 63) >> 6) * sizeof(uint64_t))
+    for i in range(port.slots):
+        if port.slot[i] != NONE:
+            flow = &fabric.flow[port.slot[i]]
+            flow.slot = kept
+            port.slot[kept] = port.slot[i]
+            if flow.ready:
+                port.ready[kept >> 6] |= <uint64_t> 1 << (kept & 63)
+            kept += 1
+        if i == port.last_slot:
+            last = kept - 1
+    port.slots, port.last_slot = kept, last
+
+
+cdef int enter_nic(Fabric *fabric, int32_t number) noexcept nogil:
+    """Give a flow a slot of its NIC port. Returns -1 without memory."""
+    cdef Flow *flow = &fabric.flow[number]
+    cdef Port *port = &fabric.port[flow.port]
+    cdef int32_t *slots
+    cdef uint64_t *ready
+    cdef int32_t capacity
+    if port.slots == port.slot_capacity and 2 * port.live <= port.slots:
+        _close_gaps(fabric, port)
+    if port.slots == port.slot_capacity:
+        capacity = 2 * port.slot_capacity + 64
+        slots = <int32_t*> realloc(port.slot, <size_t> capacity * sizeof(int32_t))
+        if slots == NULL:
+            return -1
+        port.slot = slots
+        ready = <uint64_t*> realloc(port.ready, <size_t> ((capacity + 63) >> 6) * sizeof(uint64_t))
+        if ready == NULL:
+            return -1
+        memset(&ready[(port.slot_capacity + 63) >> 6], 0,
+               <size_t> (((capacity + 63) >> 6) - ((port.slot_capacity + 63) >> 6)) * sizeof(uint64_t))
+        port.ready, port.slot_capacity = ready, capacity
+    flow.slot = port.slots
+    port.slot[flow.slot] = number
+    port.slots += 1
+    port.live += 1
+    return 0
+
+
+cdef void leave_nic(Fabric *fabric, Flow *flow) noexcept nogil:
+    cdef Port *port = &fabric.port[flow.port]
+    if flow.slot == NONE:
+        return
+    _set_ready(fabric, flow, False)
+    port.slot[flow.slot] = NONE
+    port.live -= 1
+    flow.slot = NONE

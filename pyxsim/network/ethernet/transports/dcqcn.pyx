@@ -1,0 +1,100 @@
+"""DCQCN: Zhu et al., "Congestion control for large-scale RDMA deployments", SIGCOMM 2015, section 3.
+
+The sender (reaction point) cuts its rate by alpha / 2 when it learns of marks, at most once per `decrease_interval`,
+and recovers by a timer: first halfway to the rate before the cut, then with additive and hyper increase of that target.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from pyxsim.network.ethernet.records cimport CE, Flow, Packet
+from pyxsim.network.ethernet.transport cimport Transport
+
+
+cdef struct State:
+    double target, alpha
+    int64_t alpha_at, decrease_at, increase_at
+    int32_t stage
+    uint8_t alpha_marked, marked, started
+
+
+cdef class Dcqcn(Transport):
+    """DCQCN.
+
+    Parameters
+    ----------
+    gain
+        g, the gain of alpha.
+    alpha_interval, decrease_interval, increase_interval
+        Microseconds: update of alpha, least time between cuts, recovery timer.
+    fast_recovery
+        Steps of the timer without an increase of the target.
+    additive, hyper, least
+        Mbit/s: steps of the target, and the lowest rate.
+    clamp
+        Whether a cut always sets the target to the present rate.
+    window, variable
+        See `Transport`.
+    """
+
+    cdef double gain, additive, hyper, least
+    cdef int64_t alpha_interval, decrease_interval, increase_interval
+    cdef int32_t fast_recovery
+    cdef bint clamp
+
+    def __init__(
+        self, *, double gain=1 / 256, double alpha_interval=1, double decrease_interval=4,
+        double increase_interval=900, int fast_recovery=1, double additive=50, double hyper=100, double least=100,
+        bint clamp=False, bint window=True, bint variable=True,
+    ):
+        super().__init__(window=window, variable=variable)
+        self.gain, self.clamp, self.fast_recovery = gain, clamp, fast_recovery
+        self.additive, self.hyper, self.least = additive * 1e6, hyper * 1e6, least * 1e6
+        self.alpha_interval = <int64_t> (alpha_interval * 1e6)
+        self.decrease_interval = <int64_t> (decrease_interval * 1e6)
+        self.increase_interval = <int64_t> (increase_interval * 1e6)
+
+    cdef void on_ack(self, int32_t number, Packet *reply, int64_t acknowledged) noexcept:
+        if reply.flags & CE:
+            self.on_cnp(number)
+
+    cdef void on_cnp(self, int32_t number) noexcept:
+        cdef Flow *flow = &self.fabric.flow[number]
+        cdef State *state = <State*> flow.state
+        state.alpha_marked = state.marked = True
+        if not state.started:
+            state.started, state.alpha, state.target, state.alpha_marked = True, 1, flow.rate, False
+            state.alpha_at = self.fabric.now + self.alpha_interval
+            state.decrease_at = self.fabric.now + self.decrease_interval + 1000
+            self._arm(flow, state)
+
+    cdef void _arm(self, Flow *flow, State *state) noexcept:
+        flow.due = min(state.alpha_at, state.decrease_at)
+        if state.increase_at:
+            flow.due = min(flow.due, state.increase_at)
+
+    cdef void on_due(self, int32_t number) noexcept:
+        cdef Flow *flow = &self.fabric.flow[number]
+        cdef State *state = <State*> flow.state
+        cdef int64_t now = self.fabric.now
+        if state.alpha_at <= now:
+            state.alpha *= 1 - self.gain
+            if state.alpha_marked:
+                state.alpha += self.gain
+            state.alpha_marked = False
+            state.alpha_at = now + self.alpha_interval
+        if state.decrease_at <= now:
+            state.decrease_at = now + self.decrease_interval
+            if state.marked:
+                if self.clamp or state.stage:
+                    state.target = flow.rate
+                self.set_rate(flow, max(self.least, <double> <int64_t> (flow.rate * (1 - state.alpha / 2))))
+                state.stage, state.marked = 0, False
+                state.increase_at = now + self.increase_interval
+        if state.increase_at and state.increase_at <= now:
+            state.increase_at = now + self.increase_interval
+            if state.stage >= self.fast_recovery:
+                state.target += self.additive if state.stage == self.fast_recovery else self.hyper
+                state.target = min(state.target, <double> flow.line)
+            self.set_rate(flow, <double> (<int64_t> (flow.rate / 2) + <int64_t> (state.target / 2)))
+            state.stage += 1
+        self._arm(flow, state)

@@ -1,0 +1,67 @@
+"""TIMELY: Mittal et al., "TIMELY: RTT-based congestion control for the datacenter", SIGCOMM 2015, algorithm 1."""
+
+from libc.stdint cimport int32_t, int64_t
+
+from pyxsim.network.ethernet.records cimport Flow, Packet
+from pyxsim.network.ethernet.transport cimport Transport
+
+
+cdef struct State:
+    double rtt, difference
+    int32_t update_at, negative
+
+
+cdef class Timely(Transport):
+    """TIMELY.
+
+    Parameters
+    ----------
+    low, high
+        Microseconds: below `low` the rate rises, above `high` it falls, whatever the gradient.
+    gain
+        Weight of a new RTT difference.
+    beta
+        Factor of decrease.
+    additive, least
+        Mbit/s: additive increase, and the lowest rate.
+    hyper_after
+        Round trips with a falling RTT after which the increase is five times as large.
+    telemetry
+        Bytes of the time stamp in each packet.
+    window, variable
+        See `Transport`.
+    """
+
+    cdef double low, high, gain, beta, additive, least
+    cdef int32_t hyper_after
+
+    def __init__(
+        self, *, double low=50, double high=500, double gain=0.875, double beta=0.8, double additive=50,
+        double least=100, int hyper_after=5, int telemetry=8, bint window=True, bint variable=True,
+    ):
+        super().__init__(window=window, variable=variable)
+        self.low, self.high, self.gain, self.beta = low * 1e6, high * 1e6, gain, beta
+        self.additive, self.least, self.hyper_after = additive * 1e6, least * 1e6, hyper_after
+        self.header_bytes = telemetry
+
+    cdef void on_ack(self, int32_t number, Packet *reply, int64_t acknowledged) noexcept:
+        cdef Flow *flow = &self.fabric.flow[number]
+        cdef State *state = <State*> flow.state
+        cdef double rtt = <double> (self.fabric.now - reply.sent), gradient, rate = flow.rate
+        if flow.una <= state.update_at:
+            return
+        if state.update_at:
+            state.difference = (1 - self.gain) * state.difference + self.gain * (rtt - state.rtt)
+            gradient = state.difference / flow.base_rtt
+            if rtt < self.low or (rtt <= self.high and gradient <= 0):
+                state.negative = 0 if rtt < self.low else state.negative + 1
+                rate += self.additive * (5 if state.negative >= self.hyper_after else 1)
+            elif rtt > self.high:
+                rate *= 1 - self.beta * (1 - self.high / rtt)
+                state.negative = 0
+            else:
+                rate *= max(0.5, 1 - self.beta * min(gradient, 1.0))
+                state.negative = 0
+            self.change_rate(flow, min(max(rate, self.least), <double> flow.line))
+        state.rtt = rtt
+        state.update_at = flow.next
