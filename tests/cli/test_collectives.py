@@ -103,7 +103,8 @@ def test_check_without_packets(pyxsim: Command, mixed: Path) -> None:
     [
         (
             ("--backend", "analytica"),
-            "--backend: unknown backend 'analytica'; allowed: analytical, analytical-congestion, ethernet, flow, packet",
+            "--backend: unknown backend 'analytica'; "
+            "allowed: analytical, analytical-congestion, ethernet, flow, packet",
         ),
         (("--backend", "analytical", "--watch", "1"), "--watch: this backend has no packets"),
         (("--backend", "reference", "--watch", "1"), "--watch: the reference router does not log packets"),

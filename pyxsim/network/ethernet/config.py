@@ -131,8 +131,14 @@ def make_config(
         down,
         (routers + every if hosts else home).astype(np.int32),
         _rules(settings, network.clock, header, reply, telemetry),
-        8,
+        _shift(ports, settings),
     )
+
+
+def _shift(ports: IntArray, settings: Ethernet) -> int:
+    """Length of a slot of the timing wheel: its 65,536 slots hold twice the time of a packet on the slowest link."""
+    packet = (settings.mtu + settings.header + 128) * ports[:, 3] // ports[:, 4] + ports[:, 5]
+    return max(0, int(2 * packet.max(initial=1)).bit_length() - 16)
 
 
 def _reverse(node: IntArray, peer: IntArray) -> IntArray:

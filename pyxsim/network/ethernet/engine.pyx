@@ -9,10 +9,13 @@ import numpy as np
 from pyxsim.network.ethernet.event_queue cimport Event, heap_pop, peek, queue_setup, schedule
 from pyxsim.network.ethernet.hosts cimport arrived, begin_flow, timer
 from pyxsim.network.ethernet.records cimport (
-    ARRIVE, IDLE, NONE, START, TIMER, WAKE, Fabric, Flow, Node, Port,
+    ARRIVE, CLASSES, IDLE, NONE, START, TIMER, WAKE, Fabric, Flow, Node, Port,
 )
 from pyxsim.network.ethernet.switching cimport nic_port, refresh, transmitted
 from pyxsim.network.ethernet.transport cimport Transport
+
+cdef extern from "<stdlib.h>" nogil:
+    void *aligned_alloc(size_t alignment, size_t size)
 
 FLOW_COUNTERS = ("sent", "resent", "marked", "trimmed", "dropped", "out_of_order", "duplicates", "timeouts")
 PORT_COUNTERS = ("sent_bytes", "sent_packets", "marked", "dropped", "trimmed", "pauses", "paused_time", "peak")
@@ -41,7 +44,7 @@ cdef class Engine:
     def __init__(self, config, Transport transport):
         cdef Fabric *fabric = &self.fabric
         cdef Port *port
-        cdef int64_t i
+        cdef int64_t i, k
         cdef const int64_t[:, ::1] ports = config.ports
         cdef const double[::1] pmax = config.pmax
         cdef const int64_t[:, ::1] nodes = config.nodes  # npu, uplink, group, pool, seed
@@ -55,22 +58,24 @@ cdef class Engine:
         self.transport = transport
         fabric.rules = config.rules
         fabric.ports, fabric.nodes = len(ports), len(nodes)
-        fabric.port = <Port*> calloc(max(len(ports), 1), sizeof(Port))
+        fabric.port = <Port*> aligned_alloc(64, <size_t> max(len(ports), 1) * sizeof(Port))
         fabric.node = <Node*> calloc(max(len(nodes), 1), sizeof(Node))
         if fabric.port == NULL or fabric.node == NULL or queue_setup(&fabric.events, config.shift):
             raise MemoryError("ports and switches")
+        memset(fabric.port, 0, <size_t> max(len(ports), 1) * sizeof(Port))
         fabric.unused_packet = fabric.unused_telemetry = NONE
         fabric.route, fabric.set_start, fabric.set_port = &route[0, 0], &set_start[0], &set_port[0]
         fabric.group, fabric.down, fabric.groups = &group[0], &down[0], route.shape[1]
         for i in range(fabric.ports):
             port = &fabric.port[i]
-            memset(port.head, 0xFF, sizeof(port.head))
-            memset(port.tail, 0xFF, sizeof(port.tail))
+            for k in range(CLASSES):
+                port.queue[k].head = port.queue[k].tail = NONE
             port.sending, port.last_slot = NONE, 0
             port.node, port.peer, port.reverse = ports[i, 0], ports[i, 1], ports[i, 2]
             port.picoseconds, port.per_bytes, port.delay = ports[i, 3], ports[i, 4], ports[i, 5]
             port.kmin, port.kmax, port.headroom = ports[i, 6], ports[i, 7], ports[i, 8]
             port.pmax = pmax[i]
+            port.from_switch, port.to_switch = nodes[port.node, 0] == NONE, nodes[port.peer, 0] == NONE
             port.rate = <int64_t> (8e12 * port.per_bytes / port.picoseconds + 0.5)
         for i in range(fabric.nodes):
             fabric.node[i].npu, fabric.node[i].uplink, fabric.node[i].group = nodes[i, 0], nodes[i, 1], nodes[i, 2]

@@ -12,8 +12,8 @@ cdef extern from *:
     int __builtin_ctzll(unsigned long long word) noexcept nogil
 
 cdef enum:
-    SLOTS = 8192
-    WORDS = 128
+    SLOTS = 65536
+    WORDS = 1024
 
 cdef struct Event:
     int64_t at
@@ -23,7 +23,7 @@ cdef struct Event:
 
 cdef struct Slotted:
     Event event
-    int64_t next
+    int32_t next
 
 cdef struct EventHeap:
     Event *items
@@ -32,8 +32,9 @@ cdef struct EventHeap:
 cdef struct EventQueue:
     EventHeap near_events, far_events
     Slotted *pool
-    int64_t pool_count, pool_capacity, unused
-    int64_t *slot          # first event of each slot; -1
+    int64_t pool_count, pool_capacity
+    int32_t *slot          # first event of each slot; -1
+    int32_t unused
     uint64_t *filled       # bit per slot
     int64_t cursor         # number of the present slot, counted from time 0
     int64_t in_wheel
@@ -84,18 +85,19 @@ cdef inline void heap_pop(EventHeap *heap, Event *into) noexcept nogil:
 
 cdef inline int queue_setup(EventQueue *queue, int32_t shift) noexcept nogil:
     memset(queue, 0, sizeof(EventQueue))
-    queue.slot = <int64_t*> malloc(SLOTS * sizeof(int64_t))
+    queue.slot = <int32_t*> malloc(SLOTS * sizeof(int32_t))
     queue.filled = <uint64_t*> malloc(WORDS * sizeof(uint64_t))
     if queue.slot == NULL or queue.filled == NULL:
         return -1
-    memset(queue.slot, 0xFF, SLOTS * sizeof(int64_t))
+    memset(queue.slot, 0xFF, SLOTS * sizeof(int32_t))
     memset(queue.filled, 0, WORDS * sizeof(uint64_t))
     queue.unused, queue.shift = -1, shift
     return 0
 
 
 cdef inline int _into_wheel(EventQueue *queue, const Event *event) noexcept nogil:
-    cdef int64_t at = queue.unused, place = (event.at >> queue.shift) & (SLOTS - 1)
+    cdef int64_t place = (event.at >> queue.shift) & (SLOTS - 1)
+    cdef int32_t at = queue.unused
     cdef Slotted *larger
     if at >= 0:
         queue.unused = queue.pool[at].next
@@ -105,7 +107,7 @@ cdef inline int _into_wheel(EventQueue *queue, const Event *event) noexcept nogi
             if larger == NULL:
                 return -1
             queue.pool, queue.pool_capacity = larger, 2 * queue.pool_capacity + 1024
-        at = queue.pool_count
+        at = <int32_t> queue.pool_count
         queue.pool_count += 1
     queue.pool[at].event = event[0]
     queue.pool[at].next = queue.slot[place]
@@ -146,7 +148,8 @@ cdef inline int64_t _next_slot(EventQueue *queue) noexcept nogil:
 
 cdef inline bint _open(EventQueue *queue) noexcept nogil:
     """Bring the next events into the heap of the present slot; False if there are none."""
-    cdef int64_t slot, at, following, place
+    cdef int64_t slot, place
+    cdef int32_t at, following
     cdef Event event
     if queue.in_wheel:
         slot = _next_slot(queue)

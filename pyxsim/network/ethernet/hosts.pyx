@@ -37,27 +37,25 @@ cdef void arrived(Fabric *fabric, Transport transport, int32_t chosen) noexcept:
     cdef Packet *packet = &fabric.packet[chosen]
     cdef Port *port = &fabric.port[packet.port]
     cdef int32_t node = port.peer, npu = fabric.node[node].npu
-    cdef Flow *flow
     if packet.kind >= PAUSE:
         set_pause(fabric, port.reverse, packet.number, packet.kind == PAUSE)
         free_packet(fabric, chosen)
         return
-    flow = &fabric.flow[packet.flow]
     if packet.kind == DATA:
-        if npu != flow.dst:
+        if npu != packet.dst:
             forward(fabric, node, chosen)
             return
         fabric.delivered += 1
         fabric.in_network -= 1
         _take_data(fabric, node, chosen)
         return
-    if npu != flow.src:
+    if npu != packet.dst:
         forward(fabric, node, chosen)
         return
     fabric.delivered += 1
     fabric.in_network -= 1
     if packet.kind == CNP:
-        if not flow.finished:
+        if not fabric.flow[packet.flow].finished:
             transport.on_cnp(packet.flow)
             refresh(fabric, packet.flow)
         free_packet(fabric, chosen)
@@ -132,7 +130,8 @@ cdef void _reply(Fabric *fabric, int32_t node, int32_t chosen, int32_t kind) noe
     packet.port, packet.last = NONE, 0
     fabric.made += 1
     fabric.in_network += 1
-    number = select_port(fabric, node, chosen, flow.src)
+    packet.src, packet.dst = packet.dst, packet.src
+    number = select_port(fabric, node, chosen)
     enqueue(fabric, number, chosen)
 
 
@@ -148,7 +147,8 @@ cdef void _send_cnp(Fabric *fabric, int32_t node, int32_t of, uint64_t entropy) 
     packet.entropy = <uint64_t> (entropy >> 16) | (entropy << 16)
     fabric.made += 1
     fabric.in_network += 1
-    enqueue(fabric, select_port(fabric, node, chosen, fabric.flow[of].src), chosen)
+    packet.src, packet.dst = fabric.flow[of].dst, fabric.flow[of].src
+    enqueue(fabric, select_port(fabric, node, chosen), chosen)
 
 
 # -- sender --

@@ -23,7 +23,7 @@ cdef inline int32_t new_packet(Fabric *fabric) noexcept nogil:
         number = fabric.packets
         fabric.packets += 1
     memset(&fabric.packet[number], 0, sizeof(Packet))
-    fabric.packet[number].telemetry = fabric.packet[number].next = fabric.packet[number].way = NONE
+    fabric.packet[number].telemetry = fabric.packet[number].next = NONE
     return <int32_t> number
 
 
@@ -69,7 +69,7 @@ cdef inline int64_t transmission_time(Fabric *fabric, Port *port, int64_t size) 
     if size == port.known_size[1]:
         return port.known_time[1]
     port.known_size[1], port.known_time[1] = port.known_size[0], port.known_time[0]
-    port.known_size[0] = size
+    port.known_size[0] = <int32_t> size
     port.known_time[0] = rounded_time(size, port.picoseconds, port.per_bytes, fabric.rules.step)
     return port.known_time[0]
 

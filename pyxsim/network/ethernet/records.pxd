@@ -34,11 +34,12 @@ cdef enum What:   # kinds of events
     START = 4     # a flow starts
 
 
-cdef struct Packet:
+cdef struct Packet:     # 64 bytes
     int32_t next       # in its queue, or in the list of unused packets
     int32_t flow
     int32_t size
     int32_t port       # the port that sent it last
+    int32_t src, dst   # NPUs
     int32_t number     # of the data packet in its flow; in a reply: of the packet that caused it
     int32_t cumulative  # in a reply: all packets below have arrived
     int32_t telemetry  # record with the telemetry of its hops; NONE
@@ -47,7 +48,6 @@ cdef struct Packet:
     uint8_t cls        # traffic class
     uint8_t flags
     uint8_t hops
-    int32_t way        # position in the flow's list of hops; NONE: hop by hop
     int64_t sent       # when the data packet left its source; replies echo it
     int64_t last       # when its last byte arrives at the present node
 
@@ -64,40 +64,43 @@ cdef struct Telemetry:
     int32_t next
 
 
-cdef struct Port:
-    # transmission
+cdef struct Queue:      # 32 bytes
+    int32_t head, tail
+    int64_t depth          # bytes
+    int64_t ingress        # bytes of the buffer at the peer that packets of this port and class occupy
+    int64_t headroom_used
+
+
+cdef struct Port:       # whatever every packet needs is in the first 64 bytes, and in the queue of its class
     int32_t sending        # packet in transmission; NONE
     uint32_t waiting       # bit c: class c has packets
     uint32_t paused        # bit c: class c is paused by the receiver
-    int32_t turn           # class that was served last
     int32_t ready_count    # flows of this NIC that may send
     int32_t node, peer     # from, to
-    int32_t reverse        # the port of the opposite direction
-    int64_t picoseconds, per_bytes  # time of a byte as a fraction
-    int64_t delay          # propagation, and the latency of the switch behind it
-    int64_t known_size[2]
+    uint8_t from_switch, to_switch
+    int32_t known_size[2]  # sizes with known times of transmission
     int64_t known_time[2]
-    int32_t head[CLASSES]
-    int32_t tail[CLASSES]
-    int64_t depth[CLASSES]  # bytes in each queue
-    int64_t queued         # bytes in all queues
+    int64_t delay          # propagation, and the latency of the switch behind it
+    # counters
+    int64_t sent_bytes, sent_packets, queued, peak
+    # ECN
+    int64_t kmin, kmax
+    double pmax
+    int64_t rate           # bits per second
+    Queue queue[CLASSES]
+    int64_t picoseconds, per_bytes  # time of a byte as a fraction
+    int32_t reverse        # the port of the opposite direction
+    int32_t turn           # class that was served last
     int64_t deficit[CLASSES]
     # flows that leave by this port, if its node has an NPU
     int32_t slots, slot_capacity, live, last_slot
     int32_t *slot          # flow of each slot; NONE: ended
     uint64_t *ready        # bit per slot
-    # the buffer at the peer that packets of this port occupy
     uint32_t pausing       # bit c: this port has been asked to pause class c
-    int64_t ingress[CLASSES]
-    int64_t headroom_used[CLASSES]
     int64_t headroom
-    # ECN
-    int64_t kmin, kmax
-    double pmax
-    int64_t rate           # bits per second
-    # counters
-    int64_t sent_bytes, sent_packets, marked, dropped, trimmed, pauses, peak
+    int64_t marked, dropped, trimmed, pauses
     int64_t paused_since, paused_time
+    int64_t unused[5]      # a multiple of 64 bytes
 
 
 cdef struct Node:

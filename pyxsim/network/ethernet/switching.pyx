@@ -59,7 +59,7 @@ cdef void _transmit(Fabric *fabric, int32_t number, int32_t chosen) noexcept nog
     fabric.hops += 1
     packet.port = number
     packet.last = head = end + port.delay
-    if fabric.rules.cut_bytes and fabric.node[port.peer].npu == NONE and packet.size > fabric.rules.cut_bytes:
+    if fabric.rules.cut_bytes and port.to_switch and packet.size > fabric.rules.cut_bytes:
         head = fabric.now + transmission_time(fabric, port, fabric.rules.cut_bytes) + port.delay
     if fabric.rules.tail_order:
         if schedule(&fabric.events, end, IDLE, number):
@@ -85,15 +85,15 @@ cdef int32_t _dequeue(Fabric *fabric, Port *port) noexcept nogil:
     cdef Packet *packet
     if not may & 1:
         cls = _next_class(fabric, port, may)
-    chosen = port.head[cls]
+    chosen = port.queue[cls].head
     packet = &fabric.packet[chosen]
-    port.head[cls] = packet.next
+    port.queue[cls].head = packet.next
     if packet.next == NONE:
-        port.tail[cls] = NONE
+        port.queue[cls].tail = NONE
         port.waiting &= ~(<uint32_t> 1 << cls)
-    port.depth[cls] -= packet.size
+    port.queue[cls].depth -= packet.size
     port.queued -= packet.size
-    if fabric.node[port.node].npu == NONE and packet.port != NONE:
+    if packet.port != NONE:
         _leave_buffer(fabric, port, packet, cls)
     return chosen
 
@@ -110,8 +110,8 @@ cdef int32_t _next_class(Fabric *fabric, Port *port, uint32_t may) noexcept nogi
                 break
     else:
         while True:
-            if may >> cls & 1 and port.deficit[cls] >= fabric.packet[port.head[cls]].size:
-                port.deficit[cls] -= fabric.packet[port.head[cls]].size
+            if may >> cls & 1 and port.deficit[cls] >= fabric.packet[port.queue[cls].head].size:
+                port.deficit[cls] -= fabric.packet[port.queue[cls].head].size
                 break
             if not port.waiting >> cls & 1:
                 port.deficit[cls] = 0
@@ -124,13 +124,11 @@ cdef int32_t _next_class(Fabric *fabric, Port *port, uint32_t may) noexcept nogi
 
 # -- switches --
 
-cdef int32_t select_port(Fabric *fabric, int32_t node, int32_t chosen, int32_t dst) noexcept nogil:
+cdef int32_t select_port(Fabric *fabric, int32_t node, int32_t chosen) noexcept nogil:
     """The port by which a packet leaves a node; NONE without a route."""
-    cdef int32_t group = fabric.group[dst], entry, best
+    cdef int32_t dst = fabric.packet[chosen].dst, group = fabric.group[dst], entry, best
     cdef int64_t first, count, i, least, _each
     cdef Packet *packet
-    cdef Flow *flow
-    cdef uint32_t src, to
     if fabric.node[node].uplink != NONE:
         return fabric.node[node].uplink
     if fabric.node[node].group == group:
@@ -142,7 +140,6 @@ cdef int32_t select_port(Fabric *fabric, int32_t node, int32_t chosen, int32_t d
     if fabric.rules.balance == SPRAY:
         return fabric.set_port[first + <int64_t> (next_random(&fabric.node[node].random) % <uint64_t> count)]
     packet = &fabric.packet[chosen]
-    flow = &fabric.flow[packet.flow]
     if fabric.rules.balance == SHORTEST:
         i = <int64_t> (next_random(&fabric.node[node].random) % <uint64_t> count)
         best, least = NONE, 0
@@ -151,10 +148,7 @@ cdef int32_t select_port(Fabric *fabric, int32_t node, int32_t chosen, int32_t d
                 best, least = fabric.set_port[first + i], fabric.port[fabric.set_port[first + i]].queued
             i = i + 1 if i + 1 < count else 0
         return best
-    src, to = flow.src, flow.dst
-    if packet.kind != DATA:
-        src, to = to, src
-    return fabric.set_port[first + route_hash(src, to, packet.entropy, node) % <uint32_t> count]
+    return fabric.set_port[first + route_hash(packet.src, packet.dst, packet.entropy, node) % <uint32_t> count]
 
 
 cdef int32_t nic_port(Fabric *fabric, int32_t node, Flow *flow) noexcept nogil:
@@ -170,8 +164,7 @@ cdef int32_t nic_port(Fabric *fabric, int32_t node, Flow *flow) noexcept nogil:
 cdef void forward(Fabric *fabric, int32_t node, int32_t chosen) noexcept nogil:
     """A packet has arrived at a switch: admit it to the buffer and pass it to its output port."""
     cdef Packet *packet = &fabric.packet[chosen]
-    cdef Flow *flow = &fabric.flow[packet.flow]
-    cdef int32_t number = select_port(fabric, node, chosen, flow.dst if packet.kind == DATA else flow.src)
+    cdef int32_t number = select_port(fabric, node, chosen)
     if number == NONE:
         _drop(fabric, packet.port, chosen)
         return
@@ -181,7 +174,7 @@ cdef void forward(Fabric *fabric, int32_t node, int32_t chosen) noexcept nogil:
         if not (fabric.rules.trim and packet.kind == DATA and packet.size > fabric.rules.trim):
             _drop(fabric, number, chosen)
             return
-        flow.trimmed += 1
+        fabric.flow[packet.flow].trimmed += 1
         port.trimmed += 1
         packet.flags |= TRIMMED
         packet.size, packet.cls, cls = fabric.rules.trim, 0, 0
@@ -200,12 +193,12 @@ cdef void enqueue(Fabric *fabric, int32_t number, int32_t chosen) noexcept nogil
     cdef int32_t cls = packet.cls
     packet.next = NONE
     if port.waiting >> cls & 1:
-        fabric.packet[port.tail[cls]].next = chosen
+        fabric.packet[port.queue[cls].tail].next = chosen
     else:
-        port.head[cls] = chosen
+        port.queue[cls].head = chosen
         port.waiting |= <uint32_t> 1 << cls
-    port.tail[cls] = chosen
-    port.depth[cls] += packet.size
+    port.queue[cls].tail = chosen
+    port.queue[cls].depth += packet.size
     port.queued += packet.size
     if port.queued > port.peak:
         port.peak = port.queued
@@ -234,14 +227,14 @@ cdef bint _admitted(Fabric *fabric, Port *port, Packet *packet, int32_t cls) noe
     cdef Port *into = &fabric.port[packet.port]
     if cls == 0:
         return True
-    if fabric.rules.queue and port.depth[cls] + packet.size > fabric.rules.queue:
+    if fabric.rules.queue and port.queue[cls].depth + packet.size > fabric.rules.queue:
         return False
     if fabric.rules.pfc:
-        return (into.headroom_used[cls] + packet.size <= into.headroom
-                or max(into.ingress[cls] - fabric.rules.reserve, 0) + packet.size <= _threshold(fabric, node))
+        return (into.queue[cls].headroom_used + packet.size <= into.headroom
+                or max(into.queue[cls].ingress - fabric.rules.reserve, 0) + packet.size <= _threshold(fabric, node))
     if node.used + packet.size > node.pool:
         return False
-    return not fabric.rules.alpha or port.depth[cls] + packet.size <= <int64_t> (
+    return not fabric.rules.alpha or port.queue[cls].depth + packet.size <= <int64_t> (
         fabric.rules.alpha * <double> (node.pool - node.used))
 
 
@@ -253,17 +246,18 @@ cdef void _enter_buffer(Fabric *fabric, int32_t number, Packet *packet, int32_t 
     node.used += size
     if not fabric.rules.pfc or cls == 0:
         return
-    bytes_there = into.ingress[cls] + size
+    bytes_there = into.queue[cls].ingress + size
     beyond = bytes_there - fabric.rules.reserve
     if beyond <= 0:
-        into.ingress[cls] = bytes_there
+        into.queue[cls].ingress = bytes_there
     elif beyond > _threshold(fabric, node):
-        into.headroom_used[cls] += size
+        into.queue[cls].headroom_used += size
     else:
-        into.ingress[cls] = bytes_there
+        into.queue[cls].ingress = bytes_there
         node.shared += min(size, beyond)
     if not into.pausing >> cls & 1 and (
-        into.headroom_used[cls] > 0 or max(into.ingress[cls] - fabric.rules.reserve, 0) >= _threshold(fabric, node)
+        into.queue[cls].headroom_used > 0
+        or max(into.queue[cls].ingress - fabric.rules.reserve, 0) >= _threshold(fabric, node)
     ):
         _send_pause(fabric, packet.port, cls, True)
 
@@ -276,16 +270,16 @@ cdef void _leave_buffer(Fabric *fabric, Port *port, Packet *packet, int32_t cls)
     cdef Hop *hop
     node.used -= size
     if fabric.rules.pfc and cls:
-        from_headroom = min(into.headroom_used[cls], size)
-        over = max(into.ingress[cls] - fabric.rules.reserve, 0)
+        from_headroom = min(into.queue[cls].headroom_used, size)
+        over = max(into.queue[cls].ingress - fabric.rules.reserve, 0)
         from_shared = min(size - from_headroom, over)
-        into.headroom_used[cls] -= from_headroom
-        into.ingress[cls] -= size - from_headroom
+        into.queue[cls].headroom_used -= from_headroom
+        into.queue[cls].ingress -= size - from_headroom
         node.shared -= from_shared
     if fabric.rules.ecn and fabric.rules.mark_at_dequeue and packet.kind == DATA:
         _mark(fabric, port, packet, cls)
-    if fabric.rules.pfc and cls and into.pausing >> cls & 1 and into.headroom_used[cls] == 0:
-        over = max(into.ingress[cls] - fabric.rules.reserve, 0)
+    if fabric.rules.pfc and cls and into.pausing >> cls & 1 and into.queue[cls].headroom_used == 0:
+        over = max(into.queue[cls].ingress - fabric.rules.reserve, 0)
         if over == 0 or over + fabric.rules.resume_offset <= _threshold(fabric, node):
             _send_pause(fabric, packet.port, cls, False)
     if fabric.rules.telemetry and packet.kind == DATA:
@@ -301,7 +295,7 @@ cdef void _leave_buffer(Fabric *fabric, Port *port, Packet *packet, int32_t cls)
 
 cdef void _mark(Fabric *fabric, Port *port, Packet *packet, int32_t cls) noexcept nogil:
     """Mark a packet by the depth of its queue: never to kmin, with a probability to kmax, always beyond (RED)."""
-    cdef int64_t depth = port.depth[cls]
+    cdef int64_t depth = port.queue[cls].depth
     if depth <= port.kmin:
         return
     if depth > port.kmax or next_uniform(&fabric.node[port.node].random) < (
@@ -444,6 +438,7 @@ cdef int32_t _next_packet(Fabric *fabric, int32_t nic, int32_t number) noexcept 
     payload = payload_of(fabric, flow, packet.number)
     flow.flight += payload
     packet.flow, packet.cls, packet.kind = number, flow.cls, DATA
+    packet.src, packet.dst = flow.src, flow.dst
     packet.entropy = flow.entropy
     packet.size = <int32_t> (payload + fabric.rules.header)
     packet.sent = fabric.now
