@@ -34,7 +34,7 @@ from pyxsim import registry
 from pyxsim.errors import InputError
 
 SHIPPED = ("topologies", "routings", "patterns", "collectives", "readers")
-EXTENSIONS = ("allocators", "backends", "checks", "datasets", "panels")  # in libraries of users only
+EXTENSIONS = ("allocators", "backends", "checks", "datasets", "panels", "transports")  # in libraries of users only
 SHELVES = (*SHIPPED, *EXTENSIONS)
 ALIKE = 0.75  # likeness of a folder's name from which it is a misspelt shelf
 ENTRY_POINTS = "pyxsim.library"

@@ -17,7 +17,7 @@ from pyxsim.cli.topology import show_topology
 from pyxsim.collective.kinds import KINDS
 from pyxsim.errors import InputError
 from pyxsim.models import model_files
-from pyxsim.plugins import allocators, backends
+from pyxsim.plugins import allocators, backends, transports
 from pyxsim.registry import (
     Entry,
     blocks,
@@ -99,6 +99,7 @@ def list_shelves(
         ],
         "allocators": [_allocator(entry) for entry in allocators.entries],
         "backends": [_backend(entry) for entry in backends.entries],
+        "transports": [_transport(entry) for entry in transports.entries],
         "checks": [_item(entry, ("prepared",)) for entry in checks.entries],
         "datasets": [_dataset(spec) for spec in every()],
         "panels": [_item(entry, ("result", "detail")) for entry in html_panels.entries],
@@ -184,6 +185,17 @@ def _allocator(entry: Entry[Any]) -> Item:
     return Item(entry.name, about, list(entry.aliases), {}, str(module.__file__), notes)
 
 
+def _transport(entry: Entry[Any]) -> Item:
+    """A transport of the Ethernet backend with its options."""
+    paragraphs = (inspect.getdoc(entry.value) or "").split("\n\n")
+    compiled = paragraphs[0].startswith(f"{entry.value.__name__}(")  # Cython puts the signature first
+    about = " ".join(paragraphs[min(compiled, len(paragraphs) - 1)].split())
+    defaults = getattr(entry.value, "options", None)
+    options = _options(entry.value, ()) if defaults is None else {name: json.dumps(v) for name, v in defaults.items()}
+    file = str(sys.modules[entry.value.__module__].__file__)
+    return Item(entry.name, about, list(entry.aliases), options, file)
+
+
 def _dataset(spec: Dataset) -> Item:
     file = inspect.getsourcefile(spec.values) or ""
     return Item(spec.name, spec.text, [], {}, file, when=spec.when or None)
@@ -209,6 +221,7 @@ _TITLES = {
     "their own",
     "allocators": "allocators: [network.router] va_allocator = ..., sa_allocator = ...",
     "backends": "backends: pyxsim run --backend ...",
+    "transports": "transports of the Ethernet backend: [network.ethernet] transport = ...",
     "checks": "checks: pyxsim check",
     "datasets": "datasets: the tables of a result (result.NAME in Python, /NAME in the HDF5 file)",
     "panels": "panels of the HTML page: pyxsim report",

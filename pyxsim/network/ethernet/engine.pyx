@@ -180,6 +180,8 @@ cdef class Engine:
                 limit = min(until, (cycle + slack) * num // den)
             if fabric.failed:
                 raise MemoryError("packets")
+            if self.transport.error is not None:
+                raise self.transport.error
         messages = np.empty(fabric.done_count, np.int64)
         cdef int64_t[::1] into = messages
         cdef int64_t i

@@ -12,9 +12,9 @@ from pyxsim.arrays import IntArray
 from pyxsim.network.delay.pairs import Pairs
 from pyxsim.network.ethernet.config import PICOSECONDS, EthernetConfig, make_config
 from pyxsim.network.ethernet.engine import Engine
+from pyxsim.network.ethernet.transport_choice import make_transport
 from pyxsim.network.protocol import Backend, Capabilities
 from pyxsim.network.windows import WindowRecorder, Windows
-from pyxsim.plugins import transports
 from pyxsim.settings import Experiment, Network
 from pyxsim.topology.topology import Topology
 
@@ -40,7 +40,7 @@ class EthernetNetwork(Backend):
     ) -> None:
         super().__init__(topology, settings, window=window, tick=tick)
         ethernet = settings.ethernet
-        transport = transports.get(ethernet.transport)(**ethernet.transport_options)
+        transport = make_transport(ethernet)
         self.arrays: EthernetConfig = make_config(
             topology,
             settings,

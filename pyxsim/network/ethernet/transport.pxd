@@ -4,6 +4,8 @@ from pyxsim.network.ethernet.records cimport Fabric, Flow, Packet
 
 cdef class Transport:
     cdef Fabric *fabric
+    cdef readonly dict values
+    cdef public object error
     cdef readonly int64_t header_bytes, reply_bytes
     cdef readonly bint telemetry
     cdef bint windowed, variable

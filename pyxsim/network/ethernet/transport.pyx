@@ -7,21 +7,25 @@ The engine keeps reliability, pacing and the order of packets; a transport only 
 from libc.stdint cimport int32_t, int64_t
 
 from pyxsim.network.ethernet.records cimport Fabric, Flow, Packet
+from pyxsim.network.ethernet.transport_options import read_options
 
 
 cdef class Transport:
     """No congestion control: a window of one bandwidth-delay product at the rate of the NIC.
 
-    Parameters
-    ----------
+    Options
+    -------
     window
         Whether the window limits the bytes in flight.
     variable
         Whether the window shrinks and grows with the rate.
     """
 
-    def __init__(self, *, bint window=True, bint variable=True):
-        self.windowed, self.variable = window, variable
+    options = {"window": True, "variable": True}
+
+    def __init__(self, name="none", options=None):
+        self.values = read_options(name, type(self).options, options or {})
+        self.windowed, self.variable = self.values.get("window", True), self.values.get("variable", True)
         self.header_bytes = self.reply_bytes = 0
         self.telemetry = False
 

@@ -20,16 +20,16 @@ cdef struct State:
 cdef class Dcqcn(Transport):
     """DCQCN.
 
-    Parameters
-    ----------
+    Options
+    -------
     gain
         g, the gain of alpha.
     alpha_interval, decrease_interval, increase_interval
-        Microseconds: update of alpha, least time between cuts, recovery timer.
+        Update of alpha, least time between cuts, recovery timer.
     fast_recovery
         Steps of the timer without an increase of the target.
     additive, hyper, least
-        Mbit/s: steps of the target, and the lowest rate.
+        Steps of the target, and the lowest rate.
     clamp
         Whether a cut always sets the target to the present rate.
     window, variable
@@ -41,17 +41,27 @@ cdef class Dcqcn(Transport):
     cdef int32_t fast_recovery
     cdef bint clamp
 
-    def __init__(
-        self, *, double gain=1 / 256, double alpha_interval=1, double decrease_interval=4,
-        double increase_interval=900, int fast_recovery=1, double additive=50, double hyper=100, double least=100,
-        bint clamp=False, bint window=True, bint variable=True,
-    ):
-        super().__init__(window=window, variable=variable)
-        self.gain, self.clamp, self.fast_recovery = gain, clamp, fast_recovery
-        self.additive, self.hyper, self.least = additive * 1e6, hyper * 1e6, least * 1e6
-        self.alpha_interval = <int64_t> (alpha_interval * 1e6)
-        self.decrease_interval = <int64_t> (decrease_interval * 1e6)
-        self.increase_interval = <int64_t> (increase_interval * 1e6)
+    options = {
+        "gain": 0.00390625,
+        "alpha_interval": "1 us",
+        "decrease_interval": "4 us",
+        "increase_interval": "900 us",
+        "fast_recovery": 1,
+        "additive": "50 Mb/s",
+        "hyper": "100 Mb/s",
+        "least": "100 Mb/s",
+        "clamp": False,
+        "window": True,
+        "variable": True,
+    }
+
+    def __init__(self, name, options=None):
+        super().__init__(name, options)
+        cdef dict values = self.values
+        self.gain, self.clamp, self.fast_recovery = values["gain"], values["clamp"], values["fast_recovery"]
+        self.additive, self.hyper, self.least = values["additive"], values["hyper"], values["least"]
+        self.alpha_interval, self.decrease_interval = values["alpha_interval"], values["decrease_interval"]
+        self.increase_interval = values["increase_interval"]
 
     cdef void on_ack(self, int32_t number, Packet *reply, int64_t acknowledged) noexcept:
         if reply.flags & CE:

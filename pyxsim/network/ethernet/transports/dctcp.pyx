@@ -19,23 +19,30 @@ cdef struct State:
 cdef class Dctcp(Transport):
     """DCTCP.
 
-    Parameters
-    ----------
+    Options
+    -------
     gain
         g, the gain of alpha.
     additive, least
-        Mbit/s: increase per round trip, and the lowest rate.
+        Increase per round trip, and the lowest rate.
     window, variable
         See `Transport`.
     """
 
     cdef double gain, additive, least
 
-    def __init__(
-        self, *, double gain=1 / 16, double additive=1000, double least=100, bint window=True, bint variable=True
-    ):
-        super().__init__(window=window, variable=variable)
-        self.gain, self.additive, self.least = gain, additive * 1e6, least * 1e6
+    options = {
+        "gain": 0.0625,
+        "additive": "1000 Mb/s",
+        "least": "100 Mb/s",
+        "window": True,
+        "variable": True,
+    }
+
+    def __init__(self, name, options=None):
+        super().__init__(name, options)
+        cdef dict values = self.values
+        self.gain, self.additive, self.least = values["gain"], values["additive"], values["least"]
 
     cdef void begin(self, int32_t number) noexcept:
         cdef Flow *flow = &self.fabric.flow[number]

@@ -26,14 +26,14 @@ cdef struct State:
 cdef class Hpcc(Transport):
     """HPCC.
 
-    Parameters
-    ----------
+    Options
+    -------
     target
         eta, the utilization to approach.
     stages
         Round trips of additive increase before a multiplicative one (maxStage; 0: always multiplicative).
     additive, least
-        Mbit/s: additive increase, and the lowest rate.
+        Additive increase, and the lowest rate.
     fast
         Whether every acknowledgment reacts, not only one per round trip.
     telemetry
@@ -48,14 +48,24 @@ cdef class Hpcc(Transport):
     cdef int32_t stages
     cdef bint fast
 
-    def __init__(
-        self, *, double target=0.95, int stages=0, double additive=50, double least=100, bint fast=True,
-        int telemetry=42, int echo=28, bint window=True, bint variable=True,
-    ):
-        super().__init__(window=window, variable=variable)
-        self.target, self.stages, self.fast = target, stages, fast
-        self.additive, self.least = additive * 1e6, least * 1e6
-        self.header_bytes, self.reply_bytes, self.telemetry = telemetry, echo, True
+    options = {
+        "target": 0.95,
+        "stages": 0,
+        "additive": "50 Mb/s",
+        "least": "100 Mb/s",
+        "fast": True,
+        "telemetry": 42,
+        "echo": 28,
+        "window": True,
+        "variable": True,
+    }
+
+    def __init__(self, name, options=None):
+        super().__init__(name, options)
+        cdef dict values = self.values
+        self.target, self.stages, self.fast = values["target"], values["stages"], values["fast"]
+        self.additive, self.least = values["additive"], values["least"]
+        self.header_bytes, self.reply_bytes, self.telemetry = values["telemetry"], values["echo"], True
 
     cdef void begin(self, int32_t number) noexcept:
         cdef Flow *flow = &self.fabric.flow[number]

@@ -19,29 +19,38 @@ cdef struct State:
 cdef class Swift(Transport):
     """Swift.
 
-    Parameters
-    ----------
+    Options
+    -------
     queueing
-        Microseconds of queueing that the target delay permits beside the unloaded round trip.
+        Queueing that the target delay permits beside the unloaded round trip.
     additive
         Packets added to the window per round trip.
     beta, most_cut
         Factor of decrease, and the largest one.
     scaling
-        Microseconds that small windows add to the target at most (flow scaling); 0: none.
+        What small windows add to the target at most (flow scaling); 0: none.
     least, most
         Packets: bounds of the window. most = 0: one and a half bandwidth-delay products.
     """
 
     cdef double queueing, additive, beta, most_cut, scaling, least, most
 
-    def __init__(
-        self, *, double queueing=4, double additive=1, double beta=0.8, double most_cut=0.5, double scaling=4,
-        double least=0.01, double most=0,
-    ):
-        super().__init__()
-        self.queueing, self.scaling, self.additive = queueing * 1e6, scaling * 1e6, additive
-        self.beta, self.most_cut, self.least, self.most = beta, most_cut, least, most
+    options = {
+        "queueing": "4 us",
+        "additive": 1.0,
+        "beta": 0.8,
+        "most_cut": 0.5,
+        "scaling": "4 us",
+        "least": 0.01,
+        "most": 0.0,
+    }
+
+    def __init__(self, name, options=None):
+        super().__init__(name, options)
+        cdef dict values = self.values
+        self.queueing, self.scaling, self.additive = values["queueing"], values["scaling"], values["additive"]
+        self.beta, self.most_cut = values["beta"], values["most_cut"]
+        self.least, self.most = values["least"], values["most"]
 
     cdef void begin(self, int32_t number) noexcept:
         cdef Flow *flow = &self.fabric.flow[number]

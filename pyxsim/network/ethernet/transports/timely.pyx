@@ -14,16 +14,16 @@ cdef struct State:
 cdef class Timely(Transport):
     """TIMELY.
 
-    Parameters
-    ----------
+    Options
+    -------
     low, high
-        Microseconds: below `low` the rate rises, above `high` it falls, whatever the gradient.
+        Below `low` the rate rises, above `high` it falls, whatever the gradient.
     gain
         Weight of a new RTT difference.
     beta
         Factor of decrease.
     additive, least
-        Mbit/s: additive increase, and the lowest rate.
+        Additive increase, and the lowest rate.
     hyper_after
         Round trips with a falling RTT after which the increase is five times as large.
     telemetry
@@ -35,14 +35,25 @@ cdef class Timely(Transport):
     cdef double low, high, gain, beta, additive, least
     cdef int32_t hyper_after
 
-    def __init__(
-        self, *, double low=50, double high=500, double gain=0.875, double beta=0.8, double additive=50,
-        double least=100, int hyper_after=5, int telemetry=8, bint window=True, bint variable=True,
-    ):
-        super().__init__(window=window, variable=variable)
-        self.low, self.high, self.gain, self.beta = low * 1e6, high * 1e6, gain, beta
-        self.additive, self.least, self.hyper_after = additive * 1e6, least * 1e6, hyper_after
-        self.header_bytes = telemetry
+    options = {
+        "low": "50 us",
+        "high": "500 us",
+        "gain": 0.875,
+        "beta": 0.8,
+        "additive": "50 Mb/s",
+        "least": "100 Mb/s",
+        "hyper_after": 5,
+        "telemetry": 8,
+        "window": True,
+        "variable": True,
+    }
+
+    def __init__(self, name, options=None):
+        super().__init__(name, options)
+        cdef dict values = self.values
+        self.low, self.high, self.gain, self.beta = values["low"], values["high"], values["gain"], values["beta"]
+        self.additive, self.least, self.hyper_after = values["additive"], values["least"], values["hyper_after"]
+        self.header_bytes = values["telemetry"]
 
     cdef void on_ack(self, int32_t number, Packet *reply, int64_t acknowledged) noexcept:
         cdef Flow *flow = &self.fabric.flow[number]

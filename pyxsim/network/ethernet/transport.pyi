@@ -1,0 +1,11 @@
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+class Transport:
+    options: ClassVar[dict[str, Any]]
+    values: dict[str, Any]
+    error: Exception | None
+    header_bytes: int
+    reply_bytes: int
+    telemetry: bool
+    def __init__(self, name: str = "none", options: Mapping[str, Any] | None = None) -> None: ...

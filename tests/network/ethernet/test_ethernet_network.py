@@ -1,0 +1,164 @@
+"""The Ethernet backend against recorded runs of ns-3, and its transports.
+
+The flow completion times are those of ASTRA-sim 518bd51 over astra-network-ns3 8fd3604: its sample configuration
+(payload 1000 B, links of 500 ns, one queue pair per message), N hosts at one switch.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from pyxsim import library
+from pyxsim.errors import InputError
+from pyxsim.network.ethernet.ethernet_network import EthernetNetwork
+from pyxsim.settings import Network
+from pyxsim.topology.from_networkx import from_networkx
+
+KMIN = {100: 400, 200: 600, 400: 800}  # kB
+NS3 = {
+    "mtu": "1000 B",
+    "header": "36 B",
+    "ack": "48 B",
+    "end": "acknowledged",
+    "resolution": "1 ns",
+    "timeout": "0 ns",
+}
+
+
+def star(hosts: int, gbps: int, transport: str = "none", **options: Any) -> EthernetNetwork:
+    """Hosts at one switch, with ns-3's settings."""
+    graph = nx.Graph()
+    graph.add_nodes_from(range(hosts), npus=1)
+    graph.add_node(hosts, npus=0)
+    graph.add_edges_from(((i, hosts) for i in range(hosts)), bandwidth=f"{gbps} Gb/s", latency="500 ns")
+    ethernet: dict[str, Any] = {
+        **NS3,
+        "transport": transport,
+        "transport_options": options,
+        "buffer": {"alpha": 0.125, "reserve": "4096 B"},
+        "pfc": {"frame": "31 B", "headroom": f"{gbps * 500 // 8 * 3} B"},
+        "ecn": {"kmin": f"{KMIN[gbps]} kB", "kmax": f"{4 * KMIN[gbps]} kB", "pmax": 0.2},
+    }
+    network = Network(topology="graph", options={"file": "star"}, ethernet=ethernet, clock="1 GHz")
+    return EthernetNetwork(from_networkx(graph), network)
+
+
+def finish(network: EthernetNetwork, src: list[int], dst: list[int], nbytes: int) -> list[int]:
+    """The times at which messages that start together arrive, ns."""
+    count = len(src)
+    network.send_many(np.array(src), np.array(dst), np.full(count, nbytes, np.int64), np.zeros(count, np.int64), 0)
+    times = np.zeros(count, np.int64)
+    while True:
+        messages, cycles = network.advance(None)
+        if not len(messages):
+            return times.tolist()
+        times[messages] = cycles
+
+
+@pytest.mark.parametrize(
+    ("gbps", "transport", "nbytes", "expected"),
+    [
+        (400, "none", 1000, 2044),
+        (400, "none", 65536, 3399),
+        (400, "none", 1048576, 24043),
+        (400, "dcqcn", 1048576, 24043),
+        (400, "hpcc", 1048576, 25736),
+    ],
+)
+def test_one_flow_as_in_ns3(gbps: int, transport: str, nbytes: int, expected: int) -> None:
+    assert finish(star(2, gbps, transport), [0], [1], nbytes) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "gbps", "transport", "expected"),
+    [
+        (8, 400, "none", 156163),
+        (16, 100, "none", 1307586),
+        (16, 100, "dcqcn", 1307586),
+        (16, 100, "dctcp", 1307586),
+        (32, 200, "none", 1334797),
+    ],
+)
+def test_an_incast_as_in_ns3(hosts: int, gbps: int, transport: str, expected: int) -> None:
+    options = {"gain": 1 / 256} if transport == "dctcp" else {}
+    network = star(hosts, gbps, transport, **options)
+    times = finish(network, list(range(1, hosts)), [0] * (hosts - 1), 2**20)
+    assert max(times) == expected
+    counts = network.engine.counts
+    assert counts["made"] == counts["delivered"] == 2 * (hosts - 1) * 1049
+    assert counts["in_network"] == counts["dropped"] == 0
+
+
+@pytest.mark.parametrize("transport", ["none", "dcqcn", "dctcp", "hpcc", "swift", "timely"])
+def test_every_transport_ends_an_incast(transport: str) -> None:
+    network = star(5, 100, transport)
+    times = finish(network, [1, 2, 3, 4], [0] * 4, 2**20)
+    least = 4 * 1049 * 83  # the drain of the last link
+    assert least < max(times) < 1.5 * least
+
+
+def test_the_same_seed_gives_the_same_times() -> None:
+    runs = [finish(star(8, 400, "dcqcn", window=False), list(range(1, 8)), [0] * 7, 2**20) for _ in range(2)]
+    assert runs[0] == runs[1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"transport": "dcqcm"}, "network.ethernet.transport: unknown transport 'dcqcm'; .*did you mean 'dcqcn'"),
+        ({"transport_options": {"gian": 1}}, r"transport_options\.gian: the transport 'dcqcn' has no option 'gian'"),
+        ({"transport_options": {"gain": "1"}}, r"transport_options\.gain: .* is not of the kind of the default"),
+        ({"transport_options": {"decrease_interval": 4}}, "decrease_interval: 4 has no unit"),
+        ({"pfc": {"headroom": "40 MiB"}}, "buffer.capacity: the headroom of a switch takes"),
+    ],
+)
+def test_faulty_settings(settings: dict[str, Any], problem: str) -> None:
+    graph = nx.star_graph(3)
+    nx.set_node_attributes(graph, {0: 0, 1: 1, 2: 1, 3: 1}, "npus")
+    network = Network(topology="graph", options={"file": "star"}, ethernet=settings)
+    with pytest.raises(InputError, match=problem):
+        EthernetNetwork(from_networkx(graph), network)
+
+
+AIMD = '''
+from pyxsim.plugins import transports
+
+@transports.register("{name}")
+class Aimd:
+    """Halve the window after a mark."""
+
+    def __init__(self, factor=0.5):
+        self.factor = factor
+
+    def start(self, flow):
+        flow.window, flow.state = flow.bdp, []
+
+    def acknowledged(self, flow, nbytes, marked, rtt):
+        flow.state.append(rtt)
+        {line}
+'''
+
+
+def users_transport(folder: Path, name: str, line: str, **options: Any) -> EthernetNetwork:
+    (folder / "transports").mkdir()
+    (folder / "transports" / f"{name}.py").write_text(AIMD.format(name=name, line=line), encoding="utf-8")
+    library.load_all([str(folder)])
+    return star(4, 100, name, **options)
+
+
+def test_a_users_transport_controls_the_window(tmp_path: Path) -> None:
+    """The first window of 2 x 1 us + 2 x 80 ns = 27,000 B has 27 packets; then each packet takes a round trip."""
+    network = users_transport(tmp_path, "one_packet", "flow.window = 1")
+    round_trip = 2 * (1000 + 83 + 4)
+    assert finish(network, [1], [0], 40_000) == [26 * 83 + round_trip + 13 * round_trip]
+
+
+def test_a_faulty_transport_ends_the_run_with_its_file(tmp_path: Path) -> None:
+    network = users_transport(tmp_path, "broken", "flow.window = -1")
+    with pytest.raises(InputError, match=r"broken\.py:4: transport 'broken': acknowledged\(\) raised ValueError"):
+        finish(network, [1], [0], 40_000)
