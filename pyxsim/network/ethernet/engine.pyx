@@ -2,17 +2,20 @@
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 import numpy as np
 
-from pyxsim.network.ethernet.event_queue cimport Event, heap_pop, peek, queue_setup, schedule
+from pyxsim.network.ethernet.event_queue cimport (
+    SLOTS, WORDS, Event, EventQueue, Slotted, heap_pop, peek, queue_setup, schedule,
+)
 from pyxsim.network.ethernet.hosts cimport arrived, begin_flow, timer
 from pyxsim.network.ethernet.records cimport (
-    ARRIVE, CLASSES, IDLE, NONE, START, TIMER, WAKE, Fabric, Flow, Node, Port,
+    ARRIVE, CLASSES, IDLE, NONE, START, TIMER, WAKE, Fabric, Flow, Node, Packet, Port, Telemetry,
 )
 from pyxsim.network.ethernet.switching cimport nic_port, refresh, transmitted
 from pyxsim.network.ethernet.transport cimport Transport
+from pyxsim.raw cimport loaded, saved
 
 cdef extern from "<stdlib.h>" nogil:
     void *aligned_alloc(size_t alignment, size_t size)
@@ -35,6 +38,7 @@ cdef class Engine:
     cdef Fabric fabric
     cdef readonly Transport transport
     cdef object keep           # the arrays that the fabric points to
+    cdef object config
     cdef const int32_t[::1] nic_of
     cdef readonly int64_t events
 
@@ -55,6 +59,7 @@ cdef class Engine:
         cdef const int32_t[::1] down = config.down
         self.keep = (route, set_start, set_port, group, down)
         self.nic_of = config.home
+        self.config = config
         self.transport = transport
         fabric.rules = config.rules
         fabric.ports, fabric.nodes = len(ports), len(nodes)
@@ -101,6 +106,73 @@ cdef class Engine:
         free(fabric.events.pool)
         free(fabric.events.slot)
         free(fabric.events.filled)
+
+    # -- checkpoints --
+
+    def __reduce__(self):
+        cdef Fabric *fabric = &self.fabric
+        cdef EventQueue *queue = &fabric.events
+        cdef Port *port
+        cdef int64_t i
+        slots = []
+        for i in range(fabric.ports):
+            port = &fabric.port[i]
+            if port.slot_capacity:
+                slots.append((
+                    i, saved(port.slot, port.slot_capacity, sizeof(int32_t)),
+                    saved(port.ready, (port.slot_capacity + 63) >> 6, sizeof(uint64_t)),
+                ))
+        memory = (
+            saved(fabric.port, fabric.ports, sizeof(Port)),
+            saved(fabric.node, fabric.nodes, sizeof(Node)),
+            saved(fabric.packet, fabric.packets, sizeof(Packet)),
+            saved(fabric.flow, fabric.flows, sizeof(Flow)),
+            saved(fabric.telemetry, fabric.telemetries, sizeof(Telemetry)),
+            saved(fabric.bits, fabric.bit_words, sizeof(uint64_t)),
+            saved(queue.near_events.items, queue.near_events.count, sizeof(Event)),
+            saved(queue.far_events.items, queue.far_events.count, sizeof(Event)),
+            saved(queue.pool, queue.pool_count, sizeof(Slotted)),
+            saved(queue.slot, SLOTS, sizeof(int32_t)),
+            saved(queue.filled, WORDS, sizeof(uint64_t)),
+        )
+        numbers = saved(fabric, 1, sizeof(Fabric))
+        return Engine, (self.config, self.transport), (numbers, memory, slots, self.events)
+
+    def __setstate__(self, state):
+        cdef Fabric *fabric = &self.fabric
+        cdef Fabric old
+        cdef EventQueue *queue = &fabric.events
+        cdef const char *data
+        cdef int64_t i
+        numbers, memory, slots, self.events = state
+        if len(numbers) != sizeof(Fabric):
+            raise ValueError("the state of another version")
+        data = numbers
+        memcpy(&old, data, sizeof(Fabric))
+        free(fabric.port)
+        free(fabric.node)
+        free(queue.slot)
+        free(queue.filled)
+        # The counters are those of `old`; every address is new.
+        old.route, old.set_start, old.set_port = fabric.route, fabric.set_start, fabric.set_port
+        old.group, old.down = fabric.group, fabric.down
+        old.done, old.done_count, old.done_capacity = NULL, 0, 0
+        old.port, old.node = <Port*> _aligned(memory[0]), <Node*> loaded(memory[1])
+        old.packet, old.packet_capacity = <Packet*> loaded(memory[2]), old.packets
+        old.flow, old.flow_capacity = <Flow*> loaded(memory[3]), old.flows
+        old.telemetry, old.telemetry_capacity = <Telemetry*> loaded(memory[4]), old.telemetries
+        old.bits, old.bit_capacity = <uint64_t*> loaded(memory[5]), old.bit_words
+        old.events.near_events.items = <Event*> loaded(memory[6])
+        old.events.near_events.capacity = old.events.near_events.count
+        old.events.far_events.items = <Event*> loaded(memory[7])
+        old.events.far_events.capacity = old.events.far_events.count
+        old.events.pool, old.events.pool_capacity = <Slotted*> loaded(memory[8]), old.events.pool_count
+        old.events.slot, old.events.filled = <int32_t*> loaded(memory[9]), <uint64_t*> loaded(memory[10])
+        fabric[0] = old
+        for i in range(fabric.ports):
+            fabric.port[i].slot, fabric.port[i].ready = NULL, NULL
+        for i, slot, ready in slots:
+            fabric.port[i].slot, fabric.port[i].ready = <int32_t*> loaded(slot), <uint64_t*> loaded(ready)
 
     # -- messages --
 
@@ -255,3 +327,13 @@ cdef class Engine:
             into[10, i], into[11, i], into[12, i] = flow.dropped, flow.out_of_order, flow.duplicates
             into[13, i] = flow.timeouts
         return dict(zip(names, table, strict=True))
+
+
+cdef void *_aligned(bytes data) except NULL:
+    """Memory of its own at a cache line, with this content."""
+    cdef const char *source = data
+    cdef void *memory = aligned_alloc(64, <size_t> max(len(data), 64))
+    if memory == NULL:
+        raise MemoryError("ports")
+    memcpy(memory, source, len(data))
+    return memory

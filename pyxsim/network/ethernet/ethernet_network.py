@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Self
 
@@ -13,6 +14,7 @@ from pyxsim.network.delay.pairs import Pairs
 from pyxsim.network.ethernet.config import PICOSECONDS, EthernetConfig, make_config
 from pyxsim.network.ethernet.engine import Engine
 from pyxsim.network.ethernet.transport_choice import make_transport
+from pyxsim.network.ethernet.user_transport import UserTransport
 from pyxsim.network.protocol import Backend, Capabilities
 from pyxsim.network.windows import WindowRecorder, Windows
 from pyxsim.settings import Experiment, Network
@@ -27,7 +29,7 @@ class EthernetNetwork(Backend):
     `seed`: of marks and of random routes.
     """
 
-    capabilities = Capabilities(checkpoint=False)
+    capabilities = Capabilities()
 
     def __init__(
         self,
@@ -50,6 +52,8 @@ class EthernetNetwork(Backend):
             telemetry=transport.telemetry,
         )
         self.engine = Engine(self.arrays, transport)
+        if isinstance(transport, UserTransport):  # its state is in Python objects of the user
+            self.capabilities = replace(self.capabilities, checkpoint=False)  # type: ignore[misc]
         self.windows = WindowRecorder(window, topology.counted_links)
         self._cycle = 0
         per_cycle = Fraction(PICOSECONDS) / settings.clock

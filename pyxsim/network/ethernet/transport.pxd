@@ -4,7 +4,8 @@ from pyxsim.network.ethernet.records cimport Fabric, Flow, Packet
 
 cdef class Transport:
     cdef Fabric *fabric
-    cdef readonly dict values
+    cdef readonly str name
+    cdef readonly dict given, values  # options: as set, and as numbers
     cdef public object error
     cdef readonly int64_t header_bytes, reply_bytes
     cdef readonly bint telemetry

@@ -24,10 +24,14 @@ cdef class Transport:
     options = {"window": True, "variable": True}
 
     def __init__(self, name="none", options=None):
-        self.values = read_options(name, type(self).options, options or {})
+        self.name, self.given = name, dict(options or {})
+        self.values = read_options(name, type(self).options, self.given)
         self.windowed, self.variable = self.values.get("window", True), self.values.get("variable", True)
         self.header_bytes = self.reply_bytes = 0
         self.telemetry = False
+
+    def __reduce__(self):
+        return type(self), (self.name, self.given)  # the state of flows is in the engine
 
     cdef void bind(self, Fabric *fabric) noexcept:
         self.fabric = fabric

@@ -97,7 +97,6 @@ cdef class UserTransport(Transport):
     """Calls an object of a user's class; the first exception ends the run."""
 
     cdef object user, calls, file
-    cdef str name
     cdef dict views
 
     def __init__(self, name, user, file):

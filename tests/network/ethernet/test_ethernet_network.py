@@ -6,6 +6,7 @@ The flow completion times are those of ASTRA-sim 518bd51 over astra-network-ns3 
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,25 @@ def test_every_transport_ends_an_incast(transport: str) -> None:
 def test_the_same_seed_gives_the_same_times() -> None:
     runs = [finish(star(8, 400, "dcqcn", window=False), list(range(1, 8)), [0] * 7, 2**20) for _ in range(2)]
     assert runs[0] == runs[1]
+
+
+@pytest.mark.parametrize("transport", ["dcqcn", "hpcc", "swift"])
+def test_a_pickled_network_continues_to_the_bit(transport: str) -> None:
+    whole, parts = star(8, 400, transport), star(8, 400, transport)
+    src, dst = np.arange(1, 8), np.zeros(7, np.int64)
+    for network in (whole, parts):
+        network.send_many(src, dst, np.full(7, 2**18), dst, 0)
+    while parts.now < 10**6:
+        parts.advance(parts.now + 3001)
+        parts = pickle.loads(pickle.dumps(parts))
+    whole.advance(10**6 + 3001)
+    while whole.engine.pending:
+        whole.advance(None)
+    for name, column in whole.engine.flow_table().items():
+        assert np.array_equal(column, parts.engine.flow_table()[name]), name
+    for name, column in whole.engine.port_counters().items():
+        assert np.array_equal(column, parts.engine.port_counters()[name]), name
+    assert whole.engine.counts == parts.engine.counts
 
 
 @pytest.mark.parametrize(
