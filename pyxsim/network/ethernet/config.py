@@ -19,7 +19,7 @@ from pyxsim.units import Duration, to_seconds
 
 PICOSECONDS = 10**12
 BALANCE = {"ecmp": 0, "spray": 1, "adaptive": 2}
-DATA_CLASS = 3
+DATA_CLASS = 1
 NONE = -1
 UNREACHED = np.iinfo(np.int16).max
 
@@ -136,9 +136,9 @@ def make_config(
 
 
 def _shift(ports: IntArray, settings: Ethernet) -> int:
-    """Length of a slot of the timing wheel: its 65,536 slots hold twice the time of a packet on the slowest link."""
+    """Length of a slot of the timing wheel: its 32,768 slots hold twice the time of a packet on the slowest link."""
     packet = (settings.mtu + settings.header + 128) * ports[:, 3] // ports[:, 4] + ports[:, 5]
-    return max(0, int(2 * packet.max(initial=1)).bit_length() - 16)
+    return max(0, int(2 * packet.max(initial=1)).bit_length() - 15)
 
 
 def _reverse(node: IntArray, peer: IntArray) -> IntArray:

@@ -7,15 +7,18 @@ from libc.string cimport memcpy, memset
 import numpy as np
 
 from pyxsim.network.ethernet.event_queue cimport (
-    SLOTS, WORDS, Event, EventQueue, Slotted, heap_pop, peek, queue_setup, schedule,
+    SLOTS, WORDS, Event, EventHeap, EventQueue, Stored, heap_pop, open_slot, queue_setup, schedule,
 )
 from pyxsim.network.ethernet.hosts cimport arrived, begin_flow, timer
 from pyxsim.network.ethernet.records cimport (
-    ARRIVE, CLASSES, IDLE, NONE, START, TIMER, WAKE, Fabric, Flow, Node, Packet, Port, Telemetry,
+    ARRIVE, CLASSES, DATA_CLASS, IDLE, NONE, START, TIMER, WAKE, Fabric, Flow, Node, Packet, Port, Telemetry,
 )
 from pyxsim.network.ethernet.switching cimport nic_port, refresh, transmitted
 from pyxsim.network.ethernet.transport cimport Transport
 from pyxsim.raw cimport loaded, saved
+
+cdef extern from *:
+    void __builtin_prefetch(const void *address) noexcept nogil
 
 cdef extern from "<stdlib.h>" nogil:
     void *aligned_alloc(size_t alignment, size_t size)
@@ -80,7 +83,7 @@ cdef class Engine:
             port.picoseconds, port.per_bytes, port.delay = ports[i, 3], ports[i, 4], ports[i, 5]
             port.kmin, port.kmax, port.headroom = ports[i, 6], ports[i, 7], ports[i, 8]
             port.pmax = pmax[i]
-            port.from_switch, port.to_switch = nodes[port.node, 0] == NONE, nodes[port.peer, 0] == NONE
+            port.to_switch = nodes[port.peer, 0] == NONE
             port.rate = <int64_t> (8e12 * port.per_bytes / port.picoseconds + 0.5)
         for i in range(fabric.nodes):
             fabric.node[i].npu, fabric.node[i].uplink, fabric.node[i].group = nodes[i, 0], nodes[i, 1], nodes[i, 2]
@@ -103,8 +106,7 @@ cdef class Engine:
         free(fabric.done)
         free(fabric.events.near_events.items)
         free(fabric.events.far_events.items)
-        free(fabric.events.pool)
-        free(fabric.events.slot)
+        _free_slots(&fabric.events)
         free(fabric.events.filled)
 
     # -- checkpoints --
@@ -131,8 +133,8 @@ cdef class Engine:
             saved(fabric.bits, fabric.bit_words, sizeof(uint64_t)),
             saved(queue.near_events.items, queue.near_events.count, sizeof(Event)),
             saved(queue.far_events.items, queue.far_events.count, sizeof(Event)),
-            saved(queue.pool, queue.pool_count, sizeof(Slotted)),
-            saved(queue.slot, SLOTS, sizeof(int32_t)),
+            [(i, saved(queue.slot[i].events, queue.slot[i].count, sizeof(Stored)))
+             for i in range(SLOTS) if queue.slot[i].count],
             saved(queue.filled, WORDS, sizeof(uint64_t)),
         )
         numbers = saved(fabric, 1, sizeof(Fabric))
@@ -151,7 +153,6 @@ cdef class Engine:
         memcpy(&old, data, sizeof(Fabric))
         free(fabric.port)
         free(fabric.node)
-        free(queue.slot)
         free(queue.filled)
         # The counters are those of `old`; every address is new.
         old.route, old.set_start, old.set_port = fabric.route, fabric.set_start, fabric.set_port
@@ -166,8 +167,10 @@ cdef class Engine:
         old.events.near_events.capacity = old.events.near_events.count
         old.events.far_events.items = <Event*> loaded(memory[7])
         old.events.far_events.capacity = old.events.far_events.count
-        old.events.pool, old.events.pool_capacity = <Slotted*> loaded(memory[8]), old.events.pool_count
-        old.events.slot, old.events.filled = <int32_t*> loaded(memory[9]), <uint64_t*> loaded(memory[10])
+        old.events.slot, old.events.filled = queue.slot, <uint64_t*> loaded(memory[9])
+        for i, events in memory[8]:
+            old.events.slot[i].events = <Stored*> loaded(events)
+            old.events.slot[i].count = old.events.slot[i].capacity = len(events) // <int64_t> sizeof(Stored)
         fabric[0] = old
         for i in range(fabric.ports):
             fabric.port[i].slot, fabric.port[i].ready = NULL, NULL
@@ -201,7 +204,7 @@ cdef class Engine:
             flow.entropy = <uint32_t> key[i]
             flow.slot = flow.nack_of = NONE
             flow.start, flow.end = at, -1
-            flow.cls = 3
+            flow.cls = DATA_CLASS
             flow.base_rtt = rtt[i]
             if schedule(&fabric.events, at, START, first + i):
                 raise MemoryError("events")
@@ -220,6 +223,22 @@ cdef class Engine:
 
     # -- time --
 
+    cdef bint _has_next(self) except -1:
+        """Whether there is an event; the first is on top of `near_events` then."""
+        cdef EventHeap *heap = &self.fabric.events.near_events
+        cdef int64_t i
+        cdef int opened
+        if heap.count:
+            return True
+        opened = open_slot(&self.fabric.events)
+        if opened < 0:
+            raise MemoryError("events")
+        for i in range(heap.count):
+            _fetch_first(&self.fabric, &heap.items[i])
+        for i in range(heap.count):
+            _fetch_second(&self.fabric, &heap.items[i])
+        return opened
+
     def run(self, int64_t until, int64_t num, int64_t den, int64_t slack):
         """Process events up to time `until` (ps); after a message arrives, to the end of its cycle and `slack` cycles.
 
@@ -229,7 +248,7 @@ cdef class Engine:
         cdef Event event
         cdef int64_t limit = until, cycle
         fabric.done_count = 0
-        while peek(&fabric.events):
+        while self._has_next():
             if fabric.events.near_events.items[0].at > limit:
                 break
             heap_pop(&fabric.events.near_events, &event)
@@ -277,12 +296,12 @@ cdef class Engine:
     @property
     def pending(self):
         """Whether an event is scheduled."""
-        return bool(peek(&self.fabric.events))
+        return self._has_next()
 
     @property
     def next_time(self):
         """The time of the next event; -1 if there is none."""
-        return self.fabric.events.near_events.items[0].at if peek(&self.fabric.events) else -1
+        return self.fabric.events.near_events.items[0].at if self._has_next() else -1
 
     # -- results --
 
@@ -302,12 +321,14 @@ cdef class Engine:
         table = np.zeros((len(PORT_COUNTERS), fabric.ports), np.int64)
         cdef int64_t[:, ::1] into = table
         cdef Port *port
-        cdef int64_t i
+        cdef int64_t i, k
         for i in range(fabric.ports):
             port = &fabric.port[i]
             into[0, i], into[1, i] = port.sent_bytes, port.sent_packets
             into[2, i], into[3, i], into[4, i] = port.marked, port.dropped, port.trimmed
-            into[5, i], into[7, i] = port.pauses, port.peak
+            into[5, i] = port.pauses
+            for k in range(CLASSES):
+                into[7, i] = max(into[7, i], port.queue[k].peak)
             into[6, i] = port.paused_time + (fabric.now - port.paused_since if port.paused else 0)
         return dict(zip(PORT_COUNTERS, table, strict=True))
 
@@ -337,3 +358,31 @@ cdef void *_aligned(bytes data) except NULL:
         raise MemoryError("ports")
     memcpy(memory, source, len(data))
     return memory
+
+
+cdef void _free_slots(EventQueue *queue) noexcept:
+    cdef int64_t i
+    if queue.slot != NULL:
+        for i in range(SLOTS):
+            free(queue.slot[i].events)
+    free(queue.slot)
+
+
+cdef inline void _fetch_first(Fabric *fabric, const Event *event) noexcept nogil:
+    """Fetch what an event will touch first: together, the waits for memory overlap."""
+    if event.kind == ARRIVE:
+        __builtin_prefetch(&fabric.packet[event.item])
+    elif event.kind == IDLE:
+        __builtin_prefetch(&fabric.port[event.item])
+        __builtin_prefetch(&fabric.port[event.item].queue[DATA_CLASS])
+
+
+cdef inline void _fetch_second(Fabric *fabric, const Event *event) noexcept nogil:
+    """Fetch what an event will touch next."""
+    cdef int32_t head
+    if event.kind == ARRIVE:
+        __builtin_prefetch(&fabric.port[fabric.packet[event.item].port])
+    elif event.kind == IDLE:
+        head = fabric.port[event.item].queue[DATA_CLASS].head
+        if head != NONE:
+            __builtin_prefetch(&fabric.packet[head])

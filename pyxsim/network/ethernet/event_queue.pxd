@@ -1,10 +1,11 @@
 """Events by (time, order of scheduling): a timing wheel, a heap for its present slot and one for far events.
 
-The wheel has `SLOTS` slots of `1 << shift` picoseconds. Scheduling and taking an event cost O(1) on average if most
-events lie within the wheel; timers beyond it wait in the far heap.
+The wheel has `SLOTS` slots of `1 << shift` picoseconds, each an array of events in the order of scheduling. When a slot
+is opened, its events go into the heap `near`; those that are scheduled for the present slot afterwards join them. Events
+beyond the wheel wait in the heap `far`; all of them were scheduled before any event of the same slot in the wheel.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport malloc, realloc
 from libc.string cimport memset
 
@@ -12,8 +13,8 @@ cdef extern from *:
     int __builtin_ctzll(unsigned long long word) noexcept nogil
 
 cdef enum:
-    SLOTS = 65536
-    WORDS = 1024
+    SLOTS = 32768
+    WORDS = 512
 
 cdef struct Event:
     int64_t at
@@ -21,9 +22,13 @@ cdef struct Event:
     int32_t item
     int32_t kind
 
-cdef struct Slotted:
-    Event event
-    int32_t next
+cdef struct Stored:    # an event in the wheel
+    uint32_t offset    # picoseconds from the beginning of its slot
+    int32_t code       # 8 x item + kind
+
+cdef struct Slot:
+    Stored *events
+    int32_t count, capacity
 
 cdef struct EventHeap:
     Event *items
@@ -31,10 +36,7 @@ cdef struct EventHeap:
 
 cdef struct EventQueue:
     EventHeap near_events, far_events
-    Slotted *pool
-    int64_t pool_count, pool_capacity
-    int32_t *slot          # first event of each slot; -1
-    int32_t unused
+    Slot *slot
     uint64_t *filled       # bit per slot
     int64_t cursor         # number of the present slot, counted from time 0
     int64_t in_wheel
@@ -47,6 +49,7 @@ cdef inline bint earlier(const Event *one, const Event *other) noexcept nogil:
 
 
 cdef inline int heap_push(EventHeap *heap, const Event *event) noexcept nogil:
+    """Add an event. Returns -1 without memory."""
     cdef int64_t hole, parent
     cdef Event *larger
     if heap.count == heap.capacity:
@@ -67,6 +70,7 @@ cdef inline int heap_push(EventHeap *heap, const Event *event) noexcept nogil:
 
 
 cdef inline void heap_pop(EventHeap *heap, Event *into) noexcept nogil:
+    """Remove the first event of a heap that is not empty."""
     cdef int64_t hole = 0, child = 1
     cdef Event *items = heap.items
     cdef Event last
@@ -84,55 +88,41 @@ cdef inline void heap_pop(EventHeap *heap, Event *into) noexcept nogil:
 
 
 cdef inline int queue_setup(EventQueue *queue, int32_t shift) noexcept nogil:
+    """Make an empty queue. Returns -1 without memory."""
     memset(queue, 0, sizeof(EventQueue))
-    queue.slot = <int32_t*> malloc(SLOTS * sizeof(int32_t))
+    queue.slot = <Slot*> malloc(SLOTS * sizeof(Slot))
     queue.filled = <uint64_t*> malloc(WORDS * sizeof(uint64_t))
     if queue.slot == NULL or queue.filled == NULL:
         return -1
-    memset(queue.slot, 0xFF, SLOTS * sizeof(int32_t))
+    memset(queue.slot, 0, SLOTS * sizeof(Slot))
     memset(queue.filled, 0, WORDS * sizeof(uint64_t))
-    queue.unused, queue.shift = -1, shift
+    queue.shift = shift
     return 0
-
-
-cdef inline int _into_wheel(EventQueue *queue, const Event *event) noexcept nogil:
-    cdef int64_t place = (event.at >> queue.shift) & (SLOTS - 1)
-    cdef int32_t at = queue.unused
-    cdef Slotted *larger
-    if at >= 0:
-        queue.unused = queue.pool[at].next
-    else:
-        if queue.pool_count == queue.pool_capacity:
-            larger = <Slotted*> realloc(queue.pool, <size_t> (2 * queue.pool_capacity + 1024) * sizeof(Slotted))
-            if larger == NULL:
-                return -1
-            queue.pool, queue.pool_capacity = larger, 2 * queue.pool_capacity + 1024
-        at = <int32_t> queue.pool_count
-        queue.pool_count += 1
-    queue.pool[at].event = event[0]
-    queue.pool[at].next = queue.slot[place]
-    queue.slot[place] = at
-    queue.filled[place >> 6] |= <uint64_t> 1 << (place & 63)
-    queue.in_wheel += 1
-    return 0
-
-
-cdef inline int put(EventQueue *queue, int64_t at, int64_t order, int32_t kind, int32_t item) noexcept nogil:
-    """Schedule an event that has its place among those of the same time. Returns -1 without memory."""
-    cdef Event event
-    cdef int64_t slot = at >> queue.shift
-    event.at, event.order, event.item, event.kind = at, order, item, kind
-    if slot <= queue.cursor:
-        return heap_push(&queue.near_events, &event)
-    if slot < queue.cursor + SLOTS:
-        return _into_wheel(queue, &event)
-    return heap_push(&queue.far_events, &event)
 
 
 cdef inline int schedule(EventQueue *queue, int64_t at, int32_t kind, int32_t item) noexcept nogil:
     """Schedule an event behind all others of the same time. Returns -1 without memory."""
+    cdef Event event
+    cdef int64_t number = at >> queue.shift, place
+    cdef Slot *slot
+    cdef Stored *larger
+    if queue.cursor < number < queue.cursor + SLOTS:
+        place = number & (SLOTS - 1)
+        slot = &queue.slot[place]
+        if slot.count == slot.capacity:
+            larger = <Stored*> realloc(slot.events, <size_t> (2 * slot.capacity + 8) * sizeof(Stored))
+            if larger == NULL:
+                return -1
+            slot.events, slot.capacity = larger, 2 * slot.capacity + 8
+        slot.events[slot.count].offset = <uint32_t> (at - (number << queue.shift))
+        slot.events[slot.count].code = 8 * item + kind
+        slot.count += 1
+        queue.filled[place >> 6] |= <uint64_t> 1 << (place & 63)
+        queue.in_wheel += 1
+        return 0
     queue.order += 1
-    return put(queue, at, queue.order, kind, item)
+    event.at, event.order, event.item, event.kind = at, queue.order, item, kind
+    return heap_push(&queue.near_events if number <= queue.cursor else &queue.far_events, &event)
 
 
 cdef inline int64_t _next_slot(EventQueue *queue) noexcept nogil:
@@ -146,39 +136,37 @@ cdef inline int64_t _next_slot(EventQueue *queue) noexcept nogil:
     return queue.cursor + 1 + ((found - place) & (SLOTS - 1))
 
 
-cdef inline bint _open(EventQueue *queue) noexcept nogil:
-    """Bring the next events into the heap of the present slot; False if there are none."""
-    cdef int64_t slot, place
-    cdef int32_t at, following
+cdef inline int open_slot(EventQueue *queue) noexcept nogil:
+    """Bring the next events into the heap `near`, which is empty. Returns 1, 0 if there are none, -1 without memory."""
+    cdef int64_t number, place
+    cdef EventHeap *far = &queue.far_events
+    cdef Slot *slot
     cdef Event event
+    cdef int32_t i
     if queue.in_wheel:
-        slot = _next_slot(queue)
-        # Far events may be due before the wheel's, as the cursor has moved on since they were scheduled.
-        if queue.far_events.count and (queue.far_events.items[0].at >> queue.shift) < slot:
-            slot = queue.far_events.items[0].at >> queue.shift
-    elif queue.far_events.count:
-        slot = queue.far_events.items[0].at >> queue.shift
+        number = _next_slot(queue)
+        if far.count and (far.items[0].at >> queue.shift) < number:
+            number = far.items[0].at >> queue.shift
+    elif far.count:
+        number = far.items[0].at >> queue.shift
     else:
-        return False
-    queue.cursor = slot
-    place = slot & (SLOTS - 1)
-    if queue.filled[place >> 6] >> (place & 63) & 1:
-        at = queue.slot[place]
-        while at >= 0:
-            following = queue.pool[at].next
-            heap_push(&queue.near_events, &queue.pool[at].event)
-            queue.pool[at].next = queue.unused
-            queue.unused = at
-            queue.in_wheel -= 1
-            at = following
-        queue.slot[place] = -1
-        queue.filled[place >> 6] &= ~(<uint64_t> 1 << (place & 63))
-    while queue.far_events.count and (queue.far_events.items[0].at >> queue.shift) <= slot:
-        heap_pop(&queue.far_events, &event)
-        heap_push(&queue.near_events, &event)
-    return True
-
-
-cdef inline bint peek(EventQueue *queue) noexcept nogil:
-    """Whether there is an event; the first is on top of `near_events` then."""
-    return queue.near_events.count > 0 or _open(queue)
+        return 0
+    queue.cursor = number
+    while far.count and (far.items[0].at >> queue.shift) <= number:
+        heap_pop(far, &event)
+        queue.order += 1
+        event.order = queue.order
+        if heap_push(&queue.near_events, &event):
+            return -1
+    place = number & (SLOTS - 1)
+    slot = &queue.slot[place]
+    for i in range(slot.count):
+        queue.order += 1
+        event.at, event.order = (number << queue.shift) + slot.events[i].offset, queue.order
+        event.item, event.kind = slot.events[i].code >> 3, slot.events[i].code & 7
+        if heap_push(&queue.near_events, &event):
+            return -1
+    queue.in_wheel -= slot.count
+    slot.count = 0
+    queue.filled[place >> 6] &= ~(<uint64_t> 1 << (place & 63))
+    return 1

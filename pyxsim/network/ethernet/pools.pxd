@@ -70,7 +70,7 @@ cdef inline int64_t transmission_time(Fabric *fabric, Port *port, int64_t size) 
         return port.known_time[1]
     port.known_size[1], port.known_time[1] = port.known_size[0], port.known_time[0]
     port.known_size[0] = <int32_t> size
-    port.known_time[0] = rounded_time(size, port.picoseconds, port.per_bytes, fabric.rules.step)
+    port.known_time[0] = <int32_t> rounded_time(size, port.picoseconds, port.per_bytes, fabric.rules.step)
     return port.known_time[0]
 
 

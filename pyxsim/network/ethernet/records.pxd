@@ -10,6 +10,7 @@ from pyxsim.network.ethernet.event_queue cimport EventQueue
 cdef enum:
     NONE = -1
     CLASSES = 8   # traffic classes of a port; class 0 is for control and served first
+    DATA_CLASS = 1
     HOPS = 8      # switches whose telemetry a packet can carry
     STATE = 20    # words of a flow that belong to its transport
 
@@ -67,40 +68,39 @@ cdef struct Telemetry:
 cdef struct Queue:      # 32 bytes
     int32_t head, tail
     int64_t depth          # bytes
-    int64_t ingress        # bytes of the buffer at the peer that packets of this port and class occupy
-    int64_t headroom_used
+    int64_t peak           # most bytes so far
+    int32_t ingress        # bytes of the buffer at the peer that packets of this port and class occupy
+    int32_t headroom_used
 
 
-cdef struct Port:       # whatever every packet needs is in the first 64 bytes, and in the queue of its class
+cdef struct Port:       # whatever every packet needs is in the first 128 bytes
     int32_t sending        # packet in transmission; NONE
-    uint32_t waiting       # bit c: class c has packets
-    uint32_t paused        # bit c: class c is paused by the receiver
+    uint8_t waiting        # bit c: class c has packets
+    uint8_t paused         # bit c: class c is paused by the receiver
+    uint8_t pausing        # bit c: this port has been asked to pause class c
+    uint8_t to_switch
     int32_t ready_count    # flows of this NIC that may send
     int32_t node, peer     # from, to
-    uint8_t from_switch, to_switch
+    int32_t reverse        # the port of the opposite direction
     int32_t known_size[2]  # sizes with known times of transmission
-    int64_t known_time[2]
+    int32_t known_time[2]
     int64_t delay          # propagation, and the latency of the switch behind it
-    # counters
-    int64_t sent_bytes, sent_packets, queued, peak
+    int64_t sent_bytes, sent_packets
+    Queue queue[CLASSES]
     # ECN
     int64_t kmin, kmax
     double pmax
     int64_t rate           # bits per second
-    Queue queue[CLASSES]
     int64_t picoseconds, per_bytes  # time of a byte as a fraction
-    int32_t reverse        # the port of the opposite direction
+    int64_t headroom
     int32_t turn           # class that was served last
-    int64_t deficit[CLASSES]
     # flows that leave by this port, if its node has an NPU
     int32_t slots, slot_capacity, live, last_slot
     int32_t *slot          # flow of each slot; NONE: ended
     uint64_t *ready        # bit per slot
-    uint32_t pausing       # bit c: this port has been asked to pause class c
-    int64_t headroom
+    int64_t deficit[CLASSES]
     int64_t marked, dropped, trimmed, pauses
     int64_t paused_since, paused_time
-    int64_t unused[5]      # a multiple of 64 bytes
 
 
 cdef struct Node:

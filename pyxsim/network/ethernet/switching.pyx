@@ -90,9 +90,8 @@ cdef int32_t _dequeue(Fabric *fabric, Port *port) noexcept nogil:
     port.queue[cls].head = packet.next
     if packet.next == NONE:
         port.queue[cls].tail = NONE
-        port.waiting &= ~(<uint32_t> 1 << cls)
+        port.waiting &= ~(1 << cls)
     port.queue[cls].depth -= packet.size
-    port.queued -= packet.size
     if packet.port != NONE:
         _leave_buffer(fabric, port, packet, cls)
     return chosen
@@ -127,7 +126,7 @@ cdef int32_t _next_class(Fabric *fabric, Port *port, uint32_t may) noexcept nogi
 cdef int32_t select_port(Fabric *fabric, int32_t node, int32_t chosen) noexcept nogil:
     """The port by which a packet leaves a node; NONE without a route."""
     cdef int32_t dst = fabric.packet[chosen].dst, group = fabric.group[dst], entry, best
-    cdef int64_t first, count, i, least, _each
+    cdef int64_t first, count, i, least, queued, _each
     cdef Packet *packet
     if fabric.node[node].uplink != NONE:
         return fabric.node[node].uplink
@@ -144,8 +143,9 @@ cdef int32_t select_port(Fabric *fabric, int32_t node, int32_t chosen) noexcept 
         i = <int64_t> (next_random(&fabric.node[node].random) % <uint64_t> count)
         best, least = NONE, 0
         for _each in range(count):
-            if best == NONE or fabric.port[fabric.set_port[first + i]].queued < least:
-                best, least = fabric.set_port[first + i], fabric.port[fabric.set_port[first + i]].queued
+            queued = _queued(&fabric.port[fabric.set_port[first + i]])
+            if best == NONE or queued < least:
+                best, least = fabric.set_port[first + i], queued
             i = i + 1 if i + 1 < count else 0
         return best
     return fabric.set_port[first + route_hash(packet.src, packet.dst, packet.entropy, node) % <uint32_t> count]
@@ -196,12 +196,11 @@ cdef void enqueue(Fabric *fabric, int32_t number, int32_t chosen) noexcept nogil
         fabric.packet[port.queue[cls].tail].next = chosen
     else:
         port.queue[cls].head = chosen
-        port.waiting |= <uint32_t> 1 << cls
+        port.waiting |= 1 << cls
     port.queue[cls].tail = chosen
     port.queue[cls].depth += packet.size
-    port.queued += packet.size
-    if port.queued > port.peak:
-        port.peak = port.queued
+    if port.queue[cls].depth > port.queue[cls].peak:
+        port.queue[cls].peak = port.queue[cls].depth
     if fabric.rules.ecn and not fabric.rules.mark_at_dequeue and packet.kind == DATA:
         _mark(fabric, port, packet, cls)
     if port.sending == NONE:
@@ -230,8 +229,8 @@ cdef bint _admitted(Fabric *fabric, Port *port, Packet *packet, int32_t cls) noe
     if fabric.rules.queue and port.queue[cls].depth + packet.size > fabric.rules.queue:
         return False
     if fabric.rules.pfc:
-        return (into.queue[cls].headroom_used + packet.size <= into.headroom
-                or max(into.queue[cls].ingress - fabric.rules.reserve, 0) + packet.size <= _threshold(fabric, node))
+        return (max(into.queue[cls].ingress - fabric.rules.reserve, 0) + packet.size <= _threshold(fabric, node)
+                or into.queue[cls].headroom_used + packet.size <= into.headroom)
     if node.used + packet.size > node.pool:
         return False
     return not fabric.rules.alpha or port.queue[cls].depth + packet.size <= <int64_t> (
@@ -249,11 +248,11 @@ cdef void _enter_buffer(Fabric *fabric, int32_t number, Packet *packet, int32_t 
     bytes_there = into.queue[cls].ingress + size
     beyond = bytes_there - fabric.rules.reserve
     if beyond <= 0:
-        into.queue[cls].ingress = bytes_there
+        into.queue[cls].ingress = <int32_t> bytes_there
     elif beyond > _threshold(fabric, node):
-        into.queue[cls].headroom_used += size
+        into.queue[cls].headroom_used += <int32_t> size
     else:
-        into.queue[cls].ingress = bytes_there
+        into.queue[cls].ingress = <int32_t> bytes_there
         node.shared += min(size, beyond)
     if not into.pausing >> cls & 1 and (
         into.queue[cls].headroom_used > 0
@@ -273,8 +272,8 @@ cdef void _leave_buffer(Fabric *fabric, Port *port, Packet *packet, int32_t cls)
         from_headroom = min(into.queue[cls].headroom_used, size)
         over = max(into.queue[cls].ingress - fabric.rules.reserve, 0)
         from_shared = min(size - from_headroom, over)
-        into.queue[cls].headroom_used -= from_headroom
-        into.queue[cls].ingress -= size - from_headroom
+        into.queue[cls].headroom_used -= <int32_t> from_headroom
+        into.queue[cls].ingress -= <int32_t> (size - from_headroom)
         node.shared -= from_shared
     if fabric.rules.ecn and fabric.rules.mark_at_dequeue and packet.kind == DATA:
         _mark(fabric, port, packet, cls)
@@ -289,14 +288,24 @@ cdef void _leave_buffer(Fabric *fabric, Port *port, Packet *packet, int32_t cls)
                 return
         if packet.hops < HOPS:
             hop = &fabric.telemetry[packet.telemetry].hop[packet.hops]
-            hop.at, hop.sent_bytes, hop.depth, hop.rate = fabric.now, port.sent_bytes, port.queued, port.rate
+            hop.at, hop.sent_bytes, hop.depth, hop.rate = fabric.now, port.sent_bytes, _queued(port), port.rate
             packet.hops += 1
+
+
+cdef inline int64_t _queued(Port *port) noexcept nogil:
+    """Bytes in all queues of a port."""
+    cdef int64_t total = 0
+    cdef uint32_t classes = port.waiting
+    while classes:
+        total += port.queue[__builtin_ctzll(classes)].depth
+        classes &= classes - 1
+    return total
 
 
 cdef void _mark(Fabric *fabric, Port *port, Packet *packet, int32_t cls) noexcept nogil:
     """Mark a packet by the depth of its queue: never to kmin, with a probability to kmax, always beyond (RED)."""
     cdef int64_t depth = port.queue[cls].depth
-    if depth <= port.kmin:
+    if not depth or depth <= port.kmin:
         return
     if depth > port.kmax or next_uniform(&fabric.node[port.node].random) < (
         port.pmax * <double> (depth - port.kmin) / <double> (port.kmax - port.kmin)
@@ -313,10 +322,10 @@ cdef void _send_pause(Fabric *fabric, int32_t into, int32_t cls, bint pause) noe
     if frame == NONE:
         return
     if pause:
-        fabric.port[into].pausing |= <uint32_t> 1 << cls
+        fabric.port[into].pausing |= 1 << cls
         fabric.port[into].pauses += 1
     else:
-        fabric.port[into].pausing &= ~(<uint32_t> 1 << cls)
+        fabric.port[into].pausing &= ~(1 << cls)
     packet = &fabric.packet[frame]
     packet.kind = PAUSE if pause else RESUME
     packet.size, packet.number, packet.port = fabric.rules.pause_size, cls, NONE
@@ -330,9 +339,9 @@ cdef void set_pause(Fabric *fabric, int32_t number, int32_t cls, bint paused) no
     if paused:
         if not port.paused:
             port.paused_since = fabric.now
-        port.paused |= <uint32_t> 1 << cls
+        port.paused |= 1 << cls
     else:
-        port.paused &= ~(<uint32_t> 1 << cls)
+        port.paused &= ~(1 << cls)
         if not port.paused:
             port.paused_time += fabric.now - port.paused_since
         serve(fabric, number)
