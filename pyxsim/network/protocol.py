@@ -51,6 +51,8 @@ class Capabilities:
         Periods of regular traffic are skipped (docs/fast_forward.md).
     checkpoint
         The backend can be pickled between two calls.
+    pauses
+        Switches pause links, so routes need a proof (`Backend.prove_pauses`).
     """
 
     packets: bool = False
@@ -62,6 +64,7 @@ class Capabilities:
     threads: bool = False
     fast_forward: bool = False
     checkpoint: bool = True
+    pauses: bool = False
 
 
 class BackgroundSource(Protocol):
@@ -271,6 +274,13 @@ class Backend(ABC):
     def warnings(self) -> list[str]:
         """Lines for the user, known before the run."""
         return []
+
+    def prove_pauses(self, pairs: IntArray | None) -> tuple[str, list[str]]:
+        """Return whether paused links can wait for each other: a text, and the names of the links of a cycle.
+
+        `pairs`: int64[n, 2], source and destination of the messages; None for all pairs.
+        """
+        return "this backend has no buffers that could deadlock", []
 
     def cut(self, nbytes: int) -> tuple[int, int, int]:
         """Return (packets, flits of each, flits of the last one) of a message of `nbytes` bytes."""

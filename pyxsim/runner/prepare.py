@@ -119,6 +119,9 @@ def prepare(
         warnings += deadlock_warnings(topology, settings, pairs, longest, allow_deadlock)
     else:
         warnings += network.warnings
+        if network.capabilities.pauses:
+            text, cycle = network.prove_pauses(np.unique(system.traffic()[:, :2], axis=0))
+            warnings += [f"{text}; the run ends with an error if a deadlock occurs"] if cycle else []
         if not network.capabilities.congestion and of_system.endpoint is not None:
             warnings.append(_TOGETHER)
     carrier = system.carrier(output.seed) if output.carry else None

@@ -303,6 +303,39 @@ cdef class Engine:
         """The time of the next event; -1 if there is none."""
         return self.fabric.events.near_events.items[0].at if self._has_next() else -1
 
+    # -- pauses --
+
+    def pauses(self):
+        """Return the paused ports whose receiver has not resumed them, and what holds them.
+
+        Returns
+        -------
+        paused
+            list of (port, class).
+        held
+            list of (port, class, wanted): packets that came by a paused port wait for the port `wanted`.
+        """
+        cdef Fabric *fabric = &self.fabric
+        cdef Port *port
+        cdef int64_t i
+        cdef int32_t cls, packet, before
+        cdef uint32_t both
+        paused, held = [], []
+        for i in range(fabric.ports):
+            port = &fabric.port[i]
+            both = port.paused & port.pausing
+            for cls in range(CLASSES):
+                if both >> cls & 1:
+                    paused.append((i, cls))
+                packet, before = port.queue[cls].head if port.waiting >> cls & 1 else NONE, NONE
+                while packet != NONE:
+                    if fabric.packet[packet].port != before:
+                        before = fabric.packet[packet].port
+                        if before != NONE and (fabric.port[before].paused & fabric.port[before].pausing) >> cls & 1:
+                            held.append((before, cls, i))
+                    packet = fabric.packet[packet].next
+        return paused, held
+
     # -- results --
 
     @property

@@ -12,6 +12,7 @@ import numpy as np
 from pyxsim.arrays import IntArray
 from pyxsim.network.delay.pairs import Pairs
 from pyxsim.network.ethernet.config import PICOSECONDS, EthernetConfig, make_config
+from pyxsim.network.ethernet.deadlock import LEAST_INTERVAL, PauseWatch, cycle_warning, pause_cycle
 from pyxsim.network.ethernet.engine import Engine
 from pyxsim.network.ethernet.transport_choice import make_transport
 from pyxsim.network.ethernet.user_transport import UserTransport
@@ -29,7 +30,7 @@ class EthernetNetwork(Backend):
     `seed`: of marks and of random routes.
     """
 
-    capabilities = Capabilities()
+    capabilities = Capabilities(pauses=True)
 
     def __init__(
         self,
@@ -61,6 +62,11 @@ class EthernetNetwork(Backend):
         self._pairs = Pairs(topology.npus)
         self._rtt: IntArray = np.zeros(0, np.int64)
         self._random = np.random.Generator(np.random.PCG64(seed))
+        self._watch: PauseWatch | None = None
+        if ethernet.pfc.enabled:
+            frame = int(self.arrays.ports[:, 5].max(initial=0))
+            interval = max(LEAST_INTERVAL, self.arrays.rules["retry"], 4 * frame)
+            self._watch = PauseWatch(self.engine, self.arrays, self.link_name, self._node_name, interval)
 
     @classmethod
     def for_experiment(cls, experiment: Experiment, topology: Topology, *, window: int) -> Self:
@@ -89,6 +95,8 @@ class EthernetNetwork(Backend):
             stop = min(limit, self.windows.window * (self._cycle // self.windows.window + 1) * self._num // self._den)
             following = self.engine.next_time
             if following < 0 or following > limit:
+                if following < 0:
+                    self._search_deadlock(idle=True)
                 messages = cycles = np.zeros(0, np.int64)
                 break
             stop = max(stop, min(limit, following))
@@ -98,6 +106,7 @@ class EthernetNetwork(Backend):
             self.tick()
             if len(messages):
                 break
+            self._search_deadlock()
         if len(messages):
             order = np.lexsort((messages, cycles))
             messages, cycles = messages[order], cycles[order]
@@ -106,6 +115,21 @@ class EthernetNetwork(Backend):
             self._cycle = until
         self.bytes_delivered = self.engine.counts["delivered_bytes"]
         return messages, cycles
+
+    def _search_deadlock(self, *, idle: bool = False) -> None:
+        """Raise DeadlockError if ports are paused forever; at most every interval, unless no event is left."""
+        if self._watch is not None and (idle or self.engine.now >= self._watch.due):
+            self._watch.search(self._cycle, idle=idle)
+
+    def _node_name(self, node: int) -> str:
+        routers = self.topology.routers
+        return self.topology.router_name[node] if node < routers else f"NPU {node - routers}"
+
+    def prove_pauses(self, pairs: IntArray | None) -> tuple[str, list[str]]:
+        if not self.settings.ethernet.pfc.enabled:
+            return "switches do not pause links (PFC is off), so they cannot deadlock", []
+        cycle = [self.link_name(port) for port in pause_cycle(self.arrays, pairs)]
+        return cycle_warning(cycle) if cycle else "no links can wait for each other under PFC", cycle
 
     def _record(self, cycle: int) -> None:
         if cycle > self.windows.end:

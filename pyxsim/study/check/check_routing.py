@@ -44,16 +44,18 @@ def routing(prepared: Prepared | PreparedTraffic) -> Finding:
 @checks.register("routes", order=30)
 def routes(prepared: Prepared | PreparedTraffic) -> Finding:
     """Count the pairs of NPUs whose routes `prepare` has proved."""
-    unsafe = any("can deadlock" in text for text in prepared.warnings)
+    unsafe = any("can deadlock" in line for line in prepared.warnings)
     proof = "they CAN deadlock (see below)" if unsafe else "proved free of deadlock"
-    if not prepared.network.capabilities.packets:
-        proof = "this backend has no buffers that could deadlock"
+    cycle: list[str] = []
+    if prepared.mode == "closed" and not prepared.network.capabilities.packets:
+        proof, cycle = prepared.network.prove_pauses(np.unique(prepared.system.traffic()[:, :2], axis=0))
+        proof = "they CAN deadlock under PFC (see below)" if cycle else proof
     if prepared.mode == "open" or prepared.background is not None:
         pairs = prepared.topology.npus**2
     else:
         pairs = len(np.unique(prepared.system.traffic()[:, :3], axis=0))
     text = f"{plural(pairs, 'pair')} of NPUs: all reachable; {proof}"
-    return Finding([("routes", text)], {"pairs": pairs, "deadlock_free": not unsafe})
+    return Finding([("routes", text)], {"pairs": pairs, "deadlock_free": not unsafe, "deadlock_cycle": cycle})
 
 
 def routing_of(prepared: Prepared | PreparedTraffic) -> Routing:
