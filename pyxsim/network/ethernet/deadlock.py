@@ -73,7 +73,7 @@ def dependencies(config: EthernetConfig, starts: BoolArray) -> tuple[IntArray, I
     starts
         bool[routers, groups]: whether packets for a group enter the network at a router.
     """
-    routers, groups = config.route.shape
+    routers = len(config.route)
     links = np.flatnonzero((config.ports[:, 0] < routers) & (config.ports[:, 1] < routers))
     links = links[np.lexsort((config.ports[links, 1], config.ports[links, 0]))]
     tail, head = config.ports[links, 0], config.ports[links, 1]
@@ -201,7 +201,7 @@ class PauseWatch:
         cycle_of_ports = [order[i] for i in one_cycle(held[inside], wanted[inside])]
         names = [f"{self.link_name(port)} class {cls}" for port, cls in cycle_of_ports]
         parts = [
-            f"{name} paused by {self.node_name(int(self.config.ports[port, 1]))}, where its packets wait for {following}"
+            f"{name} paused by {self.node_name(int(self.config.ports[port, 1]))}, where packets wait for {following}"
             for name, (port, _), following in zip(names, cycle_of_ports, [*names[1:], names[0]], strict=True)
         ]
         more = f"; {len(parts) - _SHOWN} more" if len(parts) > _SHOWN else ""
