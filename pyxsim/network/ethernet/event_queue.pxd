@@ -1,8 +1,9 @@
 """Events by (time, order of scheduling): a timing wheel, a heap for its present slot and one for far events.
 
-The wheel has `SLOTS` slots of `1 << shift` picoseconds, each an array of events in the order of scheduling. When a slot
-is opened, its events go into the heap `near`; those that are scheduled for the present slot afterwards join them. Events
-beyond the wheel wait in the heap `far`; all of them were scheduled before any event of the same slot in the wheel.
+The wheel has `SLOTS` slots of `1 << shift` picoseconds, each an array of events in the order of scheduling. When a
+slot is opened, its events go into the heap `near`; those that are scheduled for the present slot afterwards join them.
+Events beyond the wheel wait in the heap `far`; all of them were scheduled before any event of the same slot in the
+wheel.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t

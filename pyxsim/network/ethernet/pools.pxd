@@ -44,6 +44,7 @@ cdef inline int32_t new_telemetry(Fabric *fabric) noexcept nogil:
     cdef Telemetry *larger
     if number >= 0:
         fabric.unused_telemetry = fabric.telemetry[number].next
+        fabric.telemetry[number].path = 0
         return <int32_t> number
     if fabric.telemetries == fabric.telemetry_capacity:
         larger = <Telemetry*> realloc(
@@ -53,6 +54,7 @@ cdef inline int32_t new_telemetry(Fabric *fabric) noexcept nogil:
             fabric.failed = True
             return NONE
         fabric.telemetry, fabric.telemetry_capacity = larger, 2 * fabric.telemetry_capacity + 256
+    fabric.telemetry[fabric.telemetries].path = 0
     fabric.telemetries += 1
     return <int32_t> (fabric.telemetries - 1)
 

@@ -62,6 +62,7 @@ cdef struct Hop:       # what a switch writes into a packet
 
 cdef struct Telemetry:
     Hop hop[HOPS]
+    uint32_t path      # hash of the ports on the way
     int32_t next
 
 

@@ -288,6 +288,9 @@ cdef void _leave_buffer(Fabric *fabric, Port *port, Packet *packet, int32_t cls)
                 return
         if packet.hops < HOPS:
             hop = &fabric.telemetry[packet.telemetry].hop[packet.hops]
+            fabric.telemetry[packet.telemetry].path = (
+                31 * fabric.telemetry[packet.telemetry].path + <uint32_t> (port - fabric.port) + 1
+            )
             hop.at, hop.sent_bytes, hop.depth, hop.rate = fabric.now, port.sent_bytes, _queued(port), port.rate
             packet.hops += 1
 

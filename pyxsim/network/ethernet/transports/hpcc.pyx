@@ -82,19 +82,20 @@ cdef class Hpcc(Transport):
         cdef Flow *flow = &self.fabric.flow[number]
         cdef State *state = <State*> flow.state
         cdef int32_t held = reply.telemetry
+        cdef Telemetry *old
+        cdef Telemetry *new
+        cdef bint full
         if held == NONE:
             return
-        if flow.una > state.update_at:
-            if state.started:
-                self._update(flow, state, &self.fabric.telemetry[state.before], &self.fabric.telemetry[held],
-                             reply.hops, False)
-            state.started = True
-            state.update_at = flow.next
-        elif self.fast:
-            self._update(flow, state, &self.fabric.telemetry[state.before], &self.fabric.telemetry[held],
-                         reply.hops, True)
-        else:
+        full = flow.una > state.update_at
+        if not full and not self.fast:
             return
+        if state.before != NONE and state.started:
+            old, new = &self.fabric.telemetry[state.before], &self.fabric.telemetry[held]
+            if old.path == new.path:  # otherwise the counters are those of other links
+                self._update(flow, state, old, new, reply.hops, not full)
+        if full:
+            state.started, state.update_at = True, flow.next
         reply.telemetry, state.before = state.before, held  # the reply's record is freed with it
 
     cdef void _update(

@@ -1,0 +1,98 @@
+"""Random networks, settings and messages: every message arrives, and every packet is accounted for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyxsim.network.ethernet.ethernet_network import EthernetNetwork
+from pyxsim.settings import Network
+from pyxsim.topology.build import network_of
+
+NETWORKS = [((4, 2), (2,)), ((3, 3), (1,)), ((2, 2, 2), (2, 2)), ((6,), ()), ((4, 4), (4,))]
+TRANSPORTS = ["none", "dcqcn", "dctcp", "hpcc", "swift", "timely"]
+
+
+@st.composite
+def ethernets(draw: st.DrawFn) -> dict[str, Any]:
+    pfc, selective = draw(st.booleans()), draw(st.booleans())
+    transport = draw(st.sampled_from(TRANSPORTS))
+    buffer: dict[str, Any] = {"alpha": draw(st.sampled_from([0.5, 1, 2] if pfc else [0, 0.5, 2]))}
+    buffer["capacity"] = f"{draw(st.sampled_from([1300, 4096] if pfc else [64, 256, 4096]))} KiB"
+    if not pfc and draw(st.booleans()):
+        buffer["queue"] = f"{draw(st.sampled_from([8, 30]))} KiB"
+    made = {
+        "transport": transport,
+        "load_balancing": draw(st.sampled_from(["ecmp", "spray", "adaptive"])),
+        "reliability": "selective" if selective else "go-back-n",
+        "forwarding": draw(st.sampled_from(["store-and-forward", "cut-through"])),
+        "mtu": f"{draw(st.sampled_from([256, 1000, 4096]))} B",
+        "timeout": draw(st.sampled_from(["20 us", "100 us"])),
+        "nack_interval": "5 us",
+        "end": draw(st.sampled_from(["received", "acknowledged"])),
+        "ack_interval": draw(st.sampled_from([1, 4])),
+        "cnp_interval": draw(st.sampled_from(["0 ns", "4 us"])),
+        "buffer": buffer,
+        "pfc": {"enabled": pfc},
+        "ecn": {"enabled": draw(st.booleans()), "mark": draw(st.sampled_from(["dequeue", "enqueue"]))},
+    }
+    if not pfc and selective and draw(st.booleans()):
+        made["trim"] = "64 B"
+    if transport != "swift" and draw(st.booleans()):
+        made["transport_options"] = {"window": False}
+    return made
+
+
+def carried(shape: tuple[tuple[int, ...], tuple[int, ...]], ethernet: dict[str, Any], seed: int) -> EthernetNetwork:
+    """A network that has carried random messages, half of the time an incast; all of them have arrived."""
+    options = {"children": list(shape[0]), "parents": list(shape[1])}
+    experiment = Network(topology="folded-clos", options=options, bandwidth="50 GB/s", ethernet=ethernet)
+    network = EthernetNetwork(network_of(experiment, Path()), experiment, seed=seed)
+    random = np.random.default_rng(seed)
+    count = int(random.integers(1, 60))
+    src = random.integers(0, network.npus, count)
+    dst = (src + random.integers(1, network.npus, count)) % network.npus
+    if seed % 2:
+        src, dst = np.maximum(src, 1), np.zeros(count, np.int64)
+    network.send_many(src, dst, random.integers(1, 200_000, count), np.zeros(count, np.int64), 0)
+    arrived = np.zeros(count, np.int64)
+    while len(batch := network.advance(None)[0]):
+        arrived[batch] += 1
+    assert (arrived == 1).all()
+    return network
+
+
+def check(shape: tuple[tuple[int, ...], tuple[int, ...]], ethernet: dict[str, Any], seed: int) -> None:
+    network = carried(shape, ethernet, seed)
+    counts, flows, ports = network.engine.counts, network.engine.flow_table(), network.engine.port_counters()
+    assert counts["in_network"] == 0
+    assert counts["made"] == counts["delivered"] + counts["dropped"]
+    assert counts["dropped"] == flows["dropped"].sum() == ports["dropped"].sum()
+    assert flows["trimmed"].sum() == ports["trimmed"].sum()
+    assert (flows["sent"] == flows["packets"]).all()
+    assert counts["delivered_bytes"] == flows["bytes"].sum()
+    if ethernet["pfc"]["enabled"]:
+        assert counts["dropped"] == 0
+    if not counts["dropped"] and not ports["trimmed"].sum() and ethernet["load_balancing"] == "ecmp":
+        assert not flows["out_of_order"].any()
+    again = carried(shape, ethernet, seed).engine
+    for name, column in flows.items():
+        assert np.array_equal(column, again.flow_table()[name]), name
+
+
+@settings(max_examples=40, deadline=None)
+@given(shape=st.sampled_from(NETWORKS), ethernet=ethernets(), seed=st.integers(0, 2**31))
+def test_packets_are_conserved(shape: Any, ethernet: dict[str, Any], seed: int) -> None:
+    check(shape, ethernet, seed)
+
+
+@pytest.mark.slow
+@settings(max_examples=2000, deadline=None)
+@given(shape=st.sampled_from(NETWORKS), ethernet=ethernets(), seed=st.integers(0, 2**31))
+def test_packets_are_conserved_in_2000_networks(shape: Any, ethernet: dict[str, Any], seed: int) -> None:
+    check(shape, ethernet, seed)
