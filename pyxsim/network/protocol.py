@@ -7,14 +7,14 @@ Time is a whole number of cycles of the backend's clock and never goes back.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pyxsim.arrays import BoolArray, Int32Array, IntArray, unique_by_identity
 from pyxsim.errors import InputError
@@ -72,6 +72,18 @@ class BackgroundSource(Protocol):
 
     def create(self, network: Any) -> int:
         """Inject the next packets (`inject_background`); return the cycle up to which all are created."""
+
+
+@dataclass(frozen=True)
+class BackendTable:
+    """A table of a backend for the result: arrays by column, and attributes.
+
+    The dataset of that name (pyxsim/results/datasets/) describes the columns; a table without one becomes a table of
+    the result, one row per entry of its columns.
+    """
+
+    columns: Mapping[str, NDArray[Any]]
+    attrs: Mapping[str, int | float | str] = field(default_factory=dict)
 
 
 class AttributionRecords(Protocol):
@@ -320,6 +332,10 @@ class Backend(ABC):
     def buffer_max(self) -> Int32Array:
         """Return int32[links]: the most flits that a VC buffer of each link ever held."""
         return np.zeros(self.topology.counted_links, np.int32)
+
+    def tables(self) -> dict[str, BackendTable]:
+        """Return further tables for the result by the name of their dataset, after `finish`; by default none."""
+        return {}
 
     def counts(self) -> dict[str, Any]:
         """Return the counters of the JSON summary."""

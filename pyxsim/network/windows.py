@@ -190,6 +190,37 @@ class WindowRecorder:
             self._add_many(np.array(rows[several]) // 2, np.stack(values[several]))
 
 
+class PeakRecorder:
+    """Keeps the largest value of each link in each window; windows widen with those of a `WindowRecorder`."""
+
+    def __init__(self) -> None:
+        self._rows: dict[int, NDArray[Any]] = {}  # number of the window -> its peaks
+        self._window = 0
+
+    def record(self, cycle: int, peaks: NDArray[np.int64], window: int) -> None:
+        """Record int64[links], the peaks of the cycles before `cycle`, in a window of `window` cycles."""
+        if self._window and window > self._window:
+            before, self._rows = self._rows, {}
+            for row, values in before.items():
+                self._merge(row * self._window // window, values)
+        self._window = window
+        if peaks.any():
+            self._merge((cycle - 1) // window, _narrow(peaks))
+
+    def _merge(self, row: int, values: NDArray[Any]) -> None:
+        known = self._rows.get(row)
+        self._rows[row] = values if known is None else np.maximum(known, values)
+
+    def table(self, start: NDArray[np.int64], length: int, links: int) -> NDArray[np.int64]:
+        """Return int64[T, links], the peaks of windows of `length` cycles that begin at `start`."""
+        made = np.zeros((len(start), links), np.int64)
+        for row, values in self._rows.items():
+            at = row * self._window // length
+            if at < len(made):
+                made[at] = np.maximum(made[at], values)
+        return made
+
+
 def _narrow(values: NDArray[Any]) -> NDArray[Any]:
     """The counts in half the memory if they fit, which is usual: a link counts at most one per cycle."""
     fits = values.size == 0 or int(values.max()) < 1 << 32

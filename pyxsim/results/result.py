@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.arrays import FloatArray, Int32Array, IntArray
+from pyxsim.network.protocol import BackendTable
 from pyxsim.network.windows import Windows
 from pyxsim.results import dataset
 from pyxsim.results.attribution import Attribution, HotLink
@@ -108,6 +109,8 @@ class Result(Viewed):
         Delays of the chunks of NPU 0 in a workload.
     memory : Memory or None
         Remote memories and shared endpoints.
+    backend_tables : dict of BackendTable
+        Tables that only some backends have, by the name of their dataset: `flows`, `ports`, `port_windows`.
     counts : dict
         npus, messages, packets, flits, flit_hops, router_visits, bytes_delivered, and what else the backend counts.
     lower_bound_ns : int or float or None
@@ -163,6 +166,7 @@ class Result(Viewed):
     work: Work | None = None
     chunk_delays: ChunkDelays | None = None
     memory: Memory | None = None
+    backend_tables: dict[str, BackendTable] = field(default_factory=dict)
     counts: dict[str, Any] = field(default_factory=dict)
     lower_bound_ns: int | float | None = None
     sim_cpu_s: float = 0.0
@@ -194,6 +198,9 @@ class Result(Viewed):
     memories = _Derived()
     layer_phases = _Derived()
     occupancy = _Derived()
+    flows = _Derived()
+    ports = _Derived()
+    port_windows = _Derived()
 
     def __post_init__(self) -> None:
         count = len(self.links)
@@ -404,6 +411,7 @@ class Result(Viewed):
             "time_ns": self.time_ns,
             "cycles": self.time_cycles,
             **{key: self.counts.get(key, 0) for key in JSON_COUNTS},
+            **{key: self.counts[key] for key in JSON_PACKETS if key in self.counts},
             "not_skipped": self.counts.get("not_skipped"),
             "threads_why": self.counts.get("threads_why", ""),
             "sim_cpu_s": self.sim_cpu_s,
@@ -465,6 +473,14 @@ JSON_COUNTS = (
     "skipped_visits",
     "threads",
     "resumed",
+)
+JSON_PACKETS = (
+    "packets_delivered",
+    "packets_dropped",
+    "packets_in_network",
+    "packets_trimmed",
+    "packets_marked",
+    "packets_resent",
 )
 JSON_TRAFFIC = tuple(TRAFFIC_KEYS)
 # Numbers that depend on how and where the run was computed, not on the experiment.

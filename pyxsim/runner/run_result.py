@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from pyxsim import registry
 from pyxsim.analysis.bound import ignored_limit
 from pyxsim.arrays import IntArray, unique_by_identity
 from pyxsim.garbage import without_collection
 from pyxsim.network.protocol import Backend
 from pyxsim.peak_memory import peak_mb
+from pyxsim.results.dataset import Dataset
 from pyxsim.results.links import LinkTable
 from pyxsim.results.memory import Memory, used_columns
 from pyxsim.results.phases import dimension_table, phase_table
@@ -53,6 +55,7 @@ def common_fields(prepared: Prepared | PreparedTraffic, end: RunEnd, peak: float
         "totals": network.totals(),
         "buffer_max": network.buffer_max(),
         "counts": {**network.counts(), "resumed": before.resumed},
+        **backend_tables(network),
         "sim_cpu_s": end.cpu_s,
         "total_cpu_s": before.cpu_s + time.process_time(),
         "peak_rss_mb": peak,
@@ -106,6 +109,18 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
             *(background.notes if background else ()),
         ],
     )
+
+
+def backend_tables(network: Backend) -> dict[str, Any]:
+    """Return the fields of the Result with the backend's own tables: those with a dataset, and others."""
+    tables, clock = network.tables(), {"clock_hz": float(network.clock_hz)}
+    known = {name: table for name, table in tables.items() if name in registry.datasets}
+    others = {name: table for name, table in tables.items() if name not in known}
+    extra = {
+        name: Dataset(name, "", (), lambda result: None).of(table.columns, {**table.attrs, **clock})
+        for name, table in others.items()
+    }
+    return {"backend_tables": known, "extra": extra}
 
 
 def link_table(network: Backend) -> LinkTable:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from pyxsim.network.windows import WindowRecorder, Windows
+from pyxsim.network.windows import PeakRecorder, WindowRecorder, Windows
 
 
 def totals(*flits: int, stall: int = 0) -> dict[str, NDArray[np.int64]]:
@@ -220,3 +220,13 @@ def test_many_totals_at_once_are_the_same_as_in_turn(rows: int) -> None:
     assert all(np.array_equal(mine.counts[name], other.counts[name]) for name in "ab")
     with pytest.raises(ValueError, match="went back"):
         fast.record_many(np.array([287]), "ab", totals[:1])
+
+
+def test_peaks_keep_the_largest_value_when_windows_widen() -> None:
+    recorder = PeakRecorder()
+    recorder.record(10, np.array([3, 0]), 10)
+    recorder.record(15, np.array([5, 1]), 10)
+    recorder.record(20, np.array([4, 0]), 10)
+    recorder.record(60, np.array([0, 7]), 20)
+    assert recorder.table(np.array([0, 20, 40]), 20, 2).tolist() == [[5, 1], [0, 0], [0, 7]]
+    assert recorder.table(np.array([0, 40]), 40, 2).tolist() == [[5, 1], [0, 7]]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pyxsim.network.protocol import BackendTable
 from pyxsim.network.windows import Windows
 from pyxsim.results.attribution import BLAME, LATENCY, PARTS, STAYS, Attribution
 from pyxsim.results.chunk_delays import ChunkDelays
@@ -22,6 +23,9 @@ from pyxsim.workload.layer_table import layer_table
 from pyxsim.workload.training_step import StageMemory, TrainingStep
 from pyxsim.workload.usage import at_work
 
+FLOW_COUNTERS = ("resent", "delivered", "marked", "trimmed", "dropped", "out_of_order", "duplicates", "timeouts")
+WINDOW_COLUMNS = ("depth", "marked", "dropped", "trimmed", "pauses", "paused")
+PORT_COLUMNS = ("bytes", "packets", *WINDOW_COLUMNS)
 TOML = """\
 [network]
 topology = "ring"
@@ -209,6 +213,20 @@ def make_memory() -> Memory:
     npus = {name: np.array([100 * number, 50]) for number, name in enumerate(columns)} | {"busy": np.array([200, 50])}
     used = used_columns(["pool", "link"], [Fraction(2), Fraction(0)], [500, 300], [200, 150], Fraction(10**9))
     return Memory(npus, used)
+
+
+def make_backend_tables() -> dict[str, BackendTable]:
+    """Two flows of the Ethernet backend, one of which did not end; the first link pauses in the second window."""
+    rows = {name: np.array([1, 0]) for name in FLOW_COUNTERS}
+    flows = {**rows, "src": [0, 1], "dst": [1, 0], "bytes": [4096, 9], "packets": [1, 1], "sent": [2, 1]}
+    flows |= {"start": [1000, 2000], "end": [601_000, -1], "ideal": [200_000, 90_000]}
+    links = {name: np.array([5, 0, 0, 0]) for name in PORT_COLUMNS}
+    windows = {name: np.array([[0] * 4, [5, 0, 0, 0], [0] * 4]) for name in WINDOW_COLUMNS}
+    return {
+        "flows": BackendTable({name: np.array(column) for name, column in flows.items()}, {"left_out": 0}),
+        "ports": BackendTable(links),
+        "port_windows": BackendTable({"time": np.array([0, 100, 200]), **windows}, {"window_cycles": 100}),
+    }
 
 
 def make_empty() -> Result:

@@ -12,7 +12,15 @@ import pytest
 from pyxsim.registry import datasets
 from pyxsim.results.page import MARK, reference
 from pyxsim.results.result import JSON_TRAFFIC, Result
-from tests.results.conftest import make_attribution, make_detail, make_layers, make_memory, make_training, make_work
+from tests.results.conftest import (
+    make_attribution,
+    make_backend_tables,
+    make_detail,
+    make_layers,
+    make_memory,
+    make_training,
+    make_work,
+)
 
 
 @pytest.fixture
@@ -39,6 +47,7 @@ def test_every_variable_is_told(page: str, build: Callable[..., Result]) -> None
         work=make_work(),
         chunk_delays=make_detail(),
         memory=make_memory(),
+        backend_tables=make_backend_tables(),
         **make_training(),
     )
     for group in datasets:

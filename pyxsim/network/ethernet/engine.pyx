@@ -23,7 +23,9 @@ cdef extern from *:
 cdef extern from "<stdlib.h>" nogil:
     void *aligned_alloc(size_t alignment, size_t size)
 
-FLOW_COUNTERS = ("sent", "resent", "marked", "trimmed", "dropped", "out_of_order", "duplicates", "timeouts")
+FLOW_COUNTERS = (
+    "sent", "resent", "delivered", "marked", "trimmed", "dropped", "out_of_order", "duplicates", "timeouts",
+)
 PORT_COUNTERS = ("sent_bytes", "sent_packets", "marked", "dropped", "trimmed", "pauses", "paused_time", "peak")
 
 
@@ -359,28 +361,49 @@ cdef class Engine:
             port = &fabric.port[i]
             into[0, i], into[1, i] = port.sent_bytes, port.sent_packets
             into[2, i], into[3, i], into[4, i] = port.marked, port.dropped, port.trimmed
-            into[5, i] = port.pauses
+            into[5, i], into[7, i] = port.pauses, port.deepest
             for k in range(CLASSES):
                 into[7, i] = max(into[7, i], port.queue[k].peak)
             into[6, i] = port.paused_time + (fabric.now - port.paused_since if port.paused else 0)
         return dict(zip(PORT_COUNTERS, table, strict=True))
 
-    def flow_table(self):
-        """Return a column per field of the flows, int64[flows] by name; times in picoseconds."""
+    def window_peaks(self):
+        """Return int64[ports]: the most bytes in the queue of one class of each port since the last call."""
+        peaks = np.zeros(self.fabric.ports, np.int64)
+        cdef int64_t[::1] into = peaks
+        cdef Port *port
+        cdef int64_t i, k
+        for i in range(self.fabric.ports):
+            port = &self.fabric.port[i]
+            for k in range(CLASSES):
+                into[i] = max(into[i], port.queue[k].peak)
+                port.queue[k].peak = port.queue[k].depth
+            port.deepest = max(port.deepest, into[i])
+        return peaks
+
+    def flow_table(self, int64_t most=1 << 62):
+        """Return a column per field of the first `most` flows, int64 by name; times in picoseconds."""
         cdef Fabric *fabric = &self.fabric
         names = ("src", "dst", "bytes", "packets", "start", "end", *FLOW_COUNTERS)
-        table = np.zeros((len(names), fabric.flows), np.int64)
+        table = np.zeros((len(names), min(most, fabric.flows)), np.int64)
         cdef int64_t[:, ::1] into = table
         cdef Flow *flow
         cdef int64_t i
-        for i in range(fabric.flows):
+        for i in range(into.shape[1]):
             flow = &fabric.flow[i]
             into[0, i], into[1, i], into[2, i], into[3, i] = flow.src, flow.dst, flow.nbytes, flow.packets
             into[4, i], into[5, i] = flow.start, flow.end
-            into[6, i], into[7, i], into[8, i], into[9, i] = flow.sent, flow.resent, flow.marked, flow.trimmed
-            into[10, i], into[11, i], into[12, i] = flow.dropped, flow.out_of_order, flow.duplicates
-            into[13, i] = flow.timeouts
+            into[6, i], into[7, i], into[8, i] = flow.sent, flow.resent, flow.delivered
+            into[9, i], into[10, i], into[11, i] = flow.marked, flow.trimmed, flow.dropped
+            into[12, i], into[13, i], into[14, i] = flow.out_of_order, flow.duplicates, flow.timeouts
         return dict(zip(names, table, strict=True))
+
+    def resent(self):
+        """Return how many data packets were sent again."""
+        cdef int64_t total = 0, i
+        for i in range(self.fabric.flows):
+            total += self.fabric.flow[i].resent
+        return total
 
 
 cdef void *_aligned(bytes data) except NULL:

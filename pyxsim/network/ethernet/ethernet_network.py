@@ -14,14 +14,18 @@ from pyxsim.network.delay.pairs import Pairs
 from pyxsim.network.ethernet.config import PICOSECONDS, EthernetConfig, make_config
 from pyxsim.network.ethernet.deadlock import LEAST_INTERVAL, PauseWatch, cycle_warning, pause_cycle
 from pyxsim.network.ethernet.engine import Engine
+from pyxsim.network.ethernet.ideal import first_port, ideal_times
 from pyxsim.network.ethernet.transport_choice import make_transport
 from pyxsim.network.ethernet.user_transport import UserTransport
-from pyxsim.network.protocol import Backend, Capabilities
-from pyxsim.network.windows import WindowRecorder, Windows
+from pyxsim.network.protocol import Backend, BackendTable, Capabilities
+from pyxsim.network.windows import PeakRecorder, WindowRecorder, Windows
 from pyxsim.settings import Experiment, Network
 from pyxsim.topology.topology import Topology
 
 FOREVER = 1 << 62
+MOST_ROWS = 1 << 20  # of the table of flows
+WINDOWED = ("marked", "dropped", "trimmed", "pauses")  # counters in the table by windows of time
+PORT_COLUMNS = {"sent_bytes": "bytes", "sent_packets": "packets", "paused_time": "paused", "peak": "depth"}
 
 
 class EthernetNetwork(Backend):
@@ -56,6 +60,8 @@ class EthernetNetwork(Backend):
         if isinstance(transport, UserTransport):  # its state is in Python objects of the user
             self.capabilities = replace(self.capabilities, checkpoint=False)  # type: ignore[misc]
         self.windows = WindowRecorder(window, topology.counted_links)
+        self.peaks = PeakRecorder()
+        self._window_end = window
         self._cycle = 0
         per_cycle = Fraction(PICOSECONDS) / settings.clock
         self._num, self._den = per_cycle.numerator, per_cycle.denominator
@@ -92,17 +98,16 @@ class EthernetNetwork(Backend):
         self.pause()
         limit = FOREVER if until is None else until * self._num // self._den
         while True:
-            stop = min(limit, self.windows.window * (self._cycle // self.windows.window + 1) * self._num // self._den)
             following = self.engine.next_time
             if following < 0 or following > limit:
                 if following < 0:
                     self._search_deadlock(idle=True)
                 messages = cycles = np.zeros(0, np.int64)
                 break
-            stop = max(stop, min(limit, following))
+            self._close_window(-(-following * self._den // self._num))
+            stop = min(limit, self._window_end * self._num // self._den)
             messages, cycles = self.engine.run(stop, self._num, self._den, slack)
             self._cycle = max(self._cycle, -(-self.engine.now * self._den // self._num))
-            self._record(self._cycle)
             self.tick()
             if len(messages):
                 break
@@ -131,32 +136,29 @@ class EthernetNetwork(Backend):
         cycle = [self.link_name(port) for port in pause_cycle(self.arrays, pairs)]
         return cycle_warning(cycle) if cycle else "no links can wait for each other under PFC", cycle
 
+    def _close_window(self, cycle: int) -> None:
+        """Record the window that ends before `cycle`, in which the next event is."""
+        if cycle > self._window_end:
+            self._record(self._window_end)
+            self._window_end = self.windows.window * max(1, -(-cycle // self.windows.window))
+
     def _record(self, cycle: int) -> None:
         if cycle > self.windows.end:
             self.windows.record(cycle, self.totals())
+            self.peaks.record(cycle, self.engine.window_peaks(), self.windows.window)
 
     def base_rtt(self, src: IntArray, dst: IntArray) -> IntArray:
         """Return int64[K], ps: latency of the links both ways, and transmission of one largest payload on each link."""
         arrays, payload = self.arrays, self.arrays.rules["mtu"]
         total = np.zeros(len(src), np.int64)
         for start, end, size in ((src, dst, payload), (dst, src, 0)):
-            node, target = arrays.home[start].astype(np.int64), arrays.group[end].astype(np.int64)
-            last = arrays.home[end]
+            node, last = arrays.home[start].astype(np.int64), arrays.home[end]
             while (moving := np.flatnonzero(node != last)).size:
-                port = self._first_port(node[moving], target[moving], end[moving])
+                port = first_port(arrays, node[moving], end[moving])
                 picoseconds, per_bytes, delay = arrays.ports[port, 3:6].T
                 total[moving] += size * picoseconds // per_bytes + delay
                 node[moving] = arrays.ports[port, 1]
         return total
-
-    def _first_port(self, node: IntArray, group: IntArray, npu: IntArray) -> IntArray:
-        """The first port on a shortest route from each node to each NPU."""
-        arrays = self.arrays
-        router = np.minimum(node, len(arrays.route) - 1)
-        port = arrays.set_port[arrays.set_start[arrays.route[router, group]]].astype(np.int64)
-        port = np.where(arrays.nodes[node, 2] == group, arrays.down[npu], port)
-        uplink: IntArray = np.where(arrays.nodes[node, 1] >= 0, arrays.nodes[node, 1], port)
-        return uplink
 
     def finish(self, cycle: int) -> None:
         """End the run in `cycle`: close the statistics."""
@@ -167,19 +169,45 @@ class EthernetNetwork(Backend):
     # -- results --
 
     def totals(self) -> dict[str, IntArray]:
-        """Return the counters of each link; "flits": bytes on the wire in units of a flit."""
+        """Return the counters of each link; "flits": bytes on the wire in units of a flit; "paused": picoseconds."""
         counters = self.engine.port_counters()
-        return {"flits": counters["sent_bytes"] // self.settings.flit}
+        return {
+            "flits": counters["sent_bytes"] // self.settings.flit,
+            "paused": counters["paused_time"],
+            **{name: counters[name] for name in WINDOWED},
+        }
 
     def windows_table(self) -> Windows:
         return self.windows.table()
 
+    def tables(self) -> dict[str, BackendTable]:
+        """Return the tables of flows, of ports, and of ports by windows of time."""
+        flows = self.engine.flow_table(MOST_ROWS)
+        flows["ideal"] = ideal_times(self.arrays, flows["src"], flows["dst"], flows["bytes"])
+        flows["sent"] += flows["resent"]
+        counters = self.engine.port_counters()
+        ports = {PORT_COLUMNS.get(name, name): column for name, column in counters.items()}
+        windows = self.windows.table()
+        counts = {name: windows.counts[name] for name in (*WINDOWED, "paused") if name in windows.counts}
+        depth = self.peaks.table(windows.start, windows.length, self.topology.counted_links)
+        attrs = {"window_cycles": windows.length}
+        return {
+            "flows": BackendTable(flows, {"left_out": self.messages_sent - len(flows["src"])}),
+            "ports": BackendTable(ports),
+            "port_windows": BackendTable({"time": windows.start, **counts, "depth": depth}, attrs),
+        }
+
     def counts(self) -> dict[str, Any]:
         """Return the counters of the JSON summary."""
-        counts = self.engine.counts
+        counts, ports = self.engine.counts, self.engine.port_counters()
         return {
             **super().counts(),
             "packets": counts["made"],
             "flits": int(self.totals()["flits"].sum()),
             "packet_hops": counts["hops"],
+            "packets_delivered": counts["delivered"],
+            "packets_dropped": counts["dropped"],
+            "packets_in_network": counts["in_network"],
+            **{f"packets_{name}": int(ports[name].sum()) for name in ("trimmed", "marked")},
+            "packets_resent": self.engine.resent(),
         }

@@ -73,6 +73,7 @@ cdef void _take_data(Fabric *fabric, int32_t node, int32_t chosen) noexcept nogi
     if packet.flags & TRIMMED:
         _reply(fabric, node, chosen, NACK)
         return
+    flow.delivered += 1
     if fabric.rules.selective:
         received = _bitmap(fabric, flow, 0)
         if _test(received, packet.number):

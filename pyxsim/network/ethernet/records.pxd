@@ -69,7 +69,7 @@ cdef struct Telemetry:
 cdef struct Queue:      # 32 bytes
     int32_t head, tail
     int64_t depth          # bytes
-    int64_t peak           # most bytes so far
+    int64_t peak           # most bytes since the end of the last window
     int32_t ingress        # bytes of the buffer at the peer that packets of this port and class occupy
     int32_t headroom_used
 
@@ -99,9 +99,11 @@ cdef struct Port:       # whatever every packet needs is in the first 128 bytes
     int32_t slots, slot_capacity, live, last_slot
     int32_t *slot          # flow of each slot; NONE: ended
     uint64_t *ready        # bit per slot
-    int64_t deficit[CLASSES]
+    int32_t deficit[CLASSES]
     int64_t marked, dropped, trimmed, pauses
     int64_t paused_since, paused_time
+    int64_t deepest        # most bytes of one class until the end of the last window
+    int64_t unused         # a multiple of 64 bytes
 
 
 cdef struct Node:
@@ -151,6 +153,7 @@ cdef struct Flow:
     int64_t received_at
     # counters
     int32_t sent, resent, marked, trimmed, dropped, out_of_order, duplicates
+    int32_t delivered      # whole data packets that have arrived, with those that the receiver discards
     int64_t state[STATE]
 
 

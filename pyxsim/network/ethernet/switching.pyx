@@ -208,7 +208,9 @@ cdef void enqueue(Fabric *fabric, int32_t number, int32_t chosen) noexcept nogil
 
 
 cdef void _drop(Fabric *fabric, int32_t number, int32_t chosen) noexcept nogil:
-    fabric.flow[fabric.packet[chosen].flow].dropped += 1
+    cdef Packet *packet = &fabric.packet[chosen]
+    if packet.kind == DATA and not packet.flags & TRIMMED:
+        fabric.flow[packet.flow].dropped += 1
     fabric.port[number].dropped += 1
     fabric.dropped += 1
     fabric.in_network -= 1
