@@ -81,6 +81,7 @@ cdef class Engine:
             for k in range(CLASSES):
                 port.queue[k].head = port.queue[k].tail = NONE
             port.sending, port.last_slot = NONE, 0
+            port.cause = port.root = NONE
             port.node, port.peer, port.reverse = ports[i, 0], ports[i, 1], ports[i, 2]
             port.picoseconds, port.per_bytes, port.delay = ports[i, 3], ports[i, 4], ports[i, 5]
             port.kmin, port.kmax, port.headroom = ports[i, 6], ports[i, 7], ports[i, 8]
@@ -337,6 +338,33 @@ cdef class Engine:
                             held.append((before, cls, i))
                     packet = fabric.packet[packet].next
         return paused, held
+
+    def pause_tree(self):
+        """Return what pauses are due to: columns, int64[ports] by name; times in picoseconds.
+
+        Returns
+        -------
+        cause
+            The port of the next switch that the last pause of a port is due to: the one that the packet waits for
+            which fills the buffer. -1: never paused.
+        root
+            The end of the chain of causes when the port was paused: a port that was not paused itself.
+        caused_time
+            Time of the pauses whose root is the port.
+        """
+        cdef Fabric *fabric = &self.fabric
+        names = ("cause", "root", "caused_time")
+        table = np.zeros((len(names), fabric.ports), np.int64)
+        cdef int64_t[:, ::1] into = table
+        cdef Port *port
+        cdef int64_t i
+        for i in range(fabric.ports):
+            port = &fabric.port[i]
+            into[0, i], into[1, i] = port.cause, port.root
+            into[2, i] += port.caused_time
+            if port.paused:
+                into[2, port.root] += fabric.now - port.paused_since
+        return dict(zip(names, table, strict=True))
 
     # -- results --
 

@@ -95,15 +95,18 @@ cdef struct Port:       # whatever every packet needs is in the first 128 bytes
     int64_t picoseconds, per_bytes  # time of a byte as a fraction
     int64_t headroom
     int32_t turn           # class that was served last
+    int32_t root           # the end of the chain of causes when this port was paused
     # flows that leave by this port, if its node has an NPU
     int32_t slots, slot_capacity, live, last_slot
     int32_t *slot          # flow of each slot; NONE: ended
     uint64_t *ready        # bit per slot
     int32_t deficit[CLASSES]
-    int64_t marked, dropped, trimmed, pauses
+    int64_t marked, dropped, trimmed
+    int32_t pauses
+    int32_t cause          # the port of the next switch that the last pause is due to
     int64_t paused_since, paused_time
     int64_t deepest        # most bytes of one class until the end of the last window
-    int64_t unused         # a multiple of 64 bytes
+    int64_t caused_time    # of pauses whose root is this port
 
 
 cdef struct Node:

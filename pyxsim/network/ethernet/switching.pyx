@@ -182,7 +182,10 @@ cdef void forward(Fabric *fabric, int32_t node, int32_t chosen) noexcept nogil:
         if fabric.node[node].used + packet.size > fabric.node[node].pool:
             _drop(fabric, number, chosen)
             return
-    _enter_buffer(fabric, node, packet, cls)
+    if _enter_buffer(fabric, node, packet, cls):
+        if port.queue[cls].depth or fabric.port[packet.port].cause == NONE:  # an empty queue holds nothing up
+            fabric.port[packet.port].cause = number
+        _send_pause(fabric, packet.port, cls, True)
     enqueue(fabric, number, chosen)
 
 
@@ -239,14 +242,17 @@ cdef bint _admitted(Fabric *fabric, Port *port, Packet *packet, int32_t cls) noe
         fabric.rules.alpha * <double> (node.pool - node.used))
 
 
-cdef void _enter_buffer(Fabric *fabric, int32_t number, Packet *packet, int32_t cls) noexcept nogil:
-    """Count a packet in the buffer of its switch: in the reserve of its port, in the shared part, or in headroom."""
+cdef bint _enter_buffer(Fabric *fabric, int32_t number, Packet *packet, int32_t cls) noexcept nogil:
+    """Count a packet in the buffer of its switch: in the reserve of its port, in the shared part, or in headroom.
+
+    Returns whether the sender must be paused.
+    """
     cdef Node *node = &fabric.node[number]
     cdef Port *into = &fabric.port[packet.port]
     cdef int64_t size = packet.size, bytes_there, beyond
     node.used += size
     if not fabric.rules.pfc or cls == 0:
-        return
+        return False
     bytes_there = into.queue[cls].ingress + size
     beyond = bytes_there - fabric.rules.reserve
     if beyond <= 0:
@@ -256,11 +262,10 @@ cdef void _enter_buffer(Fabric *fabric, int32_t number, Packet *packet, int32_t 
     else:
         into.queue[cls].ingress = <int32_t> bytes_there
         node.shared += min(size, beyond)
-    if not into.pausing >> cls & 1 and (
+    return not into.pausing >> cls & 1 and (
         into.queue[cls].headroom_used > 0
         or max(into.queue[cls].ingress - fabric.rules.reserve, 0) >= _threshold(fabric, node)
-    ):
-        _send_pause(fabric, packet.port, cls, True)
+    )
 
 
 cdef void _leave_buffer(Fabric *fabric, Port *port, Packet *packet, int32_t cls) noexcept nogil:
@@ -339,16 +344,22 @@ cdef void _send_pause(Fabric *fabric, int32_t into, int32_t cls, bint pause) noe
 
 
 cdef void set_pause(Fabric *fabric, int32_t number, int32_t cls, bint paused) noexcept nogil:
-    """A PFC frame has arrived for this port."""
+    """A PFC frame has arrived for this port: stop or go; the port at the end of the chain of causes is its root."""
     cdef Port *port = &fabric.port[number]
+    cdef int hops = 0
     if paused:
         if not port.paused:
             port.paused_since = fabric.now
+            port.root = port.cause
+            while fabric.port[port.root].paused >> cls & 1 and hops < HOPS:
+                port.root = fabric.port[port.root].root
+                hops += 1
         port.paused |= 1 << cls
     else:
         port.paused &= ~(1 << cls)
         if not port.paused:
             port.paused_time += fabric.now - port.paused_since
+            fabric.port[port.root].caused_time += fabric.now - port.paused_since
         serve(fabric, number)
 
 

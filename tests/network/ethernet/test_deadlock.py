@@ -13,6 +13,9 @@ import pyxsim
 from pyxsim.library import load_all
 from pyxsim.network.ethernet.config import DATA_CLASS, EthernetConfig, make_config
 from pyxsim.network.ethernet.deadlock import pause_cycle
+from pyxsim.network.ethernet.ethernet_network import EthernetNetwork
+from pyxsim.runner.lifecycle import simulate
+from pyxsim.runner.prepare import prepare
 from pyxsim.settings import load_experiment
 from pyxsim.topology import build, graph_network
 from pyxsim.topology.routings import graph_routings
@@ -136,7 +139,7 @@ def ring_of(folder: Path, *, hop: int = 2, **ethernet: Any) -> dict[str, Any]:
 def test_deadlock_names_the_ports_that_wait(tmp_path: Path, timeout: str) -> None:
     with pytest.raises(pyxsim.DeadlockError, match="15 paused ports can never resume") as caught:
         pyxsim.run(ring_of(tmp_path, timeout=timeout), backend="ethernet")
-    names = [f"link:(s{i})->(s{(i + 1) % 5}) class 3" for i in range(5)]
+    names = [f"link:(s{i})->(s{(i + 1) % 5}) class {DATA_CLASS}" for i in range(5)]
     assert caught.value.cycle == names
     assert f"{names[0]} paused by (s1), where packets wait for {names[1]}" in str(caught.value)
     assert caught.value.exit_code == 3
@@ -163,3 +166,57 @@ def test_check_shows_the_cycle(tmp_path: Path) -> None:
     free = pyxsim.check(ring_of(tmp_path, hop=1), backend="ethernet")
     assert (free["deadlock_free"], free["deadlock_cycle"]) == (True, [])
     assert "no links can wait for each other under PFC" in str(free)
+
+
+def paused_network(experiment: dict[str, Any]) -> EthernetNetwork:
+    """The network after a run."""
+    prepared = prepare(load_experiment(experiment), folder=".", backend="ethernet")
+    assert prepared.mode == "closed"
+    simulate(prepared, backend="ethernet")
+    network = prepared.network
+    assert isinstance(network, EthernetNetwork)
+    return network
+
+
+def leaf_spine(messages: list[dict[str, Any]]) -> dict[str, Any]:
+    """Four leaves with two NPUs each below one spine, whose links are wide."""
+    return {
+        "network": {
+            "topology": "leaf-spine",
+            "options": {"npus": 2, "leaves": 4, "spines": 1},
+            "bandwidth": ["12.5 GB/s", "100 GB/s"],
+            "latency": "500 ns",
+            "ethernet": {
+                "transport": "none",
+                "transport_options": {"window": False},
+                "buffer": {"capacity": "1 MiB"},
+                "ecn": {"enabled": False},
+            },
+        },
+        "message": messages,
+    }
+
+
+def test_pauses_of_an_incast_are_due_to_its_receiver() -> None:
+    """Six NPUs of other leaves send to NPU 0: pauses reach them over two switches, and their root is its host link."""
+    network = paused_network(leaf_spine([message(src, 0) for src in range(2, 8)]))
+    tree, counters = network.engine.pause_tree(), network.engine.port_counters()
+    paused = counters["pauses"] > 0
+    down = int(network.arrays.down[0])
+    into_leaf = int(np.flatnonzero(paused & (tree["cause"] == down))[0])
+    assert network.arrays.ports[into_leaf, 1] == network.arrays.ports[down, 0]
+    uplinks = network.arrays.nodes[network.arrays.home[2:], 1]
+    assert paused[uplinks].all()
+    above = tree["cause"][uplinks]
+    assert (tree["cause"][above] == into_leaf).all()
+    assert not paused[down]
+    assert tree["caused_time"].sum() == counters["paused_time"].sum()
+    assert tree["caused_time"][down] > 0.9 * counters["paused_time"].sum()
+
+
+def test_victims_do_not_hide_the_root() -> None:
+    """NPU 2 also sends to NPU 1, whose own link is idle: its pauses are due to NPU 0 all the same."""
+    network = paused_network(leaf_spine([*(message(src, 0) for src in range(2, 8)), message(2, 1)]))
+    tree, counters = network.engine.pause_tree(), network.engine.port_counters()
+    assert tree["caused_time"].sum() == counters["paused_time"].sum()
+    assert tree["caused_time"][network.arrays.down[0]] > 0.9 * counters["paused_time"].sum()
