@@ -51,6 +51,17 @@ class Windows:
         counts = {name: np.asarray(total).astype(np.uint64)[np.newaxis][:rows] for name, total in totals.items()}
         return cls(np.zeros(rows, dtype=np.int64), max(1, cycles), counts)
 
+    def until(self, cycles: int) -> Windows:
+        """Return the windows of a run of `cycles` cycles; its last window also has the counts of later ones."""
+        last = max(0, -(-cycles // self.length) - 1)
+        if last >= len(self) - 1:
+            return self
+        counts = {
+            name: np.concatenate([values[:last], values[last:].sum(axis=0, keepdims=True)])
+            for name, values in self.counts.items()
+        }
+        return Windows(self.start[: last + 1], self.length, counts)
+
 
 class WindowRecorder:
     """Divides running totals into windows.
@@ -212,11 +223,11 @@ class PeakRecorder:
         self._rows[row] = values if known is None else np.maximum(known, values)
 
     def table(self, start: NDArray[np.int64], length: int, links: int) -> NDArray[np.int64]:
-        """Return int64[T, links], the peaks of windows of `length` cycles that begin at `start`."""
+        """Return int64[T, links]: the peaks of windows of `length` cycles from `start`; the last has later ones too."""
         made = np.zeros((len(start), links), np.int64)
         for row, values in self._rows.items():
-            at = row * self._window // length
-            if at < len(made):
+            at = min(row * self._window // length, len(made) - 1)
+            if at >= 0:
                 made[at] = np.maximum(made[at], values)
         return made
 

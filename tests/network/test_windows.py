@@ -230,3 +230,18 @@ def test_peaks_keep_the_largest_value_when_windows_widen() -> None:
     recorder.record(60, np.array([0, 7]), 20)
     assert recorder.table(np.array([0, 20, 40]), 20, 2).tolist() == [[5, 1], [0, 0], [0, 7]]
     assert recorder.table(np.array([0, 40]), 40, 2).tolist() == [[5, 1], [0, 7]]
+
+
+def test_later_windows_count_in_the_last_one_of_a_run() -> None:
+    recorder = WindowRecorder(10, links=1)
+    for cycle, flits in ((10, 3), (20, 4), (40, 6)):
+        recorder.record(cycle, totals(flits))
+    table = recorder.table()
+    assert [table.until(cycle).counts["flits"][:, 0].tolist() for cycle in (40, 30, 20, 11, 10, 0)] == [
+        [3, 1, 0, 2],
+        [3, 1, 2],
+        [3, 3],
+        [3, 3],
+        [6],
+        [6],
+    ]

@@ -178,7 +178,7 @@ class EthernetNetwork(Backend):
         }
 
     def windows_table(self) -> Windows:
-        return self.windows.table()
+        return self.windows.table().until(self.end)  # acknowledgments may be on the way when the run ends
 
     def tables(self) -> dict[str, BackendTable]:
         """Return the tables of flows, of ports, and of ports by windows of time."""
@@ -187,7 +187,7 @@ class EthernetNetwork(Backend):
         flows["sent"] += flows["resent"]
         counters = self.engine.port_counters()
         ports = {PORT_COLUMNS.get(name, name): column for name, column in counters.items()}
-        windows = self.windows.table()
+        windows = self.windows_table()
         counts = {name: windows.counts[name] for name in (*WINDOWED, "paused") if name in windows.counts}
         depth = self.peaks.table(windows.start, windows.length, self.topology.counted_links)
         attrs = {"window_cycles": windows.length}

@@ -15,6 +15,7 @@ import numpy as np
 
 from pyxsim.reports.plots.attribution_plots import culprits, parts, waits
 from pyxsim.reports.plots.chunk_bars import chunks
+from pyxsim.reports.plots.flow_plots import FLOW_PLOTS
 from pyxsim.reports.plots.gantt import gantt, gantt_height
 from pyxsim.reports.plots.link_plots import dimension_lines, link_lines, stalls, utilization
 from pyxsim.reports.plots.network_plot import network, topology_of
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
+__all__ = ["FLOW_PLOTS", "Plots", "figure", "save"]  # FLOW_PLOTS: rows of the figure, by their registration
 LONGEST_REASON = 60  # characters in the title
 
 
