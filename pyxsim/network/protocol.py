@@ -294,6 +294,11 @@ class Backend(ABC):
         """
         return "this backend has no buffers that could deadlock", []
 
+    @property
+    def own_routing(self) -> str:
+        """How the backend chooses routes, if not by the routing algorithm of the network; else empty."""
+        return ""
+
     def cut(self, nbytes: int) -> tuple[int, int, int]:
         """Return (packets, flits of each, flits of the last one) of a message of `nbytes` bytes."""
         raise InputError("this backend has no packets", key="--backend")

@@ -147,6 +147,10 @@ class EthernetNetwork(Backend):
             self.windows.record(cycle, self.totals())
             self.peaks.record(cycle, self.engine.window_peaks(), self.windows.window)
 
+    @property
+    def own_routing(self) -> str:
+        return f"shortest routes, load balancing by {self.settings.ethernet.load_balancing}"
+
     def base_rtt(self, src: IntArray, dst: IntArray) -> IntArray:
         """Return int64[K], ps: latency of the links both ways, and transmission of one largest payload on each link."""
         arrays, payload = self.arrays, self.arrays.rules["mtu"]

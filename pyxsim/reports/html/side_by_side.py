@@ -14,7 +14,7 @@ from pyxsim.reports.html.panels import latency, network
 from pyxsim.reports.html.panels.settings_table import known
 from pyxsim.reports.html.plotly_style import NAME, figure, plain, share_axis, tint, unlike
 from pyxsim.reports.html.time_windows import beyond, edges, together, top_of
-from pyxsim.reports.text import memory_facts, workload_tables
+from pyxsim.reports.text import flow_facts, memory_facts, workload_tables
 from pyxsim.reports.text.facts import Fact, facts, link_title, percent, plural
 from pyxsim.reports.text.text_table import Sheet
 from pyxsim.reports.text.traffic_facts import traffic_facts
@@ -101,7 +101,8 @@ def _numbers(named: Named) -> list[Panel]:
 
 
 def _facts(result: Result) -> dict[str, str]:
-    lines = [*traffic_facts(result), *workload_tables.facts(result), *memory_facts.facts(result), *facts(result)]
+    of_work = [*workload_tables.facts(result), *memory_facts.facts(result), *flow_facts.facts(result)]
+    lines = [*traffic_facts(result), *of_work, *facts(result)]
     values = {fact.label: fact.value for fact in lines}
     if result.ratio is not None and result.complete:
         values["of the lower bound"] = f"{result.ratio:.3f} x"

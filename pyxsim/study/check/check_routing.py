@@ -38,7 +38,8 @@ class Routing:
 def routing(prepared: Prepared | PreparedTraffic) -> Finding:
     """Describe the routing relation and its VC classes."""
     relation = routing_of(prepared)
-    return Finding([("routing", _line(relation))], {"routing": asdict(relation)})
+    own = prepared.network.own_routing
+    return Finding([("routing", own or _line(relation))], {"routing": None if own else asdict(relation)})
 
 
 @checks.register("routes", order=30)

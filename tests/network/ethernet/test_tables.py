@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import networkx as nx
 import numpy as np
 import pytest
 
+import pyxsim
 from pyxsim import library
 from pyxsim.network.ethernet.ethernet_network import EthernetNetwork
 from pyxsim.settings import Network
@@ -104,3 +106,15 @@ def test_windows_hold_what_happened_in_them() -> None:
     depth = table["depth"].max(axis=1)
     assert depth[0] > 20_000
     assert depth[2:6].tolist() == [0, 0, 0, 0]
+
+
+def test_check_names_the_routes_of_the_backend(tmp_path: Path) -> None:
+    """Not the routing algorithm of the network, which the Ethernet backend does not use."""
+    file = tmp_path / "run.toml"
+    file.write_text(
+        '[network]\ntopology = "leaf-spine"\noptions = { npus = 2, leaves = 2, spines = 2 }\n'
+        'ethernet = { load_balancing = "spray" }\n[collective]\nkind = "all-reduce"\nsize = "1 KiB"\n'
+    )
+    found = pyxsim.check(file, backend="ethernet")
+    assert found["routing"] is None
+    assert found["pairs"] > 0

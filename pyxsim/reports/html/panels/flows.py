@@ -86,6 +86,7 @@ def queues(result: Result, detail: Detail) -> Panel:
         "coloraxis": "coloraxis",
         "hovertemplate": "<b>%{z:.4g} KiB</b><br>%{x:.4g} " + clock.unit + "<extra></extra>",
     }
+    bar = {"len": 1.04, "title": {"text": "KiB"}, "tickformat": ",.4~g"}
     sketch = {
         "xaxis": {"title": {"text": clock.label}, "range": [0, clock.end], "showgrid": False},
         "yaxis": {
@@ -95,7 +96,7 @@ def queues(result: Result, detail: Detail) -> Panel:
             "tickvals": np.arange(len(names)) + 0.5,
             "ticktext": names,
         },
-        "coloraxis": {"cmin": 0, "cmax": float(shown.depth.max()), "colorbar": {"len": 1.04, "title": {"text": "KiB"}}},
+        "coloraxis": {"cmin": 0, "cmax": float(shown.depth.max()), "colorbar": bar},
         "margin": {"t": 12},
     }
     notes = [f"Shortened: {plural(shown.left_out, 'link')} with shorter queues left out."] if shown.left_out else []
