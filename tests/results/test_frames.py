@@ -24,7 +24,15 @@ from pyxsim.results.comparison import Compared, Comparison, Entry
 from pyxsim.results.curve import Curve
 from pyxsim.results.sweep import Point, Sweep
 from pyxsim.results.table import Table, Texts, Variable, column
-from tests.results.conftest import make_attribution, make_detail, make_layers, make_memory, make_training, make_work
+from tests.results.conftest import (
+    make_attribution,
+    make_backend_tables,
+    make_detail,
+    make_layers,
+    make_memory,
+    make_training,
+    make_work,
+)
 
 
 @pytest.fixture
@@ -36,6 +44,7 @@ def full(build: Callable[..., Result]) -> Result:
         layers=make_layers(),
         chunk_delays=make_detail(),
         memory=make_memory(),
+        backend_tables=make_backend_tables(),
         **make_training(),
     )
 
