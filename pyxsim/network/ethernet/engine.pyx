@@ -114,7 +114,7 @@ cdef class Engine:
 
     # -- checkpoints --
 
-    def __reduce__(self):
+    def __getstate__(self):
         cdef Fabric *fabric = &self.fabric
         cdef EventQueue *queue = &fabric.events
         cdef Port *port
@@ -141,7 +141,7 @@ cdef class Engine:
             saved(queue.filled, WORDS, sizeof(uint64_t)),
         )
         numbers = saved(fabric, 1, sizeof(Fabric))
-        return Engine, (self.config, self.transport), (numbers, memory, slots, self.events)
+        return self.config, self.transport, numbers, memory, slots, self.events
 
     def __setstate__(self, state):
         cdef Fabric *fabric = &self.fabric
@@ -149,7 +149,9 @@ cdef class Engine:
         cdef EventQueue *queue = &fabric.events
         cdef const char *data
         cdef int64_t i
-        numbers, memory, slots, self.events = state
+        config, transport, numbers, memory, slots, events = state
+        self.__init__(config, transport)
+        self.events = events
         if len(numbers) != sizeof(Fabric):
             raise ValueError("the state of another version")
         data = numbers
