@@ -133,6 +133,8 @@ class Backend(ABC):
     pause
         Called where a checkpoint can be written: all arrivals are reported, and the whole state is in objects. A copy
         or a pickle of the object has no `tick` and no `pause`.
+    traffic_names
+        Names of the tags of messages, as the job gives them (`Job.traffic`); more may follow during the run.
     bytes_delivered, messages_sent
         Counters that `send_many` and `advance` keep.
     """
@@ -140,6 +142,7 @@ class Backend(ABC):
     capabilities: ClassVar[Capabilities] = Capabilities()
     messages_numbered = 0  # of a user's backend (user_backend.py)
     numbers_in_flight: BoolArray = np.zeros(0, np.bool_)  # of a user's backend: whether each of its messages is
+    traffic_names: Sequence[str] = ()
     config: EngineConfig
     tick: Callable[[], None] = staticmethod(_nothing)
     pause: Callable[[], None] = staticmethod(_nothing)

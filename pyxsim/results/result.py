@@ -477,6 +477,7 @@ JSON_COUNTS = (
 JSON_PACKETS = (
     "packets_delivered",
     "packets_dropped",
+    "packets_errored",
     "packets_in_network",
     "packets_trimmed",
     "packets_marked",

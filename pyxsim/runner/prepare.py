@@ -86,6 +86,7 @@ def prepare(
     check_boost(experiment)
     job = make_job(WorkloadContext(experiment, topology, folder, packets=capabilities.packets))
     network = make_backend(backend, experiment, topology, window)
+    network.traffic_names = job.traffic
     output, of_system = experiment.output, experiment.system
     options = resolve(
         of_system, topology, settings.clock, network.injection_bandwidths(), seed=output.seed, carry=output.carry

@@ -24,6 +24,7 @@ __all__ = [
     "KAryNTree",
     "LeafSpine",
     "Mesh",
+    "RailOptimized",
     "RandomRegular",
     "Ring",
     "SlimFly",
@@ -126,6 +127,20 @@ def LeafSpine(
 def Mesh(shape: Sequence[int], **settings: Unpack[NetworkSettings]) -> Network:
     """A mesh: a product of lines, routed in dimension order. A line has no cycle, so it needs no VC classes."""
     return network_of("mesh", Mesh, locals())
+
+
+def RailOptimized(
+    servers: int,
+    *,
+    npus: int = 8,
+    pod: int = 0,
+    spines: int = 0,
+    parallel: int = 1,
+    planes: int = 1,
+    **settings: Unpack[NetworkSettings],
+) -> Network:
+    """Servers of `npus` NPUs with a rail for each of them; each NPU has a NIC port in each of `planes` copies."""
+    return network_of("rail-optimized", RailOptimized, locals())
 
 
 def RandomRegular(

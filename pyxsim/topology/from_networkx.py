@@ -18,6 +18,7 @@ from pyxsim.paths import missing
 from pyxsim.routing.relation import Relation
 from pyxsim.textfile import read_text
 from pyxsim.topology.graph import graph_network
+from pyxsim.topology.ns3_text import SPARE, is_ns3_text, ns3_graph
 from pyxsim.topology.routings import graph_routings
 from pyxsim.topology.shape import MAX_NPUS, check_shape
 from pyxsim.topology.topology import Dimension, Topology
@@ -52,7 +53,7 @@ def _named_by_the_setting(function: Callable[P, T]) -> Callable[P, T]:
 
 @_named_by_the_setting
 def read_graph(path: Path) -> Any:
-    """Read a networkx graph from a file: .graphml, .gml, or else an edge list. Raises InputError.
+    """Read a networkx graph from a file: .graphml, .gml, else an edge list or a topology of ns-3. Raises InputError.
 
     An edge list has one line `a b` per link, or `a b {"bandwidth": "50 GB/s", "latency": "10 ns"}`. If every line
     has the attribute `link`, links are directed, as pyxsim writes them.
@@ -73,7 +74,10 @@ def read_graph(path: Path) -> Any:
     if path.suffix.lower() in NO_EDGE_LISTS:
         allowed = ".graphml, .gml, or an edge list such as net.edges"
         raise InputError(f"unknown format '{path.suffix}' of a graph", allowed=allowed, file=str(path))
-    lines = read_text(path, "an edge list").splitlines()
+    text = read_text(path, "an edge list")
+    if is_ns3_text(text):
+        return ns3_graph(path)
+    lines = text.splitlines()
     settings = {SETTINGS: lines[0].removeprefix(_HEAD)} if lines and lines[0].startswith(_HEAD) else {}
     words_of = {number: line.partition("#")[0].split(None, 2) for number, line in enumerate(lines, 1)}
     edges = [_edge(words, f"{path}:{number}") for number, words in words_of.items() if words]
@@ -140,6 +144,8 @@ def from_networkx(
             raise InputError(f"a link leads from {names[number[a]]} to itself", file=file)
     _check_connected(graph, [nodes[router] for router in home], [names[router] for router in home], file)
     shape = check_shape(dims, key=f"{KEY}.dims") if dims is not None else (len(home),)
+    if graph.graph.get(SPARE):
+        home = home[: int(np.prod(shape))]
     if int(np.prod(shape)) != len(home):
         raise InputError(f"{shape} is not a shape of {len(home)} NPUs", key=f"{KEY}.dims")
     if all("link" in data for *_, data in edges):

@@ -8,7 +8,7 @@ import pytest
 from pyxsim.network.protocol import BackendTable
 from pyxsim.reports.html.elements import Detail
 from pyxsim.reports.html.panels import flows as panels
-from pyxsim.reports.plots.flow_plots import FlowPoints, Pauses, QueueMap, slowdown_classes
+from pyxsim.reports.plots.flow_plots import FlowPoints, PauseTree, QueueMap, slowdown_classes
 from pyxsim.reports.text.flow_facts import facts
 from pyxsim.reports.text.summary import text
 from pyxsim.results.result import Result
@@ -28,6 +28,8 @@ def test_lines_of_the_summary(ethernet: Result) -> None:
         "message time": ("600 ns", "median, p99 600 ns, longest 600 ns; slowdown 3/3/3"),
         "dropped": ("2", "packets, 0 trimmed, 3 sent again"),
         "pauses": ("5", "of 1 link (PFC); longest 5 ps in all: d0+:(0)->(1)"),
+        "pause root": ("100%", f"of the paused time is due to {ethernet.links.name[2]}"),
+        "victims": ("1", "messages waited behind pauses whose cause they do not use; longest 4 ps"),
     }
     assert "message time" in text(ethernet)
 
@@ -57,12 +59,22 @@ def test_queues_are_the_deepest_and_spans_have_their_maximum(ethernet: Result) -
     assert (shown.starts.tolist(), shown.left_out) == ([0, 2], 1)
 
 
-def test_pauses_are_sorted_by_time(ethernet: Result) -> None:
+def test_pauses_are_a_tree(ethernet: Result) -> None:
+    """Link 1 waits for link 2, and link 0 for link 1; link 3, with the shortest pause, is left out."""
     ports = ethernet.backend_tables["ports"].columns
     ports["pauses"][:], ports["paused"][:] = [1, 7, 0, 2], [10, 250_000 // 2, 0, 5]
-    shown = Pauses.of(ethernet, 2)
-    assert (shown.links.tolist(), shown.count.tolist(), shown.left_out) == ([1, 0], [7, 1], 1)
-    assert shown.share[0] == 0.5
+    ports["cause"][:], ports["caused"][:] = [1, 2, -1, 1], [0, 10, 30, 0]
+    shown = PauseTree.of(ethernet, 2)
+    assert (shown.links.tolist(), shown.depth.tolist(), shown.left_out) == ([2, 1, 0], [0, 1, 2], 1)
+    assert (shown.count.tolist(), shown.share[1]) == ([0, 7, 1], 0.5)
+    assert shown.notes() == ["root of 75%", "7 x, root of 25%", "1 x"]
+    assert [len(name) - len(name.lstrip()) for name in shown.names(ethernet)] == [0, 3, 6]
+
+
+def test_causes_in_a_cycle_are_shown_once(ethernet: Result) -> None:
+    ports = ethernet.backend_tables["ports"].columns
+    ports["pauses"][:], ports["paused"][:], ports["cause"][:] = 1, [4, 3, 2, 1], [1, 2, 0, 0]
+    assert PauseTree.of(ethernet).links.tolist() == [2, 1, 0, 3]
 
 
 @pytest.mark.parametrize("name", ["fct", "slowdown", "queues", "pauses"])
@@ -78,4 +90,4 @@ def test_panels_have_the_data(ethernet: Result) -> None:
     assert np.asarray(times.figure["data"][0]["y"]).tolist() == [600]
     assert np.asarray(slowdowns.figure["data"][0]["x"]).tolist() == [3]
     assert np.asarray(panels.queues(ethernet, detail).figure["data"][0]["z"]).shape == (1, 3)
-    assert np.asarray(panels.pauses(ethernet, detail).figure["data"][0]["customdata"]).tolist() == [5]
+    assert np.asarray(panels.pauses(ethernet, detail).figure["data"][0]["text"]).tolist() == ["root of 100%", "5 x"]

@@ -23,9 +23,20 @@ from pyxsim.workload.layer_table import layer_table
 from pyxsim.workload.training_step import StageMemory, TrainingStep
 from pyxsim.workload.usage import at_work
 
-FLOW_COUNTERS = ("resent", "delivered", "marked", "trimmed", "dropped", "out_of_order", "duplicates", "timeouts")
-WINDOW_COLUMNS = ("depth", "marked", "dropped", "trimmed", "pauses", "paused")
+FLOW_COUNTERS = (
+    "resent",
+    "delivered",
+    "marked",
+    "trimmed",
+    "dropped",
+    "errors",
+    "out_of_order",
+    "duplicates",
+    "timeouts",
+)
+WINDOW_COLUMNS = ("depth", "marked", "dropped", "trimmed", "errors", "pauses", "paused")
 PORT_COLUMNS = ("bytes", "packets", *WINDOW_COLUMNS)
+TREE_COLUMNS = ("cause", "root", "caused")
 TOML = """\
 [network]
 topology = "ring"
@@ -217,15 +228,28 @@ def make_memory() -> Memory:
 
 def make_backend_tables() -> dict[str, BackendTable]:
     """Two flows of the Ethernet backend, one of which did not end; the first link pauses in the second window."""
-    rows = {name: np.array([1, 0]) for name in FLOW_COUNTERS}
+    rows = {name: np.array([1, 0]) for name in FLOW_COUNTERS} | {
+        "message": np.arange(2),
+        "traffic_class": np.ones(2, int),
+        "victim_of": np.array([-1, 2]),
+        "victim_time": np.array([0, 4]),
+    }
     flows = {**rows, "src": [0, 1], "dst": [1, 0], "bytes": [4096, 9], "packets": [1, 1], "sent": [2, 1]}
     flows |= {"start": [1000, 2000], "end": [601_000, -1], "ideal": [200_000, 90_000]}
     links = {name: np.array([5, 0, 0, 0]) for name in PORT_COLUMNS}
+    links |= {"cause": np.array([2, -1, -1, -1]), "root": np.array([2, -1, -1, -1]), "caused": np.array([0, 0, 5, 0])}
     windows = {name: np.array([[0] * 4, [5, 0, 0, 0], [0] * 4]) for name in WINDOW_COLUMNS}
+    frames = {"time": [120_000, 150_000], "link": [0, 0], "pause": [1, 0]}
+    samples = {"time": [100, 200, 200], "flow": [0, 0, 1], "window": [9000, 4500, 9000], "flight": [4096, 4096, 9]}
+    samples |= {"rate": [4e10, 2e10, 4e10], "rtt": [0, 130_000, 0]}
     return {
+        "flow_windows": BackendTable(
+            {name: np.array(column) for name, column in samples.items()}, {"window_cycles": 100}
+        ),
         "flows": BackendTable({name: np.array(column) for name, column in flows.items()}, {"left_out": 0}),
         "ports": BackendTable(links),
         "port_windows": BackendTable({"time": np.array([0, 100, 200]), **windows}, {"window_cycles": 100}),
+        "pfc_frames": BackendTable({name: np.array(column) for name, column in frames.items()}),
     }
 
 

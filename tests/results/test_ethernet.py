@@ -25,6 +25,8 @@ def test_tables_and_their_way_through_a_file(build: Callable[..., Result], tmp_p
         windows = result.frames["port_windows"]
         assert windows.shape == {"time": 3, "link": 4}
         assert windows.to_xarray()["paused"].sel(time=100).values.tolist() == [5, 0, 0, 0]
+        assert result.frames["flow_windows"].to_pandas()["rate"].tolist() == [4e10, 2e10, 4e10]
+        assert result.frames["flow_windows"].attrs["window_cycles"] == 100
     assert "flows" not in made.tables()
 
 

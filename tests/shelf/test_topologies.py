@@ -113,6 +113,8 @@ GRAPHS: list[tuple[str, dict[str, Any]]] = [
     ("dragonfly", {"p": 1, "a": 2, "h": 3, "g": 3}),
     ("dragonfly", {"p": 2, "a": 3, "h": 1, "g": 1}),
     ("slim-fly", {"q": 3}),
+    ("rail-optimized", {"servers": 3, "npus": 2}),
+    ("rail-optimized", {"servers": 4, "npus": 3, "pod": 2, "spines": 2, "parallel": 2, "planes": 2}),
     ("random-regular", {"routers": 12, "degree": 3, "p": 2, "seed": 5}),
 ]
 # Not all are free of deadlock, and are there for those who want to see one.
@@ -308,6 +310,9 @@ def test_random_regular_graphs() -> None:
         ("dragonfly", {"p": 1, "a": 2}, "network.options", "the option 'h' is missing; allowed: a whole number"),
         ("dragonfly", {"p": 1, "a": 2, "hh": 1}, "network.options.hh", "unknown option; allowed: p, a, h, g,"),
         ("dragonfly", {"p": 1, "a": 2, "h": 1.5}, "network.options.h", "1.5 is not a whole number"),
+        ("rail-optimized", {"servers": 4, "pod": 3, "spines": 1}, "network.options.pod", "allowed: a divisor of 4"),
+        ("rail-optimized", {"servers": 4, "pod": 2}, "network.options.spines", "0 spines; allowed: at least 1"),
+        ("rail-optimized", {"servers": 4096, "npus": 512}, "network.options.servers", "2097152 NPUs are too many"),
         ("slim-fly", {"q": 6}, "network.options.q", "no field has 6 elements"),
         ("slim-fly", {"q": 2}, "network.options.q", "no field has 2 elements"),
         ("random-regular", {"routers": 5, "degree": 3}, "network.options", "5 routers of degree 3"),

@@ -36,6 +36,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "slim-fly": {"options": {"q": 3}, "host_links": False},
     "random-regular": {"options": {"routers": 8, "degree": 3, "p": 2, "seed": 5}, "lanes": 2},
     "butterfly": {"options": {"k": 2, "n": 2}},
+    "rail-optimized": {"options": {"servers": 4, "npus": 2, "pod": 2, "spines": 2, "planes": 2}},
     "tree4": {},
     "garnet-torus": {"shape": [2, 2, 2], "options": {"local_rings": 2}},
     "garnet-switch": {"shape": [2, 3], "options": {"links_per_tile": 2}},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from pyxsim.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from pyxsim.errors import InputError
+from pyxsim.network.ethernet.ns3_random import streams
 from pyxsim.network.link_paths import link_rates_of
 from pyxsim.settings import Network
 from pyxsim.settings.ethernet import Ethernet
@@ -18,7 +20,10 @@ from pyxsim.topology.topology import Topology
 from pyxsim.units import Duration, to_seconds
 
 PICOSECONDS = 10**12
-BALANCE = {"ecmp": 0, "spray": 1, "adaptive": 2}
+DEFAULT_TIMEOUT = 10**9  # ps
+CLASSES = 8  # as in records.pxd
+SCHEDULE = {"strict": 0, "round-robin": 1, "weighted": 2}
+BALANCE = {"ecmp": 0, "spray": 1, "adaptive": 2, "flowlet": 3}
 DATA_CLASS = 1
 NONE = -1
 UNREACHED = np.iinfo(np.int16).max
@@ -33,7 +38,7 @@ class EthernetConfig:
     ports
         int64[ports, 9], a row per directed link: node, peer, port of the opposite direction, picoseconds per byte as a
         fraction (2 columns), delay (ps), kmin, kmax, headroom (bytes).
-    pmax
+    pmax, alpha
         float64[ports].
     nodes
         int64[nodes, 5]: NPU, uplink, group (-1: none), bytes of the buffer's shared part, seed.
@@ -44,12 +49,19 @@ class EthernetConfig:
         int32[npus]: group of an NPU, the host link to it, its node.
     rules
         The fields of `Rules` (records.pxd).
+    streams
+        Fields of `Streams` (ns3_random.pxd); None: marks take the random numbers of each switch.
+    npus_forward
+        Whether routes lead through routers with NPUs.
     shift
         Binary logarithm of the slots of the timing wheel, in picoseconds.
+    survival
+        float64[ports, 2]: logarithms of the probability that a packet, and a byte of it, is not lost on the link.
     """
 
     ports: IntArray
     pmax: FloatArray
+    alpha: FloatArray
     nodes: IntArray
     route: Int32Array
     set_start: Int32Array
@@ -59,6 +71,9 @@ class EthernetConfig:
     home: Int32Array
     rules: dict[str, Any]
     shift: int
+    survival: FloatArray
+    npus_forward: bool
+    streams: dict[str, list[int]] | None
 
 
 def picoseconds(time: Duration, clock: Fraction) -> int:
@@ -67,12 +82,19 @@ def picoseconds(time: Duration, clock: Fraction) -> int:
 
 
 def make_config(
-    topology: Topology, network: Network, *, seed: int, header: int = 0, reply: int = 0, telemetry: bool = False
+    topology: Topology,
+    network: Network,
+    *,
+    seed: int,
+    header: int = 0,
+    reply: int = 0,
+    telemetry: bool = False,
+    rules: Mapping[str, Any] | None = None,
 ) -> EthernetConfig:
     """Return the arrays of a network.
 
     `header`, `reply`: bytes that the transport adds to data packets and to replies. `telemetry`: whether switches write
-    into packets. Raises InputError.
+    into packets. `rules`: rules that the transport sets. Raises InputError.
     """
     settings = network.ethernet
     if not topology.hosts and (np.bincount(topology.home) > 1).any():
@@ -99,7 +121,7 @@ def make_config(
             memo[key] = per_byte.numerator, per_byte.denominator, round(wire / network.clock * PICOSECONDS)
         ports[port, 3:6] = memo[key]
     ports[:, 5] += np.where(is_switch[peer], latency, 0)
-    _set_marks(ports, settings)
+    pmax, alpha = _set_marks(ports, settings)
     _set_headroom(ports, settings)
     nodes = np.full((len(is_switch), 5), NONE, np.int64)
     nodes[routers + every if hosts else home, 0] = every
@@ -108,8 +130,9 @@ def make_config(
     homes, group = np.unique(home, return_inverse=True)
     nodes[homes, 2] = np.arange(len(homes))
     count = np.bincount(peer, minlength=len(nodes))
-    held = np.bincount(peer, ports[:, 8], len(nodes)) + settings.buffer.reserve * count
-    nodes[:, 3] = settings.buffer.capacity - (held.astype(np.int64) if settings.pfc.enabled else 0)
+    pausing = (_mask(settings, "pfc") & ((1 << len(settings.classes) + 2) - 1)).bit_count()
+    held = pausing * (np.bincount(peer, ports[:, 8], len(nodes)) + settings.buffer.reserve * count)
+    nodes[:, 3] = settings.buffer.capacity - held.astype(np.int64)
     if (nodes[is_switch, 3] <= 0).any():
         needed = int(held[is_switch].max())
         raise InputError(
@@ -118,11 +141,12 @@ def make_config(
             allowed=f"more than {needed} B, or a smaller network.ethernet.pfc.headroom",
         )
     nodes[:, 4] = (np.arange(len(nodes)) + 1) * 0x5DEECE66D + seed
-    route, set_start, set_port = routes_of(topology, homes)
+    route, set_start, set_port = routes_of(topology, homes, npus_forward=settings.npus_forward)
     down = (topology.links + npus + every if hosts else np.full(npus, NONE)).astype(np.int32)
     return EthernetConfig(
         ports,
-        np.full(len(ports), float(settings.ecn.pmax)),
+        pmax,
+        alpha,
         nodes,
         route,
         set_start,
@@ -130,9 +154,18 @@ def make_config(
         group.astype(np.int32),
         down,
         (routers + every if hosts else home).astype(np.int32),
-        _rules(settings, network.clock, header, reply, telemetry),
+        _rules(settings, network.clock, header, reply, telemetry) | dict(rules or {}),
         _shift(ports, settings),
+        np.zeros((len(ports), 2)),
+        settings.npus_forward,
+        _streams(settings, routers, seed) if settings.ecn.random == "ns-3" else None,
     )
+
+
+def _streams(settings: Ethernet, nodes: int, run: int) -> dict[str, list[int]]:
+    """The streams of ns-3 that are left for marks: each node takes nine, and each link with errors of its own two."""
+    lossy = sum(fault.packet_error_rate > 0 and "*" not in fault.link for fault in settings.links)
+    return streams(2 + 9 * nodes + 2 * lossy, run)
 
 
 def _shift(ports: IntArray, settings: Ethernet) -> int:
@@ -156,13 +189,22 @@ def _reverse(node: IntArray, peer: IntArray) -> IntArray:
     return reverse
 
 
-def _set_marks(ports: IntArray, settings: Ethernet) -> None:
-    """Set kmin and kmax; by default 1 and 4 us at the rate of the port."""
+def _set_marks(ports: IntArray, settings: Ethernet) -> tuple[FloatArray, FloatArray]:
+    """Set kmin and kmax, by default 1 and 4 us at the rate of the port, and return pmax and alpha."""
     microsecond = 10**6 * ports[:, 4] // ports[:, 3]
     ports[:, 6] = microsecond if settings.ecn.kmin is None else settings.ecn.kmin
     ports[:, 7] = np.maximum(4 * ports[:, 6], ports[:, 6]) if settings.ecn.kmax is None else settings.ecn.kmax
     if settings.ecn.kmin is None and settings.ecn.kmax is not None:
         ports[:, 6] = np.minimum(ports[:, 6], settings.ecn.kmax)
+    pmax = np.full(len(ports), float(settings.ecn.pmax))
+    alpha = np.full(len(ports), float(settings.buffer.alpha))
+    for row in settings.ports:
+        rate = PICOSECONDS / row.rate
+        own = (ports[:, 3] == rate.numerator) & (ports[:, 4] == rate.denominator)
+        for column, value in (ports[:, 6], row.kmin), (ports[:, 7], row.kmax), (pmax, row.pmax), (alpha, row.alpha):
+            if value is not None:
+                column[own] = value
+    return pmax, alpha
 
 
 def _set_headroom(ports: IntArray, settings: Ethernet) -> None:
@@ -174,11 +216,15 @@ def _set_headroom(ports: IntArray, settings: Ethernet) -> None:
     packet = settings.mtu + settings.header + 128
     there_and_back = 2 * ports[:, 5] * ports[:, 4] // ports[:, 3]
     ports[:, 8] = there_and_back + 3 * packet + settings.pfc.frame
-    if settings.pfc.headroom is not None:
+    if settings.pfc.headroom_delays is not None:
+        ports[:, 8] = ports[:, 5] * ports[:, 4] // ports[:, 3] * settings.pfc.headroom_delays
+    elif settings.pfc.headroom is not None:
         ports[:, 8] = settings.pfc.headroom
 
 
 def _rules(settings: Ethernet, clock: Fraction, header: int, reply: int, telemetry: bool) -> dict[str, Any]:
+    weights = [1, *(entry.weight for entry in settings.classes)]
+    weights += [1] * (CLASSES - len(weights))
     return {
         "mtu": settings.mtu,
         "header": settings.header + header,
@@ -187,44 +233,70 @@ def _rules(settings: Ethernet, clock: Fraction, header: int, reply: int, telemet
         "telemetry_header": reply,
         "step": max(1, picoseconds(settings.resolution, clock)),
         "queue": settings.buffer.queue or 0,
-        "alpha": float(settings.buffer.alpha),
         "reserve": settings.buffer.reserve,
         "resume_offset": settings.pfc.resume,
-        "trim": settings.trim,
-        "retry": picoseconds(settings.timeout, clock),
+        "trim": settings.trim or 0,
+        "retry": DEFAULT_TIMEOUT if settings.timeout is None else picoseconds(settings.timeout, clock),
+        "retries": settings.retries,
         "nack_interval": picoseconds(settings.nack_interval, clock),
         "cnp_interval": picoseconds(settings.cnp_interval, clock),
         "ack_every": settings.ack_interval,
         "cut_bytes": settings.header if settings.forwarding == "cut-through" else 0,
         "balance": BALANCE[settings.load_balancing],
-        "pfc": settings.pfc.enabled,
-        "ecn": settings.ecn.enabled,
+        "flowlet_gap": picoseconds(settings.flowlet_gap, clock),
+        "flowlets": settings.flowlet_entries if settings.load_balancing == "flowlet" else 0,
+        "pfc": _mask(settings, "pfc"),
+        "ecn": _mask(settings, "ecn"),
         "mark_at_dequeue": settings.ecn.mark == "dequeue",
         "telemetry": telemetry,
         "selective": settings.reliability == "selective",
         "ack_ends": settings.end == "acknowledged",
         "ack_class": DATA_CLASS,
-        "schedule": 1,
+        "schedule": SCHEDULE[settings.scheduling],
+        "classes": len(settings.classes) + 1,
         "tail_order": False,
-        "weight": [settings.mtu + settings.header] * 8,
+        "ns3_random": settings.ecn.random == "ns-3",
+        "deaf": not settings.pfc.obeyed,
+        "log_frames": settings.pfc.log,
+        "weight": [weight * (settings.mtu + settings.header) for weight in weights],
     }
 
 
-def routes_of(topology: Topology, homes: IntArray) -> tuple[Int32Array, Int32Array, Int32Array]:
+def _mask(settings: Ethernet, key: str) -> int:
+    """The classes for which `key`, "pfc" or "ecn", is enabled: bit c for class c, bit 0 for control packets."""
+    if not getattr(settings, key).enabled:
+        return 0
+    of_classes = [getattr(entry, key) for entry in settings.classes] + [True] * (CLASSES - 1 - len(settings.classes))
+    return sum(enabled << number for number, enabled in enumerate([key == "ecn", *of_classes]))
+
+
+def routes_of(
+    topology: Topology, homes: IntArray, avoided: BoolArray | None = None, *, npus_forward: bool = True
+) -> tuple[Int32Array, Int32Array, Int32Array]:
     """Return (route, set_start, set_port): the links on shortest routes from each router to each of `homes`.
 
-    Raises InputError where a router cannot reach one.
+    `npus_forward`: whether a route leads through routers with NPUs (without host links) where no other leads to its
+    destination. `avoided`: bool[links], links that no route takes. Raises InputError where a router cannot reach one.
     """
     routers, groups = topology.routers, len(homes)
     order = np.argsort(topology.link_src, kind="stable")
+    if avoided is not None:
+        order = order[~avoided[order]]
     src, dst = topology.link_src[order], topology.link_dst[order]
     begin = np.searchsorted(src, np.arange(routers + 1))
-    away = _hops(routers, src, dst, homes)
+    switch = np.ones(routers, np.bool_)
+    switch[homes] = topology.hosts
+    behind = _hops(routers, src, dst, homes, switch)
+    onward = np.where(switch[:, np.newaxis] | (behind == 0), behind, UNREACHED)
+    everywhere = npus_forward and not switch.all()
+    away = _hops(routers, src, dst, homes, np.ones_like(switch)) if everywhere else behind
     route = np.zeros((routers, groups), np.int32)
     starts, members = [0, 0], []  # set 0 is empty
     for router in range(routers):
         links = slice(begin[router], begin[router + 1])
-        nearer = away[dst[links]] == away[router] - 1  # [links of the router, groups]
+        nearer = onward[dst[links]] == behind[router] - 1  # [links of the router, groups]
+        if everywhere:
+            nearer = np.where(behind[router] < UNREACHED, nearer, away[dst[links]] == away[router] - 1)
         if not len(nearer):
             continue
         sets, which = _distinct(nearer)
@@ -253,8 +325,11 @@ def _distinct(nearer: BoolArray) -> tuple[BoolArray, IntArray]:
     return nearer[:, first].T, which
 
 
-def _hops(routers: int, src: Int32Array, dst: Int32Array, homes: IntArray) -> NDArray[np.int16]:
-    """int16[routers, homes]: links on the shortest route; UNREACHED without one. Links are sorted by source."""
+def _hops(routers: int, src: Int32Array, dst: Int32Array, homes: IntArray, passed: BoolArray) -> NDArray[np.int16]:
+    """int16[routers, homes]: links on the shortest route; UNREACHED without one. Links are sorted by source.
+
+    `passed`: bool[routers], the routers between the ends of a route.
+    """
     away = np.full((routers, len(homes)), UNREACHED, np.int16)
     away[homes, np.arange(len(homes))] = 0
     first = np.flatnonzero(np.diff(src, prepend=-1))
@@ -268,5 +343,5 @@ def _hops(routers: int, src: Int32Array, dst: Int32Array, homes: IntArray) -> ND
             break
         row, column = np.nonzero(fresh)
         away[src[first][row], column] = hops
-        reached = away == hops
+        reached = (away == hops) & passed[:, np.newaxis]
     return away

@@ -1,21 +1,25 @@
 """The engine of the Ethernet backend: an event loop over packets, in C; Python code runs per batch of messages."""
 
+from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
 
 import numpy as np
 
+from pyxsim.errors import SimulationError
 from pyxsim.network.ethernet.event_queue cimport (
-    SLOTS, WORDS, Event, EventHeap, EventQueue, Stored, heap_pop, open_slot, queue_setup, schedule,
+    Event, EventQueue, open_slot, present, queue_free, queue_restore, queue_setup, queue_state, schedule, take,
 )
 from pyxsim.network.ethernet.hosts cimport arrived, begin_flow, timer
+from pyxsim.network.ethernet.nic_slots cimport enter_nic, leave_nic
 from pyxsim.network.ethernet.records cimport (
-    ARRIVE, CLASSES, DATA_CLASS, IDLE, NONE, START, TIMER, WAKE, Fabric, Flow, Node, Packet, Port, Telemetry,
+    ARRIVE, CLASSES, DATA_CLASS, GAVE_UP, IDLE, LOSSY, NONE, START, TIMER, TO_SWITCH, WAKE, Fabric, Flow, Flowlet,
+    Medium, NicClasses, Node, Packet, Port, Telemetry,
 )
-from pyxsim.network.ethernet.switching cimport nic_port, refresh, transmitted
+from pyxsim.network.ethernet.switching cimport ecmp_port, nic_port, refresh, transmitted
 from pyxsim.network.ethernet.transport cimport Transport
-from pyxsim.raw cimport loaded, saved
+from pyxsim.raw cimport aligned, loaded, saved
 
 cdef extern from *:
     void __builtin_prefetch(const void *address) noexcept nogil
@@ -24,9 +28,12 @@ cdef extern from "<stdlib.h>" nogil:
     void *aligned_alloc(size_t alignment, size_t size)
 
 FLOW_COUNTERS = (
-    "sent", "resent", "delivered", "marked", "trimmed", "dropped", "out_of_order", "duplicates", "timeouts",
+    "sent", "resent", "delivered", "marked", "trimmed", "dropped", "errors", "out_of_order", "duplicates", "timeouts",
 )
-PORT_COUNTERS = ("sent_bytes", "sent_packets", "marked", "dropped", "trimmed", "pauses", "paused_time", "peak")
+FLOW_COLUMNS = ("src", "dst", "bytes", "packets", "start", "end", *FLOW_COUNTERS, "traffic_class")
+PORT_COUNTERS = (
+    "sent_bytes", "sent_packets", "marked", "dropped", "trimmed", "errors", "pauses", "paused_time", "peak",
+)
 
 
 cdef class Engine:
@@ -55,27 +62,28 @@ cdef class Engine:
         cdef Port *port
         cdef int64_t i, k
         cdef const int64_t[:, ::1] ports = config.ports
-        cdef const double[::1] pmax = config.pmax
+        cdef const double[::1] pmax = config.pmax, alpha = config.alpha
         cdef const int64_t[:, ::1] nodes = config.nodes  # npu, uplink, group, pool, seed
-        cdef const int32_t[:, ::1] route = config.route
-        cdef const int32_t[::1] set_start = config.set_start
-        cdef const int32_t[::1] set_port = config.set_port
         cdef const int32_t[::1] group = config.group
         cdef const int32_t[::1] down = config.down
-        self.keep = (route, set_start, set_port, group, down)
+        self.keep = (group, down)
         self.nic_of = config.home
-        self.config = config
         self.transport = transport
         fabric.rules = config.rules
+        if config.streams is not None:
+            fabric.streams = config.streams
         fabric.ports, fabric.nodes = len(ports), len(nodes)
         fabric.port = <Port*> aligned_alloc(64, <size_t> max(len(ports), 1) * sizeof(Port))
+        fabric.medium = <Medium*> calloc(max(len(ports), 1), sizeof(Medium))
         fabric.node = <Node*> calloc(max(len(nodes), 1), sizeof(Node))
-        if fabric.port == NULL or fabric.node == NULL or queue_setup(&fabric.events, config.shift):
+        if fabric.rules.classes > 1:
+            fabric.nic = <NicClasses*> calloc(max(len(ports), 1), sizeof(NicClasses))
+        if (fabric.port == NULL or (fabric.rules.classes > 1 and fabric.nic == NULL)
+                or fabric.medium == NULL or fabric.node == NULL or queue_setup(&fabric.events, config.shift)):
             raise MemoryError("ports and switches")
         memset(fabric.port, 0, <size_t> max(len(ports), 1) * sizeof(Port))
         fabric.unused_packet = fabric.unused_telemetry = NONE
-        fabric.route, fabric.set_start, fabric.set_port = &route[0, 0], &set_start[0], &set_port[0]
-        fabric.group, fabric.down, fabric.groups = &group[0], &down[0], route.shape[1]
+        fabric.group, fabric.down, fabric.groups = &group[0], &down[0], config.route.shape[1]
         for i in range(fabric.ports):
             port = &fabric.port[i]
             for k in range(CLASSES):
@@ -83,14 +91,21 @@ cdef class Engine:
             port.sending, port.last_slot = NONE, 0
             port.cause = port.root = NONE
             port.node, port.peer, port.reverse = ports[i, 0], ports[i, 1], ports[i, 2]
-            port.picoseconds, port.per_bytes, port.delay = ports[i, 3], ports[i, 4], ports[i, 5]
+            port.delay = ports[i, 5]
             port.kmin, port.kmax, port.headroom = ports[i, 6], ports[i, 7], ports[i, 8]
-            port.pmax = pmax[i]
-            port.to_switch = nodes[port.peer, 0] == NONE
-            port.rate = <int64_t> (8e12 * port.per_bytes / port.picoseconds + 0.5)
+            port.pmax, port.alpha = pmax[i], alpha[i]
+            port.traits = TO_SWITCH if nodes[port.peer, 0] == NONE else 0
+            fabric.medium[i].random = (
+                <uint64_t> nodes[port.node, 4] ^ (<uint64_t> (i + 1) * <uint64_t> 0xD1342543DE82EF95)
+            )
         for i in range(fabric.nodes):
             fabric.node[i].npu, fabric.node[i].uplink, fabric.node[i].group = nodes[i, 0], nodes[i, 1], nodes[i, 2]
             fabric.node[i].pool, fabric.node[i].random = nodes[i, 3], <uint64_t> nodes[i, 4]
+        if fabric.rules.flowlets:  # memory that no flow uses costs nothing
+            fabric.flowlet = <Flowlet*> calloc(fabric.nodes * fabric.rules.flowlets, sizeof(Flowlet))
+            if fabric.flowlet == NULL:
+                raise MemoryError("flowlets")
+        self.set_links(config)
         transport.bind(fabric)
 
     def __dealloc__(self):
@@ -101,22 +116,22 @@ cdef class Engine:
                 free(fabric.port[i].slot)
                 free(fabric.port[i].ready)
         free(fabric.port)
+        free(fabric.medium)
+        free(fabric.nic)
         free(fabric.node)
         free(fabric.packet)
         free(fabric.flow)
         free(fabric.telemetry)
+        free(fabric.flowlet)
         free(fabric.bits)
         free(fabric.done)
-        free(fabric.events.near_events.items)
-        free(fabric.events.far_events.items)
-        _free_slots(&fabric.events)
-        free(fabric.events.filled)
+        free(fabric.frame)
+        queue_free(&fabric.events)
 
     # -- checkpoints --
 
     def __getstate__(self):
         cdef Fabric *fabric = &self.fabric
-        cdef EventQueue *queue = &fabric.events
         cdef Port *port
         cdef int64_t i
         slots = []
@@ -134,11 +149,11 @@ cdef class Engine:
             saved(fabric.flow, fabric.flows, sizeof(Flow)),
             saved(fabric.telemetry, fabric.telemetries, sizeof(Telemetry)),
             saved(fabric.bits, fabric.bit_words, sizeof(uint64_t)),
-            saved(queue.near_events.items, queue.near_events.count, sizeof(Event)),
-            saved(queue.far_events.items, queue.far_events.count, sizeof(Event)),
-            [(i, saved(queue.slot[i].events, queue.slot[i].count, sizeof(Stored)))
-             for i in range(SLOTS) if queue.slot[i].count],
-            saved(queue.filled, WORDS, sizeof(uint64_t)),
+            queue_state(&fabric.events),
+            saved(fabric.medium, fabric.ports, sizeof(Medium)),
+            saved(fabric.flowlet, fabric.nodes * fabric.rules.flowlets, sizeof(Flowlet)),
+            saved(fabric.nic, fabric.ports, sizeof(NicClasses)),
+            saved(fabric.frame, fabric.frames, 3 * sizeof(int64_t)),
         )
         numbers = saved(fabric, 1, sizeof(Fabric))
         return self.config, self.transport, numbers, memory, slots, self.events
@@ -146,7 +161,6 @@ cdef class Engine:
     def __setstate__(self, state):
         cdef Fabric *fabric = &self.fabric
         cdef Fabric old
-        cdef EventQueue *queue = &fabric.events
         cdef const char *data
         cdef int64_t i
         config, transport, numbers, memory, slots, events = state
@@ -157,42 +171,86 @@ cdef class Engine:
         data = numbers
         memcpy(&old, data, sizeof(Fabric))
         free(fabric.port)
+        free(fabric.medium)
+        free(fabric.nic)
         free(fabric.node)
-        free(queue.filled)
+        free(fabric.flowlet)
+        queue_free(&fabric.events)
         # The counters are those of `old`; every address is new.
         old.route, old.set_start, old.set_port = fabric.route, fabric.set_start, fabric.set_port
         old.group, old.down = fabric.group, fabric.down
         old.done, old.done_count, old.done_capacity = NULL, 0, 0
-        old.port, old.node = <Port*> _aligned(memory[0]), <Node*> loaded(memory[1])
+        old.port, old.node = <Port*> aligned(memory[0]), <Node*> loaded(memory[1])
+        old.medium, old.flowlet = <Medium*> loaded(memory[7]), <Flowlet*> loaded(memory[8])
+        old.nic = <NicClasses*> loaded(memory[9]) if memory[9] else NULL
+        old.frame, old.frame_capacity = <int64_t*> loaded(memory[10]), old.frames
         old.packet, old.packet_capacity = <Packet*> loaded(memory[2]), old.packets
         old.flow, old.flow_capacity = <Flow*> loaded(memory[3]), old.flows
         old.telemetry, old.telemetry_capacity = <Telemetry*> loaded(memory[4]), old.telemetries
         old.bits, old.bit_capacity = <uint64_t*> loaded(memory[5]), old.bit_words
-        old.events.near_events.items = <Event*> loaded(memory[6])
-        old.events.near_events.capacity = old.events.near_events.count
-        old.events.far_events.items = <Event*> loaded(memory[7])
-        old.events.far_events.capacity = old.events.far_events.count
-        old.events.slot, old.events.filled = queue.slot, <uint64_t*> loaded(memory[9])
-        for i, events in memory[8]:
-            old.events.slot[i].events = <Stored*> loaded(events)
-            old.events.slot[i].count = old.events.slot[i].capacity = len(events) // <int64_t> sizeof(Stored)
         fabric[0] = old
+        queue_restore(&fabric.events, memory[6])
         for i in range(fabric.ports):
             fabric.port[i].slot, fabric.port[i].ready = NULL, NULL
         for i, slot, ready in slots:
             fabric.port[i].slot, fabric.port[i].ready = <int32_t*> loaded(slot), <uint64_t*> loaded(ready)
 
+    # -- links --
+
+    def set_links(self, config):
+        """Take rates and losses of links, and the routes, from a configuration of the same network.
+
+        Packets in transmission keep their time. Flows at a NIC port that no packet survives take another one, if their
+        route has one.
+        """
+        cdef Fabric *fabric = &self.fabric
+        cdef const int64_t[:, ::1] ports = config.ports
+        cdef const double[:, ::1] survival = config.survival
+        cdef const int32_t[:, ::1] route = config.route
+        cdef const int32_t[::1] set_start = config.set_start
+        cdef const int32_t[::1] set_port = config.set_port
+        cdef Port *port
+        cdef Flow *flow
+        cdef int32_t i, other
+        self.config = config
+        self.keep = (*self.keep[:2], route, set_start, set_port)
+        fabric.route, fabric.set_start, fabric.set_port = &route[0, 0], &set_start[0], &set_port[0]
+        for i in range(fabric.ports):
+            port = &fabric.port[i]
+            if port.picoseconds != ports[i, 3] or port.per_bytes != ports[i, 4]:
+                port.picoseconds, port.per_bytes = ports[i, 3], ports[i, 4]
+                port.rate = <int64_t> (8e12 * port.per_bytes / port.picoseconds + 0.5)
+                port.known_size[0] = port.known_size[1] = 0
+            fabric.medium[i].survival[0], fabric.medium[i].survival[1] = survival[i, 0], survival[i, 1]
+            port.traits &= ~LOSSY
+            if survival[i, 0] or survival[i, 1]:
+                port.traits |= LOSSY
+        for i in range(fabric.flows):
+            flow = &fabric.flow[i]
+            if flow.slot == NONE or fabric.medium[flow.port].survival[0] > -INFINITY:
+                continue
+            other = nic_port(fabric, self.nic_of[flow.src], flow, flow.entropy)
+            if other != flow.port:
+                leave_nic(fabric, flow)
+                flow.port = other
+                if enter_nic(fabric, i):
+                    raise MemoryError("flows")
+                refresh(fabric, i)
+
     # -- messages --
 
-    def send(self, src, dst, nbytes, entropy, base_rtt, int64_t at):
-        """Start flows at time `at` (ps); all arguments int64[K]. Returns the number of the first."""
-        cdef const int64_t[::1] from_, to, size, key, rtt
+    def send(self, src, dst, nbytes, entropy, base_rtt, int64_t at, nic, traffic_class=DATA_CLASS):
+        """Start flows at time `at` (ps); other arguments are int64[K]. Returns the number of the first.
+
+        `nic`: which port of its NIC a flow uses, modulo those on shortest routes; -1: by entropy.
+        """
+        cdef const int64_t[::1] from_, to, size, key, rtt, nics, classes
         cdef Fabric *fabric = &self.fabric
         cdef int64_t first = fabric.flows, count, i, capacity
         cdef Flow *flow
         cdef Flow *larger
-        columns = src, dst, nbytes, entropy, base_rtt
-        from_, to, size, key, rtt = (np.ascontiguousarray(column, np.int64) for column in columns)
+        columns = src, dst, nbytes, entropy, base_rtt, nic, np.broadcast_to(traffic_class, np.shape(src))
+        from_, to, size, key, rtt, nics, classes = (np.ascontiguousarray(column, np.int64) for column in columns)
         count = len(from_)
         if fabric.flows + count > fabric.flow_capacity:
             capacity = max(2 * fabric.flow_capacity, fabric.flows + count)
@@ -209,8 +267,8 @@ cdef class Engine:
             flow.entropy = <uint32_t> key[i]
             flow.slot = flow.nack_of = NONE
             flow.start, flow.end = at, -1
-            flow.cls = DATA_CLASS
-            flow.base_rtt = rtt[i]
+            flow.cls = classes[i]
+            flow.base_rtt, flow.port = rtt[i], nics[i]
             if schedule(&fabric.events, at, START, first + i):
                 raise MemoryError("events")
         fabric.flows += count
@@ -219,7 +277,7 @@ cdef class Engine:
     cdef void _start(self, int32_t number) noexcept:
         cdef Fabric *fabric = &self.fabric
         cdef Flow *flow = &fabric.flow[number]
-        flow.port = nic_port(fabric, self.nic_of[flow.src], flow)
+        flow.port = nic_port(fabric, self.nic_of[flow.src], flow, flow.entropy if flow.port < 0 else flow.port)
         flow.line = fabric.port[flow.port].rate
         flow.rate = <double> flow.line
         flow.bdp = <int64_t> (<double> flow.base_rtt * flow.line / 8e12)
@@ -229,19 +287,19 @@ cdef class Engine:
     # -- time --
 
     cdef bint _has_next(self) except -1:
-        """Whether there is an event; the first is on top of `near_events` then."""
-        cdef EventHeap *heap = &self.fabric.events.near_events
-        cdef int64_t i
+        """Whether there is an event; it is present then."""
+        cdef EventQueue *queue = &self.fabric.events
+        cdef int32_t i
         cdef int opened
-        if heap.count:
+        if present(queue) >= 0:
             return True
-        opened = open_slot(&self.fabric.events)
+        opened = open_slot(queue)
         if opened < 0:
             raise MemoryError("events")
-        for i in range(heap.count):
-            _fetch_first(&self.fabric, &heap.items[i])
-        for i in range(heap.count):
-            _fetch_second(&self.fabric, &heap.items[i])
+        for i in range(queue.batch_next, queue.batch_count):
+            _fetch_first(&self.fabric, queue.batch[i].code & 7, queue.batch[i].code >> 3)
+        for i in range(queue.batch_next, queue.batch_count):
+            _fetch_second(&self.fabric, queue.batch[i].code & 7, queue.batch[i].code >> 3)
         return opened
 
     def run(self, int64_t until, int64_t num, int64_t den, int64_t slack):
@@ -254,9 +312,9 @@ cdef class Engine:
         cdef int64_t limit = until, cycle
         fabric.done_count = 0
         while self._has_next():
-            if fabric.events.near_events.items[0].at > limit:
+            if present(&fabric.events) > limit:
                 break
-            heap_pop(&fabric.events.near_events, &event)
+            take(&fabric.events, &event)
             fabric.now = event.at
             self.events += 1
             if event.kind == IDLE:
@@ -275,7 +333,7 @@ cdef class Engine:
                 cycle = (fabric.now * den + num - 1) // num
                 limit = min(until, (cycle + slack) * num // den)
             if fabric.failed:
-                raise MemoryError("packets")
+                self._fail()
             if self.transport.error is not None:
                 raise self.transport.error
         messages = np.empty(fabric.done_count, np.int64)
@@ -289,6 +347,16 @@ cdef class Engine:
         if len(messages):
             fabric.now = limit if limit < until else fabric.now
         return messages, times
+
+    cdef int _fail(self) except -1:
+        cdef Fabric *fabric = &self.fabric
+        cdef Flow *flow = &fabric.flow[fabric.gave_up]
+        if fabric.failed != GAVE_UP:
+            raise MemoryError("packets")
+        raise SimulationError(
+            f"the message of {flow.nbytes} bytes from NPU {flow.src} to NPU {flow.dst} timed out {flow.expiries} times "
+            f"in a row (network.ethernet.retries): {flow.dropped} packets dropped, {flow.errors} lost on links"
+        )
 
     def wait(self, int64_t at):
         """Advance time to `at` (ps); nothing happens before it."""
@@ -306,7 +374,7 @@ cdef class Engine:
     @property
     def next_time(self):
         """The time of the next event; -1 if there is none."""
-        return self.fabric.events.near_events.items[0].at if self._has_next() else -1
+        return present(&self.fabric.events) if self._has_next() else -1
 
     # -- pauses --
 
@@ -341,6 +409,16 @@ cdef class Engine:
                     packet = fabric.packet[packet].next
         return paused, held
 
+    def pfc_frames(self):
+        """Return int64[K, 3], a row per PFC frame: time (ps), the port that it stops or starts, whether it stops it."""
+        cdef int64_t i, k
+        table = np.empty((self.fabric.frames, 3), np.int64)
+        cdef int64_t[:, ::1] into = table
+        for i in range(self.fabric.frames):
+            for k in range(3):
+                into[i, k] = self.fabric.frame[3 * i + k]
+        return table
+
     def pause_tree(self):
         """Return what pauses are due to: columns, int64[ports] by name; times in picoseconds.
 
@@ -372,12 +450,12 @@ cdef class Engine:
 
     @property
     def counts(self):
-        """Packets made, delivered, dropped and in the network; packet-hops; bytes of delivered messages; flows."""
+        """Packets made, delivered, dropped, lost on links, in the network; hops; bytes of delivered messages; flows."""
         cdef Fabric *fabric = &self.fabric
         return {
             "made": fabric.made, "delivered": fabric.delivered, "dropped": fabric.dropped,
-            "in_network": fabric.in_network, "hops": fabric.hops, "delivered_bytes": fabric.delivered_bytes,
-            "flows": fabric.flows, "events": self.events,
+            "errored": fabric.errored, "in_network": fabric.in_network, "hops": fabric.hops,
+            "delivered_bytes": fabric.delivered_bytes, "flows": fabric.flows, "events": self.events,
         }
 
     def port_counters(self):
@@ -391,10 +469,10 @@ cdef class Engine:
             port = &fabric.port[i]
             into[0, i], into[1, i] = port.sent_bytes, port.sent_packets
             into[2, i], into[3, i], into[4, i] = port.marked, port.dropped, port.trimmed
-            into[5, i], into[7, i] = port.pauses, port.deepest
+            into[5, i], into[6, i], into[8, i] = fabric.medium[i].errors, port.pauses, port.deepest
             for k in range(CLASSES):
-                into[7, i] = max(into[7, i], port.queue[k].peak)
-            into[6, i] = port.paused_time + (fabric.now - port.paused_since if port.paused else 0)
+                into[8, i] = max(into[8, i], port.queue[k].peak)
+            into[7, i] = port.paused_time + (fabric.now - port.paused_since if port.paused else 0)
         return dict(zip(PORT_COUNTERS, table, strict=True))
 
     def window_peaks(self):
@@ -414,8 +492,7 @@ cdef class Engine:
     def flow_table(self, int64_t most=1 << 62):
         """Return a column per field of the first `most` flows, int64 by name; times in picoseconds."""
         cdef Fabric *fabric = &self.fabric
-        names = ("src", "dst", "bytes", "packets", "start", "end", *FLOW_COUNTERS)
-        table = np.zeros((len(names), min(most, fabric.flows)), np.int64)
+        table = np.zeros((len(FLOW_COLUMNS), min(most, fabric.flows)), np.int64)
         cdef int64_t[:, ::1] into = table
         cdef Flow *flow
         cdef int64_t i
@@ -424,8 +501,55 @@ cdef class Engine:
             into[0, i], into[1, i], into[2, i], into[3, i] = flow.src, flow.dst, flow.nbytes, flow.packets
             into[4, i], into[5, i] = flow.start, flow.end
             into[6, i], into[7, i], into[8, i] = flow.sent, flow.resent, flow.delivered
-            into[9, i], into[10, i], into[11, i] = flow.marked, flow.trimmed, flow.dropped
-            into[12, i], into[13, i], into[14, i] = flow.out_of_order, flow.duplicates, flow.timeouts
+            into[9, i], into[10, i], into[11, i], into[12, i] = flow.marked, flow.trimmed, flow.dropped, flow.errors
+            into[13, i], into[14, i], into[15, i] = flow.out_of_order, flow.duplicates, flow.timeouts
+            into[16, i] = flow.cls
+        return dict(zip(FLOW_COLUMNS, table, strict=True))
+
+    def ecmp_paths(self, int64_t most, int64_t hops):
+        """Return int32[2 x hops, flows]: ports of data of the first `most` flows by ECMP, then of replies; -1: none."""
+        cdef Fabric *fabric = &self.fabric
+        table = np.full((2 * hops, min(most, fabric.flows)), NONE, np.int32)
+        cdef int32_t[:, ::1] into = table
+        cdef Flow *flow
+        cdef int64_t i
+        for i in range(into.shape[1]):
+            flow = &fabric.flow[i]
+            self._ecmp_path(into[:hops, i], flow.src, flow.dst, flow.entropy, flow.port)
+            self._ecmp_path(into[hops:, i], flow.dst, flow.src, flow.entropy >> 16 | flow.entropy << 16, NONE)
+        return table
+
+    cdef void _ecmp_path(self, int32_t[:] into, int32_t src, int32_t dst, uint32_t entropy, int32_t first):
+        """Write the ports on a path; it begins at port `first`, or at the one that ECMP selects."""
+        cdef Fabric *fabric = &self.fabric
+        cdef int32_t node = self.nic_of[src], number = first
+        cdef int64_t k
+        for k in range(into.shape[0]):
+            if k or first == NONE:
+                number = ecmp_port(fabric, node, src, dst, entropy)
+            if number == NONE:
+                return
+            into[k] = number
+            node = fabric.port[number].peer
+            if fabric.node[node].npu == dst:
+                return
+
+    def flow_control(self, int64_t most=1 << 62):
+        """Return the present state of the first `most` flows by name.
+
+        "window" and "flight" (payload bytes), "rate" (bits per second), "rtt" (the last one, picoseconds; 0: none),
+        "active" (1 from the start of the flow until its last acknowledgment).
+        """
+        cdef Fabric *fabric = &self.fabric
+        names = ("window", "flight", "rate", "rtt", "active")
+        table = np.zeros((len(names), min(most, fabric.flows)))
+        cdef double[:, ::1] into = table
+        cdef Flow *flow
+        cdef int64_t i
+        for i in range(into.shape[1]):
+            flow = &fabric.flow[i]
+            into[0, i], into[1, i], into[2, i] = flow.window, <double> flow.flight, flow.rate
+            into[3, i], into[4, i] = <double> flow.rtt, flow.active
         return dict(zip(names, table, strict=True))
 
     def resent(self):
@@ -436,39 +560,21 @@ cdef class Engine:
         return total
 
 
-cdef void *_aligned(bytes data) except NULL:
-    """Memory of its own at a cache line, with this content."""
-    cdef const char *source = data
-    cdef void *memory = aligned_alloc(64, <size_t> max(len(data), 64))
-    if memory == NULL:
-        raise MemoryError("ports")
-    memcpy(memory, source, len(data))
-    return memory
-
-
-cdef void _free_slots(EventQueue *queue) noexcept:
-    cdef int64_t i
-    if queue.slot != NULL:
-        for i in range(SLOTS):
-            free(queue.slot[i].events)
-    free(queue.slot)
-
-
-cdef inline void _fetch_first(Fabric *fabric, const Event *event) noexcept nogil:
+cdef inline void _fetch_first(Fabric *fabric, int32_t kind, int32_t item) noexcept nogil:
     """Fetch what an event will touch first: together, the waits for memory overlap."""
-    if event.kind == ARRIVE:
-        __builtin_prefetch(&fabric.packet[event.item])
-    elif event.kind == IDLE:
-        __builtin_prefetch(&fabric.port[event.item])
-        __builtin_prefetch(&fabric.port[event.item].queue[DATA_CLASS])
+    if kind == ARRIVE:
+        __builtin_prefetch(&fabric.packet[item])
+    elif kind == IDLE:
+        __builtin_prefetch(&fabric.port[item])
+        __builtin_prefetch(&fabric.port[item].queue[DATA_CLASS])
 
 
-cdef inline void _fetch_second(Fabric *fabric, const Event *event) noexcept nogil:
+cdef inline void _fetch_second(Fabric *fabric, int32_t kind, int32_t item) noexcept nogil:
     """Fetch what an event will touch next."""
     cdef int32_t head
-    if event.kind == ARRIVE:
-        __builtin_prefetch(&fabric.port[fabric.packet[event.item].port])
-    elif event.kind == IDLE:
-        head = fabric.port[event.item].queue[DATA_CLASS].head
+    if kind == ARRIVE:
+        __builtin_prefetch(&fabric.port[fabric.packet[item].port])
+    elif kind == IDLE:
+        head = fabric.port[item].queue[DATA_CLASS].head
         if head != NONE:
             __builtin_prefetch(&fabric.packet[head])

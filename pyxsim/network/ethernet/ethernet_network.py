@@ -5,17 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
 from pyxsim.arrays import IntArray
 from pyxsim.network.delay.pairs import Pairs
-from pyxsim.network.ethernet.config import PICOSECONDS, EthernetConfig, make_config
+from pyxsim.network.ethernet.config import DATA_CLASS, PICOSECONDS, EthernetConfig, make_config
 from pyxsim.network.ethernet.deadlock import LEAST_INTERVAL, PauseWatch, cycle_warning, pause_cycle
-from pyxsim.network.ethernet.engine import Engine
-from pyxsim.network.ethernet.ideal import first_port, ideal_times
+from pyxsim.network.ethernet.engine import FLOW_COLUMNS, Engine
+from pyxsim.network.ethernet.flow_samples import FlowSamples
+from pyxsim.network.ethernet.ideal import ideal_times, round_trip
+from pyxsim.network.ethernet.link_faults import link_changes
+from pyxsim.network.ethernet.pause_tree import MOST_HOPS, NONE, victims
+from pyxsim.network.ethernet.stripes import Stripes
+from pyxsim.network.ethernet.traffic_classes import TrafficClasses
 from pyxsim.network.ethernet.transport_choice import make_transport
+from pyxsim.network.ethernet.uec.uec_arrays import make_uec_config, with_links
+from pyxsim.network.ethernet.uec.uec_config import UecConfig
+from pyxsim.network.ethernet.uec.uec_engine import UecEngine
+from pyxsim.network.ethernet.uec.uec_transports import UecTransport
 from pyxsim.network.ethernet.user_transport import UserTransport
 from pyxsim.network.protocol import Backend, BackendTable, Capabilities
 from pyxsim.network.windows import PeakRecorder, WindowRecorder, Windows
@@ -24,7 +34,9 @@ from pyxsim.topology.topology import Topology
 
 FOREVER = 1 << 62
 MOST_ROWS = 1 << 20  # of the table of flows
-WINDOWED = ("marked", "dropped", "trimmed", "pauses")  # counters in the table by windows of time
+ROCE_PORT = 4791
+NS3_PORTS = 10000, 100  # first source port, destination port
+WINDOWED = ("marked", "dropped", "trimmed", "errors", "pauses")  # counters in the table by windows of time
 PORT_COLUMNS = {"sent_bytes": "bytes", "sent_packets": "packets", "paused_time": "paused", "peak": "depth"}
 
 
@@ -45,9 +57,11 @@ class EthernetNetwork(Backend):
         tick: Callable[[], None] | None = None,
         seed: int = 1,
     ) -> None:
+        transport = make_transport(settings.ethernet)
+        if isinstance(transport, UecTransport):
+            settings = transport.without_pauses(settings)
         super().__init__(topology, settings, window=window, tick=tick)
         ethernet = settings.ethernet
-        transport = make_transport(ethernet)
         self.arrays: EthernetConfig = make_config(
             topology,
             settings,
@@ -55,21 +69,36 @@ class EthernetNetwork(Backend):
             header=transport.header_bytes,
             reply=transport.reply_bytes,
             telemetry=transport.telemetry,
+            rules=transport.rules,
         )
-        self.engine = Engine(self.arrays, transport)
+        changes = link_changes(topology, settings, self.arrays)
+        self._uec: UecConfig | None = None
+        self.engine: Engine | UecEngine
+        if isinstance(transport, UecTransport):
+            random = np.random.MT19937(seed)
+            self._uec = make_uec_config(settings, changes[0].arrays, transport, random)
+            self.engine = UecEngine(self._uec, random)
+        else:
+            self.engine = Engine(changes[0].arrays, transport)
+        self._changes = changes[1:]
+        self._routes = [changes[0].arrays, *(change.arrays for change in changes[1:])]
         if isinstance(transport, UserTransport):  # its state is in Python objects of the user
             self.capabilities = replace(self.capabilities, checkpoint=False)  # type: ignore[misc]
         self.windows = WindowRecorder(window, topology.counted_links)
         self.peaks = PeakRecorder()
+        self.samples = FlowSamples() if ethernet.sampled_flows else None
         self._window_end = window
         self._cycle = 0
         per_cycle = Fraction(PICOSECONDS) / settings.clock
         self._num, self._den = per_cycle.numerator, per_cycle.denominator
         self._pairs = Pairs(topology.npus)
         self._rtt: IntArray = np.zeros(0, np.int64)
+        self._count: IntArray = np.zeros(0, np.int64)  # of the messages of each pair
+        self._classes = TrafficClasses(ethernet.classes, topology.npus) if ethernet.classes else None
+        self._stripes = Stripes(ethernet.queue_pairs, ethernet.mtu) if ethernet.queue_pairs > 1 else None
         self._random = np.random.Generator(np.random.PCG64(seed))
         self._watch: PauseWatch | None = None
-        if ethernet.pfc.enabled:
+        if isinstance(self.engine, Engine) and ethernet.pfc.enabled:
             frame = int(self.arrays.ports[:, 5].max(initial=0))
             interval = max(LEAST_INTERVAL, self.arrays.rules["retry"], 4 * frame)
             self._watch = PauseWatch(self.engine, self.arrays, self.link_name, self._node_name, interval)
@@ -87,12 +116,43 @@ class EthernetNetwork(Backend):
     ) -> int:
         paths, fresh = self._pairs.number(src, dst, np.zeros_like(plane))
         if len(fresh):
-            self._rtt = np.append(self._rtt, self.base_rtt(src[fresh], dst[fresh]))
+            self._rtt = np.append(self._rtt, self._rtt_of(src[fresh], dst[fresh]))
+            self._count = np.append(self._count, np.zeros(len(fresh), np.int64))
+        first = self.messages_sent
         self.messages_sent += len(src)
-        sport = self._random.integers(49152, 65536, len(src))
-        entropy = sport | 4791 << 16  # UDP port of RoCEv2
-        first: int = self.engine.send(src, dst, nbytes, entropy, self._rtt[paths], at * self._num // self._den)
+        classes: IntArray = np.full(len(src), DATA_CLASS)
+        if self._classes is not None:
+            classes = self._classes.select(src, nbytes, tag, self.traffic_names)
+        nic: IntArray = np.full(len(src), -1)
+        if self._stripes is not None:
+            which, nbytes, nic = self._stripes.cut(nbytes)
+            src, dst, paths, classes = src[which], dst[which], paths[which], classes[which]
+        if self.settings.ethernet.source_ports == "counted":
+            entropy = self._counted(paths) % 65536 | NS3_PORTS[1] << 16
+        else:
+            entropy = self._random.integers(49152, 65536, len(src)) | ROCE_PORT << 16
+        time = at * self._num // self._den
+        if isinstance(self.engine, Engine):
+            self.engine.send(src, dst, nbytes, entropy, self._rtt[paths], time, nic, classes)
+        else:  # its hosts have one link each
+            self.engine.send(src, dst, nbytes, entropy, self._rtt[paths], time)
         return first
+
+    def _counted(self, paths: IntArray) -> IntArray:
+        """Source ports of messages of these pairs, counted from the first one."""
+        order = np.argsort(paths, kind="stable")
+        ordered = paths[order]
+        first = np.flatnonzero(np.diff(ordered, prepend=-1))
+        number = np.arange(len(paths)) - np.repeat(first, np.diff(first, append=len(paths)))
+        ports = np.empty(len(paths), np.int64)
+        ports[order] = NS3_PORTS[0] + self._count[ordered] + number
+        np.add.at(self._count, paths, 1)
+        return ports
+
+    def _rtt_of(self, src: IntArray, dst: IntArray) -> IntArray:
+        if self.settings.ethernet.base_rtt == "pair":
+            return self.base_rtt(src, dst)
+        return np.full(len(src), self.largest_rtt)
 
     def advance(self, until: int | None, *, slack: int = 0) -> tuple[IntArray, IntArray]:
         self.pause()
@@ -105,8 +165,10 @@ class EthernetNetwork(Backend):
                 messages = cycles = np.zeros(0, np.int64)
                 break
             self._close_window(-(-following * self._den // self._num))
-            stop = min(limit, self._window_end * self._num // self._den)
+            stop = min(limit, self._window_end * self._num // self._den, self._change_links(following) - 1)
             messages, cycles = self.engine.run(stop, self._num, self._den, slack)
+            if self._stripes is not None:
+                messages, cycles = self._stripes.complete(messages, cycles)
             self._cycle = max(self._cycle, -(-self.engine.now * self._den // self._num))
             self.tick()
             if len(messages):
@@ -121,6 +183,18 @@ class EthernetNetwork(Backend):
         self.bytes_delivered = self.engine.counts["delivered_bytes"]
         return messages, cycles
 
+    def _change_links(self, time: int) -> int:
+        """Apply the changes of links up to `time` (ps), before which nothing happens; return when the next one is."""
+        while self._changes and self._changes[0].time <= time:
+            change, *self._changes = self._changes
+            self.engine.wait(change.time)
+            if isinstance(self.engine, UecEngine):
+                assert self._uec is not None
+                self.engine.set_links(with_links(self._uec, change.arrays))
+            else:
+                self.engine.set_links(change.arrays)
+        return self._changes[0].time if self._changes else FOREVER
+
     def _search_deadlock(self, *, idle: bool = False) -> None:
         """Raise DeadlockError if ports are paused forever; at most every interval, unless no event is left."""
         if self._watch is not None and (idle or self.engine.now >= self._watch.due):
@@ -133,7 +207,8 @@ class EthernetNetwork(Backend):
     def prove_pauses(self, pairs: IntArray | None) -> tuple[str, list[str]]:
         if not self.settings.ethernet.pfc.enabled:
             return "switches do not pause links (PFC is off), so they cannot deadlock", []
-        cycle = [self.link_name(port) for port in pause_cycle(self.arrays, pairs)]
+        cycles = (pause_cycle(arrays, pairs) for arrays in self._routes)
+        cycle = [self.link_name(port) for port in next(filter(None, cycles), [])]
         return cycle_warning(cycle) if cycle else "no links can wait for each other under PFC", cycle
 
     def _close_window(self, cycle: int) -> None:
@@ -146,23 +221,27 @@ class EthernetNetwork(Backend):
         if cycle > self.windows.end:
             self.windows.record(cycle, self.totals())
             self.peaks.record(cycle, self.engine.window_peaks(), self.windows.window)
+            if self.samples is not None:
+                control = self.engine.flow_control(self.settings.ethernet.sampled_flows)
+                self.samples.record(cycle, control, self.windows.window)
 
     @property
     def own_routing(self) -> str:
+        if self._uec is not None:
+            return "shortest routes, a path by the entropy of each packet"
         return f"shortest routes, load balancing by {self.settings.ethernet.load_balancing}"
 
     def base_rtt(self, src: IntArray, dst: IntArray) -> IntArray:
         """Return int64[K], ps: latency of the links both ways, and transmission of one largest payload on each link."""
-        arrays, payload = self.arrays, self.arrays.rules["mtu"]
-        total = np.zeros(len(src), np.int64)
-        for start, end, size in ((src, dst, payload), (dst, src, 0)):
-            node, last = arrays.home[start].astype(np.int64), arrays.home[end]
-            while (moving := np.flatnonzero(node != last)).size:
-                port = first_port(arrays, node[moving], end[moving])
-                picoseconds, per_bytes, delay = arrays.ports[port, 3:6].T
-                total[moving] += size * picoseconds // per_bytes + delay
-                node[moving] = arrays.ports[port, 1]
-        return total
+        if self._uec is not None:
+            return round_trip(self.arrays, src, dst, self._uec.rules["mtu"], self._uec.rules["control"])
+        return round_trip(self.arrays, src, dst, self.arrays.rules["mtu"], 0)
+
+    @cached_property
+    def largest_rtt(self) -> int:
+        """The largest base round-trip time of all pairs of NPUs, in ps."""
+        npus = np.arange(self.topology.npus)
+        return max(int(self.base_rtt(np.full(len(npus), npu), npus).max()) for npu in npus)
 
     def finish(self, cycle: int) -> None:
         """End the run in `cycle`: close the statistics."""
@@ -186,20 +265,54 @@ class EthernetNetwork(Backend):
 
     def tables(self) -> dict[str, BackendTable]:
         """Return the tables of flows, of ports, and of ports by windows of time."""
-        flows = self.engine.flow_table(MOST_ROWS)
+        columns = self.engine.flow_table(MOST_ROWS)
+        flows = {name: columns[name] for name in FLOW_COLUMNS if name in columns}
+        flows.setdefault("traffic_class", np.full(len(flows["src"]), DATA_CLASS))
         flows["ideal"] = ideal_times(self.arrays, flows["src"], flows["dst"], flows["bytes"])
         flows["sent"] += flows["resent"]
+        number = np.arange(len(flows["src"]))
+        flows["message"] = number if self._stripes is None else self._stripes.message[number]
         counters = self.engine.port_counters()
         ports = {PORT_COLUMNS.get(name, name): column for name, column in counters.items()}
         windows = self.windows_table()
+        ports |= self._pause_tree(flows, windows)
         counts = {name: windows.counts[name] for name in (*WINDOWED, "paused") if name in windows.counts}
         depth = self.peaks.table(windows.start, windows.length, self.topology.counted_links)
         attrs = {"window_cycles": windows.length}
+        frames = {}
+        if self.settings.ethernet.pfc.log and isinstance(self.engine, Engine):
+            time, port, pause = self.engine.pfc_frames().T
+            frames = {"pfc_frames": BackendTable({"time": time, "link": port, "pause": pause})}
+        if self.samples is not None:
+            frames["flow_windows"] = BackendTable(self.samples.table(), attrs)
         return {
-            "flows": BackendTable(flows, {"left_out": self.messages_sent - len(flows["src"])}),
+            **frames,
+            "flows": BackendTable(flows, {"left_out": self.engine.counts["flows"] - len(flows["src"])}),
             "ports": BackendTable(ports),
             "port_windows": BackendTable({"time": windows.start, **counts, "depth": depth}, attrs),
         }
+
+    def _pause_tree(self, flows: dict[str, IntArray], windows: Windows) -> dict[str, IntArray]:
+        """Return the columns of ports about causes of pauses, and add to those of flows which of them are victims."""
+        none = np.full(len(flows["src"]), NONE)
+        flows["victim_of"], flows["victim_time"] = none, np.zeros_like(none)
+        if not isinstance(self.engine, Engine):
+            links: IntArray = np.full(len(self.arrays.ports), NONE)
+            return {"cause": links, "root": links, "caused": np.zeros_like(links)}
+        tree = self.engine.pause_tree()
+        if (tree["root"] >= 0).any() and self.settings.ethernet.load_balancing == "ecmp":
+            cycle = self._num / self._den  # ps
+            time = np.append(windows.start, max(self.end, *windows.start[-1:] + 1)) * cycle
+            until = np.where(flows["end"] < 0, time[-1], flows["end"])
+            paused = np.cumsum(windows.counts["paused"], axis=0, dtype=np.int64)
+            flows["victim_of"], flows["victim_time"] = victims(
+                self.engine.ecmp_paths(len(none), MOST_HOPS),
+                tree["root"],
+                np.stack([flows["start"], until], axis=1).astype(float),
+                time,
+                np.concatenate([np.zeros_like(paused[:1]), paused]),
+            )
+        return {"cause": tree["cause"], "root": tree["root"], "caused": tree["caused_time"]}
 
     def counts(self) -> dict[str, Any]:
         """Return the counters of the JSON summary."""
@@ -211,6 +324,7 @@ class EthernetNetwork(Backend):
             "packet_hops": counts["hops"],
             "packets_delivered": counts["delivered"],
             "packets_dropped": counts["dropped"],
+            "packets_errored": counts["errored"],
             "packets_in_network": counts["in_network"],
             **{f"packets_{name}": int(ports[name].sum()) for name in ("trimmed", "marked")},
             "packets_resent": self.engine.resent(),

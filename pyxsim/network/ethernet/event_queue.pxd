@@ -1,14 +1,17 @@
 """Events by (time, order of scheduling): a timing wheel, a heap for its present slot and one for far events.
 
 The wheel has `SLOTS` slots of `1 << shift` picoseconds, each an array of events in the order of scheduling. When a
-slot is opened, its events go into the heap `near`; those that are scheduled for the present slot afterwards join them.
-Events beyond the wheel wait in the heap `far`; all of them were scheduled before any event of the same slot in the
-wheel.
+slot is opened, its events are sorted by time and become the batch; those that are scheduled for the present slot
+afterwards go into the heap `near`. Events beyond the wheel wait in the heap `far`; all of them were scheduled before
+any event of the same slot in the wheel.
 """
 
+
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
-from libc.stdlib cimport malloc, realloc
+from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
+
+from pyxsim.raw cimport loaded, saved
 
 cdef extern from *:
     int __builtin_ctzll(unsigned long long word) noexcept nogil
@@ -16,6 +19,7 @@ cdef extern from *:
 cdef enum:
     SLOTS = 32768
     WORDS = 512
+    SORTED = 48            # most events that are sorted by insertion
 
 cdef struct Event:
     int64_t at
@@ -37,6 +41,9 @@ cdef struct EventHeap:
 
 cdef struct EventQueue:
     EventHeap near_events, far_events
+    Stored *batch          # events of the present slot in the order of time
+    int32_t batch_next, batch_count
+    int64_t batch_start
     Slot *slot
     uint64_t *filled       # bit per slot
     int64_t cursor         # number of the present slot, counted from time 0
@@ -137,8 +144,21 @@ cdef inline int64_t _next_slot(EventQueue *queue) noexcept nogil:
     return queue.cursor + 1 + ((found - place) & (SLOTS - 1))
 
 
+cdef inline int64_t following_slot(const EventQueue *queue, int64_t number) noexcept nogil:
+    """The number of the next filled slot of the wheel behind one; -1 if it is more than 64 slots away."""
+    cdef int64_t place = (number + 1) & (SLOTS - 1)
+    cdef uint64_t bits = queue.filled[place >> 6] >> (place & 63)
+    if not bits:
+        number += 64 - (place & 63)
+        place = (number + 1) & (SLOTS - 1)
+        bits = queue.filled[place >> 6]
+        if not bits:
+            return -1
+    return number + 1 + __builtin_ctzll(bits)
+
+
 cdef inline int open_slot(EventQueue *queue) noexcept nogil:
-    """Bring the next events into the heap `near`, which is empty. Returns 1, 0 if there are none, -1 without memory."""
+    """Make the events of the next slot present, where none is. Returns 1, 0 if there are none, -1 without memory."""
     cdef int64_t number, place
     cdef EventHeap *far = &queue.far_events
     cdef Slot *slot
@@ -161,13 +181,111 @@ cdef inline int open_slot(EventQueue *queue) noexcept nogil:
             return -1
     place = number & (SLOTS - 1)
     slot = &queue.slot[place]
-    for i in range(slot.count):
-        queue.order += 1
-        event.at, event.order = (number << queue.shift) + slot.events[i].offset, queue.order
-        event.item, event.kind = slot.events[i].code >> 3, slot.events[i].code & 7
-        if heap_push(&queue.near_events, &event):
-            return -1
+    if not queue.near_events.count and slot.count <= SORTED:
+        _sort(slot.events, slot.count)
+        queue.batch, queue.batch_next, queue.batch_count = slot.events, 0, slot.count
+        queue.batch_start = number << queue.shift
+    else:
+        for i in range(slot.count):
+            queue.order += 1
+            event.at, event.order = (number << queue.shift) + slot.events[i].offset, queue.order
+            event.item, event.kind = slot.events[i].code >> 3, slot.events[i].code & 7
+            if heap_push(&queue.near_events, &event):
+                return -1
     queue.in_wheel -= slot.count
     slot.count = 0
     queue.filled[place >> 6] &= ~(<uint64_t> 1 << (place & 63))
     return 1
+
+
+cdef inline void _sort(Stored *events, int32_t count) noexcept nogil:
+    """Sort by time; events of the same time keep their order."""
+    cdef int32_t i, hole
+    cdef Stored event
+    for i in range(1, count):
+        event, hole = events[i], i
+        while hole and events[hole - 1].offset > event.offset:
+            events[hole] = events[hole - 1]
+            hole -= 1
+        events[hole] = event
+
+
+cdef inline int64_t present(const EventQueue *queue) noexcept nogil:
+    """The time of the first event of the present slot; -1 if there is none."""
+    cdef int64_t at
+    if queue.batch_next == queue.batch_count:
+        return queue.near_events.items[0].at if queue.near_events.count else -1
+    at = queue.batch_start + queue.batch[queue.batch_next].offset
+    if queue.near_events.count and queue.near_events.items[0].at < at:
+        return queue.near_events.items[0].at
+    return at
+
+
+cdef inline void take_stored(EventQueue *queue, Event *into) noexcept nogil:
+    """Remove the first event of the batch, which is not empty."""
+    into.at = queue.batch_start + queue.batch[queue.batch_next].offset
+    into.item, into.kind = queue.batch[queue.batch_next].code >> 3, queue.batch[queue.batch_next].code & 7
+    queue.batch_next += 1
+
+
+cdef inline void take(EventQueue *queue, Event *into) noexcept nogil:
+    """Remove the first event of the present slot; there is one. At the same time, the batch is before the heap."""
+    if queue.batch_next < queue.batch_count and not (
+        queue.near_events.count
+        and queue.near_events.items[0].at < queue.batch_start + queue.batch[queue.batch_next].offset
+    ):
+        take_stored(queue, into)
+        return
+    heap_pop(&queue.near_events, into)
+
+
+# -- checkpoints --
+
+cdef inline tuple queue_state(EventQueue *queue):
+    """The events as bytes. The rest of the batch moves to the heap, before all that is there."""
+    cdef Event event
+    cdef int64_t i
+    while queue.batch_next < queue.batch_count:
+        event.order = queue.batch_next - (<int64_t> 1 << 60)
+        take_stored(queue, &event)
+        if heap_push(&queue.near_events, &event):
+            raise MemoryError("events")
+    return (
+        saved(queue.near_events.items, queue.near_events.count, sizeof(Event)),
+        saved(queue.far_events.items, queue.far_events.count, sizeof(Event)),
+        saved(queue.filled, WORDS, sizeof(uint64_t)),
+        [(i, saved(queue.slot[i].events, queue.slot[i].count, sizeof(Stored)))
+         for i in range(SLOTS) if queue.slot[i].count],
+        (queue.cursor, queue.in_wheel, queue.order, queue.shift),
+    )
+
+
+cdef inline int queue_restore(EventQueue *queue, tuple state) except -1:
+    """Make a queue from the bytes of another one."""
+    cdef int64_t i
+    near_events, far_events, filled, slots, numbers = state
+    if queue_setup(queue, numbers[3]):
+        raise MemoryError("events")
+    queue.cursor, queue.in_wheel, queue.order = numbers[:3]
+    queue.near_events.items = <Event*> loaded(near_events)
+    queue.near_events.count = queue.near_events.capacity = len(near_events) // <int64_t> sizeof(Event)
+    queue.far_events.items = <Event*> loaded(far_events)
+    queue.far_events.count = queue.far_events.capacity = len(far_events) // <int64_t> sizeof(Event)
+    free(queue.filled)
+    queue.filled = <uint64_t*> loaded(filled)
+    for i, events in slots:
+        queue.slot[i].events = <Stored*> loaded(events)
+        queue.slot[i].count = queue.slot[i].capacity = len(events) // <int64_t> sizeof(Stored)
+    return 0
+
+
+cdef inline void queue_free(EventQueue *queue) noexcept:
+    cdef int64_t i
+    free(queue.near_events.items)
+    free(queue.far_events.items)
+    if queue.slot != NULL:
+        for i in range(SLOTS):
+            free(queue.slot[i].events)
+    free(queue.slot)
+    free(queue.filled)
+    memset(queue, 0, sizeof(EventQueue))

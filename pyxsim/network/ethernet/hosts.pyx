@@ -4,32 +4,21 @@ Reliability is go-back-N (a receiver takes packets in order only and reports the
 selective (a receiver takes every packet; each reply names the packet that caused it).
 """
 
+from libc.math cimport expm1
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport realloc
 from libc.string cimport memset
 
+from pyxsim.network.ethernet.bitmaps cimport ACKNOWLEDGED, LOST, RECEIVED, bitmap, mark_lost, set_bit, test_bit
 from pyxsim.network.ethernet.event_queue cimport schedule
-from pyxsim.network.ethernet.pools cimport free_packet, new_packet, payload_of
+from pyxsim.network.ethernet.nic_slots cimport enter_nic, leave_nic
+from pyxsim.network.ethernet.ns3_random cimport draw_error
+from pyxsim.network.ethernet.pools cimport free_packet, new_packet, next_uniform, payload_of
 from pyxsim.network.ethernet.records cimport (
-    ACK, CE, CNP, DATA, NACK, NONE, PAUSE, TIMER, TRIMMED, Fabric, Flow, Packet, Port,
+    ACK, ACK_NOW, CE, CNP, DATA, GAVE_UP, LOSSY, NACK, NONE, PAUSE, TIMER, TRIMMED, Fabric, Flow, Medium, Packet, Port,
 )
-from pyxsim.network.ethernet.switching cimport (
-    enqueue, enter_nic, forward, leave_nic, refresh, select_port, set_pause,
-)
+from pyxsim.network.ethernet.switching cimport enqueue, forward, refresh, select_port, set_pause
 from pyxsim.network.ethernet.transport cimport Transport
-
-
-cdef inline uint64_t *_bitmap(Fabric *fabric, Flow *flow, int which) noexcept nogil:
-    """A bitmap of a flow: 0 received, 1 acknowledged, 2 lost."""
-    return &fabric.bits[flow.bits + which * ((flow.packets + 63) >> 6)]
-
-
-cdef inline bint _test(uint64_t *bits, int32_t number) noexcept nogil:
-    return bits[number >> 6] >> (number & 63) & 1
-
-
-cdef inline void _set(uint64_t *bits, int32_t number) noexcept nogil:
-    bits[number >> 6] |= <uint64_t> 1 << (number & 63)
 
 
 cdef void arrived(Fabric *fabric, Transport transport, int32_t chosen) noexcept:
@@ -38,8 +27,11 @@ cdef void arrived(Fabric *fabric, Transport transport, int32_t chosen) noexcept:
     cdef Port *port = &fabric.port[packet.port]
     cdef int32_t node = port.peer, npu = fabric.node[node].npu
     if packet.kind >= PAUSE:
-        set_pause(fabric, port.reverse, packet.number, packet.kind == PAUSE)
+        if not fabric.rules.deaf:
+            set_pause(fabric, port.reverse, packet.number, packet.kind == PAUSE)
         free_packet(fabric, chosen)
+        return
+    if port.traits & LOSSY and _lost(fabric, &fabric.medium[packet.port], chosen):
         return
     if packet.kind == DATA:
         if npu != packet.dst:
@@ -63,6 +55,21 @@ cdef void arrived(Fabric *fabric, Transport transport, int32_t chosen) noexcept:
     _take_reply(fabric, transport, chosen)
 
 
+cdef bint _lost(Fabric *fabric, Medium *medium, int32_t chosen) noexcept nogil:
+    """Whether a packet was lost on the link by which it arrives, and is gone."""
+    cdef Packet *packet = &fabric.packet[chosen]
+    cdef double drawn = draw_error(&fabric.streams) if fabric.rules.ns3_random else next_uniform(&medium.random)
+    if drawn >= -expm1(medium.survival[0] + medium.survival[1] * packet.size):
+        return False
+    if packet.kind == DATA and not packet.flags & TRIMMED:
+        fabric.flow[packet.flow].errors += 1
+    medium.errors += 1
+    fabric.errored += 1
+    fabric.in_network -= 1
+    free_packet(fabric, chosen)
+    return True
+
+
 # -- receiver --
 
 cdef void _take_data(Fabric *fabric, int32_t node, int32_t chosen) noexcept nogil:
@@ -75,15 +82,15 @@ cdef void _take_data(Fabric *fabric, int32_t node, int32_t chosen) noexcept nogi
         return
     flow.delivered += 1
     if fabric.rules.selective:
-        received = _bitmap(fabric, flow, 0)
-        if _test(received, packet.number):
+        received = bitmap(fabric, flow, RECEIVED)
+        if test_bit(received, packet.number):
             flow.duplicates += 1
         else:
-            _set(received, packet.number)
+            set_bit(received, packet.number)
             flow.arrived += 1
             if packet.number != flow.expected:
                 flow.out_of_order += 1
-            while flow.expected < flow.packets and _test(received, flow.expected):
+            while flow.expected < flow.packets and test_bit(received, flow.expected):
                 flow.expected += 1
     elif packet.number == flow.expected:
         flow.expected += 1
@@ -105,7 +112,8 @@ cdef void _take_data(Fabric *fabric, int32_t node, int32_t chosen) noexcept nogi
         if not fabric.rules.ack_ends:
             finish(fabric, packet.flow)
     flow.unacknowledged += 1
-    if flow.unacknowledged >= fabric.rules.ack_every or last or fabric.rules.selective:
+    if (flow.unacknowledged >= fabric.rules.ack_every or last or fabric.rules.selective
+            or packet.flags & ACK_NOW):
         flow.unacknowledged = 0
         _reply(fabric, node, chosen, ACK)
     else:
@@ -125,7 +133,7 @@ cdef void _reply(Fabric *fabric, int32_t node, int32_t chosen, int32_t kind) noe
             packet, flow = &fabric.packet[chosen], &fabric.flow[fabric.packet[chosen].flow]
     packet.kind = kind
     packet.size = <int32_t> (fabric.rules.ack + (fabric.rules.telemetry_header if packet.telemetry != NONE else 0))
-    packet.cls = fabric.rules.ack_class
+    packet.cls = flow.cls if fabric.rules.ack_class else 0
     packet.cumulative = flow.expected
     packet.entropy = (packet.entropy >> 16) | (packet.entropy << 16)
     packet.port, packet.last = NONE, 0
@@ -177,9 +185,10 @@ cdef void begin_flow(Fabric *fabric, Transport transport, int32_t number) noexce
         return
     flow.active = True
     flow.next_send = fabric.now
+    flow.rto = fabric.rules.retry
     transport.begin(number)
-    if fabric.rules.retry:
-        flow.retry_at = fabric.now + fabric.rules.retry
+    if flow.rto:
+        flow.retry_at = fabric.now + flow.rto
     arm(fabric, number)
     refresh(fabric, number)
 
@@ -209,6 +218,7 @@ cdef void _take_reply(Fabric *fabric, Transport transport, int32_t chosen) noexc
         free_packet(fabric, chosen)
         return
     before = flow.una
+    flow.rtt = fabric.now - reply.sent
     if fabric.rules.selective:
         acknowledged = _acknowledge(fabric, flow, reply)
     else:
@@ -220,8 +230,8 @@ cdef void _take_reply(Fabric *fabric, Transport transport, int32_t chosen) noexc
             flow.next, flow.flight = flow.una, 0
         if reply.kind == NACK:
             flow.next, flow.flight = flow.una, 0
-    if flow.una > before and fabric.rules.retry:
-        flow.retry_at = fabric.now + fabric.rules.retry
+    if flow.una > before and flow.rto:
+        flow.retry_at, flow.expiries = fabric.now + flow.rto, 0
     if flow.una == flow.packets:
         flow.finished, flow.active = True, False
         flow.retry_at = flow.due = 0
@@ -241,18 +251,15 @@ cdef void _take_reply(Fabric *fabric, Transport transport, int32_t chosen) noexc
 
 cdef int64_t _acknowledge(Fabric *fabric, Flow *flow, Packet *reply) noexcept nogil:
     """Selective: note the packet that the reply names, and all below its cumulative number. Returns bytes."""
-    cdef uint64_t *known = _bitmap(fabric, flow, 1)
-    cdef uint64_t *lost = _bitmap(fabric, flow, 2)
+    cdef uint64_t *known = bitmap(fabric, flow, ACKNOWLEDGED)
+    cdef uint64_t *lost = bitmap(fabric, flow, LOST)
     cdef int64_t total = 0
     if reply.kind == NACK:
-        if not _test(known, reply.number) and not _test(lost, reply.number):
-            _set(lost, reply.number)
-            flow.lost += 1
-            flow.flight -= payload_of(fabric, flow, reply.number)
-    elif not _test(known, reply.number):
+        mark_lost(fabric, flow, reply.number)
+    elif not test_bit(known, reply.number):
         total += _note(fabric, flow, known, lost, reply.number)
-    while flow.una < flow.packets and (flow.una < reply.cumulative or _test(known, flow.una)):
-        if not _test(known, flow.una):
+    while flow.una < flow.packets and (flow.una < reply.cumulative or test_bit(known, flow.una)):
+        if not test_bit(known, flow.una):
             total += _note(fabric, flow, known, lost, flow.una)
         flow.una += 1
     return total
@@ -260,8 +267,8 @@ cdef int64_t _acknowledge(Fabric *fabric, Flow *flow, Packet *reply) noexcept no
 
 cdef int64_t _note(Fabric *fabric, Flow *flow, uint64_t *known, uint64_t *lost, int32_t number) noexcept nogil:
     cdef int64_t payload = payload_of(fabric, flow, number)
-    _set(known, number)
-    if _test(lost, number):  # it was not lost after all; its bytes are not in flight
+    set_bit(known, number)
+    if test_bit(lost, number):  # it was not lost after all; its bytes are not in flight
         lost[number >> 6] &= ~(<uint64_t> 1 << (number & 63))
         flow.lost -= 1
     else:
@@ -285,8 +292,6 @@ cdef void arm(Fabric *fabric, int32_t number) noexcept nogil:
 
 cdef void timer(Fabric *fabric, Transport transport, int32_t number) noexcept:
     cdef Flow *flow = &fabric.flow[number]
-    cdef uint64_t *known
-    cdef uint64_t *lost
     cdef int32_t i
     if flow.timer_at != fabric.now:
         return
@@ -298,14 +303,14 @@ cdef void timer(Fabric *fabric, Transport transport, int32_t number) noexcept:
         transport.on_due(number)
     if flow.retry_at and flow.retry_at <= fabric.now:
         flow.timeouts += 1
-        flow.retry_at = fabric.now + (fabric.rules.retry << min(flow.timeouts, 10))
+        flow.expiries += 1
+        flow.retry_at = fabric.now + (flow.rto << min(flow.expiries, 10))
+        if fabric.rules.retries and flow.expiries > fabric.rules.retries:
+            fabric.failed, fabric.gave_up = GAVE_UP, number
+            return
         if fabric.rules.selective:
-            known, lost = _bitmap(fabric, flow, 1), _bitmap(fabric, flow, 2)
             for i in range(flow.una, flow.next):
-                if not _test(known, i) and not _test(lost, i):
-                    _set(lost, i)
-                    flow.lost += 1
-                    flow.flight -= payload_of(fabric, flow, i)
+                mark_lost(fabric, flow, i)
         else:
             flow.next, flow.flight = flow.una, 0
         transport.on_loss(number)

@@ -20,6 +20,19 @@ def first_port(arrays: EthernetConfig, node: IntArray, npu: IntArray) -> IntArra
     return uplink
 
 
+def round_trip(arrays: EthernetConfig, src: IntArray, dst: IntArray, size: int, reply: int) -> IntArray:
+    """Return int64[K], ps: latency of the links both ways, and transmission of `size` and `reply` bytes on each."""
+    total = np.zeros(len(src), np.int64)
+    for start, end, nbytes in ((src, dst, size), (dst, src, reply)):
+        node, last = arrays.home[start].astype(np.int64), arrays.home[end]
+        while (moving := np.flatnonzero(node != last)).size:
+            port = first_port(arrays, node[moving], end[moving])
+            picoseconds, per_bytes, delay = arrays.ports[port, 3:6].T
+            total[moving] += nbytes * picoseconds // per_bytes + delay
+            node[moving] = arrays.ports[port, 1]
+    return total
+
+
 def ideal_times(arrays: EthernetConfig, src: IntArray, dst: IntArray, nbytes: IntArray) -> IntArray:
     """Return int64[K], ps: the time of each message on an idle network, without limits by its transport.
 

@@ -7,6 +7,10 @@ from libc.string cimport memset
 from pyxsim.network.ethernet.records cimport CLASSES, NONE, Fabric, Flow, Packet, Port, Telemetry
 
 
+cdef enum:
+    MOST_KNOWN = 2147483647  # picoseconds: longer times of transmission are computed each time
+
+
 cdef inline int32_t new_packet(Fabric *fabric) noexcept nogil:
     """The number of an unused packet, zeroed; NONE without memory. Pointers to packets are invalid afterwards."""
     cdef int64_t number = fabric.unused_packet
@@ -70,10 +74,12 @@ cdef inline int64_t transmission_time(Fabric *fabric, Port *port, int64_t size) 
         return port.known_time[0]
     if size == port.known_size[1]:
         return port.known_time[1]
+    cdef int64_t time = rounded_time(size, port.picoseconds, port.per_bytes, fabric.rules.step)
+    if time > MOST_KNOWN:
+        return time
     port.known_size[1], port.known_time[1] = port.known_size[0], port.known_time[0]
-    port.known_size[0] = <int32_t> size
-    port.known_time[0] = <int32_t> rounded_time(size, port.picoseconds, port.per_bytes, fabric.rules.step)
-    return port.known_time[0]
+    port.known_size[0], port.known_time[0] = <int32_t> size, <int32_t> time
+    return time
 
 
 cdef inline int64_t payload_of(Fabric *fabric, Flow *flow, int32_t number) noexcept nogil:

@@ -6,6 +6,7 @@ Times are picoseconds, sizes are bytes on the wire unless a name says payload. R
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from pyxsim.network.ethernet.event_queue cimport EventQueue
+from pyxsim.network.ethernet.ns3_random cimport Streams
 
 cdef enum:
     NONE = -1
@@ -26,6 +27,15 @@ cdef enum Flag:
     CE = 1        # congestion experienced: marked by a switch; in an acknowledgement: the echo
     RESENT = 2
     TRIMMED = 4   # the payload was cut off
+    ACK_NOW = 8   # the window is full: the receiver does not wait for `ack_every` packets (BTH.AckReq)
+
+cdef enum Trait:  # of a port
+    TO_SWITCH = 1
+    LOSSY = 2     # packets may be lost on the link
+
+cdef enum Failure:
+    NO_MEMORY = 1
+    GAVE_UP = 2   # a flow has used up its retries
 
 cdef enum What:   # kinds of events
     IDLE = 0      # a port has transmitted its packet
@@ -74,12 +84,12 @@ cdef struct Queue:      # 32 bytes
     int32_t headroom_used
 
 
-cdef struct Port:       # whatever every packet needs is in the first 128 bytes
+cdef struct Port:       # 512 bytes; whatever every packet needs is in the first 128
     int32_t sending        # packet in transmission; NONE
     uint8_t waiting        # bit c: class c has packets
     uint8_t paused         # bit c: class c is paused by the receiver
     uint8_t pausing        # bit c: this port has been asked to pause class c
-    uint8_t to_switch
+    uint8_t traits
     int32_t ready_count    # flows of this NIC that may send
     int32_t node, peer     # from, to
     int32_t reverse        # the port of the opposite direction
@@ -91,6 +101,7 @@ cdef struct Port:       # whatever every packet needs is in the first 128 bytes
     # ECN
     int64_t kmin, kmax
     double pmax
+    double alpha           # dynamic threshold of packets that came in here (PFC), or that leave here
     int64_t rate           # bits per second
     int64_t picoseconds, per_bytes  # time of a byte as a fraction
     int64_t headroom
@@ -109,6 +120,19 @@ cdef struct Port:       # whatever every packet needs is in the first 128 bytes
     int64_t caused_time    # of pauses whose root is this port
 
 
+cdef struct Medium:     # the link of a port
+    double survival[2]     # logarithms of the probability that a packet, and a byte of it, is not lost
+    uint64_t random
+    int64_t errors         # lost packets
+
+
+cdef struct NicClasses:  # the flows at a NIC port by class
+    int32_t ready[CLASSES]  # flows that may send
+    int32_t last_slot[CLASSES]
+    int32_t deficit[CLASSES]
+    int32_t turn           # class that was served last
+
+
 cdef struct Node:
     int32_t npu            # NONE: a switch without an NPU
     int32_t uplink         # the only port of an NPU with a host link; else NONE
@@ -117,6 +141,11 @@ cdef struct Node:
     int64_t shared         # of these, bytes in its shared part
     int64_t pool           # bytes of the shared part
     uint64_t random
+
+
+cdef struct Flowlet:    # an entry of a switch's table
+    int64_t last           # when its last packet was forwarded; 0: unused
+    uint32_t choice        # of one of several routes, modulo their number
 
 
 cdef struct Flow:
@@ -140,12 +169,14 @@ cdef struct Flow:
     int64_t next_send      # pacing: no packet before
     int64_t wake_at        # pending WAKE; 0
     int64_t timer_at       # pending TIMER; 0
-    int64_t retry_at       # retransmission timeout; 0
+    int64_t retry_at       # when the retransmission timeout expires; 0
+    int64_t rto            # retransmission timeout; 0: none
     int64_t due            # timer of the transport; 0
+    int64_t rtt            # of the packet that the last reply names; 0
     int64_t start, end     # picoseconds
     uint8_t ready, active, finished, received_all
     uint8_t cls
-    int32_t timeouts
+    int32_t timeouts, expiries  # in all, in a row
     # receiver
     int32_t expected       # all packets below have arrived
     int32_t arrived        # different packets that have arrived
@@ -155,7 +186,7 @@ cdef struct Flow:
     int64_t bits           # first word of its bitmaps
     int64_t received_at
     # counters
-    int32_t sent, resent, marked, trimmed, dropped, out_of_order, duplicates
+    int32_t sent, resent, marked, trimmed, dropped, errors, out_of_order, duplicates
     int32_t delivered      # whole data packets that have arrived, with those that the receiver discards
     int64_t state[STATE]
 
@@ -166,29 +197,40 @@ cdef struct Rules:
     int64_t telemetry_header
     int64_t step           # picoseconds: times of transmission are rounded to multiples
     int64_t queue          # bytes of an output queue; 0: as the buffer permits
-    double alpha           # dynamic threshold
     int64_t reserve        # bytes of each port and class outside the shared part
     int64_t resume_offset
     int64_t trim           # bytes of a trimmed packet; 0: drop
-    int64_t retry          # retransmission timeout; 0: none
+    int64_t retry          # retransmission timeout of a flow at its start; 0: none
+    int64_t retries        # timeouts in a row; 0: no limit
     int64_t nack_interval, cnp_interval
     int64_t ack_every      # packets
     int64_t cut_bytes      # bytes after which a packet is forwarded; 0: all
     int32_t balance        # how one of several routes is chosen
-    uint8_t pfc, ecn, mark_at_dequeue, telemetry, selective, ack_ends, ack_class, schedule
+    int64_t flowlet_gap
+    int64_t flowlets       # entries of the table of each node; 0: none
+    uint8_t pfc, ecn       # bit c: class c pauses senders, is marked
+    uint8_t mark_at_dequeue, telemetry, selective, ack_ends, ack_class, schedule
     uint8_t tail_order     # an arrival is ordered by the end of its transmission, not by the start
+    uint8_t ns3_random     # marks take the random numbers of ns-3
+    uint8_t deaf           # PFC frames have no effect where they arrive
+    uint8_t log_frames     # whether PFC frames are recorded
+    uint8_t classes        # of data
     int64_t weight[CLASSES]
 
 
 cdef struct Fabric:
     Rules rules
+    Streams streams        # with `ns3_random`
     int64_t now
     EventQueue events
     Port *port
+    Medium *medium         # of each port
+    NicClasses *nic        # of each port; NULL: one class of data
     Node *node
     Packet *packet
     Flow *flow
     Telemetry *telemetry
+    Flowlet *flowlet       # [nodes, rules.flowlets]
     uint64_t *bits
     int64_t ports, nodes, flows, flow_capacity
     int64_t packets, packet_capacity, unused_packet
@@ -204,7 +246,11 @@ cdef struct Fabric:
     # messages that have ended
     int64_t *done
     int64_t done_count, done_capacity
+    # PFC frames that have arrived: time, port, whether it is a pause
+    int64_t *frame
+    int64_t frames, frame_capacity
     # conservation, in packets
-    int64_t made, delivered, dropped, in_network
+    int64_t made, delivered, dropped, errored, in_network
     int64_t hops, delivered_bytes
-    int32_t failed         # out of memory
+    int64_t gave_up        # the flow
+    int32_t failed         # a Failure; 0

@@ -7,15 +7,18 @@ docs/ethernet.md describes the rules.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport realloc
-from libc.string cimport memset
 
+from pyxsim.network.ethernet.bitmaps cimport LOST, bitmap
 from pyxsim.network.ethernet.event_queue cimport schedule
+from pyxsim.network.ethernet.ns3_random cimport draw_stream, skip_stream
+from pyxsim.network.ethernet.flowlets cimport flowlet_choice
+from pyxsim.network.ethernet.nic_slots cimport set_ready
 from pyxsim.network.ethernet.pools cimport (
     free_packet, new_packet, new_telemetry, next_random, next_uniform, payload_of, route_hash, transmission_time,
 )
 from pyxsim.network.ethernet.records cimport (
-    ARRIVE, CE, CLASSES, DATA, HOPS, IDLE, NONE, PAUSE, RESENT, RESUME, TRIMMED, WAKE, Fabric, Flow, Hop, Node, Packet,
-    Port,
+    ACK_NOW, ARRIVE, CE, CLASSES, DATA, HOPS, IDLE, NONE, PAUSE, RESENT, RESUME, TO_SWITCH, TRIMMED, WAKE, Fabric,
+    Flow, Hop, NicClasses, Node, Packet, Port, Queue,
 )
 
 cdef extern from *:
@@ -25,6 +28,7 @@ cdef enum:
     ECMP = 0
     SPRAY = 1
     SHORTEST = 2
+    FLOWLET = 3
 
 
 # -- ports --
@@ -59,7 +63,7 @@ cdef void _transmit(Fabric *fabric, int32_t number, int32_t chosen) noexcept nog
     fabric.hops += 1
     packet.port = number
     packet.last = head = end + port.delay
-    if fabric.rules.cut_bytes and port.to_switch and packet.size > fabric.rules.cut_bytes:
+    if fabric.rules.cut_bytes and port.traits & TO_SWITCH and packet.size > fabric.rules.cut_bytes:
         head = fabric.now + transmission_time(fabric, port, fabric.rules.cut_bytes) + port.delay
     if fabric.rules.tail_order:
         if schedule(&fabric.events, end, IDLE, number):
@@ -93,6 +97,7 @@ cdef int32_t _dequeue(Fabric *fabric, Port *port) noexcept nogil:
         port.waiting &= ~(1 << cls)
     port.queue[cls].depth -= packet.size
     if packet.port != NONE:
+        port.sending = chosen  # a packet that turns back may make this port resume its peer
         _leave_buffer(fabric, port, packet, cls)
     return chosen
 
@@ -127,6 +132,7 @@ cdef int32_t select_port(Fabric *fabric, int32_t node, int32_t chosen) noexcept 
     """The port by which a packet leaves a node; NONE without a route."""
     cdef int32_t dst = fabric.packet[chosen].dst, group = fabric.group[dst], entry, best
     cdef int64_t first, count, i, least, queued, _each
+    cdef uint32_t hashed
     cdef Packet *packet
     if fabric.node[node].uplink != NONE:
         return fabric.node[node].uplink
@@ -148,17 +154,35 @@ cdef int32_t select_port(Fabric *fabric, int32_t node, int32_t chosen) noexcept 
                 best, least = fabric.set_port[first + i], queued
             i = i + 1 if i + 1 < count else 0
         return best
-    return fabric.set_port[first + route_hash(packet.src, packet.dst, packet.entropy, node) % <uint32_t> count]
+    hashed = route_hash(packet.src, packet.dst, packet.entropy, node)
+    if fabric.rules.balance == FLOWLET:
+        hashed = flowlet_choice(fabric, node, hashed)
+    return fabric.set_port[first + hashed % <uint32_t> count]
 
 
-cdef int32_t nic_port(Fabric *fabric, int32_t node, Flow *flow) noexcept nogil:
-    """The port of its NIC that a flow uses: of several on shortest routes, its entropy selects one."""
+cdef int32_t ecmp_port(Fabric *fabric, int32_t node, int32_t src, int32_t dst, uint32_t entropy) noexcept nogil:
+    """The port by which packets leave a node with ECMP; NONE without a route."""
+    cdef int32_t entry
+    cdef int64_t first, count
+    if fabric.node[node].uplink != NONE:
+        return fabric.node[node].uplink
+    if fabric.node[node].group == fabric.group[dst]:
+        return fabric.down[dst]
+    entry = fabric.route[node * fabric.groups + fabric.group[dst]]
+    first, count = fabric.set_start[entry], fabric.set_start[entry + 1] - fabric.set_start[entry]
+    if count <= 1:
+        return fabric.set_port[first] if count else NONE
+    return fabric.set_port[first + route_hash(src, dst, entropy, node) % <uint32_t> count]
+
+
+cdef int32_t nic_port(Fabric *fabric, int32_t node, Flow *flow, int64_t number) noexcept nogil:
+    """The port of its NIC that a flow uses: of several on shortest routes, `number` selects one."""
     cdef int32_t entry, count
     if fabric.node[node].uplink != NONE:
         return fabric.node[node].uplink
     entry = fabric.route[node * fabric.groups + fabric.group[flow.dst]]
     count = fabric.set_start[entry + 1] - fabric.set_start[entry]
-    return fabric.set_port[fabric.set_start[entry] + <int32_t> (flow.entropy % <uint32_t> count)]
+    return fabric.set_port[fabric.set_start[entry] + <int32_t> (number % count)]
 
 
 cdef void forward(Fabric *fabric, int32_t node, int32_t chosen) noexcept nogil:
@@ -204,7 +228,7 @@ cdef void enqueue(Fabric *fabric, int32_t number, int32_t chosen) noexcept nogil
     port.queue[cls].depth += packet.size
     if port.queue[cls].depth > port.queue[cls].peak:
         port.queue[cls].peak = port.queue[cls].depth
-    if fabric.rules.ecn and not fabric.rules.mark_at_dequeue and packet.kind == DATA:
+    if not fabric.rules.mark_at_dequeue and fabric.rules.ecn >> cls & 1 and packet.kind == DATA:
         _mark(fabric, port, packet, cls)
     if port.sending == NONE:
         serve(fabric, number)
@@ -220,26 +244,28 @@ cdef void _drop(Fabric *fabric, int32_t number, int32_t chosen) noexcept nogil:
     free_packet(fabric, chosen)
 
 
-cdef inline int64_t _threshold(Fabric *fabric, Node *node) noexcept nogil:
+cdef inline int64_t _threshold(Port *port, Node *node) noexcept nogil:
     """The dynamic threshold: a share of what is left of the shared buffer (Choudhury and Hahne, 1998)."""
-    return <int64_t> (fabric.rules.alpha * <double> (node.pool - node.shared))
+    return <int64_t> (port.alpha * <double> (node.pool - node.shared))
 
 
 cdef bint _admitted(Fabric *fabric, Port *port, Packet *packet, int32_t cls) noexcept nogil:
     """Whether the output queue and the buffer have room for a packet."""
     cdef Node *node = &fabric.node[port.node]
     cdef Port *into = &fabric.port[packet.port]
+    cdef int64_t used
     if cls == 0:
         return True
     if fabric.rules.queue and port.queue[cls].depth + packet.size > fabric.rules.queue:
         return False
-    if fabric.rules.pfc:
-        return (max(into.queue[cls].ingress - fabric.rules.reserve, 0) + packet.size <= _threshold(fabric, node)
+    if fabric.rules.pfc >> cls & 1:
+        return (max(into.queue[cls].ingress - fabric.rules.reserve, 0) + packet.size <= _threshold(into, node)
                 or into.queue[cls].headroom_used + packet.size <= into.headroom)
-    if node.used + packet.size > node.pool:
+    used = node.shared if fabric.rules.pfc else node.used
+    if used + packet.size > node.pool:
         return False
-    return not fabric.rules.alpha or port.queue[cls].depth + packet.size <= <int64_t> (
-        fabric.rules.alpha * <double> (node.pool - node.used))
+    return not port.alpha or port.queue[cls].depth + packet.size <= <int64_t> (
+        port.alpha * <double> (node.pool - used))
 
 
 cdef bint _enter_buffer(Fabric *fabric, int32_t number, Packet *packet, int32_t cls) noexcept nogil:
@@ -251,20 +277,22 @@ cdef bint _enter_buffer(Fabric *fabric, int32_t number, Packet *packet, int32_t 
     cdef Port *into = &fabric.port[packet.port]
     cdef int64_t size = packet.size, bytes_there, beyond
     node.used += size
-    if not fabric.rules.pfc or cls == 0:
+    if not fabric.rules.pfc >> cls & 1:
+        if cls and fabric.rules.pfc:
+            node.shared += size  # what it takes is not there for the classes that pause
         return False
     bytes_there = into.queue[cls].ingress + size
     beyond = bytes_there - fabric.rules.reserve
     if beyond <= 0:
         into.queue[cls].ingress = <int32_t> bytes_there
-    elif beyond > _threshold(fabric, node):
+    elif beyond > _threshold(into, node):
         into.queue[cls].headroom_used += <int32_t> size
     else:
         into.queue[cls].ingress = <int32_t> bytes_there
         node.shared += min(size, beyond)
     return not into.pausing >> cls & 1 and (
         into.queue[cls].headroom_used > 0
-        or max(into.queue[cls].ingress - fabric.rules.reserve, 0) >= _threshold(fabric, node)
+        or max(into.queue[cls].ingress - fabric.rules.reserve, 0) >= _threshold(into, node)
     )
 
 
@@ -275,18 +303,21 @@ cdef void _leave_buffer(Fabric *fabric, Port *port, Packet *packet, int32_t cls)
     cdef int64_t size = packet.size, from_headroom, from_shared, over
     cdef Hop *hop
     node.used -= size
-    if fabric.rules.pfc and cls:
+    if fabric.rules.pfc >> cls & 1:
         from_headroom = min(into.queue[cls].headroom_used, size)
         over = max(into.queue[cls].ingress - fabric.rules.reserve, 0)
         from_shared = min(size - from_headroom, over)
         into.queue[cls].headroom_used -= <int32_t> from_headroom
         into.queue[cls].ingress -= <int32_t> (size - from_headroom)
         node.shared -= from_shared
-    if fabric.rules.ecn and fabric.rules.mark_at_dequeue and packet.kind == DATA:
+    elif cls and fabric.rules.pfc:
+        node.shared -= size
+    if (fabric.rules.ecn >> cls & 1 and fabric.rules.mark_at_dequeue
+            and (packet.kind == DATA or fabric.rules.ns3_random)):
         _mark(fabric, port, packet, cls)
-    if fabric.rules.pfc and cls and into.pausing >> cls & 1 and into.queue[cls].headroom_used == 0:
+    if fabric.rules.pfc >> cls & 1 and into.pausing >> cls & 1 and into.queue[cls].headroom_used == 0:
         over = max(into.queue[cls].ingress - fabric.rules.reserve, 0)
-        if over == 0 or over + fabric.rules.resume_offset <= _threshold(fabric, node):
+        if over == 0 or over + fabric.rules.resume_offset <= _threshold(into, node):
             _send_pause(fabric, packet.port, cls, False)
     if fabric.rules.telemetry and packet.kind == DATA:
         if packet.telemetry == NONE:
@@ -317,12 +348,21 @@ cdef void _mark(Fabric *fabric, Port *port, Packet *packet, int32_t cls) noexcep
     cdef int64_t depth = port.queue[cls].depth
     if not depth or depth <= port.kmin:
         return
-    if depth > port.kmax or next_uniform(&fabric.node[port.node].random) < (
+    if depth > port.kmax or _drawn(fabric, port) < (
         port.pmax * <double> (depth - port.kmin) / <double> (port.kmax - port.kmin)
     ):
+        if packet.kind != DATA:  # ns-3 draws for replies, too; their mark is that of the data packet
+            return
         packet.flags |= CE
         port.marked += 1
         fabric.flow[packet.flow].marked += 1
+
+
+cdef inline double _drawn(Fabric *fabric, Port *port) noexcept nogil:
+    """A random number in [0, 1)."""
+    if fabric.rules.ns3_random:
+        return draw_stream(&fabric.streams)
+    return next_uniform(&fabric.node[port.node].random)
 
 
 cdef void _send_pause(Fabric *fabric, int32_t into, int32_t cls, bint pause) noexcept nogil:
@@ -331,6 +371,8 @@ cdef void _send_pause(Fabric *fabric, int32_t into, int32_t cls, bint pause) noe
     cdef Packet *packet
     if frame == NONE:
         return
+    if fabric.rules.ns3_random:  # each frame has a stream of its own there
+        skip_stream(&fabric.streams)
     if pause:
         fabric.port[into].pausing |= 1 << cls
         fabric.port[into].pauses += 1
@@ -340,13 +382,33 @@ cdef void _send_pause(Fabric *fabric, int32_t into, int32_t cls, bint pause) noe
     packet.kind = PAUSE if pause else RESUME
     packet.size, packet.number, packet.port = fabric.rules.pause_size, cls, NONE
     packet.flow = NONE
-    enqueue(fabric, back, frame)
+    _enqueue_frame(fabric, back, frame)
+
+
+cdef void _enqueue_frame(Fabric *fabric, int32_t number, int32_t frame) noexcept nogil:
+    """Put a PFC frame before all packets of a port but earlier frames."""
+    cdef Queue *queue = &fabric.port[number].queue[0]
+    cdef int32_t before = NONE, after = queue.head if fabric.port[number].waiting & 1 else NONE
+    while after != NONE and fabric.packet[after].kind >= PAUSE:
+        before, after = after, fabric.packet[after].next
+    if after == NONE:
+        enqueue(fabric, number, frame)
+        return
+    fabric.packet[frame].next = after
+    if before == NONE:
+        queue.head = frame
+    else:
+        fabric.packet[before].next = frame
+    queue.depth += fabric.packet[frame].size
+    queue.peak = max(queue.peak, queue.depth)
 
 
 cdef void set_pause(Fabric *fabric, int32_t number, int32_t cls, bint paused) noexcept nogil:
     """A PFC frame has arrived for this port: stop or go; the port at the end of the chain of causes is its root."""
     cdef Port *port = &fabric.port[number]
     cdef int hops = 0
+    if fabric.rules.log_frames:
+        _log_frame(fabric, number, paused)
     if paused:
         if not port.paused:
             port.paused_since = fabric.now
@@ -363,6 +425,20 @@ cdef void set_pause(Fabric *fabric, int32_t number, int32_t cls, bint paused) no
         serve(fabric, number)
 
 
+cdef void _log_frame(Fabric *fabric, int32_t number, bint paused) noexcept nogil:
+    """Record a PFC frame."""
+    cdef int64_t *larger
+    if fabric.frames == fabric.frame_capacity:
+        larger = <int64_t*> realloc(fabric.frame, <size_t> (2 * fabric.frame_capacity + 64) * 3 * sizeof(int64_t))
+        if larger == NULL:
+            fabric.failed = True
+            return
+        fabric.frame, fabric.frame_capacity = larger, 2 * fabric.frame_capacity + 64
+    larger = &fabric.frame[3 * fabric.frames]
+    larger[0], larger[1], larger[2] = fabric.now, number, paused
+    fabric.frames += 1
+
+
 # -- NICs --
 
 cdef inline bint _may_send(Flow *flow) noexcept nogil:
@@ -372,19 +448,6 @@ cdef inline bint _may_send(Flow *flow) noexcept nogil:
     return flow.window <= 0 or <double> flow.flight < flow.window
 
 
-cdef void _set_ready(Fabric *fabric, Flow *flow, bint ready) noexcept nogil:
-    cdef Port *port = &fabric.port[flow.port]
-    if flow.ready == ready:
-        return
-    flow.ready = ready
-    if ready:
-        port.ready[flow.slot >> 6] |= <uint64_t> 1 << (flow.slot & 63)
-        port.ready_count += 1
-    else:
-        port.ready[flow.slot >> 6] &= ~(<uint64_t> 1 << (flow.slot & 63))
-        port.ready_count -= 1
-
-
 cdef void refresh(Fabric *fabric, int32_t number) noexcept nogil:
     """Update whether a flow may send, after its window, rate or packets have changed, and serve its port."""
     cdef Flow *flow = &fabric.flow[number]
@@ -392,15 +455,18 @@ cdef void refresh(Fabric *fabric, int32_t number) noexcept nogil:
     if flow.slot == NONE:
         return
     if not _may_send(flow):
-        _set_ready(fabric, flow, False)
+        set_ready(fabric, flow, False)
         return
     port = &fabric.port[flow.port]
     if flow.next_send <= fabric.now:
-        _set_ready(fabric, flow, True)
+        set_ready(fabric, flow, True)
         if port.sending == NONE:
             serve(fabric, flow.port)
         return
-    _set_ready(fabric, flow, False)
+    if port.sending != NONE and flow.next_send <= fabric.packet[port.sending].last - port.delay:
+        set_ready(fabric, flow, True)  # it may send when the port does
+        return
+    set_ready(fabric, flow, False)
     if flow.wake_at != flow.next_send:
         flow.wake_at = flow.next_send
         if schedule(&fabric.events, flow.next_send, WAKE, number):
@@ -413,6 +479,12 @@ cdef int32_t _next_of_flows(Fabric *fabric, int32_t number) noexcept nogil:
     cdef int32_t words = (port.slots + 63) >> 6, slot = port.last_slot + 1, word, tried
     cdef uint64_t bits
     cdef Flow *flow
+    cdef int32_t cls = NONE
+    if fabric.nic != NULL:
+        cls = _next_nic_class(fabric, port, &fabric.nic[number])
+        if cls == NONE:
+            return NONE
+        slot = fabric.nic[number].last_slot[cls] + 1
     if slot >= port.slots:
         slot = 0
     word = slot >> 6
@@ -423,13 +495,53 @@ cdef int32_t _next_of_flows(Fabric *fabric, int32_t number) noexcept nogil:
             slot = (word << 6) + __builtin_ctzll(bits)
             bits &= bits - 1
             flow = &fabric.flow[port.slot[slot]]
-            if not port.paused >> flow.cls & 1:
+            if cls != NONE:
+                if flow.cls == cls:
+                    fabric.nic[number].last_slot[cls] = slot
+                    return _charged(fabric, &fabric.nic[number], _next_packet(fabric, number, port.slot[slot]))
+            elif not port.paused >> flow.cls & 1:
                 port.last_slot = slot
                 return _next_packet(fabric, number, port.slot[slot])
         word = word + 1 if word + 1 < words else 0
         bits = port.ready[word]
         tried += 1
     return NONE
+
+
+cdef int32_t _next_nic_class(Fabric *fabric, Port *port, NicClasses *nic) noexcept nogil:
+    """The class of which a NIC sends a packet next; as in switches, but a class may overdraw its share by a packet."""
+    cdef uint32_t may = 0
+    cdef int32_t cls, _i
+    for cls in range(CLASSES):
+        if nic.ready[cls]:
+            may |= 1 << cls
+        else:
+            nic.deficit[cls] = 0
+    may &= ~(<uint32_t> port.paused)
+    if not may:
+        return NONE
+    if fabric.rules.schedule == 0:
+        return __builtin_ctzll(may)
+    cls = nic.turn
+    if fabric.rules.schedule == 1:
+        for _i in range(CLASSES):
+            cls = (cls + 1) % CLASSES
+            if may >> cls & 1:
+                break
+    else:
+        while not may >> cls & 1 or nic.deficit[cls] <= 0:
+            cls = (cls + 1) % CLASSES
+            if may >> cls & 1:
+                nic.deficit[cls] += <int32_t> fabric.rules.weight[cls]
+    nic.turn = cls
+    return cls
+
+
+cdef int32_t _charged(Fabric *fabric, NicClasses *nic, int32_t packet) noexcept nogil:
+    """Charge a packet to the share of its class."""
+    if packet != NONE and fabric.rules.schedule == 2:
+        nic.deficit[fabric.packet[packet].cls] -= fabric.packet[packet].size
+    return packet
 
 
 cdef int32_t _next_packet(Fabric *fabric, int32_t nic, int32_t number) noexcept nogil:
@@ -443,8 +555,8 @@ cdef int32_t _next_packet(Fabric *fabric, int32_t nic, int32_t number) noexcept 
         return NONE
     packet = &fabric.packet[chosen]
     if flow.lost:
-        lost = &fabric.bits[flow.bits + 2 * ((flow.packets + 63) >> 6)]
-        index = 0
+        lost = bitmap(fabric, flow, LOST)
+        index = flow.una >> 6
         while not lost[index]:
             index += 1
         packet.number = (index << 6) + __builtin_ctzll(lost[index])
@@ -479,66 +591,11 @@ cdef int32_t _next_packet(Fabric *fabric, int32_t nic, int32_t number) noexcept 
     flow.next_send = fabric.now + gap
     flow.last_size = packet.size
     if not _may_send(flow):
-        _set_ready(fabric, flow, False)
+        packet.flags |= ACK_NOW
+        set_ready(fabric, flow, False)
     elif gap > time:  # the port is idle before the flow may send again
-        _set_ready(fabric, flow, False)
+        set_ready(fabric, flow, False)
         flow.wake_at = flow.next_send
         if schedule(&fabric.events, flow.next_send, WAKE, number):
             fabric.failed = True
     return chosen
-
-
-cdef void _close_gaps(Fabric *fabric, Port *port) noexcept nogil:
-    """Remove the slots of flows that have ended; the others keep their order, and so their turns."""
-    cdef int32_t i, kept = 0, last = 0
-    cdef Flow *flow
-    memset(port.ready, 0, <size_t> ((port.slot_capacity + 63) >> 6) * sizeof(uint64_t))
-    for i in range(port.slots):
-        if port.slot[i] != NONE:
-            flow = &fabric.flow[port.slot[i]]
-            flow.slot = kept
-            port.slot[kept] = port.slot[i]
-            if flow.ready:
-                port.ready[kept >> 6] |= <uint64_t> 1 << (kept & 63)
-            kept += 1
-        if i == port.last_slot:
-            last = kept - 1
-    port.slots, port.last_slot = kept, last
-
-
-cdef int enter_nic(Fabric *fabric, int32_t number) noexcept nogil:
-    """Give a flow a slot of its NIC port. Returns -1 without memory."""
-    cdef Flow *flow = &fabric.flow[number]
-    cdef Port *port = &fabric.port[flow.port]
-    cdef int32_t *slots
-    cdef uint64_t *ready
-    cdef int32_t capacity
-    if port.slots == port.slot_capacity and 2 * port.live <= port.slots:
-        _close_gaps(fabric, port)
-    if port.slots == port.slot_capacity:
-        capacity = 2 * port.slot_capacity + 64
-        slots = <int32_t*> realloc(port.slot, <size_t> capacity * sizeof(int32_t))
-        if slots == NULL:
-            return -1
-        port.slot = slots
-        ready = <uint64_t*> realloc(port.ready, <size_t> ((capacity + 63) >> 6) * sizeof(uint64_t))
-        if ready == NULL:
-            return -1
-        memset(&ready[(port.slot_capacity + 63) >> 6], 0,
-               <size_t> (((capacity + 63) >> 6) - ((port.slot_capacity + 63) >> 6)) * sizeof(uint64_t))
-        port.ready, port.slot_capacity = ready, capacity
-    flow.slot = port.slots
-    port.slot[flow.slot] = number
-    port.slots += 1
-    port.live += 1
-    return 0
-
-
-cdef void leave_nic(Fabric *fabric, Flow *flow) noexcept nogil:
-    cdef Port *port = &fabric.port[flow.port]
-    if flow.slot == NONE:
-        return
-    _set_ready(fabric, flow, False)
-    port.slot[flow.slot] = NONE
-    port.live -= 1
-    flow.slot = NONE

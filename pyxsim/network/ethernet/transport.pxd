@@ -9,6 +9,7 @@ cdef class Transport:
     cdef public object error
     cdef readonly int64_t header_bytes, reply_bytes
     cdef readonly bint telemetry
+    cdef readonly dict rules  # fields of `Rules` that the transport sets
     cdef bint windowed, variable
     cdef void bind(self, Fabric *fabric) noexcept
     cdef void set_rate(self, Flow *flow, double rate) noexcept

@@ -8,4 +8,5 @@ class Transport:
     header_bytes: int
     reply_bytes: int
     telemetry: bool
+    rules: dict[str, Any]
     def __init__(self, name: str = "none", options: Mapping[str, Any] | None = None) -> None: ...

@@ -29,6 +29,7 @@ cdef class Transport:
         self.windowed, self.variable = self.values.get("window", True), self.values.get("variable", True)
         self.header_bytes = self.reply_bytes = 0
         self.telemetry = False
+        self.rules = {}
 
     def __reduce__(self):
         return type(self), (self.name, self.given)  # the state of flows is in the engine

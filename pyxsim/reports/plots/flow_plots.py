@@ -173,44 +173,89 @@ def queues(result: Result, ax: Axes | None = None) -> Axes:
 
 
 @dataclass(frozen=True)
-class Pauses:
-    """The links that were paused longest: share of the run, number of pauses, longest first."""
+class PauseTree:
+    """The links that were paused longest, each behind the link whose queue its last pause is due to.
+
+    `depth`: number of links from the root of the tree; `share`: of the run in which the link was paused; `count`: its
+    pauses; `caused`: paused time of other links that it is the root of, over that of all links.
+    """
 
     links: IntArray
+    depth: IntArray
     share: FloatArray
     count: IntArray
+    caused: FloatArray
     left_out: int
 
     @classmethod
-    def of(cls, result: Result, most: int = MAX_BARS) -> Pauses:
-        """Return the paused links of a result."""
-        paused, count = result.ports["paused"], result.ports["pauses"]
+    def of(cls, result: Result, most: int = MAX_BARS) -> PauseTree:
+        """Return the tree of the `most` links that were paused longest, and of their causes."""
+        paused, count, cause = (result.ports[name] for name in ("paused", "pauses", "cause"))
         order = np.argsort(-paused, kind="stable")
         order = order[count[order] > 0]
-        whole = max(1.0, float(result.time_ns) * 1000)
-        chosen = order[:most]
-        return cls(chosen, paused[chosen] / whole, count[chosen], len(order) - len(chosen))
+        behind: dict[int, list[int]] = {}
+        known: set[int] = set()
+        for link in order[:most].tolist():
+            while link not in known:
+                known.add(link)
+                if cause[link] < 0:
+                    break
+                behind.setdefault(int(cause[link]), []).append(link)
+                link = int(cause[link])
+        links, depth, seen = [], [], set()
+        roots = sorted(known, key=lambda link: (cause[link] >= 0, -result.ports["caused"][link]))
+        for root in roots:  # the others are in cycles
+            waiting = [(root, 0)]
+            while waiting:
+                link, level = waiting.pop()
+                if link not in seen:
+                    seen.add(link)
+                    links.append(link)
+                    depth.append(level)
+                    waiting += [
+                        (each, level + 1) for each in sorted(behind.get(link, []), key=lambda each: paused[each])
+                    ]
+        rows = np.array(links)
+        whole, caused = max(1.0, float(result.time_ns) * 1000), result.ports["caused"]
+        left_out = int(np.count_nonzero(~np.isin(order, rows)))
+        share = caused[rows] / max(1, int(caused.sum()))
+        return cls(rows, np.array(depth), paused[rows] / whole, count[rows], share, left_out)
+
+    def names(self, result: Result) -> list[str]:
+        """Return the names of the links, behind the depth in the tree."""
+        return [f"{'   ' * depth}{result.links.name[link]}" for link, depth in zip(self.links, self.depth, strict=True)]
+
+    def notes(self) -> list[str]:
+        """Return the text behind each bar."""
+        texts = []
+        for count, caused in zip(self.count.tolist(), self.caused.tolist(), strict=True):
+            parts = [f"{count:,} x"] if count else []
+            texts.append(", ".join([*parts, f"root of {caused:.0%}"] if caused > 0.005 else parts))
+        return texts
 
 
-@plot("pauses", height=lambda result: 0.9 + 0.16 * len(Pauses.of(result).links), applies=has_pauses)
+@plot("pauses", height=lambda result: 0.9 + 0.16 * len(PauseTree.of(result).links), applies=has_pauses)
 def pauses(result: Result, ax: Axes | None = None) -> Axes:
-    """Bars: the share of the run in which each link was paused (PFC), with the number of pauses."""
+    """Bars: the share of the run in which each link was paused (PFC), below the link that caused its last pause."""
     ax = axes(ax, 6, 3)
     if not has_pauses(result):
         return nothing(ax, "no link was paused" if "ports" in result.backend_tables else NO_FLOWS)
-    shown = Pauses.of(result)
+    shown = PauseTree.of(result)
     places = np.arange(len(shown.links))
     tints = [colour(int(dim)) for dim in result.links.dim[shown.links]]
     ax.barh(places, 100 * shown.share, height=0.7, color=tints)
-    for place, share, count in zip(places, shown.share, shown.count, strict=True):
-        ax.annotate(f" {count:,} x", (100 * share, place), va="center", fontsize=6.5)
-    names = [result.links.name[link] for link in shown.links]
-    ax.set_yticks(places, names, fontsize=8 if len(names) <= 12 else 6.5)
+    for place, share, note in zip(places, shown.share, shown.notes(), strict=True):
+        ax.annotate(f" {note}", (100 * share, place), va="center", fontsize=6.5)
+    names = shown.names(result)
+    width = max(map(len, names))
+    ax.set_yticks(places, [name.ljust(width) for name in names], fontsize=7.5 if len(names) <= 12 else 6.5)
+    for label in ax.get_yticklabels():
+        label.set_fontfamily("monospace")
     ax.tick_params(axis="y", length=0)
     ax.set(ylim=(len(names) - 0.5, -0.5), xlabel="share of the run in which the link was paused (%)")
     ax.margins(x=0.08)
     more = f"; {shown.left_out} further links left out" if shown.left_out else ""
-    titled(ax, f"Paused links, with the number of pauses{more}")
+    titled(ax, f"Paused links behind their causes, with the number of pauses{more}")
     return ax
 
 

@@ -21,9 +21,11 @@ def facts(result: Result) -> list[Fact]:
         middle, late, last = (time_text(int(time)) for time in _ranks(times[ended]))
         slow = "/".join(f"{value:,.3g}" for value in _ranks(result.flows["slowdown"][ended]))
         lines.append(Fact("message time", middle, f"median, p99 {late}, longest {last}; slowdown {slow}"))
-    count = {name: int(result.counts.get(f"packets_{name}", 0)) for name in ("dropped", "trimmed", "resent", "marked")}
-    if count["dropped"] or count["trimmed"] or count["resent"]:
-        note = f"packets, {count['trimmed']:,} trimmed, {count['resent']:,} sent again"
+    names = ("dropped", "errored", "trimmed", "resent", "marked")
+    count = {name: int(result.counts.get(f"packets_{name}", 0)) for name in names}
+    if any(count[name] for name in names[:-1]):
+        errors = f", {count['errored']:,} lost on links" if count["errored"] else ""
+        note = f"packets{errors}, {count['trimmed']:,} trimmed, {count['resent']:,} sent again"
         lines.append(Fact("dropped", f"{count['dropped']:,}", note))
     if count["marked"]:
         lines.append(Fact("marked", f"{count['marked']:,}", "packets, by switches (ECN)"))
@@ -33,6 +35,14 @@ def facts(result: Result) -> list[Fact]:
         links = plural(int(np.count_nonzero(pauses)), "link")
         note = f"of {links} (PFC); longest {time_text(int(paused[most]))} in all: {result.links.name[most]}"
         lines.append(Fact("pauses", f"{int(pauses.sum()):,}", note))
+        root = int(result.ports["caused"].argmax())
+        share = result.ports["caused"][root] / max(1, int(result.ports["caused"].sum()))
+        lines.append(Fact("pause root", f"{share:.0%}", f"of the paused time is due to {result.links.name[root]}"))
+        delayed = np.flatnonzero(result.flows["victim_time"] > 0)
+        if len(delayed):
+            longest = time_text(int(result.flows["victim_time"].max()))
+            note = f"messages waited behind pauses whose cause they do not use; longest {longest}"
+            lines.append(Fact("victims", f"{len(delayed):,}", note))
     return lines
 
 

@@ -11,7 +11,7 @@ from pyxsim.arrays import IntArray
 from pyxsim.reports.timeline import system_tracks, task_tracks
 from pyxsim.reports.timeline.choose import Choice
 from pyxsim.reports.timeline.clock import Clock
-from pyxsim.reports.timeline.counters import link_counters, network_counters
+from pyxsim.reports.timeline.counters import flow_counters, link_counters, network_counters
 from pyxsim.reports.timeline.trace_model import NAMING, Counter, Slices, Trace
 from pyxsim.reports.timeline.view import View
 from pyxsim.results.result import Result
@@ -22,7 +22,7 @@ def build(result: Result, view: View | None = None) -> Trace:
     view = view or View()
     view.check()
     clock = Clock.of(result, view.cycles(result))
-    npus, links = view.chosen_npus(result), view.chosen_links(result)
+    npus, links, counters = view.chosen_npus(result), view.chosen_links(result), view.chosen_counters(result)
     making = _Making(result, clock, view.most_events)
     making.whole()
     making.some("collectives", partial(system_tracks.collective_slices, result))
@@ -30,8 +30,9 @@ def build(result: Result, view: View | None = None) -> Trace:
     if result.work is not None:
         making.some("critical path", partial(task_tracks.path_slices, result.work))
     making.network()
+    making.flows()
     choice = Choice(result, clock, npus)
-    shown = making.links(links, list(dict.fromkeys(view.counters)), choice.demand)
+    shown = making.links(links, counters, choice.demand)
     making.npus(choice)
     making.about |= _description(result, clock, making.trace, shown)
     return making.trace
@@ -75,6 +76,15 @@ class _Making:
         gone = len(counters) - self._count(counters, self.room // 4)
         if gone:
             self.trace.left_out.append(f"{gone} of {len(counters)} counters of the network")
+
+    def flows(self) -> None:
+        """Add counters of the sampled flows."""
+        if "flow_windows" not in self.result.backend_tables:
+            return
+        counters = list(flow_counters(self.result, self.clock, self.trace.process("flows").pid))
+        gone = len(counters) - self._count(counters, self.room // 4)
+        if gone:
+            self.trace.left_out.append(f"{gone} of {len(counters)} counters of flows")
 
     def links(self, links: IntArray, names: list[str], demand: int) -> int:
         """Add counters of the busiest links and return their number.

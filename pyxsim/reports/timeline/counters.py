@@ -12,7 +12,7 @@ from pyxsim.arrays import IntArray
 from pyxsim.reports.text.facts import link_title
 from pyxsim.reports.timeline.clock import Clock
 from pyxsim.reports.timeline.trace_model import Counter
-from pyxsim.reports.timeline.view import COUNTERS
+from pyxsim.reports.timeline.view import COUNTERS, PORT_COUNTERS
 from pyxsim.results.result import STALLS, Result
 
 UTILIZATION = "utilization"
@@ -33,6 +33,11 @@ def network_counters(result: Result, clock: Clock, pid: int) -> Iterator[Counter
         counts = result.windows.counts[name][rows].sum(axis=1, dtype=np.int64)
         if counts.any():
             yield _counter(result, clock, rows, pid, "all links", name, counts)
+    for name in PORT_COUNTERS if "port_windows" in result.backend_tables else ():
+        table = result.port_windows[name][rows].astype(np.int64)
+        if table.any():
+            values = table.max(axis=1) if name == "depth" else table.sum(axis=1)
+            yield _counter(result, clock, rows, pid, "deepest queue" if name == "depth" else "all links", name, values)
 
 
 def link_counters(result: Result, clock: Clock, pid: int, link: int, names: Sequence[str]) -> Iterator[Counter]:
@@ -43,9 +48,27 @@ def link_counters(result: Result, clock: Clock, pid: int, link: int, names: Sequ
             values: NDArray[Any] = 100 * result.utilization[rows, link]
         elif name == "busy":
             values = result.busy[rows, link]
+        elif name in PORT_COUNTERS:
+            values = result.port_windows[name][rows, link].astype(np.int64)
         else:
             values = result.windows.counts[name][rows, link].astype(np.int64)
         yield _counter(result, clock, rows, pid, result.links.name[link], name, values)
+
+
+FLOW_COUNTERS = {"rate": "bits/second", "window": "bytes", "flight": "bytes", "rtt": "ps"}
+
+
+def flow_counters(result: Result, clock: Clock, pid: int) -> Iterator[Counter]:
+    """Yield rate, window, bytes in flight and round-trip time of the sampled flows, at the ends of windows."""
+    table = result.backend_tables["flow_windows"].columns
+    src, dst = result.flows["src"], result.flows["dst"]
+    inside = (table["time"] > clock.first) & (table["time"] <= clock.last)
+    for flow in np.unique(table["flow"][inside]).tolist():
+        mine = inside & (table["flow"] == flow)
+        time = clock.ns(table["time"][mine])
+        for name, unit in FLOW_COUNTERS.items():
+            if (values := table[name][mine]).any():
+                yield Counter(pid, f"flow {flow}, NPU {src[flow]} to {dst[flow]}", name, unit, time, values)
 
 
 def _rows(result: Result, clock: Clock) -> IntArray:

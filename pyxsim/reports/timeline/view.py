@@ -16,7 +16,20 @@ from pyxsim.units import parse_time
 
 MOST_EVENTS = 150_000  # some 40 MB of JSON
 BUSIEST = 32  # links
-COUNTERS = {"utilization": "%", "flits": "flits", "busy": "cycles", **dict.fromkeys(STALLS, "cycles")}
+PORT_COUNTERS = {
+    "depth": "bytes",
+    **dict.fromkeys(("marked", "dropped", "trimmed", "errors"), "packets"),
+    "pauses": "pauses",
+    "paused": "ps",
+}
+"""What the Ethernet backend counts on links, and its unit."""
+COUNTERS = {
+    "utilization": "%",
+    "flits": "flits",
+    "busy": "cycles",
+    **dict.fromkeys(STALLS, "cycles"),
+    **PORT_COUNTERS,
+}
 """What is counted on links, and its unit."""
 _ALL = "all"
 
@@ -72,6 +85,18 @@ class View:
             raise InputError(f"'{self.begin}' is after the end of the run", key="--from", allowed=lasts)
         return first, min(last, result.time_cycles)
 
+    def chosen_counters(self, result: Result) -> list[str]:
+        """Return the selected counters without repetition. Raises InputError for one that the result does not have."""
+        faults = [
+            InputError(
+                f"the backend '{result.backend}' has no counter '{name}'", key="--counter", allowed=_counted(result)
+            )
+            for name in self.counters
+            if name not in _counted(result)
+        ]
+        raise_all(faults)
+        return list(dict.fromkeys(self.counters))
+
     def chosen_npus(self, result: Result) -> IntArray | None:
         """Return the selected NPUs; None for all. Raises InputError for an unknown one."""
         if self.npus is None:
@@ -102,6 +127,12 @@ class View:
 
 
 LEAST_EVENTS = 100
+
+
+def _counted(result: Result) -> list[str]:
+    """The counters that a result has."""
+    measured = "port_windows" in result.backend_tables
+    return [name for name in COUNTERS if measured or name not in PORT_COUNTERS]
 
 
 def _example(names: Sequence[str]) -> str:

@@ -58,11 +58,12 @@ def _with_links(name: str) -> Callable[[Result], dict[str, Any] | None]:
 add(
     Dataset(
         "flows",
-        "One row per message of the Ethernet backend.",
+        "One row per message of the Ethernet backend; with `queue_pairs` above 1, one per flow of a message.",
         (
+            Column("message", "1", "number of the message"),
             Column("src", "1", "sending NPU"),
             Column("dst", "1", "receiving NPU"),
-            Column("bytes", "bytes", "size of the message"),
+            Column("bytes", "bytes", "size of the message, or of its part"),
             Column("packets", "1", "data packets of the message"),
             Column("start", "ps", "time at which the message is sent"),
             Column("end", "ps", "time at which it has arrived; -1: did not happen in this run"),
@@ -75,15 +76,24 @@ add(
             Column("marked", "1", "marks of data packets by switches (ECN)"),
             Column("trimmed", "1", "data packets whose payload a switch cut off"),
             Column("dropped", "1", "whole data packets that a switch dropped"),
+            Column("errors", "1", "whole data packets lost on links, by errors or because a link is down"),
             Column("out_of_order", "1", "data packets that arrived before an earlier one"),
             Column("duplicates", "1", "data packets that the receiver had already"),
             Column("timeouts", "1", "retransmission timeouts"),
+            Column("traffic_class", "1", "class of its packets (`network.ethernet.classes`)"),
+            Column(
+                "victim_of",
+                "1",
+                "number of the link whose queue caused pauses on the path of the message, which does not use it; with "
+                "ECMP; -1: none",
+            ),
+            Column("victim_time", "ps", "time in which its path was paused because of that link"),
         ),
         _flows,
         ("flow",),
         when=WHEN,
         present=_present("flows"),
-        attributes={"left_out": "number of messages beyond the first 2^20"},
+        attributes={"left_out": "number of flows beyond the first 2^20"},
         attrs=_attrs("flows"),
     )
 )
@@ -98,9 +108,13 @@ add(
             Column("marked", "1", "data packets marked in the queue of the port", dims=LINK),
             Column("dropped", "1", "packets dropped instead of entering the queue", dims=LINK),
             Column("trimmed", "1", "data packets trimmed before they entered the queue", dims=LINK),
+            Column("errors", "1", "packets lost on the link, by errors or because it is down", dims=LINK),
             Column("pauses", "1", "pauses of a class that the receiver of the link requested (PFC)", dims=LINK),
             Column("paused", "ps", "time in which at least one class was paused", dims=LINK),
             Column("depth", "bytes", "most bytes in the queue of one class of the port", dims=LINK),
+            Column("cause", "1", "number of the link whose queue its last pause is due to; -1: none", dims=LINK),
+            Column("root", "1", "number of the link at the end of the chain of causes; -1: never paused", dims=LINK),
+            Column("caused", "ps", "time of the pauses of other links whose root is this link", dims=LINK),
         ),
         _with_links("ports"),
         LINK,
@@ -121,6 +135,7 @@ add(
             Column("marked", "1", "data packets marked", "uint", WINDOW),
             Column("dropped", "1", "packets dropped", "uint", WINDOW),
             Column("trimmed", "1", "data packets trimmed", "uint", WINDOW),
+            Column("errors", "1", "packets lost on the link", "uint", WINDOW),
             Column("pauses", "1", "pauses that the receiver of the link requested", "uint", WINDOW),
             Column("paused", "ps", "time in which at least one class was paused", "uint", WINDOW),
         ),
@@ -134,12 +149,57 @@ add(
     )
 )
 
+add(
+    Dataset(
+        "pfc_frames",
+        "One row per PFC frame of the Ethernet backend, in order of arrival.",
+        (
+            Column("time", "ps", "time at which the frame has arrived"),
+            Column("link", "1", "number of the link that it stops or starts, at whose source it arrives"),
+            Column("pause", "1", "1: pause, 0: resume"),
+        ),
+        lambda result: result.backend_tables["pfc_frames"].columns if _present("pfc_frames")(result) else None,
+        ("frame",),
+        when="with `network.ethernet.pfc.log = true`",
+        present=_present("pfc_frames"),
+    )
+)
+
+
+add(
+    Dataset(
+        "flow_windows",
+        "One row per flow of the Ethernet backend and window of time at whose end it is active: from its start until "
+        "its last acknowledgment. Bytes are payload; with `nscc` and `rccc` they include headers.",
+        (
+            Column("time", "cycles", "end of the window"),
+            Column("flow", "1", "number of the flow, its row in `flows`"),
+            Column("rate", "bits/second", "rate that the transport has set", "float64"),
+            Column("window", "bytes", "window that the transport has set; 0: no limit"),
+            Column("flight", "bytes", "bytes sent and not acknowledged"),
+            Column("rtt", "ps", "round-trip time of the packet that was acknowledged last; 0: none yet"),
+        ),
+        lambda result: result.backend_tables["flow_windows"].columns if _present("flow_windows")(result) else None,
+        ("row",),
+        when="with `network.ethernet.sampled_flows` above 0",
+        present=_present("flow_windows"),
+        attributes={"window_cycles": "length of a window"},
+        attrs=_attrs("flow_windows"),
+    )
+)
+
 
 @restores
 def restore(tables: StoredTables) -> dict[str, Any]:
     """The tables of the Ethernet backend."""
     places = {column.name for column in LINK_TEXT}
-    computed = {"flows": {"flow", "fct", "slowdown"}, "ports": places, "port_windows": places}
+    computed = {
+        "flows": {"flow", "fct", "slowdown"},
+        "ports": places,
+        "port_windows": places,
+        "pfc_frames": {"frame"},
+        "flow_windows": {"row"},
+    }
     restored = {}
     for name in computed.keys() & set(tables):
         stored = tables[name]

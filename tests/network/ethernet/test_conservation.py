@@ -15,7 +15,20 @@ from pyxsim.settings import Network
 from pyxsim.topology.build import network_of
 
 NETWORKS = [((4, 2), (2,)), ((3, 3), (1,)), ((2, 2, 2), (2, 2)), ((6,), ()), ((4, 4), (4,))]
-TRANSPORTS = ["none", "dcqcn", "dctcp", "hpcc", "swift", "timely"]
+TRANSPORTS = ["none", "dcqcn", "dctcp", "hpcc", "swift", "timely", "newreno", "cubic"]
+TCP = {"min_rto": "20 us", "initial_rto": "100 us"}
+# the retries of a message that is stopped for 30 us are not used up
+FAULTS: list[dict[str, Any]] = [
+    {"link": "*", "packet_error_rate": 0.01},
+    {"link": "host:*", "bit_error_rate": 1e-6, "start": "3 us"},
+    {"link": "host:NPU 1*", "down": True, "start": "2 us", "end": "30 us", "routes": "stale"},
+    {"link": "*(0)->*", "rate_factor": 0.3, "end": "10 us", "both_directions": False},
+]
+CLASSES: list[dict[str, Any]] = [
+    {"max_size": "20 kB", "weight": 2},
+    {"npus": [0, 2, 4], "pfc": False, "ecn": False},
+    {"min_size": "100 kB", "weight": 5},
+]
 
 
 @st.composite
@@ -26,9 +39,11 @@ def ethernets(draw: st.DrawFn) -> dict[str, Any]:
     buffer["capacity"] = f"{draw(st.sampled_from([1300, 4096] if pfc else [64, 256, 4096]))} KiB"
     if not pfc and draw(st.booleans()):
         buffer["queue"] = f"{draw(st.sampled_from([8, 30]))} KiB"
-    made = {
+    made: dict[str, Any] = {
         "transport": transport,
-        "load_balancing": draw(st.sampled_from(["ecmp", "spray", "adaptive"])),
+        "load_balancing": draw(st.sampled_from(["ecmp", "spray", "adaptive", "flowlet"])),
+        "flowlet_gap": "1 us",
+        "flowlet_entries": draw(st.sampled_from([1, 4096])),
         "reliability": "selective" if selective else "go-back-n",
         "forwarding": draw(st.sampled_from(["store-and-forward", "cut-through"])),
         "mtu": f"{draw(st.sampled_from([256, 1000, 4096]))} B",
@@ -41,10 +56,15 @@ def ethernets(draw: st.DrawFn) -> dict[str, Any]:
         "pfc": {"enabled": pfc},
         "ecn": {"enabled": draw(st.booleans()), "mark": draw(st.sampled_from(["dequeue", "enqueue"]))},
     }
-    if not pfc and selective and draw(st.booleans()):
+    if not pfc and (selective or transport in ("newreno", "cubic")) and draw(st.booleans()):
         made["trim"] = "64 B"
-    if transport != "swift" and draw(st.booleans()):
+    if transport in ("newreno", "cubic"):
+        made["transport_options"] = {**TCP, "sack": draw(st.booleans()), "ecn": draw(st.booleans())}
+    elif transport != "swift" and draw(st.booleans()):
         made["transport_options"] = {"window": False}
+    made["scheduling"] = draw(st.sampled_from(["round-robin", "strict", "weighted"]))
+    made["classes"] = draw(st.lists(st.sampled_from(CLASSES), max_size=2))
+    made["links"] = draw(st.lists(st.sampled_from(FAULTS), max_size=2))
     return made
 
 
@@ -71,16 +91,23 @@ def check(shape: tuple[tuple[int, ...], tuple[int, ...]], ethernet: dict[str, An
     network = carried(shape, ethernet, seed)
     counts, flows, ports = network.engine.counts, network.engine.flow_table(), network.engine.port_counters()
     assert counts["in_network"] == 0
-    assert counts["made"] == counts["delivered"] + counts["dropped"]
+    assert counts["made"] == counts["delivered"] + counts["dropped"] + counts["errored"]
+    assert counts["errored"] == ports["errors"].sum() >= flows["errors"].sum()
     assert counts["dropped"] == ports["dropped"].sum() >= flows["dropped"].sum()  # replies count at ports only
     sent, received = flows["sent"] + flows["resent"], flows["delivered"] + flows["trimmed"]
-    assert np.array_equal(sent, received + flows["dropped"])
+    assert np.array_equal(sent, received + flows["dropped"] + flows["errors"])
     assert flows["trimmed"].sum() == ports["trimmed"].sum()
     assert (flows["sent"] == flows["packets"]).all()
     assert counts["delivered_bytes"] == flows["bytes"].sum()
     if ethernet["pfc"]["enabled"]:
-        assert counts["dropped"] == 0
-    if not counts["dropped"] and not ports["trimmed"].sum() and ethernet["load_balancing"] == "ecmp":
+        lossless = [*(entry.get("pfc", True) for entry in ethernet["classes"]), True]
+        assert flows["dropped"][np.array(lossless)[flows["traffic_class"] - 1]].sum() == 0
+        assert counts["dropped"] == 0 or not all(lossless)
+    if (
+        not counts["dropped"] + counts["errored"]
+        and not ports["trimmed"].sum()
+        and ethernet["load_balancing"] == "ecmp"
+    ):
         assert not flows["out_of_order"].any()
     again = carried(shape, ethernet, seed).engine
     for name, column in flows.items():

@@ -59,6 +59,10 @@ SHELF: dict[str, list[Case]] = {
         Case(None, {"p": 2, "a": 3, "h": 1}, [2, 10]),
         Case(None, {"p": 1, "a": 4, "h": 2, "g": 5, "arrangement": "palm-tree"}, [1, 3]),
     ],
+    "rail-optimized": [
+        Case(None, {"servers": 3, "npus": 2}, [2, 5]),
+        Case(None, {"servers": 4, "npus": 2, "pod": 2, "spines": 2, "planes": 2}, [2, 5, 9]),
+    ],
     "slim-fly": [Case(None, {"q": 5, "p": 1}, [2, 5])],
     "random-regular": [Case(None, {"routers": 14, "degree": 3, "p": 2}, [4])],
     "graph": [Case(None, {"npus": 2}, [3])],

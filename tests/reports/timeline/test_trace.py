@@ -20,6 +20,7 @@ from pyxsim.reports.timeline import View, build, check_timeline, write
 from pyxsim.reports.timeline.trace_model import lanes
 from pyxsim.results import Result
 from tests.reports.timeline.read import Event, Told
+from tests.results.conftest import make_backend_tables
 
 
 def told(result: Result | Path, folder: Path, view: View | None = None, name: str = "trace.json") -> Told:
@@ -165,6 +166,24 @@ def test_counters_of_links_are_those_of_the_file(torus: Path, tmp_path: Path, co
         assert samples[max(samples)] == 0  # the run is over
     if counter == "flits":
         assert staircase(counters["network", "all links", "flits"], times) == table.sum(axis=1).tolist()
+
+
+def test_counters_of_ethernet(build: Callable[..., Result], tmp_path: Path) -> None:
+    result = build(backend_tables=make_backend_tables())
+    name = result.links.name[0]
+    counters = told(result, tmp_path, View(links=["all"], counters=["depth", "paused"])).counters
+    times = result.windows.start.tolist()
+    for counter in ("depth", "paused"):
+        assert staircase(counters["links", name, counter], times) == [0, 5, 0]
+    assert staircase(counters["network", "deepest queue", "depth"], times) == [0, 5, 0]
+    assert staircase(counters["network", "all links", "pauses"], times) == [0, 5, 0]
+    assert list(counters["flows", "flow 0, NPU 0 to 1", "rate"].values()) == [4e10, 2e10]
+    assert list(counters["flows", "flow 1, NPU 1 to 0", "window"]) == [200]
+
+
+def test_a_counter_of_another_backend_is_refused(build: Callable[..., Result], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="the backend 'packet' has no counter 'depth'"):
+        told(build(), tmp_path, View(counters=["depth"]))
 
 
 def test_utilization_is_busy_cycles_of_a_window(torus: Path, tmp_path: Path) -> None:

@@ -30,10 +30,11 @@ DERIVED = {
     "Pool": {"size", "records", "room"},
     "Pairs": {"npus"},
     "Engine": {"keep", "nic_of"},  # of the Ethernet backend: arrays of its configuration
+    "UecEngine": {"keep"},
 }
 # Transports of the Ethernet backend are made anew from their options, which they never change: the state of a flow is
 # in the engine. A network with a transport of a user, whose methods get a FlowView, writes no checkpoint.
-FROM_OPTIONS = {"Transport", "Dcqcn", "Dctcp", "Hpcc", "Swift", "Timely"}
+FROM_OPTIONS = {"Transport", "Dcqcn", "Dctcp", "Hpcc", "Swift", "Timely", "NewReno", "Cubic"}
 NO_CHECKPOINT = {"FlowView", "UserTransport"}
 
 

@@ -10,7 +10,7 @@ from pyxsim.reports.html.time_windows import edges
 from pyxsim.reports.plots.flow_plots import (
     MAX_COLUMNS,
     FlowPoints,
-    Pauses,
+    PauseTree,
     QueueMap,
     has_flows,
     has_pauses,
@@ -106,22 +106,34 @@ def queues(result: Result, detail: Detail) -> Panel:
 
 @html_panel("pauses", section=SECTION, applies=has_pauses)
 def pauses(result: Result, detail: Detail) -> Panel:
-    """The links that were paused longest."""
-    shown = Pauses.of(result)
-    names = unlike([plain(cut(result.links.name[link], NAME)) for link in shown.links])
+    """The links that were paused longest, each behind the link that caused its last pause."""
+    shown = PauseTree.of(result)
+    names = unlike(
+        [
+            "\u203a " * depth + plain(cut(result.links.name[link], NAME))
+            for link, depth in zip(shown.links.tolist(), shown.depth.tolist(), strict=True)
+        ]
+    )
     bar = {
         "type": "bar",
         "orientation": "h",
         "x": shown.share,
         "y": names,
-        "customdata": shown.count,
+        "text": shown.notes(),
+        "textposition": "outside",
+        "cliponaxis": False,
         "marker": {"color": [tint(int(dim)) for dim in result.links.dim[shown.links]]},
-        "hovertemplate": "%{x:.2%}, %{customdata} pauses<extra></extra>",
+        "hovertemplate": "%{x:.2%}, %{text}<extra></extra>",
     }
     sketch = {
-        "xaxis": share_axis("share of the run in which the link was paused"),
+        "xaxis": share_axis("share of the run in which the link was paused", 1.2 * float(shown.share.max())),
         "yaxis": {"autorange": "reversed", "showgrid": False},
     }
     notes = [f"Shortened: {plural(shown.left_out, 'further link')} left out."] if shown.left_out else []
-    text = "Links whose receiver asked them to pause a class (PFC)."
-    return Panel("Paused links", text, figure([bar], sketch), 110 + ROW * len(names), notes=notes)
+    text = (
+        "Links whose receiver asked them to pause a class (PFC), below the link whose queue caused their last pause. "
+        "The root of a chain of pauses is a link that was not paused itself when they began."
+    )
+    if len(victims := np.flatnonzero(result.flows["victim_time"] > 0)):
+        text += f" {plural(len(victims), 'message')} waited although they do not use the root."
+    return Panel("Pause tree", text, figure([bar], sketch), 110 + ROW * len(names), notes=notes)

@@ -1,0 +1,150 @@
+"""The topology text of ns-3's HPCC model, which ASTRA-sim's ns-3 front end and SimAI use, as a graph.
+
+The first line has the numbers of nodes, switches and links; then come the numbers of the switches, and for each link
+`node node rate delay error_rate`. SimAI's first line has nodes, GPUs of a server, NVSwitches, switches, links and the
+type of the GPUs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pyxsim.errors import InputError, raise_all
+from pyxsim.textfile import read_text
+from pyxsim.units import parse_bandwidth, parse_time
+
+_MOST_NODES = 2**22
+SPARE = "spare hosts"  # attribute of a graph: with `dims`, only its first hosts have NPUs
+
+
+class Ns3Link(NamedTuple):
+    """A line of a link: its ends, rate and delay as written, and the share of packets that it loses."""
+
+    a: int
+    b: int
+    rate: str
+    delay: str
+    error: float
+    place: str
+
+
+class Ns3Topology(NamedTuple):
+    """The content of a topology text; the links in file order, which numbers the ports of a node from 1."""
+
+    nodes: int
+    switches: frozenset[int]
+    links: list[Ns3Link]
+
+    @property
+    def hosts(self) -> list[int]:
+        """The nodes that are not switches, in ascending order: the NPUs."""
+        return [node for node in range(self.nodes) if node not in self.switches]
+
+    @property
+    def has_forwarding_hosts(self) -> bool:
+        """Whether some host has several links, so that others could reach each other through it."""
+        links = Counter(node for ends, _ in self.routed() for node in ends)
+        return any(links[host] > 1 for host in self.hosts)
+
+    def routed(self) -> list[tuple[tuple[int, int], Ns3Link]]:
+        """The links that ns-3 routes over, by their ends in descending order: of parallel links only the last one."""
+        last = {(max(link.a, link.b), min(link.a, link.b)): link for link in self.links}
+        return sorted(last.items(), reverse=True)
+
+
+def is_ns3_text(text: str) -> bool:
+    """Return whether the first line of a text is that of ns-3's topologies."""
+    words = text.lstrip().partition("\n")[0].split()
+    return (len(words) == 3 and all(map(str.isdecimal, words))) or (
+        len(words) == 6 and all(map(str.isdecimal, words[:5])) and not words[5].isdecimal()
+    )
+
+
+def read_ns3(path: Path) -> Ns3Topology:
+    """Read a topology text. Raises InputError with all faults of its links."""
+    text = read_text(path, "a topology of ns-3")
+    if not is_ns3_text(text):
+        allowed = "the numbers of nodes, switches and links in the first line"
+        raise InputError("is not a topology of ns-3", file=f"{path}:1", allowed=allowed)
+    words = _words(path, text)
+    counts = [int(next(words)[0]) for _ in range(3)]
+    if len(text.lstrip().partition("\n")[0].split()) == 6:
+        nodes, switches, links = counts[0], counts[2] + int(next(words)[0]), int(next(words)[0])
+        next(words)  # the type of the GPUs
+    else:
+        nodes, switches, links = counts
+    if nodes > _MOST_NODES:
+        raise InputError(f"{nodes} nodes are too many", file=f"{path}:1", allowed=f"at most {_MOST_NODES}")
+    chosen = frozenset(_node(*_next(words, path, "switches"), nodes) for _ in range(switches))
+    if len(chosen) < switches:
+        raise InputError(f"names {len(chosen)} switches instead of {switches}", file=str(path), allowed="each one once")
+    faults: list[InputError] = []
+    found = []
+    for _ in range(links):
+        row = [_next(words, path, "links") for _ in range(5)]
+        try:
+            found.append(_link(row, nodes))
+        except InputError as error:
+            faults.append(error.at(file=row[0][1]))
+    raise_all(faults)
+    if (extra := next(words, None)) is not None:
+        problem = f"'{extra[0]}' follows the last of {links} links"
+        raise InputError(problem, file=extra[1], allowed="as many links as the first line says")
+    return Ns3Topology(nodes, chosen, found)
+
+
+def ns3_graph(path: Path) -> Any:
+    """Return the graph of a topology text: an NPU for each node that is not a switch; with `dims`, only for the first.
+
+    The links of a node are in descending order of their other end, the order of ns-3's next hops. The graph has no
+    error rates: they are no property of the network, but of an experiment ([[network.ethernet.links]]).
+    Raises InputError.
+    """
+    import networkx as nx
+
+    topology = read_ns3(path)
+    graph = nx.Graph(**{SPARE: True})
+    for node in range(topology.nodes):
+        graph.add_node(node, kind="switch" if node in topology.switches else "npu")
+    for number, (ends, link) in enumerate(topology.routed()):
+        graph.add_edge(*ends, bandwidth=link.rate, latency=link.delay, link=number)
+    return graph
+
+
+def _words(path: Path, text: str) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        for word in line.split():
+            yield word, f"{path}:{number}"
+
+
+def _next(words: Iterator[tuple[str, str]], path: Path, what: str) -> tuple[str, str]:
+    word = next(words, None)
+    if word is None:
+        raise InputError(f"ends before the last of its {what}", file=str(path), allowed="what the first line says")
+    return word
+
+
+def _node(word: str, place: str, nodes: int) -> int:
+    if not word.isdecimal() or int(word) >= nodes:
+        raise InputError(f"'{word}' is not a node", file=place, allowed=f"0 to {nodes - 1}")
+    return int(word)
+
+
+def _link(row: list[tuple[str, str]], nodes: int) -> Ns3Link:
+    (first, place), (second, _), (rate, _), (delay, _), (error, _) = row
+    a, b = _node(first, place, nodes), _node(second, place, nodes)
+    if a == b:
+        raise InputError(f"a link leads from node {a} to itself", allowed="two nodes")
+    if not parse_bandwidth(rate):
+        raise InputError(f"'{rate}' is zero", allowed="a rate such as 100Gbps")
+    parse_time(delay)
+    try:
+        share = float(error)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise InputError(f"'{error}' is not an error rate", allowed="a number from 0 to 1")
+    return Ns3Link(a, b, rate, delay, share, place)
