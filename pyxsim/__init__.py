@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyxsim.cli.functions import bench, check_workload, convert_workload, list_, show_workload, validate
     from pyxsim.compat.astra.function import astra
     from pyxsim.compat.booksim.command_run import booksim
+    from pyxsim.compat.htsim.command_run import htsim
     from pyxsim.errors import (
         DeadlockError,
         InputError,
@@ -88,6 +89,7 @@ __all__ = [
     "Progress",
     "ProgressBar",
     "PyxsimError",
+    "RailOptimized",
     "RandomRegular",
     "Result",
     "Ring",
@@ -120,6 +122,7 @@ __all__ = [
     "doctor",
     "export_topology",
     "generate",
+    "htsim",
     "list_",
     "load",
     "load_experiment",
@@ -153,6 +156,7 @@ _HOMES = {
     ),
     "astra": "pyxsim.compat.astra.function",
     "booksim": "pyxsim.compat.booksim.command_run",
+    "htsim": "pyxsim.compat.htsim.command_run",
     "Progress": "pyxsim.runner.hooks",
     "ProgressBar": "pyxsim.runner.progress_bar",
     "Result": "pyxsim.results.result",

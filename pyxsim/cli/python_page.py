@@ -79,7 +79,8 @@ FUNCTIONS: tuple[Callable[..., Any], ...] = (
     list_,
     new,
     doctor,
-    *(getattr(sys.modules["pyxsim"], name) for name in ("astra", "booksim")),  # of wings, which no room below imports
+    # Of wings, which no room below imports.
+    *(getattr(sys.modules["pyxsim"], name) for name in ("astra", "booksim", "htsim")),
     validate,
     bench,
 )

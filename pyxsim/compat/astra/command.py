@@ -56,24 +56,28 @@ def astra(
             "--network-configuration",
             "--net",
             metavar="FILE",
-            help="Network: a text (Garnet), JSON (version 1) or YAML (version 2).",
+            help="Network: a text (Garnet, or ns-3), JSON (version 1) or YAML (version 2).",
         ),
     ],
     system_configuration: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--system-configuration", "--sys", metavar="FILE", help="System: text of version 1, or JSON of version 2."
         ),
-    ],
+    ] = None,
     workload_configuration: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--workload-configuration",
             "--workload",
             metavar="FILE",
-            help="Workload: text of version 1, or the PREFIX of Chakra traces.",
+            help="Workload: text of version 1, or the PREFIX of Chakra traces. Without system and workload: the flows "
+            "of ns-3's FLOW_FILE.",
         ),
-    ],
+    ] = None,
+    logical_topology_configuration: Annotated[
+        str | None, typer.Option(metavar="FILE", help="JSON file with the logical dimensions, for ns-3's networks.")
+    ] = None,
     comm_group_configuration: Annotated[
         str | None, typer.Option(metavar="FILE", help="JSON file with the groups of NPUs that traces name.")
     ] = None,
@@ -125,7 +129,8 @@ def astra(
 ) -> None:
     """Simulate the files of ASTRA-sim 1 and 2.
 
-    A network text is for the packet backend, JSON and YAML are for the analytical one. As with ASTRA-sim, rings that
+    A network text of Garnet is for the packet backend, one of ns-3 for the Ethernet backend; JSON and YAML are for the
+    analytical one. As with ASTRA-sim, rings that
     can deadlock are run all the same, with a warning. docs/formats_astra.md tells every key.
     """
     from pyxsim.compat.astra.command_run import AstraFiles, Words, run_astra
@@ -139,6 +144,7 @@ def astra(
             workload_configuration,
             comm_group_configuration,
             remote_memory_configuration,
+            logical_topology_configuration,
         ),
         Outputs(file, plot),
         Words(

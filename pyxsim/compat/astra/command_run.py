@@ -14,6 +14,7 @@ from pyxsim.cli.simulate import Request, run_request, show_experiment
 from pyxsim.compat.astra import backend_csv as backend_tables
 from pyxsim.compat.astra.end_report import Line, finished
 from pyxsim.compat.astra.files import form_of, read_astra
+from pyxsim.compat.astra.ns3_files import Ns3Files
 from pyxsim.compat.astra.tables import Tables
 from pyxsim.errors import DeadlockError, InputError, bundle, single_faults
 from pyxsim.models import roofline
@@ -43,17 +44,19 @@ class AstraFiles:
     """The input files. `queues`: whether an option gives their number."""
 
     network: str
-    system: str
-    workload: str
+    system: str | None
+    workload: str | None
     groups: str | None = None
     memory: str | None = None
+    logical: str | None = None
     queues: bool = False
     overrides: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all given files."""
-        return tuple(name for name in (self.network, self.system, self.workload, self.groups, self.memory) if name)
+        names = (self.network, self.system, self.workload, self.groups, self.memory, self.logical)
+        return tuple(name for name in names if name)
 
     def place(self, error: InputError) -> InputError:
         """Return the faults with the file or option behind each key of the experiment."""
@@ -145,6 +148,7 @@ def run_astra(
         for table in backend_tables.files(folder) if form_of(files.network).given and not show_only else ():
             check_writable(table)
     costs: list[float] = []  # of the network, for files of version 1's analytical backend
+    ns3: list[Ns3Files] = []
     log = None if words.log is None else Path(words.log) / LOG
     if log is not None and not show_only:
         make_folder(log.parent)
@@ -167,7 +171,10 @@ def run_astra(
                 memory=files.memory,
                 rendezvous=words.rendezvous is not None and _FLAGS[words.rendezvous.lower()],
                 dimensions={key: value for key, value in words.dimensions.items() if value is not None},
+                logical=files.logical,
             )
+            if read.ns3 is not None and not show_only:
+                ns3.append(Ns3Files.of(read.ns3, words.path))
         except InputError as error:
             raise files.place(error) from None
         warnings.extend(read.warnings)
@@ -188,6 +195,8 @@ def run_astra(
             out.write(text)
         if log is not None:
             _write(log, text)
+        for written in ns3:
+            written.write(prepared, result)
         if costs and tables is not None and len(result.layers.get("name", ())):
             backend_tables.write(*tables, prepared, result, costs[0])
 

@@ -14,9 +14,10 @@ from pyxsim.settings.types import listed
 
 def astra(
     network_configuration: PathLike,
-    system_configuration: PathLike,
-    workload_configuration: PathLike,
+    system_configuration: PathLike | None = None,
+    workload_configuration: PathLike | None = None,
     *,
+    logical_topology_configuration: PathLike | None = None,
     comm_group_configuration: PathLike | None = None,
     remote_memory_configuration: PathLike | None = None,
     path: PathLike | None = None,
@@ -43,11 +44,14 @@ def astra(
     Parameters
     ----------
     network_configuration
-        Network: text for Garnet, JSON of version 1, or YAML of version 2.
+        Network: text for Garnet or ns-3, JSON of version 1, or YAML of version 2.
     system_configuration
         System: text of version 1, or JSON of version 2.
     workload_configuration
-        Workload: text of version 1, or the prefix of Chakra traces.
+        Workload: text of version 1, or the prefix of Chakra traces. Without system and workload: the flows of ns-3's
+        FLOW_FILE.
+    logical_topology_configuration
+        JSON file with the logical dimensions, for ns-3's networks.
     comm_group_configuration, remote_memory_configuration
         JSON files of groups of NPUs and of remote memory.
     path, run_name
@@ -84,10 +88,11 @@ def astra(
     }
     files = (
         str(network_configuration),
-        str(system_configuration),
-        str(workload_configuration),
+        _text(system_configuration),
+        _text(workload_configuration),
         _text(comm_group_configuration),
         _text(remote_memory_configuration),
+        _text(logical_topology_configuration),
     )
     words = Words(
         path=_text(path),

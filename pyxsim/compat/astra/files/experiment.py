@@ -16,6 +16,8 @@ from pyxsim.compat.astra.files.garnet_limits import check_order, crowded
 from pyxsim.compat.astra.files.hierarchical import hierarchical_tables
 from pyxsim.compat.astra.files.memory_json import memory_table
 from pyxsim.compat.astra.files.network_cost import network_cost
+from pyxsim.compat.astra.files.ns3_config import Ns3Config, is_ns3_config, near, ns3_tables, read_ns3_config
+from pyxsim.compat.astra.files.ns3_flows import flow_messages
 from pyxsim.compat.astra.files.system import read_system
 from pyxsim.compat.astra.files.system_json import of_workload
 from pyxsim.compat.astra.files.system_text import REDUCTION
@@ -48,6 +50,7 @@ class _Form:
 
 
 _GARNET = _Form(network_tables, "packet", "astra-sim-1")
+_NS3 = _Form(ns3_tables, "ethernet", "astra-sim-2")
 _FORMS = {
     ".json": _Form(hierarchical_tables, "analytical", "astra-sim-1", given=True),
     ".yml": _Form(yaml_tables, "analytical", "astra-sim-2"),
@@ -56,9 +59,10 @@ _FORMS = {
 
 
 def form_of(network: PathLike) -> _Form:
-    """Return the format of a network file by its suffix; any other suffix is a text of the Garnet backend."""
+    """Return the format of a network file by its suffix; other files by their content: for Garnet, or for ns-3."""
     name = str(network).lower()
-    return next((form for end, form in _FORMS.items() if name.endswith(end)), _GARNET)
+    by_suffix = next((form for end, form in _FORMS.items() if name.endswith(end)), None)
+    return by_suffix or (_NS3 if is_ns3_config(located(network, NETWORKS)) else _GARNET)
 
 
 def read_network(path: PathLike) -> dict[str, Any]:
@@ -70,18 +74,19 @@ def read_network(path: PathLike) -> dict[str, Any]:
 @dataclass(frozen=True)
 class AstraRun:
     """An experiment, the backend of its network file, and warnings of the readers. `cost`: of the network in dollars,
-    where ASTRA-sim computes it."""
+    where ASTRA-sim computes it; `ns3`: the configuration of the ns-3 front end."""
 
     experiment: Experiment
     backend: str
     warnings: list[str] = field(default_factory=list)
     cost: float | None = None
+    ns3: Ns3Config | None = None
 
 
 def read_astra(
     network: PathLike,
-    system: PathLike,
-    workload: PathLike,
+    system: PathLike | None,
+    workload: PathLike | None,
     *,
     passes: int = 1,
     comm_scale: str | float = 1,
@@ -94,11 +99,14 @@ def read_astra(
     memory: PathLike | None = None,
     rendezvous: bool = False,
     dimensions: Mapping[str, str] = _NOTHING,
+    logical: PathLike | None = None,
 ) -> AstraRun:
     """Read ASTRA-sim's files as an experiment. Raises InputError.
 
     Parameters
     ----------
+    system, workload
+        None: the messages are those of the flow file that a configuration of ns-3 names.
     injection_scale
         Factor of the endpoint delay.
     queues
@@ -111,11 +119,20 @@ def read_astra(
         Receivers request messages.
     dimensions
         Lists of numbers that replace those of the network JSON of version 1.
+    logical
+        File of the logical dimensions, for a configuration of ns-3.
     """
     library.load_all()
     form = form_of(network)
     form = form if backend is None else replace(form, backend=backend)
-    tables, dims = _network(form, located(network, NETWORKS), dimensions)
+    ns3 = _ns3(form, located(network, NETWORKS), dimensions, logical)
+    if system is None or workload is None:
+        missing = "--system-configuration" if system is None else "--workload-configuration"
+        if ns3 is None or ns3.flows is None or system is not workload:
+            allowed = "a file; without both, a configuration of ns-3 with FLOW_FILE"
+            raise InputError("is missing", key=missing, allowed=allowed)
+        return _flows(form, located(network), ns3, overrides)
+    tables, dims = (ns3.tables, ns3.dims) if ns3 else _network(form, located(network, NETWORKS), dimensions)
     traces = are_traces(str(workload))
     workload = workload if traces else located(workload)
     unused: list[str] = []
@@ -131,9 +148,9 @@ def read_astra(
         warnings += crowded(tables, table, text.largest)
     if not traces and table.pop("npu", None) is not None:
         warnings.append(f"{system}: roofline-enabled: for the nodes of traces only; a text has its own times")
-    if memory is not None and (remote := memory_table(memory, _npus(tables))) is not None:
+    if memory is not None and (remote := memory_table(memory, len(ns3.hosts) if ns3 else _npus(tables))) is not None:
         table["remote_memory"] = remote
-    warnings += [*unused, *_costs(table, form, injection_scale)]
+    warnings += [*(ns3.warnings if ns3 else ()), *unused, *_costs(table, form, injection_scale)]
     if queues is not None:
         table["queues"] = queues
     if rendezvous:
@@ -153,7 +170,7 @@ def read_astra(
     if groups is not None and str(groups) != NO_GROUPS:
         data["workload"]["groups"] = str(groups)
     cost = network_cost(located(network), dimensions) if form.given else None
-    return AstraRun(load_experiment(data, overrides), form.backend, warnings, cost)
+    return AstraRun(load_experiment(data, overrides), form.backend, warnings, cost, ns3)
 
 
 def located(name: PathLike, folder: str = ".") -> PathLike:
@@ -176,6 +193,23 @@ def _network(form: _Form, file: PathLike, dimensions: Mapping[str, str]) -> tupl
         option = f"--{next(iter(dimensions))}"
         raise InputError("replaces a key of a network JSON of version 1", key=option, allowed="with such a file")
     return form.read(file, dimensions)
+
+
+def _ns3(form: _Form, file: PathLike, dimensions: Mapping[str, str], logical: PathLike | None) -> Ns3Config | None:
+    """The configuration of ns-3; None for another network file."""
+    if form.read is ns3_tables and not dimensions:
+        return read_ns3_config(file, logical)
+    if logical is not None and form.read is not ns3_tables:
+        problem = "gives the dimensions of a configuration of ns-3"
+        raise InputError(problem, key="--logical-topology-configuration", allowed="with such a network")
+    return None
+
+
+def _flows(form: _Form, network: PathLike, ns3: Ns3Config, overrides: tuple[str, ...]) -> AstraRun:
+    """The messages of a flow file."""
+    messages, notes = flow_messages(near(network, str(ns3.flows)), ns3.hosts)
+    experiment = load_experiment({"network": ns3.tables, "message": messages}, overrides)
+    return AstraRun(experiment, form.backend, [*ns3.warnings, *notes], None, ns3)
 
 
 def astra_experiment(network: PathLike, system: PathLike, workload: PathLike, **options: Any) -> Experiment:
