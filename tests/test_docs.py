@@ -74,6 +74,12 @@ LONG = {
     "workload.batch=64 --allow-oom": "docs/training.md, without --set",
     "pyxsim curve inputs/torus_uniform.toml --loads 0.1:0.2:0.1 --plot curve.png --json": "docs/booksim.md",
     "pyxsim sweep buffers.toml -o results/buffers": "docs/sweep.md",
+    "pyxsim sweep inputs/studies/ethernet/incast.toml --backend ethernet -o incast_sweep": "tests/"
+    "test_ethernet_studies.py",
+    "pyxsim sweep inputs/studies/ethernet/load_balancing.toml --backend ethernet -o load_balancing_sweep": "tests/"
+    "test_ethernet_studies.py",
+    "pyxsim sweep inputs/studies/ethernet/failed_link.toml --backend ethernet -o failed_link_sweep": "tests/"
+    "test_ethernet_studies.py",
     "pyxsim sweep chords.toml --library mylib -o results/chords": "tests/study/sweep/test_run.py",
     "pyxsim sweep chunks.toml -o chunks --library mylib --backend fixed-latency --quiet": "tests/study/sweep/"
     "test_run.py",
