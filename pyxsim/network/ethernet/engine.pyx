@@ -17,7 +17,8 @@ from pyxsim.network.ethernet.records cimport (
     ARRIVE, CLASSES, DATA_CLASS, GAVE_UP, IDLE, LOSSY, NONE, START, TIMER, TO_SWITCH, WAKE, Fabric, Flow, Flowlet,
     Medium, NicClasses, Node, Packet, Port, Telemetry,
 )
-from pyxsim.network.ethernet.switching cimport ecmp_port, nic_port, refresh, transmitted
+from pyxsim.network.ethernet.route_choice cimport ecmp_port, nic_port
+from pyxsim.network.ethernet.switching cimport refresh, transmitted
 from pyxsim.network.ethernet.transport cimport Transport
 from pyxsim.raw cimport aligned, loaded, saved
 

@@ -17,7 +17,8 @@ from pyxsim.network.ethernet.pools cimport free_packet, new_packet, next_uniform
 from pyxsim.network.ethernet.records cimport (
     ACK, ACK_NOW, CE, CNP, DATA, GAVE_UP, LOSSY, NACK, NONE, PAUSE, TIMER, TRIMMED, Fabric, Flow, Medium, Packet, Port,
 )
-from pyxsim.network.ethernet.switching cimport enqueue, forward, refresh, select_port, set_pause
+from pyxsim.network.ethernet.route_choice cimport select_port
+from pyxsim.network.ethernet.switching cimport enqueue, forward, refresh, set_pause
 from pyxsim.network.ethernet.transport cimport Transport
 
 
