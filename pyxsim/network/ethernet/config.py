@@ -255,6 +255,7 @@ def _rules(settings: Ethernet, clock: Fraction, header: int, reply: int, telemet
         "schedule": SCHEDULE[settings.scheduling],
         "classes": len(settings.classes) + 1,
         "tail_order": False,
+        "pulls": False,
         "ns3_random": settings.ecn.random == "ns-3",
         "deaf": not settings.pfc.obeyed,
         "log_frames": settings.pfc.log,

@@ -13,9 +13,10 @@ from pyxsim.network.ethernet.event_queue cimport (
 )
 from pyxsim.network.ethernet.hosts cimport arrived, begin_flow, timer
 from pyxsim.network.ethernet.nic_slots cimport enter_nic, leave_nic
+from pyxsim.network.ethernet.pulls cimport take_turn
 from pyxsim.network.ethernet.records cimport (
     ARRIVE, CLASSES, DATA_CLASS, GAVE_UP, IDLE, LOSSY, NONE, START, TIMER, TO_SWITCH, WAKE, Fabric, Flow, Flowlet,
-    Medium, NicClasses, Node, Packet, Port, Telemetry,
+    Medium, NicClasses, Node, Packet, Port, Puller, Telemetry,
 )
 from pyxsim.network.ethernet.route_choice cimport ecmp_port, nic_port
 from pyxsim.network.ethernet.switching cimport refresh, transmitted
@@ -102,6 +103,12 @@ cdef class Engine:
         for i in range(fabric.nodes):
             fabric.node[i].npu, fabric.node[i].uplink, fabric.node[i].group = nodes[i, 0], nodes[i, 1], nodes[i, 2]
             fabric.node[i].pool, fabric.node[i].random = nodes[i, 3], <uint64_t> nodes[i, 4]
+        if fabric.rules.pulls:
+            fabric.puller = <Puller*> calloc(max(len(ports), 1), sizeof(Puller))
+            if fabric.puller == NULL:
+                raise MemoryError("pullers")
+            for i in range(fabric.ports):
+                fabric.puller[i].first = fabric.puller[i].last = NONE
         if fabric.rules.flowlets:  # memory that no flow uses costs nothing
             fabric.flowlet = <Flowlet*> calloc(fabric.nodes * fabric.rules.flowlets, sizeof(Flowlet))
             if fabric.flowlet == NULL:
@@ -119,6 +126,7 @@ cdef class Engine:
         free(fabric.port)
         free(fabric.medium)
         free(fabric.nic)
+        free(fabric.puller)
         free(fabric.node)
         free(fabric.packet)
         free(fabric.flow)
@@ -155,6 +163,7 @@ cdef class Engine:
             saved(fabric.flowlet, fabric.nodes * fabric.rules.flowlets, sizeof(Flowlet)),
             saved(fabric.nic, fabric.ports, sizeof(NicClasses)),
             saved(fabric.frame, fabric.frames, 3 * sizeof(int64_t)),
+            saved(fabric.puller, fabric.ports if fabric.rules.pulls else 0, sizeof(Puller)),
         )
         numbers = saved(fabric, 1, sizeof(Fabric))
         return self.config, self.transport, numbers, memory, slots, self.events
@@ -174,6 +183,7 @@ cdef class Engine:
         free(fabric.port)
         free(fabric.medium)
         free(fabric.nic)
+        free(fabric.puller)
         free(fabric.node)
         free(fabric.flowlet)
         queue_free(&fabric.events)
@@ -184,6 +194,7 @@ cdef class Engine:
         old.port, old.node = <Port*> aligned(memory[0]), <Node*> loaded(memory[1])
         old.medium, old.flowlet = <Medium*> loaded(memory[7]), <Flowlet*> loaded(memory[8])
         old.nic = <NicClasses*> loaded(memory[9]) if memory[9] else NULL
+        old.puller = <Puller*> loaded(memory[11]) if memory[11] else NULL
         old.frame, old.frame_capacity = <int64_t*> loaded(memory[10]), old.frames
         old.packet, old.packet_capacity = <Packet*> loaded(memory[2]), old.packets
         old.flow, old.flow_capacity = <Flow*> loaded(memory[3]), old.flows
@@ -328,8 +339,10 @@ cdef class Engine:
                     refresh(fabric, event.item)
             elif event.kind == TIMER:
                 timer(fabric, self.transport, event.item)
-            else:
+            elif event.kind == START:
                 self._start(event.item)
+            else:
+                take_turn(fabric, event.item)
             if fabric.done_count == 1 and limit == until:
                 cycle = (fabric.now * den + num - 1) // num
                 limit = min(until, (cycle + slack) * num // den)

@@ -58,8 +58,7 @@ class EthernetNetwork(Backend):
         seed: int = 1,
     ) -> None:
         transport = make_transport(settings.ethernet)
-        if isinstance(transport, UecTransport):
-            settings = transport.without_pauses(settings)
+        settings = transport.adapt(settings)
         super().__init__(topology, settings, window=window, tick=tick)
         ethernet = settings.ethernet
         self.arrays: EthernetConfig = make_config(

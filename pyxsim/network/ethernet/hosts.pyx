@@ -15,8 +15,10 @@ from pyxsim.network.ethernet.nic_slots cimport enter_nic, leave_nic
 from pyxsim.network.ethernet.ns3_random cimport draw_error
 from pyxsim.network.ethernet.pools cimport free_packet, new_packet, next_uniform, payload_of
 from pyxsim.network.ethernet.records cimport (
-    ACK, ACK_NOW, CE, CNP, DATA, GAVE_UP, LOSSY, NACK, NONE, PAUSE, TIMER, TRIMMED, Fabric, Flow, Medium, Packet, Port,
+    ACK, ACK_NOW, CE, CNP, DATA, GAVE_UP, LOSSY, NACK, NONE, PAUSE, PULL, SOLICIT, TIMER, TRIMMED, Fabric,
+    Flow, Medium, Packet, Port,
 )
+from pyxsim.network.ethernet.pulls cimport note_arrival, take_pull
 from pyxsim.network.ethernet.route_choice cimport select_port
 from pyxsim.network.ethernet.switching cimport enqueue, forward, refresh, set_pause
 from pyxsim.network.ethernet.transport cimport Transport
@@ -26,7 +28,8 @@ cdef void arrived(Fabric *fabric, Transport transport, int32_t chosen) noexcept:
     """A packet has arrived at the node behind its port."""
     cdef Packet *packet = &fabric.packet[chosen]
     cdef Port *port = &fabric.port[packet.port]
-    cdef int32_t node = port.peer, npu = fabric.node[node].npu
+    cdef int32_t node = port.peer, npu = fabric.node[node].npu, into = packet.port, number = packet.flow
+    cdef bint solicits
     if packet.kind >= PAUSE:
         if not fabric.rules.deaf:
             set_pause(fabric, port.reverse, packet.number, packet.kind == PAUSE)
@@ -40,17 +43,23 @@ cdef void arrived(Fabric *fabric, Transport transport, int32_t chosen) noexcept:
             return
         fabric.delivered += 1
         fabric.in_network -= 1
+        solicits = packet.flags & SOLICIT
         _take_data(fabric, node, chosen)
+        if fabric.rules.pulls:
+            note_arrival(fabric, into, number, solicits)
         return
     if npu != packet.dst:
         forward(fabric, node, chosen)
         return
     fabric.delivered += 1
     fabric.in_network -= 1
-    if packet.kind == CNP:
-        if not fabric.flow[packet.flow].finished:
-            transport.on_cnp(packet.flow)
-            refresh(fabric, packet.flow)
+    if packet.kind == CNP or packet.kind == PULL:
+        if not fabric.flow[number].finished:
+            if packet.kind == CNP:
+                transport.on_cnp(number)
+            else:
+                take_pull(fabric, number, packet.number)
+            refresh(fabric, number)
         free_packet(fabric, chosen)
         return
     _take_reply(fabric, transport, chosen)
@@ -231,7 +240,7 @@ cdef void _take_reply(Fabric *fabric, Transport transport, int32_t chosen) noexc
             flow.next, flow.flight = flow.una, 0
         if reply.kind == NACK:
             flow.next, flow.flight = flow.una, 0
-    if flow.una > before and flow.rto:
+    if (flow.una > before or fabric.rules.pulls) and flow.rto:
         flow.retry_at, flow.expiries = fabric.now + flow.rto, 0
     if flow.una == flow.packets:
         flow.finished, flow.active = True, False
@@ -314,6 +323,7 @@ cdef void timer(Fabric *fabric, Transport transport, int32_t number) noexcept:
                 mark_lost(fabric, flow, i)
         else:
             flow.next, flow.flight = flow.una, 0
+        flow.solicits = fabric.rules.pulls
         transport.on_loss(number)
     arm(fabric, number)
     refresh(fabric, number)

@@ -20,14 +20,16 @@ cdef enum Kind:
     ACK = 1
     NACK = 2
     CNP = 3       # congestion notification packet
-    PAUSE = 4
-    RESUME = 5
+    PULL = 4      # of a receiver: the sender may send further packets
+    PAUSE = 5
+    RESUME = 6
 
 cdef enum Flag:
     CE = 1        # congestion experienced: marked by a switch; in an acknowledgement: the echo
     RESENT = 2
     TRIMMED = 4   # the payload was cut off
     ACK_NOW = 8   # the window is full: the receiver does not wait for `ack_every` packets (BTH.AckReq)
+    SOLICIT = 16  # sent after a timeout without a pull: the receiver pulls anew
 
 cdef enum Trait:  # of a port
     TO_SWITCH = 1
@@ -43,6 +45,7 @@ cdef enum What:   # kinds of events
     WAKE = 2      # a flow may send its next packet (pacing)
     TIMER = 3     # a timer of a flow
     START = 4     # a flow starts
+    TURN = 5      # a receiver may send its next pull
 
 
 cdef struct Packet:     # 64 bytes
@@ -133,6 +136,12 @@ cdef struct NicClasses:  # the flows at a NIC port by class
     int32_t turn           # class that was served last
 
 
+cdef struct Puller:     # the receiver behind a port
+    int32_t first, last    # flows that it wants packets of; NONE
+    int64_t next_turn      # no pull before
+    uint8_t scheduled      # whether a TURN is pending
+
+
 cdef struct Node:
     int32_t npu            # NONE: a switch without an NPU
     int32_t uplink         # the only port of an NPU with a host link; else NONE
@@ -177,12 +186,20 @@ cdef struct Flow:
     uint8_t ready, active, finished, received_all
     uint8_t cls
     int32_t timeouts, expiries  # in all, in a row
+    int32_t pull_window    # most packets on the way, with pulls
+    int32_t credit         # packets that it may send
+    int32_t pulled         # the highest number of a pull that has arrived
+    int32_t solicits       # packets that it may send without credit
     # receiver
     int32_t expected       # all packets below have arrived
     int32_t arrived        # different packets that have arrived
     int32_t unacknowledged  # data packets since the last acknowledgement
     int32_t nack_of
     int64_t nack_after, cnp_after
+    int32_t requested      # packets that may be on the way or trimmed, as far as the receiver knows
+    int32_t pulls          # that it has sent
+    int32_t next_pulled    # behind it in the queue of its puller
+    uint8_t queued         # whether it is in that queue
     int64_t bits           # first word of its bitmaps
     int64_t received_at
     # counters
@@ -212,6 +229,7 @@ cdef struct Rules:
     uint8_t mark_at_dequeue, telemetry, selective, ack_ends, ack_class, schedule
     uint8_t tail_order     # an arrival is ordered by the end of its transmission, not by the start
     uint8_t ns3_random     # marks take the random numbers of ns-3
+    uint8_t pulls          # receivers pull packets: see pulls.pyx
     uint8_t deaf           # PFC frames have no effect where they arrive
     uint8_t log_frames     # whether PFC frames are recorded
     uint8_t classes        # of data
@@ -226,6 +244,7 @@ cdef struct Fabric:
     Port *port
     Medium *medium         # of each port
     NicClasses *nic        # of each port; NULL: one class of data
+    Puller *puller         # of each port; NULL: no pulls
     Node *node
     Packet *packet
     Flow *flow

@@ -16,8 +16,8 @@ from pyxsim.network.ethernet.pools cimport (
     free_packet, new_packet, new_telemetry, next_uniform, payload_of, transmission_time,
 )
 from pyxsim.network.ethernet.records cimport (
-    ACK_NOW, ARRIVE, CE, CLASSES, DATA, HOPS, IDLE, NONE, PAUSE, RESENT, RESUME, TO_SWITCH, TRIMMED, WAKE, Fabric,
-    Flow, Hop, NicClasses, Node, Packet, Port, Queue,
+    ACK_NOW, ARRIVE, CE, CLASSES, DATA, HOPS, IDLE, NONE, PAUSE, RESENT, RESUME, SOLICIT, TO_SWITCH, TRIMMED, WAKE,
+    Fabric, Flow, Hop, NicClasses, Node, Packet, Port, Queue,
 )
 
 cdef extern from *:
@@ -367,10 +367,12 @@ cdef void _log_frame(Fabric *fabric, int32_t number, bint paused) noexcept nogil
 
 # -- NICs --
 
-cdef inline bint _may_send(Flow *flow) noexcept nogil:
-    """Whether the window and the packets left permit another packet; pacing apart."""
+cdef inline bint _may_send(Fabric *fabric, Flow *flow) noexcept nogil:
+    """Whether the window, or the credit, and the packets left permit another packet; pacing apart."""
     if not flow.lost and flow.next >= flow.packets:
         return False
+    if fabric.rules.pulls:
+        return flow.credit > 0 or flow.solicits > 0
     return flow.window <= 0 or <double> flow.flight < flow.window
 
 
@@ -380,7 +382,7 @@ cdef void refresh(Fabric *fabric, int32_t number) noexcept nogil:
     cdef Port *port
     if flow.slot == NONE:
         return
-    if not _may_send(flow):
+    if not _may_send(fabric, flow):
         set_ready(fabric, flow, False)
         return
     port = &fabric.port[flow.port]
@@ -498,6 +500,12 @@ cdef int32_t _next_packet(Fabric *fabric, int32_t nic, int32_t number) noexcept 
         else:
             flow.sent = flow.next + 1
         flow.next += 1
+    if fabric.rules.pulls:
+        if flow.credit:
+            flow.credit -= 1
+        else:
+            flow.solicits -= 1
+            packet.flags |= SOLICIT
     payload = payload_of(fabric, flow, packet.number)
     flow.flight += payload
     packet.flow, packet.cls, packet.kind = number, flow.cls, DATA
@@ -516,7 +524,7 @@ cdef int32_t _next_packet(Fabric *fabric, int32_t nic, int32_t number) noexcept 
             gap = (gap + fabric.rules.step // 2) // fabric.rules.step * fabric.rules.step
     flow.next_send = fabric.now + gap
     flow.last_size = packet.size
-    if not _may_send(flow):
+    if not _may_send(fabric, flow):
         packet.flags |= ACK_NOW
         set_ready(fabric, flow, False)
     elif gap > time:  # the port is idle before the flow may send again

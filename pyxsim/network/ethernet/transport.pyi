@@ -1,6 +1,8 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from pyxsim.settings import Network
+
 class Transport:
     options: ClassVar[dict[str, Any]]
     values: dict[str, Any]
@@ -10,3 +12,4 @@ class Transport:
     telemetry: bool
     rules: dict[str, Any]
     def __init__(self, name: str = "none", options: Mapping[str, Any] | None = None) -> None: ...
+    def adapt(self, network: Network) -> Network: ...

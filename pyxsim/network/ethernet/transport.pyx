@@ -34,6 +34,10 @@ cdef class Transport:
     def __reduce__(self):
         return type(self), (self.name, self.given)  # the state of flows is in the engine
 
+    def adapt(self, network):
+        """Return the settings of a network as the transport needs them. Raises InputError if they do not permit it."""
+        return network
+
     cdef void bind(self, Fabric *fabric) noexcept:
         self.fabric = fabric
 

@@ -108,7 +108,7 @@ class UecTransport:
             )
         return allowed[given]
 
-    def without_pauses(self, network: Network) -> Network:
+    def adapt(self, network: Network) -> Network:
         """Return a network without PFC. Raises InputError if it sets what has no effect with this transport."""
         faults, ethernet = [], network.ethernet
         for path in _OF_OTHERS:
