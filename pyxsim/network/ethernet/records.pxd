@@ -136,9 +136,10 @@ cdef struct NicClasses:  # the flows at a NIC port by class
     int32_t turn           # class that was served last
 
 
-cdef struct Puller:     # the receiver behind a port
+cdef struct Puller:     # of a port: the receiver behind it, and turns of control packets and data
     int32_t first, last    # flows that it wants packets of; NONE
     int64_t next_turn      # no pull before
+    int32_t controls       # control packets in a row that the port has sent while data waited
     uint8_t scheduled      # whether a TURN is pending
 
 
@@ -229,6 +230,7 @@ cdef struct Rules:
     uint8_t mark_at_dequeue, telemetry, selective, ack_ends, ack_class, schedule
     uint8_t tail_order     # an arrival is ordered by the end of its transmission, not by the start
     uint8_t ns3_random     # marks take the random numbers of ns-3
+    int32_t control_turns  # control packets that a port sends in a row while data waits; 0: as many as there are
     uint8_t pulls          # receivers pull packets: see pulls.pyx
     uint8_t deaf           # PFC frames have no effect where they arrive
     uint8_t log_frames     # whether PFC frames are recorded

@@ -17,8 +17,9 @@ from pyxsim.network.ethernet.pools cimport (
 )
 from pyxsim.network.ethernet.records cimport (
     ACK_NOW, ARRIVE, CE, CLASSES, DATA, HOPS, IDLE, NONE, PAUSE, RESENT, RESUME, SOLICIT, TO_SWITCH, TRIMMED, WAKE,
-    Fabric, Flow, Hop, NicClasses, Node, Packet, Port, Queue,
+    Fabric, Flow, Hop, NicClasses, Node, Packet, Port, Puller, Queue,
 )
+from pyxsim.network.ethernet.route_choice cimport queued_bytes, select_port
 
 cdef extern from *:
     int __builtin_ctzll(unsigned long long word) noexcept nogil
@@ -80,8 +81,8 @@ cdef int32_t _dequeue(Fabric *fabric, Port *port) noexcept nogil:
     cdef uint32_t may = port.waiting & ~port.paused
     cdef int32_t cls = 0, chosen
     cdef Packet *packet
-    if not may & 1:
-        cls = _next_class(fabric, port, may)
+    if not may & 1 or (fabric.rules.control_turns and _data_turn(fabric, port, may)):
+        cls = _next_class(fabric, port, may & ~(<uint32_t> 1))
     chosen = port.queue[cls].head
     packet = &fabric.packet[chosen]
     port.queue[cls].head = packet.next
@@ -93,6 +94,16 @@ cdef int32_t _dequeue(Fabric *fabric, Port *port) noexcept nogil:
         port.sending = chosen  # a packet that turns back may make this port resume its peer
         _leave_buffer(fabric, port, packet, cls)
     return chosen
+
+
+cdef bint _data_turn(Fabric *fabric, Port *port, uint32_t may) noexcept nogil:
+    """Whether data is served next although control packets wait, as many of those have been sent in a row."""
+    cdef Puller *turns = &fabric.puller[port - fabric.port]
+    turns.controls = turns.controls + 1 if may & ~(<uint32_t> 1) else 0
+    if turns.controls <= fabric.rules.control_turns:
+        return False
+    turns.controls = 0
+    return True
 
 
 cdef int32_t _next_class(Fabric *fabric, Port *port, uint32_t may) noexcept nogil:

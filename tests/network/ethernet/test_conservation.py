@@ -15,7 +15,7 @@ from pyxsim.settings import Network
 from pyxsim.topology.build import network_of
 
 NETWORKS = [((4, 2), (2,)), ((3, 3), (1,)), ((2, 2, 2), (2, 2)), ((6,), ()), ((4, 4), (4,))]
-TRANSPORTS = ["none", "dcqcn", "dctcp", "hpcc", "swift", "timely", "newreno", "cubic"]
+TRANSPORTS = ["none", "dcqcn", "dctcp", "hpcc", "swift", "timely", "newreno", "cubic", "ndp"]
 TCP = {"min_rto": "20 us", "initial_rto": "100 us"}
 # the retries of a message that is stopped for 30 us are not used up
 FAULTS: list[dict[str, Any]] = [
@@ -33,8 +33,8 @@ CLASSES: list[dict[str, Any]] = [
 
 @st.composite
 def ethernets(draw: st.DrawFn) -> dict[str, Any]:
-    pfc, selective = draw(st.booleans()), draw(st.booleans())
     transport = draw(st.sampled_from(TRANSPORTS))
+    pfc, selective = draw(st.booleans()) and transport != "ndp", draw(st.booleans())
     buffer: dict[str, Any] = {"alpha": draw(st.sampled_from([0.5, 1, 2] if pfc else [0, 0.5, 2]))}
     buffer["capacity"] = f"{draw(st.sampled_from([1300, 4096] if pfc else [64, 256, 4096]))} KiB"
     if not pfc and draw(st.booleans()):
@@ -60,6 +60,11 @@ def ethernets(draw: st.DrawFn) -> dict[str, Any]:
         made["trim"] = "64 B"
     if transport in ("newreno", "cubic"):
         made["transport_options"] = {**TCP, "sack": draw(st.booleans()), "ecn": draw(st.booleans())}
+    elif transport == "ndp":
+        made["transport_options"] = {
+            "initial_window": draw(st.sampled_from([0, 1, 30])),
+            "spray": made["load_balancing"] == "ecmp" and draw(st.booleans()),
+        }
     elif transport != "swift" and draw(st.booleans()):
         made["transport_options"] = {"window": False}
     made["scheduling"] = draw(st.sampled_from(["round-robin", "strict", "weighted"]))
@@ -107,6 +112,7 @@ def check(shape: tuple[tuple[int, ...], tuple[int, ...]], ethernet: dict[str, An
         not counts["dropped"] + counts["errored"]
         and not ports["trimmed"].sum()
         and ethernet["load_balancing"] == "ecmp"
+        and not ethernet.get("transport_options", {}).get("spray")
     ):
         assert not flows["out_of_order"].any()
     again = carried(shape, ethernet, seed).engine

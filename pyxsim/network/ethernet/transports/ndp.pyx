@@ -10,6 +10,7 @@ from libc.stdint cimport int32_t
 from pyxsim.errors import InputError
 from pyxsim.network.ethernet.records cimport Flow
 from pyxsim.network.ethernet.transport cimport Transport
+from pyxsim.network.ethernet.transport_options import KEY
 from pyxsim.settings.ethernet import Ethernet
 
 QUEUE = 8  # packets (section 3.1)
@@ -24,21 +25,25 @@ cdef class Ndp(Transport):
     initial_window
         Packets that a sender may send before the first pull, and that may be on the way. 0: those that a base
         round-trip time takes at the rate of the NIC, and two.
+    control_packets
+        Headers, acknowledgments and pulls that a port sends in a row while data waits; 0: any number.
     spray
         Whether switches choose a route for each packet at random; otherwise `load_balancing` applies.
     """
 
     cdef int32_t initial
 
-    options = {"initial_window": 0, "spray": True}
+    options = {"initial_window": 0, "control_packets": 10, "spray": True}
 
     def __init__(self, name, options=None):
         super().__init__(name, options)
-        if self.values["initial_window"] >= 1 << 31:
-            raise InputError("out of range", key="network.ethernet.transport_options.initial_window",
-                             allowed="0 to 2147483647")
+        for option in "initial_window", "control_packets":
+            if self.values[option] >= 1 << 31:
+                raise InputError("out of range", key=f"{KEY}.{option}", allowed="0 to 2147483647")
         self.initial = self.values["initial_window"]
-        self.rules = {"pulls": True, "selective": True, "ack_class": 0}
+        self.rules = {
+            "pulls": True, "selective": True, "ack_class": 0, "control_turns": self.values["control_packets"],
+        }
         if self.values["spray"]:
             self.rules["balance"] = SPRAY
 
