@@ -33,7 +33,8 @@ class Buffer(Table):
 
     capacity: PositiveBytes = Field(default=written("32 MiB"), description="Size of the buffer of a switch.")
     queue: PositiveBytes | None = Field(
-        default=None, description="Most bytes in one output queue. Default: what the buffer permits."
+        default=None,
+        description="Most bytes in one output queue. Default: what the buffer permits; with NDP: eight packets.",
     )
     alpha: _Factor = Field(
         default=Fraction(1),
@@ -266,7 +267,7 @@ class Ethernet(Table):
     trim: Bytes | None = Field(
         default=None,
         description="Size to which a switch cuts a packet that does not fit; its header continues in class 0. 0: the "
-        "packet is dropped. Default: 0; of Ultra Ethernet: the size of an acknowledgment.",
+        "packet is dropped. Default: 0; of Ultra Ethernet and NDP: the size of an acknowledgment.",
     )
     end: Literal["received", "acknowledged"] = Field(
         default="received",

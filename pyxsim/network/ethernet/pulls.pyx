@@ -9,7 +9,7 @@ Pulls are numbered, so a later one makes up for a lost one. Packets that vanish 
 timeout, the sender sends one packet without a pull, and the receiver counts anew.
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t
 
 from pyxsim.network.ethernet.event_queue cimport schedule
 from pyxsim.network.ethernet.pools cimport new_packet, transmission_time

@@ -372,6 +372,8 @@ class SlowEthernet:
         if flow.next_send <= self.now:
             flow.ready = True
             self.serve(flow.port)
+        elif (sending := flow.port.sending) is not None and flow.next_send <= sending.whole_at - flow.port.delay:
+            flow.ready = True  # it may send when the port does
         elif flow.wake_at != flow.next_send:
             flow.wake_at = flow.next_send
             self.schedule(flow.next_send, partial(self.wake, flow))

@@ -36,7 +36,7 @@ def ethernets(draw: st.DrawFn) -> dict[str, Any]:
     transport = draw(st.sampled_from(TRANSPORTS))
     pfc, selective = draw(st.booleans()) and transport != "ndp", draw(st.booleans())
     buffer: dict[str, Any] = {"alpha": draw(st.sampled_from([0.5, 1, 2] if pfc else [0, 0.5, 2]))}
-    buffer["capacity"] = f"{draw(st.sampled_from([1300, 4096] if pfc else [64, 256, 4096]))} KiB"
+    buffer["capacity"] = f"{draw(st.sampled_from([1600, 4096] if pfc else [64, 256, 4096]))} KiB"
     if not pfc and draw(st.booleans()):
         buffer["queue"] = f"{draw(st.sampled_from([8, 30]))} KiB"
     made: dict[str, Any] = {

@@ -11,7 +11,6 @@ from pyxsim.errors import InputError
 from pyxsim.network.ethernet.records cimport Flow
 from pyxsim.network.ethernet.transport cimport Transport
 from pyxsim.network.ethernet.transport_options import KEY
-from pyxsim.settings.ethernet import Ethernet
 
 QUEUE = 8  # packets (section 3.1)
 SPRAY = 1  # as in config.py
@@ -53,7 +52,7 @@ cdef class Ndp(Transport):
         if ethernet.trim == 0:
             raise InputError(f"the transport '{self.name}' needs switches that trim", key="network.ethernet.trim",
                              allowed="a size above 0, or without it")
-        if self.values["spray"] and ethernet.load_balancing != Ethernet().load_balancing:
+        if self.values["spray"] and ethernet.load_balancing != "ecmp":
             raise InputError(f"the transport '{self.name}' sprays packets", key="network.ethernet.load_balancing",
                              allowed="without it, or transport_options.spray = false")
         queue = ethernet.buffer.queue or QUEUE * (ethernet.mtu + ethernet.header)
