@@ -15,11 +15,11 @@ from pyxsim.topology.from_networkx import from_networkx
 DELAY = 500_000  # ps, latency of each link
 
 
-def network_of(graph: nx.Graph, ethernet: dict[str, Any], seed: int) -> EthernetNetwork:
+def network_of(graph: nx.Graph, ethernet: dict[str, Any], seed: int, delay: int = DELAY) -> EthernetNetwork:
     for node, attributes in graph.nodes(data=True):
         attributes.setdefault("npus", int(graph.degree[node] == 1))
     for _, _, attributes in graph.edges(data=True):
-        attributes |= {"bandwidth": f"{attributes['mbps']} Mb/s", "latency": f"{DELAY} ps"}
+        attributes |= {"bandwidth": f"{attributes['mbps']} Mb/s", "latency": f"{delay} ps"}
     settings = Network(topology="graph", options={"file": "closed"}, ethernet=ethernet, clock="1 THz")
     return EthernetNetwork(from_networkx(graph), settings, seed=seed)
 
@@ -33,13 +33,15 @@ def chain(mbps: list[int], **ethernet: Any) -> EthernetNetwork:
     return network_of(graph, {"transport": "none", "transport_options": {"window": False}, **ethernet}, 1)
 
 
-def star(senders: int, mbps: int, sink_mbps: int | None = None, *, seed: int = 1, **ethernet: Any) -> EthernetNetwork:
+def star(
+    senders: int, mbps: int, sink_mbps: int | None = None, *, seed: int = 1, delay: int = DELAY, **ethernet: Any
+) -> EthernetNetwork:
     """NPU 0 receives from NPUs 1 to `senders` by one switch."""
     graph = nx.Graph()
     graph.add_nodes_from(range(senders + 2))
     for host in range(senders + 1):
         graph.add_edge(host, senders + 1, mbps=mbps if host or sink_mbps is None else sink_mbps)
-    return network_of(graph, {"transport": "none", **ethernet}, seed)
+    return network_of(graph, {"transport": "none", **ethernet}, seed, delay)
 
 
 def engine_of(network: EthernetNetwork) -> Engine:
