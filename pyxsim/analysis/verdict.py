@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyxsim.results.attribution import WAITING
-from pyxsim.results.comparison import GAPS, KNOWN, PACKET, PACKETS, Compared, by_traffic
+from pyxsim.results.comparison import FRAMES, GAPS, KNOWN, PACKET, PACKETS, Compared, by_traffic
 
 SAFE, NOT_SAFE, UNKNOWN = "safe", "not safe", "cannot tell"
 UNAWARE = "analytical"
@@ -122,12 +121,12 @@ MARGIN = 0.5
 """Share of the allowed error that the known errors may use."""
 
 
-def unmodelled(point: Compared) -> str:
-    """Return what the model without congestion leaves out, as shares of the time of packets, the largest first."""
-    packet = point.cycles(PACKET)
-    if point.chain is None or not packet:
+def unmodelled(point: Compared, backend: str = PACKET) -> str:
+    """Return what the model without congestion leaves out, as shares of the time of a fabric, the largest first."""
+    whole, chain = point.cycles(backend), point.chains.get(backend)
+    if chain is None or not whole:
         return ""
-    shares = {name: point.chain.spent.get(name, 0) / packet for name in (PACKETS, "source", *WAITING)}
+    shares = {name: cycles / whole for name, cycles in chain.spent.items() if name not in (GAPS, KNOWN)}
     largest = sorted(((share, name) for name, share in shares.items() if share >= 0.005), reverse=True)
     return ", ".join(f"{SPENT[name]} {share:.0%}" for share, name in largest)
 
@@ -136,12 +135,19 @@ SPENT = {
     GAPS: "endpoints and their queues",
     KNOWN: "bytes and wires",
     PACKETS: "headers, padding and routers",
+    FRAMES: "headers, store and forward",
     "source": "behind other messages of the NPU",
     "vc": "no free virtual channel",
     "credit": "full buffers",
     "link": "busy links",
     "arbitration": "lost arbitration",
     "queue": "head-of-line blocking",
+    "pause": "PFC pauses of the NPU",
+    "window": "full windows, no credit",
+    "rate": "rate limits",
+    "resent": "packets sent again",
+    "queues": "queues in the network, timeouts",
+    "held": "windows, credit and queues",
 }
 """Labels of the parts of the time of packets."""
 

@@ -18,7 +18,9 @@ from pyxsim.results.table import Facts, Framed, Table, Variable, column, number,
 from pyxsim.results.views import Viewed
 from pyxsim.units import plural
 
-PACKET = "packet"
+PACKET, ETHERNET = "packet", "ethernet"
+FABRICS = (PACKET, ETHERNET)
+"""Backends that simulate packets. Ethernet is another fabric, not a model of the packet backend."""
 LINKS = "links"
 """The name of the lower bound in lists of backends: bytes over link capacity, and the shortest route."""
 BUSIEST = "busiest link"
@@ -48,7 +50,7 @@ class Busiest:
 
 @dataclass(frozen=True)
 class Chain:
-    """The chain of dependent messages that ends with the last arrival of packets.
+    """The chain of dependent messages that ends with the last arrival, on a backend that simulates packets.
 
     Attributes
     ----------
@@ -56,7 +58,8 @@ class Chain:
         Number of messages.
     spent
         Cycles of the run by what they were spent on: GAPS between an arrival and what it triggers, KNOWN to the model
-        without congestion, PACKETS for headers, partly filled flits and routers, and the parts of waiting.
+        without congestion, PACKETS for headers, partly filled flits and routers, and the parts of waiting. On Ethernet,
+        FRAMES for headers and store and forward.
     unaware
         The time of a model without congestion, derived from the waiting of all messages.
     """
@@ -94,7 +97,7 @@ class PacketEstimate:
     lanes: int = 0
 
 
-GAPS, KNOWN, PACKETS = "endpoints", "bytes", "packets"
+GAPS, KNOWN, PACKETS, FRAMES = "endpoints", "bytes", "packets", "frames"
 
 
 @dataclass(eq=False, repr=False)
@@ -117,8 +120,8 @@ class Compared(Facts):
         Name of the variant.
     loops
         For each kind of link: flits that a VC buffer needs to cover the credit loop, and flits that it holds.
-    chain
-        Where the time of packets went, with attribution.
+    chains
+        Where the time of packets went, by backend, with attribution.
     estimate
         Estimates of the packet backend before packets are simulated.
     """
@@ -132,8 +135,13 @@ class Compared(Facts):
     variant: str | None = None
     experiment_toml: str = ""
     loops: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    chain: Chain | None = None
+    chains: Mapping[str, Chain] = field(default_factory=dict)
     estimate: PacketEstimate | None = None
+
+    @property
+    def chain(self) -> Chain | None:
+        """The chain of the packet backend."""
+        return self.chains.get(PACKET)
 
     @property
     def warnings(self) -> list[str]:
@@ -185,7 +193,7 @@ class Compared(Facts):
     @property
     def others(self) -> list[str]:
         """The backends without packets."""
-        return [entry.backend for entry in self.entries if entry.backend != PACKET]
+        return [entry.backend for entry in self.entries if entry.backend not in FABRICS]
 
     @property
     def spread(self) -> float:

@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 
 from pyxsim.paths import ending
-from pyxsim.results.comparison import Chain, Compared, Comparison, Entry, PacketEstimate
+from pyxsim.results.comparison import PACKET, Chain, Compared, Comparison, Entry, PacketEstimate
 from pyxsim.results.hdf5 import ENDS, TEXT, VERSIONS, check_writable, put_file, reading
 from pyxsim.results.provenance import provenance, settings_sha256
 from pyxsim.results.result_file import read_result, write_result
@@ -64,7 +64,7 @@ def _known(point: Compared) -> dict[str, Any]:
         "clock_hz": str(point.clock_hz),
         "lower_bound": str(point.lower_bound),
         "loops": sorted([kind, *both] for kind, both in point.loops.items()),
-        "chain": None if point.chain is None else asdict(point.chain),
+        "chains": {backend: asdict(chain) for backend, chain in point.chains.items()},
         "cheap": None if point.estimate is None else asdict(point.estimate),
     }
 
@@ -114,9 +114,15 @@ def _point(row: dict[str, Any], group: h5py.Group) -> Compared:
         row["variant"],
         experiment,
         {kind: (needed, flits) for kind, needed, flits in known["loops"]},
-        None if known["chain"] is None else Chain(**known["chain"]),
+        {backend: Chain(**chain) for backend, chain in _chains(known).items()},
         None if known["cheap"] is None else PacketEstimate(**known["cheap"]),
     )
+
+
+def _chains(known: dict[str, Any]) -> dict[str, Any]:
+    """The chains by backend; files of earlier versions have that of packets, or None."""
+    chains: dict[str, Any] = known["chains"] if "chains" in known else {PACKET: known["chain"]}
+    return {backend: chain for backend, chain in chains.items() if chain is not None}
 
 
 def _times(group: h5py.Group, comparison: Comparison) -> None:

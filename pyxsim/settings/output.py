@@ -31,7 +31,7 @@ class Output(Table):
         default="off",
         description="Whether to attribute the time of messages to causes, and delays to the traffic that caused them "
         "([attribution.md](attribution.md)): `links` by link and cause, `messages` also per packet and link. "
-        "Packet backend only.",
+        "The Ethernet backend divides the time of each message (`flow_times`); others ignore it.",
     )
     tasks: Flag = Field(
         default=False,

@@ -256,6 +256,7 @@ def _rules(settings: Ethernet, clock: Fraction, header: int, reply: int, telemet
         "classes": len(settings.classes) + 1,
         "tail_order": False,
         "pulls": False,
+        "attribution": False,
         "control_turns": 0,
         "ns3_random": settings.ecn.random == "ns-3",
         "deaf": not settings.pfc.obeyed,

@@ -8,6 +8,9 @@ from libc.string cimport memcpy, memset
 import numpy as np
 
 from pyxsim.errors import SimulationError
+from pyxsim.network.ethernet.engine_tables cimport (
+    flow_control, flow_table, flow_times, port_counters, window_peaks,
+)
 from pyxsim.network.ethernet.event_queue cimport (
     Event, EventQueue, open_slot, present, queue_free, queue_restore, queue_setup, queue_state, schedule, take,
 )
@@ -28,15 +31,6 @@ cdef extern from *:
 
 cdef extern from "<stdlib.h>" nogil:
     void *aligned_alloc(size_t alignment, size_t size)
-
-FLOW_COUNTERS = (
-    "sent", "resent", "delivered", "marked", "trimmed", "dropped", "errors", "out_of_order", "duplicates", "timeouts",
-)
-FLOW_COLUMNS = ("src", "dst", "bytes", "packets", "start", "end", *FLOW_COUNTERS, "traffic_class")
-PORT_COUNTERS = (
-    "sent_bytes", "sent_packets", "marked", "dropped", "trimmed", "errors", "pauses", "paused_time", "peak",
-)
-
 
 cdef class Engine:
     """Ports, switches and flows (docs/ethernet.md).
@@ -474,51 +468,27 @@ cdef class Engine:
 
     def port_counters(self):
         """Return the counters of each port, int64[ports] by name."""
-        cdef Fabric *fabric = &self.fabric
-        table = np.zeros((len(PORT_COUNTERS), fabric.ports), np.int64)
-        cdef int64_t[:, ::1] into = table
-        cdef Port *port
-        cdef int64_t i, k
-        for i in range(fabric.ports):
-            port = &fabric.port[i]
-            into[0, i], into[1, i] = port.sent_bytes, port.sent_packets
-            into[2, i], into[3, i], into[4, i] = port.marked, port.dropped, port.trimmed
-            into[5, i], into[6, i], into[8, i] = fabric.medium[i].errors, port.pauses, port.deepest
-            for k in range(CLASSES):
-                into[8, i] = max(into[8, i], port.queue[k].peak)
-            into[7, i] = port.paused_time + (fabric.now - port.paused_since if port.paused else 0)
-        return dict(zip(PORT_COUNTERS, table, strict=True))
+        return port_counters(&self.fabric)
 
     def window_peaks(self):
         """Return int64[ports]: the most bytes in the queue of one class of each port since the last call."""
-        peaks = np.zeros(self.fabric.ports, np.int64)
-        cdef int64_t[::1] into = peaks
-        cdef Port *port
-        cdef int64_t i, k
-        for i in range(self.fabric.ports):
-            port = &self.fabric.port[i]
-            for k in range(CLASSES):
-                into[i] = max(into[i], port.queue[k].peak)
-                port.queue[k].peak = port.queue[k].depth
-            port.deepest = max(port.deepest, into[i])
-        return peaks
+        return window_peaks(&self.fabric)
 
     def flow_table(self, int64_t most=1 << 62):
         """Return a column per field of the first `most` flows, int64 by name; times in picoseconds."""
-        cdef Fabric *fabric = &self.fabric
-        table = np.zeros((len(FLOW_COLUMNS), min(most, fabric.flows)), np.int64)
-        cdef int64_t[:, ::1] into = table
-        cdef Flow *flow
-        cdef int64_t i
-        for i in range(into.shape[1]):
-            flow = &fabric.flow[i]
-            into[0, i], into[1, i], into[2, i], into[3, i] = flow.src, flow.dst, flow.nbytes, flow.packets
-            into[4, i], into[5, i] = flow.start, flow.end
-            into[6, i], into[7, i], into[8, i] = flow.sent, flow.resent, flow.delivered
-            into[9, i], into[10, i], into[11, i], into[12, i] = flow.marked, flow.trimmed, flow.dropped, flow.errors
-            into[13, i], into[14, i], into[15, i] = flow.out_of_order, flow.duplicates, flow.timeouts
-            into[16, i] = flow.cls
-        return dict(zip(FLOW_COLUMNS, table, strict=True))
+        return flow_table(&self.fabric, most)
+
+    def flow_times(self, int64_t most=1 << 62):
+        """Return where the time of the first `most` flows went at their senders: picoseconds, int64 by name."""
+        return flow_times(&self.fabric, most)
+
+    def flow_control(self, int64_t most=1 << 62):
+        """Return the present state of the first `most` flows by name.
+
+        "window" and "flight" (payload bytes), "rate" (bits per second), "rtt" (the last one, picoseconds; 0: none),
+        "active" (1 from the start of the flow until its last acknowledgment).
+        """
+        return flow_control(&self.fabric, most)
 
     def ecmp_paths(self, int64_t most, int64_t hops):
         """Return int32[2 x hops, flows]: ports of data of the first `most` flows by ECMP, then of replies; -1: none."""
@@ -547,24 +517,6 @@ cdef class Engine:
             node = fabric.port[number].peer
             if fabric.node[node].npu == dst:
                 return
-
-    def flow_control(self, int64_t most=1 << 62):
-        """Return the present state of the first `most` flows by name.
-
-        "window" and "flight" (payload bytes), "rate" (bits per second), "rtt" (the last one, picoseconds; 0: none),
-        "active" (1 from the start of the flow until its last acknowledgment).
-        """
-        cdef Fabric *fabric = &self.fabric
-        names = ("window", "flight", "rate", "rtt", "active")
-        table = np.zeros((len(names), min(most, fabric.flows)))
-        cdef double[:, ::1] into = table
-        cdef Flow *flow
-        cdef int64_t i
-        for i in range(into.shape[1]):
-            flow = &fabric.flow[i]
-            into[0, i], into[1, i], into[2, i] = flow.window, <double> flow.flight, flow.rate
-            into[3, i], into[4, i] = <double> flow.rtt, flow.active
-        return dict(zip(names, table, strict=True))
 
     def resent(self):
         """Return how many data packets were sent again."""

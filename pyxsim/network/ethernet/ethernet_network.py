@@ -14,7 +14,8 @@ from pyxsim.arrays import IntArray
 from pyxsim.network.delay.pairs import Pairs
 from pyxsim.network.ethernet.config import DATA_CLASS, PICOSECONDS, EthernetConfig, make_config
 from pyxsim.network.ethernet.deadlock import LEAST_INTERVAL, PauseWatch, cycle_warning, pause_cycle
-from pyxsim.network.ethernet.engine import FLOW_COLUMNS, Engine
+from pyxsim.network.ethernet.engine import Engine
+from pyxsim.network.ethernet.engine_tables import FLOW_COLUMNS
 from pyxsim.network.ethernet.flow_samples import FlowSamples
 from pyxsim.network.ethernet.ideal import ideal_times, round_trip
 from pyxsim.network.ethernet.link_faults import link_changes
@@ -43,7 +44,7 @@ PORT_COLUMNS = {"sent_bytes": "bytes", "sent_packets": "packets", "paused_time":
 class EthernetNetwork(Backend):
     """Packets over switches with output queues, a shared buffer, ECN and PFC (docs/ethernet.md).
 
-    `seed`: of marks and of random routes.
+    `seed`: of marks and of random routes. `attribution`: whether the time of flows is divided by what they wait for.
     """
 
     capabilities = Capabilities(pauses=True)
@@ -56,6 +57,7 @@ class EthernetNetwork(Backend):
         window: int = 1000,
         tick: Callable[[], None] | None = None,
         seed: int = 1,
+        attribution: bool = False,
     ) -> None:
         transport = make_transport(settings.ethernet)
         settings = transport.adapt(settings)
@@ -68,7 +70,7 @@ class EthernetNetwork(Backend):
             header=transport.header_bytes,
             reply=transport.reply_bytes,
             telemetry=transport.telemetry,
-            rules=transport.rules,
+            rules={**transport.rules, "attribution": attribution},
         )
         changes = link_changes(topology, settings, self.arrays)
         self._uec: UecConfig | None = None
@@ -104,7 +106,14 @@ class EthernetNetwork(Backend):
 
     @classmethod
     def for_experiment(cls, experiment: Experiment, topology: Topology, *, window: int) -> Self:
-        return cls(topology, experiment.network, window=window, seed=experiment.output.seed)
+        output = experiment.output
+        return cls(
+            topology,
+            experiment.network,
+            window=window,
+            seed=output.seed,
+            attribution=output.attribution != "off",
+        )
 
     @property
     def now(self) -> int:
@@ -282,6 +291,8 @@ class EthernetNetwork(Backend):
         if self.settings.ethernet.pfc.log and isinstance(self.engine, Engine):
             time, port, pause = self.engine.pfc_frames().T
             frames = {"pfc_frames": BackendTable({"time": time, "link": port, "pause": pause})}
+        if self.arrays.rules["attribution"] and isinstance(self.engine, Engine):
+            frames["flow_times"] = BackendTable(dict(self.engine.flow_times(MOST_ROWS)))
         if self.samples is not None:
             frames["flow_windows"] = BackendTable(self.samples.table(), attrs)
         return {

@@ -35,6 +35,21 @@ cdef enum Trait:  # of a port
     TO_SWITCH = 1
     LOSSY = 2     # packets may be lost on the link
 
+cdef enum Wait:    # what the next packet of a flow waits for
+    FOR_PORT = 0  # others use the port, or it is paused
+    FOR_WINDOW = 1  # or for credit
+    FOR_RATE = 2
+    FOR_NOTHING = 3  # there is none
+
+cdef enum:         # where the time of a flow has gone
+    SENDING = 0
+    RESENDING = 1
+    AT_PORT = 2
+    AT_PAUSE = 3
+    AT_WINDOW = 4
+    AT_RATE = 5
+    SPENT = 6
+
 cdef enum Failure:
     NO_MEMORY = 1
     GAVE_UP = 2   # a flow has used up its retries
@@ -206,6 +221,11 @@ cdef struct Flow:
     # counters
     int32_t sent, resent, marked, trimmed, dropped, errors, out_of_order, duplicates
     int32_t delivered      # whole data packets that have arrived, with those that the receiver discards
+    # with `attribution`
+    uint8_t waits          # a Wait
+    int64_t since          # up to when its time is in `spent`
+    int64_t paused_before  # time of pauses of its port until then
+    int64_t spent[SPENT]
     int64_t state[STATE]
 
 
@@ -231,6 +251,7 @@ cdef struct Rules:
     uint8_t tail_order     # an arrival is ordered by the end of its transmission, not by the start
     uint8_t ns3_random     # marks take the random numbers of ns-3
     int32_t control_turns  # control packets that a port sends in a row while data waits; 0: as many as there are
+    uint8_t attribution    # whether the time of flows is divided: see flow_times.pxd
     uint8_t pulls          # receivers pull packets: see pulls.pyx
     uint8_t deaf           # PFC frames have no effect where they arrive
     uint8_t log_frames     # whether PFC frames are recorded

@@ -10,13 +10,15 @@ from libc.stdlib cimport realloc
 
 from pyxsim.network.ethernet.bitmaps cimport LOST, bitmap
 from pyxsim.network.ethernet.event_queue cimport schedule
+from pyxsim.network.ethernet.flow_times cimport spend, wait_for
 from pyxsim.network.ethernet.ns3_random cimport draw_stream, skip_stream
 from pyxsim.network.ethernet.nic_slots cimport set_ready
 from pyxsim.network.ethernet.pools cimport (
     free_packet, new_packet, new_telemetry, next_uniform, payload_of, transmission_time,
 )
 from pyxsim.network.ethernet.records cimport (
-    ACK_NOW, ARRIVE, CE, CLASSES, DATA, HOPS, IDLE, NONE, PAUSE, RESENT, RESUME, SOLICIT, TO_SWITCH, TRIMMED, WAKE,
+    ACK_NOW, ARRIVE, CE, CLASSES, DATA, FOR_NOTHING, FOR_PORT, FOR_RATE, FOR_WINDOW, HOPS, IDLE, NONE, PAUSE, RESENDING,
+    RESENT, RESUME, SENDING, SOLICIT, TO_SWITCH, TRIMMED, WAKE,
     Fabric, Flow, Hop, NicClasses, Node, Packet, Port, Puller, Queue,
 )
 from pyxsim.network.ethernet.route_choice cimport queued_bytes, select_port
@@ -378,9 +380,14 @@ cdef void _log_frame(Fabric *fabric, int32_t number, bint paused) noexcept nogil
 
 # -- NICs --
 
+cdef inline bint _unsent(const Flow *flow) noexcept nogil:
+    """Whether a packet is to be sent, or sent again."""
+    return flow.lost or flow.next < flow.packets
+
+
 cdef inline bint _may_send(Fabric *fabric, Flow *flow) noexcept nogil:
     """Whether the window, or the credit, and the packets left permit another packet; pacing apart."""
-    if not flow.lost and flow.next >= flow.packets:
+    if not _unsent(flow):
         return False
     if fabric.rules.pulls:
         return flow.credit > 0 or flow.solicits > 0
@@ -394,9 +401,13 @@ cdef void refresh(Fabric *fabric, int32_t number) noexcept nogil:
     if flow.slot == NONE:
         return
     if not _may_send(fabric, flow):
+        if fabric.rules.attribution:
+            wait_for(fabric, flow, FOR_WINDOW if _unsent(flow) else FOR_NOTHING)
         set_ready(fabric, flow, False)
         return
     port = &fabric.port[flow.port]
+    if fabric.rules.attribution:
+        wait_for(fabric, flow, FOR_RATE if flow.next_send > fabric.now and port.sending == NONE else FOR_PORT)
     if flow.next_send <= fabric.now:
         set_ready(fabric, flow, True)
         if port.sending == NONE:
@@ -535,8 +546,12 @@ cdef int32_t _next_packet(Fabric *fabric, int32_t nic, int32_t number) noexcept 
             gap = (gap + fabric.rules.step // 2) // fabric.rules.step * fabric.rules.step
     flow.next_send = fabric.now + gap
     flow.last_size = packet.size
+    if fabric.rules.attribution:
+        spend(fabric, flow, RESENDING if packet.flags & RESENT else SENDING, time)
+        flow.waits = FOR_PORT if gap <= time else FOR_RATE
     if not _may_send(fabric, flow):
         packet.flags |= ACK_NOW
+        flow.waits = FOR_WINDOW if _unsent(flow) else FOR_NOTHING
         set_ready(fabric, flow, False)
     elif gap > time:  # the port is idle before the flow may send again
         set_ready(fabric, flow, False)

@@ -12,6 +12,7 @@ import numpy as np
 from pyxsim.analysis.verdict import SPENT
 from pyxsim.reports.plots.attribution_plots import parts, waits
 from pyxsim.reports.plots.style import (
+    ETHERNET_COLOURS,
     GREY,
     PART_COLOURS,
     STYLE,
@@ -23,7 +24,7 @@ from pyxsim.reports.plots.style import (
     titled,
 )
 from pyxsim.reports.text.comparison_tables import backends_of, phase_means
-from pyxsim.results.comparison import GAPS, KNOWN, LINKS, PACKET, PACKETS, Compared, Comparison
+from pyxsim.results.comparison import FRAMES, GAPS, KNOWN, LINKS, PACKET, PACKETS, Chain, Compared, Comparison
 from pyxsim.results.result import Result
 from pyxsim.units import format_time_ns, time_unit
 
@@ -43,7 +44,14 @@ FEW = 4  # phases whose names fit in two lines
 
 
 SHIFT = {"analytical": 3.5, "flow": -3.5}  # points upwards, so that marks of equal times stay visible
-SPENT_COLOURS = {GAPS: "#B0BEC5", KNOWN: "#E3E3E3", PACKETS: "#C9C9C9", **PART_COLOURS}
+SPENT_COLOURS = {
+    GAPS: "#B0BEC5",
+    KNOWN: "#E3E3E3",
+    PACKETS: "#C9C9C9",
+    FRAMES: "#C9C9C9",
+    **PART_COLOURS,
+    **ETHERNET_COLOURS,
+}
 
 
 def _tint(backend: str) -> str:
@@ -124,9 +132,10 @@ def times(point: Compared, ax: Axes | None = None) -> Axes:
     rows = [(entry.backend, float(point.ns(entry.cycles or 0)), _tint(entry.backend)) for entry in entries]
     rows.append((LINKS, point.ns(point.lower_bound), GREY))
     packet = point.cycles(PACKET)
+    drawn: set[str] = set()
     for place, (name, time, tint) in enumerate(rows):
-        if name == PACKET and point.chain is not None:
-            _stacked(ax, point, place)
+        if name in point.chains:
+            _stacked(ax, point, place, point.chains[name], drawn)
         else:
             ax.barh(place, time, height=0.6, color=tint, alpha=0.85)
         ratio = f", {time / point.ns(packet):.3f} x" if packet and place else ""
@@ -143,20 +152,21 @@ def times(point: Compared, ax: Axes | None = None) -> Axes:
     ax.set(ylim=(len(rows) - 0.5, -0.5), xlim=(0, 1.3 * max(time for _, time, _ in rows)))
     _time_axis(ax)
     ax.spines["left"].set_visible(False)
-    has_chain = point.chain is not None and bool(packet)
+    has_chain = bool(drawn)
     titled(ax, "Time of each backend; for packets, by part" if has_chain else "The time on each backend")
     if has_chain:
         _legend(ax, 2)
     return ax
 
 
-def _stacked(ax: Axes, point: Compared, place: int) -> None:
-    """The time of the packets by part, along the chain of messages that ended last."""
+def _stacked(ax: Axes, point: Compared, place: int, chain: Chain, drawn: set[str]) -> None:
+    """The time of packets by part, along the chain of messages that ended last. `drawn`: parts with a label."""
     left = 0.0
-    for name, cycles in point.chain.spent.items() if point.chain is not None else ():
+    for name, cycles in chain.spent.items():
         if cycles > 0:
-            time = point.ns(cycles)
-            ax.barh(place, time, left=left, height=0.6, color=SPENT_COLOURS[name], label=SPENT[name])
+            time, label = point.ns(cycles), None if name in drawn else SPENT[name]
+            ax.barh(place, time, left=left, height=0.6, color=SPENT_COLOURS[name], label=label)
+            drawn.add(name)
             left += time
 
 

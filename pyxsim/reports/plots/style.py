@@ -38,6 +38,15 @@ PART_COLOURS = {
     "arbitration": STALL_COLOURS["stall_arbitration"],
     "queue": "#332288",
 }
+ETHERNET_COLOURS = {
+    "pause": "#117733",
+    "window": "#999933",
+    "rate": "#AA7744",
+    "resent": "#EE8866",
+    "queues": "#6699CC",
+    "held": "#999933",
+}
+"""Waiting on Ethernet (docs/compare.md)."""
 GREY = "#666666"
 STYLE: Any = {
     "font.size": 9,

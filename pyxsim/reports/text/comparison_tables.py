@@ -18,13 +18,25 @@ from pyxsim.analysis.verdict import (
     Verdict,
     beforehand,
     by_waiting,
+    unmodelled,
     verdicts,
 )
 from pyxsim.reports.text import verdict_tables
 from pyxsim.reports.text.facts import percent, plural
 from pyxsim.reports.text.summary import MAX_WARNINGS, shortened
 from pyxsim.reports.text.text_table import Sheet
-from pyxsim.results.comparison import BUSIEST, LINKS, PACKET, Compared, Comparison, Entry, by_traffic, ends
+from pyxsim.results.comparison import (
+    BUSIEST,
+    ETHERNET,
+    FABRICS,
+    LINKS,
+    PACKET,
+    Compared,
+    Comparison,
+    Entry,
+    by_traffic,
+    ends,
+)
 from pyxsim.results.result import Result
 from pyxsim.units import format_time_ns
 
@@ -138,10 +150,21 @@ def said(point: Compared, within: float) -> list[str]:
     """Return a line per backend: why it cannot run the point, or whether it is accurate enough."""
     lines = [f"{entry.backend}: failed: {entry.reason}" for entry in point.entries if entry.reason]
     lines += [_said(verdict, within) for verdict in verdicts(point, within)]
+    if point.cycles(ETHERNET) is not None:
+        lines.append(_ethernet(point))
     waited = by_waiting(point, within)
     if waited is not None and UNAWARE in point.others:
         lines.append(f"judged by the waiting of packets alone: {UNAWARE} is {waited.says}, {_off(waited.error)}")
     return lines
+
+
+def _ethernet(point: Compared) -> str:
+    """How the time on Ethernet, another fabric, differs from that of packets with credits, and what it was spent on."""
+    error, spent = point.error(ETHERNET), unmodelled(point, ETHERNET)
+    text = f"{ETHERNET}: another fabric"
+    if error is not None:
+        text += f", {1 + error:.4g} times as long as {PACKET}"
+    return f"{text} ({spent})" if spent else text
 
 
 def _said(each: Verdict, within: float) -> str:
@@ -158,16 +181,23 @@ def _off(error: float | None, *, least: bool = False) -> str:
 
 
 def spent(point: Compared) -> Sheet:
-    """Return what the time of the packets was spent on, along the chain of messages that ended last."""
-    chain, packet = point.chain, point.cycles(PACKET)
-    if chain is None or not packet:
-        return Sheet(("", "time", "share"), ())
-    rows = [
-        [SPENT.get(name, name), _time(point, cycles), percent(cycles / packet)]
-        for name, cycles in chain.spent.items()
-        if cycles
-    ]
-    return Sheet((f"the chain of {plural(chain.messages, 'message')} that ended last", "time", "share"), rows)
+    """Return what the time of packets was spent on, along the chain of messages that ended last, by fabric."""
+    chains = {name: point.chains[name] for name in FABRICS if name in point.chains and point.cycles(name)}
+    rows = []
+    for part in SPENT:
+        cells = []
+        for name, chain in chains.items():
+            cycles = chain.spent.get(part, 0)
+            cells += [_time(point, cycles), percent(cycles / (point.cycles(name) or 1))] if cycles else [NOTHING] * 2
+        if any(cell != NOTHING for cell in cells):
+            rows.append([SPENT[part], *cells])
+    if len(chains) == 1:
+        (chain,) = chains.values()
+        return Sheet((f"the chain of {plural(chain.messages, 'message')} that ended last", "time", "share"), rows)
+    head = ["the chain that ended last"]
+    for name, chain in chains.items():
+        head += [f"{name}, {plural(chain.messages, 'message')}", "share"]
+    return Sheet(head, rows)
 
 
 def collectives(point: Compared) -> Sheet:
@@ -265,15 +295,20 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
 def _point_json(point: Compared, within: float) -> dict[str, Any]:
     waited = by_waiting(point, within)
     others = [name for name in point.others if point.cycles(name) is not None]
-    chain = None
-    if point.chain is not None:
-        spent = {name: point.ns(cycles) for name, cycles in point.chain.spent.items()}
-        chain = {"messages": point.chain.messages, "spent_ns": spent, "analytical_ns": point.ns(point.chain.unaware)}
+    chains = {
+        name: {
+            "messages": chain.messages,
+            "spent_ns": {part: point.ns(cycles) for part, cycles in chain.spent.items()},
+            "analytical_ns": point.ns(chain.unaware),
+        }
+        for name, chain in point.chains.items()
+    }
     return {
         "verdicts": [vars(verdict) for verdict in verdicts(point, within)],
         "from_waiting": None if waited is None else vars(waited),
         "beforehand": [vars(beforehand(point, name, within)) for name in others],
-        "chain": chain,
+        "chain": chains.get(PACKET),
+        "ethernet_chain": chains.get(ETHERNET),
         "phases": [
             {"phase": phase, "dimension": dimension, "mean_ns": _means_ns(point, means)}
             for phase, dimension, means in phase_means(point)

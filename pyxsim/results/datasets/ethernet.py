@@ -166,6 +166,42 @@ add(
 )
 
 
+def _flow_times(result: Result) -> dict[str, Any] | None:
+    table = result.backend_tables.get("flow_times")
+    flows = _flows(result)
+    if table is None or flows is None:
+        return None
+    spent = sum(table.columns[name] for name in FLOW_TIMES)
+    return {**table.columns, "network": np.where(flows["fct"] < 0, -1, flows["fct"] - spent)}
+
+
+FLOW_TIMES = ("sending", "resending", "port", "pause", "window", "rate")
+
+add(
+    Dataset(
+        "flow_times",
+        "Where the time of each message of the Ethernet backend went, one row per row of `flows`; the columns add up "
+        "to `fct`. What the next packet waits for at its sender counts until it is sent.",
+        (
+            Column("sending", "ps", "transmission of its packets by the NIC"),
+            Column("resending", "ps", "transmission of packets that are sent again"),
+            Column("port", "ps", "the port of the NIC sends packets of others"),
+            Column("pause", "ps", "the port of the NIC is paused (PFC)"),
+            Column("window", "ps", "the window is full, or the receiver has given no credit"),
+            Column("rate", "ps", "the pause between packets at the rate of the transport"),
+            Column(
+                "network",
+                "ps",
+                "nothing is left to send: latency and queues of the last packets, and timeouts; -1: did not end",
+                derived=True,
+            ),
+        ),
+        _flow_times,
+        ("flow",),
+        when="with `--backend ethernet` and `output.attribution`; not with Ultra Ethernet",
+        present=_present("flow_times"),
+    )
+)
 add(
     Dataset(
         "flow_windows",
@@ -199,6 +235,7 @@ def restore(tables: StoredTables) -> dict[str, Any]:
         "port_windows": places,
         "pfc_frames": {"frame"},
         "flow_windows": {"row"},
+        "flow_times": {"flow", "network"},
     }
     restored = {}
     for name in computed.keys() & set(tables):

@@ -31,40 +31,36 @@ ALONE = ("serialisation", "hops")
 class Messages:
     """The K messages of a run in the order of sending, int64[K] each.
 
-    `trigger`: the message whose arrival each one followed, -1 for none. `parts`: int64[K, 8], the latency parts.
-    `known`: the latency on the backend without congestion.
+    `trigger`: the message whose arrival each one followed, -1 for none. `alone`: cycles without waiting. `known`: the
+    latency on the backend without congestion. `order`: their rows.
     """
 
     sent: IntArray
     arrived: IntArray
     trigger: IntArray
-    parts: IntArray
+    alone: IntArray
     known: IntArray
+    order: IntArray
 
     @classmethod
-    def of(cls, prepared: Prepared, latency: dict[str, IntArray]) -> Messages:
-        """Make the messages from the rows of /latency."""
-        order = np.argsort(latency["sent"], kind="stable")
-        rows = {name: values[order] for name, values in latency.items()}
+    def of(cls, prepared: Prepared, table: dict[str, IntArray], alone: IntArray) -> Messages:
+        """Make the messages from a table: sent, arrived (cycles), src, dst, bytes, traffic; a row each."""
+        order = np.argsort(table["sent"], kind="stable")
+        rows, alone = {name: values[order] for name, values in table.items()}, alone[order]
         pauses = np.array(prepared.system.options.endpoint_delays(prepared.network.npus), np.int64)
         issued = {group_work.start for collective in prepared.job.collectives for group_work in collective.per_group}
         issued |= {message.start for message in prepared.system.messages}
         issued |= {start + pause for start in issued for pause in np.unique(pauses).tolist()}
-        parts = np.stack([rows[name] for name in PARTS], axis=1) if len(order) else np.zeros((0, len(PARTS)), np.int64)
         return cls(
             rows["sent"],
             rows["arrived"],
             _triggers(
                 rows, pauses, np.array(sorted(issued), np.int64), rows["traffic"] < len(prepared.job.collectives)
             ),
-            parts,
-            _known(prepared, rows, parts),
+            alone,
+            _known(prepared, rows, alone),
+            order,
         )
-
-    @property
-    def alone(self) -> IntArray:
-        """Cycles without waiting."""
-        return _alone(self.parts)
 
     def over(self, spent: IntArray) -> int:
         """Return the end of the longest chain of triggers if each message takes `spent` cycles."""
@@ -89,11 +85,6 @@ class Messages:
         return np.array(chain[::-1], np.int64)
 
 
-def _alone(parts: IntArray) -> IntArray:
-    cycles: IntArray = parts[:, [PARTS.index(part) for part in ALONE]].sum(axis=1)
-    return cycles
-
-
 def chain_of(prepared: Prepared, result: Result) -> Chain | None:
     """Return the chain of a packet run; None unless all messages were recorded."""
     records = result.attribution
@@ -101,15 +92,25 @@ def chain_of(prepared: Prepared, result: Result) -> Chain | None:
         return None
     if not (prepared.system.pays_endpoint_delays and prepared.system.sends_planned_bytes):
         return None
-    messages = Messages.of(prepared, records.latency)
+    rows = records.latency
+    messages = Messages.of(prepared, rows, np.sum([rows[part] for part in ALONE], axis=0))
+    last = messages.order[messages.last]
+    waits = {part: int(rows[part][last].sum()) for part in PARTS if part not in ALONE}
+    return spent_on(messages, result, PACKETS, waits)
+
+
+def spent_on(messages: Messages, result: Result, overhead: str, waits: dict[str, int]) -> Chain:
+    """Return the chain with what its time was spent on. `overhead`: the name of what packets add without waiting."""
     last = messages.last
-    parts = dict(zip(PARTS, messages.parts[last].sum(axis=0).tolist(), strict=True))
     # Flits that wait one by one overlap with serialisation: only the remainder counts as known.
-    alone = messages.alone[last]
-    known = int(np.minimum(alone, messages.known[last]).sum())
-    packets = sum(parts.pop(part) for part in ALONE) - known
+    known = int(np.minimum(messages.alone, messages.known)[last].sum())
     transit = int((messages.arrived - messages.sent)[last].sum())
-    spent = {GAPS: result.time_cycles - transit, KNOWN: known, PACKETS: packets, **parts}
+    spent = {
+        GAPS: result.time_cycles - transit,
+        KNOWN: known,
+        overhead: int(messages.alone[last].sum()) - known,
+        **waits,
+    }
     after = result.time_cycles - int(messages.arrived.max())  # the last endpoint
     return Chain(len(last), spent, messages.over(messages.known) + after)
 
@@ -162,7 +163,7 @@ class _Events:
         return np.where(known, self.messages[place], -1) if known.any() else np.full(len(cycles), -1)
 
 
-def _known(prepared: Prepared, rows: dict[str, IntArray], parts: IntArray) -> IntArray:
+def _known(prepared: Prepared, rows: dict[str, IntArray], alone: IntArray) -> IntArray:
     """The cycles of each message on the backend without congestion.
 
     If messages of a pair have several routes: the longest latency that does not exceed the measured one.
@@ -171,10 +172,9 @@ def _known(prepared: Prepared, rows: dict[str, IntArray], parts: IntArray) -> In
     delays_of: dict[tuple[int, int, int], list[int]] = {}
     for (src, dst, _, size), delay in zip(traffic.tolist(), delays(prepared, traffic).tolist(), strict=True):
         delays_of.setdefault((src, dst, size), []).append(delay)
-    alone = _alone(parts).tolist()
     keys = zip(rows["src"].tolist(), rows["dst"].tolist(), rows["bytes"].tolist(), strict=True)
     known = [
         max((delay for delay in delays_of[key] if delay <= most), default=min(delays_of[key]))
-        for key, most in zip(keys, alone, strict=True)
+        for key, most in zip(keys, alone.tolist(), strict=True)
     ]
     return np.array(known, np.int64)

@@ -14,7 +14,7 @@ from pyxsim import library
 from pyxsim.analysis.packet_spacing import kind_streams
 from pyxsim.errors import InputError, SimulationError, raise_all
 from pyxsim.network.backends import by_cost
-from pyxsim.results.comparison import PACKET, Compared, Comparison, Entry
+from pyxsim.results.comparison import ETHERNET, FABRICS, PACKET, Compared, Comparison, Entry
 from pyxsim.results.result import Result
 from pyxsim.results.title import title_of
 from pyxsim.runner.hooks import ProgressHooks
@@ -28,6 +28,7 @@ from pyxsim.settings.run import with_oom
 from pyxsim.settings.types import listed, shown
 from pyxsim.study.compare.alone import packet_estimate
 from pyxsim.study.compare.chains import chain_of
+from pyxsim.study.compare.ethernet_chain import ethernet_chain
 
 WITHIN = 0.1
 
@@ -59,7 +60,7 @@ class Plan:
     def prepared(self, point: Point, backend: str) -> Prepared:
         """Return a point, ready to run. Raises InputError, SimulationError."""
         run = prepare(
-            _with_attribution(point.experiment) if backend == PACKET else point.experiment,
+            _with_attribution(point.experiment) if backend in FABRICS else point.experiment,
             folder=self.folder,
             libraries=self.libraries,
             backend=backend,
@@ -231,12 +232,14 @@ def _note(compared: Compared, point: Point, prepared: Prepared, result: Result) 
     compared.clock_hz = network.clock
     compared.experiment_toml = resolved_toml(point.experiment.model_copy(update={"network": network}))
     compared.lower_bound = prepared.first + prepared.lower_bound
+    chain = {PACKET: chain_of, ETHERNET: ethernet_chain}.get(result.backend)
+    if chain is not None and result.complete and (found := chain(prepared, result)) is not None:
+        compared.chains = {**compared.chains, result.backend: found}
     if result.backend == PACKET:
         packet = prepared.network.cut(prepared.experiment.network.packet)[1]
         compared.loops = {
             kind: (stream.needed, stream.slots) for kind, stream in kind_streams(prepared.network, packet)
         }
-        compared.chain = chain_of(prepared, result) if result.complete else None
         compared.estimate = packet_estimate(prepared)
 
 
