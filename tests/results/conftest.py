@@ -242,7 +242,9 @@ def make_backend_tables() -> dict[str, BackendTable]:
     frames = {"time": [120_000, 150_000], "link": [0, 0], "pause": [1, 0]}
     samples = {"time": [100, 200, 200], "flow": [0, 0, 1], "window": [9000, 4500, 9000], "flight": [4096, 4096, 9]}
     samples |= {"rate": [4e10, 2e10, 4e10], "rtt": [0, 130_000, 0]}
+    times = {"sending": [3, 2], "resending": [1, 0], "port": [5, 0], "pause": [0, 7], "window": [9, 0], "rate": [0, 0]}
     return {
+        "flow_times": BackendTable({name: np.array(column) for name, column in times.items()}),
         "flow_windows": BackendTable(
             {name: np.array(column) for name, column in samples.items()}, {"window_cycles": 100}
         ),

@@ -27,6 +27,7 @@ def test_tables_and_their_way_through_a_file(build: Callable[..., Result], tmp_p
         assert windows.to_xarray()["paused"].sel(time=100).values.tolist() == [5, 0, 0, 0]
         assert result.frames["flow_windows"].to_pandas()["rate"].tolist() == [4e10, 2e10, 4e10]
         assert result.frames["flow_windows"].attrs["window_cycles"] == 100
+        assert result.frames["flow_times"].to_pandas()["network"].tolist() == [599_982, -1]
     assert "flows" not in made.tables()
 
 

@@ -406,16 +406,18 @@ cdef void refresh(Fabric *fabric, int32_t number) noexcept nogil:
         set_ready(fabric, flow, False)
         return
     port = &fabric.port[flow.port]
-    if fabric.rules.attribution:
-        wait_for(fabric, flow, FOR_RATE if flow.next_send > fabric.now and port.sending == NONE else FOR_PORT)
-    if flow.next_send <= fabric.now:
+    # it may send now, or when the port does
+    if flow.next_send <= fabric.now or (
+        port.sending != NONE and flow.next_send <= fabric.packet[port.sending].last - port.delay
+    ):
+        if fabric.rules.attribution:
+            wait_for(fabric, flow, FOR_PORT)
         set_ready(fabric, flow, True)
         if port.sending == NONE:
             serve(fabric, flow.port)
         return
-    if port.sending != NONE and flow.next_send <= fabric.packet[port.sending].last - port.delay:
-        set_ready(fabric, flow, True)  # it may send when the port does
-        return
+    if fabric.rules.attribution:
+        wait_for(fabric, flow, FOR_RATE)
     set_ready(fabric, flow, False)
     if flow.wake_at != flow.next_send:
         flow.wake_at = flow.next_send

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -33,12 +34,11 @@ def ethernet_chain(prepared: Prepared, result: Result) -> Chain | None:
         return None
     cycle = 10**12 / prepared.experiment.network.clock  # ps
     table = {name: rows[name] for name in ("src", "dst", "bytes")}
-    table["sent"] = _cycles(rows["start"], float(cycle))
-    # a message has arrived at the end of its cycle
-    table["arrived"] = -(-rows["end"] * cycle.denominator // cycle.numerator)
+    table["sent"] = np.rint(rows["start"] / float(cycle)).astype(np.int64)
+    table["arrived"] = _ended(rows["end"], cycle)
     table["traffic"] = np.zeros(len(rows["src"]), np.int64)
     transit = table["arrived"] - table["sent"]
-    alone = np.minimum(_cycles(rows["ideal"], float(cycle)), transit)
+    alone = np.minimum(_ended(rows["ideal"], cycle), transit)
     waits = _waits(rows, (transit - alone).astype(float), float(cycle))
     messages = Messages.of(prepared, table, alone)
     last = messages.order[messages.last]
@@ -48,8 +48,9 @@ def ethernet_chain(prepared: Prepared, result: Result) -> Chain | None:
     )
 
 
-def _cycles(times: IntArray, cycle: float) -> IntArray:
-    return np.rint(times / cycle).astype(np.int64)
+def _ended(times: IntArray, cycle: Fraction) -> IntArray:
+    """The cycles in which picoseconds end: a message has arrived when its cycle is over."""
+    return -(-times * cycle.denominator // cycle.numerator)
 
 
 def _messages(columns: dict[str, Any]) -> dict[str, IntArray]:

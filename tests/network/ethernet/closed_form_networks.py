@@ -15,13 +15,15 @@ from pyxsim.topology.from_networkx import from_networkx
 DELAY = 500_000  # ps, latency of each link
 
 
-def network_of(graph: nx.Graph, ethernet: dict[str, Any], seed: int, delay: int = DELAY) -> EthernetNetwork:
+def network_of(
+    graph: nx.Graph, ethernet: dict[str, Any], seed: int, delay: int = DELAY, **options: Any
+) -> EthernetNetwork:
     for node, attributes in graph.nodes(data=True):
         attributes.setdefault("npus", int(graph.degree[node] == 1))
     for _, _, attributes in graph.edges(data=True):
         attributes |= {"bandwidth": f"{attributes['mbps']} Mb/s", "latency": f"{delay} ps"}
     settings = Network(topology="graph", options={"file": "closed"}, ethernet=ethernet, clock="1 THz")
-    return EthernetNetwork(from_networkx(graph), settings, seed=seed)
+    return EthernetNetwork(from_networkx(graph), settings, seed=seed, **options)
 
 
 def chain(mbps: list[int], **ethernet: Any) -> EthernetNetwork:
@@ -30,7 +32,9 @@ def chain(mbps: list[int], **ethernet: Any) -> EthernetNetwork:
     graph.add_nodes_from(range(len(mbps) + 1))
     for hop, rate in enumerate(mbps):
         graph.add_edge(hop, hop + 1, mbps=rate)
-    return network_of(graph, {"transport": "none", "transport_options": {"window": False}, **ethernet}, 1)
+    return network_of(
+        graph, {"transport": "none", "transport_options": {"window": False}, **ethernet}, 1, attribution=True
+    )
 
 
 def star(
@@ -41,7 +45,7 @@ def star(
     graph.add_nodes_from(range(senders + 2))
     for host in range(senders + 1):
         graph.add_edge(host, senders + 1, mbps=mbps if host or sink_mbps is None else sink_mbps)
-    return network_of(graph, {"transport": "none", **ethernet}, seed, delay)
+    return network_of(graph, {"transport": "none", **ethernet}, seed, delay, attribution=True)
 
 
 def engine_of(network: EthernetNetwork) -> Engine:

@@ -14,9 +14,20 @@ from hypothesis import strategies as st
 
 from pyxsim.analysis.verdict import AWARE, NOT_SAFE, SAFE, UNAWARE, UNKNOWN, beforehand, by_waiting, measured, verdicts
 from pyxsim.errors import InputError
-from pyxsim.reports.text.comparison_tables import said
-from pyxsim.results.comparison import GAPS, KNOWN, PACKET, PACKETS, Compared, Comparison, Entry, PacketEstimate
-from pyxsim.results.comparison_file import save
+from pyxsim.reports.text.comparison_tables import said, spent
+from pyxsim.results.comparison import (
+    ETHERNET,
+    FRAMES,
+    GAPS,
+    KNOWN,
+    PACKET,
+    PACKETS,
+    Compared,
+    Comparison,
+    Entry,
+    PacketEstimate,
+)
+from pyxsim.results.comparison_file import read, save
 from pyxsim.runner.hooks import ProgressHooks
 from pyxsim.runner.lifecycle import run
 from pyxsim.settings import load_experiment
@@ -431,3 +442,69 @@ def _toml(text: str) -> dict[str, Any]:
 def test_other_files_are_refused(tmp_path: Any) -> None:
     with pytest.raises(InputError, match=r"a comparison cannot be written as '.csv'; allowed: .h5, .*.json, .md"):
         save(Comparison("", [], []), tmp_path / "all.csv")
+
+
+@settings(max_examples=part_of(40))
+@given(
+    st.sampled_from(["none", "dctcp", "dcqcn", "ndp", "nscc"]),
+    st.sampled_from(["ring", "direct"]),
+    st.sampled_from(["all-reduce", "all-gather", "all-to-all"]),
+    st.integers(1, 60_000),
+    st.integers(1, 4),
+    st.sampled_from(["0 ns", "7 ns"]),
+    st.sampled_from([1, 3]),
+)
+def test_all_the_time_on_ethernet_is_spent_on_something(
+    transport: str, algorithm: str, kind: str, size: int, chunks: int, delay: str, pairs: int
+) -> None:
+    ethernet = {"transport": transport, "queue_pairs": pairs}
+    clos = {"topology": "leaf-spine", "options": {"npus": 3, "leaves": 2, "spines": 1}, **WIRES}
+    tables = {
+        "network": {**clos, "ethernet": ethernet},
+        "collective": {"kind": kind, "size": f"{size} B"},
+        "system": {"all_reduce": algorithm, "chunks": chunks, "endpoint_delay": delay},
+    }
+    point = compare(tables, backends=[ETHERNET, UNAWARE]).points[0]
+    chain = point.chains[ETHERNET]
+    assert sum(chain.spent.values()) == point.cycles(ETHERNET)
+    assert all(cycles >= 0 for cycles in chain.spent.values())
+    assert chain.unaware <= (point.cycles(ETHERNET) or 0)
+
+
+@pytest.mark.parametrize("delay", ["0 ns", "10 ns"])
+def test_a_ring_alone_on_ethernet_is_known_to_the_cycle(delay: str) -> None:
+    """Six messages one after the other: bytes and wires, headers and a switch's store and forward, and no waiting."""
+    network = {"topology": "ring", "shape": [4], "ethernet": {"transport": "none"}, **WIRES}
+    tables = {**SMALL, "network": network, "system": {"endpoint_delay": delay, "all_reduce": "ring"}}
+    point = compare(tables, backends=[ETHERNET, UNAWARE]).points[0]
+    chain = point.chains[ETHERNET]
+    assert chain.messages == 6
+    assert chain.unaware == point.cycles(UNAWARE)
+    assert chain.spent[GAPS] == 7 * int(delay.split()[0])
+    assert chain.spent[KNOWN] + chain.spent[GAPS] == point.cycles(UNAWARE)
+    assert chain.spent[FRAMES] == 6 * -(-82 // 64)  # a header of 82 B at 64 B per cycle
+    assert sum(chain.spent.values()) == point.cycles(ETHERNET)
+
+
+def test_ethernet_is_another_fabric_and_no_model(tmp_path: Any) -> None:
+    """It gets no verdict; what its time was spent on is told, and survives a file."""
+    network = {**HOTSPOT["network"], "ethernet": {"transport": "dcqcn"}}
+    tables = {**HOTSPOT, "network": network, "message": [], "collective": {"kind": "all-to-all", "size": "1 MiB"}}
+    comparison = compare(tables, backends=[PACKET, ETHERNET, UNAWARE])
+    point = comparison.points[0]
+    assert [verdict.backend for verdict in verdicts(point, 0.1)] == [UNAWARE]
+    (line,) = (line for line in said(point, 0.1) if line.startswith(ETHERNET))
+    error = point.error(ETHERNET)
+    assert error is not None
+    assert f"another fabric, {1 + error:.4g} times as long as packet (" in line
+    assert spent(point).head[1::2] == [f"{name}, {point.chains[name].messages} message" for name in (PACKET, ETHERNET)]
+    save(comparison, tmp_path / "both.h5")
+    again = read(tmp_path / "both.h5").points[0]
+    assert again.chains == point.chains
+    assert said(again, 0.1) == said(point, 0.1)
+
+
+def test_messages_beside_collectives_have_no_chain_on_ethernet() -> None:
+    point = compare(HOTSPOT, backends=[ETHERNET]).points[0]
+    assert not point.chains
+    assert said(point, 0.1) == ["ethernet: another fabric"]
