@@ -14,7 +14,7 @@ from pyxsim.reports.html.plotly_style import NAME, figure, plain, tint, unlike
 from pyxsim.reports.text.facts import Fact, percent, plural
 from pyxsim.reports.text.summary import MAX_WARNINGS, shortened
 from pyxsim.reports.text.text_table import Sheet
-from pyxsim.results.comparison import LINKS, PACKET
+from pyxsim.results.comparison import ETHERNET, LINKS, PACKET
 from pyxsim.results.comparison_file import read_summary
 from pyxsim.results.result_file import read_result
 from pyxsim.units import format_time_ns, time_unit
@@ -63,13 +63,14 @@ def _overview(comparison: Mapping[str, Any], points: Sequence[Mapping[str, Any]]
         Fact("models", f"{len(comparison['backends'])}", "network models"),
     ]
     lead = []
-    errors = {
-        backend: max((abs(error) for point in points if (error := _error(point, backend)) is not None), default=None)
-        for backend in comparison["backends"]
-        if backend != PACKET
-    }
-    for backend, worst in errors.items():
-        if worst is not None:
+    for backend in comparison["backends"]:
+        errors = [error for point in points if (error := _error(point, backend)) is not None]
+        if backend == ETHERNET and errors:
+            least, most = (f"{1 + error:.3g}" for error in (min(errors), max(errors)))
+            times = least if least == most else f"{least} to {most}"
+            lead.append(f"{backend}, another fabric, takes {times} times as long as packets.")
+        elif backend != PACKET and errors:
+            worst = max(map(abs, errors))
             relation = "within" if worst <= within else "not within"
             lead.append(
                 f"{backend} differs from packets by at most {percent(worst)}, which is {relation} {percent(within)}."
