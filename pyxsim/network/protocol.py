@@ -290,6 +290,11 @@ class Backend(ABC):
         """Lines for the user, known before the run."""
         return []
 
+    @property
+    def notes(self) -> list[str]:
+        """Lines for the user, known after the run."""
+        return []
+
     def prove_pauses(self, pairs: IntArray | None) -> tuple[str, list[str]]:
         """Return whether paused links can wait for each other: a text, and the names of the links of a cycle.
 

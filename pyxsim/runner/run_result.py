@@ -104,6 +104,7 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
         warnings=[
             *prepared.warnings,
             *cut_tables,
+            *prepared.network.notes,
             *(work.warnings if work else ()),
             *_impossible(prepared, end, minimum),
             *(background.notes if background else ()),

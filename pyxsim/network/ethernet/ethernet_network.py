@@ -251,6 +251,10 @@ class EthernetNetwork(Backend):
         npus = np.arange(self.topology.npus)
         return max(int(self.base_rtt(np.full(len(npus), npu), npus).max()) for npu in npus)
 
+    @property
+    def notes(self) -> list[str]:
+        return self._classes.notes(self.traffic_names) if self._classes is not None else []
+
     def finish(self, cycle: int) -> None:
         """End the run in `cycle`: close the statistics."""
         super().finish(cycle)

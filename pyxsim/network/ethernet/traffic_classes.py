@@ -13,6 +13,9 @@ from pyxsim.network.ethernet.config import DATA_CLASS
 from pyxsim.settings.ethernet import TrafficClass
 
 
+MOST_NAMES = 8  # in a note
+
+
 def matches(name: str, pattern: str) -> bool:
     """Return whether a name matches; unlike in file names, brackets stand for themselves."""
     return fnmatchcase(name, pattern.replace("[", "[[]"))
@@ -36,6 +39,7 @@ class TrafficClasses:
 
     def __init__(self, entries: Sequence[TrafficClass], npus: int) -> None:
         self._entries = entries
+        self._used = np.zeros(len(entries), np.bool_)
         self._senders: list[BoolArray] = []
         for number, entry in enumerate(entries):
             if entry.npus is not None and max(entry.npus) >= npus:
@@ -61,4 +65,16 @@ class TrafficClasses:
             if entry.max_size is not None:
                 applies &= nbytes <= entry.max_size
             classes[applies] = DATA_CLASS + number
+        used = np.unique(classes) - DATA_CLASS
+        self._used[used[used < len(self._entries)]] = True
         return classes
+
+    def notes(self, names: Sequence[str]) -> list[str]:
+        """Return a line for each entry that no message of the run was in."""
+        known = ", ".join(list(dict.fromkeys(names))[:MOST_NAMES]) or "nothing"
+        return [
+            f'network.ethernet.classes[{number}]: no message is in this class (traffic = "{entry.traffic}"); the '
+            f"traffic of this run is {known}"
+            for number, (entry, used) in enumerate(zip(self._entries, self._used, strict=True))
+            if not used
+        ]

@@ -212,3 +212,16 @@ def test_faulty_classes(classes: list[dict[str, Any]], problem: str) -> None:
 def test_ultra_ethernet_has_one_class() -> None:
     with pytest.raises(InputError, match=r"classes: the transport 'nscc' has one class of data; allowed: none, or "):
         pyxsim.run(two_jobs(classes=[{}], transport="nscc"), backend="ethernet")
+
+
+def test_a_class_without_messages_is_a_warning() -> None:
+    classes = [{"traffic": "*gradients*"}, {"max_size": "1 MB"}]
+    clos = {"topology": "leaf-spine", "options": {"npus": 2, "leaves": 2, "spines": 1}, "bandwidth": "50 GB/s"}
+    tables = {
+        "network": {**clos, "ethernet": {"classes": classes}},
+        "collective": {"kind": "all-to-all", "size": "1 KiB"},
+    }
+    assert pyxsim.run(tables, backend="ethernet").warnings == [
+        'network.ethernet.classes[0]: no message is in this class (traffic = "*gradients*"); the traffic of this run is '
+        "all-to-all"
+    ]
