@@ -12,7 +12,6 @@ from pyxsim.errors import InputError
 from pyxsim.network.ethernet.config import DATA_CLASS
 from pyxsim.settings.ethernet import TrafficClass
 
-
 MOST_NAMES = 8  # in a note
 
 

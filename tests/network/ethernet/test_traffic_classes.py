@@ -222,6 +222,6 @@ def test_a_class_without_messages_is_a_warning() -> None:
         "collective": {"kind": "all-to-all", "size": "1 KiB"},
     }
     assert pyxsim.run(tables, backend="ethernet").warnings == [
-        'network.ethernet.classes[0]: no message is in this class (traffic = "*gradients*"); the traffic of this run is '
-        "all-to-all"
+        'network.ethernet.classes[0]: no message is in this class (traffic = "*gradients*"); the traffic of this run '
+        "is all-to-all"
     ]
