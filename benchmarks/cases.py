@@ -136,7 +136,7 @@ def _run(experiment: Experiment, backend: str, begin: float) -> Run:
     prepared = prepare(experiment, backend=backend)
     result = simulate_study(prepared, backend=backend)
     whole = time.process_time() - begin
-    counter = "router_visits" if backend == "packet" else "messages"
+    counter = {"packet": "router_visits", "ethernet": "packet_hops"}.get(backend, "messages")
     facts = {"time_ns": result.time_ns, "skipped_cycles": result.counts["skipped_cycles"]}
     return Run(result.counts[counter], result.time_cycles, result.sim_cpu_s, whole, facts)
 
@@ -155,6 +155,24 @@ def _larger(shape: list[int], chunks: int, size: str) -> Tables:
         collective={"size": size},
         run={"skip": False, "threads": 1},
     )
+
+
+def _permutation(leaves: int, transport: str, size: str) -> Tables:
+    """Each NPU of a leaf-spine network without oversubscription sends a message to that of the same place in the next
+    half of the leaves."""
+    npus = 16
+    tables: Tables = {
+        "network": {
+            "topology": "leaf-spine",
+            "options": {"npus": npus, "leaves": leaves, "spines": npus},
+            "bandwidth": "50 GB/s",
+            "latency": "500 ns",
+            "ethernet": {"transport": transport},
+        }
+    }
+    count = npus * leaves
+    messages = [{"src": src, "dst": (src + count // 2) % count, "size": size} for src in range(count)]
+    return {**tables, "message": messages}  # type: ignore[dict-item]
 
 
 def _open(what: str, traffic: Open) -> Case:
@@ -214,5 +232,16 @@ CASES: dict[str, Case] = {
             unit="messages",
         )
         for backend in ("analytical", "analytical-congestion", "flow")
+    },
+    **{
+        f"clos{16 * leaves}-permutation-{transport}": _of(
+            f"a message of {size} from each of {16 * leaves} NPUs to another, --backend ethernet, {transport}",
+            _permutation(leaves, transport, size),
+            "ethernet",
+            unit="packet hops",
+            long=leaves > 8,
+        )
+        for leaves, size in ((8, "8 MB"), (64, "2 MB"))
+        for transport in ("dctcp", "ndp", "nscc")
     },
 }
