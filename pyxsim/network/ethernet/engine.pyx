@@ -18,8 +18,8 @@ from pyxsim.network.ethernet.hosts cimport arrived, begin_flow, timer
 from pyxsim.network.ethernet.nic_slots cimport enter_nic, leave_nic
 from pyxsim.network.ethernet.pulls cimport take_turn
 from pyxsim.network.ethernet.records cimport (
-    ARRIVE, CLASSES, DATA_CLASS, GAVE_UP, IDLE, LOSSY, NONE, START, TIMER, TO_SWITCH, WAKE, Fabric, Flow, Flowlet,
-    Medium, NicClasses, Node, Packet, Port, Puller, Telemetry,
+    ARRIVE, CLASSES, DATA_CLASS, GAVE_UP, IDLE, LOSSY, NONE, START, TIMER, TO_SWITCH, WAKE, Fabric, Flow,
+    FlowTimes, Flowlet, Medium, NicClasses, Node, Packet, Port, Puller, Telemetry,
 )
 from pyxsim.network.ethernet.route_choice cimport ecmp_port, nic_port
 from pyxsim.network.ethernet.switching cimport refresh, transmitted
@@ -124,6 +124,7 @@ cdef class Engine:
         free(fabric.node)
         free(fabric.packet)
         free(fabric.flow)
+        free(fabric.times)
         free(fabric.telemetry)
         free(fabric.flowlet)
         free(fabric.bits)
@@ -158,6 +159,7 @@ cdef class Engine:
             saved(fabric.nic, fabric.ports, sizeof(NicClasses)),
             saved(fabric.frame, fabric.frames, 3 * sizeof(int64_t)),
             saved(fabric.puller, fabric.ports if fabric.rules.pulls else 0, sizeof(Puller)),
+            saved(fabric.times, fabric.flows if fabric.rules.attribution else 0, sizeof(FlowTimes)),
         )
         numbers = saved(fabric, 1, sizeof(Fabric))
         return self.config, self.transport, numbers, memory, slots, self.events
@@ -191,6 +193,7 @@ cdef class Engine:
         old.puller = <Puller*> loaded(memory[11]) if memory[11] else NULL
         old.frame, old.frame_capacity = <int64_t*> loaded(memory[10]), old.frames
         old.packet, old.packet_capacity = <Packet*> loaded(memory[2]), old.packets
+        old.times = <FlowTimes*> loaded(memory[12]) if memory[12] else NULL
         old.flow, old.flow_capacity = <Flow*> loaded(memory[3]), old.flows
         old.telemetry, old.telemetry_capacity = <Telemetry*> loaded(memory[4]), old.telemetries
         old.bits, old.bit_capacity = <uint64_t*> loaded(memory[5]), old.bit_words
@@ -255,6 +258,7 @@ cdef class Engine:
         cdef int64_t first = fabric.flows, count, i, capacity
         cdef Flow *flow
         cdef Flow *larger
+        cdef FlowTimes *times
         columns = src, dst, nbytes, entropy, base_rtt, nic, np.broadcast_to(traffic_class, np.shape(src))
         from_, to, size, key, rtt, nics, classes = (np.ascontiguousarray(column, np.int64) for column in columns)
         count = len(from_)
@@ -264,7 +268,14 @@ cdef class Engine:
             if larger == NULL:
                 raise MemoryError(f"{capacity} flows")
             fabric.flow, fabric.flow_capacity = larger, capacity
+            if fabric.rules.attribution:
+                times = <FlowTimes*> realloc(fabric.times, <size_t> capacity * sizeof(FlowTimes))
+                if times == NULL:
+                    raise MemoryError(f"{capacity} flows")
+                fabric.times = times
         memset(&fabric.flow[first], 0, <size_t> count * sizeof(Flow))
+        if fabric.rules.attribution:
+            memset(&fabric.times[first], 0, <size_t> count * sizeof(FlowTimes))
         for i in range(count):
             flow = &fabric.flow[first + i]
             flow.src, flow.dst, flow.nbytes = from_[i], to[i], size[i]

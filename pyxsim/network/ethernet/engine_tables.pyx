@@ -93,7 +93,7 @@ cdef dict flow_times(Fabric *fabric, int64_t most):
     for i in range(into.shape[1]):
         flow = &fabric.flow[i]
         if flow.active and flow.end < 0:
-            settle(fabric, flow)
+            settle(fabric, i)
         for k in range(SPENT):
-            into[k, i] = flow.spent[k]
+            into[k, i] = fabric.times[i].spent[k]
     return dict(zip(FLOW_TIMES, table, strict=True))

@@ -11,7 +11,7 @@ from libc.string cimport memset
 
 from pyxsim.network.ethernet.bitmaps cimport ACKNOWLEDGED, LOST, RECEIVED, bitmap, mark_lost, set_bit, test_bit
 from pyxsim.network.ethernet.event_queue cimport schedule
-from pyxsim.network.ethernet.flow_times cimport close_times
+from pyxsim.network.ethernet.flow_times cimport close_times, open_times
 from pyxsim.network.ethernet.nic_slots cimport enter_nic, leave_nic
 from pyxsim.network.ethernet.ns3_random cimport draw_error
 from pyxsim.network.ethernet.pools cimport free_packet, new_packet, next_uniform, payload_of
@@ -195,8 +195,9 @@ cdef void begin_flow(Fabric *fabric, Transport transport, int32_t number) noexce
         fabric.failed = True
         return
     flow.active = True
-    flow.next_send = flow.since = fabric.now
-    flow.paused_before = fabric.port[flow.port].paused_time
+    flow.next_send = fabric.now
+    if fabric.rules.attribution:
+        open_times(fabric, number)
     flow.rto = fabric.rules.retry
     transport.begin(number)
     if flow.rto:
@@ -210,7 +211,7 @@ cdef void finish(Fabric *fabric, int32_t number) noexcept nogil:
     cdef Flow *flow = &fabric.flow[number]
     cdef int64_t *larger
     if fabric.rules.attribution:
-        close_times(fabric, flow)
+        close_times(fabric, number)
     flow.end = fabric.now
     fabric.delivered_bytes += flow.nbytes
     if fabric.done_count == fabric.done_capacity:

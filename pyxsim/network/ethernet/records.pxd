@@ -221,12 +221,14 @@ cdef struct Flow:
     # counters
     int32_t sent, resent, marked, trimmed, dropped, errors, out_of_order, duplicates
     int32_t delivered      # whole data packets that have arrived, with those that the receiver discards
-    # with `attribution`
-    uint8_t waits          # a Wait
+    int64_t state[STATE]
+
+
+cdef struct FlowTimes:  # of a flow, with `attribution`
     int64_t since          # up to when its time is in `spent`
     int64_t paused_before  # time of pauses of its port until then
     int64_t spent[SPENT]
-    int64_t state[STATE]
+    uint8_t waits          # a Wait
 
 
 cdef struct Rules:
@@ -251,7 +253,7 @@ cdef struct Rules:
     uint8_t tail_order     # an arrival is ordered by the end of its transmission, not by the start
     uint8_t ns3_random     # marks take the random numbers of ns-3
     int32_t control_turns  # control packets that a port sends in a row while data waits; 0: as many as there are
-    uint8_t attribution    # whether the time of flows is divided: see flow_times.pxd
+    uint8_t attribution    # whether the time of flows is divided
     uint8_t pulls          # receivers pull packets: see pulls.pyx
     uint8_t deaf           # PFC frames have no effect where they arrive
     uint8_t log_frames     # whether PFC frames are recorded
@@ -271,6 +273,7 @@ cdef struct Fabric:
     Node *node
     Packet *packet
     Flow *flow
+    FlowTimes *times       # of each flow; NULL: no attribution
     Telemetry *telemetry
     Flowlet *flowlet       # [nodes, rules.flowlets]
     uint64_t *bits

@@ -402,7 +402,7 @@ cdef void refresh(Fabric *fabric, int32_t number) noexcept nogil:
         return
     if not _may_send(fabric, flow):
         if fabric.rules.attribution:
-            wait_for(fabric, flow, FOR_WINDOW if _unsent(flow) else FOR_NOTHING)
+            wait_for(fabric, number, FOR_WINDOW if _unsent(flow) else FOR_NOTHING)
         set_ready(fabric, flow, False)
         return
     port = &fabric.port[flow.port]
@@ -411,13 +411,13 @@ cdef void refresh(Fabric *fabric, int32_t number) noexcept nogil:
         port.sending != NONE and flow.next_send <= fabric.packet[port.sending].last - port.delay
     ):
         if fabric.rules.attribution:
-            wait_for(fabric, flow, FOR_PORT)
+            wait_for(fabric, number, FOR_PORT)
         set_ready(fabric, flow, True)
         if port.sending == NONE:
             serve(fabric, flow.port)
         return
     if fabric.rules.attribution:
-        wait_for(fabric, flow, FOR_RATE)
+        wait_for(fabric, number, FOR_RATE)
     set_ready(fabric, flow, False)
     if flow.wake_at != flow.next_send:
         flow.wake_at = flow.next_send
@@ -498,7 +498,7 @@ cdef int32_t _charged(Fabric *fabric, NicClasses *nic, int32_t packet) noexcept 
 
 cdef int32_t _next_packet(Fabric *fabric, int32_t nic, int32_t number) noexcept nogil:
     """Make the next packet of a flow: a lost one first, else a new one."""
-    cdef int32_t chosen = new_packet(fabric), index
+    cdef int32_t chosen = new_packet(fabric), index, waits = FOR_PORT
     cdef Flow *flow = &fabric.flow[number]
     cdef Packet *packet
     cdef int64_t payload, time, gap
@@ -548,16 +548,16 @@ cdef int32_t _next_packet(Fabric *fabric, int32_t nic, int32_t number) noexcept 
             gap = (gap + fabric.rules.step // 2) // fabric.rules.step * fabric.rules.step
     flow.next_send = fabric.now + gap
     flow.last_size = packet.size
-    if fabric.rules.attribution:
-        spend(fabric, flow, RESENDING if packet.flags & RESENT else SENDING, time)
-        flow.waits = FOR_PORT if gap <= time else FOR_RATE
     if not _may_send(fabric, flow):
         packet.flags |= ACK_NOW
-        flow.waits = FOR_WINDOW if _unsent(flow) else FOR_NOTHING
+        waits = FOR_WINDOW if _unsent(flow) else FOR_NOTHING
         set_ready(fabric, flow, False)
     elif gap > time:  # the port is idle before the flow may send again
+        waits = FOR_RATE
         set_ready(fabric, flow, False)
         flow.wake_at = flow.next_send
         if schedule(&fabric.events, flow.next_send, WAKE, number):
             fabric.failed = True
+    if fabric.rules.attribution:
+        spend(fabric, number, RESENDING if packet.flags & RESENT else SENDING, time, waits)
     return chosen
