@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -121,3 +122,16 @@ def test_attribution_changes_no_result() -> None:
         tables.append({name: column.tolist() for name, column in engine_of(network).flow_table().items()})
         assert ("flow_times" in network.tables()) == attribution
     assert tables[0] == tables[1]
+
+
+def test_a_restored_engine_divides_time_as_the_first_one() -> None:
+    network = star(5, GBPS * 1000, transport="dcqcn", **FRAME)
+    begin(network, [1, 2, 3, 4, 5], [0] * 5, 10**6)
+    network.advance(50 * PACKET)
+    engine = engine_of(network)
+    tables = []
+    for each in engine, pickle.loads(pickle.dumps(engine)):
+        each.run(1 << 60, 1, 1, 1 << 60)
+        tables.append({name: column.tolist() for name, column in each.flow_times().items()})
+    assert tables[0] == tables[1]
+    assert sum(tables[0]["rate"]) > 0
