@@ -22,10 +22,12 @@ cdef class Transport:
     """
 
     options = {"window": True, "variable": True}
+    positive = shares = ()  # of the options: see `read_options`
 
     def __init__(self, name="none", options=None):
         self.name, self.given = name, dict(options or {})
-        self.values = read_options(name, type(self).options, self.given)
+        cdef object kind = type(self)
+        self.values = read_options(name, kind.options, self.given, kind.positive, kind.shares)
         self.windowed, self.variable = self.values.get("window", True), self.values.get("variable", True)
         self.header_bytes = self.reply_bytes = 0
         self.telemetry = False

@@ -17,7 +17,9 @@ import pytest
 from pyxsim import library
 from pyxsim.errors import InputError
 from pyxsim.network.ethernet.ethernet_network import EthernetNetwork
+from pyxsim.network.ethernet.transport_choice import make_transport
 from pyxsim.settings import Network
+from pyxsim.settings.ethernet import Ethernet
 from pyxsim.topology.from_networkx import from_networkx
 
 KMIN = {100: 400, 200: 600, 400: 800}  # kB
@@ -183,3 +185,27 @@ def test_a_faulty_transport_ends_the_run_with_its_file(tmp_path: Path) -> None:
     network = users_transport(tmp_path, "broken", "flow.window = -1")
     with pytest.raises(InputError, match=r"broken\.py:4: transport 'broken': acknowledged\(\) raised ValueError"):
         finish(network, [1], [0], 40_000)
+
+
+@pytest.mark.parametrize(
+    ("transport", "option", "value", "allowed"),
+    [
+        ("dcqcn", "increase_interval", "0 ns", "above 0"),
+        ("dcqcn", "alpha_interval", "0 ns", "above 0"),
+        ("dcqcn", "gain", 1.5, "above 0, at most 1"),
+        ("dcqcn", "fast_recovery", 1 << 40, "at most 2147483647"),
+        ("dcqcn", "increase_interval", "1e9 s", "at most 1000000 s"),
+        ("dctcp", "gain", 0.0, "above 0, at most 1"),
+        ("hpcc", "target", 2.0, "above 0, at most 1"),
+        ("swift", "least", 0.0, "above 0"),
+        ("timely", "beta", 3.0, "above 0, at most 1"),
+        ("newreno", "min_rto", "0 s", "above 0"),
+        ("newreno", "threshold", 0, "above 0"),
+        ("cubic", "initial_rto", "0 s", "above 0"),
+    ],
+)
+def test_options_out_of_range(transport: str, option: str, value: Any, allowed: str) -> None:
+    with pytest.raises(InputError) as fault:
+        make_transport(Ethernet(transport=transport, transport_options={option: value}))
+    assert f"transport_options.{option}: " in str(fault.value)
+    assert str(fault.value).endswith(f"allowed: {allowed}")

@@ -43,13 +43,12 @@ cdef class Cubic(NewReno):
     cdef bint fast_convergence
 
     options = {**NewReno.options, "sack": True, "c": 0.4, "beta": 0.7, "fast_convergence": True}
+    positive = *NewReno.positive, "c"
 
     def __init__(self, name, options=None):
         super().__init__(name, options)
         cdef dict values = self.values
         self.c, self.beta, self.fast_convergence = values["c"], values["beta"], values["fast_convergence"]
-        if not self.c > 0:
-            raise InputError(f"c = {self.c:g}", key=f"{KEY}.c", allowed="above 0")
         if not 0 < self.beta < 1:
             raise InputError(f"beta = {self.beta:g}", key=f"{KEY}.beta", allowed="between 0 and 1")
 

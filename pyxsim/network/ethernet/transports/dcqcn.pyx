@@ -54,6 +54,8 @@ cdef class Dcqcn(Transport):
         "window": True,
         "variable": True,
     }
+    positive = "alpha_interval", "decrease_interval", "increase_interval", "least"
+    shares = "gain",
 
     def __init__(self, name, options=None):
         super().__init__(name, options)

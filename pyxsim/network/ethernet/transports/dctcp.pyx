@@ -38,6 +38,8 @@ cdef class Dctcp(Transport):
         "window": True,
         "variable": True,
     }
+    positive = "least",
+    shares = "gain",
 
     def __init__(self, name, options=None):
         super().__init__(name, options)

@@ -59,6 +59,8 @@ cdef class Hpcc(Transport):
         "window": True,
         "variable": True,
     }
+    positive = "least",
+    shares = "target",
 
     def __init__(self, name, options=None):
         super().__init__(name, options)

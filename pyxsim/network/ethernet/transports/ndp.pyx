@@ -10,7 +10,6 @@ from libc.stdint cimport int32_t
 from pyxsim.errors import InputError
 from pyxsim.network.ethernet.records cimport Flow
 from pyxsim.network.ethernet.transport cimport Transport
-from pyxsim.network.ethernet.transport_options import KEY
 
 QUEUE = 8  # packets (section 3.1)
 SPRAY = 1  # as in config.py
@@ -36,9 +35,6 @@ cdef class Ndp(Transport):
 
     def __init__(self, name, options=None):
         super().__init__(name, options)
-        for option in "initial_window", "control_packets":
-            if self.values[option] >= 1 << 31:
-                raise InputError("out of range", key=f"{KEY}.{option}", allowed="0 to 2147483647")
         self.initial = self.values["initial_window"]
         self.rules = {
             "pulls": True, "selective": True, "ack_class": 0, "control_turns": self.values["control_packets"],

@@ -39,6 +39,7 @@ cdef class NewReno(Transport):
         "sack": False,
         "ecn": True,
     }
+    positive = "initial_window", "initial_rto", "min_rto", "threshold"
 
     def __init__(self, name, options=None):
         super().__init__(name, options)

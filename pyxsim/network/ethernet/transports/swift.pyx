@@ -44,6 +44,8 @@ cdef class Swift(Transport):
         "least": 0.01,
         "most": 0.0,
     }
+    positive = "additive", "least"
+    shares = "beta", "most_cut"
 
     def __init__(self, name, options=None):
         super().__init__(name, options)

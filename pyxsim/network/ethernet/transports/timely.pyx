@@ -47,6 +47,8 @@ cdef class Timely(Transport):
         "window": True,
         "variable": True,
     }
+    positive = "least",
+    shares = "gain", "beta"
 
     def __init__(self, name, options=None):
         super().__init__(name, options)
