@@ -135,7 +135,7 @@ SPENT = {
     GAPS: "endpoints and their queues",
     KNOWN: "bytes and wires",
     PACKETS: "headers, padding and routers",
-    FRAMES: "headers, store and forward",
+    FRAMES: "headers and store-and-forward",
     "source": "behind other messages of the NPU",
     "vc": "no free virtual channel",
     "credit": "full buffers",
@@ -143,11 +143,11 @@ SPENT = {
     "arbitration": "lost arbitration",
     "queue": "head-of-line blocking",
     "pause": "PFC pauses of the NPU",
-    "window": "full windows, no credit",
+    "window": "windows and credit",
     "rate": "rate limits",
     "resent": "packets sent again",
-    "queues": "queues in the network, timeouts",
-    "held": "windows, credit and queues",
+    "queues": "queues and timeouts",
+    "held": "windows and queues",
 }
 """Labels of the parts of the time of packets."""
 

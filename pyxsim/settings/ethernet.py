@@ -34,7 +34,8 @@ class Buffer(Table):
     capacity: PositiveBytes = Field(default=written("32 MiB"), description="Size of the buffer of a switch.")
     queue: PositiveBytes | None = Field(
         default=None,
-        description="Most bytes in one output queue. Default: what the buffer permits; with NDP: eight packets.",
+        description="Most bytes in one output queue, without PFC. Default: what the buffer permits; with NDP: eight "
+        "packets.",
     )
     alpha: _Factor = Field(
         default=Fraction(1),
@@ -297,3 +298,18 @@ class Ethernet(Table):
     ports: tuple[PortRate, ...] = Field(
         default=(), description="Marks and thresholds by rate, one table `[[network.ethernet.ports]]` for each rate."
     )
+
+    @model_validator(mode="after")
+    def _takes_packets(self) -> Ethernet:
+        """Queues hold a packet, and what is trimmed becomes smaller."""
+        packet = self.mtu + self.header
+        faults = []
+        for key, size in ("buffer.queue", self.buffer.queue), ("buffer.capacity", self.buffer.capacity):
+            if size is not None and size < packet:
+                problem = f"{size} bytes do not hold a packet of {packet} bytes (mtu and header)"
+                faults.append(InputError(problem, key=key, allowed=f"at least {packet} B"))
+        if self.trim is not None and self.trim >= packet:
+            problem = f"a packet has {packet} bytes (mtu and header)"
+            faults.append(InputError(problem, key="trim", allowed=f"less than {packet} B"))
+        raise_all(faults)
+        return self

@@ -252,6 +252,13 @@ class EthernetNetwork(Backend):
         return max(int(self.base_rtt(np.full(len(npus), npu), npus).max()) for npu in npus)
 
     @property
+    def warnings(self) -> list[str]:
+        ethernet = self.settings.ethernet
+        if ethernet.pfc.enabled and ethernet.buffer.queue and all(entry.pfc for entry in ethernet.classes):
+            return ["network.ethernet.buffer.queue has no effect with PFC (network.ethernet.pfc.enabled)"]
+        return []
+
+    @property
     def notes(self) -> list[str]:
         return self._classes.notes(self.traffic_names) if self._classes is not None else []
 

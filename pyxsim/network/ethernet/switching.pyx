@@ -205,11 +205,11 @@ cdef bint _admitted(Fabric *fabric, Port *port, Packet *packet, int32_t cls) noe
     cdef int64_t used
     if cls == 0:
         return True
-    if fabric.rules.queue and port.queue[cls].depth + packet.size > fabric.rules.queue:
-        return False
     if fabric.rules.pfc >> cls & 1:
         return (max(into.queue[cls].ingress - fabric.rules.reserve, 0) + packet.size <= _threshold(into, node)
                 or into.queue[cls].headroom_used + packet.size <= into.headroom)
+    if fabric.rules.queue and port.queue[cls].depth + packet.size > fabric.rules.queue:
+        return False
     used = node.shared if fabric.rules.pfc else node.used
     if used + packet.size > node.pool:
         return False

@@ -77,9 +77,12 @@ def facts(result: Result) -> list[Fact]:
     if result.carried is not None:
         lines.append(Fact("data", plural(result.carried, "NPU"), "have the correct result, byte by byte"))
     count = {name: int(result.counts.get(name, 0)) for name in _COUNTS}
-    sent = [plural(count[f"{word}s"], word) for word in ("message", "packet", "flit") if count[f"{word}s"]]
+    on_ethernet = "packet_hops" in result.counts
+    words = ("message", "packet") if on_ethernet else ("message", "packet", "flit")
+    sent = [plural(count[f"{word}s"], word) for word in words if count[f"{word}s"]]
     lines.append(Fact("delivered", rounded(count["bytes_delivered"], "B", 1024), ", ".join(sent)))
-    hops = f", {plural(count['flit_hops'], 'flit hop')}" if result.has_link_counters else ""
+    passed = plural(count["packet_hops"], "packet hop") if on_ethernet else plural(count["flit_hops"], "flit hop")
+    hops = f", {passed}" if result.has_link_counters else ""
     note = f"{plural(len(result.links), 'link')}{hops}"
     lines.append(Fact("network", plural(count["npus"], "NPU"), note))
     if result.has_link_counters:
@@ -91,7 +94,7 @@ def facts(result: Result) -> list[Fact]:
 
 # From these on, the summary explains the number of threads: threads become profitable (docs/threads.md), or a run long.
 EXPECT_ROUTERS, EXPECT_SECONDS = 256, 10
-_COUNTS = ("messages", "packets", "flits", "flit_hops", "npus", "bytes_delivered")
+_COUNTS = ("messages", "packets", "packet_hops", "flits", "flit_hops", "npus", "bytes_delivered")
 
 
 def waiting_titles(causes: Iterable[str]) -> list[str]:

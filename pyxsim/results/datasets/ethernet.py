@@ -72,7 +72,7 @@ add(
             Column("slowdown", "1", "fct over ideal", "float64", derived=True),
             Column("sent", "1", "data packets sent, with those sent again"),
             Column("resent", "1", "data packets sent again"),
-            Column("delivered", "1", "whole data packets that arrived at the receiver"),
+            Column("delivered", "1", "whole data packets that arrived at the receiver, with those that it discards"),
             Column("marked", "1", "marks of data packets by switches (ECN)"),
             Column("trimmed", "1", "data packets whose payload a switch cut off"),
             Column("dropped", "1", "whole data packets that a switch dropped"),

@@ -18,8 +18,9 @@ from pyxsim import library
 from pyxsim.errors import InputError
 from pyxsim.network.ethernet.ethernet_network import EthernetNetwork
 from pyxsim.network.ethernet.transport_choice import make_transport
-from pyxsim.settings import Network
+from pyxsim.settings import Network, load_experiment
 from pyxsim.settings.ethernet import Ethernet
+from pyxsim.topology.build import network_of
 from pyxsim.topology.from_networkx import from_networkx
 
 KMIN = {100: 400, 200: 600, 400: 800}  # kB
@@ -209,3 +210,40 @@ def test_options_out_of_range(transport: str, option: str, value: Any, allowed: 
         make_transport(Ethernet(transport=transport, transport_options={option: value}))
     assert f"transport_options.{option}: " in str(fault.value)
     assert str(fault.value).endswith(f"allowed: {allowed}")
+
+
+@pytest.mark.parametrize(
+    ("ethernet", "key", "least"),
+    [
+        ({"buffer": {"queue": "1 KiB"}}, "buffer.queue", "at least 4178 B"),
+        ({"buffer": {"capacity": "4 kB"}}, "buffer.capacity", "at least 4178 B"),
+        ({"trim": "8 KiB"}, "trim", "less than 4178 B"),
+    ],
+)
+def test_queues_hold_packets(ethernet: dict[str, Any], key: str, least: str) -> None:
+    with pytest.raises(InputError) as fault:
+        load_experiment(
+            {
+                "network": {"topology": "ring", "shape": [2], "ethernet": ethernet},
+                "collective": {"kind": "all-reduce", "size": "1 KiB"},
+            }
+        )
+    assert f"network.ethernet.{key}: " in str(fault.value)
+    assert str(fault.value).endswith(f"allowed: {least}")
+
+
+@pytest.mark.parametrize("classes", [[], [{"max_size": "1 B", "pfc": False}]])
+def test_pfc_loses_nothing_with_short_queues(classes: list[dict[str, Any]]) -> None:
+    """`buffer.queue` holds for classes without PFC only."""
+    library.load_all()
+    ethernet = {"transport": "none", "buffer": {"queue": "8 KiB"}, "classes": classes}
+    clos = {"topology": "leaf-spine", "options": {"npus": 4, "leaves": 2, "spines": 2}, "bandwidth": "50 GB/s"}
+    settings = Network.model_validate({**clos, "ethernet": ethernet})
+    network = EthernetNetwork(network_of(settings, Path()), settings)
+    assert len(network.warnings) == (not classes)
+    assert all("network.ethernet.buffer.queue" in text for text in network.warnings)
+    zeros = np.zeros(7, np.int64)
+    network.send_many(np.arange(1, 8), zeros, np.full(7, 100_000), zeros, 0)
+    while len(network.advance(None)[0]):
+        pass
+    assert network.engine.counts["dropped"] == 0

@@ -223,3 +223,18 @@ def test_flows_share_a_link_that_drops(transport: str) -> None:
 def test_cubic_has_parameters_in_range(option: str, value: float) -> None:
     with pytest.raises(InputError, match=rf"transport_options\.{option}"):
         dumbbell("cubic", **{option: value})
+
+
+@pytest.mark.parametrize("transport", ["newreno", "cubic"])
+@pytest.mark.parametrize("packets", [45, 180, 700])
+def test_slow_start_at_the_rate_of_acknowledgments(transport: str, packets: int) -> None:
+    """Both links have the same rate: rounds of 10, 20, 40, ... packets, until a round takes a round trip."""
+    network = dumbbell(transport, gbps=100)
+    send(network, packets * MSS)
+    packet = PACKET * 0.08
+    round_trip = 2 * 50_000 + 2 * packet + 2 * 84 * 0.08
+    sent, time, window = 0, 0.0, 10
+    while sent + window < packets and window * packet < round_trip:
+        sent, time, window = sent + window, time + round_trip, 2 * window
+    expected = time + (packets - sent) * packet + 50_000 + packet
+    assert arrival(network) == pytest.approx(expected, rel=0.03)

@@ -22,6 +22,7 @@ cdef class NewReno(Transport):
     cdef double initial_window
     cdef int32_t threshold
     cdef bint ecn, sack
+    cdef bint _used(self, TcpState *state, double flight) noexcept
     cdef int64_t outstanding(self, Flow *flow) noexcept
     cdef void increase(self, Flow *flow, TcpState *state, double acknowledged) noexcept
     cdef void decrease(self, Flow *flow, TcpState *state) noexcept

@@ -78,7 +78,7 @@ cdef class NewReno(Transport):
             elif state.recovering:
                 if not self.sack and mark_lost(self.fabric, flow, flow.una):  # a partial acknowledgment
                     state.urgent, state.resent = True, flow.resent
-            elif flow.flight + acknowledged + mss > state.cwnd:  # the window was used
+            elif self._used(state, <double> (flow.flight + acknowledged)):
                 self.increase(flow, state, progress * mss)
         elif reply.kind == ACK and reply.cumulative == flow.una:
             state.duplicates += 1
@@ -114,6 +114,16 @@ cdef class NewReno(Transport):
         state.duplicates = 0
         state.recover = state.cut_until = state.judged = flow.next
         self._apply(flow, state)
+
+    cdef bint _used(self, TcpState *state, double flight) noexcept:
+        """Whether the window limits the sender: only then it grows (RFC 9438, section 4.3, and RFC 7661).
+
+        In slow start, each acknowledgment permits two packets, but a port at the rate of the acknowledgments sends one:
+        there, half of the window is enough.
+        """
+        if state.cwnd < state.ssthresh:
+            return state.cwnd < 2 * flight
+        return flight + self.fabric.rules.mtu > state.cwnd
 
     cdef int64_t outstanding(self, Flow *flow) noexcept:
         """FlightSize: bytes that were sent and not acknowledged cumulatively."""

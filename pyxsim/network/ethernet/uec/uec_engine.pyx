@@ -21,7 +21,7 @@ from pyxsim.network.ethernet.uec.uec_pools cimport at, draw, free_packet, pop, p
 from pyxsim.network.ethernet.uec.uec_receiver cimport adapt, begin_adaptation, pace, pull_stalled, take_data
 from pyxsim.network.ethernet.uec.uec_records cimport (
     ACK, ADAPT, DATA, ENTER_MESSAGE, FIRST_PULL, GAVE_UP, LINK, NIC, NONE, OF_RTS, OTHER, PACE, PORT, PULL_STALLED,
-    QUANTUM, RTS, SEND_PROBE, START, SWITCH, TIMEOUT, Fabric, Flow, Host, Packet, Port, Random, Switch,
+    QUANTUM, RTS, SEND_PROBE, START, SWITCH, TIMEOUT, TRIMMED, Fabric, Flow, Host, Packet, Port, Random, Switch,
 )
 from pyxsim.network.ethernet.uec.uec_sender cimport take_reply
 from pyxsim.raw cimport aligned, loaded, saved
@@ -529,7 +529,7 @@ cdef bint _lost(Fabric *fabric, Port *port, int32_t chosen) noexcept nogil:
     cdef Packet *packet = &fabric.packet[chosen]
     if draw(fabric) / 2147483648.0 >= -expm1(port.survival[0] + port.survival[1] * packet.size):
         return False
-    if packet.kind == DATA:
+    if packet.kind == DATA and not packet.flags & TRIMMED:
         fabric.flow[packet.flow].errors += 1
     elif packet.kind == ACK:
         keep_ack(fabric, packet.flags & OF_RTS)

@@ -111,7 +111,7 @@ cdef void _drop(Fabric *fabric, Port *port, int32_t chosen) noexcept nogil:
     cdef Packet *packet = &fabric.packet[chosen]
     port.dropped += 1
     fabric.dropped += 1
-    if packet.kind == DATA:
+    if packet.kind == DATA and not packet.flags & TRIMMED:
         fabric.flow[packet.flow].dropped += 1
     elif packet.kind == ACK:
         keep_ack(fabric, packet.flags & OF_RTS)

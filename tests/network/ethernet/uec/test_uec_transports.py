@@ -206,3 +206,17 @@ def test_samples_of_flows(transport: str, limited: bool) -> None:
     assert set(table["rate"]) == {400e9}
     assert table["rtt"].max() > 4 * 500_000  # four links, and the queue
     assert (table["window"].max() > 2 * table["window"].min() > 0) == limited
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_packets_add_up_on_links_that_lose_some(transport: str) -> None:
+    """Headers of trimmed packets that are lost do not count as packets."""
+    links = [{"link": "*", "packet_error_rate": 0.02}]
+    network = made((2, 4), {"transport": transport, "links": links, "buffer": {"queue": "16 KiB"}})
+    send(network, [1, 2, 3, 4, 5, 6, 7], [0] * 7, [600_000] * 7)
+    times(network)
+    flows = network.engine.flow_table()
+    assert flows["trimmed"].sum() > 100
+    assert flows["errors"].sum() > 10
+    received = flows["delivered"] + flows["trimmed"] + flows["dropped"] + flows["errors"]
+    assert (flows["sent"] + flows["resent"] == received).all()
