@@ -225,6 +225,8 @@ def test_faults_of_logical_dimensions(folder: Path, capsys: pytest.CaptureFixtur
     assert "logical.json:1: logical-dims: 5 NPUs, but the topology has 4 hosts; allowed: at most" in fault(capsys)
     (folder / "config.txt").write_text("num-npus: 4\n" + config_text())
     assert "--logical-topology-configuration" in fault(capsys)
+    (folder / "config.txt").unlink()
+    assert "config.txt: no such file" in fault(capsys)
 
 
 SIMAI = """14 4 2 4 20 H100

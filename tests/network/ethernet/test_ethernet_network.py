@@ -200,6 +200,7 @@ def test_a_faulty_transport_ends_the_run_with_its_file(tmp_path: Path) -> None:
         ("hpcc", "target", 2.0, "above 0, at most 1"),
         ("swift", "least", 0.0, "above 0"),
         ("timely", "beta", 3.0, "above 0, at most 1"),
+        ("timely", "low", "600 us", "at most high"),
         ("newreno", "min_rto", "0 s", "above 0"),
         ("newreno", "threshold", 0, "above 0"),
         ("cubic", "initial_rto", "0 s", "above 0"),

@@ -23,6 +23,7 @@ from pyxsim.compat.astra.files.system_json import of_workload
 from pyxsim.compat.astra.files.system_text import REDUCTION
 from pyxsim.errors import InputError
 from pyxsim.file_entries import PathLike
+from pyxsim.paths import missing
 from pyxsim.rank_files import are_traces
 from pyxsim.settings import Experiment, load_experiment
 from pyxsim.settings.types import exact
@@ -200,6 +201,8 @@ def _ns3(form: _Form, file: PathLike, dimensions: Mapping[str, str], logical: Pa
     if form.read is ns3_tables and not dimensions:
         return read_ns3_config(file, logical)
     if logical is not None and form.read is not ns3_tables:
+        if not Path(file).is_file():
+            raise missing(file)
         problem = "gives the dimensions of a configuration of ns-3"
         raise InputError(problem, key="--logical-topology-configuration", allowed="with such a network")
     return None

@@ -2,8 +2,10 @@
 
 from libc.stdint cimport int32_t, int64_t
 
+from pyxsim.errors import InputError
 from pyxsim.network.ethernet.records cimport Flow, Packet
 from pyxsim.network.ethernet.transport cimport Transport
+from pyxsim.network.ethernet.transport_options import KEY
 
 
 cdef struct State:
@@ -54,6 +56,8 @@ cdef class Timely(Transport):
         super().__init__(name, options)
         cdef dict values = self.values
         self.low, self.high, self.gain, self.beta = values["low"], values["high"], values["gain"], values["beta"]
+        if self.low > self.high:
+            raise InputError("low is above high", key=f"{KEY}.low", allowed="at most high")
         self.additive, self.least, self.hyper_after = values["additive"], values["least"], values["hyper_after"]
         self.header_bytes = values["telemetry"]
 
