@@ -34,6 +34,11 @@ def test_lines_of_the_summary(ethernet: Result) -> None:
     assert "message time" in text(ethernet)
 
 
+def test_parts_of_messages_are_called_flows(ethernet: Result) -> None:
+    ethernet.backend_tables["flows"].columns["message"] = np.zeros(2, int)
+    assert "flow time" in {fact.label for fact in facts(ethernet)}
+
+
 def test_other_backends_have_no_such_lines() -> None:
     assert facts(make_result()) == []
 

@@ -20,7 +20,12 @@ def facts(result: Result) -> list[Fact]:
     if ended.any():
         middle, late, last = (time_text(int(time)) for time in _ranks(times[ended]))
         slow = "/".join(f"{value:,.3g}" for value in _ranks(result.flows["slowdown"][ended]))
-        lines.append(Fact("message time", middle, f"median, p99 {late}, longest {last}; slowdown {slow}"))
+        whole = len(np.unique(result.flows["message"])) == len(times)  # otherwise flows of several queue pairs
+        lines.append(
+            Fact(
+                "message time" if whole else "flow time", middle, f"median, p99 {late}, longest {last}; slowdown {slow}"
+            )
+        )
     names = ("dropped", "errored", "trimmed", "resent", "marked")
     count = {name: int(result.counts.get(f"packets_{name}", 0)) for name in names}
     if any(count[name] for name in names[:-1]):
