@@ -27,6 +27,7 @@ from pyxsim.network.ethernet.uec.uec_arrays import make_uec_config, with_links
 from pyxsim.network.ethernet.uec.uec_config import UecConfig
 from pyxsim.network.ethernet.uec.uec_engine import UecEngine
 from pyxsim.network.ethernet.uec.uec_transports import UecTransport
+from pyxsim.network.ethernet.unused_settings import unused
 from pyxsim.network.ethernet.user_transport import UserTransport
 from pyxsim.network.protocol import Backend, BackendTable, Capabilities
 from pyxsim.network.windows import PeakRecorder, WindowRecorder, Windows
@@ -253,10 +254,7 @@ class EthernetNetwork(Backend):
 
     @property
     def warnings(self) -> list[str]:
-        ethernet = self.settings.ethernet
-        if ethernet.pfc.enabled and ethernet.buffer.queue and all(entry.pfc for entry in ethernet.classes):
-            return ["network.ethernet.buffer.queue has no effect with PFC (network.ethernet.pfc.enabled)"]
-        return []
+        return unused(self.settings.ethernet)
 
     @property
     def notes(self) -> list[str]:
