@@ -68,7 +68,7 @@ add(
             Column("start", "ps", "time at which the message is sent"),
             Column("end", "ps", "time at which it has arrived; -1: did not happen in this run"),
             Column("fct", "ps", "flow completion time: end minus start; -1: did not end in this run", derived=True),
-            Column("ideal", "ps", "flow completion time on an idle network"),
+            Column("ideal", "ps", "flow completion time on an idle network, with all packets on one path"),
             Column("slowdown", "1", "fct over ideal", "float64", derived=True),
             Column("sent", "1", "data packets sent, with those sent again"),
             Column("resent", "1", "data packets sent again"),
