@@ -169,9 +169,9 @@ def _streams(settings: Ethernet, nodes: int, run: int) -> dict[str, list[int]]:
 
 
 def _shift(ports: IntArray, settings: Ethernet) -> int:
-    """Length of a slot of the timing wheel: its 32,768 slots hold twice the time of a packet on the slowest link."""
+    """Length of a slot of the timing wheel: its 4,096 slots hold twice the time of a packet on the slowest link."""
     packet = (settings.mtu + settings.header + 128) * ports[:, 3] // ports[:, 4] + ports[:, 5]
-    return max(0, int(2 * packet.max(initial=1)).bit_length() - 15)
+    return min(31, max(0, int(2 * packet.max(initial=1)).bit_length() - 12))  # offsets have 32 bits
 
 
 def _reverse(node: IntArray, peer: IntArray) -> IntArray:

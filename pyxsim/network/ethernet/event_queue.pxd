@@ -17,8 +17,8 @@ cdef extern from *:
     int __builtin_ctzll(unsigned long long word) noexcept nogil
 
 cdef enum:
-    SLOTS = 32768
-    WORDS = 512
+    SLOTS = 4096
+    WORDS = 64
     SORTED = 48            # most events that are sorted by insertion
 
 cdef struct Event:

@@ -50,6 +50,6 @@ class UecConfig:
 
     @property
     def shift(self) -> int:
-        """Binary logarithm of the slots of the timing wheel (ps): 32,768 hold twice the time of a packet on a link."""
+        """Binary logarithm of the slots of the timing wheel (ps): 4,096 hold twice the time of a packet on a link."""
         packet = self.rules["mtu"] * self.ports[:, 2] // self.ports[:, 3] + self.ports[:, 4]
-        return max(0, int(2 * packet.max(initial=1)).bit_length() - 15)
+        return min(31, max(0, int(2 * packet.max(initial=1)).bit_length() - 12))  # offsets have 32 bits
