@@ -487,7 +487,7 @@ def test_a_ring_alone_on_ethernet_is_known_to_the_cycle(delay: str) -> None:
 
 
 def test_ethernet_is_another_fabric_and_no_model(tmp_path: Any) -> None:
-    """It gets no verdict; what its time was spent on is told, and survives a file."""
+    """It gets no verdict. The report splits its time into parts, and a file preserves them."""
     network = {**HOTSPOT["network"], "ethernet": {"transport": "dcqcn"}}
     tables = {**HOTSPOT, "network": network, "message": [], "collective": {"kind": "all-to-all", "size": "1 MiB"}}
     comparison = compare(tables, backends=[PACKET, ETHERNET, UNAWARE])

@@ -70,7 +70,7 @@ cdef void _take_ack(Fabric *fabric, int32_t number, const Packet *reply) noexcep
 
 
 cdef int64_t _sample(Fabric *fabric, Flow *flow, const Packet *reply) noexcept nogil:
-    """The queueing delay of the packet that was acknowledged; the mean delay if that cannot be told."""
+    """Queueing delay of the acknowledged packet; the mean delay if it is unknown."""
     cdef Sent *sent
     cdef int64_t rtt
     if reply.flags & PROBE or not flow.una <= reply.number < flow.next:
@@ -131,7 +131,7 @@ cdef void _end(Fabric *fabric, int32_t number, int32_t cumulative) noexcept nogi
     if flow.connection:
         if flow.acknowledged != flow.eligible:
             return
-    elif not fabric.rules.pull_finished:  # requests to send may be lost, and then nobody grants credit for them
+    elif not fabric.rules.pull_finished:  # the request to send may be lost, and with it the credit
         packets = (flow.nbytes + payload - 1) // payload
         if flow.acknowledged != flow.nbytes + packets * fabric.rules.header:
             return
