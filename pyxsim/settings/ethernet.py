@@ -226,6 +226,12 @@ class Ethernet(Table):
         description="UDP ports, which the hash of ECMP takes: a random source port to RoCEv2's 4791, or as in ns-3 "
         "source ports counted from 10000 by source and destination, to 100.",
     )
+    pacing: Literal["flow", "port"] = Field(
+        default="flow",
+        description="When a NIC sends packets of flows below its rate: each flow as soon as its pause is over, or as in "
+        "ns-3 by one timer per port, which is not set while the pause of any flow is over, so that the port may stay "
+        "idle until the next reply.",
+    )
     npus_forward: Flag = Field(
         default=True,
         description="Whether NPUs that are nodes of the network, as in a torus, forward packets of others to where "
@@ -311,5 +317,8 @@ class Ethernet(Table):
         if self.trim is not None and self.trim >= packet:
             problem = f"a packet has {packet} bytes (mtu and header)"
             faults.append(InputError(problem, key="trim", allowed=f"less than {packet} B"))
+        if self.pacing == "port" and self.classes:
+            problem = "one timer per port does not know traffic classes (network.ethernet.classes)"
+            faults.append(InputError(problem, key="pacing", allowed='"flow"'))
         raise_all(faults)
         return self

@@ -259,6 +259,7 @@ def _rules(settings: Ethernet, clock: Fraction, header: int, reply: int, telemet
         "attribution": False,
         "control_turns": 0,
         "ns3_random": settings.ecn.random == "ns-3",
+        "port_timer": settings.pacing == "port",
         "deaf": not settings.pfc.obeyed,
         "log_frames": settings.pfc.log,
         "weight": [weight * (settings.mtu + settings.header) for weight in weights],

@@ -18,11 +18,11 @@ from pyxsim.network.ethernet.hosts cimport arrived, begin_flow, timer
 from pyxsim.network.ethernet.nic_slots cimport enter_nic, leave_nic
 from pyxsim.network.ethernet.pulls cimport take_turn
 from pyxsim.network.ethernet.records cimport (
-    ARRIVE, CLASSES, DATA_CLASS, GAVE_UP, IDLE, LOSSY, NONE, START, TIMER, TO_SWITCH, WAKE, Fabric, Flow,
+    ARRIVE, CLASSES, DATA_CLASS, GAVE_UP, IDLE, LOSSY, NONE, START, TIMER, TO_SWITCH, WAKE, PORT_WAKE, Fabric, Flow,
     FlowTimes, Flowlet, Medium, NicClasses, Node, Packet, Port, Puller, Telemetry,
 )
 from pyxsim.network.ethernet.route_choice cimport ecmp_port, nic_port
-from pyxsim.network.ethernet.switching cimport refresh, transmitted
+from pyxsim.network.ethernet.switching cimport refresh, serve, transmitted
 from pyxsim.network.ethernet.transport cimport Transport
 from pyxsim.raw cimport aligned, loaded, saved
 
@@ -344,6 +344,10 @@ cdef class Engine:
                     refresh(fabric, event.item)
             elif event.kind == TIMER:
                 timer(fabric, self.transport, event.item)
+            elif event.kind == PORT_WAKE:
+                if fabric.port[event.item].wake_at == event.at:
+                    fabric.port[event.item].wake_at = 0
+                    serve(fabric, event.item)
             elif event.kind == START:
                 self._start(event.item)
             else:

@@ -21,7 +21,7 @@ from pyxsim.network.ethernet.records cimport (
 )
 from pyxsim.network.ethernet.pulls cimport note_arrival, take_pull
 from pyxsim.network.ethernet.route_choice cimport select_port
-from pyxsim.network.ethernet.switching cimport enqueue, forward, refresh, set_pause
+from pyxsim.network.ethernet.switching cimport enqueue, forward, refresh, serve, set_pause
 from pyxsim.network.ethernet.transport cimport Transport
 
 
@@ -255,6 +255,8 @@ cdef void _take_reply(Fabric *fabric, Transport transport, int32_t chosen) noexc
         if fabric.rules.ack_ends:
             finish(fabric, number)
         free_packet(fabric, chosen)
+        if fabric.rules.port_timer:
+            serve(fabric, flow.port)
         return
     if reply.kind == NACK:
         transport.on_nack(number, reply)
@@ -308,6 +310,7 @@ cdef void arm(Fabric *fabric, int32_t number) noexcept nogil:
 cdef void timer(Fabric *fabric, Transport transport, int32_t number) noexcept:
     cdef Flow *flow = &fabric.flow[number]
     cdef int32_t i
+    cdef bint expired = False
     if flow.timer_at != fabric.now:
         return
     flow.timer_at = 0
@@ -317,6 +320,7 @@ cdef void timer(Fabric *fabric, Transport transport, int32_t number) noexcept:
         flow.due = 0
         transport.on_due(number)
     if flow.retry_at and flow.retry_at <= fabric.now:
+        expired = True
         flow.timeouts += 1
         flow.expiries += 1
         flow.retry_at = fabric.now + (flow.rto << min(flow.expiries, 10))
@@ -331,4 +335,5 @@ cdef void timer(Fabric *fabric, Transport transport, int32_t number) noexcept:
         flow.solicits = fabric.rules.pulls
         transport.on_loss(number)
     arm(fabric, number)
-    refresh(fabric, number)
+    if expired or not fabric.rules.port_timer:
+        refresh(fabric, number)

@@ -6,6 +6,7 @@ from pyxsim.network.ethernet.records cimport Fabric, Flow, Port
 
 cdef int enter_nic(Fabric *fabric, int32_t number) noexcept nogil
 cdef void leave_nic(Fabric *fabric, Flow *flow) noexcept nogil
+cdef int32_t close_gaps_from(Fabric *fabric, Port *port, int32_t gap, int32_t chosen) noexcept nogil
 
 
 cdef inline void set_ready(Fabric *fabric, Flow *flow, bint ready) noexcept nogil:

@@ -37,7 +37,7 @@ cdef int enter_nic(Fabric *fabric, int32_t number) noexcept nogil:
     cdef int32_t *slots
     cdef uint64_t *ready
     cdef int32_t capacity
-    if port.slots == port.slot_capacity and 2 * port.live <= port.slots:
+    if port.slots == port.slot_capacity and 2 * port.live <= port.slots and not fabric.rules.port_timer:
         _close_gaps(fabric, port)
     if port.slots == port.slot_capacity:
         capacity = 2 * port.slot_capacity + 64
@@ -66,3 +66,17 @@ cdef void leave_nic(Fabric *fabric, Flow *flow) noexcept nogil:
     port.slot[flow.slot] = NONE
     port.live -= 1
     flow.slot = NONE
+
+
+cdef int32_t close_gaps_from(Fabric *fabric, Port *port, int32_t gap, int32_t chosen) noexcept nogil:
+    """Remove the slots of flows that have ended, from `gap` on. Returns the new slot of `chosen`."""
+    cdef int32_t i
+    for i in range(gap, port.slots):
+        if port.slot[i] != NONE:
+            if i == chosen:
+                chosen = gap
+            port.slot[gap] = port.slot[i]
+            fabric.flow[port.slot[gap]].slot = gap
+            gap += 1
+    port.slots = gap
+    return chosen

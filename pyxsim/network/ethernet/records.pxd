@@ -61,6 +61,7 @@ cdef enum What:   # kinds of events
     TIMER = 3     # a timer of a flow
     START = 4     # a flow starts
     TURN = 5      # a receiver may send its next pull
+    PORT_WAKE = 6  # the timer of a NIC port has expired
 
 
 cdef struct Packet:     # 64 bytes
@@ -136,6 +137,7 @@ cdef struct Port:       # 512 bytes; whatever every packet needs is in the first
     int64_t paused_since, paused_time
     int64_t deepest        # most bytes of one class until the end of the last window
     int64_t caused_time    # of pauses whose root is this port
+    int64_t wake_at        # pending PORT_WAKE; 0
 
 
 cdef struct Medium:     # the link of a port
@@ -252,6 +254,7 @@ cdef struct Rules:
     uint8_t mark_at_dequeue, telemetry, selective, ack_ends, ack_class, schedule
     uint8_t tail_order     # an arrival is ordered by the end of its transmission, not by the start
     uint8_t ns3_random     # marks take the random numbers of ns-3
+    uint8_t port_timer     # the paced flows of a NIC port share a timer: see next_by_timer
     int32_t control_turns  # control packets that a port sends in a row while data waits; 0: as many as there are
     uint8_t attribution    # whether the time of flows is divided
     uint8_t pulls          # receivers pull packets: see pulls.pyx

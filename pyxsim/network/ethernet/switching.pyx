@@ -1,4 +1,4 @@
-"""Output queues, the shared buffer, ECN, PFC and trimming; and how a NIC chooses the next packet of its flows.
+"""Output queues, the shared buffer, ECN, PFC and trimming.
 
 A packet that arrives at a switch is admitted to the buffer, or trimmed, or dropped (`forward`); it waits in the queue
 of its class at one output port (`enqueue`), and `serve` starts the next transmission of a port that is idle.
@@ -8,9 +8,9 @@ docs/ethernet.md describes the rules.
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport realloc
 
-from pyxsim.network.ethernet.bitmaps cimport LOST, bitmap
 from pyxsim.network.ethernet.event_queue cimport schedule
-from pyxsim.network.ethernet.flow_times cimport spend, wait_for
+from pyxsim.network.ethernet.flow_times cimport wait_for
+from pyxsim.network.ethernet.nic cimport may_send, next_by_timer, next_of_flows, unsent
 from pyxsim.network.ethernet.ns3_random cimport draw_stream, skip_stream
 from pyxsim.network.ethernet.nic_slots cimport set_ready
 from pyxsim.network.ethernet.pools cimport (
@@ -37,8 +37,13 @@ cdef void serve(Fabric *fabric, int32_t number) noexcept nogil:
         return
     if port.waiting & ~port.paused:
         packet = _dequeue(fabric, port)
+    elif fabric.rules.port_timer and port.slots:
+        packet = next_by_timer(fabric, number)
+        if packet == NONE:
+            return
+        port = &fabric.port[number]
     elif port.ready_count:
-        packet = _next_of_flows(fabric, number)
+        packet = next_of_flows(fabric, number)
         if packet == NONE:
             return
         port = &fabric.port[number]
@@ -380,184 +385,33 @@ cdef void _log_frame(Fabric *fabric, int32_t number, bint paused) noexcept nogil
 
 # -- NICs --
 
-cdef inline bint _unsent(const Flow *flow) noexcept nogil:
-    """Whether a packet is to be sent, or sent again."""
-    return flow.lost or flow.next < flow.packets
-
-
-cdef inline bint _may_send(Fabric *fabric, Flow *flow) noexcept nogil:
-    """Whether the window, or the credit, and the packets left permit another packet; pacing apart."""
-    if not _unsent(flow):
-        return False
-    if fabric.rules.pulls:
-        return flow.credit > 0 or flow.solicits > 0
-    return flow.window <= 0 or <double> flow.flight < flow.window
-
-
 cdef void refresh(Fabric *fabric, int32_t number) noexcept nogil:
     """Update whether a flow may send, after its window, rate or packets have changed, and serve its port."""
     cdef Flow *flow = &fabric.flow[number]
     cdef Port *port
+    cdef bint may = may_send(fabric, flow), now
     if flow.slot == NONE:
-        return
-    if not _may_send(fabric, flow):
-        if fabric.rules.attribution:
-            wait_for(fabric, number, FOR_WINDOW if _unsent(flow) else FOR_NOTHING)
-        set_ready(fabric, flow, False)
         return
     port = &fabric.port[flow.port]
     # it may send now, or when the port does
-    if flow.next_send <= fabric.now or (
+    now = flow.next_send <= fabric.now or (
         port.sending != NONE and flow.next_send <= fabric.packet[port.sending].last - port.delay
-    ):
-        if fabric.rules.attribution:
-            wait_for(fabric, number, FOR_PORT)
-        set_ready(fabric, flow, True)
+    )
+    if fabric.rules.attribution:
+        if may:
+            wait_for(fabric, number, FOR_PORT if now else FOR_RATE)
+        else:
+            wait_for(fabric, number, FOR_WINDOW if unsent(flow) else FOR_NOTHING)
+    if fabric.rules.port_timer:
+        serve(fabric, flow.port)
+        return
+    set_ready(fabric, flow, may and now)
+    if not may:
+        return
+    if now:
         if port.sending == NONE:
             serve(fabric, flow.port)
-        return
-    if fabric.rules.attribution:
-        wait_for(fabric, number, FOR_RATE)
-    set_ready(fabric, flow, False)
-    if flow.wake_at != flow.next_send:
+    elif flow.wake_at != flow.next_send:
         flow.wake_at = flow.next_send
         if schedule(&fabric.events, flow.next_send, WAKE, number):
             fabric.failed = True
-
-
-cdef int32_t _next_of_flows(Fabric *fabric, int32_t number) noexcept nogil:
-    """Make the next packet of the next flow of this port that may send, in turn; NONE if all are paused."""
-    cdef Port *port = &fabric.port[number]
-    cdef int32_t words = (port.slots + 63) >> 6, slot = port.last_slot + 1, word, tried
-    cdef uint64_t bits
-    cdef Flow *flow
-    cdef int32_t cls = NONE
-    if fabric.nic != NULL:
-        cls = _next_nic_class(fabric, port, &fabric.nic[number])
-        if cls == NONE:
-            return NONE
-        slot = fabric.nic[number].last_slot[cls] + 1
-    if slot >= port.slots:
-        slot = 0
-    word = slot >> 6
-    bits = port.ready[word] & (~<uint64_t> 0 << (slot & 63))
-    tried = 0
-    while tried <= words:
-        while bits:
-            slot = (word << 6) + __builtin_ctzll(bits)
-            bits &= bits - 1
-            flow = &fabric.flow[port.slot[slot]]
-            if cls != NONE:
-                if flow.cls == cls:
-                    fabric.nic[number].last_slot[cls] = slot
-                    return _charged(fabric, &fabric.nic[number], _next_packet(fabric, number, port.slot[slot]))
-            elif not port.paused >> flow.cls & 1:
-                port.last_slot = slot
-                return _next_packet(fabric, number, port.slot[slot])
-        word = word + 1 if word + 1 < words else 0
-        bits = port.ready[word]
-        tried += 1
-    return NONE
-
-
-cdef int32_t _next_nic_class(Fabric *fabric, Port *port, NicClasses *nic) noexcept nogil:
-    """The class of which a NIC sends a packet next; as in switches, but a class may overdraw its share by a packet."""
-    cdef uint32_t may = 0
-    cdef int32_t cls, _i
-    for cls in range(CLASSES):
-        if nic.ready[cls]:
-            may |= 1 << cls
-        else:
-            nic.deficit[cls] = 0
-    may &= ~(<uint32_t> port.paused)
-    if not may:
-        return NONE
-    if fabric.rules.schedule == 0:
-        return __builtin_ctzll(may)
-    cls = nic.turn
-    if fabric.rules.schedule == 1:
-        for _i in range(CLASSES):
-            cls = (cls + 1) % CLASSES
-            if may >> cls & 1:
-                break
-    else:
-        while not may >> cls & 1 or nic.deficit[cls] <= 0:
-            cls = (cls + 1) % CLASSES
-            if may >> cls & 1:
-                nic.deficit[cls] += <int32_t> fabric.rules.weight[cls]
-    nic.turn = cls
-    return cls
-
-
-cdef int32_t _charged(Fabric *fabric, NicClasses *nic, int32_t packet) noexcept nogil:
-    """Charge a packet to the share of its class."""
-    if packet != NONE and fabric.rules.schedule == 2:
-        nic.deficit[fabric.packet[packet].cls] -= fabric.packet[packet].size
-    return packet
-
-
-cdef int32_t _next_packet(Fabric *fabric, int32_t nic, int32_t number) noexcept nogil:
-    """Make the next packet of a flow: a lost one first, else a new one."""
-    cdef int32_t chosen = new_packet(fabric), index, waits = FOR_PORT
-    cdef Flow *flow = &fabric.flow[number]
-    cdef Packet *packet
-    cdef int64_t payload, time, gap
-    cdef uint64_t *lost
-    if chosen == NONE:
-        return NONE
-    packet = &fabric.packet[chosen]
-    if flow.lost:
-        lost = bitmap(fabric, flow, LOST)
-        index = flow.una >> 6
-        while not lost[index]:
-            index += 1
-        packet.number = (index << 6) + __builtin_ctzll(lost[index])
-        lost[index] &= lost[index] - 1
-        flow.lost -= 1
-        packet.flags = RESENT
-        flow.resent += 1
-    else:
-        packet.number = flow.next
-        if flow.next < flow.sent:  # go-back-N sends it again
-            packet.flags = RESENT
-            flow.resent += 1
-        else:
-            flow.sent = flow.next + 1
-        flow.next += 1
-    if fabric.rules.pulls:
-        if flow.credit:
-            flow.credit -= 1
-        else:
-            flow.solicits -= 1
-            packet.flags |= SOLICIT
-    payload = payload_of(fabric, flow, packet.number)
-    flow.flight += payload
-    packet.flow, packet.cls, packet.kind = number, flow.cls, DATA
-    packet.src, packet.dst = flow.src, flow.dst
-    packet.entropy = flow.entropy
-    packet.size = <int32_t> (payload + fabric.rules.header)
-    packet.sent = fabric.now
-    packet.port = NONE
-    fabric.made += 1
-    fabric.in_network += 1
-    time = transmission_time(fabric, &fabric.port[nic], packet.size)
-    gap = time
-    if flow.rate < <double> flow.line:
-        gap = <int64_t> (<double> packet.size * 8e12 / flow.rate + 0.5)
-        if fabric.rules.step > 1:
-            gap = (gap + fabric.rules.step // 2) // fabric.rules.step * fabric.rules.step
-    flow.next_send = fabric.now + gap
-    flow.last_size = packet.size
-    if not _may_send(fabric, flow):
-        packet.flags |= ACK_NOW
-        waits = FOR_WINDOW if _unsent(flow) else FOR_NOTHING
-        set_ready(fabric, flow, False)
-    elif gap > time:  # the port is idle before the flow may send again
-        waits = FOR_RATE
-        set_ready(fabric, flow, False)
-        flow.wake_at = flow.next_send
-        if schedule(&fabric.events, flow.next_send, WAKE, number):
-            fabric.failed = True
-    if fabric.rules.attribution:
-        spend(fabric, number, RESENDING if packet.flags & RESENT else SENDING, time, waits)
-    return chosen

@@ -6,6 +6,7 @@ The engine keeps reliability, pacing and the order of packets; a transport only 
 
 from libc.stdint cimport int32_t, int64_t
 
+from pyxsim.network.ethernet.nic cimport advance_timer
 from pyxsim.network.ethernet.records cimport Fabric, Flow, Packet
 from pyxsim.network.ethernet.transport_options import read_options
 
@@ -50,7 +51,7 @@ cdef class Transport:
         if not self.windowed:
             flow.window = 0
         elif self.variable:
-            window = <int64_t> (<double> flow.bdp * rate / <double> flow.line)
+            window = <int64_t> (<long double> flow.bdp * rate / <double> flow.line)
             flow.window = <double> max(window, 1)
         else:
             flow.window = <double> flow.bdp
@@ -62,6 +63,8 @@ cdef class Transport:
             flow.next_send += (
                 <int64_t> (steps / rate + 0.5) - <int64_t> (steps / flow.rate + 0.5)
             ) * self.fabric.rules.step
+            if self.fabric.rules.port_timer:
+                advance_timer(self.fabric, flow)
         self.set_rate(flow, rate)
 
     cdef void begin(self, int32_t number) noexcept:

@@ -115,11 +115,8 @@ def fixed_point(rate: float) -> float:
     return root(excess, 1e-9, 0.5)
 
 
-@pytest.mark.parametrize(
-    ("flows", "gbps", "kmax", "pmax"), [(2, 40, 200, 0.01), (4, 40, 1000, 0.1), (2, 10, 1000, 0.1)]
-)
-def test_fixed_point_of_dcqcn(flows: int, gbps: int, kmax: int, pmax: float) -> None:
-    """As many marks as the fluid model has, and a queue of the depth that gives them; its flows share equally."""
+def dcqcn(flows: int, gbps: int, kmax: int, pmax: float) -> EthernetNetwork:
+    """Flows without end into one port."""
     network = star(
         flows,
         gbps * 1000,
@@ -142,6 +139,18 @@ def test_fixed_point_of_dcqcn(flows: int, gbps: int, kmax: int, pmax: float) -> 
         },
     )
     begin(network, list(range(1, flows + 1)), [0] * flows, 2 * 10**9)
+    return network
+
+
+BOTTLENECKS = pytest.mark.parametrize(
+    ("flows", "gbps", "kmax", "pmax"), [(2, 40, 200, 0.01), (4, 40, 1000, 0.1), (2, 10, 1000, 0.1)]
+)
+
+
+@BOTTLENECKS
+def test_fixed_point_of_dcqcn(flows: int, gbps: int, kmax: int, pmax: float) -> None:
+    """As many marks as the fluid model has, and a queue of the depth that gives them."""
+    network = dcqcn(flows, gbps, kmax, pmax)
     engine, port = engine_of(network), port_to(network, 0)
     network.advance(60 * MILLISECOND)
     before = engine.flow_table()
@@ -155,7 +164,18 @@ def test_fixed_point_of_dcqcn(flows: int, gbps: int, kmax: int, pmax: float) -> 
     expected = fixed_point(gbps * 1e9 / 8 / 1048 / flows)
     assert (after["marked"] - before["marked"]).sum() / sent.sum() == pytest.approx(expected, rel=0.2)
     assert np.mean(depth) == pytest.approx(5 + expected / pmax * (kmax - 5), rel=0.2)
-    assert sent / sent.mean() == pytest.approx(np.ones(flows), abs=0.04)
+
+
+@pytest.mark.slow
+@BOTTLENECKS
+def test_shares_of_dcqcn(flows: int, gbps: int, kmax: int, pmax: float) -> None:
+    """Equal shares within 2 % on average of 1.5 s; in 200 ms, random marks move them by up to 7 %."""
+    network = dcqcn(flows, gbps, kmax, pmax)
+    network.advance(60 * MILLISECOND)
+    before = engine_of(network).flow_table()["sent"]
+    network.advance(1560 * MILLISECOND)
+    sent = engine_of(network).flow_table()["sent"] - before
+    assert sent / sent.mean() == pytest.approx(np.ones(flows), abs=0.02)
 
 
 # -- shares --
@@ -183,8 +203,8 @@ def test_flows_that_start_one_after_the_other_share_a_link_equally(
 ) -> None:
     """Four flows into one link of 400 Gb/s, a round trip of 13 us: after 20 ms, equal shares within 2 %.
 
-    DCQCN: within 5 %, as random marks move its rates about the fixed point for tens of milliseconds. TIMELY is missing:
-    it has no unique fixed point (Zhu et al. 2016, theorem 4).
+    DCQCN: within 5 %, as random marks move its rates about the fixed point for tens of milliseconds
+    (test_shares_of_dcqcn has a longer average). TIMELY is missing: it has no unique fixed point (Zhu et al. 2016, theorem 4).
     """
     options = {"npus": 5, "leaves": 1, "spines": 1}
     settings = {"transport": transport, **ethernet}

@@ -172,6 +172,7 @@ def _ethernet(text: Ns3Text) -> dict[str, Any]:
         "transport": transport,
         "transport_options": _options(text, transport),
         "source_ports": "counted",
+        "pacing": "port",
         "base_rtt": "largest" if text.flag("GLOBAL_T", True) else "pair",
         "end": "acknowledged",
         "resolution": "1 ns",

@@ -94,19 +94,32 @@ cdef class Dcqcn(Transport):
                 state.alpha += self.gain
             state.alpha_marked = False
             state.alpha_at = now + self.alpha_interval
-        if state.decrease_at <= now:
-            state.decrease_at = now + self.decrease_interval
-            if state.marked:
-                if self.clamp or state.stage:
-                    state.target = flow.rate
-                self.set_rate(flow, max(self.least, <double> <int64_t> (flow.rate * (1 - state.alpha / 2))))
-                state.stage, state.marked = 0, False
-                state.increase_at = now + self.increase_interval
-        if state.increase_at and state.increase_at <= now:
-            state.increase_at = now + self.increase_interval
-            if state.stage >= self.fast_recovery:
-                state.target += self.additive if state.stage == self.fast_recovery else self.hyper
-                state.target = min(state.target, <double> flow.line)
-            self.set_rate(flow, <double> (<int64_t> (flow.rate / 2) + <int64_t> (state.target / 2)))
-            state.stage += 1
+        # At the same time, the timer that was set first is first: the longer one.
+        if self.increase_interval > self.decrease_interval:
+            self._increase(flow, state, now)
+            self._decrease(flow, state, now)
+        else:
+            self._decrease(flow, state, now)
+            self._increase(flow, state, now)
         self._arm(flow, state)
+
+    cdef void _decrease(self, Flow *flow, State *state, int64_t now) noexcept:
+        if state.decrease_at > now:
+            return
+        state.decrease_at = now + self.decrease_interval
+        if state.marked:
+            if self.clamp or state.stage:
+                state.target = flow.rate
+            self.set_rate(flow, max(self.least, <double> <int64_t> (flow.rate * (1 - state.alpha / 2))))
+            state.stage, state.marked = 0, False
+            state.increase_at = now + self.increase_interval
+
+    cdef void _increase(self, Flow *flow, State *state, int64_t now) noexcept:
+        if not state.increase_at or state.increase_at > now:
+            return
+        state.increase_at = now + self.increase_interval
+        if state.stage >= self.fast_recovery:
+            state.target += self.additive if state.stage == self.fast_recovery else self.hyper
+            state.target = min(state.target, <double> flow.line)
+        self.set_rate(flow, <double> (<int64_t> (flow.rate / 2) + <int64_t> (state.target / 2)))
+        state.stage += 1

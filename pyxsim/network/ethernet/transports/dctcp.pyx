@@ -56,15 +56,17 @@ cdef class Dctcp(Transport):
         cdef State *state = <State*> flow.state
         cdef bint marked = reply.flags & CE, renewed = False
         cdef double share
+        # whole packets up to the next one
+        cdef int32_t sent = flow.next - (flow.next == flow.packets and flow.last_payload < self.fabric.rules.mtu)
         state.marks += marked
         if flow.una > state.update_at:
             renewed = True
             if state.update_at:
                 share = min(1.0, <double> state.marks / <double> state.batch)
                 state.alpha = (1 - self.gain) * state.alpha + self.gain * share
-                state.marks, state.batch = 0, flow.next - flow.una + 1
+                state.marks, state.batch = 0, sent - flow.una + 1
             else:
-                state.batch = flow.next + 1
+                state.batch = sent + 1
             state.update_at = flow.next
         if state.reduced and flow.una > state.reduced_until:
             state.reduced = False

@@ -103,8 +103,8 @@ cdef class Hpcc(Transport):
     cdef void _update(
         self, Flow *flow, State *state, Telemetry *old, Telemetry *new, int hops, bint fast
     ) noexcept:
-        cdef double busiest = 0, u, ratio, rate, share
-        cdef int64_t tau, longest = 0
+        cdef double busiest = 0, u, ratio, rate
+        cdef int64_t tau, rtt, longest = 0
         cdef int32_t stage
         cdef bint known = False
         cdef Hop *before
@@ -124,8 +124,9 @@ cdef class Hpcc(Transport):
                 busiest, longest = u, tau
         if not known:
             return
-        share = min(1.0, <double> longest * NANOSECOND / <double> flow.base_rtt)
-        state.utilization = (1 - share) * state.utilization + share * busiest
+        rtt = max(flow.base_rtt // NANOSECOND, 1)
+        longest = min(longest, rtt)
+        state.utilization = (state.utilization * (rtt - longest) + busiest * longest) / rtt
         ratio = state.utilization / self.target
         if ratio >= 1 or state.stage >= self.stages:
             rate, stage = <double> <int64_t> (state.reference / ratio) + self.additive, 0

@@ -28,6 +28,7 @@ _OF_OTHERS = (
     "cnp_interval",
     "resolution",
     "source_ports",
+    "pacing",
     "ports",
     "buffer.capacity",
     "buffer.alpha",
