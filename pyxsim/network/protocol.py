@@ -53,6 +53,8 @@ class Capabilities:
         The backend can be pickled between two calls.
     pauses
         Switches pause links, so routes need a proof (`Backend.prove_pauses`).
+    in_order
+        Arrivals of the same cycle have an order of their own.
     """
 
     packets: bool = False
@@ -65,6 +67,7 @@ class Capabilities:
     fast_forward: bool = False
     checkpoint: bool = True
     pauses: bool = False
+    in_order: bool = False
 
 
 class BackgroundSource(Protocol):
@@ -216,7 +219,8 @@ class Backend(ABC):
         Returns
         -------
         messages, cycles
-            int64[K]: the messages that have arrived completely since the last call, in the order (cycle, message).
+            int64[K]: the messages that have arrived completely since the last call, in the order (cycle, message);
+            with `Capabilities.in_order`, those of a cycle in the order of their arrival.
             K = 0: `until` is reached, or nothing is left to do.
 
         Raises

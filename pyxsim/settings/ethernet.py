@@ -228,9 +228,9 @@ class Ethernet(Table):
     )
     pacing: Literal["flow", "port"] = Field(
         default="flow",
-        description="When a NIC sends packets of flows below its rate: each flow as soon as its pause is over, or as in "
-        "ns-3 by one timer per port, which is not set while the pause of any flow is over, so that the port may stay "
-        "idle until the next reply.",
+        description="When a NIC sends packets of flows below its rate: each flow as soon as its pause is over, or as "
+        "in ns-3 by one timer per port, which is not set while the pause of any flow is over, so that the port may "
+        "stay idle until the next reply.",
     )
     npus_forward: Flag = Field(
         default=True,

@@ -27,6 +27,7 @@ BALANCE = {"ecmp": 0, "spray": 1, "adaptive": 2, "flowlet": 3}
 DATA_CLASS = 1
 NONE = -1
 UNREACHED = np.iinfo(np.int16).max
+PINT = 2  # of the rule `telemetry`, as in records.pxd
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,15 +89,16 @@ def make_config(
     seed: int,
     header: int = 0,
     reply: int = 0,
-    telemetry: bool = False,
+    telemetry: int = 0,
     rules: Mapping[str, Any] | None = None,
 ) -> EthernetConfig:
     """Return the arrays of a network.
 
-    `header`, `reply`: bytes that the transport adds to data packets and to replies. `telemetry`: whether switches write
+    `header`, `reply`: bytes that the transport adds to data packets and to replies. `telemetry`: what switches write
     into packets. `rules`: rules that the transport sets. Raises InputError.
     """
     settings = network.ethernet
+    ns3 = settings.ecn.random == "ns-3"
     if not topology.hosts and (np.bincount(topology.home) > 1).any():
         problem = "several NPUs share a router without host links"
         raise InputError(problem, key="--backend ethernet", allowed="network.host_links = true, without lanes")
@@ -154,11 +156,13 @@ def make_config(
         group.astype(np.int32),
         down,
         (routers + every if hosts else home).astype(np.int32),
-        _rules(settings, network.clock, header, reply, telemetry) | dict(rules or {}),
+        _rules(settings, network.clock, header, reply, telemetry)
+        | {"pint_seed": 1 if ns3 else seed}
+        | dict(rules or {}),
         _shift(ports, settings),
         np.zeros((len(ports), 2)),
         settings.npus_forward,
-        _streams(settings, routers, seed) if settings.ecn.random == "ns-3" else None,
+        _streams(settings, routers, seed) if ns3 else None,
     )
 
 
@@ -222,7 +226,7 @@ def _set_headroom(ports: IntArray, settings: Ethernet) -> None:
         ports[:, 8] = settings.pfc.headroom
 
 
-def _rules(settings: Ethernet, clock: Fraction, header: int, reply: int, telemetry: bool) -> dict[str, Any]:
+def _rules(settings: Ethernet, clock: Fraction, header: int, reply: int, telemetry: int) -> dict[str, Any]:
     weights = [1, *(entry.weight for entry in settings.classes)]
     weights += [1] * (CLASSES - len(weights))
     return {
@@ -249,6 +253,8 @@ def _rules(settings: Ethernet, clock: Fraction, header: int, reply: int, telemet
         "ecn": _mask(settings, "ecn"),
         "mark_at_dequeue": settings.ecn.mark == "dequeue",
         "telemetry": telemetry,
+        "pint_trip": 0,
+        "pint_base": 1.05,
         "selective": settings.reliability == "selective",
         "ack_ends": settings.end == "acknowledged",
         "ack_class": DATA_CLASS,

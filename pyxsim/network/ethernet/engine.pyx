@@ -14,12 +14,13 @@ from pyxsim.network.ethernet.engine_tables cimport (
 from pyxsim.network.ethernet.event_queue cimport (
     Event, EventQueue, open_slot, present, queue_free, queue_restore, queue_setup, queue_state, schedule, take,
 )
-from pyxsim.network.ethernet.hosts cimport arrived, begin_flow, timer
+from pyxsim.network.ethernet.hosts cimport arrived, begin_flow, due, timer
+from pyxsim.network.ethernet.libc_random cimport seed_libc
 from pyxsim.network.ethernet.nic_slots cimport enter_nic, leave_nic
 from pyxsim.network.ethernet.pulls cimport take_turn
 from pyxsim.network.ethernet.records cimport (
-    ARRIVE, CLASSES, DATA_CLASS, GAVE_UP, IDLE, LOSSY, NONE, START, TIMER, TO_SWITCH, WAKE, PORT_WAKE, Fabric, Flow,
-    FlowTimes, Flowlet, Medium, NicClasses, Node, Packet, Port, Puller, Telemetry,
+    ARRIVE, CLASSES, DATA_CLASS, DUE, GAVE_UP, IDLE, LOSSY, NONE, PINT, PORT_WAKE, START, TIMER, TO_SWITCH, WAKE,
+    Fabric, Flow, FlowTimes, Flowlet, Medium, NicClasses, Node, Packet, PintPort, Port, Puller, Telemetry,
 )
 from pyxsim.network.ethernet.route_choice cimport ecmp_port, nic_port
 from pyxsim.network.ethernet.switching cimport refresh, serve, transmitted
@@ -103,6 +104,11 @@ cdef class Engine:
                 raise MemoryError("pullers")
             for i in range(fabric.ports):
                 fabric.puller[i].first = fabric.puller[i].last = NONE
+        if fabric.rules.telemetry == PINT:
+            seed_libc(&fabric.libc_random, <int32_t> fabric.rules.pint_seed)
+            fabric.pint = <PintPort*> calloc(max(len(ports), 1), sizeof(PintPort))
+            if fabric.pint == NULL:
+                raise MemoryError("telemetry")
         if fabric.rules.flowlets:  # memory that no flow uses costs nothing
             fabric.flowlet = <Flowlet*> calloc(fabric.nodes * fabric.rules.flowlets, sizeof(Flowlet))
             if fabric.flowlet == NULL:
@@ -121,6 +127,7 @@ cdef class Engine:
         free(fabric.medium)
         free(fabric.nic)
         free(fabric.puller)
+        free(fabric.pint)
         free(fabric.node)
         free(fabric.packet)
         free(fabric.flow)
@@ -160,6 +167,7 @@ cdef class Engine:
             saved(fabric.frame, fabric.frames, 3 * sizeof(int64_t)),
             saved(fabric.puller, fabric.ports if fabric.rules.pulls else 0, sizeof(Puller)),
             saved(fabric.times, fabric.flows if fabric.rules.attribution else 0, sizeof(FlowTimes)),
+            saved(fabric.pint, fabric.ports if fabric.rules.telemetry == PINT else 0, sizeof(PintPort)),
         )
         numbers = saved(fabric, 1, sizeof(Fabric))
         return self.config, self.transport, numbers, memory, slots, self.events
@@ -180,6 +188,7 @@ cdef class Engine:
         free(fabric.medium)
         free(fabric.nic)
         free(fabric.puller)
+        free(fabric.pint)
         free(fabric.node)
         free(fabric.flowlet)
         queue_free(&fabric.events)
@@ -191,6 +200,7 @@ cdef class Engine:
         old.medium, old.flowlet = <Medium*> loaded(memory[7]), <Flowlet*> loaded(memory[8])
         old.nic = <NicClasses*> loaded(memory[9]) if memory[9] else NULL
         old.puller = <Puller*> loaded(memory[11]) if memory[11] else NULL
+        old.pint = <PintPort*> loaded(memory[13]) if memory[13] else NULL
         old.frame, old.frame_capacity = <int64_t*> loaded(memory[10]), old.frames
         old.packet, old.packet_capacity = <Packet*> loaded(memory[2]), old.packets
         old.times = <FlowTimes*> loaded(memory[12]) if memory[12] else NULL
@@ -344,6 +354,8 @@ cdef class Engine:
                     refresh(fabric, event.item)
             elif event.kind == TIMER:
                 timer(fabric, self.transport, event.item)
+            elif event.kind == DUE:
+                due(fabric, self.transport, event.item)
             elif event.kind == PORT_WAKE:
                 if fabric.port[event.item].wake_at == event.at:
                     fabric.port[event.item].wake_at = 0

@@ -12,7 +12,7 @@ import numpy as np
 
 from pyxsim.arrays import IntArray
 from pyxsim.network.delay.pairs import Pairs
-from pyxsim.network.ethernet.config import DATA_CLASS, PICOSECONDS, EthernetConfig, make_config
+from pyxsim.network.ethernet.config import DATA_CLASS, PICOSECONDS, PINT, EthernetConfig, make_config
 from pyxsim.network.ethernet.deadlock import LEAST_INTERVAL, PauseWatch, cycle_warning, pause_cycle
 from pyxsim.network.ethernet.engine import Engine
 from pyxsim.network.ethernet.engine_tables import FLOW_COLUMNS
@@ -48,7 +48,7 @@ class EthernetNetwork(Backend):
     `seed`: of marks and of random routes. `attribution`: whether the time of flows is divided by what they wait for.
     """
 
-    capabilities = Capabilities(pauses=True)
+    capabilities = Capabilities(pauses=True, in_order=True)
 
     def __init__(
         self,
@@ -73,8 +73,10 @@ class EthernetNetwork(Backend):
             telemetry=transport.telemetry,
             rules={**transport.rules, "attribution": attribution},
         )
-        changes = link_changes(topology, settings, self.arrays)
         self._uec: UecConfig | None = None
+        if transport.telemetry == PINT:  # its switches average over the longest round trip
+            self.arrays.rules["pint_trip"] = -(-self.largest_rtt // 1000)
+        changes = link_changes(topology, settings, self.arrays)
         self.engine: Engine | UecEngine
         if isinstance(transport, UecTransport):
             random = np.random.MT19937(seed)
@@ -184,7 +186,7 @@ class EthernetNetwork(Backend):
                 break
             self._search_deadlock()
         if len(messages):
-            order = np.lexsort((messages, cycles))
+            order = np.argsort(cycles, kind="stable")
             messages, cycles = messages[order], cycles[order]
             self._cycle = max(self._cycle, int(cycles[-1]))
         elif until is not None:

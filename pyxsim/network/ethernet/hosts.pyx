@@ -249,7 +249,7 @@ cdef void _take_reply(Fabric *fabric, Transport transport, int32_t chosen) noexc
         flow.retry_at, flow.expiries = fabric.now + flow.rto, 0
     if flow.una == flow.packets:
         flow.finished, flow.active = True, False
-        flow.retry_at = flow.due = 0
+        flow.retry_at = 0
         leave_nic(fabric, flow)
         transport.end(number)
         if fabric.rules.ack_ends:
@@ -296,44 +296,46 @@ cdef int64_t _note(Fabric *fabric, Flow *flow, uint64_t *known, uint64_t *lost, 
 # -- timers --
 
 cdef void arm(Fabric *fabric, int32_t number) noexcept nogil:
-    """Schedule the earlier of both timers of a flow."""
+    """Schedule the retransmission timeout of a flow."""
     cdef Flow *flow = &fabric.flow[number]
-    cdef int64_t at = flow.retry_at
-    if flow.due and (not at or flow.due < at):
-        at = flow.due
-    if at and (not flow.timer_at or at < flow.timer_at):
-        flow.timer_at = at
-        if schedule(&fabric.events, at, TIMER, number):
+    if flow.retry_at and (not flow.timer_at or flow.retry_at < flow.timer_at):
+        flow.timer_at = flow.retry_at
+        if schedule(&fabric.events, flow.retry_at, TIMER, number):
             fabric.failed = True
 
 
 cdef void timer(Fabric *fabric, Transport transport, int32_t number) noexcept:
     cdef Flow *flow = &fabric.flow[number]
     cdef int32_t i
-    cdef bint expired = False
     if flow.timer_at != fabric.now:
         return
     flow.timer_at = 0
     if flow.finished:
         return
-    if flow.due and flow.due <= fabric.now:
-        flow.due = 0
-        transport.on_due(number)
-    if flow.retry_at and flow.retry_at <= fabric.now:
-        expired = True
-        flow.timeouts += 1
-        flow.expiries += 1
-        flow.retry_at = fabric.now + (flow.rto << min(flow.expiries, 10))
-        if fabric.rules.retries and flow.expiries > fabric.rules.retries:
-            fabric.failed, fabric.gave_up = GAVE_UP, number
-            return
-        if fabric.rules.selective:
-            for i in range(flow.una, flow.next):
-                mark_lost(fabric, flow, i)
-        else:
-            flow.next, flow.flight = flow.una, 0
-        flow.solicits = fabric.rules.pulls
-        transport.on_loss(number)
+    if flow.retry_at > fabric.now:  # set again since
+        arm(fabric, number)
+        return
+    flow.timeouts += 1
+    flow.expiries += 1
+    flow.retry_at = fabric.now + (flow.rto << min(flow.expiries, 10))
+    if fabric.rules.retries and flow.expiries > fabric.rules.retries:
+        fabric.failed, fabric.gave_up = GAVE_UP, number
+        return
+    if fabric.rules.selective:
+        for i in range(flow.una, flow.next):
+            mark_lost(fabric, flow, i)
+    else:
+        flow.next, flow.flight = flow.una, 0
+    flow.solicits = fabric.rules.pulls
+    transport.on_loss(number)
     arm(fabric, number)
-    if expired or not fabric.rules.port_timer:
+    refresh(fabric, number)
+
+
+cdef void due(Fabric *fabric, Transport transport, int32_t number) noexcept:
+    """A timer of the transport has expired."""
+    if fabric.flow[number].finished:
+        return
+    transport.on_due(number)
+    if not fabric.rules.port_timer:  # with it, a NIC does not look at its flows now
         refresh(fabric, number)

@@ -3,9 +3,10 @@
 Times are picoseconds, sizes are bytes on the wire unless a name says payload. Records refer to each other by index.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from pyxsim.network.ethernet.event_queue cimport EventQueue
+from pyxsim.network.ethernet.libc_random cimport LibcRandom
 from pyxsim.network.ethernet.ns3_random cimport Streams
 
 cdef enum:
@@ -54,14 +55,19 @@ cdef enum Failure:
     NO_MEMORY = 1
     GAVE_UP = 2   # a flow has used up its retries
 
+cdef enum:         # what switches write into data packets
+    IN_BAND = 1    # telemetry of each hop
+    PINT = 2       # one digest
+
 cdef enum What:   # kinds of events
     IDLE = 0      # a port has transmitted its packet
     ARRIVE = 1    # a packet has arrived
     WAKE = 2      # a flow may send its next packet (pacing)
-    TIMER = 3     # a timer of a flow
+    TIMER = 3     # the retransmission timeout of a flow
     START = 4     # a flow starts
     TURN = 5      # a receiver may send its next pull
     PORT_WAKE = 6  # the timer of a NIC port has expired
+    DUE = 7       # a timer of the transport of a flow
 
 
 cdef struct Packet:     # 64 bytes
@@ -78,6 +84,7 @@ cdef struct Packet:     # 64 bytes
     uint8_t cls        # traffic class
     uint8_t flags
     uint8_t hops
+    uint16_t digest    # of PINT: the code of the highest utilization on the way
     int64_t sent       # when the data packet left its source; replies echo it
     int64_t last       # when its last byte arrives at the present node
 
@@ -153,6 +160,12 @@ cdef struct NicClasses:  # the flows at a NIC port by class
     int32_t turn           # class that was served last
 
 
+cdef struct PintPort:   # of PINT
+    double utilization     # average of a round trip
+    int64_t at             # when the last packet left, in ns
+    int64_t size           # its bytes; 0: none
+
+
 cdef struct Puller:     # of a port: the receiver behind it, and turns of control packets and data
     int32_t first, last    # flows that it wants packets of; NONE
     int64_t next_turn      # no pull before
@@ -198,7 +211,7 @@ cdef struct Flow:
     int64_t timer_at       # pending TIMER; 0
     int64_t retry_at       # when the retransmission timeout expires; 0
     int64_t rto            # retransmission timeout; 0: none
-    int64_t due            # timer of the transport; 0
+    int64_t due            # timer of a user's transport; 0
     int64_t rtt            # of the packet that the last reply names; 0
     int64_t start, end     # picoseconds
     uint8_t ready, active, finished, received_all
@@ -258,6 +271,9 @@ cdef struct Rules:
     int32_t control_turns  # control packets that a port sends in a row while data waits; 0: as many as there are
     uint8_t attribution    # whether the time of flows is divided
     uint8_t pulls          # receivers pull packets: see pulls.pyx
+    int64_t pint_trip      # the longest round trip, in ns
+    double pint_base       # of the logarithm that packets carry
+    int64_t pint_seed
     uint8_t deaf           # PFC frames have no effect where they arrive
     uint8_t log_frames     # whether PFC frames are recorded
     uint8_t classes        # of data
@@ -273,6 +289,8 @@ cdef struct Fabric:
     Medium *medium         # of each port
     NicClasses *nic        # of each port; NULL: one class of data
     Puller *puller         # of each port; NULL: no pulls
+    PintPort *pint         # of each port; NULL: without PINT
+    LibcRandom libc_random  # of PINT
     Node *node
     Packet *packet
     Flow *flow

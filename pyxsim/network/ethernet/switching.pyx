@@ -5,23 +5,21 @@ of its class at one output port (`enqueue`), and `serve` starts the next transmi
 docs/ethernet.md describes the rules.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.stdlib cimport realloc
 
 from pyxsim.network.ethernet.event_queue cimport schedule
 from pyxsim.network.ethernet.flow_times cimport wait_for
 from pyxsim.network.ethernet.nic cimport may_send, next_by_timer, next_of_flows, unsent
-from pyxsim.network.ethernet.ns3_random cimport draw_stream, skip_stream
 from pyxsim.network.ethernet.nic_slots cimport set_ready
-from pyxsim.network.ethernet.pools cimport (
-    free_packet, new_packet, new_telemetry, next_uniform, payload_of, transmission_time,
-)
+from pyxsim.network.ethernet.ns3_random cimport draw_stream, skip_stream
+from pyxsim.network.ethernet.pools cimport free_packet, new_packet, next_uniform, transmission_time
 from pyxsim.network.ethernet.records cimport (
-    ACK_NOW, ARRIVE, CE, CLASSES, DATA, FOR_NOTHING, FOR_PORT, FOR_RATE, FOR_WINDOW, HOPS, IDLE, NONE, PAUSE, RESENDING,
-    RESENT, RESUME, SENDING, SOLICIT, TO_SWITCH, TRIMMED, WAKE,
-    Fabric, Flow, Hop, NicClasses, Node, Packet, Port, Puller, Queue,
+    ARRIVE, CE, CLASSES, DATA, FOR_NOTHING, FOR_PORT, FOR_RATE, FOR_WINDOW, HOPS, IDLE, NONE, PAUSE, RESUME, TO_SWITCH,
+    TRIMMED, WAKE, Fabric, Flow, Node, Packet, Port, Puller, Queue,
 )
-from pyxsim.network.ethernet.route_choice cimport queued_bytes, select_port
+from pyxsim.network.ethernet.route_choice cimport select_port
+from pyxsim.network.ethernet.telemetry cimport write_telemetry
 
 cdef extern from *:
     int __builtin_ctzll(unsigned long long word) noexcept nogil
@@ -255,7 +253,6 @@ cdef void _leave_buffer(Fabric *fabric, Port *port, Packet *packet, int32_t cls)
     cdef Node *node = &fabric.node[port.node]
     cdef Port *into = &fabric.port[packet.port]
     cdef int64_t size = packet.size, from_headroom, from_shared, over
-    cdef Hop *hop
     node.used -= size
     if fabric.rules.pfc >> cls & 1:
         from_headroom = min(into.queue[cls].headroom_used, size)
@@ -273,18 +270,8 @@ cdef void _leave_buffer(Fabric *fabric, Port *port, Packet *packet, int32_t cls)
         over = max(into.queue[cls].ingress - fabric.rules.reserve, 0)
         if over == 0 or over + fabric.rules.resume_offset <= _threshold(into, node):
             _send_pause(fabric, packet.port, cls, False)
-    if fabric.rules.telemetry and packet.kind == DATA:
-        if packet.telemetry == NONE:
-            packet.telemetry = new_telemetry(fabric)
-            if packet.telemetry == NONE:
-                return
-        if packet.hops < HOPS:
-            hop = &fabric.telemetry[packet.telemetry].hop[packet.hops]
-            fabric.telemetry[packet.telemetry].path = (
-                31 * fabric.telemetry[packet.telemetry].path + <uint32_t> (port - fabric.port) + 1
-            )
-            hop.at, hop.sent_bytes, hop.depth, hop.rate = fabric.now, port.sent_bytes, queued_bytes(port), port.rate
-            packet.hops += 1
+    if fabric.rules.telemetry:
+        write_telemetry(fabric, port, packet)
 
 
 cdef void _mark(Fabric *fabric, Port *port, Packet *packet, int32_t cls) noexcept nogil:

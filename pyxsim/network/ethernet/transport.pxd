@@ -8,7 +8,7 @@ cdef class Transport:
     cdef readonly dict given, values  # options: as set, and as numbers
     cdef public object error
     cdef readonly int64_t header_bytes, reply_bytes
-    cdef readonly bint telemetry
+    cdef readonly int telemetry
     cdef readonly dict rules  # fields of `Rules` that the transport sets
     cdef bint windowed, variable
     cdef void bind(self, Fabric *fabric) noexcept
@@ -20,4 +20,5 @@ cdef class Transport:
     cdef void on_cnp(self, int32_t number) noexcept
     cdef void on_loss(self, int32_t number) noexcept
     cdef void end(self, int32_t number) noexcept
+    cdef void call_at(self, int32_t number, int64_t at) noexcept
     cdef void on_due(self, int32_t number) noexcept

@@ -9,7 +9,7 @@ class Transport:
     error: Exception | None
     header_bytes: int
     reply_bytes: int
-    telemetry: bool
+    telemetry: int
     rules: dict[str, Any]
     def __init__(self, name: str = "none", options: Mapping[str, Any] | None = None) -> None: ...
     def adapt(self, network: Network) -> Network: ...

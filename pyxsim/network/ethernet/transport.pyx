@@ -6,8 +6,9 @@ The engine keeps reliability, pacing and the order of packets; a transport only 
 
 from libc.stdint cimport int32_t, int64_t
 
+from pyxsim.network.ethernet.event_queue cimport schedule
 from pyxsim.network.ethernet.nic cimport advance_timer
-from pyxsim.network.ethernet.records cimport Fabric, Flow, Packet
+from pyxsim.network.ethernet.records cimport DUE, Fabric, Flow, Packet
 from pyxsim.network.ethernet.transport_options import read_options
 
 
@@ -31,7 +32,7 @@ cdef class Transport:
         self.values = read_options(name, kind.options, self.given, kind.positive, kind.shares)
         self.windowed, self.variable = self.values.get("window", True), self.values.get("variable", True)
         self.header_bytes = self.reply_bytes = 0
-        self.telemetry = False
+        self.telemetry = 0
         self.rules = {}
 
     def __reduce__(self):
@@ -87,5 +88,10 @@ cdef class Transport:
     cdef void on_loss(self, int32_t number) noexcept:
         """The retransmission timeout has expired."""
 
+    cdef void call_at(self, int32_t number, int64_t at) noexcept:
+        """Call `on_due` at a time, unless the flow has ended."""
+        if schedule(&self.fabric.events, at, DUE, number):
+            self.fabric.failed = True
+
     cdef void on_due(self, int32_t number) noexcept:
-        """The timer of the transport, `Flow.due`, has expired; it is 0 now."""
+        """A time for which `call_at` asked."""

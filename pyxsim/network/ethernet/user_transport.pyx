@@ -6,7 +6,8 @@ Python code runs per acknowledgment, so such a transport is some ten times slowe
 from libc.stdint cimport int32_t, int64_t
 
 from pyxsim.errors import InputError
-from pyxsim.network.ethernet.records cimport CE, Fabric, Packet
+from pyxsim.network.ethernet.event_queue cimport schedule
+from pyxsim.network.ethernet.records cimport CE, DUE, Fabric, Packet
 from pyxsim.network.ethernet.transport cimport Transport
 
 METHODS = ("start", "acknowledged", "lost", "notified", "timer")
@@ -90,7 +91,10 @@ cdef class FlowView:
         """Call `timer` in `delay` picoseconds; an earlier timer of the flow is forgotten."""
         if delay < 1:
             raise ValueError(f"delay = {delay}; expected at least 1 ps")
-        self.fabric.flow[self.number].due = self.fabric.now + delay
+        cdef int64_t at = self.fabric.now + delay
+        self.fabric.flow[self.number].due = at
+        if schedule(&self.fabric.events, at, DUE, self.number):
+            self.fabric.failed = True
 
 
 cdef class UserTransport(Transport):
@@ -143,4 +147,6 @@ cdef class UserTransport(Transport):
         self._call("notified", number, ())
 
     cdef void on_due(self, int32_t number) noexcept:
-        self._call("timer", number, ())
+        if self.fabric.flow[number].due == self.fabric.now:
+            self.fabric.flow[number].due = 0
+            self._call("timer", number, ())

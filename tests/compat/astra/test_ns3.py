@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pyxsim.cli.app import main
-from tests.compat.astra.ns3_inputs import WORDS, config_text, flows_in, incast, leaf_spine, star, write_run
+from validation.ns3_inputs import WORDS, config_text, flows_in, incast, leaf_spine, star, write_run
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def test_shown_settings(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     ("changes", "problem"),
     [
         ({"KMAXMAP": "1 100000000000 1600"}, "config.txt:49: KMAXMAP: unknown key; allowed: "),
-        ({"CC_MODE": 10}, "config.txt:11: CC_MODE: '10' is not in this version; allowed: 1, 3, 7, 8, 12"),
+        ({"CC_MODE": 9}, "config.txt:11: CC_MODE: '9' is not in this version; allowed: 1, 3, 7, 8, 10, 12"),
         ({"L2_ACK_INTERVAL": 0}, "config.txt:24: L2_ACK_INTERVAL: without an acknowledgment of each packet"),
         ({"L2_BACK_TO_ZERO": 1}, "config.txt:25: L2_BACK_TO_ZERO: go-back-0 is not modelled; allowed: 0"),
         ({"KMIN_MAP": "1 100000000000 400"}, "config.txt:43: KMIN_MAP: has no value for 400 Gb/s"),

@@ -400,8 +400,7 @@ class SlowEthernet:
         time = gap = self.time_of(port, size)
         if flow.rate < flow.line:
             step = max(1, self.rules.resolution)
-            gap = int(size * 8e12 / flow.rate + 0.5)
-            gap = (gap + step // 2) // step * step
+            gap = int(8e12 * size / step / flow.rate + 0.5) * step
         flow.next_send = self.now + gap
         packet.urgent = not flow.may_send()
         flow.ready = flow.may_send() and gap <= time
@@ -433,20 +432,32 @@ class SlowEthernet:
             flow.retry_at, flow.expiries = self.now + self.rules.timeout, 0
         if flow.una == len(flow.sizes):
             flow.finished, flow.ready = True, False
-            flow.retry_at = flow.due = 0
+            flow.retry_at = 0
             if self.rules.end == "acknowledged":
                 self.finish(flow)
             return
         self.transport.on_ack(flow, reply.marked, self.now)
+        self.call(flow)
         self.arm(flow)
         self.refresh(flow)
 
+    def call(self, flow: Flow) -> None:
+        """Schedule the timers that the transport has set."""
+        for at in flow.due:
+            self.schedule(at, partial(self.due, flow))
+        flow.due.clear()
+
+    def due(self, flow: Flow) -> None:
+        if flow.finished:
+            return
+        self.transport.on_due(flow, self.now)
+        self.call(flow)
+        self.refresh(flow)
+
     def arm(self, flow: Flow) -> None:
-        """One timer: the earlier of the retransmission timeout and of the transport's."""
-        at = min((time for time in (flow.retry_at, flow.due) if time), default=0)
-        if at and (not flow.timer_at or at < flow.timer_at):
-            flow.timer_at = at
-            self.schedule(at, partial(self.timer, flow))
+        if flow.retry_at and (not flow.timer_at or flow.retry_at < flow.timer_at):
+            flow.timer_at = flow.retry_at
+            self.schedule(flow.retry_at, partial(self.timer, flow))
 
     def timer(self, flow: Flow) -> None:
         if flow.timer_at != self.now:
@@ -454,17 +465,16 @@ class SlowEthernet:
         flow.timer_at = 0
         if flow.finished:
             return
-        if flow.due and flow.due <= self.now:
-            flow.due = 0
-            self.transport.on_due(flow, self.now)
-        if flow.retry_at and flow.retry_at <= self.now:
-            flow.counted["timeouts"] += 1
-            flow.expiries += 1
-            flow.retry_at = self.now + (self.rules.timeout << min(flow.expiries, 10))
-            if self.rules.reliability == "selective":
-                flow.lost.update(set(range(flow.una, flow.next)) - flow.known)
-            else:
-                flow.next = flow.una
+        if flow.retry_at > self.now:
+            self.arm(flow)
+            return
+        flow.counted["timeouts"] += 1
+        flow.expiries += 1
+        flow.retry_at = self.now + (self.rules.timeout << min(flow.expiries, 10))
+        if self.rules.reliability == "selective":
+            flow.lost.update(set(range(flow.una, flow.next)) - flow.known)
+        else:
+            flow.next = flow.una
         self.arm(flow)
         self.refresh(flow)
 

@@ -164,7 +164,7 @@ class Flow:
     wake_at: int = 0
     timer_at: int = 0
     retry_at: int = 0
-    due: int = 0
+    due: list[int] = field(default_factory=list)  # timers that the transport has set
     expiries: int = 0
     end: int = -1
     state: Any = None

@@ -104,30 +104,30 @@ class SlowDcqcn(SlowTransport):
             "increase_at": math.inf,
             "stage": 0,
         }
-        self.arm(flow)
-
-    def arm(self, flow: Any) -> None:
-        flow.due = min(flow.state[name] for name in ("alpha_at", "decrease_at", "increase_at"))
+        flow.due += [flow.state["alpha_at"], flow.state["decrease_at"]]
 
     def on_due(self, flow: Any, now: int) -> None:
         state = flow.state
-        if state["alpha_at"] <= now:
+        if state["alpha_at"] == now:
             state["alpha"] = state["alpha"] * (1 - self.gain) + self.gain * state["alpha_marked"]
             state["alpha_marked"] = False
             state["alpha_at"] = now + self.alpha_interval
-        if state["decrease_at"] <= now:
+            flow.due.append(state["alpha_at"])
+        if state["increase_at"] == now:  # it is set longer before than the other, and so is first
+            state["increase_at"] = now + self.increase_interval
+            flow.due.append(state["increase_at"])
+            if state["stage"] >= self.fast_recovery:
+                step = self.additive if state["stage"] == self.fast_recovery else self.hyper
+                state["target"] = min(state["target"] + step, float(flow.line))
+            self.set_rate(flow, float(int(flow.rate / 2) + int(state["target"] / 2)))
+            state["stage"] += 1
+        if state["decrease_at"] == now:
             state["decrease_at"] = now + self.decrease_interval
+            flow.due.append(state["decrease_at"])
             if state["marked"]:
                 if state["stage"]:
                     state["target"] = flow.rate
                 self.set_rate(flow, max(self.least, float(int(flow.rate * (1 - state["alpha"] / 2)))))
                 state["stage"], state["marked"] = 0, False
                 state["increase_at"] = now + self.increase_interval
-        if state["increase_at"] <= now:
-            state["increase_at"] = now + self.increase_interval
-            if state["stage"] >= self.fast_recovery:
-                step = self.additive if state["stage"] == self.fast_recovery else self.hyper
-                state["target"] = min(state["target"] + step, float(flow.line))
-            self.set_rate(flow, float(int(flow.rate / 2) + int(state["target"] / 2)))
-            state["stage"] += 1
-        self.arm(flow)
+                flow.due.append(state["increase_at"])

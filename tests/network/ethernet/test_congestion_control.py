@@ -187,6 +187,7 @@ SHARING: list[tuple[str, dict[str, Any], int]] = [
     ("dctcp", {}, 100),
     ("dcqcn", {}, 400),
     ("hpcc", {"transport_options": {"additive": "5 Gb/s"}}, 40),
+    ("hpcc-pint", {"transport_options": {"additive": "5 Gb/s"}}, 40),
     ("swift", {"transport_options": {"scaling": "40 us"}}, 60),
     ("newreno", {"transport_options": {**TCP, "sack": True}}, 200),
     ("cubic", {"transport_options": TCP}, 500),
@@ -204,7 +205,8 @@ def test_flows_that_start_one_after_the_other_share_a_link_equally(
     """Four flows into one link of 400 Gb/s, a round trip of 13 us: after 20 ms, equal shares within 2 %.
 
     DCQCN: within 5 %, as random marks move its rates about the fixed point for tens of milliseconds
-    (test_shares_of_dcqcn has a longer average). TIMELY is missing: it has no unique fixed point (Zhu et al. 2016, theorem 4).
+    (test_shares_of_dcqcn has a longer average). TIMELY is missing: it has no
+    unique fixed point (Zhu et al. 2016, theorem 4).
     """
     options = {"npus": 5, "leaves": 1, "spines": 1}
     settings = {"transport": transport, **ethernet}

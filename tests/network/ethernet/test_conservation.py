@@ -15,7 +15,7 @@ from pyxsim.settings import Network
 from pyxsim.topology.build import network_of
 
 NETWORKS = [((4, 2), (2,)), ((3, 3), (1,)), ((2, 2, 2), (2, 2)), ((6,), ()), ((4, 4), (4,))]
-TRANSPORTS = ["none", "dcqcn", "dctcp", "hpcc", "swift", "timely", "newreno", "cubic", "ndp"]
+TRANSPORTS = ["none", "dcqcn", "dctcp", "hpcc", "hpcc-pint", "swift", "timely", "newreno", "cubic", "ndp"]
 TCP = {"min_rto": "20 us", "initial_rto": "100 us"}
 # the retries of a message that is stopped for 30 us are not used up
 FAULTS: list[dict[str, Any]] = [

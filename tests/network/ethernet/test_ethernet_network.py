@@ -98,7 +98,11 @@ def test_an_incast_as_in_ns3(hosts: int, gbps: int, transport: str, expected: in
     assert counts["in_network"] == counts["dropped"] == 0
 
 
-@pytest.mark.parametrize("transport", ["none", "dcqcn", "dctcp", "hpcc", "swift", "timely", "newreno", "cubic"])
+@pytest.mark.parametrize(
+    "transport", ["none", "dcqcn", "dctcp", "hpcc", "hpcc-pint", "swift", "timely", "newreno", "cubic"]
+)
+    "transport", ["none", "dcqcn", "dctcp", "hpcc", "hpcc-pint", "swift", "timely", "newreno", "cubic"]
+)
 def test_every_transport_ends_an_incast(transport: str) -> None:
     network = star(5, 100, transport)
     times = finish(network, [1, 2, 3, 4], [0] * 4, 2**20)
@@ -111,7 +115,7 @@ def test_the_same_seed_gives_the_same_times() -> None:
     assert runs[0] == runs[1]
 
 
-@pytest.mark.parametrize("transport", ["dcqcn", "hpcc", "swift", "newreno", "cubic"])
+@pytest.mark.parametrize("transport", ["dcqcn", "hpcc", "hpcc-pint", "swift", "newreno", "cubic"])
 def test_a_pickled_network_continues_to_the_bit(transport: str) -> None:
     whole, parts = star(8, 400, transport), star(8, 400, transport)
     src, dst = np.arange(1, 8), np.zeros(7, np.int64)

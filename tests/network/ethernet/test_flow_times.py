@@ -85,7 +85,7 @@ def test_packets_that_are_sent_again() -> None:
 
 
 @given(
-    st.sampled_from(["none", "dctcp", "dcqcn", "hpcc", "swift", "timely", "newreno", "cubic", "ndp"]),
+    st.sampled_from(["none", "dctcp", "dcqcn", "hpcc", "hpcc-pint", "swift", "timely", "newreno", "cubic", "ndp"]),
     st.booleans(),
     st.integers(2, 8),
     st.lists(st.tuples(st.integers(0, 7), st.integers(1, 7), st.integers(1, 200_000)), min_size=1, max_size=20),

@@ -34,7 +34,7 @@ DERIVED = {
 }
 # Transports of the Ethernet backend are made anew from their options, which they never change: the state of a flow is
 # in the engine. A network with a transport of a user, whose methods get a FlowView, writes no checkpoint.
-FROM_OPTIONS = {"Transport", "Dcqcn", "Dctcp", "Hpcc", "Swift", "Timely", "NewReno", "Cubic", "Ndp"}
+FROM_OPTIONS = {"Transport", "Dcqcn", "Dctcp", "Hpcc", "HpccPint", "Swift", "Timely", "NewReno", "Cubic", "Ndp"}
 NO_CHECKPOINT = {"FlowView", "UserTransport"}
 
 

@@ -27,7 +27,7 @@ _UNUSED = (  # ns-3 reads these and never uses them
     *("USE_DYNAMIC_PFC_THRESHOLD", "PAUSE_TIME", "SIMULATOR_STOP_TIME", "L2_CHUNK_SIZE"),
     *("QLEN_MON_END", "TRACE_FILE", "TRACE_OUTPUT_FILE"),  # the traces with ENABLE_TRACE only
 )
-TRANSPORTS = {"1": "dcqcn", "3": "hpcc", "7": "timely", "8": "dctcp", "12": "none"}
+TRANSPORTS = {"1": "dcqcn", "3": "hpcc", "7": "timely", "8": "dctcp", "10": "hpcc-pint", "12": "none"}
 _RESERVE = 4096  # bytes of each input port
 _TIMEOUT = "1 ms"
 _DOWN_AFTER = 2_000_000  # us: the time of LINK_DOWN is counted from here
@@ -187,7 +187,7 @@ def _options(text: Ns3Text, transport: str) -> dict[str, Any]:
     """The options of the transport. Keys of other transports are read, and have no effect, as in ns-3."""
     both = {"window": text.flag("HAS_WIN", True), "variable": text.flag("VAR_WIN", False)}
     least = text.quantity("MIN_RATE", parse_bandwidth, "100Mb/s", "100Mb/s")
-    needs_steps = transport in ("dcqcn", "hpcc", "timely")
+    needs_steps = transport in ("dcqcn", "hpcc", "hpcc-pint", "timely")
     additive = text.quantity("RATE_AI", parse_bandwidth, None if needs_steps else "0b/s", "50Mb/s")
     hyper = text.quantity("RATE_HAI", parse_bandwidth, None if transport in ("dcqcn", "timely") else "0b/s", "100Mb/s")
     gain = float(text.number("EWMA_GAIN", 0))
@@ -209,6 +209,14 @@ def _options(text: Ns3Text, transport: str) -> dict[str, Any]:
             "additive": additive,
             "least": least,
             "fast": text.flag("FAST_REACT", True),
+        },
+        "hpcc-pint": {
+            "target": float(text.number("U_TARGET", Fraction(95, 100), above=True)),
+            "stages": text.count("MI_THRESH", 5, 0, 2**31 - 1),
+            "additive": additive,
+            "least": least,
+            "probability": float(text.number("PINT_PROB", 1, above=True)),
+            "base": float(text.number("PINT_LOG_BASE", Fraction(105, 100), above=True)),
         },
         "dctcp": {
             "gain": gain,

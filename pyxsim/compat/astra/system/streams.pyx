@@ -81,6 +81,7 @@ cdef class Streams(Store):
         """Run until nothing is left to do; return the cycle of the last event."""
         cdef const int64_t[::1] messages, cycles
         cdef int64_t i, until, count
+        cdef bint in_order = network.capabilities.in_order
         self.through = ended
         self.flush(network)
         while True:
@@ -94,17 +95,19 @@ cdef class Streams(Store):
                 return self.now
             if not count:
                 self.now = until
-                self.cycle(messages, 0, 0, call, ended, arrived)
+                self.cycle(messages, 0, 0, in_order, call, ended, arrived)
             i = 0
             while i < count:
                 first = i
                 self.now = cycles[i]
                 while i < count and cycles[i] == self.now:
                     i += 1
-                self.cycle(messages, first, i, call, ended, arrived)
+                self.cycle(messages, first, i, in_order, call, ended, arrived)
             self.flush(network)
 
-    cdef int cycle(self, const int64_t[::1] messages, int64_t i, int64_t last, call, ended, arrived) except -1:
+    cdef int cycle(
+        self, const int64_t[::1] messages, int64_t i, int64_t last, bint in_order, call, ended, arrived
+    ) except -1:
         """Process this cycle: arrivals and events in the order in which they were scheduled."""
         cdef EventQueue* q = &self.events
         cdef Event event
@@ -113,7 +116,7 @@ cdef class Streams(Store):
         cdef bint mine
         cdef list order, late = []
         for m in range(i + 1, last):
-            if flight_of(self, messages[m]).turn < flight_of(self, messages[m - 1]).turn:
+            if not in_order and flight_of(self, messages[m]).turn < flight_of(self, messages[m - 1]).turn:
                 # A message that is expected late is ordered late: not always in the order of the messages.
                 order = sorted([(flight_of(self, messages[m]).turn, messages[m]) for m in range(i, last)])
                 messages = np.array([message for _, message in order], dtype=np.int64)

@@ -8,6 +8,7 @@ for _name, _place in (
     ("dcqcn", "transports.dcqcn:Dcqcn"),
     ("dctcp", "transports.dctcp:Dctcp"),
     ("hpcc", "transports.hpcc:Hpcc"),
+    ("hpcc-pint", "transports.hpcc_pint:HpccPint"),
     ("ndp", "transports.ndp:Ndp"),
     ("newreno", "transports.newreno:NewReno"),
     ("swift", "transports.swift:Swift"),

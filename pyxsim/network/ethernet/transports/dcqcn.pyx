@@ -77,47 +77,49 @@ cdef class Dcqcn(Transport):
             state.started, state.alpha, state.target, state.alpha_marked = True, 1, flow.rate, False
             state.alpha_at = self.fabric.now + self.alpha_interval
             state.decrease_at = self.fabric.now + self.decrease_interval + 1000
-            self._arm(flow, state)
-
-    cdef void _arm(self, Flow *flow, State *state) noexcept:
-        flow.due = min(state.alpha_at, state.decrease_at)
-        if state.increase_at:
-            flow.due = min(flow.due, state.increase_at)
+            self.call_at(number, state.alpha_at)
+            self.call_at(number, state.decrease_at)
 
     cdef void on_due(self, int32_t number) noexcept:
-        cdef Flow *flow = &self.fabric.flow[number]
-        cdef State *state = <State*> flow.state
+        cdef State *state = <State*> self.fabric.flow[number].state
         cdef int64_t now = self.fabric.now
-        if state.alpha_at <= now:
+        if state.alpha_at == now:
             state.alpha *= 1 - self.gain
             if state.alpha_marked:
                 state.alpha += self.gain
             state.alpha_marked = False
             state.alpha_at = now + self.alpha_interval
+            self.call_at(number, state.alpha_at)
         # At the same time, the timer that was set first is first: the longer one.
         if self.increase_interval > self.decrease_interval:
-            self._increase(flow, state, now)
-            self._decrease(flow, state, now)
+            self._increase(number, now)
+            self._decrease(number, now)
         else:
-            self._decrease(flow, state, now)
-            self._increase(flow, state, now)
-        self._arm(flow, state)
+            self._decrease(number, now)
+            self._increase(number, now)
 
-    cdef void _decrease(self, Flow *flow, State *state, int64_t now) noexcept:
-        if state.decrease_at > now:
+    cdef void _decrease(self, int32_t number, int64_t now) noexcept:
+        cdef Flow *flow = &self.fabric.flow[number]
+        cdef State *state = <State*> flow.state
+        if state.decrease_at != now:
             return
         state.decrease_at = now + self.decrease_interval
+        self.call_at(number, state.decrease_at)
         if state.marked:
             if self.clamp or state.stage:
                 state.target = flow.rate
             self.set_rate(flow, max(self.least, <double> <int64_t> (flow.rate * (1 - state.alpha / 2))))
             state.stage, state.marked = 0, False
             state.increase_at = now + self.increase_interval
+            self.call_at(number, state.increase_at)
 
-    cdef void _increase(self, Flow *flow, State *state, int64_t now) noexcept:
-        if not state.increase_at or state.increase_at > now:
+    cdef void _increase(self, int32_t number, int64_t now) noexcept:
+        cdef Flow *flow = &self.fabric.flow[number]
+        cdef State *state = <State*> flow.state
+        if state.increase_at != now:
             return
         state.increase_at = now + self.increase_interval
+        self.call_at(number, state.increase_at)
         if state.stage >= self.fast_recovery:
             state.target += self.additive if state.stage == self.fast_recovery else self.hyper
             state.target = min(state.target, <double> flow.line)

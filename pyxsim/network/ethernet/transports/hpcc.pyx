@@ -8,7 +8,7 @@ which changes once per round trip.
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from pyxsim.network.ethernet.pools cimport free_telemetry
-from pyxsim.network.ethernet.records cimport HOPS, NONE, Flow, Hop, Packet, Telemetry
+from pyxsim.network.ethernet.records cimport HOPS, IN_BAND, NONE, Flow, Hop, Packet, Telemetry
 from pyxsim.network.ethernet.transport cimport Transport
 
 
@@ -67,7 +67,7 @@ cdef class Hpcc(Transport):
         cdef dict values = self.values
         self.target, self.stages, self.fast = values["target"], values["stages"], values["fast"]
         self.additive, self.least = values["additive"], values["least"]
-        self.header_bytes, self.reply_bytes, self.telemetry = values["telemetry"], values["echo"], True
+        self.header_bytes, self.reply_bytes, self.telemetry = values["telemetry"], values["echo"], IN_BAND
 
     cdef void begin(self, int32_t number) noexcept:
         cdef Flow *flow = &self.fabric.flow[number]

@@ -63,7 +63,7 @@ class UecTransport:
     receiver_cc: ClassVar[int] = 0
     header_bytes: ClassVar[int] = 0
     reply_bytes: ClassVar[int] = 0
-    telemetry: ClassVar[bool] = False
+    telemetry: ClassVar[int] = 0
     rules: ClassVar[dict[str, Any]] = {}
     options: ClassVar[dict[str, Any]] = {
         "paths": 64,

@@ -1,4 +1,4 @@
-"""Files of ASTRA-sim's ns-3 front end, for tests: its sample configuration, stars and leaf-spines, traces."""
+"""Files of ASTRA-sim's ns-3 front end, for cases and tests: its sample configuration, stars and leaf-spines, traces."""
 
 from __future__ import annotations
 
@@ -145,12 +145,17 @@ def incast(hosts: int) -> list[tuple[int, int]]:
     return [(host, 0) for host in range(1, hosts)]
 
 
-WORDS = (
-    "--network-configuration=config.txt",
-    "--logical-topology-configuration=logical.json",
-    "--system-configuration=system.json",
-    "--workload-configuration=w",
-)
+def words(folder: Path) -> list[str]:
+    """The arguments of a run."""
+    return [
+        f"--network-configuration={folder / 'config.txt'}",
+        f"--logical-topology-configuration={folder / 'logical.json'}",
+        f"--system-configuration={folder / 'system.json'}",
+        f"--workload-configuration={folder / 'w'}",
+    ]
+
+
+WORDS = words(Path())
 
 
 def flows_in(path: Path) -> dict[tuple[int, int, int], tuple[int, ...]]:
