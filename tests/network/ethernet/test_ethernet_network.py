@@ -101,8 +101,6 @@ def test_an_incast_as_in_ns3(hosts: int, gbps: int, transport: str, expected: in
 @pytest.mark.parametrize(
     "transport", ["none", "dcqcn", "dctcp", "hpcc", "hpcc-pint", "swift", "timely", "newreno", "cubic"]
 )
-    "transport", ["none", "dcqcn", "dctcp", "hpcc", "hpcc-pint", "swift", "timely", "newreno", "cubic"]
-)
 def test_every_transport_ends_an_incast(transport: str) -> None:
     network = star(5, 100, transport)
     times = finish(network, [1, 2, 3, 4], [0] * 4, 2**20)
