@@ -61,7 +61,7 @@ def independent_groups(
     if count < 2 or count * engine_bytes > MOST_BYTES:
         return None
     paths = np.column_stack([links.network + inject, steps, links.network + links.injection + eject])
-    pace, slots, latency = zip(*(_slowest(links, paths[group == number]) for number in range(count)), strict=True)
+    pace, slots, latency = zip(*(slowest(links, paths[group == number]) for number in range(count)), strict=True)
     longest = np.zeros(count, np.int64)
     np.maximum.at(longest, group[pair.ravel()], traffic[:, 3])
     vcs = int(links.vcs[links.network + inject].max())
@@ -115,7 +115,7 @@ def _connected(masks: IntArray, inject: IntArray, eject: IntArray) -> IntArray:
             return group
 
 
-def _slowest(links: Links, paths: IntArray) -> tuple[Fraction, int, int]:
+def slowest(links: Links, paths: IntArray) -> tuple[Fraction, int, int]:
     """(least cycles per flit, upper bound of the slots from the slowest link on, minimum latency) of paths.
 
     Paths are rows of links, with -1 for no link.

@@ -18,6 +18,8 @@ from pyxsim.errors import InputError
 from pyxsim.network.engine_config import MessageClass, build_engine_config
 from pyxsim.network.lanes import LaneChoice
 from pyxsim.network.link_params import LinkParams
+from pyxsim.network.packet.congruent_groups import congruent_groups
+from pyxsim.network.packet.folded_engine import fold
 from pyxsim.network.packet.independent_groups import independent_groups
 from pyxsim.network.packet.split_engine import NOTHING, Groups, SplitEngine
 from pyxsim.network.packet.thread_count import ThreadChoice
@@ -181,15 +183,24 @@ class PacketNetwork(Backend):
     def expect(self, traffic: IntArray) -> None:
         if not self.divisible:
             return
+        relation = self.topology.relation
+        alike = congruent_groups(relation, self.config.links, traffic, self.lanes_of)
+        if alike is not None:
+            self._use(fold(relation, self.config, alike, self.windows))
+            return
         links, engine_bytes = self.config.links, self.engine.nbytes
         groups = independent_groups(self.topology, links, traffic, self.lanes_of, self.cut, engine_bytes)
         if groups is not None:
             self.split(groups)
 
     def split(self, groups: Groups) -> None:
-        """Use an engine per group from now on. The watchdog is off, as the routes are proved."""
+        """Use an engine per group from now on."""
         engines = [self.engine, *(self._make_engine() for _ in range(len(groups) - 1))]
-        self.parts = SplitEngine(engines, self.windows, groups)
+        self._use(SplitEngine(engines, self.windows, groups))
+
+    def _use(self, parts: SplitEngine) -> None:
+        """Use other engines from now on. The watchdog is off, as the routes are proved."""
+        self.parts = parts
         # Both have the interface of the originals, except for trace, watch and attribution.
         self.engine, self.windows = cast(Engine, self.parts), cast(WindowRecorder, self.parts.windows)
         self.watchdog.due = FOREVER
@@ -219,7 +230,7 @@ class PacketNetwork(Backend):
         tags = np.zeros(len(src), np.int64)
         if self.attribution_level:
             tags = np.minimum(np.broadcast_to(tag, len(src)), MOST_TAGS - 1)
-        if len(src) < FEW:
+        if len(src) < FEW and self.parts is None:
             rows = zip(*(column.tolist() for column in (src, dst, nbytes, plane, tags)), strict=True)
             return min([self.send(s, d, size, plane=p, at=at, tag=t) for s, d, size, p, t in rows])
         sizes, size_of = np.unique(nbytes, return_inverse=True)

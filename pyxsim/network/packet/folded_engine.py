@@ -1,0 +1,304 @@
+"""One engine for all congruent groups of messages (docs/folding.md).
+
+Congruent groups in the same state that get the same messages stay in the same state. So one engine simulates a class of
+groups as long as each of them gets the messages of the first one, in the same cycle and order; an arrival is one in each
+group. When the messages of a group differ, it leaves the class with a copy of the engine, whose state is its own.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pyxsim.arrays import IntArray
+from pyxsim.core.engine import Engine
+from pyxsim.core.state.record_dtypes import COUNTERS
+from pyxsim.network.engine_config import EngineConfig
+from pyxsim.network.packet.congruent_groups import CongruentGroups, Paths
+from pyxsim.network.packet.independent_groups import slowest
+from pyxsim.network.packet.part_engine import part_engine
+from pyxsim.network.packet.split_engine import Part, SeveralWindows, SplitEngine
+from pyxsim.network.windows import WindowRecorder, Windows
+from pyxsim.routing.relation import Relation
+
+
+@dataclass(frozen=True, eq=False)
+class GroupEngine:
+    """An engine for each group of a class, and which of its numbers is which of a group.
+
+    Attributes
+    ----------
+    engine
+        The engine of one group.
+    pace, room, latency
+        See `Groups`.
+    counted
+        Number of its first links that are counted.
+    links
+        int64[links and lanes]: its number of each link and lane of a group, in the order of the group.
+    inject, eject, dst
+        int64[lanes] each: its number of each injection and ejection lane; its NPU behind each ejection lane.
+    """
+
+    engine: Engine
+    pace: Fraction
+    room: int
+    latency: int
+    counted: int
+    links: IntArray
+    inject: IntArray
+    eject: IntArray
+    dst: IntArray
+
+
+class Fold(Part):
+    """The engine of a class of congruent groups.
+
+    Attributes
+    ----------
+    members
+        int64[size]: its groups.
+    ids
+        int64[size, links and lanes]: the numbers of their links and lanes in the whole network.
+    """
+
+    def __init__(self, of: GroupEngine, windows: WindowRecorder, members: IntArray, ids: IntArray) -> None:
+        super().__init__(of.engine, windows, np.arange(of.counted), of.pace, of.room, of.latency)
+        self.of, self.members, self.ids = of, members, ids
+        # For each message of the engine: its number in each group; None: it has arrived.
+        self._numbers: list[IntArray | None] = []
+
+    def send_rows(self, rows: IntArray, numbers: IntArray) -> None:
+        """Send the messages of a group: int64[K, columns] in numbers of the group; `numbers`: int64[size, K]."""
+        inject, eject, *others = rows.T
+        columns = [self.of.inject[inject], self.of.eject[eject], self.of.dst[eject], *others]
+        self.send(np.arange(len(self._numbers), len(self._numbers) + len(rows)), columns)
+        self._numbers += list(np.ascontiguousarray(numbers.T))
+
+    def run(self, until: int, slack: int) -> tuple[IntArray, IntArray]:
+        messages, cycles = super().run(until, slack)
+        if not len(messages):
+            return messages, cycles
+        arrived = []
+        for message in messages.tolist():
+            arrived.append(self._numbers[message])
+            self._numbers[message] = None
+        return np.concatenate(arrived), np.repeat(cycles, len(self.members))
+
+    def part_with(self, places: IntArray) -> Fold:
+        """Let the groups at these places leave the class, with a copy of the engine."""
+        other: Fold = pickle.loads(pickle.dumps(self, pickle.HIGHEST_PROTOCOL))
+        other.keep(places)
+        self.keep(np.delete(np.arange(len(self.members)), places))
+        return other
+
+    def keep(self, places: IntArray) -> None:
+        """Keep the groups at these places only."""
+        self.members, self.ids = self.members[places], self.ids[places]
+        self._numbers = [None if numbers is None else numbers[places] for numbers in self._numbers]
+
+    def name(self, message: int) -> int:
+        """The number of a message of the engine in the first group."""
+        numbers = self._numbers[message]
+        return -1 if numbers is None else int(numbers[0])
+
+
+class FoldedEngine(SplitEngine):
+    """The engines of all classes, with the interface that `PacketNetwork` uses.
+
+    Parameters
+    ----------
+    folds
+        The classes.
+    group, eject_group
+        int64[lanes] each: the group that uses a lane; -1: none.
+    inject, eject
+        int64[lanes] each: the number of a lane in its group.
+    windows
+        Of the whole network.
+    links, vcs
+        Number of links and lanes of the network; VCs of each.
+    """
+
+    def __init__(
+        self,
+        folds: Sequence[Fold],
+        lanes: tuple[IntArray, IntArray, IntArray, IntArray],
+        windows: WindowRecorder,
+        links: int,
+        vcs: int,
+    ) -> None:
+        self.parts: list[Fold] = list(folds)  # type: ignore[assignment]
+        self.windows = FoldedWindows(self.parts, windows.links)
+        self.group, self.eject_group, self.inject, self.eject = lanes
+        self.links, self.vcs = links, vcs
+        self.groups = int(self.group.max()) + 1
+        self._count = self.now = 0
+        self._part, self._place = np.zeros((2, self.groups), np.int64)
+        for number in range(len(self.parts)):
+            self._locate(number)
+
+    def _locate(self, number: int) -> None:
+        members = self.parts[number].members
+        self._part[members], self._place[members] = number, np.arange(len(members))
+
+    # -- messages --
+
+    def send_many(self, *columns: ArrayLike) -> int:
+        inject, eject, _dst, *others = (np.array(column, np.int64) for column in np.broadcast_arrays(*columns))
+        group = self.group[inject]
+        if (group < 0).any() or (group != self.eject_group[eject]).any():
+            raise RuntimeError("a message uses other lanes than `expect` announced")
+        first = self._count
+        self._count += len(inject)
+        part, place = self._part[group], self._place[group]
+        rows = np.column_stack([self.inject[inject], self.eject[eject], *others])
+        order = np.lexsort((place, part))
+        begins = np.flatnonzero(np.diff(part[order], prepend=-1))
+        for messages in np.split(order, begins[1:]):
+            self._send(int(part[messages[0]]), place[messages], rows[messages], first + messages)
+        return first
+
+    def _send(self, number: int, place: IntArray, rows: IntArray, numbers: IntArray) -> None:
+        """Send messages to the groups of a class, sorted by group; groups with others than the first leave it."""
+        fold = self.parts[number]
+        size, each = len(fold.members), np.bincount(place, minlength=len(fold.members))
+        if (each == each[0]).all():
+            by_group = rows.reshape(size, int(each[0]), -1)
+            if (by_group == by_group[0]).all():
+                fold.send_rows(by_group[0], numbers.reshape(size, -1))
+                return
+        ends = np.cumsum(each)
+        alike: dict[bytes, list[int]] = {}
+        for member, (begin, end) in enumerate(zip((ends - each).tolist(), ends.tolist(), strict=True)):
+            alike.setdefault(rows[begin:end].tobytes(), []).append(member)
+        parts = [np.array(members) for members in alike.values()]
+        members = fold.members
+        left = np.arange(size)
+        folds = []
+        for places in parts[1:]:
+            folds.append(fold.part_with(np.searchsorted(left, places)))
+            left = np.setdiff1d(left, places)
+        for places, own in zip(parts, [fold, *folds], strict=True):
+            if own is not fold:
+                self.parts.append(own)
+            self._locate(number if own is fold else len(self.parts) - 1)
+            assert (own.members == members[places]).all()
+            if each[places[0]]:
+                begin, count = int(ends[places[0]] - each[places[0]]), int(each[places[0]])
+                chosen = np.concatenate([numbers[ends[place] - count : ends[place]] for place in places.tolist()])
+                own.send_rows(rows[begin : begin + count], chosen.reshape(len(places), count))
+
+    # -- results --
+
+    @property
+    def classes(self) -> int:
+        """Number of engines."""
+        return len(self.parts)
+
+    def _sum(self, value: Callable[[Fold], int]) -> int:
+        return sum(value(part) * len(part.members) for part in self.parts)
+
+    @property
+    def skipped_visits(self) -> int:
+        return self._sum(lambda part: part.skipped_visits)
+
+    @property
+    def flits_in_flight(self) -> int:
+        return self._sum(lambda part: part.engine.flits_in_flight)
+
+    @property
+    def router_visits(self) -> int:
+        return self._sum(lambda part: part.engine.router_visits)
+
+    @property
+    def messages_pending(self) -> int:
+        return self._sum(lambda part: part.engine.messages_pending)
+
+    def counters(self) -> dict[str, IntArray]:
+        counts: dict[str, IntArray] = {}
+        for part in self.parts:
+            for name, values in part.engine.counters().items():
+                whole = counts.setdefault(name, np.zeros(self.links, values.dtype))
+                whole[part.ids] = values[part.of.links]
+        return counts
+
+    def buffer_max(self) -> NDArray[np.int32]:
+        peaks = np.zeros((self.links, self.vcs), np.int32)
+        for part in self.parts:
+            peaks[part.ids] = part.engine.buffer_max().reshape(-1, self.vcs)[part.of.links]
+        return peaks.ravel()
+
+    def totals(self) -> dict[str, int]:
+        names = self.parts[0].engine.totals()
+        return {name: self._sum(lambda part: part.engine.totals()[name]) for name in names}  # noqa: B023
+
+    def waiting(self) -> list[dict[str, Any]]:
+        """The front flits of the first group of each class."""
+        found = []
+        for part in self.parts:
+            of = np.argsort(part.of.links)  # place in the group of each number of the engine
+            for row in part.engine.waiting():
+                links = {key: int(part.ids[0][of[row[key]]]) for key in ("link", "wants") if row[key] >= 0}
+                found.append({**row, **links, "message": part.name(row["message"])})
+        return found
+
+
+class FoldedWindows(SeveralWindows):
+    """The windows of all groups as those of one network."""
+
+    def table(self) -> Windows:
+        tables = [part.windows.table() for part in self._parts]
+        first = max(tables, key=len)
+        counts = {name: np.zeros((len(first), self.links), np.uint64) for name in COUNTERS}
+        for part, windows in zip(self._parts, tables, strict=True):
+            assert isinstance(part, Fold)
+            counted = part.of.links < part.of.counted
+            for name, values in windows.counts.items():
+                own = values[:, part.of.links[counted]]
+                for ids in part.ids[:, counted]:
+                    counts[name][: len(windows), ids] = own
+        return Windows(first.start, first.length, counts)
+
+
+def fold(relation: Relation, config: EngineConfig, groups: CongruentGroups, windows: WindowRecorder) -> FoldedEngine:
+    """Make an engine for each class of groups."""
+    links = config.links
+    injection, ejection = links.network, links.network + links.injection
+    inject, eject, eject_group = np.full((3, max(links.injection, links.ejection)), -1)
+    for number, used in enumerate(groups.used):
+        into = used[(used >= injection) & (used < ejection)] - injection
+        out = used[used >= ejection] - ejection
+        inject[into], eject[out], eject_group[out] = np.arange(len(into)), np.arange(len(out)), number
+    folds = []
+    for members, paths in zip(groups.members, groups.paths, strict=True):
+        of = _engine_of(relation, config, groups.used[members[0]], paths)
+        recorder = WindowRecorder(windows.window, of.counted, of=windows.links)
+        folds.append(Fold(of, recorder, members, np.array([groups.used[member] for member in members.tolist()])))
+    lanes = groups.group, eject_group, inject, eject
+    total = links.network + links.injection + links.ejection
+    return FoldedEngine(folds, lanes, windows, total, int(links.vcs.max()))
+
+
+def _engine_of(relation: Relation, config: EngineConfig, used: IntArray, paths: Paths) -> GroupEngine:
+    """The engine of a group with these links and lanes, in its order."""
+    links = config.links
+    injection, ejection = links.network, links.network + links.injection
+    engine, counted, ascending, npus = part_engine(relation, config, paths)
+    into, out = used[(used >= injection) & (used < ejection)], used[used >= ejection]
+    ends = np.column_stack([injection + paths.inject, paths.steps, ejection + paths.eject])
+    return GroupEngine(
+        engine,
+        *slowest(links, ends),
+        counted=counted,
+        links=np.searchsorted(ascending, used),
+        inject=np.searchsorted(np.sort(into), into),
+        eject=np.searchsorted(np.sort(out), out),
+        dst=np.searchsorted(npus, config.eject.npu[np.sort(out) - ejection]),
+    )
