@@ -475,6 +475,8 @@ JSON_COUNTS = (
     "resumed",
 )
 JSON_PACKETS = (
+    "groups",
+    "classes",
     "packets_delivered",
     "packets_dropped",
     "packets_errored",
@@ -486,7 +488,8 @@ JSON_PACKETS = (
 JSON_TRAFFIC = tuple(TRAFFIC_KEYS)
 # Numbers that depend on how and where the run was computed, not on the experiment.
 HOW_IT_RAN = {"sim_cpu_s", "total_cpu_s", "peak_rss_mb"} | {
-    *("skipped_cycles", "skipped_visits", "not_skipped", "threads", "threads_asked", "threads_why", "resumed")
+    *("skipped_cycles", "skipped_visits", "not_skipped", "groups", "classes"),
+    *("threads", "threads_asked", "threads_why", "resumed"),
 }
 
 

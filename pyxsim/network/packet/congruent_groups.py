@@ -1,10 +1,10 @@
 """Find congruent groups: messages that share no link and no lane with others, on links that are alike.
 
-`folded_engine.py` simulates one group of each class. A group is what links and lanes connect: its messages cannot affect
-others (`Engine.independent_ports`). Two groups are congruent if a map of their NPUs, in the order of their numbers,
-maps everything that the engine knows of them: pairs, routes with VC classes, parameters of links and lanes, and at each
-router the order of the ports that the group uses. Arbiters move past their winner, so ports without requests do not
-matter.
+`folded_engine.py` simulates one group of each class. A group is what links and lanes connect: its messages cannot
+affect others (`Engine.independent_ports`). Two groups are congruent if a map of their NPUs, in the order of their
+numbers, maps everything that the engine knows of them: pairs, routes with VC classes, parameters of links and lanes,
+and at each router the order of the ports that the group uses. Arbiters move past their winner, so ports without
+requests do not matter.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from pyxsim.routing.spread import fixed
 
 MOST_PAIRS = 1 << 21
 MOST_CLASSES = 64
-LEAST_SAVING = 2  # groups per class
+LEAST_SAVING = 4  # groups per class
+LEAST_FLIT_HOPS = 10_000_000  # a smaller run takes less time than the search for groups
+FEW_HOPS = 8  # of a route, to be decided without routes
 
 
 class Paths(NamedTuple):
@@ -78,6 +80,7 @@ def congruent_groups(
     links: Links,
     traffic: IntArray,
     lanes_of: Callable[[IntArray, IntArray, IntArray], tuple[IntArray, IntArray]],
+    flit: int,
 ) -> CongruentGroups | None:
     """Find the congruent groups; None if few are.
 
@@ -87,14 +90,22 @@ def congruent_groups(
         int64[rows, 5]: source, destination, plane, bytes, number of messages; all messages of the run.
     lanes_of
         Function from (src, dst, plane) to the injection and ejection lanes of messages.
+    flit
+        Bytes of a flit.
     """
-    pairs = np.unique(traffic[:, :3], axis=0)
+    flits = traffic[:, 4] * -(-traffic[:, 3] // flit)
+    if flits.sum() * FEW_HOPS < LEAST_FLIT_HOPS:
+        return None
+    pairs, pair = np.unique(traffic[:, :3], axis=0, return_inverse=True)
     if not 1 < len(pairs) <= MOST_PAIRS or not all(fixed(relation, plane) for plane in np.unique(pairs[:, 2]).tolist()):
         return None
     if not relation.deterministic and (pairs[:, 2] < 0).any():
         return None
     src, dst, plane = pairs.T
     steps, classes = _hops(relation, src, dst, plane)
+    hops = (steps >= 0).sum(axis=1)[pair.ravel()]
+    if (flits * hops).sum() < LEAST_FLIT_HOPS:
+        return None
     paths = Paths(pairs, steps, classes, *lanes_of(src, dst, plane))
     group = _connected(paths, links)
     if group.max() + 1 < LEAST_SAVING:
@@ -117,7 +128,8 @@ def _hops(relation: Relation, src: IntArray, dst: IntArray, plane: IntArray) -> 
     """int64[K, hops] each: the links of the only route of each pair, then -1, and the VC classes of the tables."""
     plane = np.where(plane < 0, relation.ways[0].last, plane)
     router, home = relation.starts[src].astype(np.int64), relation.home[dst]
-    every_link, every_class = [], []
+    every_link: list[IntArray] = []
+    every_class: list[IntArray] = []
     while len(under_way := np.flatnonzero(router != home)):
         link, vc_class = np.full(len(src), -1, np.int64), np.full(len(src), -1, np.int64)
         for number in np.unique(plane[under_way]).tolist():
@@ -159,7 +171,7 @@ def _connected(paths: Paths, links: Links) -> IntArray:
     return group
 
 
-def _wires(links: Links) -> IntArray:
+def wires(links: Links) -> IntArray:
     """int64[links and lanes, 2]: a number for all parameters of each, and the link group (-1 without)."""
     columns = [links.vcs, links.depth, links.s_num, links.s_den, links.delay, links.credit_delay, links.output_queue]
     columns += [links.pool, links.classes, links.ranges]
@@ -181,10 +193,10 @@ def _described(paths: Paths, group: IntArray, links: Links) -> tuple[list[bytes]
     where, used, of_used = _in_order(
         np.column_stack([paths.inject + first[0], paths.steps, paths.eject + first[1]]), group
     )
-    wires = _wires(links)[used]
+    kinds = wires(links)[used]
     src, dst = np.asarray(links.src, np.int64)[used], np.asarray(links.dst, np.int64)[used]
     # The ports of each router are in the order of their numbers, as in the engine.
-    of_links = [wires[:, 0], _in_order(wires[:, 1:], of_used)[0], _in_order(np.column_stack([src, dst]), of_used)[0]]
+    of_links = [kinds[:, 0], _in_order(kinds[:, 1:], of_used)[0], _in_order(np.column_stack([src, dst]), of_used)[0]]
     of_links += [_rank(dst, used, of_used), _rank(src, used, of_used)]
     of_pairs = [ends - lowest[group][:, None], paths.pairs[:, 2], where, paths.classes]
     pairs, places = (np.ascontiguousarray(np.column_stack(columns), np.int64) for columns in (of_pairs, of_links))

@@ -1,8 +1,10 @@
 """One engine for all congruent groups of messages (docs/folding.md).
 
 Congruent groups in the same state that get the same messages stay in the same state. So one engine simulates a class of
-groups as long as each of them gets the messages of the first one, in the same cycle and order; an arrival is one in each
-group. When the messages of a group differ, it leaves the class with a copy of the engine, whose state is its own.
+groups as long as each of them gets the messages of the first one, in the same cycle and order; an arrival is one in
+each group. When the messages of a group differ, it leaves the class with a copy of the engine, whose state is its own.
+With more than `MOST_PARTS` classes the engines cost more than they save: the network then continues with one engine of
+the whole network, which repeats what has been sent so far (`PacketNetwork._unfold`).
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pyxsim.arrays import IntArray
 from pyxsim.core.engine import Engine
+from pyxsim.core.engine_options import Links
 from pyxsim.core.state.record_dtypes import COUNTERS
 from pyxsim.network.engine_config import EngineConfig
 from pyxsim.network.packet.congruent_groups import CongruentGroups, Paths
@@ -26,6 +29,8 @@ from pyxsim.network.packet.part_engine import part_engine
 from pyxsim.network.packet.split_engine import Part, SeveralWindows, SplitEngine
 from pyxsim.network.windows import WindowRecorder, Windows
 from pyxsim.routing.relation import Relation
+
+MOST_PARTS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +48,8 @@ class GroupEngine:
     links
         int64[links and lanes]: its number of each link and lane of a group, in the order of the group.
     inject, eject, dst
-        int64[lanes] each: its number of each injection and ejection lane; its NPU behind each ejection lane.
+        int64[lanes] each: its number of each injection and ejection lane of a group; its NPU
+        behind each ejection lane.
     """
 
     engine: Engine
@@ -73,6 +79,8 @@ class Fold(Part):
         self.of, self.members, self.ids = of, members, ids
         # For each message of the engine: its number in each group; None: it has arrived.
         self._numbers: list[IntArray | None] = []
+        # What was sent: rows of a group, and their numbers in each group.
+        self.sent: list[tuple[IntArray, IntArray]] = []
 
     def send_rows(self, rows: IntArray, numbers: IntArray) -> None:
         """Send the messages of a group: int64[K, columns] in numbers of the group; `numbers`: int64[size, K]."""
@@ -80,6 +88,7 @@ class Fold(Part):
         columns = [self.of.inject[inject], self.of.eject[eject], self.of.dst[eject], *others]
         self.send(np.arange(len(self._numbers), len(self._numbers) + len(rows)), columns)
         self._numbers += list(np.ascontiguousarray(numbers.T))
+        self.sent.append((rows, numbers))
 
     def run(self, until: int, slack: int) -> tuple[IntArray, IntArray]:
         messages, cycles = super().run(until, slack)
@@ -102,6 +111,23 @@ class Fold(Part):
         """Keep the groups at these places only."""
         self.members, self.ids = self.members[places], self.ids[places]
         self._numbers = [None if numbers is None else numbers[places] for numbers in self._numbers]
+        self.sent = [(rows, numbers[places]) for rows, numbers in self.sent]
+
+    def columns(self, network: int, injection: int, npu: IntArray) -> tuple[IntArray, IntArray]:
+        """What was sent, as arguments of `Engine.send_many` for the whole network, and the numbers of the messages.
+
+        `network`, `injection`: number of links and injection lanes; `npu`: behind each ejection lane.
+        """
+        first = network, network + injection
+        into = self.ids[:, (self.ids[0] >= first[0]) & (self.ids[0] < first[1])] - first[0]
+        out = self.ids[:, self.ids[0] >= first[1]] - first[1]
+        columns, numbers = [], []
+        for rows, own in self.sent:
+            inject, eject = into[:, rows[:, 0]].ravel(), out[:, rows[:, 1]].ravel()
+            others = np.tile(rows[:, 2:], (len(self.members), 1))
+            columns.append(np.column_stack([inject, eject, npu[eject], others]))
+            numbers.append(own.ravel())
+        return np.concatenate(columns), np.concatenate(numbers)
 
     def name(self, message: int) -> int:
         """The number of a message of the engine in the first group."""
@@ -195,19 +221,25 @@ class FoldedEngine(SplitEngine):
                 chosen = np.concatenate([numbers[ends[place] - count : ends[place]] for place in places.tolist()])
                 own.send_rows(rows[begin : begin + count], chosen.reshape(len(places), count))
 
-    # -- results --
-
     @property
-    def classes(self) -> int:
-        """Number of engines."""
-        return len(self.parts)
+    def scattered(self) -> bool:
+        """Whether there are too many classes."""
+        return len(self.parts) > MOST_PARTS
+
+    def sent(self, links: Links, npu: IntArray) -> IntArray:
+        """int64[messages, columns]: what was sent, as arguments of `Engine.send_many`, in the order of the messages."""
+        parts = [part.columns(links.network, links.injection, npu) for part in self.parts if part.sent]
+        columns, numbers = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return columns[np.argsort(numbers)]
+
+    # -- results --
 
     def _sum(self, value: Callable[[Fold], int]) -> int:
         return sum(value(part) * len(part.members) for part in self.parts)
 
     @property
     def skipped_visits(self) -> int:
-        return self._sum(lambda part: part.skipped_visits)
+        return self.router_visits - sum(part.engine.router_visits - part.skipped_visits for part in self.parts)
 
     @property
     def flits_in_flight(self) -> int:
@@ -300,5 +332,5 @@ def _engine_of(relation: Relation, config: EngineConfig, used: IntArray, paths: 
         links=np.searchsorted(ascending, used),
         inject=np.searchsorted(np.sort(into), into),
         eject=np.searchsorted(np.sort(out), out),
-        dst=np.searchsorted(npus, config.eject.npu[np.sort(out) - ejection]),
+        dst=np.searchsorted(npus, config.eject.npu[out - ejection]),
     )

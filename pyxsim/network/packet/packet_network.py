@@ -12,21 +12,22 @@ from numpy.typing import NDArray
 
 from pyxsim.arrays import IntArray
 from pyxsim.core.engine import Engine, Stop
-from pyxsim.core.engine_options import MOST_TAGS, RouterOptions
+from pyxsim.core.engine_options import MOST_TAGS
 from pyxsim.core.state.record_dtypes import COUNTERS
 from pyxsim.errors import InputError
 from pyxsim.network.engine_config import MessageClass, build_engine_config
 from pyxsim.network.lanes import LaneChoice
 from pyxsim.network.link_params import LinkParams
 from pyxsim.network.packet.congruent_groups import congruent_groups
-from pyxsim.network.packet.folded_engine import fold
+from pyxsim.network.packet.folded_engine import FoldedEngine, fold
 from pyxsim.network.packet.independent_groups import independent_groups
+from pyxsim.network.packet.packet_attribution import PacketAttribution
 from pyxsim.network.packet.split_engine import NOTHING, Groups, SplitEngine
 from pyxsim.network.packet.thread_count import ThreadChoice
 from pyxsim.network.packet.watchdog import Entry, Watchdog, deadlock_error
+from pyxsim.network.packet.why_every_cycle import why_every_cycle
 from pyxsim.network.protocol import AttributionRecords, Backend, BackgroundSource, Capabilities
 from pyxsim.network.windows import WindowRecorder, Windows
-from pyxsim.plugins import allocators
 from pyxsim.settings import Experiment, Network
 from pyxsim.topology.topology import Topology
 
@@ -105,6 +106,10 @@ class PacketNetwork(Backend):
         self.attribution_level = attribution
         self.engine = self._make_engine(trace=trace, recycle=recycle, attribution=attribution, **self.silent_class)
         self.parts: SplitEngine | None = None
+        self._traffic: IntArray = np.zeros((0, 5), np.int64)
+        # While congruent groups are folded: the engine of the whole network, its windows, and when its watchdog is due.
+        self._whole: tuple[Engine, WindowRecorder, int] | None = None
+        self._repeating = False
         self.windows = WindowRecorder(window, topology.counted_links)
         router = network.router
         self.watchdog = Watchdog(
@@ -118,7 +123,7 @@ class PacketNetwork(Backend):
         )
         self._every_step = trace
         self._cuts = max(1, CUT_WORDS // max(1, len(COUNTERS) * topology.counted_links))
-        self._every_cycle = _why_every_cycle(skip, open_traffic, bool(background), threads, config.options)
+        self._every_cycle = why_every_cycle(skip, open_traffic, bool(background), threads, config.options)
         self.skips = not self._every_cycle
         self.threads = ThreadChoice(self.engine, topology.routers, config.links, threads, skips=self.skips)
         self.bytes_delivered = self.skipped_visits = 0
@@ -184,12 +189,18 @@ class PacketNetwork(Backend):
         if not self.divisible:
             return
         relation = self.topology.relation
-        alike = congruent_groups(relation, self.config.links, traffic, self.lanes_of)
+        self._traffic = traffic
+        alike = congruent_groups(relation, self.config.links, traffic, self.lanes_of, self.settings.flit)
         if alike is not None:
+            self._whole = self.engine, self.windows, self.watchdog.due
             self._use(fold(relation, self.config, alike, self.windows))
-            return
+        else:
+            self._try_split()
+
+    def _try_split(self) -> None:
+        """Use an engine per independent group where that pays."""
         links, engine_bytes = self.config.links, self.engine.nbytes
-        groups = independent_groups(self.topology, links, traffic, self.lanes_of, self.cut, engine_bytes)
+        groups = independent_groups(self.topology, links, self._traffic, self.lanes_of, self.cut, engine_bytes)
         if groups is not None:
             self.split(groups)
 
@@ -245,7 +256,33 @@ class PacketNetwork(Backend):
         if self.attribution_level:
             _append(self._at, np.full(len(src), at))
             _append(self._tags, tags)
+        if isinstance(self.parts, FoldedEngine) and self.parts.scattered:
+            self._unfold(self.parts)
         return int(first)
+
+    def _unfold(self, folded: FoldedEngine) -> None:
+        """Continue with the engine of the whole network, which repeats what was sent so far."""
+        now, rows = folded.now, folded.sent(self.config.links, self.config.eject.npu)
+        cycle = rows[:, 7]
+        assert self._whole is not None
+        self.engine, self.windows, self.watchdog.due = self._whole
+        self.parts, self._whole, self._repeating = None, None, True
+        self._try_split()
+        self.bytes_delivered = self.undelivered = self.skipped_visits = 0
+        self._idle_since, self._next_start = None, FOREVER
+        for messages in np.split(rows, np.flatnonzero(np.diff(cycle)) + 1):
+            at = int(messages[0, 7])
+            self._repeat(at)
+            self.engine.send_many(*messages.T)
+            self._next_start = min(self._next_start, at)
+            self.undelivered += len(messages)
+        self._repeat(now)
+        self._repeating = False
+
+    def _repeat(self, cycle: int) -> None:
+        """Let time pass to a cycle, up to which all arrivals are known."""
+        while self.engine.now < cycle and len(self.advance(cycle)[0]):
+            pass
 
     def cut(self, nbytes: int) -> tuple[int, int, int]:
         size, flit, header = self.settings.packet, self.settings.flit, self.settings.header
@@ -309,7 +346,8 @@ class PacketNetwork(Backend):
         batches: list[tuple[IntArray, IntArray]] = []
         self._close_before(self._next_start)
         while True:
-            if not batches:  # otherwise arrivals exist only in `batches`, and a checkpoint would lose them
+            # With `batches`, arrivals exist only there, and a checkpoint would lose them.
+            if not batches and not self._repeating:
                 self.pause()
             if self.background is None:
                 stop = self._run(limit, slack)
@@ -361,7 +399,8 @@ class PacketNetwork(Backend):
         self.undelivered -= len(stop.messages)
         if self.attribution_level and len(stop.messages):
             self._arrivals.append((stop.messages, stop.cycles))
-        self.tick()
+        if not self._repeating:
+            self.tick()
         if stop.reason == "deadlock":
             self._record()
             stuck: list[Entry] = list(self.engine.waiting())
@@ -496,10 +535,17 @@ class PacketNetwork(Backend):
             "skipped_cycles": self.engine.skipped,
             "skipped_visits": self.skipped_visits,
             "not_skipped": self.not_skipped,
+            **self._folded,
             "threads": self.threads.used,
             "threads_asked": self.threads.wanted or 0,
             "threads_why": self.threads.why,
         }
+
+    @property
+    def _folded(self) -> dict[str, int]:
+        """The congruent groups, and how many of them were simulated at the end; nothing if all were."""
+        parts = self.parts
+        return {"groups": parts.groups, "classes": len(parts.parts)} if isinstance(parts, FoldedEngine) else {}
 
     def link_name(self, link: int) -> str:
         """Return the name of a network link, or of a lane by its NPU."""
@@ -524,37 +570,6 @@ class PacketNetwork(Backend):
         return self._src[message], self._dst[message]
 
 
-class PacketAttribution:
-    """The `AttributionRecords` of a packet network."""
-
-    def __init__(self, network: PacketNetwork) -> None:
-        self._network = network
-        self.level = network.attribution_level
-
-    def messages(self) -> dict[str, IntArray]:
-        """Return the table of messages."""
-        network = self._network
-        columns = (network._src, network._dst, network._bytes, network._tags, network._at)
-        table = {name: np.array(values, np.int64) for name, values in zip(_MESSAGES, columns, strict=True)}
-        table["bytes"] = np.where(table["bytes"] < 0, -table["bytes"] * network.settings.flit, table["bytes"])
-        table["arrived"] = np.full(len(network._bytes), -1)
-        for messages, cycles in network._arrivals:
-            table["arrived"][messages] = cycles
-        return table
-
-    def splits(self) -> IntArray:
-        """Return the parts of each message's latency, in cycles."""
-        return self._network.engine.splits()
-
-    def waits(self) -> dict[str, Any]:
-        """Return the waits by link, victim and culprit."""
-        return self._network.engine.waits()
-
-    def stays(self) -> IntArray:
-        """Return the stays of packets."""
-        return self._network.engine.stays()
-
-
 def background_classes(experiment: Experiment) -> list[MessageClass]:
     """Return the message classes of the background traffic of an experiment; none without any."""
     traffic = experiment.background
@@ -567,25 +582,6 @@ def longest_packet(experiment: Experiment) -> int:
     network, traffic = experiment.network, experiment.background
     sizes = [size for class_ in (traffic.resolved if traffic is not None else ()) for size in class_.sizes]
     return max(-(-(network.packet + network.header) // network.flit), *sizes, 0)
-
-
-def _why_every_cycle(
-    skip: bool, open_traffic: bool, background: bool, threads: int | None, options: RouterOptions
-) -> str:
-    """Return why periods are not detected, as known before the run; "" if they are."""
-    if not skip:
-        return "run.skip = false (--no-skip)"
-    if open_traffic:
-        return "open traffic does not repeat"
-    if background:
-        return "background traffic does not repeat"
-    for name in (options.va_allocator, options.sa_allocator):
-        if callable(allocators.get(name)) and not allocators.traits(name).stateless:
-            return f"the allocator '{name}' is not registered as stateless"
-    return f"run.threads = {threads} (--threads): several threads skip nothing" if threads not in (None, 1) else ""
-
-
-_MESSAGES = ("src", "dst", "bytes", "tag", "sent")
 
 
 def _append(column: array[int], values: NDArray[np.integer]) -> None:

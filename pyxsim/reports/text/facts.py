@@ -89,7 +89,7 @@ def facts(result: Result) -> list[Fact]:
         use = result.link_utilization
         note = f"on average; busiest link {percent(float(use.max()))}"
         lines.append(Fact("links busy", percent(float(use.mean())), note))
-    return [*lines, *_skipped(result), *_threads(result), _speed(result)]
+    return [*lines, *_skipped(result), *_folded(result), *_threads(result), _speed(result)]
 
 
 # From these on, the summary explains the number of threads: threads become profitable (docs/threads.md), or a run long.
@@ -164,6 +164,13 @@ def _skipped(result: Result) -> Iterator[Fact]:
         yield Fact("skipped", percent(skipped / result.time_cycles), note)
     elif why := result.counts.get("not_skipped"):
         yield Fact("skipped", "nothing", why)
+
+
+def _folded(result: Result) -> Iterator[Fact]:
+    """How many of the congruent groups of messages were simulated."""
+    if groups := int(result.counts.get("groups", 0)):
+        classes = int(result.counts["classes"])
+        yield Fact("folded", f"{groups:,}", f"independent groups of messages, of which {classes:,} were simulated")
 
 
 def _threads(result: Result) -> Iterator[Fact]:

@@ -1,0 +1,163 @@
+"""Folded runs against runs of every group: equal in every dataset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyxsim.network.packet import congruent_groups, folded_engine
+from pyxsim.network.packet.packet_network import PacketNetwork
+from pyxsim.results.diff import diff
+from pyxsim.runner.lifecycle import run
+
+
+@pytest.fixture(autouse=True)
+def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fold small runs, too."""
+    monkeypatch.setattr(congruent_groups, "LEAST_FLIT_HOPS", 0)
+    monkeypatch.setattr(congruent_groups, "LEAST_SAVING", 2)
+
+
+@pytest.fixture
+def networks(monkeypatch: pytest.MonkeyPatch) -> list[PacketNetwork]:
+    """The networks that are told their traffic."""
+    told: list[PacketNetwork] = []
+    expect = PacketNetwork.expect
+
+    def noted(self: PacketNetwork, traffic: Any) -> None:
+        expect(self, traffic)
+        told.append(self)
+
+    monkeypatch.setattr(PacketNetwork, "expect", noted)
+    return told
+
+
+def experiment(topology: str, shape: list[int], **changes: Any) -> dict[str, Any]:
+    network = {
+        "topology": topology,
+        "shape": shape,
+        "bandwidth": "100 GB/s",
+        "latency": "20 ns",
+        "flit": "64 B",
+        "packet": "256 B",
+        "router": {"vcs": 4, "pipeline": "booksim"},
+        **changes.pop("network", {}),
+    }
+    return {
+        "network": network,
+        "system": {"chunks": 4, "active_chunks": 4, "endpoint_delay": "10 ns", **changes.pop("system", {})},
+        "collective": {"kind": "all-reduce", "size": "64 KiB", **changes.pop("collective", {})},
+        "output": {"window": "500 ns", "seed": 1},
+        **changes,
+    }
+
+
+def equal(told: dict[str, Any]) -> bool:
+    """Whether a run with folding equals one of every group and cycle."""
+    folded, whole = run(told), run({**told, "run": {"skip": False}})
+    return diff(folded, whole).equal
+
+
+@pytest.mark.parametrize(("shape", "links"), [([4, 4], 64), ([4, 4, 4], 384), ([8, 2], 64), ([3, 5], 60)])
+def test_each_link_of_a_torus_of_rings_is_a_group(networks: list[PacketNetwork], shape: list[int], links: int) -> None:
+    """Messages to neighbours share no link; few of the links differ, in dimension, direction and VC class."""
+    assert equal(experiment("torus", shape, system={"all_reduce": "ring"}))
+    folded = networks[0].parts
+    assert isinstance(folded, folded_engine.FoldedEngine)
+    assert folded.groups == links
+    assert len(folded.parts) <= 4 * len(shape)  # of the pair, the smaller number first or last
+
+
+def test_rows_with_messages_between_all_are_groups(
+    networks: list[PacketNetwork], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A ring of four has two directions; in a ring of three all messages go to neighbours, a link each."""
+    monkeypatch.setattr(folded_engine, "MOST_PARTS", 100)
+    assert equal(experiment("torus", [4, 3], system={"all_reduce": "direct"}))
+    folded = networks[0].parts
+    assert isinstance(folded, folded_engine.FoldedEngine)
+    assert folded.groups == 2 * 3 + 6 * 4
+    assert sum(len(part.members) for part in folded.parts) == folded.groups
+
+
+def test_a_straggler_leaves_its_class(networks: list[PacketNetwork], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folded_engine, "MOST_PARTS", 100)
+    assert equal(experiment("torus", [4, 2], system={"stragglers": [{"npus": [3], "slow": 3}]}))
+    folded = networks[0].parts
+    assert isinstance(folded, folded_engine.FoldedEngine)
+    alone = [part for part in folded.parts if len(part.members) == 1]
+    assert alone
+
+
+@pytest.mark.parametrize("most", [1, 3, 6])
+def test_a_run_with_many_classes_continues_unfolded(
+    networks: list[PacketNetwork], monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(folded_engine, "MOST_PARTS", most)
+    changes = {"all_reduce": "direct", "stragglers": [{"npus": [3], "start": "300 ns"}], "start_skew": "90 ns"}
+    assert equal(experiment("torus", [4, 4], system=changes, collective={"size": "16 KiB"}))
+    assert not isinstance(networks[0].parts, folded_engine.FoldedEngine)
+
+
+def test_links_with_other_parameters_are_another_class(networks: list[PacketNetwork]) -> None:
+    told = experiment("torus", [4, 4], network={"bandwidth": ["100 GB/s", "37 GB/s"]})
+    assert equal(told)
+    folded = networks[0].parts
+    assert isinstance(folded, folded_engine.FoldedEngine)
+    params = networks[0].config.link_params
+    for part in folded.parts:
+        assert len({params[link].s for link in part.ids[part.ids < len(params)].tolist()}) == 1
+
+
+def test_equal_runs_depend_on_the_description(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without parameters of links in the descriptions, links of other bandwidths fold, and the result differs."""
+    kinds = congruent_groups.wires
+    monkeypatch.setattr(congruent_groups, "wires", lambda links: kinds(links) * 0)
+    told = experiment("torus", [4, 4], network={"bandwidth": ["100 GB/s", "37 GB/s"]})
+    assert not equal(told)
+
+
+@st.composite
+def experiments(draw: st.DrawFn) -> dict[str, Any]:
+    """Small networks with several dimensions, collectives and irregularities."""
+    topology, shape = draw(
+        st.sampled_from(
+            [
+                *[("torus", [4, 2]), ("torus", [3, 3]), ("torus", [2, 2, 2]), ("torus", [5, 2]), ("mesh", [3, 2])],
+                *[("fully-connected", [5]), ("ring", [6]), ("switch", [6]), ("torus", [4, 4])],
+            ]
+        )
+    )
+    kind = draw(st.sampled_from(["all-reduce", "all-gather", "reduce-scatter", "all-to-all"]))
+    algorithm = draw(st.sampled_from(["ring", "direct"]))
+    system: dict[str, Any] = {
+        "chunks": draw(st.integers(2, 5)),
+        "active_chunks": draw(st.integers(1, 4)),
+        kind.replace("-", "_"): algorithm,
+        "endpoint_delay": draw(st.sampled_from(["1 ns", "10 ns"])),
+    }
+    if draw(st.booleans()):
+        system["stragglers"] = [{"npus": [draw(st.integers(0, 3))], "slow": draw(st.sampled_from([1.5, 3]))}]
+    if draw(st.booleans()):
+        system["start_skew"] = draw(st.sampled_from(["3 ns", "100 ns"]))
+    network: dict[str, Any] = {"router": {"vcs": draw(st.sampled_from([2, 4])), "pipeline": "booksim"}}
+    if draw(st.booleans()):
+        network["bandwidth"] = draw(st.sampled_from(["64 GB/s", "90 GB/s", "33.3 GB/s"]))
+    return experiment(
+        topology,
+        shape,
+        network=network,
+        system=system,
+        collective={"kind": kind, "size": draw(st.sampled_from(["3 KiB", "10000 B", "40 KiB"]))},
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(experiments(), st.sampled_from([2, 16]))
+def test_random_experiments(told: dict[str, Any], most: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(folded_engine, "MOST_PARTS", most)
+        assert equal(told)
