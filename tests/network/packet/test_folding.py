@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,10 @@ from hypothesis import strategies as st
 from pyxsim.network.packet import congruent_groups, folded_engine
 from pyxsim.network.packet.packet_network import PacketNetwork
 from pyxsim.results.diff import diff
-from pyxsim.runner.lifecycle import run
+from pyxsim.runner.checkpoint import checkpoint_file
+from pyxsim.runner.lifecycle import run, simulate
+from pyxsim.settings import load_experiment
+from tests.runner.checkpoint.test_checkpoint import assert_same, everything, left, prepared_of, whole
 
 
 @pytest.fixture(autouse=True)
@@ -118,6 +122,18 @@ def test_equal_runs_depend_on_the_description(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(congruent_groups, "wires", lambda links: kinds(links) * 0)
     told = experiment("torus", [4, 4], network={"bandwidth": ["100 GB/s", "37 GB/s"]})
     assert not equal(told)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.4, 0.8])
+@pytest.mark.parametrize("most", [3, 100])
+def test_a_checkpoint_has_all_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float, most: int) -> None:
+    monkeypatch.setattr(folded_engine, "MOST_PARTS", most)
+    system = {"all_reduce": "direct", "stragglers": [{"npus": [3], "slow": 3}]}
+    told = load_experiment(experiment("torus", [4, 2], system=system))
+    found, boundaries = whole(prepared_of(told), tmp_path / "whole.h5")
+    left(prepared_of(told), tmp_path / "run.checkpoint", int(share * boundaries))
+    _, (prepared, _) = checkpoint_file.read(tmp_path / "run.checkpoint")
+    assert_same(everything(simulate(prepared, backend="packet"), tmp_path / "resumed.h5"), found)
 
 
 @st.composite
