@@ -27,7 +27,7 @@ def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def networks(monkeypatch: pytest.MonkeyPatch) -> list[PacketNetwork]:
-    """The networks that are told their traffic."""
+    """Collect the networks on which `expect` is called."""
     told: list[PacketNetwork] = []
     expect = PacketNetwork.expect
 
