@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pyxsim.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from pyxsim.errors import InputError
+from pyxsim.network.ethernet.name_patterns import matches
 from pyxsim.network.ethernet.ns3_random import streams
 from pyxsim.network.link_paths import link_rates_of
 from pyxsim.settings import Network
@@ -124,7 +125,7 @@ def make_config(
         ports[port, 3:6] = memo[key]
     ports[:, 5] += np.where(is_switch[peer], latency, 0)
     pmax, alpha = _set_marks(ports, settings)
-    _set_headroom(ports, settings)
+    _set_headroom(ports, settings, topology.counted_link_name)
     nodes = np.full((len(is_switch), 5), NONE, np.int64)
     nodes[routers + every if hosts else home, 0] = every
     if hosts:
@@ -211,19 +212,33 @@ def _set_marks(ports: IntArray, settings: Ethernet) -> tuple[FloatArray, FloatAr
     return pmax, alpha
 
 
-def _set_headroom(ports: IntArray, settings: Ethernet) -> None:
+def _set_headroom(ports: IntArray, settings: Ethernet, names: Sequence[str]) -> None:
     """Set the bytes that may arrive after a switch has decided to pause: on the wire both ways, and in transmission.
 
     Before the pause frame leaves, a packet of the largest size may be in transmission on the way back, and one more
-    may have begun when the frame arrives.
+    may have begun when the frame arrives. A slower way back holds the frame up for longer.
     """
     packet = settings.mtu + settings.header + 128
     there_and_back = 2 * ports[:, 5] * ports[:, 4] // ports[:, 3]
-    ports[:, 8] = there_and_back + 3 * packet + settings.pfc.frame
+    time = ports[:, 3] / ports[:, 4]  # of a byte
+    back = (time / _least_rate_factor(ports, settings, names))[ports[:, 2]]
+    held_up = (packet + settings.pfc.frame) * np.maximum(back / time, 1)
+    ports[:, 8] = there_and_back + 2 * packet + np.ceil(held_up).astype(np.int64)
     if settings.pfc.headroom_delays is not None:
         ports[:, 8] = ports[:, 5] * ports[:, 4] // ports[:, 3] * settings.pfc.headroom_delays
     elif settings.pfc.headroom is not None:
         ports[:, 8] = settings.pfc.headroom
+
+
+def _least_rate_factor(ports: IntArray, settings: Ethernet, names: Sequence[str]) -> FloatArray:
+    """float64[links]: the share of its rate that a link has if all entries for it hold at once."""
+    factor = np.ones(len(ports))
+    for fault in settings.links:
+        links = np.fromiter((matches(name, fault.link) for name in names), np.bool_, len(names))
+        if fault.both_directions:
+            links[ports[links, 2]] = True
+        factor[links] *= float(fault.rate_factor)
+    return factor
 
 
 def _rules(settings: Ethernet, clock: Fraction, header: int, reply: int, telemetry: int) -> dict[str, Any]:

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 
 import numpy as np
 
 from pyxsim.arrays import BoolArray, IntArray
 from pyxsim.errors import InputError
 from pyxsim.network.ethernet.config import DATA_CLASS
+from pyxsim.network.ethernet.name_patterns import matches
 from pyxsim.settings.ethernet import TrafficClass
 
 MOST_NAMES = 8  # in a note
-
-
-def matches(name: str, pattern: str) -> bool:
-    """Return whether a name matches; unlike in file names, brackets stand for themselves."""
-    return fnmatchcase(name, pattern.replace("[", "[[]"))
 
 
 class TrafficClasses:

@@ -131,3 +131,20 @@ def test_packets_are_conserved(shape: Any, ethernet: dict[str, Any], seed: int) 
 @given(shape=st.sampled_from(NETWORKS), ethernet=ethernets(), seed=st.integers(0, 2**31))
 def test_packets_are_conserved_in_2000_networks(shape: Any, ethernet: dict[str, Any], seed: int) -> None:
     check(shape, ethernet, seed)
+
+
+def test_pauses_that_arrive_late_lose_nothing() -> None:
+    """Links back to the senders at 9 % of their rate: the headroom holds what is sent until a PFC frame arrives."""
+    slow = {"link": "*(0)->*", "rate_factor": 0.3, "end": "10 us", "both_directions": False}
+    ethernet = {
+        "transport": "none",
+        "load_balancing": "ecmp",
+        "mtu": "256 B",
+        "timeout": "20 us",
+        "buffer": {"alpha": 0.5, "capacity": "1600 KiB"},
+        "pfc": {"enabled": True},
+        "ecn": {"enabled": False},
+        "classes": [],
+        "links": [slow, slow],
+    }
+    check(((4, 2), (2,)), ethernet, 0)

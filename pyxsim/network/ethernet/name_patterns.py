@@ -1,0 +1,10 @@
+"""Patterns of names in [network.ethernet]."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Return whether a name matches; unlike in file names, brackets stand for themselves."""
+    return fnmatchcase(name, pattern.replace("[", "[[]"))
