@@ -215,6 +215,10 @@ def raise_all(faults: Sequence[InputError]) -> None:
         raise bundle(faults)
 
 
+class LockstepLost(Exception):
+    """Only some NPUs are simulated, and the others would do something else: the run starts over with all of them."""
+
+
 class SimulationError(PyxsimError):
     """The simulated system failed; the input is valid."""
 

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from pyxsim.arrays import BoolArray, Int32Array, IntArray, unique_by_identity
 from pyxsim.errors import InputError
 from pyxsim.network.engine_config import EngineConfig, MessageClass
+from pyxsim.network.lines import Lines
 from pyxsim.network.link_params import MAX_DENOMINATOR, LinkParams
 from pyxsim.network.link_paths import link_rates_of
 from pyxsim.network.user_backend import check_returns
@@ -244,6 +245,17 @@ class Backend(ABC):
 
         `traffic` is int64[rows, 5]: source, destination, plane, bytes, number of messages.
         """
+
+    def wants_lines(self, nbytes: int) -> bool:
+        """Whether `expect_lines` is of use for collectives of that many bytes, over all NPUs."""
+        return False
+
+    def expect_lines(self, kinds: Sequence[Lines]) -> bool:
+        """Announce every message of the run by lines of NPUs, of which only the first of each kind sends (`lockstep`).
+
+        Returns whether its messages take the same time in all lines of the kind; its counters then stand for all.
+        """
+        return False
 
     def carry_background(self, source: BackgroundSource, tag: int) -> None:
         """Carry background traffic beside the messages from now on, where `capabilities.background` is true.

@@ -9,7 +9,8 @@ import numpy as np
 from pyxsim.arrays import IntArray
 from pyxsim.core.engine import Engine
 from pyxsim.errors import InputError
-from pyxsim.network.packet.packet_network import PacketNetwork, background_classes, longest_packet
+from pyxsim.network.packet.packet_classes import background_classes, longest_packet
+from pyxsim.network.packet.packet_network import PacketNetwork
 from pyxsim.network.protocol import Capabilities
 from pyxsim.reference.engine import ReferenceEngine
 from pyxsim.settings import Experiment

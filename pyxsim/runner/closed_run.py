@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyxsim.errors import InputError, PyxsimError, SimulationError, StuckError
+from pyxsim.errors import InputError, LockstepLost, PyxsimError, SimulationError, StuckError
 from pyxsim.garbage import with_frozen_objects
 from pyxsim.library import file_of
 from pyxsim.results.result import Result
@@ -20,9 +20,14 @@ class ClosedRun:
 
     @with_frozen_objects
     def run(self) -> None:
-        """Simulate until all work is done. Raises SimulationError."""
+        """Simulate until all work is done. Raises SimulationError, and LockstepLost if not all NPUs are simulated."""
         announce_traffic(self.prepared)
-        run_out(self.prepared)
+        try:
+            run_out(self.prepared)
+        except SimulationError:
+            if self.prepared.every_npu is not None:
+                raise LockstepLost from None  # names what fails with all NPUs
+            raise
 
     def end(self, complete: bool, failure: SimulationError | None) -> int:
         """Return the cycle in which the run ended, and finish its network."""
@@ -79,6 +84,8 @@ def check_bytes(prepared: Prepared) -> None:
 def announce_traffic(prepared: Prepared) -> None:
     """Give the backend all messages of the run, if they are known and use several dimensions at a time."""
     network, system = prepared.network, prepared.system
+    if prepared.every_npu is not None:
+        return  # announced by lines
     if not (network.wants_traffic and prepared.planned and system.independent_messages):
         return
     if sum(len(collective.chunks) for collective in system.collectives) >= 2:

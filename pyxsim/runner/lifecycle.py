@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyxsim import library
-from pyxsim.errors import InputError, SimulationError
+from pyxsim.errors import InputError, LockstepLost, SimulationError
 from pyxsim.network.backends import backend_class
 from pyxsim.results import dataset
 from pyxsim.results.result import Result
@@ -245,8 +245,14 @@ def complete_run(
         failure: SimulationError | None = None
         complete = False
         try:
-            with hooks.attached(prepared):
-                this.run()
+            try:
+                with hooks.attached(prepared):
+                    this.run()
+            except LockstepLost:
+                assert prepared.mode == "closed"
+                prepared.start_over()
+                with hooks.attached(prepared):
+                    this.run()
             complete = True
         except SimulationError as error:
             failure = error

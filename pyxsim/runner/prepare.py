@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +12,11 @@ import numpy as np
 from pyxsim import library
 from pyxsim.analysis.packet_spacing import starved
 from pyxsim.arrays import IntArray
+from pyxsim.errors import LockstepLost
 from pyxsim.garbage import without_collection
 from pyxsim.network.backends import backend_class, check_background, check_open_traffic, make_backend, make_open_backend
 from pyxsim.network.clock import with_clock
+from pyxsim.network.protocol import Backend
 from pyxsim.runner.hints import hints
 from pyxsim.runner.prepared import Prepared, PreparedTraffic
 from pyxsim.runner.proofs import (
@@ -25,10 +29,11 @@ from pyxsim.runner.proofs import (
 )
 from pyxsim.runner.resolved import resolved
 from pyxsim.settings import Experiment
-from pyxsim.system import make_system, resolve
+from pyxsim.system import SystemLayer, make_system, resolve
 from pyxsim.topology import Topology
 from pyxsim.topology.build import network_of
 from pyxsim.units import to_cycles
+from pyxsim.workload import Job
 from pyxsim.workload.readers import WorkloadContext, make_job
 
 PathLike = str | Path
@@ -48,6 +53,7 @@ def prepare(
     libraries: Iterable[PathLike] = (),
     backend: str = "packet",
     allow_deadlock: bool = False,
+    lockstep: bool = True,
 ) -> Prepared | PreparedTraffic:
     """Build and prove everything that a run needs.
 
@@ -59,6 +65,8 @@ def prepare(
         Folders with topologies, collectives and systems.
     allow_deadlock
         Only warn of routes that are not proved free of deadlock.
+    lockstep
+        Simulate the groups of NPU 0 only where they stand for all others (pyxsim/system/lockstep.py).
 
     Raises
     ------
@@ -67,7 +75,17 @@ def prepare(
     DeadlockError, UnreachableError
         When the routes are not proved.
     """
+    libraries = tuple(libraries)
     library.load_all(libraries)
+    every_npu = partial(
+        prepare,
+        experiment,
+        folder=folder,
+        libraries=libraries,
+        backend=backend,
+        allow_deadlock=allow_deadlock,
+        lockstep=False,
+    )
     capabilities = backend_class(backend).capabilities
     if experiment.background is not None:
         check_background(backend)
@@ -84,15 +102,16 @@ def prepare(
     if experiment.traffic is not None and experiment.background is None:
         return _prepare_traffic(experiment, topology, window, folder, allow_deadlock, backend, notes)
     check_boost(experiment)
-    job = make_job(WorkloadContext(experiment, topology, folder, packets=capabilities.packets))
+    context = WorkloadContext(experiment, topology, folder, packets=capabilities.packets)
+    make_job(context)  # its faults come before those of the network
     network = make_backend(backend, experiment, topology, window)
-    network.traffic_names = job.traffic
+    lockstep = lockstep and not allow_deadlock and may_keep_step(experiment, network)
+    try:
+        job, system = _begun(context, network, lockstep=lockstep)
+    except LockstepLost:
+        lockstep = False
+        job, system = _begun(context, network, lockstep=False)
     output, of_system = experiment.output, experiment.system
-    options = resolve(
-        of_system, topology, settings.clock, network.injection_bandwidths(), seed=output.seed, carry=output.carry
-    )
-    system = make_system(network, job.system_shape(topology.shape), job.system_options(options))
-    job.begin(system)
     check_in_network_reduction(job, topology)
     warnings = [*notes, *prove_schedules(system, job)]
     advice: list[str] = []
@@ -128,8 +147,42 @@ def prepare(
     carrier = system.carrier(output.seed) if output.carry else None
     planned = job.planned and not allow_deadlock
     return Prepared(
-        experiment, topology, network, system, job, warnings, carrier, planned, hints=advice, background=background
+        experiment,
+        topology,
+        network,
+        system,
+        job,
+        warnings,
+        carrier,
+        planned,
+        hints=advice,
+        background=background,
+        every_npu=every_npu if lockstep else None,
     )
+
+
+def may_keep_step(experiment: Experiment, network: Backend) -> bool:
+    """Whether all NPUs may do the same in all cycles, and the run is long enough for this to be of use."""
+    if experiment.workload is not None or experiment.background is not None or experiment.message:
+        return False
+    sizes = [collective.bytes for _, collective in experiment.collectives]
+    return network.wants_lines(sum(sizes) * network.npus)
+
+
+def _begun(context: WorkloadContext, network: Backend, *, lockstep: bool) -> tuple[Job, SystemLayer]:
+    """Make the job and its system layer, with everything issued. Raises LockstepLost if NPUs differ."""
+    job = make_job(context)
+    network.traffic_names = job.traffic
+    experiment, topology = context.experiment, context.topology
+    output, settings = experiment.output, experiment.network
+    bandwidths = network.injection_bandwidths()
+    options = resolve(experiment.system, topology, settings.clock, bandwidths, seed=output.seed, carry=output.carry)
+    options = replace(job.system_options(options), lockstep=lockstep)
+    system = make_system(network, job.system_shape(topology.shape), options)
+    job.begin(system)
+    if lockstep and not network.expect_lines(system.lines()):
+        raise LockstepLost
+    return job, system
 
 
 def _prepare_traffic(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -49,6 +49,8 @@ class Prepared:
         CPU seconds of the process when the preparation ended, if they were measured.
     background
         The background traffic; None without any.
+    every_npu
+        Prepares the run again with all NPUs; None if all are simulated.
     """
 
     mode: ClassVar[Literal["closed"]] = "closed"
@@ -65,6 +67,15 @@ class Prepared:
     ready_s: float | None = None
     hints: list[str] = field(default_factory=list)
     background: Background | None = None
+    every_npu: Callable[[], Any] | None = None
+
+    def start_over(self) -> None:
+        """Begin again with all NPUs."""
+        assert self.every_npu is not None
+        new = self.every_npu()
+        self.network, self.system, self.job, self.every_npu = new.network, new.system, new.job, None
+        for name in ("lower_bound", "_links"):
+            vars(self).pop(name, None)
 
     @property
     def bytes_planned(self) -> int:

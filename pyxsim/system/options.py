@@ -61,6 +61,7 @@ class Options:
     reduction_bytes_per_cycle   of the local memory, which a reduction reads twice and writes once; None: no time
     start_skew   per NPU: so much later it begins with everything; empty: none does
     slowdown     per NPU: factor of its delays; empty: 1
+    lockstep     simulate the groups of NPU 0 in each phase, which stand for all others (pyxsim/system/lockstep.py)
     confined     messages cannot leave the dimension that they are in (Garnet's rings)
     remote_memory   what NPUs load from and store to besides; None: nothing
     carry        keep a log of messages, for the real data (pyxsim/system/data_carrier.py)
@@ -83,6 +84,7 @@ class Options:
     shared_bus: SharedBus | None = None
     endpoint: Endpoint | None = None
     boost: bool = False
+    lockstep: bool = False
     rendezvous: bool = False
     start_skew: Sequence[int] = ()
     slowdown: Sequence[Fraction] = ()

@@ -14,7 +14,8 @@ from typing import Any
 from pyxsim.arrays import IntArray
 from pyxsim.collective.communicator import Communicator, coordinates
 from pyxsim.collective.plan import Phase
-from pyxsim.errors import StuckError
+from pyxsim.errors import LockstepLost, StuckError
+from pyxsim.network.lines import Lines
 from pyxsim.network.protocol import Backend
 from pyxsim.system.data_carrier import DataCarrier
 from pyxsim.system.endpoint import Endpoints
@@ -246,6 +247,11 @@ class SystemLayer(ABC):
 
         `work`: only the messages of these collectives and messages; None for everything issued.
         """
+
+    def lines(self) -> list[Lines]:
+        """Return the groups of all phases with what they send; with `lockstep` only the first of each kind is
+        simulated. Raises LockstepLost in a system layer that does not support this."""
+        raise LockstepLost
 
     @abstractmethod
     def chunk_table(self) -> dict[str, IntArray]:

@@ -13,17 +13,19 @@ from numpy.typing import NDArray
 from pyxsim.collective.plan import Phase, Plan, dimension_order, make_plan
 from pyxsim.collective.sizes import chunk_sizes
 from pyxsim.collective.themis import Themis
-from pyxsim.errors import InputError
+from pyxsim.errors import InputError, LockstepLost
+from pyxsim.network.lines import Lines
 from pyxsim.network.protocol import Backend
 from pyxsim.system.chunk_queue import ChunkQueue
 from pyxsim.system.data_carrier import DataCarrier
 from pyxsim.system.endpoint import Endpoints
 from pyxsim.system.executor import Executor
+from pyxsim.system.lockstep import check_collective, check_options, check_phase
 from pyxsim.system.options import Options
 from pyxsim.system.program import Program, Programs
 from pyxsim.system.protocol import SystemLayer
 from pyxsim.system.stuck import stuck
-from pyxsim.system.table import chunk_table, traffic
+from pyxsim.system.table import chunk_table, lines, merged, traffic
 from pyxsim.system.work import Chunk, ChunkPhase, ChunkTask, Collective, PointToPoint
 
 MOST_BYTES = 2**62
@@ -42,6 +44,8 @@ class System(SystemLayer):
 
     def __init__(self, network: Backend, shape: Sequence[int], options: Options) -> None:
         super().__init__(network, shape, options)
+        if options.lockstep:
+            check_options(options, network.npus)
         self.cycle = 0
         self.listen: Callable[[Log], None] = _ignore
         slow = options.slow(network.npus)
@@ -95,6 +99,8 @@ class System(SystemLayer):
                 key="collective.size",
                 allowed=f"at most {MOST_BYTES} bytes over all NPUs",
             )
+        if self.options.lockstep:
+            check_collective(collective, self.network.npus)
         collective.algorithms = tuple(algorithms or self._algorithms_for(collective))
         collective.priority = self.options.priority(self._begun, priority)
         self.collectives.append(collective)
@@ -135,6 +141,8 @@ class System(SystemLayer):
         self._at(cycle, action)
 
     def _send(self, message: PointToPoint) -> None:
+        if self.options.lockstep:
+            raise LockstepLost
         plane = self.plane_between(message.src, message.dst)
         message.number = len(self.tasks)
         program = self._number(self._programs.single(message.size))
@@ -245,10 +253,13 @@ class System(SystemLayer):
             (chunk_queue.plane for chunk_queue in queues if chunk_queue.direction != queue.direction), queue.plane
         )
         planes = (queue.plane, other) if queue.direction > 0 else (other, queue.plane)  # clockwise, counterclockwise
-        pieces = phase.pieces
-        for positions in phase.groups.tolist():
-            if self.options.boost and positions[0]:
-                continue
+        pieces, groups, copies = phase.pieces, phase.groups, 1
+        if stage.one_group:
+            groups = groups[groups[:, 0] == 0]
+        if self.options.lockstep:
+            check_phase(phase)
+            copies = len(phase.groups)
+        for positions in groups.tolist():
             program = self._programs.get(phase, int(pieces[positions[0]]), mirror=queue.direction < 0)
             npus = tuple(members[position] for position in positions)
             key = (own, stage.place, npus)
@@ -257,7 +268,7 @@ class System(SystemLayer):
             number = self.executor.add_task(self._number(program), npus, *planes, stage.chunk.collective.tag)
             task = ChunkTask(stage, positions, program, self._chunk_queues[key], number, planes)
             self.tasks.append(task)
-            self.bytes_planned += program.total
+            self.bytes_planned += program.total * copies
             stage.tasks.append(task)
             for position in positions:
                 stage.task_of[position] = task
@@ -291,12 +302,12 @@ class System(SystemLayer):
             collective.chunk_finished(self.cycle)
 
     def _ready(self, collective: Collective, positions: Sequence[int]) -> None:
-        boost = self.options.boost
+        one_group = self.options.boost or self.options.lockstep
         for chunk in collective.chunks:
             if self.endpoint is not None:
                 for position in positions:
                     self.endpoint.enter(chunk, position)
-            elif not boost:
+            elif not one_group:
                 for position in positions:
                     chunk.stages[0].member_ready(position, self.cycle)
             elif 0 in positions:
@@ -327,6 +338,8 @@ class System(SystemLayer):
             self._process_cycle()
             if self.options.carry:
                 self.listen(executor.take_log())
+        if self.options.lockstep and any(task.unfinished for task in self._chunk_tasks):
+            raise LockstepLost  # NPU 0 has ended, others have not
         return self._last_end()
 
     def _next_event(self) -> int | None:
@@ -372,10 +385,22 @@ class System(SystemLayer):
     def traffic(self, work: Iterable[Collective | PointToPoint] | None = None) -> NDArray[np.int64]:
         """Rows (source, destination, plane, bytes, count), int64[K, 5] (see SystemLayer)."""
         if work is not None:
-            return traffic((task for item in work for task in item.tasks), self.plane_between)
+            return self._traffic_of(task for item in work for task in item.tasks)
         if self._traffic is None or self._traffic[0] != len(self.tasks):
-            self._traffic = len(self.tasks), traffic(self.tasks, self.plane_between)
+            self._traffic = len(self.tasks), self._traffic_of(self.tasks)
         return self._traffic[1]
+
+    def _traffic_of(self, tasks: Iterable[Any]) -> NDArray[np.int64]:
+        if self.options.lockstep:
+            return merged(np.concatenate([kind.traffic for kind in lines(tasks)] or [np.zeros((0, 5), np.int64)]))
+        return traffic(tasks, self.plane_between)
+
+    def lines(self) -> list[Lines]:
+        return lines(self._chunk_tasks)
+
+    @property
+    def _chunk_tasks(self) -> Iterator[ChunkTask]:
+        return (task for collective in self.collectives for task in collective.tasks)
 
     def chunk_table(self) -> dict[str, NDArray[np.int64]]:
         """The columns of /chunks (see SystemLayer)."""

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from pyxsim.arrays import IntArray
+from pyxsim.arrays import Int32Array, IntArray
+from pyxsim.network.lines import Lines
 from pyxsim.system.program import Program
 from pyxsim.system.work import ChunkTask, Collective, PointToPoint
 
@@ -29,35 +30,35 @@ COLUMNS = (
 
 def chunk_table(collectives: Sequence[Collective]) -> dict[str, IntArray]:
     """One row per chunk, phase and NPU that takes part; `rank` is the NPU. `chunk` counts over all collectives."""
-    measured: dict[str, list[int]] = {name: [] for name in ("ready", "start", "end", "messages", "network")}
-    ranks: list[int] = []
-    sizes: list[IntArray] = [np.zeros(0, np.int64)]
+    none = np.zeros(0, np.int64)
+    measured: dict[str, list[IntArray]] = {name: [none] for name in ("ready", "start", "end", "messages", "network")}
+    ranks, sizes = [none], [none]
     rows: list[tuple[int, int, int, int, int]] = []  # common to all NPUs of a chunk phase
     counts: list[int] = []
     chunks = 0
     for number, collective in enumerate(collectives):
         members = collective.communicator.members
+        of_members = np.array(members, np.int64)
         for chunk in collective.chunks:
             for stage in chunk.stages:
-                part = sorted(position for task in stage.tasks for position in task.positions)
+                part = stage.positions
                 rows.append((number, chunks, stage.number, stage.dimension, stage.place))
                 counts.append(len(part))
                 if len(part) == len(members):  # the usual case, and faster
-                    ranks += members
+                    ranks.append(of_members)
                     sizes.append(stage.phase.bytes_in)
                     for name, values in measured.items():
-                        values += getattr(stage, name)
+                        values.append(stage.measured(name))
                     continue
-                ranks += [members[position] for position in part]
+                ranks.append(of_members[part])
                 sizes.append(stage.phase.bytes_in[part])
                 for name, values in measured.items():
-                    own = getattr(stage, name)
-                    values += [own[position] for position in part]
+                    values.append(stage.measured(name)[part])
             chunks += 1
     common = np.repeat(np.array(rows, np.int64).reshape(len(rows), 5), counts, axis=0).T
     columns = dict(zip(("collective", "chunk", "phase", "dimension", "queue"), common, strict=True))
-    columns |= {name: np.array(values, np.int64) for name, values in measured.items()}
-    columns |= {"rank": np.array(ranks, np.int64), "bytes": np.concatenate(sizes).astype(np.int64)}
+    columns |= {name: np.concatenate(values) for name, values in measured.items()}
+    columns |= {"rank": np.concatenate(ranks), "bytes": np.concatenate(sizes).astype(np.int64)}
     return {name: np.ascontiguousarray(columns[name]) for name in COLUMNS}
 
 
@@ -81,17 +82,34 @@ def traffic(tasks: Iterable[ChunkTask | PointToPoint], plane_between: Callable[[
         members = np.array(npus)
         plane = np.where(way > 0, forward, back)
         rows.append(np.stack([members[src], members[dst], plane, size, times * count], axis=1))
-    return _counted(np.concatenate(rows))
+    return merged(np.concatenate(rows))
+
+
+def lines(tasks: Iterable[ChunkTask]) -> list[Lines]:
+    """Return the groups of phases with what they send, one for each kind of groups; all groups must send the same."""
+    groups: dict[tuple[int, ...], Int32Array] = {}
+    alike: Counter[tuple[tuple[int, ...], int, int, int]] = Counter()
+    programs: dict[int, Program] = {}
+    for task in tasks:
+        phase = task.stage.phase
+        groups.setdefault(phase.dims, phase.groups)
+        programs[id(task.program)] = task.program
+        alike[phase.dims, id(task.program), *task.planes] += 1
+    rows: dict[tuple[int, ...], list[IntArray]] = {dims: [] for dims in groups}
+    for (dims, number, forward, back), count in alike.items():
+        src, dst, way, size, times = _sent(programs[number]).T
+        rows[dims].append(np.stack([src, dst, np.where(way > 0, forward, back), size, times * count], axis=1))
+    return [Lines(members, np.concatenate(rows[dims])) for dims, members in groups.items()]
 
 
 def _sent(program: Program) -> IntArray:
     """Rows (source, destination, direction, bytes, count) of a program, in ranks; many groups share one program."""
     leaves = (program.src != program.dst) & (program.size > 0)
     columns = (program.src, program.dst, program.way, program.size, np.ones_like(program.size))
-    return _counted(np.stack([column[leaves] for column in columns], axis=1).astype(np.int64))
+    return merged(np.stack([column[leaves] for column in columns], axis=1).astype(np.int64))
 
 
-def _counted(rows: IntArray) -> IntArray:
+def merged(rows: IntArray) -> IntArray:
     """Sort rows whose last column is a count, and merge those that are otherwise equal."""
     if not len(rows):
         return rows

@@ -15,10 +15,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pyxsim.arrays import IntArray
 from pyxsim.collective.communicator import Communicator
 from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.plan import Phase, Plan
 from pyxsim.system.chunk_queue import ChunkQueue
+from pyxsim.system.lockstep import check_together
 from pyxsim.system.program import Program
 
 
@@ -195,7 +197,8 @@ class ChunkPhase:
     def __post_init__(self) -> None:
         count = self.chunk.plan.npus
         self.ready, self.start, self.end, self.messages, self.network = ([-1] * count for _ in range(5))
-        self.boost = self.system.options.boost
+        options = self.system.options
+        self.one_group = options.boost or options.lockstep
         self.tasks: list[ChunkTask] = []
         self.task_of: list[ChunkTask | None] = [None] * count
 
@@ -212,8 +215,8 @@ class ChunkPhase:
     def member_ended(self, position: int, cycle: int, messages: int, network: int) -> None:
         """Note that an NPU has sent and received everything of this phase."""
         self.end[position], self.messages[position], self.network[position] = cycle, messages, network
-        if self.boost:
-            self._boosted(position, cycle)
+        if self.one_group:
+            self._ended_for_all(position, cycle)
         elif self.following is not None:
             self.following.member_ready(position, cycle)
         elif self.system.endpoint is not None:
@@ -221,8 +224,8 @@ class ChunkPhase:
         else:
             self.chunk.member_through(position, cycle)
 
-    def _boosted(self, position: int, cycle: int) -> None:
-        """Only the groups of the first NPU are simulated; the others are assumed to keep pace with it."""
+    def _ended_for_all(self, position: int, cycle: int) -> None:
+        """Only the groups of the first NPU are simulated: the others keep pace with it."""
         if position:
             return
         if self.following is None:
@@ -230,8 +233,20 @@ class ChunkPhase:
         else:
             self.following.all_ready(cycle)
 
+    @property
+    def positions(self) -> IntArray:
+        """int64[K]: the positions that take part."""
+        if self.system.options.lockstep:
+            return np.arange(self.chunk.plan.npus)
+        return np.sort(np.array([position for task in self.tasks for position in task.positions], np.int64))
+
+    def measured(self, name: str) -> IntArray:
+        """int64[positions]: a list by position; in lockstep the NPUs of all groups have the values of their ranks."""
+        values = np.array(getattr(self, name), np.int64)
+        return values[self.phase.groups[0]][self.phase.ranks] if self.system.options.lockstep else values
+
     def all_ready(self, cycle: int) -> None:
-        """With boost: note that every simulated NPU has its data."""
+        """With one group: note that every simulated NPU has its data."""
         for task in self.tasks:
             for position in task.positions:
                 self.ready[position] = cycle
@@ -313,5 +328,7 @@ class ChunkTask:
         self.stage.member_ended(self.positions[rank], cycle, messages, network)
         self.unfinished -= 1
         if not self.unfinished:
+            if self.stage.system.options.lockstep:
+                check_together(self)
             self.chunk_queue.finished()
             self.chunk_queue.admit_waiting()

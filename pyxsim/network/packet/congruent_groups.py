@@ -9,8 +9,8 @@ requests do not matter.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -67,12 +67,26 @@ class CongruentGroups:
         lanes. Numbers at the same place of congruent groups correspond to each other.
     paths
         The pairs of each leader, with their routes.
+    pairs
+        int64[K, 3]: source, destination and plane of all pairs, sorted.
+    of_pair
+        int64[K]: the group of each pair.
+    copies
+        The groups that a member of a class stands for, itself first; empty if all groups are members.
     """
 
     group: IntArray
     members: tuple[IntArray, ...]
     used: tuple[IntArray, ...]
     paths: tuple[Paths, ...]
+    pairs: IntArray
+    of_pair: IntArray
+    copies: Mapping[int, IntArray] = field(default_factory=dict)
+
+
+def long_enough(flit_hops: int) -> bool:
+    """Whether a run of so many takes longer than the search for groups."""
+    return flit_hops >= LEAST_FLIT_HOPS
 
 
 def congruent_groups(
@@ -94,7 +108,7 @@ def congruent_groups(
         Bytes of a flit.
     """
     flits = traffic[:, 4] * -(-traffic[:, 3] // flit)
-    if flits.sum() * FEW_HOPS < LEAST_FLIT_HOPS:
+    if not long_enough(flits.sum() * FEW_HOPS):
         return None
     pairs, pair = np.unique(traffic[:, :3], axis=0, return_inverse=True)
     if not 1 < len(pairs) <= MOST_PAIRS or not all(fixed(relation, plane) for plane in np.unique(pairs[:, 2]).tolist()):
@@ -104,7 +118,7 @@ def congruent_groups(
     src, dst, plane = pairs.T
     steps, classes = _hops(relation, src, dst, plane)
     hops = (steps >= 0).sum(axis=1)[pair.ravel()]
-    if (flits * hops).sum() < LEAST_FLIT_HOPS:
+    if not long_enough((flits * hops).sum()):
         return None
     paths = Paths(pairs, steps, classes, *lanes_of(src, dst, plane))
     group = _connected(paths, links)
@@ -121,7 +135,7 @@ def congruent_groups(
     lane[paths.inject] = group
     members = tuple(np.array(numbers, np.int64) for numbers in of_class.values())
     leaders = tuple(paths.take(np.flatnonzero(group == each[0])) for each in members)
-    return CongruentGroups(lane, members, used, leaders)
+    return CongruentGroups(lane, members, used, leaders, pairs, group)
 
 
 def _hops(relation: Relation, src: IntArray, dst: IntArray, plane: IntArray) -> tuple[IntArray, IntArray]:

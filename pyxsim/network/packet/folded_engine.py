@@ -72,11 +72,14 @@ class Fold(Part):
         int64[size]: its groups.
     ids
         int64[size, links and lanes]: the numbers of their links and lanes in the whole network.
+    copies
+        int64[copies, links and lanes] for each of its groups: likewise of the groups that it stands for, itself first.
     """
 
-    def __init__(self, of: GroupEngine, windows: WindowRecorder, members: IntArray, ids: IntArray) -> None:
+    def __init__(self, of: GroupEngine, windows: WindowRecorder, members: IntArray, copies: Sequence[IntArray]) -> None:
         super().__init__(of.engine, windows, np.arange(of.counted), of.pace, of.room, of.latency)
-        self.of, self.members, self.ids = of, members, ids
+        self.of, self.members, self.copies = of, members, list(copies)
+        self.ids = np.array([each[0] for each in copies])
         # For each message of the engine: its number in each group; None: it has arrived.
         self._numbers: list[IntArray | None] = []
         # What was sent: rows of a group, and their numbers in each group.
@@ -110,8 +113,19 @@ class Fold(Part):
     def keep(self, places: IntArray) -> None:
         """Keep the groups at these places only."""
         self.members, self.ids = self.members[places], self.ids[places]
+        self.copies = [self.copies[place] for place in places.tolist()]
         self._numbers = [None if numbers is None else numbers[places] for numbers in self._numbers]
         self.sent = [(rows, numbers[places]) for rows, numbers in self.sent]
+
+    @property
+    def weight(self) -> int:
+        """Number of groups that it stands for."""
+        return sum(len(copies) for copies in self.copies)
+
+    @property
+    def everywhere(self) -> IntArray:
+        """int64[groups, links and lanes]: the numbers of the links and lanes of all groups that it stands for."""
+        return np.concatenate(self.copies)
 
     def columns(self, network: int, injection: int, npu: IntArray) -> tuple[IntArray, IntArray]:
         """What was sent, as arguments of `Engine.send_many` for the whole network, and the numbers of the messages.
@@ -150,6 +164,15 @@ class FoldedEngine(SplitEngine):
         Of the whole network.
     links, vcs
         Number of links and lanes of the network; VCs of each.
+
+    Attributes
+    ----------
+    groups
+        Number of groups of the network.
+    represents
+        Whether groups stand for others that get no messages.
+    copies
+        int64[injection lanes]: number of groups for which the group that uses a lane stands.
     """
 
     def __init__(
@@ -164,9 +187,15 @@ class FoldedEngine(SplitEngine):
         self.windows = FoldedWindows(self.parts, windows.links)
         self.group, self.eject_group, self.inject, self.eject = lanes
         self.links, self.vcs = links, vcs
-        self.groups = int(self.group.max()) + 1
+        self.groups = sum(part.weight for part in self.parts)
+        self.represents = any(part.weight > len(part.members) for part in self.parts)
         self._count = self.now = 0
-        self._part, self._place = np.zeros((2, self.groups), np.int64)
+        known = int(self.group.max()) + 1
+        self._part, self._place = np.zeros((2, known), np.int64)
+        copies = np.ones(known + 1, np.int64)
+        for part in self.parts:
+            copies[part.members] = [len(each) for each in part.copies]
+        self.copies = copies[self.group]
         for number in range(len(self.parts)):
             self._locate(number)
 
@@ -235,7 +264,7 @@ class FoldedEngine(SplitEngine):
     # -- results --
 
     def _sum(self, value: Callable[[Fold], int]) -> int:
-        return sum(value(part) * len(part.members) for part in self.parts)
+        return sum(value(part) * part.weight for part in self.parts)
 
     @property
     def skipped_visits(self) -> int:
@@ -258,13 +287,13 @@ class FoldedEngine(SplitEngine):
         for part in self.parts:
             for name, values in part.engine.counters().items():
                 whole = counts.setdefault(name, np.zeros(self.links, values.dtype))
-                whole[part.ids] = values[part.of.links]
+                whole[part.everywhere] = values[part.of.links]
         return counts
 
     def buffer_max(self) -> NDArray[np.int32]:
         peaks = np.zeros((self.links, self.vcs), np.int32)
         for part in self.parts:
-            peaks[part.ids] = part.engine.buffer_max().reshape(-1, self.vcs)[part.of.links]
+            peaks[part.everywhere] = part.engine.buffer_max().reshape(-1, self.vcs)[part.of.links]
         return peaks.ravel()
 
     def totals(self) -> dict[str, int]:
@@ -292,10 +321,9 @@ class FoldedWindows(SeveralWindows):
         for part, windows in zip(self._parts, tables, strict=True):
             assert isinstance(part, Fold)
             counted = part.of.links < part.of.counted
+            ids = part.everywhere[:, counted]
             for name, values in windows.counts.items():
-                own = values[:, part.of.links[counted]]
-                for ids in part.ids[:, counted]:
-                    counts[name][: len(windows), ids] = own
+                counts[name][: len(windows), ids] = values[:, None, part.of.links[counted]]
         return Windows(first.start, first.length, counts)
 
 
@@ -304,7 +332,8 @@ def fold(relation: Relation, config: EngineConfig, groups: CongruentGroups, wind
     links = config.links
     injection, ejection = links.network, links.network + links.injection
     inject, eject, eject_group = np.full((3, max(links.injection, links.ejection)), -1)
-    for number, used in enumerate(groups.used):
+    for number in np.concatenate(groups.members).tolist():
+        used = groups.used[number]
         into = used[(used >= injection) & (used < ejection)] - injection
         out = used[used >= ejection] - ejection
         inject[into], eject[out], eject_group[out] = np.arange(len(into)), np.arange(len(out)), number
@@ -312,7 +341,8 @@ def fold(relation: Relation, config: EngineConfig, groups: CongruentGroups, wind
     for members, paths in zip(groups.members, groups.paths, strict=True):
         of = _engine_of(relation, config, groups.used[members[0]], paths)
         recorder = WindowRecorder(windows.window, of.counted, of=windows.links)
-        folds.append(Fold(of, recorder, members, np.array([groups.used[member] for member in members.tolist()])))
+        stand_for = [groups.copies.get(member, [member]) for member in members.tolist()]
+        folds.append(Fold(of, recorder, members, [np.array([groups.used[i] for i in each]) for each in stand_for]))
     lanes = groups.group, eject_group, inject, eject
     total = links.network + links.injection + links.ejection
     return FoldedEngine(folds, lanes, windows, total, int(links.vcs.max()))

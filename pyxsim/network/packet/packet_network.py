@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Self, cast
 
 import numpy as np
@@ -14,14 +15,17 @@ from pyxsim.arrays import IntArray
 from pyxsim.core.engine import Engine, Stop
 from pyxsim.core.engine_options import MOST_TAGS
 from pyxsim.core.state.record_dtypes import COUNTERS
-from pyxsim.errors import InputError
+from pyxsim.errors import InputError, LockstepLost
 from pyxsim.network.engine_config import MessageClass, build_engine_config
 from pyxsim.network.lanes import LaneChoice
+from pyxsim.network.lines import Lines
 from pyxsim.network.link_params import LinkParams
-from pyxsim.network.packet.congruent_groups import congruent_groups
+from pyxsim.network.packet.congruent_groups import CongruentGroups, congruent_groups, long_enough
+from pyxsim.network.packet.congruent_lines import represented
 from pyxsim.network.packet.folded_engine import FoldedEngine, fold
 from pyxsim.network.packet.independent_groups import independent_groups
 from pyxsim.network.packet.packet_attribution import PacketAttribution
+from pyxsim.network.packet.packet_classes import background_classes, longest_packet
 from pyxsim.network.packet.split_engine import NOTHING, Groups, SplitEngine
 from pyxsim.network.packet.thread_count import ThreadChoice
 from pyxsim.network.packet.watchdog import Entry, Watchdog, deadlock_error
@@ -104,28 +108,17 @@ class PacketNetwork(Backend):
         )
         config = self.config
         self.attribution_level = attribution
-        self.engine = self._make_engine(trace=trace, recycle=recycle, attribution=attribution, **self.silent_class)
+        self._engine_options = {"trace": trace, "recycle": recycle, "attribution": attribution, **self.silent_class}
         self.parts: SplitEngine | None = None
         self._traffic: IntArray = np.zeros((0, 5), np.int64)
-        # While congruent groups are folded: the engine of the whole network, its windows, and when its watchdog is due.
-        self._whole: tuple[Engine, WindowRecorder, int] | None = None
+        self._whole_windows: WindowRecorder | None = None  # while congruent groups are folded
         self._repeating = False
         self.windows = WindowRecorder(window, topology.counted_links)
-        router = network.router
-        self.watchdog = Watchdog(
-            self.engine,
-            config.links,
-            router.watchdog,
-            self._credits_needed,
-            drained=router.vc_reuse == "drained",
-            ordered=router.ordered,
-            limit=config.options.shared_limit,
-        )
         self._every_step = trace
         self._cuts = max(1, CUT_WORDS // max(1, len(COUNTERS) * topology.counted_links))
         self._every_cycle = why_every_cycle(skip, open_traffic, bool(background), threads, config.options)
         self.skips = not self._every_cycle
-        self.threads = ThreadChoice(self.engine, topology.routers, config.links, threads, skips=self.skips)
+        self.threads = ThreadChoice(topology.routers, config.links, threads, skips=self.skips)
         self.bytes_delivered = self.skipped_visits = 0
         self._lanes = LaneChoice(topology, network, config.inject, config.eject)
         # Columns of all messages, compact as there may be many millions.
@@ -160,6 +153,25 @@ class PacketNetwork(Backend):
         config = self.config
         return Engine(self.topology.routers, config.links, config.routes, config.options, **options)
 
+    @cached_property
+    def engine(self) -> Engine:
+        """The engine of the whole network, made when it is first used; or that of the parts, with its interface."""
+        return self._make_engine(**self._engine_options)
+
+    @cached_property
+    def watchdog(self) -> Watchdog:
+        """Not used with parts: routes are proved then."""
+        router, config = self.settings.router, self.config
+        return Watchdog(
+            self.engine,
+            config.links,
+            router.watchdog,
+            self._credits_needed,
+            drained=router.vc_reuse == "drained",
+            ordered=router.ordered,
+            limit=config.options.shared_limit,
+        )
+
     @property
     def now(self) -> int:
         return self.engine.now
@@ -168,14 +180,12 @@ class PacketNetwork(Backend):
 
     @property
     def divisible(self) -> bool:
-        """Whether independent groups may be simulated by themselves.
-
-        This requires fast-forward, a run that has not begun, and messages that interact on links and lanes only.
-        """
-        fresh = self.parts is None and not self.now and not len(self._bytes)
+        """Whether independent groups may be simulated by themselves: with fast-forward, in a run that has not begun."""
+        begun = "engine" in vars(self) and self.now
+        fresh = self.parts is None and not begun and not len(self._bytes)
         fixed_lanes = not isinstance(self.settings.lanes, int)  # else they are used round robin
         every_cycle = self.attribution_level or self._every_step
-        return fresh and fixed_lanes and self.skips and not every_cycle and self.engine.independent_ports
+        return fresh and fixed_lanes and self.skips and not every_cycle
 
     def lanes_of(self, src: IntArray, dst: IntArray, plane: IntArray) -> tuple[IntArray, IntArray]:
         """Return the injection and ejection lanes of messages."""
@@ -188,17 +198,37 @@ class PacketNetwork(Backend):
     def expect(self, traffic: IntArray) -> None:
         if not self.divisible:
             return
-        relation = self.topology.relation
         self._traffic = traffic
-        alike = congruent_groups(relation, self.config.links, traffic, self.lanes_of, self.settings.flit)
-        if alike is not None:
-            self._whole = self.engine, self.windows, self.watchdog.due
-            self._use(fold(relation, self.config, alike, self.windows))
-        else:
+        alike = self._congruent(traffic)
+        if alike is None or not self._fold(alike):
             self._try_split()
+
+    def wants_lines(self, nbytes: int) -> bool:
+        return self.divisible and long_enough(2 * nbytes // self.settings.flit)  # an all-reduce sends its bytes twice
+
+    def expect_lines(self, kinds: Sequence[Lines]) -> bool:
+        alike = self._congruent(np.concatenate([lines.traffic for lines in kinds]))
+        simulated = None if alike is None else represented(alike, kinds, self.lanes_of)
+        return simulated is not None and self._fold(simulated)
+
+    def _congruent(self, traffic: IntArray) -> CongruentGroups | None:
+        links, flit = self.config.links, self.settings.flit
+        return congruent_groups(self.topology.relation, links, traffic, self.lanes_of, flit)
+
+    def _fold(self, groups: CongruentGroups) -> bool:
+        """Use an engine per class of groups, if messages interact on links and lanes only."""
+        folded = fold(self.topology.relation, self.config, groups, self.windows)
+        if not all(part.engine.independent_ports for part in folded.parts):
+            return False
+        vars(self).pop("engine", None)  # that of the whole network is made again if the run unfolds
+        self._whole_windows = self.windows
+        self._use(folded)
+        return True
 
     def _try_split(self) -> None:
         """Use an engine per independent group where that pays."""
+        if not self.engine.independent_ports:
+            return
         links, engine_bytes = self.config.links, self.engine.nbytes
         groups = independent_groups(self.topology, links, self._traffic, self.lanes_of, self.cut, engine_bytes)
         if groups is not None:
@@ -210,11 +240,10 @@ class PacketNetwork(Backend):
         self._use(SplitEngine(engines, self.windows, groups))
 
     def _use(self, parts: SplitEngine) -> None:
-        """Use other engines from now on. The watchdog is off, as the routes are proved."""
+        """Use other engines from now on."""
         self.parts = parts
         # Both have the interface of the originals, except for trace, watch and attribution.
         self.engine, self.windows = cast(Engine, self.parts), cast(WindowRecorder, self.parts.windows)
-        self.watchdog.due = FOREVER
 
     # -- messages --
 
@@ -250,23 +279,30 @@ class PacketNetwork(Backend):
         first = self.engine.send_many(inject, eject, dst, plane, packets, flits, last, at, 0, tags)
         self._next_start = min(self._next_start, at)
         self.undelivered += len(src)
-        _append(self._bytes, nbytes)
+        folded = self.parts if isinstance(self.parts, FoldedEngine) else None
+        _append(self._bytes, nbytes if folded is None else nbytes * folded.copies[inject])
         _append(self._src, src)
         _append(self._dst, dst)
         if self.attribution_level:
             _append(self._at, np.full(len(src), at))
             _append(self._tags, tags)
-        if isinstance(self.parts, FoldedEngine) and self.parts.scattered:
-            self._unfold(self.parts)
+        if folded is not None and folded.scattered:
+            self._unfold(folded)
         return int(first)
 
     def _unfold(self, folded: FoldedEngine) -> None:
-        """Continue with the engine of the whole network, which repeats what was sent so far."""
+        """Continue with the engine of the whole network, which repeats what was sent so far.
+
+        Raises LockstepLost if only some of the messages were sent.
+        """
+        if folded.represents:
+            raise LockstepLost
         now, rows = folded.now, folded.sent(self.config.links, self.config.eject.npu)
         cycle = rows[:, 7]
-        assert self._whole is not None
-        self.engine, self.windows, self.watchdog.due = self._whole
-        self.parts, self._whole, self._repeating = None, None, True
+        assert self._whole_windows is not None
+        del self.engine  # the next use makes that of the whole network
+        self.windows, self._whole_windows = self._whole_windows, None
+        self.parts, self._repeating = None, True
         self._try_split()
         self.bytes_delivered = self.undelivered = self.skipped_visits = 0
         self._idle_since, self._next_start = None, FOREVER
@@ -384,8 +420,9 @@ class PacketNetwork(Backend):
 
     def _run(self, limit: int, slack: int) -> Stop:
         """Run the engine once and record the outcome. Raises DeadlockError."""
-        apart = self.threads.decide()
-        until = min(limit, self.engine.now + min(SLICE, self.threads.horizon), self.watchdog.due)
+        apart = self.threads.decide(self.engine)
+        watched = FOREVER if self.parts is not None else self.watchdog.due
+        until = min(limit, self.engine.now + min(SLICE, self.threads.horizon), watched)
         repeats_until = limit if self.skips else 0
         stop = self.engine.run(until, slack=slack, window=self.windows.window, repeats_until=repeats_until, apart=apart)
         if stop.reason == "window":
@@ -404,9 +441,9 @@ class PacketNetwork(Backend):
         if stop.reason == "deadlock":
             self._record()
             stuck: list[Entry] = list(self.engine.waiting())
-            reasons = self.watchdog.waits(stuck)
+            reasons = self.watchdog.waits(stuck) if self.parts is None else {}
             raise deadlock_error(stop.cycle, stuck, reasons, self.link_name, self._message_name)
-        if self.engine.now >= self.watchdog.due:
+        if self.engine.now >= watched:
             stuck, reasons = self.watchdog.search()
             if reasons:
                 self._record()
@@ -568,20 +605,6 @@ class PacketNetwork(Backend):
 
     def _ends_of(self, message: int) -> tuple[int, int]:
         return self._src[message], self._dst[message]
-
-
-def background_classes(experiment: Experiment) -> list[MessageClass]:
-    """Return the message classes of the background traffic of an experiment; none without any."""
-    traffic = experiment.background
-    classes = traffic.message_classes() if traffic is not None else ()
-    return [MessageClass(class_.virtual_network, class_.priority) for class_ in classes]
-
-
-def longest_packet(experiment: Experiment) -> int:
-    """Return the flits of the longest packet of messages and of background traffic."""
-    network, traffic = experiment.network, experiment.background
-    sizes = [size for class_ in (traffic.resolved if traffic is not None else ()) for size in class_.sizes]
-    return max(-(-(network.packet + network.header) // network.flit), *sizes, 0)
 
 
 def _append(column: array[int], values: NDArray[np.integer]) -> None:

@@ -41,8 +41,8 @@ class ThreadChoice:
     `used`: the most threads so far; `why`: the reason.
     """
 
-    def __init__(self, engine: Engine, routers: int, links: Links, wanted: int | None, *, skips: bool) -> None:
-        self.engine, self.routers, self.links, self.wanted = engine, routers, links, wanted
+    def __init__(self, routers: int, links: Links, wanted: int | None, *, skips: bool) -> None:
+        self.routers, self.links, self.wanted = routers, links, wanted
         self.most = min(idle_cores() if wanted is None else wanted, routers, MOST_PARTS)
         self.used, self.apart = 1, False
         self.why = self.against = self._against(skips)
@@ -67,34 +67,34 @@ class ThreadChoice:
             return "fast-forward needs one thread"
         return ""
 
-    def decide(self) -> bool:
+    def decide(self, engine: Engine) -> bool:
         """Return whether the next call of the engine runs in partitions.
 
         The call should end after at most `horizon` cycles, to decide again.
         """
         if self.against:
             return False
-        if not self.engine.divisible:
+        if not engine.divisible:
             self.why = self.against = "attribution and --watch need one thread"
             self.apart, self.horizon = False, FOREVER
         elif self.wanted is not None:
-            self._divide(self.most)
+            self._divide(engine, self.most)
         else:
-            self._measure()
+            self._measure(engine)
         return self.apart
 
-    def _measure(self) -> None:
+    def _measure(self, engine: Engine) -> None:
         """Measure the activity every MEASURE cycles."""
-        cycles = self.engine.now - self._cycle
+        cycles = engine.now - self._cycle
         self._calls += 1
         if cycles < MEASURE:
             return
-        visits = self.engine.router_visits - self._visits
-        self._consider(visits / cycles, visits / self._calls)
-        self._cycle, self._visits, self._calls = self.engine.now, self.engine.router_visits, 0
+        visits = engine.router_visits - self._visits
+        self._consider(engine, visits / cycles, visits / self._calls)
+        self._cycle, self._visits, self._calls = engine.now, engine.router_visits, 0
         self.horizon = min(2 * self.horizon, FOREVER)
 
-    def _consider(self, rate: float, in_a_call: float) -> None:
+    def _consider(self, engine: Engine, rate: float, in_a_call: float) -> None:
         """Decide by the router visits per cycle (`rate`) and per call of the engine (`in_a_call`)."""
         partition = self._cut(self.most)
         required = ENOUGH / 2 if self.apart else ENOUGH  # hysteresis
@@ -107,21 +107,21 @@ class ThreadChoice:
                 visits = rate * partition.lookahead / max(2, partition.count)
                 self.why = f"partitions are too small: {visits:.0f} router visits between barriers"
             return
-        self._divide(count)
+        self._divide(engine, count)
 
     def _cut(self, count: int) -> RouterPartition:
         if count not in self._parts:
             self._parts[count] = cut(self.routers, self.links, count, LONGEST_EPOCH)
         return self._parts[count]
 
-    def _divide(self, count: int) -> None:
+    def _divide(self, engine: Engine, count: int) -> None:
         partition = self._cut(count)
         self.apart = partition.count > 1 and (self.wanted is not None or partition.uneven <= UNEVEN)
         if not self.apart:
             self.why = "its routers cannot be divided evenly"
             return
         if self._divided != partition.count:
-            self.engine.divide(partition.part_of)
+            engine.divide(partition.part_of)
             self._divided = partition.count
         if partition.count > self.used:
             self.used = partition.count

@@ -23,6 +23,7 @@ def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fold small runs, too."""
     monkeypatch.setattr(congruent_groups, "LEAST_FLIT_HOPS", 0)
     monkeypatch.setattr(congruent_groups, "LEAST_SAVING", 2)
+    monkeypatch.setattr(PacketNetwork, "wants_lines", lambda self, nbytes: False)  # tests/system/test_lockstep.py
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ def decider(wanted: int | None, *, skips: bool = False, shape: tuple[int, int] =
     engine = Busy()
     network = packet_network("torus", list(shape), latency=2, router={"pipeline": "booksim"})
     routers = network.topology.routers
-    return ThreadChoice(engine, routers, network.config.links, wanted, skips=skips), engine  # type: ignore[arg-type]
+    return ThreadChoice(routers, network.config.links, wanted, skips=skips), engine
 
 
 @pytest.fixture
@@ -66,21 +66,21 @@ def test_as_many_as_have_enough_to_do() -> None:
     """Three cycles between two meetings: a part has enough with ENOUGH / 3 router visits in a cycle."""
     threads, engine = decider(None)
     each = ENOUGH / 3
-    assert not threads.decide()  # nothing is known
+    assert not threads.decide(engine)  # nothing is known
     engine.work(1.9 * each)
-    assert not threads.decide()
+    assert not threads.decide(engine)
     assert threads.used == 1
     assert threads.why.startswith("partitions are too small")
     engine.work(3.1 * each)
-    assert threads.decide()
+    assert threads.decide(engine)
     assert (engine.parts, threads.used, threads.why) == (3, 3, "3 cycles between barriers")
     engine.work(1.8 * each)  # a little less ends nothing
-    assert threads.decide()
+    assert threads.decide(engine)
     engine.work(0.5 * each)
-    assert not threads.decide()
+    assert not threads.decide(engine)
     assert threads.used == 3
     engine.work(50 * each)
-    assert threads.decide()
+    assert threads.decide(engine)
     assert engine.parts == 4  # and no more than there are cores
 
 
@@ -89,7 +89,7 @@ def test_calls_that_are_short_do_not_pay() -> None:
     threads, engine = decider(None)
     engine.work(ENOUGH_IN_A_CALL // 10, cycles=1)
     for _ in range(MEASURE):
-        assert not threads.decide()
+        assert not threads.decide(engine)
         engine.work(ENOUGH_IN_A_CALL // 10, cycles=1)
 
 
@@ -103,10 +103,10 @@ def test_one_thread_and_why() -> None:
         threads, engine = decider(wanted, skips=skips, shape=shape)
         assert threads.why == why
         engine.work(ENOUGH)
-        assert threads.decide() == (not why)
+        assert threads.decide(engine) == (not why)
     threads, engine = decider(2)
     engine.divisible = False
-    assert not threads.decide()
+    assert not threads.decide(engine)
     assert threads.why == "attribution and --watch need one thread"
 
 
@@ -115,7 +115,7 @@ def test_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
     assert decider(None)[0].why == "only one core is idle"
     threads, engine = decider(2)  # who asks for two gets them
     engine.work(1)
-    assert threads.decide()
+    assert threads.decide(engine)
 
 
 def everything(network: PacketNetwork) -> dict[str, Any]:
