@@ -10,7 +10,8 @@ nothing but their own messages: whatever the order in which data arrive, somethi
 a chunk keeps its slot while it waits for another NPU can stop forever (astra-sim issue 370). The price: when an early
 task becomes live, the queue may run more tasks than it has slots.
 
-The next task is the one of the highest priority; among equals the queue's order decides, then the time of arrival.
+The next task is the one of the highest priority; among equals the queue's order decides, then the cycle in which a
+task joined, then the order of issue. So the order in which data arrive within a cycle has no influence.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pyxsim.plugins import queue_orders
 class Task(Protocol):
     """One phase of one chunk for one group, with what `system.intra_dimension` looks at."""
 
+    number: int  # in the order of issue
     live: bool
     admitted: bool
     kind: str  # of its phase
@@ -50,13 +52,11 @@ class ChunkQueue:
         self.early = 0
         self._rank = queue_orders.get(order)
         self._last_kind = ""  # of the task that was admitted last
-        self._waiting: list[tuple[int, int, Task]] = []  # by priority, then in order of arrival
-        self._arrivals = 0
+        self._waiting: list[tuple[int, int, int, Task]] = []  # by priority, then by cycle, then by number
 
-    def enqueue(self, task: Task) -> None:
+    def enqueue(self, task: Task, cycle: int) -> None:
         """Add a task when its first member has its data."""
-        bisect.insort(self._waiting, (-task.priority, self._arrivals, task))
-        self._arrivals += 1
+        bisect.insort(self._waiting, (-task.priority, cycle, task.number, task))
 
     def became_live(self) -> None:
         """Count an early task as running."""
@@ -84,7 +84,7 @@ class ChunkQueue:
             return None
         full = self.running + self.early >= self.slots
         best, chosen = 0, -1
-        for index, (priority, _, task) in enumerate(self._waiting):
+        for index, (priority, *_, task) in enumerate(self._waiting):
             if chosen >= 0 and priority > self._waiting[chosen][0]:
                 break
             if full and not task.live:
@@ -94,7 +94,7 @@ class ChunkQueue:
                 best, chosen = rank, index
             if not self._rank:
                 break
-        return self._waiting.pop(chosen)[2] if chosen >= 0 else None
+        return self._waiting.pop(chosen)[-1] if chosen >= 0 else None
 
 
 @queue_orders.register("RG")

@@ -10,14 +10,12 @@ If one does not hold, LockstepLost is raised, and the run starts over with all N
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
+from pyxsim.collective.communicator import Communicator
+from pyxsim.collective.plan import Phase
 from pyxsim.errors import LockstepLost
 from pyxsim.system.options import Options
-
-if TYPE_CHECKING:
-    from pyxsim.collective.plan import Phase
-    from pyxsim.system.work import ChunkTask, Collective
 
 
 def check_options(options: Options, npus: int) -> None:
@@ -29,12 +27,9 @@ def check_options(options: Options, npus: int) -> None:
         raise LockstepLost
 
 
-def check_collective(collective: Collective, npus: int) -> None:
-    """Raise LockstepLost unless all NPUs begin it together, as a grid."""
-    group = collective.communicator
-    if collective.is_open or collective.joined is not None or not group.is_grid or len(group) != npus:
-        raise LockstepLost
-    if group.members != tuple(range(npus)):
+def check_members(group: Communicator, npus: int) -> None:
+    """Raise LockstepLost unless all NPUs are members, as a grid."""
+    if not group.is_grid or group.members != tuple(range(npus)):
         raise LockstepLost
 
 
@@ -44,8 +39,7 @@ def check_phase(phase: Phase) -> None:
         raise LockstepLost
 
 
-def check_together(task: ChunkTask) -> None:
+def check_together(ends: Iterable[int]) -> None:
     """Raise LockstepLost unless all ranks of a group have ended in the same cycle."""
-    ends = task.stage.end
-    if len({ends[position] for position in task.positions}) > 1:
+    if len(set(ends)) > 1:
         raise LockstepLost

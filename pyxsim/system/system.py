@@ -20,7 +20,7 @@ from pyxsim.system.chunk_queue import ChunkQueue
 from pyxsim.system.data_carrier import DataCarrier
 from pyxsim.system.endpoint import Endpoints
 from pyxsim.system.executor import Executor
-from pyxsim.system.lockstep import check_collective, check_options, check_phase
+from pyxsim.system.lockstep import check_members, check_options, check_phase
 from pyxsim.system.options import Options
 from pyxsim.system.program import Program, Programs
 from pyxsim.system.protocol import SystemLayer
@@ -67,6 +67,7 @@ class System(SystemLayer):
         self._program_numbers: dict[int, int] = {}  # id of a program -> its number in the executor
         self._traffic: tuple[int, NDArray[np.int64]] | None = None  # number of tasks, and their traffic
         self._chunk_queues: dict[Any, ChunkQueue] = {}
+        self._changed: dict[ChunkQueue, None] | None = None  # in order, while ranks that have ended join queues
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._event_number = 0
         self._begun = 0  # collectives; open ones count once their first NPU has entered
@@ -100,7 +101,9 @@ class System(SystemLayer):
                 allowed=f"at most {MOST_BYTES} bytes over all NPUs",
             )
         if self.options.lockstep:
-            check_collective(collective, self.network.npus)
+            if collective.is_open or collective.joined is not None:
+                raise LockstepLost
+            check_members(group, self.network.npus)
         collective.algorithms = tuple(algorithms or self._algorithms_for(collective))
         collective.priority = self.options.priority(self._begun, priority)
         self.collectives.append(collective)
@@ -359,11 +362,22 @@ class System(SystemLayer):
             ended = executor.take_ended()
             if not ended and not keys and not (events and events[0][0] <= self.cycle):
                 break
+            changed = self._changed = {}
             for task, rank, messages, network in ended:
                 self.tasks[task].member_ended(rank, self.cycle, messages, network)
+            self._changed = None
+            for chunk_queue in changed:
+                chunk_queue.admit_waiting()
         src, dst, size, plane, tag = executor.outbox()
         if len(src):
             executor.sent(self.network.send_many(src, dst, size, plane, self.cycle, tag), self.cycle)
+
+    def admit(self, chunk_queue: ChunkQueue) -> None:
+        """Let a queue that has changed admit tasks; where ranks have ended a phase, after all of them have joined."""
+        if self._changed is None:
+            chunk_queue.admit_waiting()
+        else:
+            self._changed[chunk_queue] = None
 
     # -- inspection --
 

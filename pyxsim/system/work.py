@@ -32,6 +32,9 @@ class StageServices(Protocol):
     executor: Any
     endpoint: Any
 
+    def admit(self, chunk_queue: ChunkQueue) -> None:
+        """Let a queue that has changed admit tasks."""
+
 
 @dataclass(eq=False, repr=False)
 class Collective:
@@ -309,8 +312,8 @@ class ChunkTask:
         elif self.live or not self.queued:  # otherwise the queue knows it already
             if not self.queued:
                 self.queued = True
-                self.chunk_queue.enqueue(self)
-            self.chunk_queue.admit_waiting()
+                self.chunk_queue.enqueue(self, self.stage.system.cycle)
+            self.stage.system.admit(self.chunk_queue)
 
     def admit(self) -> None:
         """Start the members that have their data."""
@@ -329,6 +332,6 @@ class ChunkTask:
         self.unfinished -= 1
         if not self.unfinished:
             if self.stage.system.options.lockstep:
-                check_together(self)
+                check_together(self.stage.end[position] for position in self.positions)
             self.chunk_queue.finished()
-            self.chunk_queue.admit_waiting()
+            self.stage.system.admit(self.chunk_queue)

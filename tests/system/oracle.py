@@ -44,6 +44,7 @@ class Oracle:
         self._issued: list[Todo] = []  # in the order of the calls
         self._due: list[Todo] = []  # in the order in which it was set down
         self._ended: list[Part | PointToPoint] = []
+        self._changed: list[Line] | None = None  # while ranks that have ended join
         self._outbox: list[tuple[int, int, int, int, Action]] = []
 
     # --- what is asked for ---
@@ -215,16 +216,24 @@ class Oracle:
             self._do(self._issued)
             self._do(self._due)
             ended, self._ended = self._ended, []
-            for part in ended:
-                if isinstance(part, Part):
-                    self._go_on(part)
-                elif part.done is not None:
-                    part.done(part)
+            self._all_go_on(ended)
         outbox, self._outbox = self._outbox, []
         for src, dst, size, plane, arrive in outbox:
             number = len(self.sent)
             self.sent.append((self.now, src, dst, size, plane))
             insort(self._arrivals, (self.now + self._time(src, dst, size), number, arrive))
+
+    def _all_go_on(self, ended: Sequence[Part | PointToPoint]) -> None:
+        """All ranks that have ended join their next queues; then the queues admit."""
+        changed = self._changed = []
+        for part in ended:
+            if isinstance(part, Part):
+                self._go_on(part)
+            elif part.done is not None:
+                part.done(part)
+        self._changed = None
+        for line in changed:
+            self._admit(line)
 
     def _do(self, todo: list[Todo]) -> None:
         while todo and todo[0][0] <= self.now:
@@ -279,8 +288,10 @@ class Oracle:
             if self._options.boost or part.rank == group.index(position):
                 part.ready = self.now
         if new:
+            task.joined = self.now
             task.line.waiting.append(task)
-        self._admit(task.line)
+        if new or (task.live and not task.admitted):
+            self._admit(task.line)
         self._start(task)
 
     def _line(self, chunk: Chunk, phase: Phase, npus: Row) -> Line:
@@ -292,6 +303,9 @@ class Oracle:
         return self._lines[key]
 
     def _admit(self, line: Line) -> None:
+        if self._changed is not None:  # all ranks that have ended join first
+            self._changed.append(line)
+            return
         while task := line.admit():
             self._start(task)
 

@@ -93,6 +93,7 @@ class Task:
         self.joins: dict[int, list[int]] = {}  # join -> its messages that have arrived
         self.working = len(self.parts)
         self.admitted = False
+        self.joined = NEVER
         for message in range(len(self.schedule)):
             self.parts[self.source(message)].unsent.append(message)
             self.parts[self.destination(message)].missing.add(message)
@@ -147,8 +148,8 @@ class Line:
                 return task
         return None
 
-    def _rank(self, task: Task) -> tuple[int, int]:
-        """Lowest first; among equals the order in which they stand, which sorting keeps."""
+    def _rank(self, task: Task) -> tuple[int, int, int, int]:
+        """Lowest first; among equals the cycle in which they joined, then the order of issue."""
         match self._policy:
             case "smallest-first":
                 among = task.largest
@@ -158,7 +159,7 @@ class Line:
                 among = 0 if task.phase.kind == OPPOSITE.get(self._last) else 1
             case _:
                 among = 0
-        return -task.chunk.collective.priority, among
+        return -task.chunk.collective.priority, among, task.joined, task.chunk.number
 
 
 @dataclass(eq=False)

@@ -135,11 +135,7 @@ class SlowEndpoint(Oracle):
             for action in told:
                 action()
             ended, self._ended = self._ended, []
-            for part in ended:
-                if isinstance(part, Part):
-                    self._go_on(part)
-                elif part.done is not None:
-                    part.done(part)
+            self._all_go_on(ended)
             due = any(todo and todo[0][0] <= self.now for todo in (self._issued, self._due))
             if not (told or ended or due or self._ended):
                 break

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pyxsim.system.chunk_queue import ChunkQueue
+
+NUMBERS = itertools.count()
 
 
 class Task:
@@ -16,6 +20,7 @@ class Task:
         self, name: str, log: list[str], *, live: bool, priority: int = 0, kind: str = "", size: int = 0, left: int = 1
     ) -> None:
         self.name = name
+        self.number = next(NUMBERS)
         self.kind = kind
         self.size = size
         self.phases_left = left
@@ -42,7 +47,7 @@ def log() -> list[str]:
 def test_as_many_live_tasks_as_there_is_room_for(log: list[str]) -> None:
     chunk_queue = ChunkQueue(2)
     for name in "abc":
-        chunk_queue.enqueue(Task(name, log, live=True))
+        chunk_queue.enqueue(Task(name, log, live=True), 0)
     chunk_queue.admit_waiting()
     assert log == ["a", "b"]
     chunk_queue.admit_waiting()
@@ -56,7 +61,7 @@ def test_as_many_live_tasks_as_there_is_room_for(log: list[str]) -> None:
 def test_by_priority_then_in_order_of_arrival(log: list[str]) -> None:
     chunk_queue = ChunkQueue(1)
     for name, priority in (("a", 0), ("b", 5), ("c", -1), ("d", 5)):
-        chunk_queue.enqueue(Task(name, log, live=True, priority=priority))
+        chunk_queue.enqueue(Task(name, log, live=True, priority=priority), 0)
     for _ in range(4):
         chunk_queue.admit_waiting()
         chunk_queue.finished()
@@ -78,7 +83,7 @@ def test_among_equal_priorities_the_policy_decides(policy: str, order: str, log:
     scatter, gather = "reduce-scatter", "all-gather"
     rows = [("a", scatter, 5, 3), ("b", scatter, 2, 2), ("c", gather, 9, 1), ("d", scatter, 3, 3), ("e", scatter, 7, 2)]
     for name, kind, size, left in [*rows, ("f", gather, 1, 1)]:
-        chunk_queue.enqueue(Task(name, log, live=True, kind=kind, size=size, left=left))
+        chunk_queue.enqueue(Task(name, log, live=True, kind=kind, size=size, left=left), 0)
     for _ in range(6):
         chunk_queue.admit_waiting()
         chunk_queue.finished()
@@ -89,17 +94,17 @@ def test_a_task_that_waits_for_somebody_holds_no_room_against_a_live_one(log: li
     """The heart of it: the slot of a chunk whose other members are not there yet is free for one that can go on."""
     chunk_queue = ChunkQueue(1)
     early, live = Task("early", log, live=False), Task("live", log, live=True)
-    chunk_queue.enqueue(early)
+    chunk_queue.enqueue(early, 0)
     chunk_queue.admit_waiting()
     assert log == ["early"]
-    chunk_queue.enqueue(live)
+    chunk_queue.enqueue(live, 0)
     chunk_queue.admit_waiting()
     assert log == ["early", "live"]
     assert (chunk_queue.running, chunk_queue.early) == (1, 1)
     # The early one turns live: from now on it takes room, for a while there are more than the room is for.
     early.turn_live(chunk_queue)
     assert (chunk_queue.running, chunk_queue.early) == (2, 0)
-    chunk_queue.enqueue(Task("next", log, live=True))
+    chunk_queue.enqueue(Task("next", log, live=True), 0)
     chunk_queue.finished()
     chunk_queue.admit_waiting()
     assert log == ["early", "live"]
@@ -112,7 +117,7 @@ def test_early_tasks_take_room_from_early_ones(log: list[str]) -> None:
     chunk_queue = ChunkQueue(2)
     tasks = [Task(name, log, live=False) for name in "abc"]
     for task in tasks:
-        chunk_queue.enqueue(task)
+        chunk_queue.enqueue(task, 0)
     chunk_queue.admit_waiting()
     assert log == ["a", "b"]
     # One that turns live while it waits overtakes the early ones.
@@ -122,8 +127,8 @@ def test_early_tasks_take_room_from_early_ones(log: list[str]) -> None:
 
 def test_nobody_begins_early_where_live_tasks_take_all_room(log: list[str]) -> None:
     chunk_queue = ChunkQueue(1)
-    chunk_queue.enqueue(Task("live", log, live=True))
-    chunk_queue.enqueue(Task("early", log, live=False))
+    chunk_queue.enqueue(Task("live", log, live=True), 0)
+    chunk_queue.enqueue(Task("early", log, live=False), 0)
     chunk_queue.admit_waiting()
     assert log == ["live"]
     chunk_queue.finished()
@@ -143,7 +148,7 @@ def test_a_line_never_stands_still_with_room(room: int, steps: list[tuple[str, i
     for what, pick, live in steps:
         if what == "join":
             tasks.append(Task(str(len(tasks)), log, live=live, priority=pick % 3))
-            chunk_queue.enqueue(tasks[-1])
+            chunk_queue.enqueue(tasks[-1], 0)
             chunk_queue.admit_waiting()
         elif what == "live" and (waiting := [t for t in tasks if not t.live]):
             waiting[pick % len(waiting)].turn_live(chunk_queue)

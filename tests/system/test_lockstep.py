@@ -90,7 +90,7 @@ def test_a_run_that_loses_step_starts_over(told: dict[str, Any]) -> None:
 
 def test_ends_that_differ_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the check, NPUs that would be late are assumed to keep pace, and the result differs."""
-    monkeypatch.setattr(work, "check_together", lambda task: None)
+    monkeypatch.setattr(work, "check_together", lambda ends: None)
     result, _, kept = simulated(LOST[0])
     assert kept
     assert not diff(result, run({**LOST[0], "run": {"skip": False}})).equal
@@ -171,7 +171,7 @@ def test_the_reasons_are_those_of_the_module() -> None:
     """Each check raises LockstepLost, and nothing else decides."""
     assert {name for name in vars(lockstep) if name.startswith("check_")} == {
         "check_options",
-        "check_collective",
+        "check_members",
         "check_phase",
         "check_together",
     }

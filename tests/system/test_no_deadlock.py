@@ -118,7 +118,7 @@ class Plain(ChunkQueue):
     def _next(self) -> Any:
         if self.running + self.early >= self.slots or not self._waiting:
             return None
-        return self._waiting.pop(0)[2]
+        return self._waiting.pop(0)[-1]
 
 
 def unlike(shape: list[int], delays: list[int], begins: list[int], **options: Any) -> System:

@@ -17,7 +17,8 @@ from pyxsim.arrays import IntArray
 from pyxsim.core.engine_options import MOST_TAGS
 from pyxsim.network.engine_config import MessageClass
 from pyxsim.network.lanes import RoundRobinLanes
-from pyxsim.network.packet.packet_network import FOREVER, PacketNetwork
+from pyxsim.network.packet.divided_network import FOREVER
+from pyxsim.network.packet.packet_network import PacketNetwork
 from pyxsim.network.protocol import OpenBackend
 from pyxsim.settings import Experiment, Network
 from pyxsim.topology.topology import Topology

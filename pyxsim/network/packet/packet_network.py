@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,35 +15,31 @@ from pyxsim.arrays import IntArray
 from pyxsim.core.engine import Engine, Stop
 from pyxsim.core.engine_options import MOST_TAGS
 from pyxsim.core.state.record_dtypes import COUNTERS
-from pyxsim.errors import InputError, LockstepLost
+from pyxsim.errors import InputError
 from pyxsim.network.engine_config import MessageClass, build_engine_config
 from pyxsim.network.lanes import LaneChoice
-from pyxsim.network.lines import Lines
 from pyxsim.network.link_params import LinkParams
-from pyxsim.network.packet.congruent_groups import CongruentGroups, congruent_groups, long_enough
-from pyxsim.network.packet.congruent_lines import represented
-from pyxsim.network.packet.folded_engine import FoldedEngine, fold
-from pyxsim.network.packet.independent_groups import independent_groups
+from pyxsim.network.packet.divided_network import FOREVER, DividedNetwork
+from pyxsim.network.packet.folded_engine import FoldedEngine
 from pyxsim.network.packet.packet_attribution import PacketAttribution
 from pyxsim.network.packet.packet_classes import background_classes, longest_packet
-from pyxsim.network.packet.split_engine import NOTHING, Groups, SplitEngine
+from pyxsim.network.packet.split_engine import NOTHING, SplitEngine
 from pyxsim.network.packet.thread_count import ThreadChoice
 from pyxsim.network.packet.watchdog import Entry, Watchdog, deadlock_error
 from pyxsim.network.packet.why_every_cycle import why_every_cycle
-from pyxsim.network.protocol import AttributionRecords, Backend, BackgroundSource, Capabilities
+from pyxsim.network.protocol import AttributionRecords, BackgroundSource, Capabilities
 from pyxsim.network.windows import WindowRecorder, Windows
 from pyxsim.settings import Experiment, Network
 from pyxsim.topology.topology import Topology
 
 SLICE = 200_000  # maximum cycles between two calls of `tick`
-FOREVER = 1 << 60
 MAX_FLITS = 2**31 - 1
 CUT_WORDS = 1 << 20  # totals at window ends that are recorded at once: about 8 MB
 MANY = 64  # from this many messages on, NumPy sums their bytes faster than Python
 FEW = 8  # below this many messages, sending them one by one is faster
 
 
-class PacketNetwork(Backend):
+class PacketNetwork(DividedNetwork):
     """Packets and flits through routers with buffers, cycle by cycle (docs/router.md).
 
     Parameters
@@ -154,11 +150,6 @@ class PacketNetwork(Backend):
         return Engine(self.topology.routers, config.links, config.routes, config.options, **options)
 
     @cached_property
-    def engine(self) -> Engine:
-        """The engine of the whole network, made when it is first used; or that of the parts, with its interface."""
-        return self._make_engine(**self._engine_options)
-
-    @cached_property
     def watchdog(self) -> Watchdog:
         """Not used with parts: routes are proved then."""
         router, config = self.settings.router, self.config
@@ -175,75 +166,6 @@ class PacketNetwork(Backend):
     @property
     def now(self) -> int:
         return self.engine.now
-
-    # -- independent groups --
-
-    @property
-    def divisible(self) -> bool:
-        """Whether independent groups may be simulated by themselves: with fast-forward, in a run that has not begun."""
-        begun = "engine" in vars(self) and self.now
-        fresh = self.parts is None and not begun and not len(self._bytes)
-        fixed_lanes = not isinstance(self.settings.lanes, int)  # else they are used round robin
-        every_cycle = self.attribution_level or self._every_step
-        return fresh and fixed_lanes and self.skips and not every_cycle
-
-    def lanes_of(self, src: IntArray, dst: IntArray, plane: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the injection and ejection lanes of messages."""
-        return self._lanes.many(src, dst, plane)
-
-    @property
-    def wants_traffic(self) -> bool:
-        return self.divisible
-
-    def expect(self, traffic: IntArray) -> None:
-        if not self.divisible:
-            return
-        self._traffic = traffic
-        alike = self._congruent(traffic)
-        if alike is None or not self._fold(alike):
-            self._try_split()
-
-    def wants_lines(self, nbytes: int) -> bool:
-        return self.divisible and long_enough(2 * nbytes // self.settings.flit)  # an all-reduce sends its bytes twice
-
-    def expect_lines(self, kinds: Sequence[Lines]) -> bool:
-        alike = self._congruent(np.concatenate([lines.traffic for lines in kinds]))
-        simulated = None if alike is None else represented(alike, kinds, self.lanes_of)
-        return simulated is not None and self._fold(simulated)
-
-    def _congruent(self, traffic: IntArray) -> CongruentGroups | None:
-        links, flit = self.config.links, self.settings.flit
-        return congruent_groups(self.topology.relation, links, traffic, self.lanes_of, flit)
-
-    def _fold(self, groups: CongruentGroups) -> bool:
-        """Use an engine per class of groups, if messages interact on links and lanes only."""
-        folded = fold(self.topology.relation, self.config, groups, self.windows)
-        if not all(part.engine.independent_ports for part in folded.parts):
-            return False
-        vars(self).pop("engine", None)  # that of the whole network is made again if the run unfolds
-        self._whole_windows = self.windows
-        self._use(folded)
-        return True
-
-    def _try_split(self) -> None:
-        """Use an engine per independent group where that pays."""
-        if not self.engine.independent_ports:
-            return
-        links, engine_bytes = self.config.links, self.engine.nbytes
-        groups = independent_groups(self.topology, links, self._traffic, self.lanes_of, self.cut, engine_bytes)
-        if groups is not None:
-            self.split(groups)
-
-    def split(self, groups: Groups) -> None:
-        """Use an engine per group from now on."""
-        engines = [self.engine, *(self._make_engine() for _ in range(len(groups) - 1))]
-        self._use(SplitEngine(engines, self.windows, groups))
-
-    def _use(self, parts: SplitEngine) -> None:
-        """Use other engines from now on."""
-        self.parts = parts
-        # Both have the interface of the originals, except for trace, watch and attribution.
-        self.engine, self.windows = cast(Engine, self.parts), cast(WindowRecorder, self.parts.windows)
 
     # -- messages --
 
@@ -289,36 +211,6 @@ class PacketNetwork(Backend):
         if folded is not None and folded.scattered:
             self._unfold(folded)
         return int(first)
-
-    def _unfold(self, folded: FoldedEngine) -> None:
-        """Continue with the engine of the whole network, which repeats what was sent so far.
-
-        Raises LockstepLost if only some of the messages were sent.
-        """
-        if folded.represents:
-            raise LockstepLost
-        now, rows = folded.now, folded.sent(self.config.links, self.config.eject.npu)
-        cycle = rows[:, 7]
-        assert self._whole_windows is not None
-        del self.engine  # the next use makes that of the whole network
-        self.windows, self._whole_windows = self._whole_windows, None
-        self.parts, self._repeating = None, True
-        self._try_split()
-        self.bytes_delivered = self.undelivered = self.skipped_visits = 0
-        self._idle_since, self._next_start = None, FOREVER
-        for messages in np.split(rows, np.flatnonzero(np.diff(cycle)) + 1):
-            at = int(messages[0, 7])
-            self._repeat(at)
-            self.engine.send_many(*messages.T)
-            self._next_start = min(self._next_start, at)
-            self.undelivered += len(messages)
-        self._repeat(now)
-        self._repeating = False
-
-    def _repeat(self, cycle: int) -> None:
-        """Let time pass to a cycle, up to which all arrivals are known."""
-        while self.engine.now < cycle and len(self.advance(cycle)[0]):
-            pass
 
     def cut(self, nbytes: int) -> tuple[int, int, int]:
         size, flit, header = self.settings.packet, self.settings.flit, self.settings.header

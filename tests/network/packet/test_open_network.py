@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from pyxsim.errors import DeadlockError, InputError
 from pyxsim.network.engine_config import MessageClass
+from pyxsim.network.packet.divided_network import FOREVER
 from pyxsim.network.packet.open_network import OpenNetwork
-from pyxsim.network.packet.packet_network import FOREVER
 from pyxsim.routing import valiant
 from tests.examples import part_of
 from tests.network.machines import cycles, machine_of, packet_network
