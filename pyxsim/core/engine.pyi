@@ -204,6 +204,18 @@ class Engine:
         """
     def skip(self) -> None:
         """Advance to cycle `ahead` at once: exact in everything that decides or is counted."""
+    def deciding_state(self) -> bytes | None:
+        """Return the deciding state relative to the current cycle; None while messages are under way.
+
+        Also None with options for which fast-forward is off. Engines of one network with equal states behave alike.
+        """
+    def shift_time(self, cycles: int) -> None:
+        """Let the current state be that of a cycle `cycles` later, or earlier if negative; counters stay.
+
+        Raises ValueError while messages are under way.
+        """
+    def take_peaks(self) -> Int32Array:
+        """Return `buffer_max`, and begin it anew."""
     def deliveries(self) -> dict[str, IntArray]:
         """Return the messages delivered since the last call, with `recycle` or of silent classes, by (last, serial).
 

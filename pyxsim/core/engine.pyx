@@ -14,6 +14,7 @@ from pyxsim.core.fast_forward.jump_control cimport (
     skipped_cycles,
     totals_ahead,
 )
+from pyxsim.core.fast_forward.period_detector cimport deciding_state, shift_time
 from pyxsim.core.fast_path.vc_masks cimport rebuild_masks
 from pyxsim.core.latency.latency_records cimport MOST_TAGS
 from pyxsim.core.parallel.partition cimport MOST_PARTS, Team, add_message, create_team, destroy_team, gather_state
@@ -206,6 +207,26 @@ cdef class Engine(EngineArrays):
 
     def skip(self):
         skip_ahead(&self.s)
+
+    cdef bint _has_detector(self) except *:
+        """Make the detector, whose visitor knows the deciding state; not all options have one."""
+        look_for_periods(&self.s, self.arrays, self.records, INT64_MAX // 2, 0)
+        return self.s.detector != NULL and not self.messages_pending
+
+    def deciding_state(self):
+        return deciding_state(&self.s) if self._has_detector() else None
+
+    def shift_time(self, int64_t cycles):
+        if not self._has_detector():
+            raise ValueError("messages are under way, or the router is not one that fast-forward knows")
+        shift_time(&self.s, cycles)
+        if self.s.failed:
+            raise MemoryError
+
+    def take_peaks(self):
+        peaks = self.buffer_max()
+        self.records["vc"]["occupancy_max"] = self.records["vc"]["occupancy"]
+        return peaks
 
     @property
     def skipped(self):

@@ -145,7 +145,7 @@ def prepare(
         if not network.capabilities.congestion and of_system.endpoint is not None:
             warnings.append(_TOGETHER)
     carrier = system.carrier(output.seed) if output.carry else None
-    planned = job.planned and not allow_deadlock
+    planned = not allow_deadlock  # every job issues all its work when it begins
     return Prepared(
         experiment,
         topology,

@@ -45,7 +45,7 @@ CLAIMS: dict[str, tuple[str, str, tuple[str, ...], float]] = {
     "carry": (
         "The carried data are correct in any legal order of events, and errors are detected",
         "tests/system",
-        ("tests/system/test_carry.py",),
+        ("tests/system/test_data_carrier.py",),
         5,
     ),
     "queues": (

@@ -12,7 +12,7 @@ proved then is a known period (known_periods.pyx), which later states may reach 
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from pyxsim.core.fast_forward.counter_log cimport log_cycle, log_fits, logged_bits, start_log, stop_log
 from pyxsim.core.fast_forward.detector_state cimport (
@@ -44,6 +44,7 @@ from pyxsim.core.router.random_draws cimport GOLDEN
 from pyxsim.core.router.stall_counters cimport settle_counters
 from pyxsim.core.state.bits cimport set_bit
 from pyxsim.core.state.records cimport KINDS, NONE, CalendarSlot
+from pyxsim.core.state.sorting cimport sort_numbers
 
 
 cdef enum:
@@ -322,6 +323,53 @@ cdef void perform_jump(State* s) noexcept nogil:
         o.snapshot_due = INT64_MAX   # the period is known
     else:
         take_snapshot(s)
+
+
+# --- states at rest --------------------------------------------------------------------------------------------------
+
+cdef object deciding_state(State* s):
+    """The deciding state relative to the current cycle, as bytes. No message may be under way."""
+    cdef StateSnapshot p
+    cdef Visitor w
+    cdef int32_t _turn, kind
+    cdef int64_t place
+    cdef CalendarSlot* slot
+    memset(&p, 0, sizeof(StateSnapshot))
+    settle_counters(s)
+    for place in range(s.calendar.slot_mask + 1):   # the order within a cycle does not matter
+        slot = &s.calendar.slots[place]
+        for kind in range(KINDS):
+            sort_numbers(slot.events[kind], slot.count[kind])
+    w.mode, w.snapshot, w.differs = RECORD, &p, False
+    for _turn in range(2):   # the first one makes room, for words that are zero where entries do not fill them
+        if p.same != NULL:
+            memset(p.same, 0, p.same_capacity * sizeof(int64_t))
+        w.position = w.counted = 0
+        visit_state(s, &w)
+    try:
+        if s.failed:
+            raise MemoryError("the network's state does not fit into memory")
+        return (<char*> p.same)[: w.position * <int64_t> sizeof(int64_t)]
+    finally:
+        free_snapshot(&p)
+
+
+cdef void shift_time(State* s, int64_t cycles) noexcept nogil:
+    """Let the current state be that of a cycle `cycles` later, or earlier. No message may be under way."""
+    cdef Visitor w
+    settle_counters(s)
+    w.mode, w.snapshot, w.differs = ADVANCE, NULL, False
+    w.position = w.counted = 0
+    w.deltas, w.deltas_capacity = NULL, 0
+    w.periods, w.cycles = 0, cycles
+    visit_state(s, &w)
+    rotate_calendar(s, cycles)
+    s.now += cycles
+    rebuild_masks(s)
+    s.stats.window_reported = s.now
+    s.stats.changed = 1
+    s.detector.last_visited = s.detector.hashed = s.now
+    reset_detector(s)
 
 
 # --- memory ---------------------------------------------------------------------------------------------------------

@@ -3,17 +3,18 @@
 Congruent groups in the same state that get the same messages stay in the same state. So one engine simulates a class of
 groups as long as each of them gets the messages of the first one, in the same cycle and order; an arrival is one in
 each group. When the messages of a group differ, it leaves the class with a copy of the engine, whose state is its own.
-With more than `MOST_PARTS` classes the engines cost more than they save: the network then continues with one engine of
-the whole network, which repeats what has been sent so far (`PacketNetwork._unfold`).
+With more than `MOST_PARTS` classes of which most cycles are simulated, not skipped or replayed, the engines cost more
+than they save: the network then continues with one engine of the whole network, which repeats what has been sent so far
+(`DividedNetwork._unfold`).
 """
 
 from __future__ import annotations
 
-import pickle
+import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,13 +25,15 @@ from pyxsim.core.engine_options import Links
 from pyxsim.core.state.record_dtypes import COUNTERS
 from pyxsim.network.engine_config import EngineConfig
 from pyxsim.network.packet.congruent_groups import CongruentGroups, Paths
+from pyxsim.network.packet.episodes import EpisodeBook, EpisodeEngine
 from pyxsim.network.packet.independent_groups import slowest
 from pyxsim.network.packet.part_engine import part_engine
 from pyxsim.network.packet.split_engine import Part, SeveralWindows, SplitEngine
 from pyxsim.network.windows import WindowRecorder, Windows
 from pyxsim.routing.relation import Relation
 
-MOST_PARTS = 16
+MOST_PARTS = 24
+LEAST_REPEATED = 8  # visits for each simulated one, with more classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +53,8 @@ class GroupEngine:
     inject, eject, dst
         int64[lanes] each: its number of each injection and ejection lane of a group; its NPU
         behind each ejection lane.
+    book
+        What it has simulated.
     """
 
     engine: Engine
@@ -61,6 +66,11 @@ class GroupEngine:
     inject: IntArray
     eject: IntArray
     dst: IntArray
+    book: EpisodeBook = field(default_factory=EpisodeBook)
+
+    def __deepcopy__(self, memo: object) -> GroupEngine:
+        """Shared by its classes."""
+        return self
 
 
 class Fold(Part):
@@ -74,11 +84,16 @@ class Fold(Part):
         int64[size, links and lanes]: the numbers of their links and lanes in the whole network.
     copies
         int64[copies, links and lanes] for each of its groups: likewise of the groups that it stands for, itself first.
+    weight
+        Number of groups that it stands for.
     """
 
     def __init__(self, of: GroupEngine, windows: WindowRecorder, members: IntArray, copies: Sequence[IntArray]) -> None:
-        super().__init__(of.engine, windows, np.arange(of.counted), of.pace, of.room, of.latency)
+        engine = EpisodeEngine(of.engine, of.book, windows)
+        super().__init__(cast(Engine, engine), windows, np.arange(of.counted), of.pace, of.room, of.latency)
+        self.episodes = engine
         self.of, self.members, self.copies = of, members, list(copies)
+        self.weight = sum(map(len, self.copies))
         self.ids = np.array([each[0] for each in copies])
         # For each message of the engine: its number in each group; None: it has arrived.
         self._numbers: list[IntArray | None] = []
@@ -93,6 +108,12 @@ class Fold(Part):
         self._numbers += list(np.ascontiguousarray(numbers.T))
         self.sent.append((rows, numbers))
 
+    def quiet(self) -> int:
+        if (arrival := self.episodes.next_arrival) is None:
+            return super().quiet()
+        self._quiet = arrival - 1
+        return self._quiet
+
     def run(self, until: int, slack: int) -> tuple[IntArray, IntArray]:
         messages, cycles = super().run(until, slack)
         if not len(messages):
@@ -105,7 +126,7 @@ class Fold(Part):
 
     def part_with(self, places: IntArray) -> Fold:
         """Let the groups at these places leave the class, with a copy of the engine."""
-        other: Fold = pickle.loads(pickle.dumps(self, pickle.HIGHEST_PROTOCOL))
+        other = copy.deepcopy(self)
         other.keep(places)
         self.keep(np.delete(np.arange(len(self.members)), places))
         return other
@@ -114,13 +135,9 @@ class Fold(Part):
         """Keep the groups at these places only."""
         self.members, self.ids = self.members[places], self.ids[places]
         self.copies = [self.copies[place] for place in places.tolist()]
+        self.weight = sum(map(len, self.copies))
         self._numbers = [None if numbers is None else numbers[places] for numbers in self._numbers]
         self.sent = [(rows, numbers[places]) for rows, numbers in self.sent]
-
-    @property
-    def weight(self) -> int:
-        """Number of groups that it stands for."""
-        return sum(len(copies) for copies in self.copies)
 
     @property
     def everywhere(self) -> IntArray:
@@ -190,6 +207,7 @@ class FoldedEngine(SplitEngine):
         self.groups = sum(part.weight for part in self.parts)
         self.represents = any(part.weight > len(part.members) for part in self.parts)
         self._count = self.now = 0
+        self._judged = 0  # classes when `scattered` was decided last
         known = int(self.group.max()) + 1
         self._part, self._place = np.zeros((2, known), np.int64)
         copies = np.ones(known + 1, np.int64)
@@ -253,7 +271,11 @@ class FoldedEngine(SplitEngine):
     @property
     def scattered(self) -> bool:
         """Whether there are too many classes."""
-        return len(self.parts) > MOST_PARTS
+        if len(self.parts) <= max(MOST_PARTS, self._judged):
+            return False
+        self._judged = len(self.parts)
+        visits = sum(part.engine.router_visits for part in self.parts)
+        return visits <= LEAST_REPEATED * self._simulated
 
     def sent(self, links: Links, npu: IntArray) -> IntArray:
         """int64[messages, columns]: what was sent, as arguments of `Engine.send_many`, in the order of the messages."""
@@ -268,7 +290,14 @@ class FoldedEngine(SplitEngine):
 
     @property
     def skipped_visits(self) -> int:
-        return self.router_visits - sum(part.engine.router_visits - part.skipped_visits for part in self.parts)
+        """Those of all groups but the simulated ones, of skipped periods, and of replayed episodes."""
+        return self.router_visits - self._simulated
+
+    @property
+    def _simulated(self) -> int:
+        """Visits that were simulated."""
+        known = sum(part.skipped_visits + part.episodes.replayed_visits for part in self.parts)
+        return sum(part.engine.router_visits for part in self.parts) - known
 
     @property
     def flits_in_flight(self) -> int:
@@ -283,6 +312,7 @@ class FoldedEngine(SplitEngine):
         return self._sum(lambda part: part.engine.messages_pending)
 
     def counters(self) -> dict[str, IntArray]:
+        self.catch_up()
         counts: dict[str, IntArray] = {}
         for part in self.parts:
             for name, values in part.engine.counters().items():
@@ -291,12 +321,14 @@ class FoldedEngine(SplitEngine):
         return counts
 
     def buffer_max(self) -> NDArray[np.int32]:
+        self.catch_up()
         peaks = np.zeros((self.links, self.vcs), np.int32)
         for part in self.parts:
             peaks[part.everywhere] = part.engine.buffer_max().reshape(-1, self.vcs)[part.of.links]
         return peaks.ravel()
 
     def totals(self) -> dict[str, int]:
+        self.catch_up()
         names = self.parts[0].engine.totals()
         return {name: self._sum(lambda part: part.engine.totals()[name]) for name in names}  # noqa: B023
 

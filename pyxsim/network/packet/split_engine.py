@@ -7,7 +7,8 @@ layer: an arrival may start a message anywhere. So no engine runs past a cycle i
 A lower bound of that cycle follows from the flits that a message has yet to send: they cross the slowest link of the
 path one by one, the buffers after that link are finite, and a message that has not left its source has the whole path
 ahead. The bound is early by a few hundred cycles. The engine with the earliest bound runs to its delivery while the
-others have none, and they follow; if several bounds are close, all engines advance by the slack of the system layer.
+others have none; if several bounds are close, these engines advance by the slack of the system layer. An engine whose
+bound is later stays behind until then, or until it gets a message.
 """
 
 from __future__ import annotations
@@ -72,6 +73,7 @@ class Part:
         self.still = True
         self.slept = self.skipped_visits = 0
         self._quiet = FOREVER  # as of the last call of `quiet`
+        self._bound: int | None = FOREVER  # the same; None: it has run, or got a message, since then
         self.numbers = array("q")  # of its messages, in the whole network
         # Messages in flight: number in its engine, cycle of sending, flits of a packet.
         self._live, self._at, self._flits = (np.zeros(0, np.int64) for _ in range(3))
@@ -81,14 +83,27 @@ class Part:
     def send(self, numbers: IntArray, columns: Sequence[IntArray]) -> None:
         """Send messages with these numbers in the whole network; `columns` as in `Engine.send_many`."""
         flits, at = columns[5], columns[7]
+        first_cycle = int(at.min())
         if self.still:
-            self.slept += max(0, int(at.min()) - self.engine.now)
+            self.slept += max(0, first_cycle - self.engine.now)
             self.still = False
-        self._quiet = min(self._quiet, int(at.min()))
+        self._quiet, self._bound = min(self._quiet, first_cycle), None
         first = self.engine.send_many(*columns)
         self.numbers.frombytes(numbers.astype(np.int64).tobytes())
         self._live = np.append(self._live, np.arange(first, first + len(at)))
         self._at, self._flits = np.append(self._at, at), np.append(self._flits, flits)
+
+    @property
+    def bound(self) -> int:
+        """A cycle up to and including which none of its messages arrives."""
+        if self._bound is None:
+            self._bound = self.quiet()
+        return self._bound
+
+    def follow(self, cycle: int) -> None:
+        """Run to a cycle up to which none of its messages arrives."""
+        if len(self.run(cycle, FOREVER)[0]):
+            raise RuntimeError("a message arrived before the lower bound of its arrival")
 
     def quiet(self) -> int:
         """Return a cycle up to and including which none of its messages arrives."""
@@ -109,6 +124,7 @@ class Part:
         """
         batches: list[tuple[IntArray, IntArray]] = []
         engine = self.engine
+        self._bound = None
         while not self.still:
             stop = engine.run(until, slack=slack, window=self.windows.window, repeats_until=until)
             if len(stop.messages):
@@ -193,7 +209,7 @@ class SplitEngine:
     def run(self, until: int, *, slack: int = 0, window: int = 0, repeats_until: int = 0, apart: bool = False) -> Stop:
         """Simulate; see `Engine.run`."""
         while moving := [part for part in self.parts if not part.still]:
-            quiet = [part.quiet() for part in moving]
+            quiet = [part.bound for part in moving]
             first = int(np.argmin(quiet))
             goal = min([until, *quiet[:first], *quiet[first + 1 :]])
             deliveries = []
@@ -218,8 +234,16 @@ class SplitEngine:
         return Stop("deadlock" if self.flits_in_flight else "idle", self.now, *NOTHING)
 
     def _follow(self, end: int) -> list[tuple[IntArray, IntArray]]:
-        """Run all engines to the same cycle."""
-        return [part.run(end, FOREVER) for part in self.parts if not part.still]
+        """Run all engines to the same cycle, but for those without a delivery until then."""
+        moving = [part for part in self.parts if not part.still]
+        behind = any(part.bound < FOREVER for part in moving)  # otherwise only credits are under way
+        return [part.run(end, FOREVER) for part in moving if part.bound < end or not behind]
+
+    def catch_up(self) -> None:
+        """Run all engines to the current cycle."""
+        for part in self.parts:
+            if not part.still and part.engine.now < self.now:
+                part.follow(self.now)
 
     # -- results --
 
@@ -250,14 +274,17 @@ class SplitEngine:
         return sum(part.engine.nbytes for part in self.parts)
 
     def counters(self) -> dict[str, IntArray]:
+        self.catch_up()
         by_part = [part.engine.counters() for part in self.parts]
         return {name: np.sum([counts[name] for counts in by_part], axis=0) for name in by_part[0]}
 
     def buffer_max(self) -> NDArray[np.int32]:
+        self.catch_up()
         peaks: NDArray[np.int32] = np.max([part.engine.buffer_max() for part in self.parts], axis=0)
         return peaks
 
     def totals(self) -> dict[str, int]:
+        self.catch_up()
         by_part = [part.engine.totals() for part in self.parts]
         return {name: sum(counts[name] for counts in by_part) for name in by_part[0]}
 

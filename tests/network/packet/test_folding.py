@@ -125,6 +125,38 @@ def test_equal_runs_depend_on_the_description(monkeypatch: pytest.MonkeyPatch) -
     assert not equal(told)
 
 
+SMALL_MODEL = """kind = "transformer"
+help = "a small one"
+source = "made up"
+layers = 4
+hidden = 256
+heads = 8
+kv_heads = 8
+ffn = 1024
+gated = false
+vocabulary = 1000
+sequence = 128
+"""
+
+
+@pytest.mark.parametrize("window", ["1 us", "10 ms"])
+def test_a_training_step_repeats_episodes(networks: list[PacketNetwork], tmp_path: Path, window: str) -> None:
+    """Layers and micro-batches send equal messages, which are simulated once if no window ends meanwhile."""
+    (tmp_path / "small.toml").write_text(SMALL_MODEL, encoding="utf-8")
+    parallelism = {"tensor": 4, "data": 2, "pipeline": 2, "schedule": "1f1b"}
+    dims = [{"block": "switch", "npus": npus, "bandwidth": f"{90 // npus} GB/s"} for npus in (4, 2, 2)]
+    told = experiment("torus", [], system={"all_reduce": "ring", "npu": {"device": "a100-80gb", "efficiency": 0.6}})
+    told["network"] = {"flit": "64 B", "packet": "1 KiB", "latency": "50 ns", "dims": dims}
+    told |= {"output": {"window": window, "seed": 1}}
+    told |= {"workload": {"model": str(tmp_path / "small.toml"), "batch": 16, "parallelism": parallelism}}
+    del told["collective"]
+    assert equal(told)
+    folded = networks[0].parts
+    assert isinstance(folded, folded_engine.FoldedEngine)
+    replayed = sum(part.episodes.replayed_visits for part in folded.parts)
+    assert replayed or window == "1 us"
+
+
 @pytest.mark.parametrize("share", [0.1, 0.4, 0.8])
 @pytest.mark.parametrize("most", [3, 100])
 def test_a_checkpoint_has_all_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float, most: int) -> None:
