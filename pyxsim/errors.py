@@ -216,7 +216,10 @@ def raise_all(faults: Sequence[InputError]) -> None:
 
 
 class LockstepLost(Exception):
-    """Only some NPUs are simulated, and the others would do something else: the run starts over with all of them."""
+    """Only some NPUs are simulated, and the others would do something else: the run starts over with all of them.
+
+    The message is the reason.
+    """
 
 
 class SimulationError(PyxsimError):

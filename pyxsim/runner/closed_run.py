@@ -26,7 +26,7 @@ class ClosedRun:
             run_out(self.prepared)
         except SimulationError:
             if self.prepared.every_npu is not None:
-                raise LockstepLost from None  # names what fails with all NPUs
+                raise LockstepLost("the run fails") from None  # the run of all NPUs says how
             raise
 
     def end(self, complete: bool, failure: SimulationError | None) -> int:

@@ -248,9 +248,9 @@ def complete_run(
             try:
                 with hooks.attached(prepared):
                     this.run()
-            except LockstepLost:
+            except LockstepLost as error:
                 assert prepared.mode == "closed"
-                prepared.start_over()
+                prepared.start_over(str(error))
                 with hooks.attached(prepared):
                     this.run()
             complete = True

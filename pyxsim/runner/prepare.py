@@ -105,11 +105,11 @@ def prepare(
     context = WorkloadContext(experiment, topology, folder, packets=capabilities.packets)
     make_job(context)  # its faults come before those of the network
     network = make_backend(backend, experiment, topology, window)
-    lockstep = lockstep and not allow_deadlock and may_keep_step(experiment, network)
+    lockstep, why = lockstep and not allow_deadlock and may_keep_step(experiment, network), ""
     try:
         job, system = _begun(context, network, lockstep=lockstep)
-    except LockstepLost:
-        lockstep = False
+    except LockstepLost as error:
+        lockstep, why = False, str(error)
         job, system = _begun(context, network, lockstep=False)
     output, of_system = experiment.output, experiment.system
     check_in_network_reduction(job, topology)
@@ -158,6 +158,7 @@ def prepare(
         hints=advice,
         background=background,
         every_npu=every_npu if lockstep else None,
+        why_every_npu=why,
     )
 
 
@@ -181,7 +182,7 @@ def _begun(context: WorkloadContext, network: Backend, *, lockstep: bool) -> tup
     system = make_system(network, job.system_shape(topology.shape), options)
     job.begin(system)
     if lockstep and not network.expect_lines(system.lines()):
-        raise LockstepLost
+        raise LockstepLost("the groups of a phase share links, or their links differ")
     return job, system
 
 

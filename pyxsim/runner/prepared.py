@@ -51,6 +51,8 @@ class Prepared:
         The background traffic; None without any.
     every_npu
         Prepares the run again with all NPUs; None if all are simulated.
+    why_every_npu
+        Why all are simulated, where one was expected to stand for all; otherwise "".
     """
 
     mode: ClassVar[Literal["closed"]] = "closed"
@@ -68,9 +70,11 @@ class Prepared:
     hints: list[str] = field(default_factory=list)
     background: Background | None = None
     every_npu: Callable[[], Any] | None = None
+    why_every_npu: str = ""
 
-    def start_over(self) -> None:
-        """Begin again with all NPUs."""
+    def start_over(self, why: str) -> None:
+        """Begin again with all NPUs; `why`: the reason."""
+        self.why_every_npu = why
         assert self.every_npu is not None
         new = self.every_npu()
         self.network, self.system, self.job, self.every_npu = new.network, new.system, new.job, None

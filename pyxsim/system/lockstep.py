@@ -20,26 +20,29 @@ from pyxsim.system.options import Options
 
 def check_options(options: Options, npus: int) -> None:
     """Raise LockstepLost if NPUs differ, or share something between their groups."""
-    shared = options.boost or options.carry or options.shared_bus is not None or options.endpoint is not None
-    if shared or options.compat is not None or len(set(options.slow(npus))) > 1:
-        raise LockstepLost
-    if len({options.skew(npu) for npu in range(npus)}) > 1:
-        raise LockstepLost
+    if options.boost or options.carry or options.compat is not None:
+        raise LockstepLost("system.boost, system.compat or output.carry is set")
+    if options.shared_bus is not None or options.endpoint is not None:
+        raise LockstepLost("the messages of an NPU share its endpoint (system.shared_bus, system.endpoint)")
+    if len(set(options.slow(npus))) > 1 or len({options.skew(npu) for npu in range(npus)}) > 1:
+        raise LockstepLost("some NPUs are slower or begin later than others")
 
 
 def check_members(group: Communicator, npus: int) -> None:
     """Raise LockstepLost unless all NPUs are members, as a grid."""
     if not group.is_grid or group.members != tuple(range(npus)):
-        raise LockstepLost
+        raise LockstepLost("a collective does not include all NPUs")
 
 
 def check_phase(phase: Phase) -> None:
     """Raise LockstepLost unless every NPU is in a group of the phase, and all groups have pieces of one size."""
-    if phase.groups.size != len(phase.pieces) or (phase.pieces != phase.pieces[0]).any():
-        raise LockstepLost
+    if phase.groups.size != len(phase.pieces):
+        raise LockstepLost("some NPUs take no part in a phase")
+    if (phase.pieces != phase.pieces[0]).any():
+        raise LockstepLost("the groups of a phase have pieces of different sizes")
 
 
 def check_together(ends: Iterable[int]) -> None:
     """Raise LockstepLost unless all ranks of a group have ended in the same cycle."""
     if len(set(ends)) > 1:
-        raise LockstepLost
+        raise LockstepLost("the NPUs of a group do not end a phase together")

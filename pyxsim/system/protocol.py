@@ -251,7 +251,7 @@ class SystemLayer(ABC):
     def lines(self) -> list[Lines]:
         """Return the groups of all phases with what they send; with `lockstep` only the first of each kind is
         simulated. Raises LockstepLost in a system layer that does not support this."""
-        raise LockstepLost
+        raise LockstepLost("the system layer does not support it")
 
     @abstractmethod
     def chunk_table(self) -> dict[str, IntArray]:

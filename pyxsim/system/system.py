@@ -102,7 +102,7 @@ class System(SystemLayer):
             )
         if self.options.lockstep:
             if collective.is_open or collective.joined is not None:
-                raise LockstepLost
+                raise LockstepLost("NPUs enter collectives one by one")
             check_members(group, self.network.npus)
         collective.algorithms = tuple(algorithms or self._algorithms_for(collective))
         collective.priority = self.options.priority(self._begun, priority)
@@ -145,7 +145,7 @@ class System(SystemLayer):
 
     def _send(self, message: PointToPoint) -> None:
         if self.options.lockstep:
-            raise LockstepLost
+            raise LockstepLost("there are point-to-point messages")
         plane = self.plane_between(message.src, message.dst)
         message.number = len(self.tasks)
         program = self._number(self._programs.single(message.size))
@@ -342,7 +342,7 @@ class System(SystemLayer):
             if self.options.carry:
                 self.listen(executor.take_log())
         if self.options.lockstep and any(task.unfinished for task in self._chunk_tasks):
-            raise LockstepLost  # NPU 0 has ended, others have not
+            raise LockstepLost("the NPUs of a group do not end a phase together")
         return self._last_end()
 
     def _next_event(self) -> int | None:

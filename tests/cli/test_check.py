@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pyxsim import check, run
+from pyxsim.network.packet import congruent_groups
 from tests.cli.inputs import SMALL, Command
 
 
@@ -177,3 +178,37 @@ def test_a_run_that_stands_still(pyxsim: Command, folder: Path, monkeypatch: pyt
         assert short.code == 0
         assert (words in " ".join(short.err.split())) == said
     assert json.loads(pyxsim("check", "full.toml", "--json").out)["ends"] is None
+
+
+@pytest.fixture
+def fold_small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look for equal groups in a run of any size."""
+    monkeypatch.setattr(congruent_groups, "LEAST_FLIT_HOPS", 0)
+
+
+def _on_rings(**settings: object) -> dict[str, object]:
+    network = {"topology": "torus", "shape": [8, 8], "bandwidth": "256 GB/s"}
+    system = {"chunks": 4} | settings
+    return {"network": network, "system": system, "collective": {"kind": "all-reduce", "size": "4 MiB"}}
+
+
+@pytest.mark.usefixtures("fold_small_runs")
+def test_folding() -> None:
+    """Two groups of NPU 0, one in each dimension, of 8 rings each way in 2 dimensions."""
+    report = check(_on_rings(all_reduce="ring"))
+    assert report["folding"]["classes"] < report["folding"]["groups"]
+    assert any(text.startswith("NPU 0 stands for all") for label, text in report.rows if label == "folding")
+
+
+@pytest.mark.usefixtures("fold_small_runs")
+def test_why_it_does_not_fold() -> None:
+    report = check(_on_rings(all_reduce="ring", stragglers=[{"npus": [3], "start": "1 us"}]))
+    assert report["folding"] == {"why": "some NPUs are slower or begin later than others"}
+
+
+@pytest.mark.usefixtures("fold_small_runs")
+def test_cost_of_a_run_whose_npus_part() -> None:
+    """With `direct`, the NPUs next to the dateline end earlier: the sample starts over, with all NPUs."""
+    report = check(_on_rings(all_reduce="direct"))
+    assert report["folding"]["groups"] > 0
+    assert report["router_visits"] > 0

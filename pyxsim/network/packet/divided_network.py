@@ -133,7 +133,7 @@ class DividedNetwork(Backend):
         Raises LockstepLost if only some of the messages were sent.
         """
         if folded.represents:
-            raise LockstepLost
+            raise LockstepLost("too many links carry different messages")
         now, rows = folded.now, folded.sent(self.config.links, self.config.eject.npu)
         cycle = rows[:, 7]
         assert self._whole_windows is not None

@@ -16,7 +16,7 @@ import warnings
 from dataclasses import asdict, dataclass, field, replace
 from typing import IO, Any
 
-from pyxsim.errors import DeadlockError, PyxsimError, SimulationError, StuckError
+from pyxsim.errors import DeadlockError, LockstepLost, PyxsimError, SimulationError, StuckError
 from pyxsim.runner.closed_run import announce_traffic, run_out
 from pyxsim.runner.prepared import Prepared, PreparedTraffic
 from pyxsim.study.check.registered import LAST, Finding, checks
@@ -33,6 +33,7 @@ STEP = 0.01  # seconds between two records of a sample
 STEADY = 1.3  # largest ratio of the speeds of the two halves of a sample
 LEAST_SHARE = 0.2  # of the bytes of a workload, or of a backend without packets, whose speed varies
 COMPAT = "docs/compat.md"
+PARTING = "equal parts of the network are simulated once as long as they stay equal (--set run.skip=false: all parts)"
 REPEATS = "parts of the run may repeat and be skipped (--set run.skip=false: without skipping)"
 
 
@@ -175,16 +176,23 @@ class _Sample:
 
     def cost(self) -> Cost:
         """Simulate until the speed is known, the run has ended or `longest` is over."""
-        self.begin, self.due, self.last = time.process_time(), SAMPLE, SAMPLE < 0
-        self.prepared.network.tick = self._tick
         try:
-            announce_traffic(self.prepared)
-            run_out(self.prepared)
+            self._simulate()
+        except LockstepLost as error:
+            self.prepared.start_over(str(error))
+            self.records, self.longest = [], max(SAMPLE, self.longest - self._elapsed())
+            return self.cost()
         except _SampleEndedError:
             return self._extrapolate()
         took = self._elapsed()
         visits = self.prepared.network.router_visits
         return Cost(self.total, visits / took, took, True)
+
+    def _simulate(self) -> None:
+        self.begin, self.due, self.last = time.process_time(), SAMPLE, SAMPLE < 0
+        self.prepared.network.tick = self._tick
+        announce_traffic(self.prepared)
+        run_out(self.prepared)
 
     def _elapsed(self) -> float:
         return max(time.process_time() - self.begin, 1e-6)
@@ -207,6 +215,8 @@ class _Sample:
         unit, total = (1, self.total) if packets else (2, prepared.bytes_planned)
         first, end = self.records[0], self.records[-1]
         cost = Cost(self.total, end[1] / end[0], None)
+        if "groups" in prepared.network.counts():
+            return replace(cost, unknown=PARTING)
         middle = min(self.records, key=lambda record: abs(2 * record[0] - first[0] - end[0]))
         times = [(a[0], b[0], b[unit] - a[unit]) for a, b in ((first, middle), (middle, end))]
         if any(begin >= then or done <= 0 for begin, then, done in times):
