@@ -294,7 +294,7 @@ cdef class Engine(EngineArrays):
 
     @property
     def independent_ports(self):
-        return bool(self.s.path.lane_batch)
+        return self.choice.independent_ports
 
     @property
     def router(self):

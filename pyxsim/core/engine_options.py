@@ -93,6 +93,7 @@ class Routes:
     way_bias: Any = ()
     choose: int = 0
     early: bool = False
+    bubble: bool = False
     wrap: Any = ()
     stride: Any = ()
 

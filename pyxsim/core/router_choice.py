@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 MASK_BITS = 64  # of a word
@@ -37,6 +37,8 @@ class Facts:
     unusual : bool
         The switch is held, VC classes share VCs, ranks differ within a class, VA looks at credits, or there is an
         output speed-up or a limit of output queues.
+    bubble : bool
+        Packets enter rings by bubble flow control.
     shared_pool, output_queues : bool
         Any link has a pool of shared slots, or an output queue.
     credit_routes, multi_candidates : bool
@@ -69,6 +71,7 @@ class Facts:
     wormhole: bool
     priorities: bool
     unusual: bool
+    bubble: bool
     shared_pool: bool
     output_queues: bool
     credit_routes: bool
@@ -98,6 +101,7 @@ BITMASK_CONDITIONS: tuple[Condition, ...] = (
     ("no input speed-up, no internal speed-up", lambda f: f.input_speedup == 1 and f.ticks == 1),
     ("one priority for all message classes", lambda f: not f.priorities),
     ("no output speed-up, no held switch, no shared VC classes, no VA by credits", lambda f: not f.unusual),
+    ("no bubble flow control", lambda f: not f.bubble),
     ("no ordered switch, no speculation", lambda f: not (f.ordered or f.speculative)),
     ("no shared buffer pool", lambda f: not f.shared_pool),
     (f"`rc + max(va - 1, 0)` at most {LONGEST_TRY_DELAY}", lambda f: f.rc + max(f.va - 1, 0) <= LONGEST_TRY_DELAY),
@@ -133,24 +137,31 @@ class Choice:
         Which router runs.
     lane_batch : bool
         Injection lanes are evaluated stage by stage, too.
+    independent_ports : bool
+        Packets without a common link or lane cannot affect each other. That holds for the batch router, and for the
+        full-option router if it runs only because of bubble flow control, which looks at a packet's own links.
     unmet : tuple of str
         Conditions that keep a faster router from running.
     """
 
     kind: RouterKind
     lane_batch: bool
+    independent_ports: bool
     unmet: tuple[str, ...]
 
 
 def choose_router(facts: Facts) -> Choice:
     """Choose the fastest router that implements all options of a network."""
+    with_datelines = replace(facts, bubble=False)
+    independent = all(holds(with_datelines) for _, holds in (*BITMASK_CONDITIONS, *BATCH_CONDITIONS))
+    independent = independent and facts.classes == 1
     unmet = tuple(text for text, holds in BITMASK_CONDITIONS if not holds(facts))
     if unmet:
-        return Choice(RouterKind.FULL_OPTION, False, unmet)
+        return Choice(RouterKind.FULL_OPTION, False, independent, unmet)
     unmet = tuple(text for text, holds in BATCH_CONDITIONS if not holds(facts))
     if unmet:
-        return Choice(RouterKind.BITMASK, False, unmet)
-    return Choice(RouterKind.BATCH, facts.classes == 1, ())
+        return Choice(RouterKind.BITMASK, False, False, unmet)
+    return Choice(RouterKind.BATCH, independent, independent, ())
 
 
 def conditions_as_markdown() -> str:

@@ -16,7 +16,7 @@ from pyxsim.errors import InputError
 from pyxsim.network.lanes import Lanes, make_lanes
 from pyxsim.network.link_params import Keys, LinkParams, LinkParamsFactory
 from pyxsim.routing.relation import EACH, Relation, vc_ranges
-from pyxsim.settings import Network, Stages, per_dimension
+from pyxsim.settings import Network, RouterSettings, Stages, per_dimension
 from pyxsim.topology.topology import Topology
 from pyxsim.units import Cycles, parse_bandwidth, parse_duration, rounding_warnings, to_cycles
 
@@ -127,7 +127,7 @@ def build_engine_config(
     # Every link's and lane's kind, in the numbers of the engine.
     kind = np.concatenate([which, len(of_links) + into.wire, len(of_links) + len(into.wires) + out.wire])
     longest = -(-(network.packet + network.header) // network.flit) if packet is None else packet
-    depths = {wire: wiring.depth(wire, longest) for wire in dict.fromkeys(kinds)}
+    depths = {wire: wiring.depth(wire, longest, relation.bubble) for wire in dict.fromkeys(kinds)}
     homes = relation.home
     lanes = len(into.npu) + len(out.npu)
     nowhere = np.full(lanes, -1)
@@ -173,7 +173,9 @@ def build_engine_config(
 
 
 def _check_routing(relation: Relation, network: Network) -> None:
-    """Raise InputError for settings that exclude a routing whose heads request several links at a time."""
+    """Raise InputError for settings that exclude bubble flow control, or heads that request several links at a time."""
+    if relation.bubble:
+        _check_bubble(network.router)
     if EACH not in relation.plane_select:
         return
     if not network.router.stages().va:
@@ -184,6 +186,20 @@ def _check_routing(relation: Relation, network: Network) -> None:
         )
     if network.router.ordered:
         raise InputError("adaptive routing cannot keep packets in order", key="network.router.ordered")
+
+
+def _check_bubble(router: RouterSettings) -> None:
+    """Raise InputError for settings with which the empty slot of a ring could be lost."""
+    if router.flow_control != "wormhole":
+        raise InputError(
+            "routing bubble reserves flits, not packets",
+            key="network.router.flow_control",
+            allowed="wormhole",
+            given=router.flow_control,
+        )
+    for name, allowed in (("ordered", "false"), ("hold_switch", "false"), ("shared_buffer", "0")):
+        if getattr(router, name):
+            raise InputError("cannot be combined with routing bubble", key=f"network.router.{name}", allowed=allowed)
 
 
 def _links_of(
@@ -309,6 +325,7 @@ def _routes(relation: Relation) -> Routes:
         way_bias=np.array([way.bias for way in ways], np.int64),
         choose=CHOICES[relation.choose],
         early=relation.early,
+        bubble=relation.bubble,
         wrap=relation.wrap,
         stride=relation.stride,
     )

@@ -127,15 +127,23 @@ class LinkParamsFactory:
                 allowed=f"at most {LONGEST_DELAY} cycles of the clock",
             )
 
-    def depth(self, wire: LinkParams, packet: int) -> int:
+    def depth(self, wire: LinkParams, packet: int, bubble: bool = False) -> int:
         """Return the flits per VC for packets of up to `packet` flits. Raises InputError.
 
-        "auto": one VC alone keeps its link busy, also during RC and VA of a head. Virtual cut-through adds the flits of
-        one packet, store-and-forward those of two.
+        "auto": one VC alone keeps its link busy, also during RC and VA of a head. Virtual cut-through and bubble flow
+        control (`bubble`) add the flits of one packet, store-and-forward those of two.
         """
         router, stages = self.network.router, self.stages
         packets = {"wormhole": 0, "virtual-cut-through": 1, "store-and-forward": 2}[router.flow_control]
+        packets += bubble
         if router.buffer != "auto":
+            if bubble and router.buffer < packet + 1:
+                raise InputError(
+                    f"routing bubble requires buffers of a packet and one more slot: {packet + 1} flits, not"
+                    f" {router.buffer}",
+                    key="network.router.buffer",
+                    allowed=f"at least {packet + 1}",
+                )
             if packets and router.buffer + router.shared_buffer < packet:
                 pool = f" and {router.shared_buffer} shared" if router.shared_buffer else ""
                 raise InputError(

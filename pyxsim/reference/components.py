@@ -134,10 +134,11 @@ class Candidate:
     escape: bool = False
     room: int = 0  # free slots of its own that a VC must have to count as free
     credit: bool = False  # whether a VC counts as free only with a credit
+    kept: int | None = None  # the only VC that the packet may take, as it keeps it
 
     def unheld(self, u: int) -> list[int]:
         """Return its VCs without a holder in tick `u`, whatever their free slots."""
-        return [v for v in self.vcs if self.link.outputs[v].free(u)]
+        return [v for v in self.vcs if self.link.outputs[v].free(u) and self.kept in (None, v)]
 
     def free(self, u: int) -> list[int]:
         """Return its VCs that count as free."""

@@ -224,15 +224,17 @@ class Router:
         vc, va = front.vc, self.options.va
         if vc.output is not None:
             link, vcs = vc.output, range(vc.granted, vc.granted + 1)
-            usable = [link.outputs[vc.granted]]
+            usable = roomy = [link.outputs[vc.granted]]
         elif not front.flit.head:
             raise AssertionError(f"a flit without a VC in router {self.number}")
         elif va > 0 or u < vc.front_time + self.options.rc:
             return None  # VA counts its stall, or it is too early
         else:
-            link, vcs = vc.candidates[0].link, vc.candidates[0].vcs
-            usable = [link.outputs[v] for v in vcs if link.outputs[v].free(u)]
-        ready = [out for out in usable if out.has(front.flit.price(self.options.flow))]
+            candidate = vc.candidates[0]
+            link, vcs = candidate.link, candidate.vcs
+            usable = [link.outputs[v] for v in candidate.unheld(u)]
+            roomy = [link.outputs[v] for v in candidate.free(u)]
+        ready = [out for out in roomy if out.has(front.flit.price(self.options.flow))]
         if self.options.ordered and self.older(front, link) is not None:
             cause = "arbitration"
         elif not ready:

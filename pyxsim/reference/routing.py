@@ -81,14 +81,17 @@ class Routing:
     def candidate(self, entry: Entry, packet: Packet, incoming: Link, vc: int, turned: bool) -> Candidate:
         link, vc_class = entry
         vnet = packet.message.kind.vnet
-        if link.group >= 0 and link.group == incoming.group and not turned:
+        stays = link.group >= 0 and link.group == incoming.group and not turned
+        if stays:
             vc_class = (
                 packet.vc_class
                 if self.options.shared_classes
                 else next(c for c, vcs in enumerate(incoming.ranges[vnet]) if vc in vcs)
             )
-        room = self.room(packet, link)
-        return Candidate(link, link.ranges[vnet][vc_class], vc_class, room=room, credit=self.credit)
+        room, kept = self.room(packet, link), None
+        if self.routes.bubble and link.group >= 0:
+            room, kept = (0, vc) if stays else (packet.size + 1, None)
+        return Candidate(link, link.ranges[vnet][vc_class], vc_class, room=room, credit=self.credit, kept=kept)
 
     def room(self, packet: Packet, link: Link) -> int:
         """Return the free slots that a VC needs for a packet with several candidates: a packet, if buffered whole."""

@@ -4,6 +4,7 @@ A `Relation` is a set of tables; this room does not see topologies. `prove` is c
 """
 
 from pyxsim.routing.adaptive import minimal_adaptive
+from pyxsim.routing.bubble import bubble
 from pyxsim.routing.deadlock import Dependencies, dependencies, prove
 from pyxsim.routing.graph import Graph, adaptive_up_down, nca, up_down
 from pyxsim.routing.grid import adaptive_xy_yx, balanced, tie_random, xy_yx
@@ -40,6 +41,7 @@ __all__ = [
     "adaptive_up_down",
     "adaptive_xy_yx",
     "balanced",
+    "bubble",
     "dependencies",
     "expected_hops",
     "expected_loads",

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from pyxsim.arrays import IntArray
 from pyxsim.errors import DeadlockError, InputError, SimulationError, UnreachableError
 from pyxsim.routing import by_dimension, proofs
+from pyxsim.routing.bubble import merged_rings
 from pyxsim.routing.explore import Explorer, Moves
 from pyxsim.routing.journeys import (
     MAX_JOINS,
@@ -224,7 +225,10 @@ def _graph(relation: Relation, made: Journeys, whole: bool) -> Dependencies:
     if not (whole and _has_escape(relation)):
         for journey in made.all:
             _direct(relation, journey, channels, edges)
-        return Dependencies(relation, classes, *edges.arrays(), channels + made.joins)
+        src, dst = edges.arrays()
+        if relation.bubble:
+            src, dst = merged_rings(relation, src, dst, classes)
+        return Dependencies(relation, classes, src, dst, channels + made.joins)
     waited = np.zeros(channels, np.bool_)
     entries = [_entries(relation, journey, channels, waited) for journey in made.all]
     explorer = Explorer(relation, escapes=True, compact=True, first=channels + made.joins)

@@ -9,7 +9,7 @@ from pyxsim.arrays import IntArray
 from pyxsim.cache import Proofs
 from pyxsim.routing.relation import Relation
 
-_CODE = ("by_dimension", "deadlock", "explore", "grid", "journeys", "planes", "relation")
+_CODE = ("bubble", "by_dimension", "deadlock", "explore", "grid", "journeys", "planes", "relation")
 _PROOFS = Proofs(
     "proofs", "proved: these routes cannot deadlock\n", [Path(__file__).with_name(f"{name}.py") for name in _CODE]
 )

@@ -125,6 +125,9 @@ class Relation:
         int32[nd], NPU = sum(digit * stride) if the NPUs form a grid (for vias in a box).
     fixed_vcs
         VCs of each VC class on a link; 0: an even share of the rest.
+    bubble
+        Whether packets enter a group of links by bubble flow control: only a VC with a slot more than their flits, and
+        keep the VC within the group.
     """
 
     npus: int
@@ -157,6 +160,7 @@ class Relation:
     wrap: Int32Array = field(default_factory=_ints)
     stride: Int32Array = field(default_factory=_ints)
     fixed_vcs: tuple[int, ...] = ()
+    bubble: bool = False
 
     def __post_init__(self) -> None:
         """Replace empty arrays by their defaults."""

@@ -259,7 +259,8 @@ class Topology:
     def routed(self, name: str | None = None, options: Mapping[str, Any] | None = None) -> Topology:
         """Return the network with another routing. Raises InputError for an unknown routing or option.
 
-        Queues keep their planes with the default routing; with any other, packets choose a route option.
+        Queues keep their planes with the default routing and with `bubble`, which takes the same links; with any other,
+        packets choose a route option.
         """
         options = {key: value for key, value in (options or {}).items() if value is not None}
         name = name or self.routing
@@ -270,7 +271,7 @@ class Topology:
         build = self.routings[name]
         relation = checked_relation(build(**checked_options(build, options, f"{KEY}_options")), name, build)
         queues = self.queues
-        if name != next(iter(self.routings)) and not self.confined:
+        if name != next(iter(self.routings)) and not relation.bubble and not self.confined:
             queues = tuple(tuple(replace(queue, plane=-1) for queue in dim_queues) for dim_queues in queues)
         return replace(self, relation=relation, queues=queues, routing=name)
 

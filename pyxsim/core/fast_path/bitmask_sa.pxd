@@ -70,8 +70,7 @@ cdef inline void request_switch_without_va(
         vc = vc_at_place(s, r, word * 64 + lowest(heads))
         v = &s.vcs.input[vc]
         if v.out_link != NONE:
-            pick = free_vc(s, v.out_link, s.links.low[v.range_row], s.links.high[v.range_row],
-                           s.pools.packets[v.packet].flits)
+            pick = free_vc(s, vc, s.links.low[v.range_row], s.links.high[v.range_row])
             if pick >= 0:
                 masks.eligible[word] |= heads & (~heads + 1)
             else:

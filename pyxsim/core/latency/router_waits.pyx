@@ -31,8 +31,8 @@ from pyxsim.core.latency.latency_records cimport (
     VcWaitDetail,
 )
 from pyxsim.core.latency.latency_totals cimport free_queued_message, new_queued_message, new_stay
-from pyxsim.core.router.buffer cimport FRONT, link_vc_mask, next_packet_place, packet_at
-from pyxsim.core.state.bits cimport next_bit
+from pyxsim.core.router.buffer cimport FRONT, next_packet_place, packet_at
+from pyxsim.core.router.vc_allocator cimport lowest_free_vc, ring_vc
 from pyxsim.core.state.records cimport (
     ACTIVE,
     HOLDING,
@@ -190,11 +190,12 @@ cdef inline void waits_for_credit(State* s, int32_t vc, int32_t target) noexcept
 cdef void waits_for_vc(State* s, int32_t vc) noexcept nogil:
     """No VC of its range counts as free for a head: all are held, or a free one has no room."""
     cdef InputVc* v = &s.vcs.input[vc]
-    cdef int32_t unheld = next_bit(link_vc_mask(s.vcs.unheld, s, v.out_link), s.links.low[v.range_row],
-                                   s.links.high[v.range_row])
+    cdef int32_t unheld = lowest_free_vc(s, vc)
+    cdef int32_t kept = ring_vc(s, vc)
+    cdef int32_t low = s.links.low[v.range_row] if kept == NONE else kept
+    cdef int32_t high = s.links.high[v.range_row] if kept == NONE else kept + 1
     if unheld < 0:
-        set_activity(s, vc, NO_VC, range_holder(s, v.out_link, s.links.low[v.range_row], s.links.high[v.range_row]),
-                     s.now)
+        set_activity(s, vc, NO_VC, range_holder(s, v.out_link, low, high), s.now)
     else:
         waits_for_credit(s, vc, s.links.link[v.out_link].base + unheld)
 

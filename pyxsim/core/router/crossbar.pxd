@@ -52,9 +52,9 @@ cdef inline void take_free_vc(State* s, int32_t vc, bint bitmask) noexcept nogil
     cdef int32_t pick = -1
     cdef VcRange* turn = &s.vcs.ranges[s.links.link[v.out_link].base + low]
     if s.config.next_vc and low < turn.next < high:
-        pick = free_vc(s, v.out_link, turn.next, high, s.pools.packets[packet].flits)
+        pick = free_vc(s, vc, turn.next, high)
     if pick < 0:
-        pick = free_vc(s, v.out_link, low, high, s.pools.packets[packet].flits)
+        pick = free_vc(s, vc, low, high)
     if s.config.next_vc:
         turn.next = pick + 1
     v.out_vc = s.links.link[v.out_link].base + pick

@@ -96,7 +96,7 @@ cdef inline int32_t stall_cause(State* s, int32_t vc, int64_t t, int64_t u) noex
     elif s.config.va or out == NONE:
         return -1   # handled by VA
     else:
-        pick = free_vc(s, out, s.links.low[v.range_row], s.links.high[v.range_row], front_packet(s, vc).flits)
+        pick = free_vc(s, vc, s.links.low[v.range_row], s.links.high[v.range_row])
         if pick < 0:
             return STALL_VC if pick == -1 else STALL_CREDIT
     return 0 if output_accepts(s, out, t, u) else STALL_SERIAL

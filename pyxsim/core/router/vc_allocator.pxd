@@ -17,45 +17,80 @@ from pyxsim.core.state.network_state cimport State, note_event, rank_of
 from pyxsim.core.state.records cimport GRANTED, HOLDING, MULTI_ESCAPE, NONE, STALL_ARBITRATION, Packet
 
 
-cdef inline int32_t free_vc(State* s, int32_t link, int32_t low, int32_t high, int32_t flits) noexcept nogil:
-    """The lowest free VC of a range with credits for the head of a packet of `flits` flits; -1: none is free, -2: none
-    of the free ones has the credits."""
-    cdef uint64_t* mask = link_vc_mask(s.vcs.unheld, s, link)
-    cdef int32_t pick = next_bit(mask, low, high)
-    cdef int32_t credits = credits_needed(s, flits, True)
+cdef inline bint stays_in_ring(State* s, int32_t vc) noexcept nogil:
+    """Bubble flow control: does the packet stay in a ring, a group of links?"""
+    cdef int32_t group = s.links.link[s.vcs.input[vc].out_link].group
+    return group >= 0 and s.links.link[s.vcs.input[vc].link].group == group
+
+
+cdef inline int32_t ring_vc(State* s, int32_t vc) noexcept nogil:
+    """Bubble flow control: the number of the VC that the packet keeps, as it stays in its ring; NONE: it keeps none."""
+    if not s.routes.bubble or not stays_in_ring(s, vc):
+        return NONE
+    return vc - s.links.link[s.vcs.input[vc].link].base
+
+
+cdef inline int32_t ring_slots(State* s, int32_t vc) noexcept nogil:
+    """Bubble flow control: the slots of its own that a VC must have for a packet to enter a ring, else 0.
+
+    The packet takes all but one, so a slot of the ring stays empty.
+    """
+    if not s.routes.bubble or s.links.link[s.vcs.input[vc].out_link].group < 0 or stays_in_ring(s, vc):
+        return 0
+    return s.pools.packets[s.vcs.input[vc].packet].flits + 1
+
+
+cdef inline int32_t next_unheld_vc(State* s, int32_t vc, int32_t low, int32_t high) noexcept nogil:
+    """The first VC in [low, high) of the requested link that no packet holds and this one may take, or -1."""
+    cdef int32_t kept = ring_vc(s, vc)
+    if kept != NONE:
+        low, high = max(low, kept), min(high, kept + 1)
+        if low >= high:
+            return -1
+    return next_bit(link_vc_mask(s.vcs.unheld, s, s.vcs.input[vc].out_link), low, high)
+
+
+cdef inline int32_t free_vc(State* s, int32_t vc, int32_t low, int32_t high) noexcept nogil:
+    """The lowest VC in [low, high) of the requested link with credits for the head; -1: none is free, -2: none of the
+    free ones has the credits."""
+    cdef int32_t base = s.links.link[s.vcs.input[vc].out_link].base
+    cdef int32_t credits = credits_needed(s, s.pools.packets[s.vcs.input[vc].packet].flits, True)
+    cdef int32_t slots = ring_slots(s, vc)
+    cdef int32_t pick = next_unheld_vc(s, vc, low, high)
     if pick < 0:
         return -1
     while pick >= 0:
-        if has_credits(s, s.links.link[link].base + pick, credits):
+        if has_credits(s, base + pick, credits) and (not slots or s.vcs.output[base + pick].credit >= slots):
             return pick
-        pick = next_bit(mask, pick + 1, high)
+        pick = next_unheld_vc(s, vc, pick + 1, high)
     return -2
 
 
 cdef inline int32_t lowest_free_vc(State* s, int32_t vc) noexcept nogil:
     """The lowest free VC of the requested range, or -1."""
-    return next_bit(link_vc_mask(s.vcs.unheld, s, s.vcs.input[vc].out_link), s.links.low[s.vcs.input[vc].range_row],
-                    s.links.high[s.vcs.input[vc].range_row])
+    return next_unheld_vc(s, vc, s.links.low[s.vcs.input[vc].range_row], s.links.high[s.vcs.input[vc].range_row])
 
 
 cdef inline int32_t first_usable_vc(State* s, int32_t vc, int32_t low, int32_t high) noexcept nogil:
     """The lowest VC in [low, high) of the requested link that counts as free for a head, or -1.
 
     A head with several candidates gives up the others, and its escape, for the VC that it is granted. So in cut-through
-    and store-and-forward that VC must have room for the whole packet in slots of its own.
+    and store-and-forward that VC must have room for the whole packet in slots of its own. A head that enters a ring by
+    bubble flow control requires one more slot.
     """
     cdef int32_t link = s.vcs.input[vc].out_link
-    cdef uint64_t* mask = link_vc_mask(s.vcs.unheld, s, link)
-    cdef int32_t pick = next_bit(mask, low, high)
+    cdef int32_t pick = next_unheld_vc(s, vc, low, high)
     cdef int32_t needed
     if s.config.va_limited:
+        needed = ring_slots(s, vc)
         if s.config.flow and s.vcs.input[vc].multi:
             needed = min(s.pools.packets[s.vcs.input[vc].packet].flits, s.links.link[link].depth)
+        if needed:
             while pick >= 0 and s.vcs.output[s.links.link[link].base + pick].credit < needed:
-                pick = next_bit(mask, pick + 1, high)
+                pick = next_unheld_vc(s, vc, pick + 1, high)
         elif s.config.va_credit:
             while pick >= 0 and not has_credits(s, s.links.link[link].base + pick, 1):
-                pick = next_bit(mask, pick + 1, high)
+                pick = next_unheld_vc(s, vc, pick + 1, high)
     return pick
 
 
@@ -112,15 +147,15 @@ cdef inline int32_t request_range(State* s, int32_t router, int32_t vc, int64_t 
         return requested
     elif s.config.ordered and not is_oldest_head(s, router, vc):
         return requested
-    elif lowest_free_vc(s, vc) < 0:
+    elif first_usable_vc(s, vc, s.links.low[s.vcs.input[vc].range_row],
+                         s.links.high[s.vcs.input[vc].range_row]) < 0:
         count_no_vc_stall(s, vc, 1)
         return requested
     out = s.vcs.input[vc].out_link
     if s.config.attribution:
         record_contender(s, vc)
     if s.config.speculative and free_vc(
-        s, out, s.links.low[s.vcs.input[vc].range_row], s.links.high[s.vcs.input[vc].range_row],
-        s.pools.packets[s.vcs.input[vc].packet].flits,
+        s, vc, s.links.low[s.vcs.input[vc].range_row], s.links.high[s.vcs.input[vc].range_row]
     ) >= 0:
         place_bid(s, vc, out, u)
     ranged = s.links.link[out].base + s.links.low[s.vcs.input[vc].range_row]

@@ -152,8 +152,7 @@ cdef int32_t request_vcs(State* s, int32_t router, int32_t vc, int64_t u, int32_
             first = out
         if (
             s.config.speculative and bid == NONE
-            and free_vc(s, out, s.links.low[s.vcs.input[vc].range_row], s.links.high[s.vcs.input[vc].range_row],
-                        p.flits) >= 0
+            and free_vc(s, vc, s.links.low[s.vcs.input[vc].range_row], s.links.high[s.vcs.input[vc].range_row]) >= 0
         ):
             bid = out
             place_bid(s, vc, out, u)

@@ -261,6 +261,8 @@ cdef class EngineArrays:
         s.routes.plane_sticky = self._ints("plane_sticky", plain["plane_sticky"])
         s.routes.plane_equal = self._ints("plane_equal", plain["plane_equal"])
         s.routes.ways, s.routes.choose, s.routes.early = len(routes.way_last), routes.choose, routes.early
+        s.routes.bubble = routes.bubble
+        s.config.va_limited |= s.routes.bubble
         s.routes.way_first = self._ints("way_first", routes.way_first)
         s.routes.way_last = self._ints("way_last", routes.way_last)
         s.routes.way_via = self._ints("way_via", routes.way_via)
@@ -382,6 +384,7 @@ cdef class EngineArrays:
             drained=s.config.drained, step_arbiter=s.config.step_arbiter,
             separable_input_first=s.config.sa_separable, rotating_va=s.config.va_rotating,
             wormhole=s.config.flow == 0, priorities=s.config.priorities, unusual=bool(s.config.unusual),
+            bubble=bool(s.routes.bubble),
             shared_pool=bool(np.any(self.arrays["pool"])), output_queues=bool(link["queued"].any()),
             credit_routes=s.routes.credit_dependent,
             multi_candidates=bool((self.arrays["plane_select"] == SELECT_EACH).any()),

@@ -65,7 +65,7 @@ cdef struct RouterConfig:
     int32_t queue_limit     # flits in an output queue from which the switch grants it no more; 0: none
     int32_t hold_switch     # the switch stays with a packet
     int32_t va_credit       # heads request only VCs with a credit
-    int32_t va_limited      # 1 where a free VC may not count as free: `va_credit`, or packets are buffered whole
+    int32_t va_limited      # 1 where a free VC may not count as free: `va_credit`, bubbles, packets buffered whole
     int32_t shared_limit    # most slots that a VC may use of a link: a number, EQUAL_SHARE, POWER_SHARE; 0: all
     int32_t credit_test     # 1 where a credit of its own is not enough for a flit: a limit, or packets buffered whole
     int32_t next_vc         # va = 0: heads rank behind others and take the VCs of a range in turn
@@ -193,6 +193,7 @@ cdef struct RouteTables:
     int32_t credit_dependent   # routes depend on credits: they are computed in the router's step
     int32_t uses_draws         # packets may need random numbers
     int32_t ways, choose
+    int32_t bubble             # bubble flow control: see `ring_vc` and `ring_slots` (vc_allocator.pxd)
     int32_t early              # packets leave at the router of their destination before they were at their via
     int32_t* home              # [nodes] router
     int32_t* resident          # [routers] one of its nodes, or NONE
