@@ -190,16 +190,17 @@ def _check_routing(relation: Relation, network: Network) -> None:
 
 def _check_bubble(router: RouterSettings) -> None:
     """Raise InputError for settings with which the empty slot of a ring could be lost."""
-    if router.flow_control != "wormhole":
-        raise InputError(
-            "routing bubble reserves flits, not packets",
-            key="network.router.flow_control",
-            allowed="wormhole",
-            given=router.flow_control,
-        )
-    for name, allowed in (("ordered", "false"), ("hold_switch", "false"), ("shared_buffer", "0")):
-        if getattr(router, name):
-            raise InputError("cannot be combined with routing bubble", key=f"network.router.{name}", allowed=allowed)
+    required = {
+        "flow_control": "wormhole",  # a hole for a whole packet may be split into holes for parts of it
+        "vc_reuse": "tail",  # with "drained", a packet cannot use the empty slot behind another one
+        "ordered": False,
+        "hold_switch": False,
+        "shared_buffer": 0,
+    }
+    for name, allowed in required.items():
+        if getattr(router, name) != allowed:
+            shown = str(allowed).lower() if isinstance(allowed, bool) else repr(allowed)
+            raise InputError("cannot be combined with routing bubble", key=f"network.router.{name}", allowed=shown)
 
 
 def _links_of(

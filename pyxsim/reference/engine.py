@@ -230,12 +230,17 @@ class ReferenceEngine:
                         "vc": number,
                         "wants": -1 if link is None else link.number,
                         "holds": vc.granted,
-                        "asks": [(c.link.number, c.vcs.start, c.vcs.stop) for c in requested],
+                        "asks": [
+                            (c.link.number, c.vcs.start, c.vcs.stop)
+                            if c.kept is None
+                            else (c.link.number, c.kept, c.kept + 1)
+                            for c in requested
+                        ],
                         "front": vc.front_time,
                         "message": flit.packet.message.number,
                         "packet": flit.packet.index,
                         "left": flit.packet.size - flit.index,
-                        "own": any(c.room for c in requested),
+                        "own": max((c.room for c in requested), default=0),
                     }
                 )
         return rows

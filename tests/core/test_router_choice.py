@@ -35,6 +35,7 @@ USUAL = Facts(
     wormhole=True,
     priorities=False,
     unusual=False,
+    bubble=False,
     shared_pool=False,
     output_queues=False,
     credit_routes=False,

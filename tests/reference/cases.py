@@ -87,6 +87,7 @@ def plain_nets(draw: st.DrawFn) -> Net:
             net = full(draw(st.integers(3, 5)))
         case _:
             net = ring_of_stars(draw(st.integers(2, 3)), draw(st.integers(2, 3)))
+    net.bubble = draw(flag)  # of rings whose packets keep their class, that is with groups of links
     return crowd(net, 2) if draw(seldom) else net
 
 

@@ -142,6 +142,7 @@ class Net:
     ways: list[Way] = field(default_factory=list)
     choose_least: int = 0  # 1: least; 2: of equals by a draw
     early: bool = False
+    bubble: bool = False
     wrap: list[int] = field(default_factory=list)
     stride: list[int] = field(default_factory=list)
     vnets: int = 1
@@ -256,6 +257,7 @@ class Net:
             way_bias=ints([w.bias for w in self.ways]),
             choose=self.choose_least,
             early=self.early,
+            bubble=self.bubble,
             wrap=ints(self.wrap or [0] * dimensions),
             stride=ints(self.stride or [0] * dimensions),
         )

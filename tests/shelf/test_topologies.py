@@ -346,9 +346,9 @@ def test_a_network_without_a_shape_of_its_own() -> None:
 
 
 def test_routings_of_grids() -> None:
-    every = ["dimension-order", "dimension-order-balanced", "xy-yx", "adaptive-xy-yx", "minimal-adaptive"]
+    every = ["dimension-order", "dimension-order-balanced", "bubble", "xy-yx", "adaptive-xy-yx", "minimal-adaptive"]
     assert list(build("torus", [4, 4]).routings) == [*every, "valiant", "romm", "ugal"]
-    assert set(every) - set(build("mesh", [4, 4]).routings) == {"dimension-order-balanced"}
+    assert set(every) - set(build("mesh", [4, 4]).routings) == {"dimension-order-balanced", "bubble"}
     assert "xy-yx" not in build("ring", [4]).routings
     assert "romm" not in build("hyperx", options={"routers": [4, 4]}).routings
     for concentration, offered in ((1, True), (2, False)):

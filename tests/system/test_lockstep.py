@@ -50,6 +50,7 @@ RING = {"all_reduce": "ring", "all_gather": "ring", "reduce_scatter": "ring", "a
 HIERARCHY = experiment("torus", [4, 4], system=RING)
 del HIERARCHY["network"]["topology"], HIERARCHY["network"]["shape"]
 HIERARCHY["network"]["dims"] = [{"block": "switch", "npus": 4}, {"block": "fully-connected", "npus": 3}]
+BUBBLE = {"router": {"routing": "bubble"}}
 IN_STEP = [
     experiment("torus", [4, 4], system=RING),
     experiment("torus", [4, 2, 3], system=RING, collective={"size": "96 KiB"}),
@@ -60,6 +61,10 @@ IN_STEP = [
     experiment("torus", [4, 4], system=RING, collective={"kind": "reduce-scatter"}),
     HIERARCHY,
     experiment("torus", [2, 2, 2], system={"all_reduce": "direct"}),
+    # Without datelines all NPUs of a ring do the same, also with messages over several links.
+    experiment("torus", [4, 4], system={"all_reduce": "direct"}, network=BUBBLE),
+    experiment("torus", [5, 3], system={"all_reduce": "direct"}, collective={"size": "90 KiB"}, network=BUBBLE),
+    experiment("torus", [4, 6], system={"all_to_all": "direct"}, collective={"kind": "all-to-all"}, network=BUBBLE),
 ]
 
 
@@ -201,6 +206,8 @@ def experiments(draw: st.DrawFn) -> dict[str, Any]:
     }
     network: dict[str, Any] = {"router": {"vcs": draw(st.sampled_from([2, 4])), "pipeline": "booksim"}}
     network["bandwidth"] = draw(st.sampled_from(["64 GB/s", "90 GB/s", "33.3 GB/s"]))
+    if topology == "torus" and draw(st.booleans()):
+        network["router"]["routing"] = "bubble"
     count = draw(st.integers(1, 3))
     size = npus * 8 * draw(st.integers(5, 40)) * system["chunks"]
     collectives = [

@@ -15,6 +15,7 @@ from pyxsim.core.router.buffer cimport (
 )
 from pyxsim.core.router.crossbar cimport packet_complete
 from pyxsim.core.router.route_computation cimport all_candidates, front_time
+from pyxsim.core.router.vc_allocator cimport ring_slots, ring_vc
 from pyxsim.core.state.bits cimport has_bit
 from pyxsim.core.state.records cimport ACTIVE, HOLDING, IDLE, KINDS, LANE_CREDIT, LAST, NONE, ROUTING, WAITING, Router
 
@@ -66,7 +67,7 @@ cdef list stuck_flits(State* s):
         held = NONE
         if s.vcs.input[vc].state & (HOLDING | ACTIVE):
             held = s.vcs.input[vc].out_vc - s.links.link[s.vcs.input[vc].out_link].base
-        asks = []
+        asks, own = [], 0
         if s.vcs.input[vc].state == WAITING and s.vcs.input[vc].multi:
             all_candidates(s, vc, &count)
             rows = [(s.routes.candidate_link[i], s.links.link[s.routes.candidate_link[i]].range
@@ -74,9 +75,14 @@ cdef list stuck_flits(State* s):
                      + s.routes.candidate_class[i])
                     for i in range(count)]
             asks = [(link, s.links.low[<int32_t> row], s.links.high[<int32_t> row]) for link, row in rows]
+            if s.config.flow:
+                own = max((min(s.pools.packets[packet].flits, s.links.link[<int32_t> out].depth) for out, *_ in asks),
+                          default=0)
         elif s.vcs.input[vc].state == WAITING and s.vcs.input[vc].out_link != NONE:
-            asks = [(s.vcs.input[vc].out_link, s.links.low[s.vcs.input[vc].range_row],
-                    s.links.high[s.vcs.input[vc].range_row])]
+            kept = ring_vc(s, vc)
+            low, high = s.links.low[s.vcs.input[vc].range_row], s.links.high[s.vcs.input[vc].range_row]
+            asks = [(s.vcs.input[vc].out_link, low, high) if kept == NONE else (s.vcs.input[vc].out_link, kept, kept + 1)]
+            own = ring_slots(s, vc)
         entries.append({
             "link": s.vcs.input[vc].link,
             "vc": vc - s.links.link[s.vcs.input[vc].link].base,
@@ -85,7 +91,7 @@ cdef list stuck_flits(State* s):
             "low": s.links.low[s.vcs.input[vc].range_row],
             "high": s.links.high[s.vcs.input[vc].range_row],
             "asks": asks,
-            "own": bool(asks and s.config.flow and s.vcs.input[vc].multi),   # and only slots of their own count
+            "own": own,   # free slots that the VC must have of its own; 0: the credits for the next flit suffice
             "front": front_time(s, vc),
             "message": s.pools.messages[s.pools.packets[packet].message].serial,
             "packet": s.pools.packets[packet].number,

@@ -166,7 +166,8 @@ class WaitGraph:
         for link, low, high in entry["asks"]:
             for vc in range(low, high):
                 place = link, vc
-                reasons = self._full(place, self.needs[i], alive, own=entry["own"]) or self._kept(place, alive)
+                need = entry["own"] or self.needs[i]
+                reasons = self._full(place, need, alive, own=entry["own"] > 0) or self._kept(place, alive)
                 if reasons is None:
                     return None
                 blockers.update(dict.fromkeys(reasons))

@@ -34,7 +34,7 @@ def entry(
     wants: int,
     holds: int = -1,
     asks: Sequence[tuple[int, int, int]] = (),
-    own: bool = False,
+    own: int = 0,
 ) -> Entry:
     return {"link": link, "vc": vc, "wants": wants, "holds": holds, "asks": list(asks), "own": own, "front": 0}
 
@@ -92,11 +92,11 @@ def test_slots_of_a_pool_come_back_from_other_vcs() -> None:
 
 def test_slots_of_a_pool_are_no_room_for_heads_that_may_choose() -> None:
     """Two packets of two flits ask for the VC that the other one is in: one slot is left there, and two of the pool."""
-    stuck = [entry(0, wants=1, asks=[(1, 0, 1)], own=own) for own in (True, False)]
+    stuck = [entry(0, wants=1, asks=[(1, 0, 1)], own=own) for own in (2, 0)]
     stuck[1] |= {"link": 1, "wants": 0, "asks": [(0, 0, 1)]}
     room = SlotState([0, 1], [1, 1], [3, 3], [1, 1], [2, 2], [2, 2])
     assert set(WaitGraph(stuck, [2, 2], room).never_move()) == set()
-    stuck[1]["own"] = True
+    stuck[1]["own"] = 2
     assert set(WaitGraph(stuck, [2, 2], room).never_move()) == {0, 1}
     assert set(WaitGraph(stuck, [2, 2], replace(room, credit=[2, 1], occupancy=[1, 2])).never_move()) == set()
 
@@ -157,7 +157,7 @@ def situations(draw: st.DrawFn) -> tuple[list[Entry], list[int], SlotState]:
             else:
                 ranges = st.sampled_from([(0, 1), (1, 2), (0, 2)])
                 asks = [(draw(small), *draw(ranges)) for _ in range(draw(st.integers(0, 2)))]
-                stuck.append(entry(link, vc, wants=wants, asks=asks, own=draw(st.booleans())))
+                stuck.append(entry(link, vc, wants=wants, asks=asks, own=draw(st.integers(0, 2))))
             stuck[-1]["front"] = draw(small)
     needs = [draw(st.integers(0, 2)) for _ in stuck]
     return stuck, needs, SlotState(range(0, LINKS * VCS, VCS), [VCS] * LINKS, depth, credit, occupancy, pool_left)
@@ -198,7 +198,9 @@ def stands_still(
         if each["holds"] >= 0:
             return dead_end(each["wants"], each["holds"], needs[i])
         vcs = [(link, vc) for link, low, high in each["asks"] for vc in range(low, high)]
-        return bool(vcs) and all(dead_end(link, vc, needs[i], each["own"]) or taken(link, vc) for link, vc in vcs)
+        return bool(vcs) and all(
+            dead_end(link, vc, each["own"] or needs[i], each["own"] > 0) or taken(link, vc) for link, vc in vcs
+        )
 
     return all(blocked(i) for i in still)
 

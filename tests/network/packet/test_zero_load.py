@@ -217,7 +217,7 @@ def test_zero_load_latency_of_every_routing(
                 with pytest.raises(InputError, match="adaptive routing requests VCs of several links"):
                     packet_network(name, case.shape, router=router, **settings)
                 continue
-            network = packet_network(name, case.shape, trace=True, router=router, **settings)
+            network = packet_network(name, case.shape, trace=True, packet="33 B", router=router, **settings)
             confined = topology.confined
             for number, (src, dst, plane) in enumerate(pairs_of(network, SOME)):
                 alone(network, case.latency, src, dst, plane if confined else -1, 1 + number % 5, formula)
