@@ -131,7 +131,6 @@ cdef bint is_oldest_head(State* s, int32_t router, int32_t vc) noexcept nogil:
 
 cdef int32_t request_vcs(State* s, int32_t router, int32_t vc, int64_t u, int32_t requested) noexcept nogil:
     """One head requests every VC of all its candidates that counts as free for it."""
-    cdef Packet* p = &s.pools.packets[s.vcs.input[vc].packet]
     cdef int32_t count = 1
     cdef int32_t own_count = 1
     cdef int32_t i, first, bid, pick, out

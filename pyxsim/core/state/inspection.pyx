@@ -79,9 +79,10 @@ cdef list stuck_flits(State* s):
                 own = max((min(s.pools.packets[packet].flits, s.links.link[<int32_t> out].depth) for out, *_ in asks),
                           default=0)
         elif s.vcs.input[vc].state == WAITING and s.vcs.input[vc].out_link != NONE:
-            kept = ring_vc(s, vc)
             low, high = s.links.low[s.vcs.input[vc].range_row], s.links.high[s.vcs.input[vc].range_row]
-            asks = [(s.vcs.input[vc].out_link, low, high) if kept == NONE else (s.vcs.input[vc].out_link, kept, kept + 1)]
+            if ring_vc(s, vc) != NONE:
+                low, high = ring_vc(s, vc), ring_vc(s, vc) + 1
+            asks = [(s.vcs.input[vc].out_link, low, high)]
             own = ring_slots(s, vc)
         entries.append({
             "link": s.vcs.input[vc].link,
