@@ -15,6 +15,11 @@ def draw(*, whole: bool) -> None:
     _told.whole = whole
 
 
-def part_of(number: int) -> int:
-    """Return how many of `number` examples (or pairs, or cycles of a random run) a test that takes seconds checks."""
-    return number if _told.whole else min(number, max(LEAST, number // 10))
+def part_of(number: int, usual: int | None = None) -> int:
+    """Return how many of `number` examples (or pairs, or cycles of a random run) a test that takes seconds checks.
+
+    `usual`: how many in `make test`, where a tenth would take too long.
+    """
+    if _told.whole:
+        return number
+    return min(number, max(LEAST, number // 10) if usual is None else usual)

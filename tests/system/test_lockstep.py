@@ -19,7 +19,8 @@ from pyxsim.runner.lifecycle import complete_run, run, simulate
 from pyxsim.runner.prepare import prepare
 from pyxsim.settings import load_experiment
 from pyxsim.system import lockstep, work
-from tests.network.packet.test_folding import experiment
+from tests.examples import part_of
+from tests.network.packet.random_experiments import experiment
 from tests.runner.checkpoint.test_checkpoint import assert_same, everything, left, prepared_of, whole
 
 
@@ -218,7 +219,7 @@ def experiments(draw: st.DrawFn) -> dict[str, Any]:
     return {**told, "collective": collectives}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=part_of(2500, usual=25), deadline=None)
 @given(experiments())
 def test_random_experiments(told: dict[str, Any]) -> None:
     kept_step(told)

@@ -48,6 +48,16 @@ CLAIMS: dict[str, tuple[str, str, tuple[str, ...], float]] = {
         ("tests/system/test_data_carrier.py",),
         5,
     ),
+    "folding": (
+        "Congruent groups, NPU 0 for all, and replayed episodes give every dataset of a run of every group and cycle",
+        "tests/network, tests/system",
+        (
+            "tests/network/packet/test_folding.py",
+            "tests/network/packet/test_episodes.py",
+            "tests/system/test_lockstep.py",
+        ),
+        2000,
+    ),
     "queues": (
         "Messages that queue for links arrive in the same cycle as in a slow byte-by-byte model with exact fractions, "
         "and a single message takes the time of the formula, on every topology",
