@@ -266,11 +266,13 @@ class Engine:
     def message_times(self, message: int) -> tuple[int, int, int]:
         """Return when a message was to start, its first flit was launched, its last flit arrived; -1: not yet."""
     def packets_left(self, messages: ArrayLike) -> IntArray:
-        """Return how many packets have not left their source queue and have not arrived, without `recycle`.
+        """Return what is left of messages that have not arrived, without `recycle`.
 
         Returns
         -------
-        ndarray of int64, shape (2, messages)
+        ndarray of int64, shape (4, messages)
+            Packets that have not left the source queue, and that have not arrived; the cycle in which the last packet
+            left the queue (this cycle, if it has not); flits of the last packet.
         """
     independent_ports: bool
     """Whether messages that share no link and no lane cannot affect each other: each output port of a router decides

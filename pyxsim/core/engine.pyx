@@ -276,11 +276,11 @@ cdef class Engine(EngineArrays):
         if self.s.config.recycling or not 0 <= message < self.s.stats.messages_sent:
             raise IndexError(f"no message {message}")
         cdef Message* m = &self.s.pools.messages[message]
-        return m.at, m.first, m.last
+        return m.at, m.first, max(m.last, -1)
 
     def packets_left(self, messages):
         cdef int64_t[::1] numbers = np.ascontiguousarray(messages, dtype=np.int64)
-        cdef int64_t[:, ::1] left = np.empty((2, numbers.shape[0]), dtype=np.int64)
+        cdef int64_t[:, ::1] left = np.empty((4, numbers.shape[0]), dtype=np.int64)
         cdef Message* m
         cdef Py_ssize_t i
         if self.s.config.recycling:
@@ -290,6 +290,7 @@ cdef class Engine(EngineArrays):
                 raise IndexError(f"no message {numbers[i]}")
             m = &self.s.pools.messages[numbers[i]]
             left[0, i], left[1, i] = m.packets - m.opened, m.packets - m.delivered
+            left[2, i], left[3, i] = -2 - m.last if m.opened == m.packets else self.s.now, m.last_flits
         return np.asarray(left)
 
     @property

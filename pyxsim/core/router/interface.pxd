@@ -120,6 +120,7 @@ cdef inline void open_packet(
     p.launched = first
     message.first = first if message.first < 0 else message.first
     message.opened += 1
+    message.last = -2 - s.now
     s.lanes.source_head[queue] = message.next if message.opened == message.packets else index
     if batch:   # all VCs in one word, and the router in the same partition
         clear_bit(link_vc_mask(s.vcs.unheld, s, link), number)

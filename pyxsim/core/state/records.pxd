@@ -260,7 +260,7 @@ cdef struct Message:
     int64_t at           # cycle in which it joins its source queue
     int64_t hops         # counting: routers passed by its heads
     int64_t first        # counting: when its first flit was launched
-    int64_t last         # counting: when its last flit arrived
+    int64_t last         # counting: when its last flit arrived; before, -2 - the cycle of its latest opened packet
 
 
 cdef struct FifoNode:

@@ -110,11 +110,12 @@ class Part:
         if not len(self._live):
             self._quiet = FOREVER
             return FOREVER
-        waiting, unsent = self.engine.packets_left(self._live)
-        flits = np.maximum((unsent - OPEN) * self._flits - self.room - 1, 0)
-        serial = flits * self.pace.numerator // self.pace.denominator
-        cycles = np.maximum(serial, np.where(waiting > 0, self.latency, 0))
-        self._quiet = int((np.maximum(self._at, self.engine.now) + np.maximum(cycles - 1, 0)).min())
+        _, unsent, left, last_flits = self.engine.packets_left(self._live)
+        flits = np.stack([np.maximum((unsent - OPEN) * self._flits - self.room - 1, 0), last_flits - 1])
+        all_, tail = flits * self.pace.numerator // self.pace.denominator
+        by_rate = np.maximum(self._at, self.engine.now) + np.maximum(all_ - 1, 0)
+        by_last_packet = np.maximum(self._at, left) + self.latency + tail - 1
+        self._quiet = int(np.maximum(by_rate, by_last_packet).min())
         return self._quiet
 
     def run(self, until: int, slack: int) -> tuple[IntArray, IntArray]:
