@@ -216,7 +216,18 @@ def experiments(draw: st.DrawFn) -> dict[str, Any]:
         for _ in range(count)
     ]
     told = experiment(topology, shape, network=network, system=system)
-    return {**told, "collective": collectives}
+    output = {"window": draw(st.sampled_from(["50 ns", "500 ns", "1.3 us", "20 us"])), "seed": 1}
+    return {**told, "collective": collectives, "output": output}
+
+
+@pytest.mark.parametrize("at", [11, 50, 58, 90])
+def test_a_window_ends_at_rest(at: int) -> None:
+    """Between two episodes, when nothing but credits is under way, and later."""
+    system = {"chunks": 5, "active_chunks": 1, "inter_dimension": "round-robin", **RING}
+    network = {"bandwidth": "64 GB/s", "router": {"vcs": 2, "pipeline": "booksim"}}
+    collective = {"kind": "all-reduce", "size": "10560 B", "at": f"{at} ns"}
+    told = experiment("torus", [4, 2], system=system, network=network, collective=collective)
+    assert kept_step(told) == (True, True)
 
 
 @settings(max_examples=part_of(2500, usual=25), deadline=None)

@@ -236,6 +236,10 @@ class EpisodeEngine:
         if self._engine is None:
             assert self._state is not None
             self._place(self._state, self._since)
+            assert self._engine is not None
+            while self._engine.now < self.now:  # past the ends of windows that were recorded at rest
+                if self._engine.run(self.now, repeats_until=self.now).reason == "idle":
+                    break
         assert self._engine is not None
         return self._engine
 
@@ -267,7 +271,7 @@ class EpisodeEngine:
     def run(self, until: int, *, slack: int = 0, window: int = 0, repeats_until: int = 0) -> Stop:
         """Simulate, or replay; see `Engine.run`. It returns at the first arrival whatever `slack` is."""
         if self._replay is not None:
-            return self._run_replay(*self._replay, until)
+            return self._run_replay(*self._replay, until, window)
         if self._engine is None:
             assert self._state is not None
             return self._rest(self._since + self._state.settled(), until, window)
@@ -297,8 +301,13 @@ class EpisodeEngine:
             self.book.episodes[begin.key] = Episode(self._recorded, counted, peaks, self._state)
         self._recording = None
 
-    def _run_replay(self, begin: Beginning, episode: Episode, until: int) -> Stop:
-        """Return the next arrival up to `until`."""
+    def _run_replay(self, begin: Beginning, episode: Episode, until: int, window: int) -> Stop:
+        """Return the end of the window before the episode if it has counts, or the next arrival up to `until`."""
+        if window and self._windows.end <= begin.since:
+            end = (begin.since // window + 1) * window
+            if self.now <= end <= min(begin.cycle, until):
+                self.now = end
+                return Stop("window", end, NONE, NONE)
         cycle = self.next_arrival
         assert cycle is not None
         if cycle > until:
@@ -353,6 +362,8 @@ class EpisodeEngine:
     def _counted(self) -> Totals:
         """Everything counted so far."""
         if self._replay is not None:
+            if self.now <= self._replay[0].cycle:
+                return self._before
             self._restore()
         if self._engine is None:
             return self._before

@@ -96,6 +96,7 @@ def experiments(draw: st.DrawFn) -> dict[str, Any]:
         system["start_skew"] = draw(st.sampled_from(["3 ns", "100 ns"]))
     told["network"] |= network
     told["system"] |= system
+    told["output"]["window"] = draw(st.sampled_from(["50 ns", "500 ns", "1.3 us", "20 us"]))
     sizes = st.sampled_from(["3 KiB", "10000 B", "40 KiB"])
     told["collective"] = [
         {"kind": draw(st.sampled_from(kinds)), "size": draw(sizes), "at": draw(st.sampled_from(["0 ns", "400 ns"]))}
