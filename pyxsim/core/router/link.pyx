@@ -54,6 +54,7 @@ cdef void launch_queued(State* s, int32_t link, int64_t t) noexcept nogil:
         s.links.left_tick[link], s.links.left_cycle[link] = flit.tick, t
     s.links.link[link].queue_head = entry.next
     free_node(s, node)
+    s.stats.changed = 1
     launch_on_link(s, flit.vc, link, <Event> flit.kind, entry.packet, flit.flit, t, True, False)
     s.links.link[link].stall_serial += t - s.links.link[link].queued_since
     if entry.next != NONE:

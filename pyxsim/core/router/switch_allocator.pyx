@@ -199,6 +199,7 @@ cdef void send_front_flit(State* s, Router* r, int32_t vc, int64_t t, int64_t u)
     cdef InputVc* v = &s.vcs.input[vc]
     cdef bint tail
     s.stats.router_visits += 1
+    s.stats.changed = 1
     tail = traverse_switch(s, &s.ports.input[v.port], masks_of(s, vc), mask_bit_of(s, vc), vc, t, u, False,
                            is_observed(s), False, False)
     if s.config.hold_switch:

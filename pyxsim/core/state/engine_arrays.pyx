@@ -157,10 +157,8 @@ cdef class EngineArrays:
             raise ValueError("speed-ups, iterations, virtual networks and message classes must be at least 1")
         if len(priority) != s.config.classes or (priority < 0).any() or (priority > MAX_PRIORITY).any():
             raise ValueError(f"each message class needs a priority from 0 to {MAX_PRIORITY}")
-        if (vnet < 0).any() or (vnet >= s.config.vnets).any():
-            raise ValueError("a message class has an unknown virtual network")
-        if s.config.classes > MAX_NUMBER:
-            raise ValueError(f"more than {MAX_NUMBER} message classes")
+        if (vnet < 0).any() or (vnet >= s.config.vnets).any() or s.config.classes > MAX_NUMBER:
+            raise ValueError(f"a message class has an unknown virtual network, or there are more than {MAX_NUMBER}")
         if s.config.speculative and not s.config.va:
             raise ValueError("speculation needs a VA stage")
         if s.config.shared_classes and s.config.va_rotating:
@@ -260,9 +258,9 @@ cdef class EngineArrays:
         s.routes.plane_escape = self._ints("plane_escape", plain["plane_escape"])
         s.routes.plane_sticky = self._ints("plane_sticky", plain["plane_sticky"])
         s.routes.plane_equal = self._ints("plane_equal", plain["plane_equal"])
-        s.routes.ways, s.routes.choose, s.routes.early = len(routes.way_last), routes.choose, routes.early
-        s.routes.bubble = routes.bubble
-        s.config.va_limited |= s.routes.bubble
+        s.routes.ways, s.routes.choose = len(routes.way_last), routes.choose
+        s.routes.early, s.routes.bubble = routes.early, routes.bubble
+        s.config.va_limited |= routes.bubble
         s.routes.way_first = self._ints("way_first", routes.way_first)
         s.routes.way_last = self._ints("way_last", routes.way_last)
         s.routes.way_via = self._ints("way_via", routes.way_via)
@@ -384,9 +382,8 @@ cdef class EngineArrays:
             drained=s.config.drained, step_arbiter=s.config.step_arbiter,
             separable_input_first=s.config.sa_separable, rotating_va=s.config.va_rotating,
             wormhole=s.config.flow == 0, priorities=s.config.priorities, unusual=bool(s.config.unusual),
-            bubble=bool(s.routes.bubble),
-            shared_pool=bool(np.any(self.arrays["pool"])), output_queues=bool(link["queued"].any()),
-            credit_routes=s.routes.credit_dependent,
+            bubble=bool(s.routes.bubble), shared_pool=bool(np.any(self.arrays["pool"])),
+            output_queues=bool(link["queued"].any()), credit_routes=s.routes.credit_dependent,
             multi_candidates=bool((self.arrays["plane_select"] == SELECT_EACH).any()),
             observed=bool(s.config.attribution or s.config.tracing), vcs=vcs, fan_in=int(fan_in.max(initial=0)),
             fan_out=int(fan_out.max(initial=0)), output_vcs=int(found["output_vcs"].max(initial=0)),

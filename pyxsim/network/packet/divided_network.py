@@ -45,7 +45,7 @@ class DividedNetwork(Backend):
     _idle_since: int | None
     _next_start: int
     undelivered: int
-    skipped_visits: int
+    _skipped_visits: int  # by the engine of the whole network
 
     @cached_property
     def engine(self) -> Engine:
@@ -68,6 +68,11 @@ class DividedNetwork(Backend):
         fixed_lanes = not isinstance(self.settings.lanes, int)  # else they are used round robin
         every_cycle = self.attribution_level or self._every_step
         return fresh and fixed_lanes and self.skips and not every_cycle
+
+    @property
+    def skipped_visits(self) -> int:
+        """Router visits that were not simulated."""
+        return self._skipped_visits if self.parts is None else self.parts.skipped_visits
 
     def lanes_of(self, src: IntArray, dst: IntArray, plane: IntArray) -> tuple[IntArray, IntArray]:
         """Return the injection and ejection lanes of messages."""
@@ -141,7 +146,7 @@ class DividedNetwork(Backend):
         self.windows, self._whole_windows = self._whole_windows, None
         self.parts, self._repeating = None, True
         self._try_split()
-        self.bytes_delivered = self.undelivered = self.skipped_visits = 0
+        self.bytes_delivered = self.undelivered = self._skipped_visits = 0
         self._idle_since, self._next_start = None, FOREVER
         for messages in np.split(rows, np.flatnonzero(np.diff(cycle)) + 1):
             at = int(messages[0, 7])

@@ -13,7 +13,7 @@ engine is restored at its beginning and simulated up to now. An episode with the
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from pyxsim.arrays import IntArray
 from pyxsim.core.engine import Engine, Stop
 from pyxsim.core.state.record_dtypes import COUNTERS
+from pyxsim.network.packet.split_engine import as_rows
 from pyxsim.network.windows import WindowRecorder
 
 MOST_STATES = 64
@@ -58,27 +59,47 @@ class RestState:
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """What an engine has counted: by link and counter, in all, and the cycles that it skipped."""
+    """What an engine has counted, as one vector: the cycles that it skipped, its totals, and each counter by link.
 
-    counters: dict[str, IntArray]
-    totals: dict[str, int]
-    skipped: int
+    `names`: of the totals. The counters are those of `Engine.counters`, in their order.
+    """
+
+    counts: IntArray
+    names: tuple[str, ...]
 
     @classmethod
     def of(cls, engine: Engine) -> Totals:
-        return cls(engine.counters(), engine.totals(), engine.skipped)
+        totals = engine.totals()
+        head = np.array([engine.skipped, *totals.values()], np.int64)
+        return cls(np.concatenate([head, *engine.counters().values()]), tuple(totals))
 
-    def plus(self, other: Totals, sign: int = 1) -> Totals:
-        """The sum, or with `sign` -1 the difference."""
-        return Totals(
-            {name: values + sign * other.counters[name] for name, values in self.counters.items()},
-            {name: value + sign * other.totals[name] for name, value in self.totals.items()},
-            self.skipped + sign * other.skipped,
-        )
+    def plus(self, other: Totals) -> Totals:
+        return Totals(self.counts + other.counts, self.names)
+
+    def minus(self, other: Totals) -> Totals:
+        return Totals(self.counts - other.counts, self.names)
 
     def with_skipped(self, cycles: int) -> Totals:
         """With more cycles skipped."""
-        return replace(self, skipped=self.skipped + cycles)
+        counts = self.counts.copy()
+        counts[0] += cycles
+        return Totals(counts, self.names)
+
+    @property
+    def skipped(self) -> int:
+        return int(self.counts[0])
+
+    def total(self, name: str) -> int:
+        return int(self.counts[1 + self.names.index(name)])
+
+    @property
+    def totals(self) -> dict[str, int]:
+        return dict(zip(self.names, self.counts[1:].tolist(), strict=False))
+
+    @property
+    def counters(self) -> dict[str, IntArray]:
+        by_link = self.counts[1 + len(self.names) :].reshape(len(COUNTERS), -1)
+        return dict(zip(COUNTERS, by_link, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +217,7 @@ class EpisodeEngine:
     # -- messages --
 
     def send_many(self, *columns: Any) -> int:
-        rows = np.stack(np.broadcast_arrays(*columns), axis=-1).astype(np.int64).reshape(-1, len(columns))
+        rows = as_rows(columns)
         first, self._count = self._count, self._count + len(rows)
         if self._replay is not None:
             self._restore()
@@ -222,7 +243,9 @@ class EpisodeEngine:
             return None
         gap = at - self._since
         gap = gap if state.settles is None else min(gap, state.settles)
-        return Beginning(state, self._since, gap, np.delete(rows, AT, axis=1), at, first)
+        return Beginning(
+            state, self._since, gap, rows[:, [column for column in range(rows.shape[1]) if column != AT]], at, first
+        )
 
     def _send(self, engine: Engine, rows: IntArray, first: int) -> None:
         self._offset = first - engine.totals()["messages"]
@@ -297,7 +320,7 @@ class EpisodeEngine:
             begin, before = self._recording
             peaks = engine.take_peaks()
             self._peaks = np.maximum(self._peaks, peaks)
-            counted = Totals.of(engine).plus(before, -1)
+            counted = Totals.of(engine).minus(before)
             self.book.episodes[begin.key] = Episode(self._recorded, counted, peaks, self._state)
         self._recording = None
 
@@ -321,7 +344,7 @@ class EpisodeEngine:
             self._replay, self._state, self._since = None, episode.state, cycle
             self._before = self._before.plus(episode.counted).with_skipped(episode.duration - episode.counted.skipped)
             self._peaks = np.maximum(self._peaks, episode.peaks)
-            self.replayed_visits += episode.counted.totals["router_visits"]
+            self.replayed_visits += episode.counted.total("router_visits")
         return Stop("delivered", cycle, np.array(messages), np.full(len(messages), cycle))
 
     def _rest(self, idle: int, until: int, window: int) -> Stop:
@@ -348,7 +371,7 @@ class EpisodeEngine:
 
     def totals_ahead(self, cycles: IntArray, links: int) -> IntArray:
         own = self._placed().totals_ahead(cycles, links)
-        before = self._before.plus(self._base, -1).counters
+        before = self._before.minus(self._base).counters
         whole: IntArray = own + np.stack([before[name][:links] for name in COUNTERS])
         return whole
 
@@ -367,7 +390,7 @@ class EpisodeEngine:
             self._restore()
         if self._engine is None:
             return self._before
-        return self._before.plus(Totals.of(self._engine)).plus(self._base, -1)
+        return self._before.plus(Totals.of(self._engine)).minus(self._base)
 
     def counters(self) -> dict[str, IntArray]:
         return self._counted().counters
@@ -385,9 +408,9 @@ class EpisodeEngine:
     @property
     def router_visits(self) -> int:
         """Without those of a replay under way."""
-        visits = self._before.totals["router_visits"]
+        visits = self._before.total("router_visits")
         if self._engine is not None:
-            visits += self._engine.router_visits - self._base.totals["router_visits"]
+            visits += self._engine.router_visits - self._base.total("router_visits")
         return visits
 
     @property

@@ -28,7 +28,7 @@ from pyxsim.network.packet.congruent_groups import CongruentGroups, Paths
 from pyxsim.network.packet.episodes import EpisodeBook, EpisodeEngine
 from pyxsim.network.packet.independent_groups import slowest
 from pyxsim.network.packet.part_engine import part_engine
-from pyxsim.network.packet.split_engine import Part, SeveralWindows, SplitEngine
+from pyxsim.network.packet.split_engine import Part, SeveralWindows, SplitEngine, as_rows
 from pyxsim.network.windows import WindowRecorder, Windows
 from pyxsim.routing.relation import Relation
 
@@ -224,7 +224,7 @@ class FoldedEngine(SplitEngine):
     # -- messages --
 
     def send_many(self, *columns: ArrayLike) -> int:
-        inject, eject, _dst, *others = (np.array(column, np.int64) for column in np.broadcast_arrays(*columns))
+        inject, eject, _dst, *others = as_rows(columns).T
         group = self.group[inject]
         if (group < 0).any() or (group != self.eject_group[eject]).any():
             raise RuntimeError("a message uses other lanes than `expect` announced")

@@ -115,7 +115,7 @@ class PacketNetwork(DividedNetwork):
         self._every_cycle = why_every_cycle(skip, open_traffic, bool(background), threads, config.options)
         self.skips = not self._every_cycle
         self.threads = ThreadChoice(topology.routers, config.links, threads, skips=self.skips)
-        self.bytes_delivered = self.skipped_visits = 0
+        self.bytes_delivered = self._skipped_visits = 0
         self._lanes = LaneChoice(topology, network, config.inject, config.eject)
         # Columns of all messages, compact as there may be many millions.
         self._bytes, self._src, self._dst = array("q"), array("i"), array("i")
@@ -195,8 +195,11 @@ class PacketNetwork(DividedNetwork):
         if len(src) < FEW and self.parts is None:
             rows = zip(*(column.tolist() for column in (src, dst, nbytes, plane, tags)), strict=True)
             return min([self.send(s, d, size, plane=p, at=at, tag=t) for s, d, size, p, t in rows])
-        sizes, size_of = np.unique(nbytes, return_inverse=True)
-        packets, flits, last = np.array([self.cut(size) for size in sizes.tolist()]).T[:, size_of]
+        if (nbytes == nbytes[0]).all():
+            packets, flits, last = (np.full(len(src), part) for part in self.cut(int(nbytes[0])))
+        else:
+            sizes, size_of = np.unique(nbytes, return_inverse=True)
+            packets, flits, last = np.array([self.cut(size) for size in sizes.tolist()]).T[:, size_of]
         inject, eject = self._lanes.many(src, dst, plane)
         first = self.engine.send_many(inject, eject, dst, plane, packets, flits, last, at, 0, tags)
         self._next_start = min(self._next_start, at)
@@ -321,8 +324,6 @@ class PacketNetwork(DividedNetwork):
             self._record()
         elif stop.reason == "repeats":
             self._skip()
-        if self.parts is not None:
-            self.skipped_visits = self.parts.skipped_visits
         # Record arrivals before the tick, which may raise KeyboardInterrupt.
         self.bytes_delivered += _sum_at(self._bytes, stop.messages)
         self.undelivered -= len(stop.messages)
@@ -356,7 +357,7 @@ class PacketNetwork(DividedNetwork):
             self.windows.record_many(chosen, COUNTERS, engine.totals_ahead(chosen, self.topology.counted_links))
         before = engine.router_visits
         engine.skip()
-        self.skipped_visits += engine.router_visits - before
+        self._skipped_visits += engine.router_visits - before
         self.watchdog.passed(end)
 
     def _close_before(self, cycle: int) -> None:

@@ -152,7 +152,9 @@ class Part:
         self.windows.record(cycle, {name: values[self.links] for name, values in self.engine.counters().items()})
 
     def _arrived(self, messages: IntArray) -> None:
-        pending = ~np.isin(self._live, messages)
+        pending = np.zeros(len(self._live), bool)
+        if len(messages) < len(self._live):
+            pending = ~np.isin(self._live, messages)
         self._live, self._at, self._flits = self._live[pending], self._at[pending], self._flits[pending]
 
     def _skip(self) -> None:
@@ -192,7 +194,7 @@ class SplitEngine:
         return self.send_many(*(np.array([value], np.int64) for value in row))
 
     def send_many(self, *columns: ArrayLike) -> int:
-        rows = [np.array(column, np.int64) for column in np.broadcast_arrays(*columns)]
+        rows = as_rows(columns).T
         inject, eject = rows[:2]
         group = self._lane[inject]
         if (group < 0).any() or (group != self._eject[eject]).any():
@@ -293,6 +295,14 @@ class SplitEngine:
         return [
             {**row, "message": part.numbers[row["message"]]} for part in self.parts for row in part.engine.waiting()
         ]
+
+
+def as_rows(columns: Sequence[ArrayLike]) -> IntArray:
+    """Return arguments of `Engine.send_many` as int64[messages, columns]; the first has an entry for each message."""
+    rows = np.empty((np.size(columns[0]), len(columns)), np.int64)
+    for number, column in enumerate(columns):
+        rows[:, number] = column
+    return rows
 
 
 def _earliest(deliveries: Sequence[tuple[IntArray, IntArray]]) -> int:
