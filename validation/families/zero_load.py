@@ -72,9 +72,9 @@ ROUTERS: dict[str, tuple[dict[str, Any], Formula]] = {
     "lookahead and speculation": ({"lookahead": True, "speculation": True}, routers_of(2)),
     "matrix allocators": ({"va_allocator": "islip:2", "sa_allocator": "wavefront"}, routers_of(4)),
     "twice a cycle": ({"internal_speedup": 2}, routers_of(1 + 3 // 2)),
-    "cut-through": ({"flow_control": "virtual-cut-through", "buffer": 33}, routers_of(4)),
-    "store-and-forward": ({"flow_control": "store-and-forward", "buffer": 33}, stored),
-    "late credits": ({"credit_delay": 9, "buffer": 33}, routers_of(4)),
+    "cut-through": ({"flow_control": "virtual-cut-through", "buffer": 34}, routers_of(4)),
+    "store-and-forward": ({"flow_control": "store-and-forward", "buffer": 34}, stored),
+    "late credits": ({"credit_delay": 9, "buffer": 34}, routers_of(4)),
     "shared buffer": ({"buffer": 3, "shared_buffer": 30}, routers_of(4)),
     "drained": ({"vc_reuse": "drained"}, routers_of(4)),
 }
@@ -138,8 +138,9 @@ def every_routing(name: str) -> Found:
             try:
                 network = network_of(net, {**router, "routing": routing})
             except InputError as error:
-                # The only incompatible pair: adaptive candidates, and heads that skip VA.
-                must("adaptive routing" in str(error), f"{routing}: {error}")
+                # Incompatible: adaptive candidates and heads that skip VA; bubbles and buffers of whole packets.
+                known = "adaptive routing" in str(error) or "cannot be combined with routing bubble" in str(error)
+                must(known, f"{routing}: {error}")
                 refused += 1
                 continue
             for number in range(PAIRS):
@@ -147,7 +148,8 @@ def every_routing(name: str) -> Found:
                 pair = alone(network, net, src, dst, LENGTHS[number % len(LENGTHS)], formula)
                 pairs += [] if pair is None else [pair]
     cells = {"routings": ", ".join(routings), "packets": str(len(pairs))}
-    note = f"{refused} pairs of an adaptive routing and a router without VA are refused" if refused else ""
+    pairs_refused = "an adaptive routing and a router without VA, or of `bubble` and buffers of whole packets"
+    note = f"{refused} pairs of {pairs_refused} are refused" if refused else ""
     return Found(*exact(pairs, "cycles"), cells, note)
 
 

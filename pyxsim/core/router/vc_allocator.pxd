@@ -12,7 +12,7 @@ from pyxsim.core.router.arbiter cimport after, distance
 from pyxsim.core.router.buffer cimport link_vc_mask, mask_bit_of, masks_of
 from pyxsim.core.router.link cimport credits_needed, has_credits, reserve_output_vc
 from pyxsim.core.router.stall_counters cimport count_stall
-from pyxsim.core.state.bits cimport next_bit
+from pyxsim.core.state.bits cimport next_bit, seldom
 from pyxsim.core.state.network_state cimport State, note_event, rank_of
 from pyxsim.core.state.records cimport GRANTED, HOLDING, MULTI_ESCAPE, NONE, STALL_ARBITRATION, Packet
 
@@ -53,17 +53,23 @@ cdef inline int32_t next_unheld_vc(State* s, int32_t vc, int32_t low, int32_t hi
 cdef inline int32_t free_vc(State* s, int32_t vc, int32_t low, int32_t high) noexcept nogil:
     """The lowest VC in [low, high) of the requested link with credits for the head; -1: none is free, -2: none of the
     free ones has the credits."""
-    cdef int32_t base = s.links.link[s.vcs.input[vc].out_link].base
-    cdef int32_t credits = credits_needed(s, s.pools.packets[s.vcs.input[vc].packet].flits, True)
-    cdef int32_t slots = ring_slots(s, vc)
-    cdef int32_t pick = next_unheld_vc(s, vc, low, high)
+    cdef int32_t link = s.vcs.input[vc].out_link
+    cdef uint64_t* mask = link_vc_mask(s.vcs.unheld, s, link)
+    cdef int32_t credits, pick
+    if seldom(s.routes.bubble):
+        return free_ring_vc(s, vc, low, high)
+    credits = credits_needed(s, s.pools.packets[s.vcs.input[vc].packet].flits, True)
+    pick = next_bit(mask, low, high)
     if pick < 0:
         return -1
     while pick >= 0:
-        if has_credits(s, base + pick, credits) and (not slots or s.vcs.output[base + pick].credit >= slots):
+        if has_credits(s, s.links.link[link].base + pick, credits):
             return pick
-        pick = next_unheld_vc(s, vc, pick + 1, high)
+        pick = next_bit(mask, pick + 1, high)
     return -2
+
+
+cdef int32_t free_ring_vc(State* s, int32_t vc, int32_t low, int32_t high) noexcept nogil
 
 
 cdef inline int32_t lowest_free_vc(State* s, int32_t vc) noexcept nogil:

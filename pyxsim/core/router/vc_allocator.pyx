@@ -25,6 +25,20 @@ from pyxsim.core.state.records cimport (
 )
 
 
+cdef int32_t free_ring_vc(State* s, int32_t vc, int32_t low, int32_t high) noexcept nogil:
+    """`free_vc` with bubble flow control."""
+    cdef int32_t base = s.links.link[s.vcs.input[vc].out_link].base
+    cdef int32_t slots = max(1, ring_slots(s, vc))
+    cdef int32_t pick = next_unheld_vc(s, vc, low, high)
+    if pick < 0:
+        return -1
+    while pick >= 0:
+        if s.vcs.output[base + pick].credit >= slots:
+            return pick
+        pick = next_unheld_vc(s, vc, pick + 1, high)
+    return -2
+
+
 cdef void count_no_vc_stall(State* s, int32_t vc, int32_t count) noexcept nogil:
     """No VC counts as free for this head, in its range or in any of its candidates (`candidate_link`)."""
     cdef int32_t i
