@@ -17,7 +17,19 @@ from pyxsim.core.fast_forward.jump_control cimport (
 from pyxsim.core.fast_forward.period_detector cimport deciding_state, shift_time
 from pyxsim.core.fast_path.vc_masks cimport rebuild_masks
 from pyxsim.core.latency.latency_records cimport MOST_TAGS
-from pyxsim.core.parallel.partition cimport MOST_PARTS, Team, add_message, create_team, destroy_team, gather_state
+from pyxsim.core.parallel.epoch cimport begin_run, decide_next_epoch, run_part, summarise_parts
+from pyxsim.core.parallel.mail cimport MailHeader, read_mail, write_mail
+from pyxsim.core.parallel.partition cimport (
+    MOST_PARTS,
+    Team,
+    add_message,
+    collect_totals,
+    create_team,
+    destroy_team,
+    distribute_state,
+    gather_state,
+    has_remote_parts,
+)
 from pyxsim.core.parallel.worker_threads cimport run_team, start_workers, stop_workers
 from pyxsim.core.record_tables cimport arrivals, launches, notes, splits, stays, take_delivered, waits
 from pyxsim.core.router.interface cimport add_waiting
@@ -54,6 +66,7 @@ cdef class Engine(EngineArrays):
 
     cdef Team team        # the partitions, if the network is divided
     cdef list scratch     # their scratch arrays
+    cdef object exchange  # swaps the mail of all processes, if the others have the other partitions
     cdef int64_t skipped_before   # cycles skipped before this engine was restored
 
     def __dealloc__(self):
@@ -93,7 +106,7 @@ cdef class Engine(EngineArrays):
         m = &s.pools.messages[index]
         m.lane = s.links.network + inject
         m.eject = s.links.network + s.links.injection + eject
-        m.exit = s.links.link[m.eject].src
+        m.exit = s.ports.eject_router[eject]
         m.dst, m.plane, m.packets, m.flits, m.last_flits = dst, plane, packets, flits, last_flits
         m.opened = m.delivered = 0
         m.klass = klass
@@ -124,7 +137,7 @@ cdef class Engine(EngineArrays):
                        rows[i, 8], rows[i, 9])
         return first
 
-    def divide(self, part_of):
+    def divide(self, part_of, int rank=NONE, exchange=None):
         cdef Team* team = &self.team
         cdef int32_t number
         cdef int32_t parts = int(np.max(part_of, initial=0)) + 1
@@ -134,16 +147,21 @@ cdef class Engine(EngineArrays):
                 f"expected the partition of each of {self.s.routers.count} routers, from 0 to {MOST_PARTS - 1}")
         if not self.divisible:
             raise ValueError("a network with attribution or a watched packet cannot be partitioned")
+        if rank != NONE and (not 0 <= rank < parts or self.s.stats.messages_sent):
+            raise ValueError(f"a part of {parts} that has sent nothing is expected, not part {rank}")
         self._whole()
         stop_workers(team)
         destroy_team(team)
-        create_team(team, &self.s, &numbers[0], parts)
+        create_team(team, &self.s, &numbers[0], parts, rank)
+        self.exchange = exchange
         arrays, deciding, self.scratch = self.arrays, self.deciding, []
-        for number in range(parts):
+        for number in range(team.first, team.beyond):
             self.arrays, self.deciding = {}, {}
             self._allocate_scratch(&team.part[number].state)
             self.scratch.append(self.arrays)
         self.arrays, self.deciding = arrays, deciding
+        if has_remote_parts(team):
+            distribute_state(team)
 
     @property
     def divisible(self):
@@ -159,6 +177,8 @@ cdef class Engine(EngineArrays):
 
     cdef int _whole(self) except -1:
         """Gather all moving state from the partitions, for inspection."""
+        if has_remote_parts(&self.team):
+            raise ValueError("the state of the other partitions is in other processes")
         gather_state(&self.team)
         if self.s.failed:
             raise MemoryError
@@ -166,7 +186,9 @@ cdef class Engine(EngineArrays):
 
     cdef Reason _run(self, int64_t until, int64_t slack, int64_t window, bint apart) except *:
         cdef Reason reason
-        if apart:
+        if has_remote_parts(&self.team):
+            reason = self._run_with_others(until, slack, window)
+        elif apart:
             start_workers(&self.team)
             with nogil:
                 reason = run_team(&self.team, until, slack, window)
@@ -178,13 +200,38 @@ cdef class Engine(EngineArrays):
             raise self.users.error
         return reason
 
+    cdef Reason _run_with_others(self, int64_t until, int64_t slack, int64_t window) except *:
+        """As `run_team`, with one partition in each process."""
+        cdef Team* team = &self.team
+        cdef int32_t number
+        cdef char[::1] mail
+        distribute_state(team)
+        begin_run(team, until, slack, window)
+        while True:
+            summarise_parts(team)
+            write_mail(team)
+            if team.part[team.parts - 1].mail == NULL:
+                raise MemoryError
+            mails = [<char[:(<MailHeader*> team.part[number].mail).bytes]> team.part[number].mail
+                     for number in range(team.parts)]
+            for number, mail in enumerate(self.exchange(mails)):
+                if not read_mail(team, number, &mail[0], mail.shape[0]):
+                    raise RuntimeError(f"rank {number} simulates something else than rank {team.first}")
+            decide_next_epoch(team)
+            if team.done:
+                break
+            with nogil:
+                run_part(team, team.first)
+        collect_totals(team)
+        return team.reason
+
     def run(self, int64_t until, *, int64_t slack=0, int64_t window=0, int64_t repeats_until=0, bint apart=False):
         cdef State* s = &self.s
         cdef Reason reason
         if apart and (not self.team.parts or not self.divisible or repeats_until):
             raise ValueError("a partitioned run needs partitions, and excludes a watched packet and repeats_until")
         look_for_periods(s, self.arrays, self.records, repeats_until, window)
-        if DEBUG:   # check the invariants after every cycle
+        if DEBUG and not has_remote_parts(&self.team):   # check the invariants after every cycle
             while True:
                 reason = self._run(min(until, s.now + s.arrived), INT64_MAX // 2, window, apart)
                 self.check()
@@ -398,7 +445,16 @@ cdef class Engine(EngineArrays):
                 raise AssertionError(f"{name} is wrong in cycle {s.now}")
             self.arrays[name][:] = values
 
+    def slots(self):
+        link, vc = self.records["link"], self.records["vc"]
+        return {
+            "base": link["base"].copy(), "pool_left": link["pool_left"].copy(),
+            "credit": self.records["out"]["credit"].copy(), "occupancy": vc["occupancy"].copy(),
+        }
+
     def waiting(self):
+        if has_remote_parts(&self.team):   # those of this partition
+            return stuck_flits(&self.team.part[self.team.first].state)
         self._whole()
         return stuck_flits(&self.s)
 

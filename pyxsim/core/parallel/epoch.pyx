@@ -1,4 +1,5 @@
 """Epochs: partitions run independently for one lookahead window, then synchronise, and one thread plans the next epoch.
+With MPI each process plans it, from the same summaries.
 
 Nothing that crosses a cut takes effect before the next epoch (`Team.across`), so within an epoch each partition is a
 network of its own. A call must end in the same cycle as with one thread (cycle.pyx), so whatever could end it must be
@@ -19,9 +20,9 @@ from pyxsim.core.cycle cimport (
     process_arrivals,
 )
 from pyxsim.core.parallel.mailbox cimport receive_entries
-from pyxsim.core.parallel.partition cimport LONGEST_EPOCH, Part
+from pyxsim.core.parallel.partition cimport LONGEST_EPOCH, Part, Summary, has_remote_parts
 from pyxsim.core.router.buffer cimport first_packet_place, next_packet_place, packet_at
-from pyxsim.core.router.calendar cimport next_scheduled
+from pyxsim.core.router.calendar cimport last_scheduled, next_scheduled
 from pyxsim.core.router.interface cimport next_start_cycle
 from pyxsim.core.router.stall_counters cimport flush_port_stalls
 from pyxsim.core.state.network_state cimport State, grow_array
@@ -41,7 +42,7 @@ cdef void run_part(Team* team, int32_t number) noexcept nogil:
     cdef int32_t parity = team.parity * team.parts
     cdef int32_t other
     cdef int64_t following
-    for other in range(team.parts):
+    for other in range(team.first, team.beyond):
         receive_entries(s, &team.part[other].boxes[(team.parts - parity) + number])
     s.part.outboxes = &part.boxes[parity]
     while True:
@@ -71,53 +72,103 @@ cdef inline int64_t next_event_cycle(State* s) noexcept nogil:
 
 # --- at the barrier -------------------------------------------------------------------------------------------------
 
-cdef struct Summary:
-    int32_t awake
-    int32_t failed
-    int32_t changed
-    int32_t scheduled        # there is a calendar entry
-    int64_t in_flight
-    int64_t visited
-    int64_t following        # next cycle with a calendar entry, or a message that starts
-    int64_t pending          # next message that starts
-    int64_t delivered        # first delivery of this call
+cdef void summarise_parts(Team* team) noexcept nogil:
+    """Summarise the partitions of this process."""
+    cdef int32_t number
+    for number in range(team.first, team.beyond):
+        team.part[number].summary = summary_of(team, number)
 
 
-cdef Summary summarise(Team* team) noexcept nogil:
-    """Combine the states of all partitions."""
+cdef Summary summary_of(Team* team, int32_t number) noexcept nogil:
     cdef Summary summary
-    cdef int32_t number, other
-    cdef State* s
+    cdef Part* part = &team.part[number]
+    cdef State* s = &part.state
+    cdef int32_t other
     cdef Outbox* box
-    summary.awake = summary.failed = 0
-    summary.changed, summary.scheduled, summary.in_flight = team.whole.stats.changed, 0, team.whole.in_flight
-    summary.visited = 0
-    summary.following = summary.pending = summary.delivered = INT64_MAX
-    if team.whole.arrivals.delivered_count:   # from an earlier call; the debug build calls in every cycle
-        summary.delivered = team.whole.arrivals.delivered_at[0]
-    for number in range(team.parts):
-        s = &team.part[number].state
-        summary.awake |= team.part[number].awake
-        summary.failed |= s.failed | s.matching.fault
-        summary.changed |= s.stats.changed
-        summary.scheduled |= next_scheduled(s) != NONE
-        summary.in_flight += s.in_flight
-        summary.visited = max(summary.visited, team.part[number].visited)
-        summary.following = min(summary.following, next_event_cycle(s))
-        summary.pending = min(summary.pending, next_start_cycle(s))
-        if s.arrivals.delivered_count:
-            summary.delivered = min(summary.delivered, s.arrivals.delivered_at[0])
-        for other in range(team.parts):
-            box = &team.part[number].boxes[team.parity * team.parts + other]
-            summary.scheduled |= box.soonest < INT64_MAX
-            summary.following = min(summary.following, box.soonest)
+    summary.awake, summary.failed = part.awake, s.failed | s.matching.fault
+    summary.changed, summary.in_flight, summary.visited = s.stats.changed, s.in_flight, part.visited
+    summary.scheduled = next_scheduled(s) != NONE
+    summary.following, summary.pending = next_event_cycle(s), next_start_cycle(s)
+    summary.latest = last_scheduled(s)
+    summary.completing = first_completion(team, s) if team.slack < LONGEST_EPOCH else INT64_MAX
+    summary.delivered = first_delivery(team, s)
+    for other in range(team.parts):
+        box = &part.boxes[team.parity * team.parts + other]
+        summary.scheduled |= box.soonest < INT64_MAX
+        summary.following = min(summary.following, box.soonest)
+        summary.latest = max(summary.latest, box.latest)
     return summary
+
+
+cdef int64_t first_delivery(Team* team, State* s) noexcept nogil:
+    """The first delivery of this call that can end it, or INT64_MAX."""
+    cdef int32_t i
+    for i in range(s.arrivals.delivered_count):
+        if s.pools.messages[s.arrivals.delivered[i]].klass < team.whole.config.silent_class:
+            return s.arrivals.delivered_at[i]
+    return INT64_MAX
+
+
+cdef int64_t first_completion(Team* team, State* s) noexcept nogil:
+    """The first cycle in which a message may be delivered, by the tails on ejection lanes, or INT64_MAX."""
+    cdef int64_t cycle
+    cdef int32_t i
+    cdef int32_t tails = 0   # a sink gets one per cycle at most
+    cdef CalendarSlot* slot
+    for cycle in range(s.now, s.now + team.longest_ejection + 1):
+        slot = &s.calendar.slots[cycle & s.calendar.slot_mask]
+        tails += slot.count[<int32_t> LAST] > 0
+        for i in range(slot.count[<int32_t> LAST]):
+            if may_complete(s, slot.events[<int32_t> LAST][i], tails):
+                return cycle
+    return INT64_MAX
+
+
+cdef bint may_complete(State* s, int32_t vc, int32_t packets) noexcept nogil:
+    """Can a message at a sink be complete after at most `packets` more packets?"""
+    cdef int32_t place = first_packet_place(s, vc)
+    cdef int32_t _packet
+    cdef Message* m
+    for _packet in range(packets):
+        if place == NONE:
+            return False
+        m = &s.pools.messages[s.pools.packets[packet_at(s, vc, place)].message]
+        if m.packets - m.delivered <= packets:
+            return True
+        place = next_packet_place(s, vc, place)
+    return False
+
+
+cdef Summary summary_of_all(Team* team) noexcept nogil:
+    """Combine the summaries of all partitions."""
+    cdef Summary all
+    cdef Summary* one
+    cdef int32_t number
+    all.awake = all.failed = all.scheduled = 0
+    all.changed, all.in_flight, all.visited, all.latest = team.whole.stats.changed, team.whole.in_flight, 0, NONE
+    all.following = all.pending = all.completing = all.delivered = INT64_MAX
+    if team.whole.arrivals.delivered_count:   # from an earlier call; the debug build calls in every cycle
+        all.delivered = team.whole.arrivals.delivered_at[0]
+    for number in range(team.parts):
+        one = &team.part[number].summary
+        all.awake |= one.awake
+        all.failed |= one.failed
+        all.changed |= one.changed
+        all.scheduled |= one.scheduled
+        all.in_flight += one.in_flight
+        all.visited = max(all.visited, one.visited)
+        all.following = min(all.following, one.following)
+        all.latest = max(all.latest, one.latest)
+        all.pending = min(all.pending, one.pending)
+        all.completing = min(all.completing, one.completing)
+        all.delivered = min(all.delivered, one.delivered)
+    return all
 
 
 cdef void begin_run(Team* team, int64_t until, int64_t slack, int64_t window) noexcept nogil:
     cdef State* s = team.whole
     cdef int32_t number
-    team.start, team.stop, team.slack, team.window = s.now, until, slack, window
+    team.start, team.until, team.stop, team.slack, team.window = s.now, until, until, slack, window
     team.boundary = (s.stats.window_reported // window + 1) * window if window else INT64_MAX
     for number in range(team.parts):
         team.part[number].visited = s.now
@@ -138,9 +189,9 @@ cdef void set_time(Team* team, int64_t now) noexcept nogil:
 
 cdef void decide_next_epoch(Team* team) noexcept nogil:
     """The decisions of `run_cycles` between two cycles, for all partitions: end the call, or plan the next epoch."""
-    cdef int64_t now = team.part[0].state.now
-    cdef int32_t arrived = team.part[0].state.arrived
-    cdef Summary all = summarise(team)
+    cdef int64_t now = team.part[team.first].state.now
+    cdef int32_t arrived = team.part[team.first].state.arrived
+    cdef Summary all = summary_of_all(team)
     team.whole.now = now
     team.done = 0   # not earlier: some threads may read the end of the last call only here
     if all.failed:
@@ -184,18 +235,16 @@ cdef void clear_changed(Team* team) noexcept nogil:
 cdef void plan_epoch(Team* team, Summary* all, int64_t now, int32_t arrived) noexcept nogil:
     """Plan the next epoch: one lookahead window, unless the call could end before or within it."""
     cdef int64_t length = min(team.across, LONGEST_EPOCH)
-    cdef int64_t end, first
+    cdef int64_t end
     if all.delivered == INT64_MAX and team.slack < LONGEST_EPOCH:
         length = min(length, team.ejection + team.slack)
     end = now + length
     team.arrive = 0
-    if all.pending < end and not has_later_event(team, end - 1):
+    if all.pending < end and all.latest < end - 1:
         # If everything could stall in it and then a message start, a deadlock must be reported first: one cycle only.
         end = now + 1
-    if all.delivered == INT64_MAX and now + team.slack < end:
-        first = first_delivery(team, now + arrived, end - team.slack)
-        if first < end - team.slack:
-            end, team.arrive = first + team.slack, 1
+    if all.delivered == INT64_MAX and all.completing < end - team.slack:
+        end, team.arrive = all.completing + team.slack, 1
     if team.stop < end:
         end, team.arrive = max(team.stop, now), 1
     if team.boundary <= end:
@@ -205,57 +254,8 @@ cdef void plan_epoch(Team* team, Summary* all, int64_t now, int32_t arrived) noe
     team.end = end
     team.parity ^= 1
     team.epochs += 1
-    share_packets(team, end - now)
-
-
-cdef bint has_later_event(Team* team, int64_t cycle) noexcept nogil:
-    """Is there a calendar entry in this cycle or later?"""
-    cdef int32_t number, other
-    cdef State* s
-    cdef int64_t now, entry
-    for number in range(team.parts):
-        s = &team.part[number].state
-        for other in range(team.parts):
-            if team.part[number].boxes[team.parity * team.parts + other].latest >= cycle:
-                return True
-        # Search from that cycle on; earlier entries come last, one turn of the ring later.
-        now, s.now = s.now, cycle
-        entry = next_scheduled(s)
-        s.now = now
-        if entry != NONE and entry <= now + s.calendar.slot_mask:
-            return True
-    return False
-
-
-cdef int64_t first_delivery(Team* team, int64_t begin, int64_t end) noexcept nogil:
-    """The first cycle of [begin, end) in which a message may be delivered, or INT64_MAX."""
-    cdef int64_t cycle
-    cdef int32_t number, i
-    cdef State* s
-    cdef CalendarSlot* slot
-    for cycle in range(begin, end):
-        for number in range(team.parts):
-            s = &team.part[number].state
-            slot = &s.calendar.slots[cycle & s.calendar.slot_mask]
-            for i in range(slot.count[<int32_t> LAST]):
-                if may_complete(s, slot.events[<int32_t> LAST][i], <int32_t> (cycle - begin) + 1):
-                    return cycle
-    return INT64_MAX
-
-
-cdef bint may_complete(State* s, int32_t vc, int32_t packets) noexcept nogil:
-    """Can a message at a sink be complete after at most `packets` more packets?"""
-    cdef int32_t place = first_packet_place(s, vc)
-    cdef int32_t _packet
-    cdef Message* m
-    for _packet in range(packets):
-        if place == NONE:
-            return False
-        m = &s.pools.messages[s.pools.packets[packet_at(s, vc, place)].message]
-        if m.packets - m.delivered <= packets:
-            return True
-        place = next_packet_place(s, vc, place)
-    return False
+    if not has_remote_parts(team):   # else each process has records of its own
+        share_packets(team, end - now)
 
 
 # --- records of packets ---------------------------------------------------------------------------------------------

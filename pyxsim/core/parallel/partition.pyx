@@ -1,6 +1,6 @@
 """Partition a network, and gather it again: move the moving state between the whole and the partitions."""
 
-from libc.stdint cimport INT64_MAX, int16_t, int32_t, int64_t, uint64_t
+from libc.stdint cimport INT32_MAX, INT64_MAX, int16_t, int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
@@ -27,13 +27,18 @@ from pyxsim.core.state.records cimport (
 
 # --- setup ----------------------------------------------------------------------------------------------------------
 
-cdef int create_team(Team* team, State* whole, int16_t* part_of, int32_t parts) except -1:
-    """`part_of`: partition of each router. The caller allocates the scratch arrays of the partitions."""
+cdef int create_team(Team* team, State* whole, int16_t* part_of, int32_t parts, int32_t rank) except -1:
+    """`part_of`: partition of each router. `rank`: the only partition of this process; NONE: it has all.
+
+    The caller allocates the scratch arrays of the partitions.
+    """
     cdef int32_t number, link
     cdef Part* part
     memset(team, 0, sizeof(Team))
     team.whole = whole
     team.parts = parts
+    team.first = 0 if rank == NONE else rank
+    team.beyond = parts if rank == NONE else rank + 1
     team.part = <Part*> calloc(parts, sizeof(Part))
     team.part_of = <int16_t*> calloc(whole.routers.count + 1, sizeof(int16_t))
     team.sender = <int16_t*> calloc(whole.links.count + 1, sizeof(int16_t))
@@ -43,6 +48,8 @@ cdef int create_team(Team* team, State* whole, int16_t* part_of, int32_t parts) 
     memcpy(team.part_of, part_of, whole.routers.count * sizeof(int16_t))
     measure_cuts(team)
     for number in range(parts):
+        team.part[number].state.pools.message_free = NONE
+    for number in range(team.first, team.beyond):
         part = &team.part[number]
         part.state = whole[0]
         if not allocate_part(team, part, number):
@@ -68,6 +75,7 @@ cdef void measure_cuts(Team* team) noexcept nogil:
             team.across = min(team.across, min(flit, <int64_t> wire.credit_delay))
         if wire.dst == NONE:
             team.ejection = min(team.ejection, flit)
+            team.longest_ejection = max(team.longest_ejection, flit)
 
 
 cdef bint allocate_part(Team* team, Part* part, int32_t number) noexcept nogil:
@@ -78,6 +86,10 @@ cdef bint allocate_part(Team* team, Part* part, int32_t number) noexcept nogil:
     s.masks.no_holder_bit += 64 * (1 + number)
     s.stats.flush_due = INT64_MAX   # the team flushes
     s.detector = NULL
+    s.part.left = NONE
+    s.part.remote = has_remote_parts(team)
+    if s.part.remote:   # arrivals are recorded, and records of messages freed, in all processes in the same order
+        s.config.silent_class, s.config.recycling = INT32_MAX, 0
     s.calendar.slots = <CalendarSlot*> calloc(s.calendar.slot_mask + 1, sizeof(CalendarSlot))
     s.calendar.used = <uint64_t*> calloc(s.calendar.words, sizeof(uint64_t))
     s.routers.active = <uint64_t*> calloc(s.routers.words + 1, sizeof(uint64_t))
@@ -116,6 +128,7 @@ cdef void destroy_team(Team* team) noexcept:
     cdef int32_t number, i
     cdef int64_t place
     cdef State* s
+    cdef bint remote = has_remote_parts(team)
     for number in range(team.parts if team.part != NULL else 0):
         s = &team.part[number].state
         for place in range(s.calendar.slot_mask + 1 if s.calendar.slots != NULL else 0):
@@ -135,6 +148,9 @@ cdef void destroy_team(Team* team) noexcept:
         free(s.trace.launches)
         free(s.matching.requests)
         free(s.matching.granted)
+        if remote:
+            free(s.pools.packets)
+        free(team.part[number].mail)
         for i in range(2 * team.parts if team.part[number].boxes != NULL else 0):
             free(team.part[number].boxes[i].entries)
         free(team.part[number].boxes)
@@ -245,11 +261,12 @@ cdef void refresh_parts(Team* team) noexcept nogil:
     cdef State* s = team.whole
     cdef State* p
     cdef int32_t number
-    for number in range(team.parts):
+    for number in range(team.first, team.beyond):
         p = &team.part[number].state
         p.now, p.arrived = s.now, s.arrived
         p.pools.messages, p.pools.message_capacity = s.pools.messages, s.pools.message_capacity
-        p.pools.packets, p.pools.packet_capacity = s.pools.packets, s.pools.packet_capacity
+        if not has_remote_parts(team):   # else a process has its own, which grow at any time
+            p.pools.packets, p.pools.packet_capacity = s.pools.packets, s.pools.packet_capacity
         p.config.tracing, p.failed = s.config.tracing, s.failed
 
 
@@ -261,7 +278,7 @@ cdef void distribute_state(Team* team) noexcept nogil:
         refresh_parts(team)
         return
     team.divided = 1
-    for part in range(team.parts):
+    for part in range(team.first, team.beyond):
         clear_part(&team.part[part].state)
         memset(team.part[part].state.routers.active, 0, s.routers.words * sizeof(uint64_t))
         memset(team.part[part].state.lanes.active, 0, s.lanes.words * sizeof(uint64_t))
@@ -279,11 +296,11 @@ cdef void distribute_state(Team* team) noexcept nogil:
             set_bit(team.part[part].state.routers.active, i)
         elif i >= s.routers.count and has_bit(s.lanes.active, i - s.routers.count):
             set_bit(team.part[part].state.lanes.active, i - s.routers.count)
-    for part in range(team.parts):   # visit their masks once; sleeping routers stay asleep
+    for part in range(team.first, team.beyond):   # visit their masks once; sleeping routers stay asleep
         team.part[part].awake = 1
     # All free packet records go to the first partition; `share_packets` distributes them.
-    team.part[0].state.pools.packet_free = s.pools.packet_free
-    team.part[0].state.pools.packet_spare = s.pools.packet_spare
+    team.part[team.first].state.pools.packet_free = s.pools.packet_free
+    team.part[team.first].state.pools.packet_spare = s.pools.packet_spare
     s.pools.packet_free, s.pools.packet_spare = NONE, 0
 
 
@@ -336,10 +353,13 @@ cdef void gather_messages(Team* team) noexcept nogil:
 
 
 cdef void add_message(Team* team, int32_t message) noexcept nogil:
-    """Add a waiting message to the partition of its lane."""
-    cdef State* p = &team.part[team.sender[team.whole.pools.messages[message].lane]].state
+    """Add a waiting message to the partition of its lane, if that is in this process."""
+    cdef int32_t number = team.sender[team.whole.pools.messages[message].lane]
+    cdef State* p = &team.part[number].state
     if not team.divided:
         add_waiting(team.whole, message)
+        return
+    if not team.first <= number < team.beyond:
         return
     p.pools.messages, p.pools.message_capacity = team.whole.pools.messages, team.whole.pools.message_capacity
     add_waiting(p, message)

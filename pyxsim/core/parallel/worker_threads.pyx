@@ -17,7 +17,7 @@ from libc.stdint cimport int32_t
 from libc.stdlib cimport free, malloc
 
 from pyxsim.core.parallel.atomics cimport add, getpid, load, pause, sched_yield, swap
-from pyxsim.core.parallel.epoch cimport begin_run, decide_next_epoch, run_part
+from pyxsim.core.parallel.epoch cimport begin_run, decide_next_epoch, run_part, summarise_parts
 from pyxsim.core.parallel.partition cimport Part, collect_totals, distribute_state
 
 
@@ -43,6 +43,7 @@ cdef void barrier_wait(Team* team, int32_t number) noexcept nogil:
     if team.leave:   # set for all here, so that they leave after the same barrier
         team.over = 1
     else:
+        summarise_parts(team)
         decide_next_epoch(team)
     swap(&team.round, before + 1)
     for other in range(team.parts):

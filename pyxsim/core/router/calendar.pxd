@@ -29,3 +29,4 @@ cdef inline void schedule(State* s, int64_t cycle, int32_t number, Event kind) n
 
 cdef void enlarge_slot(State* s, CalendarSlot* slot, Event kind) noexcept nogil
 cdef int64_t next_scheduled(State* s) noexcept nogil
+cdef int64_t last_scheduled(State* s) noexcept nogil

@@ -19,7 +19,7 @@ from pyxsim.core.router.link cimport (
 from pyxsim.core.router.route_computation cimport route_new_heads, start_routing
 from pyxsim.core.router.vc_allocator cimport free_vc
 from pyxsim.core.state.bits cimport prefetch
-from pyxsim.core.state.network_state cimport State, cycle_of, note_event
+from pyxsim.core.state.network_state cimport State, cycle_of, note_event, packet_leaves
 from pyxsim.core.state.records cimport (
     ACTIVE,
     HOLDING,
@@ -126,10 +126,13 @@ cdef inline bint traverse_switch(
 cdef inline void finish_packet(State* s, int32_t vc, int64_t t, int64_t u, bint bitmask, bint traced) noexcept nogil:
     """The tail of a packet has left: free its output VC, and bring the next packet to the front."""
     cdef InputVc* v = &s.vcs.input[vc]
+    cdef int32_t packet
     if bitmask:
         release_output_vc(s, vc, v.out_vc)
     free_output_vc(s, v.out_vc)
-    pop_packet(s, vc)
+    packet = pop_packet(s, vc)
+    if s.part.remote:
+        packet_leaves(s, v.out_vc, packet)
     v.state = IDLE
     if traced and s.config.attribution and v.occupancy:
         packet_at_front(s, vc, cycle_of(s, u + 1))
@@ -146,7 +149,7 @@ cdef enum:
 cdef inline void finish_packets(State* s, int32_t count, int64_t t, bint unit_rate) noexcept nogil:
     """The batch form of `finish_packet`: the next packets come to the front together."""
     cdef int32_t heads_count = 0
-    cdef int32_t i, vc
+    cdef int32_t i, vc, packet
     cdef uint64_t bit
     cdef InputVc* v
     cdef Link* wire
@@ -164,7 +167,9 @@ cdef inline void finish_packets(State* s, int32_t count, int64_t t, bint unit_ra
             s.masks.blocked[v.mask_bit >> 6] &= ~bit
         s.vcs.unheld[wire.word] |= <uint64_t> 1 << (v.out_vc - wire.base)
         s.vcs.output[v.out_vc].holder = s.masks.no_holder_bit
-        pop_packet(s, vc)
+        packet = pop_packet(s, vc)
+        if s.part.remote:
+            packet_leaves(s, v.out_vc, packet)
         v.state = IDLE
         s.scratch.new_heads[heads_count] = vc
         heads_count += v.occupancy != 0

@@ -152,6 +152,20 @@ cdef inline void report_delivery(State* s, int32_t message, int64_t t) noexcept 
     s.stats.messages_delivered += 1
 
 
+cdef inline void message_arrived(State* s, int32_t index, int64_t t) noexcept nogil:
+    """The last flit of a message has arrived."""
+    cdef Message* message = &s.pools.messages[index]
+    message.last = t
+    if message.klass >= s.config.silent_class:
+        record_arrival(s, message, index)
+        s.stats.messages_delivered += 1
+    else:
+        report_delivery(s, index, t)
+    if s.config.recycling:
+        record_arrival(s, message, index)
+        free_message(s, index)
+
+
 cdef inline void consume_packet(State* s, int32_t vc, int64_t t) noexcept nogil:
     """A sink has consumed the tail of a packet."""
     cdef int32_t packet = pop_packet(s, vc)
@@ -166,15 +180,7 @@ cdef inline void consume_packet(State* s, int32_t vc, int64_t t) noexcept nogil:
     if s.config.attribution:
         book_packet(s, packet, t)
     if message.delivered == message.packets:
-        message.last = t
-        if message.klass >= s.config.silent_class:
-            record_arrival(s, message, p.message)
-            s.stats.messages_delivered += 1
-        else:
-            report_delivery(s, p.message, t)
-        if s.config.recycling:
-            record_arrival(s, message, p.message)
-            free_message(s, p.message)
+        message_arrived(s, p.message, t)
     free_packet(s, packet)
 
 

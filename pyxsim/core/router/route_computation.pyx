@@ -164,7 +164,7 @@ cdef void compute_route(State* s, int32_t vc, int32_t packet, int64_t u) noexcep
         p.via = NONE
         p.plane = p.last
         turned = True
-    if p.via == NONE and s.links.link[p.eject].src == router:
+    if p.via == NONE and p.exit == router:
         set_candidate(s, vc, p.eject, 0)
     else:
         pick = 0

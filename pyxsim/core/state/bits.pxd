@@ -7,10 +7,12 @@ cdef extern from *:
     """
     #if defined(__GNUC__) || defined(__clang__)
     #define pyxsim_lowest(x) __builtin_ctzll(x)
+    #define pyxsim_highest(x) (63 - __builtin_clzll(x))
     #define pyxsim_seldom(x) __builtin_expect(!!(x), 0)
     #define pyxsim_prefetch(x) __builtin_prefetch(x)
     #else
     static inline int pyxsim_lowest(unsigned long long x) { int n = 0; while (!(x & 1)) { x >>= 1; n++; } return n; }
+    static inline int pyxsim_highest(unsigned long long x) { int n = 0; while (x >>= 1) n++; return n; }
     #define pyxsim_seldom(x) (x)
     #define pyxsim_prefetch(x) ((void) (x))
     #endif
@@ -26,6 +28,7 @@ cdef extern from *:
     }
     """
     int lowest "pyxsim_lowest" (uint64_t bits) noexcept nogil
+    int highest "pyxsim_highest" (uint64_t bits) noexcept nogil
     bint seldom "pyxsim_seldom" (bint condition) noexcept nogil   # a hint that the condition is rarely true
     void prefetch "pyxsim_prefetch" (void* x) noexcept nogil
     uint64_t bits_of "pyxsim_bits_of" (const unsigned char* bytes) noexcept nogil   # 64 bytes, each 0 or 1

@@ -287,6 +287,7 @@ cdef class EngineArrays:
         s.ports.in_links = self._ints("in_links", found["in_links"])
         s.ports.out_links = self._ints("out_links", found["out_links"])
         s.ports.out_router = self._ints("out_router", link["src"][found["out_links"]])
+        s.ports.eject_router = self._ints("eject_router", link["src"][s.links.network + s.links.injection :], False)
         for name in ("base", "port", "out_port", "vc_offset", "out_offset", "word", "words"):
             link[name] = found["link_" + name]
         self.listed = found["in_listed"]

@@ -147,6 +147,7 @@ cdef struct PortArrays:
     int32_t* in_links
     int32_t* out_links
     int32_t* out_router   # [outputs]
+    int32_t* eject_router   # [ejection lanes] router at their beginning
     InPort* input         # [input ports]
 
 
@@ -303,6 +304,8 @@ cdef struct PartInfo:
     int16_t* sender     # [links] part at the beginning of a link
     int16_t* receiver   # [links] part at its end
     Outbox* outboxes    # [parts] entries to deliver after this epoch
+    int32_t remote      # 1 if the other parts are in other processes, which have their own records of packets
+    int32_t left        # then: list of the packets whose tail has left for one of them in this epoch
 
 
 cdef struct StepScratch:
@@ -405,6 +408,13 @@ cdef inline void free_packet(State* s, int32_t packet) noexcept nogil:
     s.pools.packets[packet].next = s.pools.packet_free
     s.pools.packet_free = packet
     s.pools.packet_spare += 1
+
+
+cdef inline void packet_leaves(State* s, int32_t vc, int32_t packet) noexcept nogil:
+    """The tail of a packet has left on `vc`, where other parts are in other processes."""
+    if s.part.receiver[s.vcs.output[vc].link] != s.part.number:
+        s.pools.packets[packet].next = s.part.left
+        s.part.left = packet
 
 
 cdef inline int64_t priority_rank(State* s, int32_t packet) noexcept nogil:
