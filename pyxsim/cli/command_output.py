@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from pyxsim.cli.exit_codes import lines, silence, tell, unwrapped, without_terminal
+from pyxsim.cli.exit_codes import exit_code, lines, silence, tell, unwrapped, without_terminal
 from pyxsim.errors import PyxsimError
 from pyxsim.runner.signals import StopSignals
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+
+    from pyxsim.network.packet.mpi_world import MpiWorld
 
 
 class CommandOutput:
@@ -39,12 +41,15 @@ class CommandOutput:
         Whether lines can change: text goes to a terminal.
     signals
         The handlers of the signals that end the command.
+    world
+        The MPI ranks that execute the command together; None: this process alone.
     """
 
     def __init__(self, *, json: bool = False, quiet: bool = False) -> None:
         self.json = json
         self.silent = quiet or json
         self.live = not self.silent and sys.stderr.isatty()
+        self.world: MpiWorld | None = None
         self._has_put = False
 
     def __enter__(self) -> CommandOutput:
@@ -55,15 +60,29 @@ class CommandOutput:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.signals.__exit__()
+        if self.world is not None and not isinstance(error, typer.Exit | SystemExit):
+            self._end_together(None if error is None else unwrapped(error))
+            return
         if error is None or isinstance(error, typer.Exit | SystemExit):
             return
         error = unwrapped(error)
         number = self.signals.number or signal.SIGINT
         code = tell(error, number)
+        self._put_error(error, code)
+        raise typer.Exit(code) from None
+
+    def _put_error(self, error: BaseException, code: int) -> None:
         if not self._has_put:
             with contextlib.suppress(BrokenPipeError, PyxsimError):  # report one error, not two
                 self.put({"exit_code": code, "errors": lines(error)})
-        raise typer.Exit(code) from None
+
+    def _end_together(self, error: BaseException | None) -> None:
+        from pyxsim.cli.mpi_ranks import end_together
+
+        assert self.world is not None
+        if error is not None:
+            self._put_error(error, exit_code(error))
+        end_together(self.world, error)
 
     @property
     def console(self) -> Console:

@@ -44,7 +44,7 @@ def pyxsim(
         raise typer.Exit(2)
 
 
-@command(app, "settings backend library allow_deadlock allow_oom no_skip threads checkpoint json quiet")
+@command(app, "settings backend library allow_deadlock allow_oom no_skip threads mpi checkpoint json quiet")
 def run(
     out: CommandOutput,
     shared: Shared,

@@ -82,6 +82,12 @@ class Shared:
         str | None,
         typer.Option("--threads", metavar="N|auto", help="Threads that simulate one network, with the same result."),
     ] = None
+    mpi: Annotated[
+        bool,
+        typer.Option(
+            "--mpi", help="Let the ranks of `mpiexec` simulate one network together, with the same result."
+        ),
+    ] = False
     checkpoint: Annotated[
         str | None,
         typer.Option(
@@ -104,7 +110,7 @@ class Shared:
 
     @property
     def overrides(self) -> list[str]:
-        """The overrides of --set, --no-skip, --allow-oom, --threads and --checkpoint. Raises InputError."""
+        """The overrides of --set, --no-skip, --allow-oom, --threads, --mpi and --checkpoint. Raises InputError."""
         if self.threads is not None and self.threads != "auto":
             from pyxsim.settings.run import MOST_THREADS
 
@@ -118,7 +124,7 @@ class Shared:
                 interval(self.checkpoint)
             except InputError as error:
                 raise error.at(key="--checkpoint") from None
-        flags = {"run.skip=false": self.no_skip, "run.allow_oom=true": self.allow_oom}
+        flags = {"run.skip=false": self.no_skip, "run.allow_oom=true": self.allow_oom, "run.mpi=true": self.mpi}
         values = {"run.threads": self.threads, "run.checkpoint": self.checkpoint}
         return [
             *(self.settings or ()),

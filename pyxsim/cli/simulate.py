@@ -12,6 +12,7 @@ from typing import Any
 from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.exit_codes import complain, lines
 from pyxsim.cli.faults import placed
+from pyxsim.cli.mpi_ranks import SET, become_rank, check_all_ready
 from pyxsim.errors import InputError, SimulationError, all_or_faults
 from pyxsim.reports.files import Outputs
 from pyxsim.results.result import Result
@@ -71,6 +72,8 @@ class Request:
 def run_file(out: CommandOutput, path: str, outputs: Outputs, *, overrides: Iterable[str] = (), **options: Any) -> None:
     """Run `pyxsim run`; `options` are backend, libraries, allow_deadlock and watch of a Request."""
     overrides, libraries = tuple(overrides), options.get("libraries", ())
+    if SET in overrides and become_rank(out):  # before the experiment is read: one rank prints its faults
+        outputs = Outputs()
     request = Request(
         load=lambda: load_experiment(path, overrides, libraries),
         inputs=(path,),
@@ -106,11 +109,15 @@ def run_request(
         lambda: outputs.check(request.inputs),
         lambda: PacketWatch.read(request.watch) if request.watch is not None else None,
     )
+    if experiment.run.mpi and become_rank(out):
+        outputs = Outputs()
+    if out.world is not None:
+        check_all_ready(out.world)
     libraries = tuple(os.path.abspath(library) for library in request.libraries)
     context = CheckpointContext(outputs.placed(), request.backend, libraries, watch)
     writer = None
     if epilogue is not None:  # a resumed run has none
-        experiment.run.without_checkpoints()
+        experiment.run.check_single()
     elif experiment.run.every is not None:
         path = default_path(outputs.file, request.inputs)
         writer = checkpoint_writer(check_new(path, resume_command(path)), experiment.run.every, context, warn=complain)

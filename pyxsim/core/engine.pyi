@@ -140,18 +140,32 @@ class Engine:
         tag: ArrayLike = 0,
     ) -> int:
         """Send several messages; arguments as in `send`, broadcast. Return the number of the first one."""
-    def divide(self, part_of: ArrayLike) -> None:
-        """Partition the network for `run(apart=True)`, with one thread per partition (docs/threads.md).
+    def divide(
+        self,
+        part_of: ArrayLike,
+        rank: int = -1,
+        exchange: Callable[[Sequence[memoryview]], Sequence[Any]] | None = None,
+    ) -> None:
+        """Partition the network for `run(apart=True)`, with one thread or one process per partition (docs/threads.md).
+
+        With a `rank`, this engine simulates that partition only, and engines in other processes the others. They all
+        get the same calls: messages are sent to each of them. Totals, deliveries and `message_times` of messages that
+        have arrived are those of the whole network; `counters`, `buffer_max`, `slots` and `waiting` are those of the
+        partition.
 
         Parameters
         ----------
         part_of : array_like of int, shape (routers,)
             Partition of each router, from 0.
+        rank : int
+            The only partition of this engine; -1: all.
+        exchange : callable
+            Sends a mail to each rank, and returns the mail of each.
 
         Raises
         ------
         ValueError
-            If the network is not `divisible`.
+            If the network is not `divisible`, or if a message has been sent before it gets a rank.
         """
     divisible: bool
     """Whether it may be partitioned: no attribution, no watched packet."""
@@ -285,6 +299,9 @@ class Engine:
         AssertionError
             Names the place of a violation.
         """
+    def slots(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+        """Return the slots behind the links as the credits of each VC, the flits in its buffer, by link and VC, and
+        the free slots of the pool of each link."""
     def waiting(self) -> list[dict[str, Any]]:
         """Return every front flit in an input VC.
 

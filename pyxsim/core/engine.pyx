@@ -446,11 +446,8 @@ cdef class Engine(EngineArrays):
             self.arrays[name][:] = values
 
     def slots(self):
-        link, vc = self.records["link"], self.records["vc"]
-        return {
-            "base": link["base"].copy(), "pool_left": link["pool_left"].copy(),
-            "credit": self.records["out"]["credit"].copy(), "occupancy": vc["occupancy"].copy(),
-        }
+        credit, occupancy = self.records["out"]["credit"], self.records["vc"]["occupancy"]
+        return credit[self.listed], occupancy[self.listed], self.records["link"]["pool_left"].copy()
 
     def waiting(self):
         if has_remote_parts(&self.team):   # those of this partition

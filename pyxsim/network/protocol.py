@@ -48,6 +48,8 @@ class Capabilities:
         `pyxsim run --watch` works.
     threads
         `run.threads` has an effect.
+    mpi
+        Several MPI ranks may simulate one network (`run.mpi`).
     fast_forward
         Periods of regular traffic are skipped (docs/fast_forward.md).
     checkpoint
@@ -65,6 +67,7 @@ class Capabilities:
     attribution: bool = False
     watch_packet: bool = False
     threads: bool = False
+    mpi: bool = False
     fast_forward: bool = False
     checkpoint: bool = True
     pauses: bool = False

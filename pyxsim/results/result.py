@@ -477,6 +477,7 @@ JSON_COUNTS = (
 JSON_PACKETS = (
     "groups",
     "classes",
+    "ranks",
     "packets_delivered",
     "packets_dropped",
     "packets_errored",
@@ -489,7 +490,7 @@ JSON_TRAFFIC = tuple(TRAFFIC_KEYS)
 # Numbers that depend on how and where the run was computed, not on the experiment.
 HOW_IT_RAN = {"sim_cpu_s", "total_cpu_s", "peak_rss_mb"} | {
     *("skipped_cycles", "skipped_visits", "not_skipped", "groups", "classes"),
-    *("threads", "threads_asked", "threads_why", "resumed"),
+    *("threads", "threads_asked", "threads_why", "ranks", "resumed"),
 }
 
 

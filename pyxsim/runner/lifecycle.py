@@ -210,6 +210,9 @@ def run_experiment(
     context = context or CheckpointContext()
     watch = context.packet_watch
     if watch is not None:
+        if experiment.run.mpi:
+            problem = "a watched packet excludes run.mpi (--mpi)"
+            raise InputError(problem, key="--watch", allowed="with one process")
         library.load_all(context.libraries)
         if backend_class(context.backend).capabilities.watch_packet:  # others name --watch when it begins
             experiment = watch.with_attribution(experiment)

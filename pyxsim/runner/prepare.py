@@ -23,6 +23,7 @@ from pyxsim.runner.proofs import (
     check_boost,
     check_in_network_reduction,
     check_lengths,
+    check_mpi,
     deadlock_warnings,
     open_traffic_pairs,
     prove_schedules,
@@ -87,6 +88,7 @@ def prepare(
         lockstep=False,
     )
     capabilities = backend_class(backend).capabilities
+    check_mpi(experiment, backend)
     if experiment.background is not None:
         check_background(backend)
     elif experiment.traffic is not None:

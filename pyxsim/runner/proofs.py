@@ -12,6 +12,8 @@ from pyxsim.arrays import IntArray
 from pyxsim.collective.checker import prove as prove_schedule
 from pyxsim.collective.plan import Phase
 from pyxsim.errors import DeadlockError, InputError, raise_all
+from pyxsim.network.backends import backend_class
+from pyxsim.plugins import backends
 from pyxsim.routing import Relation, prove
 from pyxsim.settings import Experiment, Network
 from pyxsim.settings.algorithms import ALGORITHM_KEYS, ROOTED
@@ -45,6 +47,30 @@ def link_list_faults(network: Network, topology: Topology) -> Iterator[InputErro
     lists = [(f"network.{key}", getattr(network, key)) for key in ("bandwidth", "latency")]
     lists.append(("network.router.serdes_credit", network.router.serdes_credit))
     return list_faults(lists, len(kinds), count)
+
+
+def check_mpi(experiment: Experiment, backend: str) -> None:
+    """Raise InputError for settings that exclude `run.mpi`, whatever the number of ranks."""
+    run = experiment.run
+    if not run.mpi:
+        return
+    faults = []
+    if not backend_class(backend).capabilities.mpi:
+        allowed = [entry.name for entry in backends.entries if entry.value.capabilities.mpi]
+        faults.append(InputError(f"backend '{backend}' does not use MPI (--mpi)", key="--backend", allowed=allowed))
+    if run.most_threads not in (None, 1):
+        problem = f"{run.threads} threads exclude run.mpi (--mpi)"
+        faults.append(InputError(problem, key="run.threads", allowed="auto or 1: each rank has one thread"))
+    if run.checkpoint is not None:
+        problem = "checkpoints exclude run.mpi (--mpi)"
+        faults.append(InputError(problem, key="run.checkpoint", allowed="one process, or no checkpoints"))
+    if experiment.output.level:
+        problem = "attribution excludes run.mpi (--mpi)"
+        faults.append(InputError(problem, key="output.attribution", allowed="one process, or 'off'"))
+    if experiment.background is not None:
+        problem = "background traffic excludes run.mpi (--mpi)"
+        faults.append(InputError(problem, key="traffic", allowed="one process, or no collectives beside [traffic]"))
+    raise_all(faults)
 
 
 def check_boost(experiment: Experiment) -> None:

@@ -171,7 +171,7 @@ def plan_of(source: Source, overrides: Iterable[str] = (), libraries: Iterable[s
         known = tuple(listed_point for listed_point in (*settings, *by_hand) if isinstance(listed_point, Setting))
         point = Point(label, experiment, values, variant, swept, file, known, backend)
         try:
-            experiment.run.without_checkpoints()
+            experiment.run.check_single()
         except InputError as error:
             faults.add(label, point.placed(error))
         made.append(point)

@@ -52,6 +52,13 @@ class Run(Table):
         '"auto" chooses the fastest number (`--threads`). Packet backend only.',
     )
 
+    mpi: Flag = Field(
+        default=False,
+        description="Whether the MPI ranks of this run simulate one network together ([threads.md](threads.md)), as in "
+        "`mpiexec -n 2 pyxsim run X.toml --mpi`. Several ranks disable fast-forward. Only for `pyxsim run` (`--mpi`) "
+        "and `pyxsim.run`. Packet backend only.",
+    )
+
     checkpoint: Annotated[str | None, *_INTERVAL] = Field(
         default=None,
         description="Wall-clock interval between checkpoints, in s, min or h ([checkpoint.md](checkpoint.md)). Only "
@@ -72,8 +79,10 @@ class Run(Table):
         number, unit = self.checkpoint.split()
         return float(number) * SECONDS[unit]
 
-    def without_checkpoints(self) -> None:
-        """Raise InputError if checkpoints are set; for commands that write none."""
+    def check_single(self) -> None:
+        """Raise InputError if checkpoints or MPI are set; for commands that have neither."""
+        if self.mpi:
+            raise InputError("this command does not use MPI", key="run.mpi", allowed="with `pyxsim run`")
         if self.checkpoint is not None:
             allowed = "with `pyxsim run`"
             raise InputError("this command writes no checkpoints", key="run.checkpoint", allowed=allowed)

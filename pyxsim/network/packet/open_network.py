@@ -18,6 +18,7 @@ from pyxsim.core.engine_options import MOST_TAGS
 from pyxsim.network.engine_config import MessageClass
 from pyxsim.network.lanes import RoundRobinLanes
 from pyxsim.network.packet.divided_network import FOREVER
+from pyxsim.network.packet.mpi_world import mpi_world
 from pyxsim.network.packet.packet_network import PacketNetwork
 from pyxsim.network.protocol import OpenBackend
 from pyxsim.settings import Experiment, Network
@@ -65,6 +66,7 @@ class OpenNetwork(PacketNetwork, OpenBackend):
             packet=packet,
             attribution=experiment.output.level,
             threads=experiment.run.most_threads,
+            world=mpi_world() if experiment.run.mpi else None,
         )
 
     def inject(

@@ -21,8 +21,10 @@ from pyxsim.network.lanes import LaneChoice
 from pyxsim.network.link_params import LinkParams
 from pyxsim.network.packet.divided_network import FOREVER, DividedNetwork
 from pyxsim.network.packet.folded_engine import FoldedEngine
+from pyxsim.network.packet.mpi_world import MpiWorld, mpi_world
 from pyxsim.network.packet.packet_attribution import PacketAttribution
 from pyxsim.network.packet.packet_classes import background_classes, longest_packet
+from pyxsim.network.packet.rank_engine import RankEngine
 from pyxsim.network.packet.split_engine import NOTHING, SplitEngine
 from pyxsim.network.packet.thread_count import ThreadChoice
 from pyxsim.network.packet.watchdog import Entry, Watchdog, deadlock_error
@@ -66,6 +68,8 @@ class PacketNetwork(DividedNetwork):
         Number of threads; None: as many as pay (docs/threads.md). With an explicit number above one nothing is skipped.
     background
         Message classes of background traffic, behind `classes`.
+    world
+        The processes that simulate the network together; None: this one alone. With several, nothing is skipped.
     """
 
     capabilities = Capabilities(
@@ -75,6 +79,7 @@ class PacketNetwork(DividedNetwork):
         attribution=True,
         watch_packet=True,
         threads=True,
+        mpi=True,
         fast_forward=True,
     )
 
@@ -95,6 +100,7 @@ class PacketNetwork(DividedNetwork):
         skip: bool = True,
         threads: int | None = 1,
         background: Sequence[MessageClass] = (),
+        world: MpiWorld | None = None,
     ) -> None:
         super().__init__(topology, network, window=window, tick=tick)
         self.silent_class = {"silent_class": len(classes)} if background else {}
@@ -112,9 +118,11 @@ class PacketNetwork(DividedNetwork):
         self.windows = WindowRecorder(window, topology.counted_links)
         self._every_step = trace
         self._cuts = max(1, CUT_WORDS // max(1, len(COUNTERS) * topology.counted_links))
-        self._every_cycle = why_every_cycle(skip, open_traffic, bool(background), threads, config.options)
+        self.world = world if world is not None and world.size > 1 else None
+        ranks = self.world.size if self.world else 1
+        self._every_cycle = why_every_cycle(skip, open_traffic, bool(background), threads, ranks, config.options)
         self.skips = not self._every_cycle
-        self.threads = ThreadChoice(topology.routers, config.links, threads, skips=self.skips)
+        self.threads = ThreadChoice(topology.routers, config.links, threads if ranks == 1 else 1, skips=self.skips)
         self.bytes_delivered = self._skipped_visits = 0
         self._lanes = LaneChoice(topology, network, config.inject, config.eject)
         # Columns of all messages, compact as there may be many millions.
@@ -143,11 +151,13 @@ class PacketNetwork(DividedNetwork):
             threads=1 if background else experiment.run.most_threads,
             packet=longest_packet(experiment),
             background=background,
+            world=mpi_world() if experiment.run.mpi else None,
         )
 
     def _make_engine(self, **options: Any) -> Engine:
         config = self.config
-        return Engine(self.topology.routers, config.links, config.routes, config.options, **options)
+        description = self.topology.routers, config.links, config.routes, config.options
+        return Engine(*description, **options) if self.world is None else RankEngine(self.world, *description, **options)
 
     @cached_property
     def watchdog(self) -> Watchdog:
@@ -469,6 +479,7 @@ class PacketNetwork(DividedNetwork):
             "threads": self.threads.used,
             "threads_asked": self.threads.wanted or 0,
             "threads_why": self.threads.why,
+            **({"ranks": self.world.size} if self.world else {}),
         }
 
     @property

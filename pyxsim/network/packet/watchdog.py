@@ -29,6 +29,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from pyxsim.core.engine import Engine
 from pyxsim.core.engine_options import EQUAL_SHARE, Links
 from pyxsim.errors import DeadlockError
@@ -253,20 +255,14 @@ class Watchdog:
         self._slots = (links.vcs * links.depth + links.pool).tolist()
         self.due = interval
         self._vcs, self._depth = links.vcs.tolist(), links.depth.tolist()
+        self._first = (np.cumsum(links.vcs) - links.vcs).tolist()
         self._before: dict[Place, tuple[int, ...]] = {}
 
     def waits(self, stuck: Sequence[Entry]) -> dict[int, list[int]]:
         """Return the packets that never move again, each with the packets that it waits for."""
-        state = self.engine.state(True)
+        credit, occupancy, pool_left = (values.tolist() for values in self.engine.slots())
         room = SlotState(
-            state["link.base"].tolist(),
-            self._vcs,
-            self._depth,
-            state["out.credit"].tolist(),
-            state["vc.occupancy"].tolist(),
-            state["link.pool_left"].tolist(),
-            self._slots,
-            self.limit,
+            self._first, self._vcs, self._depth, credit, occupancy, pool_left, self._slots, self.limit
         )
         needs = [self.needs(packet) for packet in stuck]
         return WaitGraph(stuck, needs, room, drained=self.drained, ordered=self.ordered).never_move()

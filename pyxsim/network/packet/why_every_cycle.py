@@ -7,7 +7,7 @@ from pyxsim.plugins import allocators
 
 
 def why_every_cycle(
-    skip: bool, open_traffic: bool, background: bool, threads: int | None, options: RouterOptions
+    skip: bool, open_traffic: bool, background: bool, threads: int | None, ranks: int, options: RouterOptions
 ) -> str:
     """Return why periods are not detected, as known before the run; "" if they are."""
     if not skip:
@@ -19,4 +19,6 @@ def why_every_cycle(
     for name in (options.va_allocator, options.sa_allocator):
         if callable(allocators.get(name)) and not allocators.traits(name).stateless:
             return f"the allocator '{name}' is not registered as stateless"
+    if ranks > 1:
+        return "several MPI ranks (--mpi) skip nothing"
     return f"run.threads = {threads} (--threads): several threads skip nothing" if threads not in (None, 1) else ""

@@ -181,6 +181,8 @@ def _threads(result: Result) -> Iterator[Fact]:
     long = result.sim_cpu_s >= EXPECT_SECONDS or routers >= EXPECT_ROUTERS
     if why and (threads > 1 or requested > 1 or (requested != 1 and long)):
         yield Fact("threads", f"{threads}", why)
+    if (ranks := int(result.counts.get("ranks", 1))) > 1:
+        yield Fact("MPI ranks", f"{ranks}", "each with a partition of the network")
 
 
 def _speed(result: Result) -> Fact:

@@ -129,7 +129,7 @@ def points_of(
     """Return the points of an experiment. Raises InputError unless its traffic has a load."""
     libraries = listed(libraries)
     experiment = load_experiment(source, overrides, libraries)
-    experiment.run.without_checkpoints()
+    experiment.run.check_single()
     traffic = settings_of(experiment)
     if experiment.background is not None:
         problem = "is background traffic, which has no load-latency curve"

@@ -1,0 +1,57 @@
+"""A command on several MPI ranks: rank 0 prints and writes, and all ranks end together."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import typer
+
+from pyxsim.cli.exit_codes import complain, exit_code, lines, tell
+
+if TYPE_CHECKING:
+    from pyxsim.cli.command_output import CommandOutput
+    from pyxsim.network.packet.mpi_world import MpiWorld
+
+SET = "run.mpi=true"
+PATIENCE = 5.0  # seconds after which ranks are ended that have not failed like this one
+
+
+def become_rank(out: CommandOutput) -> bool:
+    """Make the process of this command a rank, and return whether another one prints and writes.
+
+    Signals end a rank at once, and with it the others. Raises InputError without MPI.
+    """
+    from pyxsim.network.packet.mpi_world import mpi_world  # few commands need it
+
+    if out.world is None:
+        out.world = mpi_world()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+    if out.world.rank:
+        out.json, out.silent, out.live = False, True, False
+    return out.world.rank > 0
+
+
+def check_all_ready(world: MpiWorld) -> None:
+    """Wait until every rank gets here. End the command if one has failed instead."""
+    _end_with(world.agree(0))
+
+
+def end_together(world: MpiWorld, error: BaseException | None) -> None:
+    """End the command of a rank, and print its error unless rank 0 prints its own. Raises typer.Exit."""
+    code = 0 if error is None else exit_code(error)
+    codes = world.agree(code, PATIENCE if code else None)
+    if error is not None and world.rank == 0:
+        tell(error)
+    elif error is not None and (codes is None or not codes[0]):
+        for line in lines(error):
+            complain(f"rank {world.rank}: {line}")
+    if codes is None:
+        world.abort(code)
+    _end_with(codes)
+
+
+def _end_with(codes: list[int] | None) -> None:
+    if codes and max(codes):
+        raise typer.Exit(max(codes)) from None
