@@ -41,6 +41,7 @@ from pyxsim.core.state.records cimport NONE, Message
 from pyxsim.core.state.state_io cimport load_state, save_state
 
 from pyxsim.core.state.engine_arrays import LONGEST_DELAY
+from pyxsim.core.state.large_pages import release
 from pyxsim.core.engine_options import Links, RouterOptions, Routes, Stop
 from pyxsim.core.state.record_dtypes import COUNTERS, COUNTING, DERIVED
 
@@ -162,6 +163,22 @@ cdef class Engine(EngineArrays):
         self.arrays, self.deciding = arrays, deciding
         if has_remote_parts(team):
             distribute_state(team)
+            self._release_others()
+
+    cdef int _release_others(self) except -1:
+        """Release the records that only other processes use. Their counters stay 0."""
+        cdef Team* team = &self.team
+        cdef int32_t count = self.s.links.count
+        cdef int32_t link
+        held = np.zeros(count, dtype=bool)
+        for link in range(count):
+            held[link] = team.sender[link] == team.first or team.receiver[link] == team.first
+        of_vcs = held[self.records["vc"]["link"]]
+        if not self.s.routes.choose:   # else routes through links of others are compared
+            release(self.records["link"], held)
+        for kind in ("vc", "out", "ranges"):
+            release(self.records[kind], of_vcs)
+        return 0
 
     @property
     def divisible(self):

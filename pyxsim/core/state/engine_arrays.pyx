@@ -98,7 +98,8 @@ cdef class EngineArrays:
         # Arrays of the right kind may be shared with the caller and other engines: they are not copied.
         if array.dtype != dtype or not array.flags.c_contiguous or not array.size:
             array = self.pages.room(max(array.size, 1) * np.dtype(dtype).itemsize).view(dtype)
-            array[: np.size(values)] = np.reshape(values, -1)
+            if np.any(values):   # zeros take no memory before they are written
+                array[: np.size(values)] = np.reshape(values, -1)
         array = array.reshape(-1)
         self.arrays[name] = array
         self.deciding[name] = deciding

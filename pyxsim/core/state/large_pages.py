@@ -1,4 +1,4 @@
-"""Memory in large pages for the records of large networks.
+"""Memory of the engine: large pages for the records of large networks, and none for records that others have.
 
 A router visit touches some fifteen places in different arrays. With pages of 4 KiB a network of some megabytes exceeds
 the processor's TLB, and each miss costs a page walk; pages of 2 MiB are few. Linux provides them on request
@@ -8,7 +8,11 @@ the processor's TLB, and each miss costs a page walk; pages of 2 MiB are few. Li
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import mmap
+import sys
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,3 +51,20 @@ def _mapped(nbytes: int) -> NDArray[np.uint8]:
 def _from(room: NDArray[np.uint8], multiple: int) -> NDArray[np.uint8]:
     """The buffer from the next multiple of `multiple` bytes on."""
     return room[-room.ctypes.data % multiple :]
+
+
+def release(records: NDArray[Any], held: NDArray[np.bool_]) -> None:
+    """Zero the records that are not held, and return their memory to the system.
+
+    Only whole pages are returned, and only on Linux, where `madvise` zeroes them.
+    """
+    records[~held] = np.zeros(1, records.dtype)
+    if sys.platform != "linux":
+        return
+    bounds = np.flatnonzero(np.diff(np.concatenate([[True], held, [True]]).astype(np.int8)))
+    address = records.ctypes.data
+    for first, end in bounds.reshape(-1, 2).tolist():
+        begin = -(-(address + first * records.itemsize) // mmap.PAGESIZE) * mmap.PAGESIZE
+        size = (address + end * records.itemsize) // mmap.PAGESIZE * mmap.PAGESIZE - begin
+        if size > 0:
+            ctypes.CDLL(None).madvise(ctypes.c_void_p(begin), ctypes.c_size_t(size), mmap.MADV_DONTNEED)
