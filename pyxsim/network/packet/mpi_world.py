@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from pyxsim.errors import InputError
 
-LOOKS = 2000  # some milliseconds; then a waiting process yields, and at last it sleeps, as others may need its core
-YIELDS = 200
+LOOKS = 100  # some milliseconds; then a waiting process yields, and at last it sleeps, as others may need its core
+YIELDS = 1000
 SLEEP = 50e-6
 STARTED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")  # where launchers tell how many processes they have started
 Values = NDArray[Any]
