@@ -18,19 +18,21 @@ PATIENCE = 5.0  # seconds after which ranks are ended that have not failed like 
 
 
 def become_rank(out: CommandOutput) -> bool:
-    """Make the process of this command a rank, and return whether another one prints and writes.
+    """Make the process of this command one of several ranks, and return whether another one prints and writes.
 
-    Signals end a rank at once, and with it the others. Raises InputError without MPI.
+    Signals end a rank at once, and with it the others. One rank alone is a command as any other. Raises InputError
+    without MPI.
     """
     from pyxsim.network.packet.mpi_world import mpi_world  # few commands need it
 
-    if out.world is None:
-        out.world = mpi_world()
+    world = mpi_world()
+    if out.world is None and world.size > 1:
+        out.world = world
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
-    if out.world.rank:
+    if world.rank:
         out.json, out.silent, out.live = False, True, False
-    return out.world.rank > 0
+    return world.rank > 0
 
 
 def check_all_ready(world: MpiWorld) -> None:

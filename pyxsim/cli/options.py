@@ -84,9 +84,7 @@ class Shared:
     ] = None
     mpi: Annotated[
         bool,
-        typer.Option(
-            "--mpi", help="Let the ranks of `mpiexec` simulate one network together, with the same result."
-        ),
+        typer.Option("--mpi", help="Let the ranks of `mpiexec` simulate one network together, with the same result."),
     ] = False
     checkpoint: Annotated[
         str | None,

@@ -109,6 +109,8 @@ def run_request(
         lambda: outputs.check(request.inputs),
         lambda: PacketWatch.read(request.watch) if request.watch is not None else None,
     )
+    if epilogue is not None:  # a resumed run has none, and only rank 0 has the result
+        experiment.run.check_single()
     if experiment.run.mpi and become_rank(out):
         outputs = Outputs()
     if out.world is not None:
@@ -116,9 +118,7 @@ def run_request(
     libraries = tuple(os.path.abspath(library) for library in request.libraries)
     context = CheckpointContext(outputs.placed(), request.backend, libraries, watch)
     writer = None
-    if epilogue is not None:  # a resumed run has none
-        experiment.run.check_single()
-    elif experiment.run.every is not None:
+    if experiment.run.every is not None:
         path = default_path(outputs.file, request.inputs)
         writer = checkpoint_writer(check_new(path, resume_command(path)), experiment.run.every, context, warn=complain)
     hooks = ProgressHooks(progress_of(out), signals=out.signals, checkpoints=writer)

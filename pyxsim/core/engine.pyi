@@ -20,6 +20,7 @@ their names in `pyxsim.plugins.allocators`; the numbers of flow control and so o
 `class_vnet`, `class_priority`: one entry per message class.
 """
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
@@ -299,7 +300,7 @@ class Engine:
         AssertionError
             Names the place of a violation.
         """
-    def slots(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    def slots(self) -> tuple[Int32Array, Int32Array, Int32Array]:
         """Return the slots behind the links as the credits of each VC, the flits in its buffer, by link and VC, and
         the free slots of the pool of each link."""
     def waiting(self) -> list[dict[str, Any]]:

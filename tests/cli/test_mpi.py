@@ -1,4 +1,4 @@
-"""`mpiexec -n K pyxsim run FILE --mpi`: files equal those of one process to the bit, and no rank waits for a failed one.
+"""`mpiexec -n K pyxsim run FILE --mpi`: the result equals that of one process to the bit, and an error ends all ranks.
 
 tests/core/test_ranks.py compares many more networks, without MPI.
 """

@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -87,9 +88,7 @@ def deliveries(engine: Engine) -> dict[str, list[int]]:
     return {name: rows.tolist() for name, rows in engine.deliveries().items()}
 
 
-def same_run(
-    case: Case, parts: int, seed: int, slices: list[int], slack: int, window: int, *, recycle: bool
-) -> None:
+def same_run(case: Case, parts: int, seed: int, slices: list[int], slack: int, window: int, *, recycle: bool) -> None:
     whole = engine_of(case, recycle=recycle)
     ranks = Ranks(case, parts_of(case.net.routers, parts, seed), recycle=recycle)
     waiting, ends = list(case.messages), iter(slices)
@@ -103,7 +102,7 @@ def same_run(
                     send = waiting.pop(0)
                     assert ranks.same(lambda engine, send=send: engine.send(*send)) == whole.send(*send)
             stop = whole.run(until, slack=slack, window=window)
-            mine = ranks.all(lambda engine: engine.run(until, slack=slack, window=window, apart=True))
+            mine = ranks.all(partial(Engine.run, until=until, slack=slack, window=window, apart=True))
             for each in mine:
                 assert (each.reason, each.cycle, each.delivered) == (stop.reason, stop.cycle, stop.delivered)
             delivered += stop.messages.tolist()

@@ -11,7 +11,6 @@ import contextlib
 import ctypes
 import mmap
 import sys
-
 from typing import Any
 
 import numpy as np

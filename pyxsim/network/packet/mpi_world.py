@@ -6,9 +6,10 @@ All ranks execute the same calls in the same order, so every method is called by
 from __future__ import annotations
 
 import os
+import pickle
 import time
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,12 @@ from numpy.typing import NDArray
 
 from pyxsim.errors import InputError
 
-LOOKS = 100  # some milliseconds; then a waiting process yields, and at last it sleeps, as others may need its core
+LOOKS = 100  # some 50 us; then a waiting process yields, and at last it sleeps, as others may need its core
 YIELDS = 1000
 SLEEP = 50e-6
 STARTED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")  # where launchers tell how many processes they have started
 Values = NDArray[Any]
+_yield: Callable[[], None] = getattr(os, "sched_yield", partial(time.sleep, 0))  # macOS has none
 
 
 class MpiWorld:
@@ -60,7 +62,7 @@ class MpiWorld:
         status = self._mpi.Status()
         message = self._wait(lambda: self._comm.Improbe(rank, status=status))
         mail = bytearray(status.Get_count(self._mpi.BYTE))
-        message.Recv([mail, self._mpi.BYTE])
+        self._wait(message.Irecv([mail, self._mpi.BYTE]).Test)
         return mail
 
     def _wait(self, look: Any) -> Any:
@@ -71,7 +73,7 @@ class MpiWorld:
             if turn > LOOKS + YIELDS:
                 time.sleep(SLEEP)
             elif turn > LOOKS:
-                os.sched_yield()
+                _yield()
         return found
 
     def sum(self, values: Values) -> Values:
@@ -90,8 +92,8 @@ class MpiWorld:
 
     def gather(self, entries: list[Any]) -> list[Any]:
         """Return the entries of all ranks, by rank."""
-        found: list[list[Any]] = self._comm.allgather(entries)
-        return [entry for part in found for entry in part]
+        mails = self.exchange([memoryview(pickle.dumps(entries))] * self.size)
+        return [entry for mail in mails for entry in pickle.loads(mail)]
 
     def agree(self, code: int, patience: float | None = None) -> list[int] | None:
         """Return the exit codes of all ranks; None if some have not ended after `patience` seconds."""
@@ -102,7 +104,7 @@ class MpiWorld:
             if end is not None and time.monotonic() > end:
                 return None
             time.sleep(SLEEP)
-        return codes.tolist()
+        return [int(code) for code in codes]
 
     def abort(self, code: int) -> None:
         """End all ranks."""

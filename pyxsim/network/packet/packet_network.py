@@ -157,7 +157,9 @@ class PacketNetwork(DividedNetwork):
     def _make_engine(self, **options: Any) -> Engine:
         config = self.config
         description = self.topology.routers, config.links, config.routes, config.options
-        return Engine(*description, **options) if self.world is None else RankEngine(self.world, *description, **options)
+        return (
+            Engine(*description, **options) if self.world is None else RankEngine(self.world, *description, **options)
+        )
 
     @cached_property
     def watchdog(self) -> Watchdog:

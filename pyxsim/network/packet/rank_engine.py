@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyxsim.arrays import Int32Array
 from pyxsim.core.engine import Engine
 from pyxsim.core.engine_options import LONGEST_EPOCH, MOST_PARTS, Links, RouterOptions, Routes
 from pyxsim.errors import InputError
@@ -54,7 +55,8 @@ class RankEngine(Engine):
     def waiting(self) -> list[dict[str, Any]]:
         return sorted(self.world.gather(super().waiting()), key=lambda entry: (entry["link"], entry["vc"]))
 
-    def slots(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    def slots(self) -> tuple[Int32Array, Int32Array, Int32Array]:
         credit, occupancy, pool_left = super().slots()
-        sends, receives = np.repeat(self._sends, self._vcs), np.repeat(self._receives, self._vcs)
-        return self.world.sum(credit * sends), self.world.sum(occupancy * receives), self.world.sum(pool_left * self._sends)
+        credit *= np.repeat(self._sends, self._vcs)
+        occupancy *= np.repeat(self._receives, self._vcs)
+        return self.world.sum(credit), self.world.sum(occupancy), self.world.sum(pool_left * self._sends)

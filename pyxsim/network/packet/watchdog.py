@@ -261,9 +261,7 @@ class Watchdog:
     def waits(self, stuck: Sequence[Entry]) -> dict[int, list[int]]:
         """Return the packets that never move again, each with the packets that it waits for."""
         credit, occupancy, pool_left = (values.tolist() for values in self.engine.slots())
-        room = SlotState(
-            self._first, self._vcs, self._depth, credit, occupancy, pool_left, self._slots, self.limit
-        )
+        room = SlotState(self._first, self._vcs, self._depth, credit, occupancy, pool_left, self._slots, self.limit)
         needs = [self.needs(packet) for packet in stuck]
         return WaitGraph(stuck, needs, room, drained=self.drained, ordered=self.ordered).never_move()
 
