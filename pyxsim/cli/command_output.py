@@ -84,6 +84,19 @@ class CommandOutput:
             self._put_error(error, exit_code(error))
         end_together(self.world, error)
 
+    def join(self, world: MpiWorld) -> bool:
+        """Execute the command as one of several ranks, and return whether another one prints and writes.
+
+        Signals end a rank at once, and with it the others. One rank alone is a command as any other.
+        """
+        if self.world is None and world.size > 1:
+            self.world = world
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_DFL)
+        if world.rank:
+            self.json, self.silent, self.live = False, True, False
+        return bool(world.rank)
+
     @property
     def console(self) -> Console:
         """The console of rich on stderr."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from typing import TYPE_CHECKING
 
 import typer
@@ -10,29 +9,9 @@ import typer
 from pyxsim.cli.exit_codes import complain, exit_code, lines, tell
 
 if TYPE_CHECKING:
-    from pyxsim.cli.command_output import CommandOutput
     from pyxsim.network.packet.mpi_world import MpiWorld
 
-SET = "run.mpi=true"
 PATIENCE = 5.0  # seconds after which ranks are ended that have not failed like this one
-
-
-def become_rank(out: CommandOutput) -> bool:
-    """Make the process of this command one of several ranks, and return whether another one prints and writes.
-
-    Signals end a rank at once, and with it the others. One rank alone is a command as any other. Raises InputError
-    without MPI.
-    """
-    from pyxsim.network.packet.mpi_world import mpi_world  # few commands need it
-
-    world = mpi_world()
-    if out.world is None and world.size > 1:
-        out.world = world
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_DFL)
-    if world.rank:
-        out.json, out.silent, out.live = False, True, False
-    return world.rank > 0
 
 
 def check_all_ready(world: MpiWorld) -> None:

@@ -12,8 +12,9 @@ from typing import Any
 from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.exit_codes import complain, lines
 from pyxsim.cli.faults import placed
-from pyxsim.cli.mpi_ranks import SET, become_rank, check_all_ready
+from pyxsim.cli.mpi_ranks import check_all_ready
 from pyxsim.errors import InputError, SimulationError, all_or_faults
+from pyxsim.network.packet.mpi_world import mpi_world
 from pyxsim.reports.files import Outputs
 from pyxsim.results.result import Result
 from pyxsim.runner.checkpoint.context import (
@@ -29,6 +30,8 @@ from pyxsim.runner.lifecycle import RunOutcome, complete_run, run_experiment
 from pyxsim.runner.packet_watch import PacketWatch
 from pyxsim.runner.progress_bar import ProgressBar
 from pyxsim.settings import Experiment, load_experiment, resolved_toml
+
+MPI = "run.mpi=true"  # what --mpi sets
 
 
 def show_experiment(out: CommandOutput, experiment: Experiment, notes: Iterable[str]) -> None:
@@ -72,7 +75,7 @@ class Request:
 def run_file(out: CommandOutput, path: str, outputs: Outputs, *, overrides: Iterable[str] = (), **options: Any) -> None:
     """Run `pyxsim run`; `options` are backend, libraries, allow_deadlock and watch of a Request."""
     overrides, libraries = tuple(overrides), options.get("libraries", ())
-    if SET in overrides and become_rank(out):  # before the experiment is read: one rank prints its faults
+    if MPI in overrides and out.join(mpi_world()):  # before the experiment is read: one rank prints its faults
         outputs = Outputs()
     request = Request(
         load=lambda: load_experiment(path, overrides, libraries),
@@ -111,7 +114,7 @@ def run_request(
     )
     if epilogue is not None:  # a resumed run has none, and only rank 0 has the result
         experiment.run.check_single()
-    if experiment.run.mpi and become_rank(out):
+    if experiment.run.mpi and out.join(mpi_world()):
         outputs = Outputs()
     if out.world is not None:
         check_all_ready(out.world)
