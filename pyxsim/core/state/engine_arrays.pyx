@@ -551,7 +551,8 @@ cdef class EngineArrays:
         s.latency.owner = <VcOwner*> self._address(self.records["owner"])
         inputs = int(self.records["router"]["input_vcs"].max(initial=0))
         s.latency.rivals = <Contender*> self._ints("rivals", np.zeros(inputs * 3), False)
-        s.latency.winners = <Contender*> self._ints("winners", np.zeros(3 * len(self.arrays["requested_outputs"])), False)
+        s.latency.winners = <Contender*> self._ints("winners", np.zeros(len(self.arrays["requested_outputs"]) * 3),
+                                                    False)
         s.latency.lost_to = self._ints("lost_to", np.zeros(s.vcs.count if kept else 0), False)
         s.latency.pipeline = (s.config.rc + s.config.va
                               + (s.config.st if s.config.queue_after_st else 0) - s.config.speculative
@@ -587,9 +588,8 @@ cdef class EngineArrays:
         cdef int64_t place
         cdef int32_t kind
         cdef int64_t total = sum(array.nbytes for array in self.arrays.values())
-        total += sum(room.nbytes for room in self.memory)
+        total += sum(room.nbytes for room in self.memory) + (s.calendar.slot_mask + 1) * sizeof(CalendarSlot)
         for place in range(s.calendar.slot_mask + 1):
-            total += sizeof(CalendarSlot)
             for kind in range(KINDS):
                 total += s.calendar.slots[place].capacity[kind] * sizeof(int32_t)
         total += s.pools.node_capacity * (sizeof(FifoNode) + sizeof(int32_t) + s.links.any_queued * sizeof(QueuedFlit))
