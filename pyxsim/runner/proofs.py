@@ -67,9 +67,6 @@ def check_mpi(experiment: Experiment, backend: str) -> None:
     if experiment.output.level:
         problem = "attribution excludes run.mpi (--mpi)"
         faults.append(InputError(problem, key="output.attribution", allowed="one process, or 'off'"))
-    if experiment.background is not None:
-        problem = "background traffic excludes run.mpi (--mpi)"
-        faults.append(InputError(problem, key="traffic", allowed="one process, or no collectives beside [traffic]"))
     raise_all(faults)
 
 

@@ -42,6 +42,11 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
     "far": {"network": FAR, "traffic": {**LOAD, "load": 0.1}},
     "batch": {"network": NEAR, "traffic": {"pattern": "transpose", "batch": {"size": 20}, "packet_flits": 3}},
     "ring": {"network": NEAR, "collective": {"kind": "all-reduce", "size": "8 KiB", "algorithm": "ring"}, **WINDOW},
+    "background": {
+        "network": NEAR,
+        "traffic": {"pattern": "uniform", "load": 0.1, "packet_flits": 2},
+        "collective": {"kind": "all-gather", "size": "4 KiB"},
+    },
     "direct": {
         "network": FAR,
         "collective": [
