@@ -220,27 +220,34 @@ cdef class Engine(EngineArrays):
     cdef Reason _run_with_others(self, int64_t until, int64_t slack, int64_t window) except *:
         """As `run_team`, with one partition in each process."""
         cdef Team* team = &self.team
-        cdef int32_t number
-        cdef char[::1] mail
         distribute_state(team)
         begin_run(team, until, slack, window)
-        while True:
-            summarise_parts(team)
-            write_mail(team)
-            if team.part[team.parts - 1].mail == NULL:
-                raise MemoryError
-            mails = [<char[:(<MailHeader*> team.part[number].mail).bytes]> team.part[number].mail
-                     for number in range(team.parts)]
-            for number, mail in enumerate(self.exchange(mails)):
-                if not read_mail(team, number, &mail[0], mail.shape[0]):
-                    raise RuntimeError(f"rank {number} simulates something else than rank {team.first}")
-            decide_next_epoch(team)
-            if team.done:
-                break
+        if not team.epochs:   # later, all processes know the summaries since the last barrier
+            self._exchange_mail()
+        decide_next_epoch(team)
+        while not team.done:
             with nogil:
                 run_part(team, team.first)
+            self._exchange_mail()
+            decide_next_epoch(team)
         collect_totals(team)
         return team.reason
+
+    cdef int _exchange_mail(self) except -1:
+        """The barrier of processes."""
+        cdef Team* team = &self.team
+        cdef int32_t number
+        cdef char[::1] mail
+        summarise_parts(team)
+        write_mail(team)
+        if team.part[team.parts - 1].mail == NULL:
+            raise MemoryError
+        mails = [<char[:(<MailHeader*> team.part[number].mail).bytes]> team.part[number].mail
+                 for number in range(team.parts)]
+        for number, mail in enumerate(self.exchange(mails)):
+            if not read_mail(team, number, &mail[0], mail.shape[0]):
+                raise RuntimeError(f"rank {number} simulates something else than rank {team.first}")
+        return 0
 
     def run(self, int64_t until, *, int64_t slack=0, int64_t window=0, int64_t repeats_until=0, bint apart=False):
         cdef State* s = &self.s

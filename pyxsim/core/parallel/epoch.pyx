@@ -90,7 +90,7 @@ cdef Summary summary_of(Team* team, int32_t number) noexcept nogil:
     summary.scheduled = next_scheduled(s) != NONE
     summary.following, summary.pending = next_event_cycle(s), next_start_cycle(s)
     summary.latest = last_scheduled(s)
-    summary.completing = first_completion(team, s) if team.slack < LONGEST_EPOCH else INT64_MAX
+    summary.completing = first_completion(team, s)
     summary.delivered = first_delivery(team, s)
     for other in range(team.parts):
         box = &part.boxes[team.parity * team.parts + other]
@@ -171,7 +171,7 @@ cdef void begin_run(Team* team, int64_t until, int64_t slack, int64_t window) no
     team.start, team.until, team.stop, team.slack, team.window = s.now, until, until, slack, window
     team.boundary = (s.stats.window_reported // window + 1) * window if window else INT64_MAX
     for number in range(team.parts):
-        team.part[number].visited = s.now
+        team.part[number].visited = team.part[number].summary.visited = s.now
 
 
 cdef void end_run(Team* team, Reason reason, int64_t now, int32_t arrived) noexcept nogil:

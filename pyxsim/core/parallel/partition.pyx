@@ -353,9 +353,12 @@ cdef void gather_messages(Team* team) noexcept nogil:
 
 
 cdef void add_message(Team* team, int32_t message) noexcept nogil:
-    """Add a waiting message to the partition of its lane, if that is in this process."""
+    """Add a waiting message to the partition of its lane, if that is in this process, and to its summary."""
     cdef int32_t number = team.sender[team.whole.pools.messages[message].lane]
     cdef State* p = &team.part[number].state
+    cdef Summary* summary = &team.part[number].summary
+    summary.pending = min(summary.pending, team.whole.pools.messages[message].at)
+    summary.following = min(summary.following, summary.pending)
     if not team.divided:
         add_waiting(team.whole, message)
         return
@@ -386,11 +389,13 @@ cdef void collect_totals(Team* team) noexcept nogil:
         s.stats.network_latency_sum += p.stats.network_latency_sum
         s.stats.hops_sum += p.stats.hops_sum
         p.in_flight = p.stats.messages_joined = p.routes.draws = 0
+        team.part[number].summary.in_flight = 0
+        team.part[number].summary.delivered = INT64_MAX
         p.stats.router_visits = p.stats.packets_delivered = p.stats.messages_delivered = p.stats.flits_delivered = 0
         p.stats.latency_sum = p.stats.network_latency_sum = p.stats.hops_sum = 0
         s.stats.changed |= p.stats.changed
         s.failed |= p.failed
-        p.stats.changed = 0
+        p.stats.changed = team.part[number].summary.changed = 0
         while p.pools.message_free != NONE:
             message = p.pools.message_free
             p.pools.message_free = s.pools.messages[message].next
