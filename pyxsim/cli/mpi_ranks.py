@@ -20,12 +20,12 @@ def check_all_ready(world: MpiWorld) -> None:
 
 
 def end_together(world: MpiWorld, error: BaseException | None) -> None:
-    """End the command of a rank, and print its error unless rank 0 prints its own. Raises typer.Exit."""
+    """End the command of a rank, and print its error unless rank 0 prints one of its kind. Raises typer.Exit."""
     code = 0 if error is None else exit_code(error)
     codes = world.agree(code, PATIENCE if code else None)
     if error is not None and world.rank == 0:
         tell(error)
-    elif error is not None and (codes is None or not codes[0]):
+    elif error is not None and (codes is None or codes[0] != code):
         for line in lines(error):
             complain(f"rank {world.rank}: {line}")
     if codes is None:

@@ -36,7 +36,11 @@ with_mpi = pytest.mark.skipif(
 PATIENCE = 120  # seconds
 
 TORUS = {"topology": "torus", "shape": [4, 4], "bandwidth": "64 GB/s", "flit": "64 B", "packet": "320 B"}
-NEAR = {**TORUS, "latency": "2 cycles", "router": {"pipeline": "booksim", "vcs": 4, "buffer": 8}}  # L = 3
+NEAR = {
+    **TORUS,
+    "latency": "2 cycles",
+    "router": {"pipeline": "booksim", "vcs": 4, "buffer": 8, "watchdog": 150},
+}  # L = 3
 FAR = {**TORUS, "latency": "50 cycles", "router": {"vcs": 2, "buffer": "auto"}}
 LOAD = {"pattern": "uniform", "load": 0.3, "packet_flits": 5, "warmup": 100, "measure": 400}
 WINDOW = {"output": {"window": "70 cycles"}}
