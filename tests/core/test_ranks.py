@@ -3,8 +3,7 @@ engine: equal to the bit, at every stop. The engines are in threads of this proc
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -18,30 +17,12 @@ from pyxsim.core.engine import Engine
 from tests.core.test_oracle import FAR
 from tests.core.test_partition import any_case, parts_of
 from tests.examples import part_of
+from tests.ranks_in_threads import on_all, worlds
 from tests.reference.cases import Case
 
 EVERYWHERE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 few = settings(max_examples=part_of(60), deadline=None, suppress_health_check=EVERYWHERE)
 many = settings(few, max_examples=1000)
-PATIENCE = 60  # seconds
-
-
-class Meeting:
-    """What takes the place of MPI: all ranks exchange mail, one thread for each."""
-
-    def __init__(self, size: int) -> None:
-        self.mails: list[list[bytes]] = [[] for _ in range(size)]
-        self.barrier = threading.Barrier(size, timeout=PATIENCE)
-
-    def exchange(self, rank: int) -> Callable[[Sequence[Any]], list[Any]]:
-        def swap(mails: Sequence[Any]) -> list[Any]:
-            self.mails[rank] = [bytes(mail) for mail in mails]
-            self.barrier.wait()
-            received = [bytearray(sent[rank]) for sent in self.mails]
-            self.barrier.wait()
-            return received
-
-        return swap
 
 
 class Ranks:
@@ -49,15 +30,14 @@ class Ranks:
 
     def __init__(self, case: Case, part: np.ndarray[Any, Any], *, recycle: bool) -> None:
         size = int(part.max(initial=0)) + 1
-        meeting = Meeting(size)
         self.engines = [engine_of(case, recycle=recycle) for _ in range(size)]
-        for rank, engine in enumerate(self.engines):
-            engine.divide(part, rank, meeting.exchange(rank))
+        for world, engine in zip(worlds(size), self.engines, strict=True):
+            engine.divide(part, world.rank, world.exchange)
         self.pool = ThreadPoolExecutor(size)
 
     def all(self, call: Callable[[Engine], Any]) -> list[Any]:
         """Call every engine, each in its thread."""
-        return [future.result(PATIENCE) for future in [self.pool.submit(call, engine) for engine in self.engines]]
+        return on_all(self.pool, call, self.engines)
 
     def same(self, call: Callable[[Engine], Any]) -> Any:
         """The value that a call has in all engines."""

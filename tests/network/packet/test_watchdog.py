@@ -236,13 +236,13 @@ def without_datelines(relation: Relation) -> Relation:
     )
 
 
-def unsafe(shape: Sequence[int], *, adaptive: bool = False, **network: Any) -> PacketNetwork:
+def unsafe(shape: Sequence[int], *, adaptive: bool = False, world: Any = None, **network: Any) -> PacketNetwork:
     """A torus whose routes can deadlock."""
     topology, words = machine_of("torus", shape, **network)
     relation = without_datelines(topology.relation)
     if adaptive:
         relation = minimal_adaptive(topology.relation)
-    return PacketNetwork(replace(topology, relation=relation), words)
+    return PacketNetwork(replace(topology, relation=relation), words, world=world)
 
 
 def send_all(network: PacketNetwork, messages: Sequence[tuple[int, int, int, int]], plane: int = 0) -> None:
@@ -257,10 +257,10 @@ def places(network: PacketNetwork) -> dict[tuple[int, int], tuple[int, int, int]
     }
 
 
-def part_of_a_ring(watchdog: int, **router: Any) -> PacketNetwork:
+def part_of_a_ring(watchdog: int, world: Any = None, **router: Any) -> PacketNetwork:
     """Two rings of four: in one everybody sends two places on and waits, in the other somebody sends for long."""
     words = {"vcs": 1, "buffer": 2, "watchdog": watchdog, **router}
-    network = unsafe([4, 2], options={"bidirectional": False}, router=words, lanes=1)
+    network = unsafe([4, 2], options={"bidirectional": False}, router=words, lanes=1, world=world)
     for src in range(4):
         network.send(src, (src + 2) % 4, 40, at=0)
     network.send(4, 5, 5000, at=0)
