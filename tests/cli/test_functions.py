@@ -23,7 +23,7 @@ NAMES = {
 SPELLED = {"settings": "overrides", "library": "libraries"}
 # Of the terminal; short for overrides; or done with the returned object: result.save, result.plot, experiment.to_toml.
 TERMINAL = {"json", "quiet"}
-OVERRIDES = {"no_skip", "threads", "checkpoint", "carry"}
+OVERRIDES = {"no_skip", "threads", "mpi", "checkpoint", "carry"}
 RETURNED = {"file", "files", "plot", "show", "export", "point", "watch"}
 # The main input, and words that are one object in Python.
 OTHERWISE = {

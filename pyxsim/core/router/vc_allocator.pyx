@@ -8,7 +8,7 @@ from libc.stdint cimport INT64_MAX
 
 from pyxsim.core.latency.router_waits cimport record_va_losers_matrix, waits_behind, waits_for_vc
 from pyxsim.core.router.buffer cimport next_masked_vc, vc_at_mask_bit
-from pyxsim.core.router.link cimport flits_in_use
+from pyxsim.core.router.link cimport credits_needed, flits_in_use, has_credits
 from pyxsim.core.router.random_draws cimport DRAW_TIE, draw
 from pyxsim.core.router.route_computation cimport all_candidates, set_candidate
 from pyxsim.core.state.bits cimport lowest
@@ -28,12 +28,13 @@ from pyxsim.core.state.records cimport (
 cdef int32_t free_ring_vc(State* s, int32_t vc, int32_t low, int32_t high) noexcept nogil:
     """`free_vc` with bubble flow control."""
     cdef int32_t base = s.links.link[s.vcs.input[vc].out_link].base
-    cdef int32_t slots = max(1, ring_slots(s, vc))
+    cdef int32_t credits = credits_needed(s, s.pools.packets[s.vcs.input[vc].packet].flits, True)
+    cdef int32_t slots = ring_slots(s, vc)
     cdef int32_t pick = next_unheld_vc(s, vc, low, high)
     if pick < 0:
         return -1
     while pick >= 0:
-        if s.vcs.output[base + pick].credit >= slots:
+        if has_credits(s, base + pick, credits) and (not slots or s.vcs.output[base + pick].credit >= slots):
             return pick
         pick = next_unheld_vc(s, vc, pick + 1, high)
     return -2
