@@ -1,56 +1,71 @@
-"""A fast deadlock proof for adaptive routing on grids with a dimension-order escape, one dimension at a time.
+"""A fast deadlock proof for grids, one dimension at a time: for dimension order, and for adaptive routing with it.
 
-On a grid, a packet takes an escape channel of dimension i when its digits before i are correct, and they stay correct.
-It later waits only for escape channels of dimension i or above, so every cycle lies within one dimension. There the
-proof considers digits only: it merges all lines of a dimension, which may add cycles but cannot hide one. The same
-holds for packets on other planes.
+On a grid, a packet takes a channel of dimension i when its digits before i are correct, and they stay correct. It later
+waits only for channels of dimension i or above, so every cycle lies within one dimension. There the proof considers
+digits only: it merges all lines of a dimension, which may add cycles but cannot hide one. The same holds for packets on
+other planes, and for the escape channels of adaptive packets.
 
 An adaptive packet that stays on the escape after it entered (sticky) affects others only as a packet of the escape
 plane, as if it had started there.
 
-The proof reads the tables only, so it suits networks of any size. Where it fails, the full proof decides
-(`pyxsim/routing/deadlock.py`).
+The proof reads the tables only, so it suits networks of any size. It covers all pairs, so it holds for some of them
+too. Where it fails, the full proof decides (`pyxsim/routing/deadlock.py`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from pyxsim.arrays import IntArray
-from pyxsim.routing.grid import Steps, steps
+from pyxsim.arrays import BoolArray, IntArray
 from pyxsim.routing.journeys import behind_cycles
-from pyxsim.routing.planes import Plane, plane, rebuilt
+from pyxsim.routing.planes import candidates, distinct, plane, ranges, rebuilt
 from pyxsim.routing.relation import ALWAYS, EACH, SKIP, Relation, Way
+
+_ENTRIES = 1 << 20  # table entries that are read at a time
+_FLAGS = 1 << 24  # most combinations of digits and classes that are marked in an array, not sorted
 
 
 def without_sticky(relation: Relation) -> Relation | None:
     """Return a relation without adaptive planes whose proof holds for this one too; None if there is none."""
-    planes = [plane(relation, number) for number in range(relation.planes)]
-    if not _fits(relation, planes) or not all(at.sticky for at in planes if _adaptive(at)):
+    adaptive = [_adaptive(relation, number) for number in range(relation.planes)]
+    sticky = relation.plane_sticky.astype(bool)
+    if not _fits(relation) or not sticky[adaptive].all():
         return None
-    escapes = [at for at in planes if not _adaptive(at)]
+    if not all(_Part(relation, number).complete for number in range(relation.planes) if not adaptive[number]):
+        return None
+    planes = [(plane(relation, number), own) for number, own in enumerate(adaptive)]
     # Within a group of links packets keep their class whatever the tables contain, so the classes must be disjoint on
     # all links.
-    escape_classes = {number for at in escapes for number in np.unique(at.vc_class).tolist()}
-    adaptive_classes = {number for at in planes if _adaptive(at) for number in np.unique(at.vc_class).tolist()}
-    return None if escape_classes & adaptive_classes else rebuilt(relation, escapes, ways=(Way(0),))
+    escape_classes = {number for at, own in planes if not own for number in np.unique(at.vc_class).tolist()}
+    adaptive_classes = {number for at, own in planes if own for number in np.unique(at.vc_class).tolist()}
+    if escape_classes & adaptive_classes:
+        return None
+    return rebuilt(relation, [at for at, own in planes if not own], ways=(Way(0),))
 
 
 def proves(relation: Relation) -> bool:
     """Return whether this proof shows that no pair on any plane can deadlock.
 
-    It requires that a VC holds one packet at a time, or whole packets.
+    With adaptive planes it requires that a VC holds one packet at a time, or whole packets.
     """
-    planes = [plane(relation, number) for number in range(relation.planes)]
-    if not _fits(relation, planes) or (relation.link_group >= 0).any():
+    if not _fits(relation):
         return False
-    parts = [_Part(relation, number, at) for number, at in enumerate(planes)]
+    adaptive = any(_adaptive(relation, number) for number in range(relation.planes))
+    if adaptive and (relation.link_group >= 0).any():
+        return False
+    parts = [_Part(relation, number) for number in range(relation.planes)]
+    if not all(part.complete for part in parts):
+        return False
     # No packet may wait for a channel that an adaptive packet takes on its own plane.
-    waited = np.concatenate([part.channel for part in parts if not part.adaptive])
-    if any(np.isin(part.channel, waited).any() for part in parts if part.adaptive):
+    waited = np.logical_or.reduce([part.channels for part in parts if not part.adaptive])
+    if any((part.channels & waited).any() for part in parts if part.adaptive):
         return False
     for dim in range(relation.digits.shape[1]):
-        edges = [part.edges(dim, parts) for part in parts]
+        # A packet keeps its class where it stays in a group; here all links of a dimension must be in one, or in none.
+        groups = {number for part in parts for number in part.groups[dim]}
+        if len(groups) > 1:
+            return False
+        edges = [part.edges(dim, parts, keeps=max(groups, default=-1) >= 0) for part in parts]
         src, dst = (np.concatenate(ends) for ends in zip(*edges, strict=True))
         if not len(src):
             continue
@@ -61,68 +76,131 @@ def proves(relation: Relation) -> bool:
     return True
 
 
-def _fits(relation: Relation, planes: list[Plane]) -> bool:
-    """Whether the network is a grid without switches and vias, with dimension-order escapes that cover all pairs."""
-    if not relation.separable or any(way.via != "none" for way in relation.ways):
+def _fits(relation: Relation) -> bool:
+    """Whether the network is a grid without switches and vias, in dimension order or with escapes that are."""
+    if not relation.separable or relation.bubble or any(way.via != "none" for way in relation.ways):
         return False
-    if len(np.unique(relation.home)) < relation.routers:
+    if len(relation.entry) or len(np.unique(relation.home)) < relation.routers:
         return False
-    sizes = relation.digits.max(axis=0) + 1
-    goal = np.concatenate([np.tile(np.arange(n), relation.routers) for n in sizes])
-    for at in planes:
-        if (at.own == ALWAYS).any() or (at.own == SKIP).any():
-            return False
-        if _adaptive(at):
-            if _adaptive(planes[at.escape]):
+    if (relation.own == ALWAYS).any() or (relation.own == SKIP).any():
+        return False
+    for number in range(relation.planes):
+        if _adaptive(relation, number):
+            if _adaptive(relation, int(relation.plane_escape[number])):
                 return False
-            continue
-        if at.any or at.select == EACH:
-            return False
-        # The entry of a router's own digit is never read.
-        empty = np.diff(at.start) == 0
-        own_digit = np.concatenate([np.repeat(at.own[:, i], n) for i, n in enumerate(sizes)])
-        if (own_digit[empty] != goal[empty]).any():
+        elif relation.plane_any[number] or relation.plane_select[number] == EACH:
             return False
     return True
 
 
-def _adaptive(at: Plane) -> bool:
-    return at.select == EACH and at.escape >= 0
+def _adaptive(relation: Relation, number: int) -> bool:
+    return bool(relation.plane_select[number] == EACH and relation.plane_escape[number] >= 0)
 
 
 class _Part:
-    """The candidates of one plane, by digits."""
+    """The candidates of one plane, by digits.
 
-    def __init__(self, relation: Relation, number: int, at: Plane) -> None:
-        self.number, self.at = number, at
-        self.adaptive = _adaptive(at)
-        self.classes = relation.classes
-        moves: Steps = steps(relation, at)
-        used = moves.mine != moves.goal
-        self.dim, self.mine, self.goal = moves.dim[used], moves.mine[used], moves.goal[used]
-        self.size = moves.size
-        self.after = (self.mine + moves.step[used]) % self.size[self.dim]
-        self.vc_class = at.vc_class[used].astype(np.int64)
-        self.channel: IntArray = at.link[used].astype(np.int64) * self.classes + self.vc_class
+    Attributes
+    ----------
+    complete
+        Whether each router has a candidate for each digit but its own, whose entry is never read; True if adaptive.
+    channels
+        bool[channels]: those that a candidate takes.
+    steps
+        Of each dimension, int64[4, n]: distinct digit of the router, digit of the destination, next digit, VC class;
+        in order of the first two.
+    groups
+        Of each dimension, the lowest and the highest group of its links; empty without candidates.
+    """
 
-    def edges(self, dim: int, parts: list[_Part]) -> tuple[IntArray, IntArray]:
+    def __init__(self, relation: Relation, number: int) -> None:
+        self.number, self.classes = number, relation.classes
+        self.escape = int(relation.plane_escape[number])
+        self.adaptive = _adaptive(relation, number)
+        self.complete = True
+        self.channels: BoolArray = np.zeros(relation.links * self.classes, np.bool_)
+        self.size = relation.digits.max(axis=0, initial=0).astype(np.int64) + 1
+        self.steps: list[IntArray] = []
+        self.groups: list[set[int]] = []
+        rows = slice(number * relation.routers, (number + 1) * relation.routers)
+        for dim in range(len(self.size)):
+            self._read(relation, dim, relation.own[rows, dim].astype(np.int64), relation.offset[rows, dim])
+
+    def _read(self, relation: Relation, dim: int, own: IntArray, offset: IntArray) -> None:
+        """Read the table of a dimension."""
+        n, classes = int(self.size[dim]), self.classes
+        combinations = n**3 * classes
+        marked = np.zeros(combinations if combinations <= _FLAGS else 0, np.bool_)
+        codes, groups = [np.zeros(0, np.int64)], set()
+        together = max(1, _ENTRIES // n)
+        for begin in range(0, len(own), together):
+            some = slice(begin, begin + together)
+            start, link, vc_class = candidates(relation, (offset[some, None] + np.arange(n)).ravel())
+            case = (own[some, None] * n + np.arange(n)).ravel()
+            count = np.diff(start)
+            needed = case // n != case % n
+            self.complete = self.complete and (self.adaptive or bool((count > 0)[needed].all()))
+            used = np.repeat(needed, count)
+            link, vc_class, case = link[used], vc_class[used], np.repeat(case, count)[used]
+            if not len(link):
+                continue
+            self.channels[link.astype(np.int64) * classes + vc_class] = True
+            groups |= {int(end(relation.link_group[link])) for end in (np.min, np.max)}
+            code = (case * n + own[relation.link_dst[link]]) * classes + vc_class
+            if len(marked):
+                marked[code] = True
+            else:
+                codes.append(distinct(code))
+        code = np.flatnonzero(marked) if len(marked) else distinct(np.concatenate(codes))
+        case, vc_class = np.divmod(code, classes)
+        case, after = np.divmod(case, n)
+        self.steps.append(np.stack([case // n, case % n, after, vc_class]))
+        self.groups.append(groups)
+
+    def edges(self, dim: int, parts: list[_Part], keeps: bool) -> tuple[IntArray, IntArray]:
         """(from, to) of the edges of one dimension, between channels (digit, next digit, class) and states (plane,
-        digit, goal)."""
-        in_dim = self.dim == dim
+        digit, goal, class).
+
+        The class is 0 where it does not matter. `keeps`: a packet keeps the class of its first channel.
+        """
         n = int(self.size[dim])
         states = n * n * self.classes  # number of the first state, after the channels
-        mine, goal, after = self.mine[in_dim], self.goal[in_dim], self.after[in_dim]
-        base = states + self.number * n * n
-        state, next_state = base + mine * n + goal, base + after * n + goal
+        base = states * (self.number + 1)
         if not self.adaptive:
-            return self._over(dim, base)
-        src, dst = parts[self.at.escape]._over(dim, base)
+            return self._keeping(dim, base) if keeps else self._over(dim, base)
+        mine, goal, after, _ = self.steps[dim]
+        src, dst = parts[self.escape]._over(dim, base)
+        state, next_state = (base + (digit * n + goal) * self.classes for digit in (mine, after))
         return np.concatenate([state, src]), np.concatenate([next_state, dst])
 
     def _over(self, dim: int, base: int) -> tuple[IntArray, IntArray]:
         """The edges of packets that take the candidates of this plane; their states have numbers from `base`."""
-        in_dim = self.dim == dim
         n = int(self.size[dim])
-        mine, goal, after = self.mine[in_dim], self.goal[in_dim], self.after[in_dim]
-        channel = (mine * n + after) * self.classes + self.vc_class[in_dim]
-        return np.concatenate([base + mine * n + goal, channel]), np.concatenate([channel, base + after * n + goal])
+        mine, goal, after, vc_class = self.steps[dim]
+        channel = (mine * n + after) * self.classes + vc_class
+        state, next_state = (base + (digit * n + goal) * self.classes for digit in (mine, after))
+        return np.concatenate([state, channel]), np.concatenate([channel, next_state])
+
+    def _keeping(self, dim: int, base: int) -> tuple[IntArray, IntArray]:
+        """The same of packets that keep their class, which is that of the table at any router where they may begin."""
+        n, classes = int(self.size[dim]), self.classes
+        mine, goal, after, vc_class = self.steps[dim]
+        src, dst = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        reached = np.zeros(n * n * classes, np.bool_)
+        at = np.arange(len(mine))
+        while len(at):
+            channel = (mine[at] * n + after[at]) * classes + vc_class
+            state = (after[at] * n + goal[at]) * classes + vc_class
+            src.append(channel)
+            dst.append(base + state)
+            front = distinct(state)
+            front = front[~reached[front]]
+            reached[front] = True
+            # All candidates that these packets have next, in their class.
+            digits, vc_class = np.divmod(front, classes)
+            first = np.searchsorted(mine * n + goal, digits, "left")
+            count = np.searchsorted(mine * n + goal, digits, "right") - first
+            at, vc_class = ranges(first, count), np.repeat(vc_class, count)
+            src.append(base + np.repeat(front, count))
+            dst.append((mine[at] * n + after[at]) * classes + vc_class)
+        return np.concatenate(src), np.concatenate(dst)

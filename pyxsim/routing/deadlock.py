@@ -153,7 +153,7 @@ def prove(relation: Relation, pairs: Pairs | None = None, *, whole: bool = False
     if proofs.known(key):
         return
     _check(relation)
-    if table is None and whole and _has_escape(relation) and _proved_by_dimension(relation):
+    if _proved_by_dimension(relation, table is None, whole):
         proofs.remember(key)
         return
     made = journeys(relation, table)
@@ -193,11 +193,15 @@ def prove(relation: Relation, pairs: Pairs | None = None, *, whole: bool = False
     raise DeadlockError(f"the routes can deadlock: {count} can form a cycle: {text} -> {names[0]}{hint}", names)
 
 
-def _proved_by_dimension(relation: Relation) -> bool:
-    """Whether the fast proof by dimension succeeds."""
-    simpler = by_dimension.without_sticky(relation)
-    if simpler is None:
+def _proved_by_dimension(relation: Relation, everything: bool, whole: bool) -> bool:
+    """Whether the fast proof by dimension succeeds, which covers all pairs; `everything`: so do the pairs given."""
+    if not _has_escape(relation):
         return by_dimension.proves(relation)
+    if not whole:
+        return False
+    simpler = by_dimension.without_sticky(relation)
+    if simpler is None or not everything:
+        return by_dimension.proves(relation if simpler is None else simpler)
     try:
         prove(simpler)
     except SimulationError:
