@@ -18,10 +18,9 @@ import numpy as np
 
 from pyxsim.arrays import BoolArray, IntArray
 from pyxsim.routing.journeys import behind_cycles
-from pyxsim.routing.planes import candidates, distinct, plane, ranges, rebuilt
+from pyxsim.routing.planes import candidates, distinct, plane, ranges, rebuilt, table_parts
 from pyxsim.routing.relation import ALWAYS, EACH, SKIP, Relation, Way
 
-_ENTRIES = 1 << 20  # table entries that are read at a time
 _FLAGS = 1 << 24  # most combinations of digits and classes that are marked in an array, not sorted
 
 
@@ -120,42 +119,34 @@ class _Part:
         self.complete = True
         self.channels: BoolArray = np.zeros(relation.links * self.classes, np.bool_)
         self.size = relation.digits.max(axis=0, initial=0).astype(np.int64) + 1
-        self.steps: list[IntArray] = []
-        self.groups: list[set[int]] = []
-        rows = slice(number * relation.routers, (number + 1) * relation.routers)
-        for dim in range(len(self.size)):
-            self._read(relation, dim, relation.own[rows, dim].astype(np.int64), relation.offset[rows, dim])
+        self.groups: list[set[int]] = [set() for _ in self.size]
+        seen = [_Codes(int(n) ** 3 * self.classes) for n in self.size]
+        own_digits = relation.own[number * relation.routers : (number + 1) * relation.routers].astype(np.int64)
+        for dim, routers, entry in table_parts(relation, number):
+            seen[dim].add(self._read(relation, dim, own_digits[:, dim], routers, entry))
+        self.steps = [self._decoded(codes.all(), int(n)) for codes, n in zip(seen, self.size, strict=True)]
 
-    def _read(self, relation: Relation, dim: int, own: IntArray, offset: IntArray) -> None:
-        """Read the table of a dimension."""
+    def _read(self, relation: Relation, dim: int, own: IntArray, routers: IntArray, entry: IntArray) -> IntArray:
+        """Read a part of the table of a dimension; return a code of each step."""
         n, classes = int(self.size[dim]), self.classes
-        combinations = n**3 * classes
-        marked = np.zeros(combinations if combinations <= _FLAGS else 0, np.bool_)
-        codes, groups = [np.zeros(0, np.int64)], set()
-        together = max(1, _ENTRIES // n)
-        for begin in range(0, len(own), together):
-            some = slice(begin, begin + together)
-            start, link, vc_class = candidates(relation, (offset[some, None] + np.arange(n)).ravel())
-            case = (own[some, None] * n + np.arange(n)).ravel()
-            count = np.diff(start)
-            needed = case // n != case % n
-            self.complete = self.complete and (self.adaptive or bool((count > 0)[needed].all()))
-            used = np.repeat(needed, count)
-            link, vc_class, case = link[used], vc_class[used], np.repeat(case, count)[used]
-            if not len(link):
-                continue
-            self.channels[link.astype(np.int64) * classes + vc_class] = True
-            groups |= {int(end(relation.link_group[link])) for end in (np.min, np.max)}
-            code = (case * n + own[relation.link_dst[link]]) * classes + vc_class
-            if len(marked):
-                marked[code] = True
-            else:
-                codes.append(distinct(code))
-        code = np.flatnonzero(marked) if len(marked) else distinct(np.concatenate(codes))
-        case, vc_class = np.divmod(code, classes)
+        start, link, vc_class = candidates(relation, entry)
+        case = (own[routers, None] * n + np.arange(n)).ravel()
+        count = np.diff(start)
+        needed = case // n != case % n
+        self.complete = self.complete and (self.adaptive or bool((count > 0)[needed].all()))
+        used = np.repeat(needed, count)
+        link, vc_class, case = link[used], vc_class[used], np.repeat(case, count)[used]
+        self.channels[link.astype(np.int64) * classes + vc_class] = True
+        group = relation.link_group[link]
+        self.groups[dim] |= {int(group.min()), int(group.max())} if len(group) else set()
+        codes: IntArray = (case * n + own[relation.link_dst[link]]) * classes + vc_class
+        return codes
+
+    def _decoded(self, codes: IntArray, n: int) -> IntArray:
+        """int64[4, steps] from the codes of `_read`."""
+        case, vc_class = np.divmod(codes, self.classes)
         case, after = np.divmod(case, n)
-        self.steps.append(np.stack([case // n, case % n, after, vc_class]))
-        self.groups.append(groups)
+        return np.stack([case // n, case % n, after, vc_class])
 
     def edges(self, dim: int, parts: list[_Part], keeps: bool) -> tuple[IntArray, IntArray]:
         """(from, to) of the edges of one dimension, between channels (digit, next digit, class) and states (plane,
@@ -204,3 +195,20 @@ class _Part:
             src.append(base + np.repeat(front, count))
             dst.append((mine[at] * n + after[at]) * classes + vc_class)
         return np.concatenate(src), np.concatenate(dst)
+
+
+class _Codes:
+    """Distinct numbers below a limit."""
+
+    def __init__(self, limit: int) -> None:
+        self._marked = np.zeros(limit if limit <= _FLAGS else 0, np.bool_)
+        self._found = [np.zeros(0, np.int64)]
+
+    def add(self, codes: IntArray) -> None:
+        if len(self._marked):
+            self._marked[codes] = True
+        else:
+            self._found.append(distinct(codes))
+
+    def all(self) -> IntArray:
+        return np.flatnonzero(self._marked) if len(self._marked) else distinct(np.concatenate(self._found))

@@ -48,6 +48,7 @@ from pyxsim.routing.planes import distinct, ranges
 from pyxsim.routing.relation import EACH, FIRST_SET, Relation
 
 _SHOWN = 8  # channels of a cycle in an error message
+_TOGETHER = 1 << 20  # table entries that are checked at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -390,11 +391,12 @@ class _Edges:
 
 def _check(relation: Relation) -> None:
     """Raise InputError if a table contains a VC class that a link does not have."""
-    direct = relation.link >= 0
-    for link, vc_class in (
-        (relation.link[direct], relation.vc_class[direct]),
-        (relation.set_link, relation.set_class),
-    ):
+    tables = [
+        (relation.link[begin : begin + _TOGETHER], relation.vc_class[begin : begin + _TOGETHER])
+        for begin in range(0, len(relation.link), _TOGETHER)
+    ]
+    for table, classes in [*tables, (relation.set_link, relation.set_class)]:
+        link, vc_class = table[table >= 0], classes[table >= 0]
         wrong = np.flatnonzero((vc_class < 0) | (vc_class >= relation.link_classes[link]))
         if len(wrong):
             name, number = relation.link_name[int(link[wrong[0]])], int(vc_class[wrong[0]])

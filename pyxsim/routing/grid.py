@@ -10,7 +10,7 @@ import numpy as np
 
 from pyxsim.arrays import Int32Array, IntArray
 from pyxsim.errors import InputError
-from pyxsim.routing.planes import ROUTING, Plane, grid_only, plain_plane, plane, rebuilt
+from pyxsim.routing.planes import ROUTING, Plane, grid_only, plain_plane, plane, rebuilt, with_both
 from pyxsim.routing.relation import SKIP, Relation, Way
 
 
@@ -23,6 +23,8 @@ def tie_random(base: Relation) -> Relation:
     """
     if base.planes < 2 or base.ways != (Way(0),):
         return base
+    if (relation := with_both(base)) is not None:
+        return relation
     planes = [plane(base, number) for number in range(base.planes)]
     return rebuilt(base, [*planes, _joined(planes, "tie-random")], ways=(Way(base.planes),))
 

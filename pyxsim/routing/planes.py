@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,9 +10,11 @@ import numpy as np
 
 from pyxsim.arrays import Int32Array, IntArray
 from pyxsim.errors import InputError
-from pyxsim.routing.relation import EACH, FIRST_SET, NONE, RANDOM, SKIP, Relation
+from pyxsim.routing.relation import EACH, FIRST_SET, NONE, RANDOM, SKIP, Relation, Way
 
 ROUTING = "network.router.routing"
+
+_ENTRIES = 1 << 20  # table entries that are read at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,20 +85,85 @@ class Plane:
 
 def plane(relation: Relation, number: int) -> Plane:
     """Return one plane of a relation, with the entries of each dimension in order of router and digit."""
-    rows = slice(number * relation.routers, (number + 1) * relation.routers)
-    own_digits = relation.own[rows]
-    offset = np.zeros_like(relation.offset[rows])
-    entries = []
-    used = 0
-    for dim, size in enumerate(_sizes(relation).tolist()):
-        moves = np.flatnonzero(own_digits[:, dim] != SKIP)
-        entries.append((relation.offset[rows][moves, dim][:, None] + np.arange(size)).ravel())
-        offset[moves, dim] = used + np.arange(len(moves)) * size
-        used += len(entries[-1])
+    entries = [entry for _, _, entry in table_parts(relation, number)]
     entry = np.concatenate(entries) if entries else np.zeros(0, np.int64)
     start, link, vc_class = candidates(relation, entry)
     columns = {name: int(getattr(relation, f"plane_{name}")[number]) for name in _FLAGS}
-    return Plane(own_digits, offset, start, link, vc_class, **columns)
+    return Plane(_own(relation, number), _in_order(relation, number), start, link, vc_class, **columns)
+
+
+def table_parts(relation: Relation, number: int) -> Iterator[tuple[int, IntArray, IntArray]]:
+    """Yield the entries of a plane in parts of limited size: (dimension, routers, entries).
+
+    The entries are in the order of dimension, router and digit; routers that skip the dimension have none.
+    """
+    own_digits = _own(relation, number)
+    for dim, size in enumerate(_sizes(relation).tolist()):
+        offset = relation.offset[number * relation.routers : (number + 1) * relation.routers, dim]
+        moves = np.flatnonzero(own_digits[:, dim] != SKIP)
+        together = max(1, _ENTRIES // size)
+        for begin in range(0, len(moves), together):
+            routers = moves[begin : begin + together]
+            yield dim, routers, (offset[routers][:, None] + np.arange(size)).ravel()
+
+
+def _own(relation: Relation, number: int) -> Int32Array:
+    return relation.own[number * relation.routers : (number + 1) * relation.routers]
+
+
+def _in_order(relation: Relation, number: int) -> IntArray:
+    """int64[routers, nd]: the first entry of a router and dimension, with the entries in the order of `table_parts`."""
+    offset = np.zeros((relation.routers, relation.digits.shape[1]), np.int64)
+    used = 0
+    for dim, size in enumerate(_sizes(relation).tolist()):
+        moves = np.flatnonzero(_own(relation, number)[:, dim] != SKIP)
+        offset[moves, dim] = used + np.arange(len(moves)) * size
+        used += len(moves) * size
+    return offset
+
+
+def with_both(relation: Relation) -> Relation | None:
+    """Return a relation of two planes with a third one, which has the candidates of both, and no other route option.
+
+    The same as `rebuilt` with `Plane.joined`, in less time and memory. None if the planes differ in their dimensions
+    or entries have several candidates.
+    """
+    if relation.planes != 2 or relation.sets or not np.array_equal(_own(relation, 0), _own(relation, 1)):
+        return None
+    entries = sum(len(entry) for _, _, entry in table_parts(relation, 0))
+    link, vc_class = (np.zeros(3 * entries, np.int32) for _ in range(2))
+    ties = [np.zeros(0, np.int64)]
+    at = 0
+    for parts in zip(table_parts(relation, 0), table_parts(relation, 1), strict=True):
+        (a, of_a), (b, of_b) = ((relation.link[entry], relation.vc_class[entry]) for _, _, entry in parts)
+        of_a[a == NONE], of_b[b == NONE] = 0, 0
+        either = np.where(a == NONE, b, a), np.where(a == NONE, of_b, of_a)
+        for number, (table, classes) in enumerate([(a, of_a), (b, of_b), either]):
+            some = slice(number * entries + at, number * entries + at + len(a))
+            link[some], vc_class[some] = table, classes
+        ties.append(at + np.flatnonzero((a != NONE) & (b != NONE) & ((a != b) | (of_a != of_b))))
+        at += len(a)
+    tie = np.concatenate(ties)
+    members = np.stack([tie, entries + tie], axis=1).ravel()
+    of_links, of_classes = link[members], vc_class[members]
+    first, count = np.arange(0, 2 * len(tie), 2), np.full(len(tie), 2)
+    number_of, kept = _same_sets(first, count, of_links, of_classes)
+    link[2 * entries + tie], vc_class[2 * entries + tie] = FIRST_SET - number_of, 0
+    member = ranges(first[kept], count[kept])
+    columns = {f"plane_{name}": getattr(relation, f"plane_{name}")[[0, 1, 0]] for name in _FLAGS}
+    return replace(
+        relation,
+        planes=3,
+        own=np.tile(_own(relation, 0), (3, 1)),
+        offset=np.concatenate([_in_order(relation, 0) + number * entries for number in range(3)]),
+        link=link,
+        vc_class=vc_class,
+        set_start=2 * np.arange(len(kept) + 1),
+        set_link=of_links[member],
+        set_class=of_classes[member],
+        ways=(Way(2),),
+        **columns,
+    )
 
 
 _FLAGS = ("any", "select", "escape", "sticky", "equal")

@@ -13,8 +13,8 @@ import numpy as np
 from pyxsim.arrays import FloatArray, IntArray
 from pyxsim.routing.explore import BATCH
 from pyxsim.routing.loads import Paths, ways_of
-from pyxsim.routing.planes import plane as taken_out
-from pyxsim.routing.relation import EACH, Relation, Way
+from pyxsim.routing.planes import table_parts
+from pyxsim.routing.relation import EACH, FIRST_SET, Relation, Way
 
 TRIPS = 1 << 18  # (pair, route option, via) combinations per batch
 
@@ -46,8 +46,11 @@ def fixed(relation: Relation, plane: int) -> bool:
         return False
     number = ways[0].last
     escapes = relation.plane_select[number] == EACH and relation.plane_escape[number] >= 0
-    candidates = np.diff(taken_out(relation, number).start) if relation.sets else np.zeros(1)
-    return bool(not escapes and candidates.max(initial=0) <= 1)
+    if escapes or not relation.sets:
+        return not escapes
+    several = np.append(np.diff(relation.set_start) > 1, False)  # by FIRST_SET - link; the last one is no set
+    tables = (relation.link[entry] for _, _, entry in table_parts(relation, number))
+    return not any(several[np.where(link <= FIRST_SET, FIRST_SET - link, -1)].any() for link in tables)
 
 
 def spread(relation: Relation, src: IntArray, dst: IntArray, plane: int, lengths: IntArray) -> Spread:
