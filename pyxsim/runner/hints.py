@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pyxsim.arrays import IntArray
+from pyxsim.arrays import IntArray, unique_rows
 from pyxsim.network.link_paths import link_rates_of, routes
 from pyxsim.network.protocol import Backend
 from pyxsim.settings import Experiment
@@ -81,7 +81,7 @@ def _narrow_lanes(settings: Any, network: Backend, traffic: IntArray) -> Iterato
 def _idle(experiment: Experiment, network: Backend, traffic: IntArray) -> Iterator[str]:
     """Dimensions, or one direction of a dimension, whose links carry nothing."""
     topology = network.topology
-    pairs = np.unique(traffic[traffic[:, 0] != traffic[:, 1], :3], axis=0)
+    pairs = unique_rows(traffic[traffic[:, 0] != traffic[:, 1], :3])[0]
     if not len(pairs) or len(pairs) > MOST_PAIRS:
         return
     used = np.zeros(topology.links, bool)

@@ -11,7 +11,7 @@ import numpy as np
 
 from pyxsim import library
 from pyxsim.analysis.packet_spacing import starved
-from pyxsim.arrays import IntArray
+from pyxsim.arrays import IntArray, unique_rows
 from pyxsim.errors import LockstepLost
 from pyxsim.garbage import without_collection
 from pyxsim.network.backends import backend_class, check_background, check_open_traffic, make_backend, make_open_backend
@@ -127,7 +127,7 @@ def prepare(
             warnings.append("network.router.virtual_networks: collectives use only the first one")
         traffic = system.traffic()
         advice += hints(experiment, network, job, traffic)
-        pairs: IntArray | None = np.unique(traffic[:, :3], axis=0)
+        pairs: IntArray | None = unique_rows(traffic[:, :3])[0]
         if experiment.background is not None:
             from pyxsim.runner.traffic.background import Background  # most runs have no [traffic]
             from pyxsim.runner.traffic.open_loop import largest_packet

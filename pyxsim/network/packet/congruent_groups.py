@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pyxsim.arrays import IntArray
+from pyxsim.arrays import IntArray, Rows, unique_rows
 from pyxsim.core.engine_options import Links
 from pyxsim.routing.explore import decide
 from pyxsim.routing.relation import Relation
@@ -77,7 +77,7 @@ class CongruentGroups:
 
     group: IntArray
     members: tuple[IntArray, ...]
-    used: tuple[IntArray, ...]
+    used: Rows
     paths: tuple[Paths, ...]
     pairs: IntArray
     of_pair: IntArray
@@ -110,14 +110,14 @@ def congruent_groups(
     flits = traffic[:, 4] * -(-traffic[:, 3] // flit)
     if not long_enough(flits.sum() * FEW_HOPS):
         return None
-    pairs, pair = np.unique(traffic[:, :3], axis=0, return_inverse=True)
+    pairs, pair = unique_rows(traffic[:, :3])
     if not 1 < len(pairs) <= MOST_PAIRS or not all(fixed(relation, plane) for plane in np.unique(pairs[:, 2]).tolist()):
         return None
     if not relation.deterministic and (pairs[:, 2] < 0).any():
         return None
     src, dst, plane = pairs.T
     steps, classes = _hops(relation, src, dst, plane)
-    hops = (steps >= 0).sum(axis=1)[pair.ravel()]
+    hops = (steps >= 0).sum(axis=1)[pair]
     if not long_enough((flits * hops).sum()):
         return None
     paths = Paths(pairs, steps, classes, *lanes_of(src, dst, plane))
@@ -125,17 +125,31 @@ def congruent_groups(
     if group.max() + 1 < LEAST_SAVING:
         return None
     order = np.argsort(group, kind="stable")  # within a group, pairs are in the order of sources and destinations
-    known, used = _described(paths.take(order), group[order], links)
-    of_class: dict[bytes, list[int]] = {}
-    for number, description in enumerate(known):
-        of_class.setdefault(description, []).append(number)
-    if len(of_class) > MOST_CLASSES or len(of_class) * LEAST_SAVING > len(known):
+    of_pairs, of_links, used = _described(paths.take(order), group[order], links)
+    members = _classes(of_pairs, of_links)
+    if members is None or len(members) * LEAST_SAVING > len(used):
         return None
     lane = np.full(links.injection, -1)
     lane[paths.inject] = group
-    members = tuple(np.array(numbers, np.int64) for numbers in of_class.values())
     leaders = tuple(paths.take(np.flatnonzero(group == each[0])) for each in members)
     return CongruentGroups(lane, members, used, leaders, pairs, group)
+
+
+def _classes(of_pairs: Rows, of_links: Rows) -> tuple[IntArray, ...] | None:
+    """The groups of each class, in the order of the first ones: all with equal rows. None if there are many classes."""
+    classes: list[IntArray] = []
+    sizes = np.column_stack([np.diff(of_pairs.first), np.diff(of_links.first)])
+    kinds, kind = unique_rows(sizes)
+    for number in range(len(kinds)):
+        left = np.flatnonzero(kind == number)
+        table = np.concatenate([of_pairs.alike(left), of_links.alike(left)], axis=1)
+        while len(left):
+            if len(classes) == MOST_CLASSES:
+                return None
+            same = (table == table[0]).all(axis=1)
+            classes.append(left[same])
+            left, table = left[~same], table[~same]
+    return tuple(sorted(classes, key=lambda members: int(members[0])))
 
 
 def _hops(relation: Relation, src: IntArray, dst: IntArray, plane: IntArray) -> tuple[IntArray, IntArray]:
@@ -189,15 +203,19 @@ def wires(links: Links) -> IntArray:
     """int64[links and lanes, 2]: a number for all parameters of each, and the link group (-1 without)."""
     columns = [links.vcs, links.depth, links.s_num, links.s_den, links.delay, links.credit_delay, links.output_queue]
     columns += [links.pool, links.classes, links.ranges]
-    table = np.column_stack([np.asarray(column, np.int64) for column in columns])
-    kind = np.unique(table, axis=0, return_inverse=True)[1].ravel()
+    kind = np.zeros(len(links.vcs), np.int64)
+    for column in columns:
+        if len(column) and (column != column[0]).any():
+            values = np.unique(np.asarray(column), return_inverse=True)[1].ravel()
+            kind = np.unique(kind * len(column) + values, return_inverse=True)[1].ravel()
     return np.column_stack([kind, np.asarray(links.group, np.int64)])
 
 
-def _described(paths: Paths, group: IntArray, links: Links) -> tuple[list[bytes], tuple[IntArray, ...]]:
+def _described(paths: Paths, group: IntArray, links: Links) -> tuple[Rows, Rows, Rows]:
     """Describe each group in numbers of its own; congruent groups have equal descriptions.
 
-    `group`: of each pair, ascending. Also returns the links and lanes of each group in the order of its numbers.
+    `group`: of each pair, ascending. Returns the numbers that describe the pairs, and the links and lanes, of each
+    group; and its links and lanes in the order of its numbers.
     """
     count = int(group.max()) + 1
     first = links.network, links.network + links.injection
@@ -214,11 +232,9 @@ def _described(paths: Paths, group: IntArray, links: Links) -> tuple[list[bytes]
     of_links += [_rank(dst, used, of_used), _rank(src, used, of_used)]
     of_pairs = [ends - lowest[group][:, None], paths.pairs[:, 2], where, paths.classes]
     pairs, places = (np.ascontiguousarray(np.column_stack(columns), np.int64) for columns in (of_pairs, of_links))
-    cuts = [np.searchsorted(numbers, np.arange(1, count)) for numbers in (group, of_used)]
-    described = zip(np.split(pairs, cuts[0]), np.split(places, cuts[1]), strict=True)
-    return [b"%d " % len(one) + one.tobytes() + other.tobytes() for one, other in described], tuple(
-        np.split(used, cuts[1])
-    )
+    cuts = [np.searchsorted(numbers, np.arange(count + 1)) for numbers in (group, of_used)]
+    described = [Rows(table.ravel(), cut * table.shape[1]) for table, cut in zip((pairs, places), cuts, strict=True)]
+    return described[0], described[1], Rows(used, cuts[1])
 
 
 def _in_order(table: IntArray, group: IntArray) -> tuple[IntArray, IntArray, IntArray]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pyxsim.arrays import IntArray
+from pyxsim.arrays import IntArray, unique_rows
 from pyxsim.network.lines import Lines
 from pyxsim.network.packet.congruent_groups import CongruentGroups
 
@@ -38,7 +38,7 @@ def represented(
     claimed = np.zeros(count, bool)
     copies: dict[int, IntArray] = {}
     for lines in kinds:
-        src, dst, plane = np.unique(lines.messages[:, :3], axis=0).T
+        src, dst, plane = unique_rows(lines.messages[:, :3])[0].T
         ends = lines.members[:, src], lines.members[:, dst]
         shape = ends[0].shape
         pairs = np.stack(np.broadcast_arrays(*ends, plane), axis=-1).reshape(-1, 3).astype(np.int64)

@@ -364,17 +364,22 @@ def fold(relation: Relation, config: EngineConfig, groups: CongruentGroups, wind
     links = config.links
     injection, ejection = links.network, links.network + links.injection
     inject, eject, eject_group = np.full((3, max(links.injection, links.ejection)), -1)
-    for number in np.concatenate(groups.members).tolist():
-        used = groups.used[number]
-        into = used[(used >= injection) & (used < ejection)] - injection
-        out = used[used >= ejection] - ejection
-        inject[into], eject[out], eject_group[out] = np.arange(len(into)), np.arange(len(out)), number
+    for members in groups.members:
+        used = groups.used.alike(members)  # injection and ejection lanes are in the same columns
+        lane = used[0]
+        into = used[:, (lane >= injection) & (lane < ejection)] - injection
+        out = used[:, lane >= ejection] - ejection
+        inject[into], eject[out] = np.arange(into.shape[1]), np.arange(out.shape[1])
+        eject_group[out] = members[:, None]
     folds = []
     for members, paths in zip(groups.members, groups.paths, strict=True):
         of = _engine_of(relation, config, groups.used[members[0]], paths)
         recorder = WindowRecorder(windows.window, of.counted, of=windows.links)
-        stand_for = [groups.copies.get(member, [member]) for member in members.tolist()]
-        folds.append(Fold(of, recorder, members, [np.array([groups.used[i] for i in each]) for each in stand_for]))
+        if groups.copies:
+            copies: Sequence[IntArray] = [groups.used.alike(groups.copies[member]) for member in members.tolist()]
+        else:
+            copies = list(groups.used.alike(members)[:, None])
+        folds.append(Fold(of, recorder, members, copies))
     lanes = groups.group, eject_group, inject, eject
     total = links.network + links.injection + links.ejection
     return FoldedEngine(folds, lanes, windows, total, int(links.vcs.max()))

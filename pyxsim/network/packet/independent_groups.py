@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from pyxsim.arrays import IntArray
+from pyxsim.arrays import IntArray, unique_rows
 from pyxsim.core.engine_options import Links
 from pyxsim.network.link_paths import routes
 from pyxsim.network.packet.split_engine import Groups
@@ -47,7 +47,7 @@ def independent_groups(
         Memory of one engine.
     """
     relation = topology.relation
-    pairs, pair = np.unique(traffic[:, :3], axis=0, return_inverse=True)
+    pairs, pair = unique_rows(traffic[:, :3])
     if not 0 < len(pairs) <= MOST_PAIRS or not all(fixed(relation, plane) for plane in np.unique(pairs[:, 2]).tolist()):
         return None
     if len(topology.link_kinds) > MOST_DIMS or (not relation.deterministic and (pairs[:, 2] < 0).any()):
@@ -63,7 +63,7 @@ def independent_groups(
     paths = np.column_stack([links.network + inject, steps, links.network + links.injection + eject])
     pace, slots, latency = zip(*(slowest(links, paths[group == number]) for number in range(count)), strict=True)
     longest = np.zeros(count, np.int64)
-    np.maximum.at(longest, group[pair.ravel()], traffic[:, 3])
+    np.maximum.at(longest, group[pair], traffic[:, 3])
     vcs = int(links.vcs[links.network + inject].max())
     cuts = [cut(int(size)) for size in longest]
     if not any(_repeats(*terms, vcs) for terms in zip(cuts, pace, slots, strict=True)):
