@@ -36,7 +36,8 @@ def dimension_table(chunks: dict[str, IntArray], traffic: IntArray, shape: Seque
     worked = _worked(chunks, npus, cycles)
     rows: dict[str, list[float]] = {"occupancy": [], "occupancy_npu0": [], "queueing": [], "network": []}
     for dim in dims.tolist():
-        part = {name: values[chunks["dimension"] == dim] for name, values in chunks.items()}
+        at = chunks["dimension"] == dim
+        part = {name: chunks[name][at] for name in ("start", "ready", "messages", "network")}
         share = worked.get(dim, np.zeros(npus)) / max(1, cycles)
         rows["occupancy"].append(float(share.mean()))
         rows["occupancy_npu0"].append(float(share[0]))
@@ -54,18 +55,20 @@ def phase_table(chunks: dict[str, IntArray], kinds: dict[tuple[int, int], str]) 
     """
     names = ("collective", "phase", "dimension")
     order = np.lexsort([chunks[name] for name in reversed(names)])
-    sorted_chunks = {name: values[order] for name, values in chunks.items()}
     new = np.ones(len(order), dtype=bool)
-    new[1:] = np.any([sorted_chunks[name][1:] != sorted_chunks[name][:-1] for name in names], axis=0)
+    new[1:] = False
+    for name in names:
+        new[1:] |= np.diff(chunks[name][order]) != 0
     first, row = np.flatnonzero(new), np.cumsum(new) - 1  # of each row of the table; and to which each part belongs
-    places = {name: sorted_chunks[name][first] for name in names}
+    places = {name: chunks[name][order[first]] for name in names}
+    sorted_chunks = {name: chunks[name][order] for name in ("ready", "start", "end", "messages", "network")}
     begun, done, has_messages = sorted_chunks["start"] >= 0, sorted_chunks["end"] >= 0, sorted_chunks["messages"] > 0
     waited = begun & (sorted_chunks["ready"] >= 0)
     never = np.iinfo(np.int64).max
     start = _of_rows(np.minimum, np.where(begun, sorted_chunks["start"], never), first)
     whole: Columns = {
-        "npus": _different(sorted_chunks["rank"], row, len(first)),
-        "chunks": _different(sorted_chunks["chunk"], row, len(first)),
+        "npus": _different(chunks["rank"][order], row, len(first)),
+        "chunks": _different(chunks["chunk"][order], row, len(first)),
         "start": np.where(start < never, start, -1),
         "end": np.where(
             _of_rows(np.minimum, sorted_chunks["end"], first) >= 0,
@@ -124,19 +127,20 @@ def differing(traffic: IntArray, shape: Sequence[int]) -> IntArray:
 def _worked(chunks: dict[str, IntArray], npus: int, cycles: int) -> dict[int, IntArray]:
     """Per dimension: cycles in which each NPU had at least one active chunk, int64[NPUs]."""
     begun = chunks["start"] >= 0
-    dim, rank, start = chunks["dimension"][begun], chunks["rank"][begun], chunks["start"][begun]
-    end = np.where(chunks["end"][begun] >= 0, chunks["end"][begun], cycles)
-    # All NPUs and dimensions on one time axis, one after the other: one union of intervals for all.
-    dims, place = np.unique(dim, return_inverse=True)
-    cell = place * npus + rank
-    apart = max(cycles, int(end.max(initial=0))) + 1
-    order = np.lexsort((start, cell))
-    first, last = (start + cell * apart)[order], (end + cell * apart)[order]
-    covered = np.maximum.accumulate(np.concatenate([[0], last]))[:-1]
-    alone = np.maximum(last - np.maximum(first, covered), 0)
-    cycles_of = np.zeros(len(dims) * npus, dtype=np.int64)
-    np.add.at(cycles_of, cell[order], alone)
-    return dict(zip(dims.tolist(), cycles_of.reshape(-1, npus), strict=True))
+    worked = {}
+    for dim in np.unique(chunks["dimension"][begun]).tolist():
+        at = np.flatnonzero(begun & (chunks["dimension"] == dim))
+        rank, first, last = (chunks[name][at] for name in ("rank", "start", "end"))
+        last[last < 0] = cycles
+        # All NPUs on one time axis, one after the other: one union of intervals for all.
+        apart = max(cycles, int(last.max())) + 1
+        order = np.lexsort((first, rank))
+        rank = rank[order]
+        first, last = first[order] + rank * apart, last[order] + rank * apart
+        covered = np.maximum.accumulate(np.concatenate([[0], last[:-1]]))
+        worked[dim] = np.zeros(npus, dtype=np.int64)
+        np.add.at(worked[dim], rank, np.maximum(last - np.maximum(first, covered), 0))
+    return worked
 
 
 def _mean(values: IntArray) -> float:

@@ -30,36 +30,24 @@ COLUMNS = (
 
 def chunk_table(collectives: Sequence[Collective]) -> dict[str, IntArray]:
     """One row per chunk, phase and NPU that takes part; `rank` is the NPU. `chunk` counts over all collectives."""
-    none = np.zeros(0, np.int64)
-    measured: dict[str, list[IntArray]] = {name: [none] for name in ("ready", "start", "end", "messages", "network")}
-    ranks, sizes = [none], [none]
-    rows: list[tuple[int, int, int, int, int]] = []  # common to all NPUs of a chunk phase
-    counts: list[int] = []
-    chunks = 0
-    for number, collective in enumerate(collectives):
-        members = collective.communicator.members
-        of_members = np.array(members, np.int64)
-        for chunk in collective.chunks:
-            for stage in chunk.stages:
-                part = stage.positions
-                rows.append((number, chunks, stage.number, stage.dimension, stage.place))
-                counts.append(len(part))
-                if len(part) == len(members):  # the usual case, and faster
-                    ranks.append(of_members)
-                    sizes.append(stage.phase.bytes_in)
-                    for name, values in measured.items():
-                        values.append(stage.measured(name))
-                    continue
-                ranks.append(of_members[part])
-                sizes.append(stage.phase.bytes_in[part])
-                for name, values in measured.items():
-                    values.append(stage.measured(name)[part])
-            chunks += 1
-    common = np.repeat(np.array(rows, np.int64).reshape(len(rows), 5), counts, axis=0).T
-    columns = dict(zip(("collective", "chunk", "phase", "dimension", "queue"), common, strict=True))
-    columns |= {name: np.concatenate(values) for name, values in measured.items()}
-    columns |= {"rank": np.concatenate(ranks), "bytes": np.concatenate(sizes).astype(np.int64)}
-    return {name: np.ascontiguousarray(columns[name]) for name in COLUMNS}
+    chunks = [(number, chunk) for number, collective in enumerate(collectives) for chunk in collective.chunks]
+    stages = [(number, index, stage) for index, (number, chunk) in enumerate(chunks) for stage in chunk.stages]
+    parts = [stage.positions for *_, stage in stages]
+    columns = {name: np.empty(sum(map(len, parts)), np.int64) for name in COLUMNS}
+    end, last, members = 0, -1, np.zeros(0, np.int64)
+    for (number, index, stage), part in zip(stages, parts, strict=True):
+        if number != last:
+            last, members = number, np.array(collectives[number].communicator.members, np.int64)
+        rows = slice(end, end := end + len(part))
+        common = (number, index, stage.number, stage.dimension, stage.place)
+        for name, value in zip(("collective", "chunk", "phase", "dimension", "queue"), common, strict=True):
+            columns[name][rows] = value
+        at = slice(None) if len(part) == len(members) else part  # the usual case, and faster
+        columns["rank"][rows] = members[at]
+        columns["bytes"][rows] = stage.phase.bytes_in[at]
+        for name in ("ready", "start", "end", "messages", "network"):
+            columns[name][rows] = stage.measured(name)[at]
+    return columns
 
 
 def traffic(tasks: Iterable[ChunkTask | PointToPoint], plane_between: Callable[[int, int], int]) -> IntArray:
