@@ -9,7 +9,7 @@ from math import ceil
 
 import numpy as np
 
-from pyxsim.arrays import IntArray
+from pyxsim.arrays import IntArray, unique_rows
 from pyxsim.core.engine_options import STORE_AND_FORWARD, WORMHOLE
 from pyxsim.network.protocol import Backend
 
@@ -168,8 +168,8 @@ def _slowest(network: Backend, candidates: IntArray, flits: int) -> Stream | Non
     """The stream with the lowest share among these links; equal links are evaluated once."""
     links = network.config.links
     columns = (links.s_num, links.s_den, links.delay, links.credit_delay, links.depth, links.ranges, links.classes)
-    rows = np.array([values[candidates] for values in columns], np.int64)
-    distinct = candidates[np.unique(rows, axis=1, return_index=True)[1]]
+    number = unique_rows(np.array([values[candidates] for values in columns], np.int64).T)[1]
+    distinct = candidates[np.unique(number, return_index=True)[1]]
     return min((stream(network, link, flits) for link in distinct.tolist()), key=lambda s: s.share, default=None)
 
 

@@ -20,6 +20,7 @@ from pyxsim.topology.topology import Topology
 from pyxsim.units import to_cycles
 
 _EJECT = 32  # bits of the ejection lane in a number that holds both lanes of a pair
+_MANY = 4096  # messages whose lanes are looked up in arrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,8 +188,9 @@ class LaneChoice:
         self._by_number = isinstance(network.lanes, int) and not self._by_plane
         self._open = not (self._by_number or self._by_plane or topology.relation.deterministic)
         self._out, self._into = RoundRobinLanes(inject), RoundRobinLanes(eject)
-        # Cache: (source, destination, plane) as one number -> both lanes as one number.
+        # Cache: (source, destination, plane) as one number -> both lanes as one number; as arrays, by the first number.
         self._known: dict[int, int] = {}
+        self._codes = self._lanes = np.zeros(0, np.int64)
 
     def one(self, src: int, dst: int, plane: int) -> tuple[int, int]:
         """Return (injection lane, ejection lane) of a message."""
@@ -200,6 +202,7 @@ class LaneChoice:
         code = self._code(src, dst, plane)
         if (known := self._known.get(code)) is None:
             inject, eject = self._fixed(*(np.array([value], np.int64) for value in (src, dst, plane)))
+            self._known[code] = int(inject[0]) << _EJECT | int(eject[0])
             return int(inject[0]), int(eject[0])
         return known >> _EJECT, known & ((1 << _EJECT) - 1)
 
@@ -216,14 +219,32 @@ class LaneChoice:
         return self._fixed(src, dst, plane)
 
     def _fixed(self, src: IntArray, dst: IntArray, plane: IntArray) -> tuple[IntArray, IntArray]:
-        codes = self._code(src, dst, plane).tolist()
-        lanes = [self._known.get(code, -1) for code in codes]
-        pair_lanes = np.array(lanes, np.int64)
+        codes = self._code(src, dst, plane)
+        pair_lanes = self._recall(codes)
         if len(new := np.flatnonzero(pair_lanes < 0)):
             inject, eject = self._find(src[new], dst[new], plane[new])
             pair_lanes[new] = inject << _EJECT | eject
-            self._known.update(zip([codes[i] for i in new.tolist()], pair_lanes[new].tolist(), strict=True))
+            self._remember(codes[new], pair_lanes[new])
         return pair_lanes >> _EJECT, pair_lanes & ((1 << _EJECT) - 1)
+
+    def _recall(self, codes: IntArray) -> IntArray:
+        """Return the lanes from the cache, -1 if unknown."""
+        known = np.full(len(codes), -1)
+        if len(codes) < _MANY:
+            known[:] = [self._known.get(code, -1) for code in codes.tolist()]
+        if len(self._codes):
+            place = np.minimum(np.searchsorted(self._codes, codes), len(self._codes) - 1)
+            found = self._codes[place] == codes
+            known[found] = self._lanes[place[found]]
+        return known
+
+    def _remember(self, codes: IntArray, lanes: IntArray) -> None:
+        """Add lanes to the cache: many at once to arrays, which take less memory."""
+        if len(codes) < _MANY:
+            self._known.update(zip(codes.tolist(), lanes.tolist(), strict=True))
+            return
+        self._codes, first = np.unique(np.concatenate([self._codes, codes]), return_index=True)
+        self._lanes = np.concatenate([self._lanes, lanes])[first]
 
     def _find(self, src: IntArray, dst: IntArray, plane: IntArray) -> tuple[IntArray, IntArray]:
         if self._by_plane:

@@ -181,6 +181,13 @@ class Chunk:
             self.collective.chunk_finished(cycle)
 
 
+class _Sparse(dict[int, int]):
+    """A list in which most numbers are -1."""
+
+    def __missing__(self, position: int) -> int:
+        return -1
+
+
 @dataclass(eq=False, repr=False)
 class ChunkPhase:
     """One phase of one chunk.
@@ -198,17 +205,19 @@ class ChunkPhase:
     following: ChunkPhase | None = None
 
     def __post_init__(self) -> None:
-        count = self.chunk.plan.npus
-        self.ready, self.start, self.end, self.messages, self.network = ([-1] * count for _ in range(5))
-        options = self.system.options
+        count, options = self.chunk.plan.npus, self.system.options
         self.one_group = options.boost or options.lockstep
+        # In lockstep only the positions of one group are used.
+        self.ready, self.start, self.end, self.messages, self.network = (
+            _Sparse() if options.lockstep else [-1] * count for _ in range(5)
+        )
         self.tasks: list[ChunkTask] = []
-        self.task_of: list[ChunkTask | None] = [None] * count
+        self.task_of: dict[int, ChunkTask] = {}
 
     def member_ready(self, position: int, cycle: int) -> None:
         """Note that an NPU has the data that this phase starts from."""
         self.ready[position] = cycle
-        task = self.task_of[position]
+        task = self.task_of.get(position)
         if task is not None:
             task.member_ready(position)
         else:  # it takes no part in this phase
@@ -245,8 +254,11 @@ class ChunkPhase:
 
     def measured(self, name: str) -> IntArray:
         """int64[positions]: a list by position; in lockstep the NPUs of all groups have the values of their ranks."""
-        values = np.array(getattr(self, name), np.int64)
-        return values[self.phase.groups[0]][self.phase.ranks] if self.system.options.lockstep else values
+        values = getattr(self, name)
+        if self.system.options.lockstep:
+            of_ranks = [values[position] for position in self.phase.groups[0].tolist()]
+            return np.array(of_ranks, np.int64)[self.phase.ranks]
+        return np.array(values, np.int64)
 
     def all_ready(self, cycle: int) -> None:
         """With one group: note that every simulated NPU has its data."""
