@@ -21,8 +21,6 @@ from pyxsim.routing.journeys import behind_cycles
 from pyxsim.routing.planes import candidates, distinct, plane, ranges, rebuilt, table_parts
 from pyxsim.routing.relation import ALWAYS, EACH, SKIP, Relation, Way
 
-_FLAGS = 1 << 24  # most combinations of digits and classes that are marked in an array, not sorted
-
 
 def without_sticky(relation: Relation) -> Relation | None:
     """Return a relation without adaptive planes whose proof holds for this one too; None if there is none."""
@@ -120,14 +118,16 @@ class _Part:
         self.channels: BoolArray = np.zeros(relation.links * self.classes, np.bool_)
         self.size = relation.digits.max(axis=0, initial=0).astype(np.int64) + 1
         self.groups: list[set[int]] = [set() for _ in self.size]
-        seen = [_Codes(int(n) ** 3 * self.classes) for n in self.size]
+        seen = [_Steps(int(n)) for n in self.size]
         own_digits = relation.own[number * relation.routers : (number + 1) * relation.routers].astype(np.int64)
         for dim, routers, entry in table_parts(relation, number):
-            seen[dim].add(self._read(relation, dim, own_digits[:, dim], routers, entry))
-        self.steps = [self._decoded(codes.all(), int(n)) for codes, n in zip(seen, self.size, strict=True)]
+            seen[dim].add(*self._read(relation, dim, own_digits[:, dim], routers, entry))
+        self.steps = [self._decoded(*steps.all(), int(n)) for steps, n in zip(seen, self.size, strict=True)]
 
-    def _read(self, relation: Relation, dim: int, own: IntArray, routers: IntArray, entry: IntArray) -> IntArray:
-        """Read a part of the table of a dimension; return a code of each step."""
+    def _read(
+        self, relation: Relation, dim: int, own: IntArray, routers: IntArray, entry: IntArray
+    ) -> tuple[IntArray, IntArray]:
+        """Read a part of the table of a dimension; return numbers of the first and last two rows of each step."""
         n, classes = int(self.size[dim]), self.classes
         start, link, vc_class = candidates(relation, entry)
         case = (own[routers, None] * n + np.arange(n)).ravel()
@@ -139,14 +139,11 @@ class _Part:
         self.channels[link.astype(np.int64) * classes + vc_class] = True
         group = relation.link_group[link]
         self.groups[dim] |= {int(group.min()), int(group.max())} if len(group) else set()
-        codes: IntArray = (case * n + own[relation.link_dst[link]]) * classes + vc_class
-        return codes
+        return case, own[relation.link_dst[link]] * classes + vc_class
 
-    def _decoded(self, codes: IntArray, n: int) -> IntArray:
-        """int64[4, steps] from the codes of `_read`."""
-        case, vc_class = np.divmod(codes, self.classes)
-        case, after = np.divmod(case, n)
-        return np.stack([case // n, case % n, after, vc_class])
+    def _decoded(self, case: IntArray, hop: IntArray, n: int) -> IntArray:
+        """int64[4, steps] from the numbers of `_read`."""
+        return np.stack([*np.divmod(case, n), *np.divmod(hop, self.classes)])
 
     def edges(self, dim: int, parts: list[_Part], keeps: bool) -> tuple[IntArray, IntArray]:
         """(from, to) of the edges of one dimension, between channels (digit, next digit, class) and states (plane,
@@ -197,18 +194,22 @@ class _Part:
         return np.concatenate(src), np.concatenate(dst)
 
 
-class _Codes:
-    """Distinct numbers below a limit."""
+class _Steps:
+    """Distinct steps, as (case, hop) with cases below n * n; most cases have one."""
 
-    def __init__(self, limit: int) -> None:
-        self._marked = np.zeros(limit if limit <= _FLAGS else 0, np.bool_)
-        self._found = [np.zeros(0, np.int64)]
+    def __init__(self, n: int) -> None:
+        self._first = np.full(n * n, -1)
+        self._others = [np.zeros(0, np.int64)]
 
-    def add(self, codes: IntArray) -> None:
-        if len(self._marked):
-            self._marked[codes] = True
-        else:
-            self._found.append(distinct(codes))
+    def add(self, case: IntArray, hop: IntArray) -> None:
+        """Add steps."""
+        new = self._first[case] < 0
+        self._first[case[new]] = hop[new]
+        other = np.flatnonzero(self._first[case] != hop)
+        self._others.append(distinct(case[other] << 32 | hop[other]))
 
-    def all(self) -> IntArray:
-        return np.flatnonzero(self._marked) if len(self._marked) else distinct(np.concatenate(self._found))
+    def all(self) -> tuple[IntArray, IntArray]:
+        """Return all steps in order."""
+        case = np.flatnonzero(self._first >= 0)
+        steps = distinct(np.concatenate([case << 32 | self._first[case], *self._others]))
+        return steps >> 32, steps & 0xFFFFFFFF

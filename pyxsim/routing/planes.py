@@ -166,6 +166,30 @@ def with_both(relation: Relation) -> Relation | None:
     )
 
 
+def sharing(base: Relation, other: Relation) -> Relation:
+    """Return the base with parts of the tables of another relation, whose first planes are the same, as its own.
+
+    The base itself if they are not.
+    """
+    rows = base.planes * base.routers
+    if base.sets or other.planes <= base.planes or not np.array_equal(base.own, other.own[:rows]):
+        return base
+    entries = int(other.offset[rows:].min(initial=len(other.link)))
+    for number in range(base.planes):
+        for (_, _, at), (_, _, there) in zip(table_parts(base, number), table_parts(other, number), strict=True):
+            known = base.link[at] != NONE
+            same = np.array_equal(base.link[at], other.link[there]) and there.max(initial=0) < entries
+            if not same or (base.vc_class[at] != other.vc_class[there])[known].any():
+                return base
+    return replace(
+        base,
+        own=other.own[:rows],
+        offset=other.offset[:rows],
+        link=other.link[:entries],
+        vc_class=other.vc_class[:entries],
+    )
+
+
 _FLAGS = ("any", "select", "escape", "sticky", "equal")
 
 

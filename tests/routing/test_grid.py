@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from pyxsim.routing import (
     vc_ranges,
     xy_yx,
 )
+from pyxsim.routing.planes import sharing
 from pyxsim.topology.routings import grid_routings, kinds_of
 from tests.examples import part_of
 from tests.routing.nets import grid, grids, plain
@@ -263,3 +265,15 @@ def test_a_planar_packet_may_be_confined_to_the_first_dimension() -> None:
     assert len(choices(planar(), 0, 15, 0)) == 2
     with pytest.raises(InputError, match="dimensions"):
         planar(dimensions="last")
+
+
+def test_a_base_shares_the_tables_of_its_random_ties() -> None:
+    base = grid("ring", [4, 5])
+    made = tie_random(base)
+    shared = sharing(base, made)
+    assert np.shares_memory(shared.link, made.link)
+    for src, dst, number in itertools.product(range(20), range(20), range(2)):
+        assert shared.route(src, dst, number) == base.route(src, dst, number) == made.route(src, dst, number)
+    assert sharing(base, base) is base
+    other = tie_random(grid("ring", [5, 4]))
+    assert sharing(base, other) is base
