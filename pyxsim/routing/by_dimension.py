@@ -8,11 +8,15 @@ other planes, and for the escape channels of adaptive packets.
 An adaptive packet that stays on the escape after it entered (sticky) affects others only as a packet of the escape
 plane, as if it had started there.
 
+Switches that connect a dimension count as one more digit of it, the same for all of them.
+
 The proof reads the tables only, so it suits networks of any size. It covers all pairs, so it holds for some of them
 too. Where it fails, the full proof decides (`pyxsim/routing/deadlock.py`).
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -74,12 +78,20 @@ def proves(relation: Relation) -> bool:
 
 
 def _fits(relation: Relation) -> bool:
-    """Whether the network is a grid without switches and vias, in dimension order or with escapes that are."""
+    """Whether the network is a grid without vias, in dimension order, or without switches and with such escapes."""
     if not relation.separable or relation.bubble or any(way.via != "none" for way in relation.ways):
         return False
-    if len(relation.entry) or len(np.unique(relation.home)) < relation.routers:
+    home = np.unique(relation.home)
+    sizes = relation.digits.max(axis=0, initial=0).astype(np.int64) + 1
+    if len(relation.entry) or len(home) != math.prod(sizes.tolist()):
         return False
-    if (relation.own == ALWAYS).any() or (relation.own == SKIP).any():
+    own = relation.own.reshape(relation.planes, relation.routers, -1)
+    if (own[:, relation.home] != relation.digits).any():
+        return False
+    switches = np.delete(own, home, axis=1)
+    if ((switches == ALWAYS).sum(axis=2) != 1).any() or ((switches == SKIP).sum(axis=2) != len(sizes) - 1).any():
+        return False
+    if switches.size and any(_adaptive(relation, number) for number in range(relation.planes)):
         return False
     for number in range(relation.planes):
         if _adaptive(relation, number):
@@ -116,10 +128,13 @@ class _Part:
         self.adaptive = _adaptive(relation, number)
         self.complete = True
         self.channels: BoolArray = np.zeros(relation.links * self.classes, np.bool_)
-        self.size = relation.digits.max(axis=0, initial=0).astype(np.int64) + 1
+        rows = slice(number * relation.routers, (number + 1) * relation.routers)
+        # The digit of switches is one more than those of NPUs.
+        digits = relation.digits.max(axis=0, initial=0).astype(np.int64)
+        self.size = digits + 1 + (relation.own == ALWAYS).any(axis=0)  # the same on all planes
+        own_digits = np.where(relation.own[rows] == ALWAYS, digits + 1, relation.own[rows])
         self.groups: list[set[int]] = [set() for _ in self.size]
         seen = [_Steps(int(n)) for n in self.size]
-        own_digits = relation.own[number * relation.routers : (number + 1) * relation.routers].astype(np.int64)
         for dim, routers, entry in table_parts(relation, number):
             seen[dim].add(*self._read(relation, dim, own_digits[:, dim], routers, entry))
         self.steps = [self._decoded(*steps.all(), int(n)) for steps, n in zip(seen, self.size, strict=True)]
@@ -130,7 +145,7 @@ class _Part:
         """Read a part of the table of a dimension; return numbers of the first and last two rows of each step."""
         n, classes = int(self.size[dim]), self.classes
         start, link, vc_class = candidates(relation, entry)
-        case = (own[routers, None] * n + np.arange(n)).ravel()
+        case = (own[routers, None] * n + np.arange(len(entry) // len(routers))).ravel()
         count = np.diff(start)
         needed = case // n != case % n
         self.complete = self.complete and (self.adaptive or bool((count > 0)[needed].all()))
@@ -139,7 +154,9 @@ class _Part:
         self.channels[link.astype(np.int64) * classes + vc_class] = True
         group = relation.link_group[link]
         self.groups[dim] |= {int(group.min()), int(group.max())} if len(group) else set()
-        return case, own[relation.link_dst[link]] * classes + vc_class
+        after = own[relation.link_dst[link]]
+        self.complete = self.complete and bool((after >= 0).all())
+        return case, after * classes + vc_class
 
     def _decoded(self, case: IntArray, hop: IntArray, n: int) -> IntArray:
         """int64[4, steps] from the numbers of `_read`."""
@@ -170,7 +187,7 @@ class _Part:
         return np.concatenate([state, channel]), np.concatenate([channel, next_state])
 
     def _keeping(self, dim: int, base: int) -> tuple[IntArray, IntArray]:
-        """The same of packets that keep their class, which is that of the table at any router where they may begin."""
+        """The same of packets that keep their class, which is that of the table where they begin."""
         n, classes = int(self.size[dim]), self.classes
         mine, goal, after, vc_class = self.steps[dim]
         src, dst = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]

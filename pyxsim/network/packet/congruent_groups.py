@@ -203,11 +203,8 @@ def wires(links: Links) -> IntArray:
     """int64[links and lanes, 2]: a number for all parameters of each, and the link group (-1 without)."""
     columns = [links.vcs, links.depth, links.s_num, links.s_den, links.delay, links.credit_delay, links.output_queue]
     columns += [links.pool, links.classes, links.ranges]
-    kind = np.zeros(len(links.vcs), np.int64)
-    for column in columns:
-        if len(column) and (column != column[0]).any():
-            values = np.unique(np.asarray(column), return_inverse=True)[1].ravel()
-            kind = np.unique(kind * len(column) + values, return_inverse=True)[1].ravel()
+    several = [column for column in map(np.asarray, columns) if (column != column[:1]).any()]
+    kind = unique_rows(np.column_stack(several).astype(np.int64))[1] if several else np.zeros(len(links.vcs), np.int64)
     return np.column_stack([kind, np.asarray(links.group, np.int64)])
 
 
