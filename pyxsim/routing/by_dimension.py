@@ -26,6 +26,9 @@ from pyxsim.routing.planes import candidates, distinct, plane, ranges, rebuilt, 
 from pyxsim.routing.relation import ALWAYS, EACH, SKIP, Relation, Way
 
 
+MOST_CASES = 1 << 22  # pairs of digits on a plane: with more, the full proof takes less memory
+
+
 def without_sticky(relation: Relation) -> Relation | None:
     """Return a relation without adaptive planes whose proof holds for this one too; None if there is none."""
     adaptive = [_adaptive(relation, number) for number in range(relation.planes)]
@@ -53,6 +56,9 @@ def proves(relation: Relation) -> bool:
         return False
     adaptive = any(_adaptive(relation, number) for number in range(relation.planes))
     if adaptive and (relation.link_group >= 0).any():
+        return False
+    sizes = relation.digits.max(axis=0, initial=0).astype(np.int64) + 1
+    if not adaptive and relation.planes * int((sizes**2).sum()) > MOST_CASES:
         return False
     parts = [_Part(relation, number) for number in range(relation.planes)]
     if not all(part.complete for part in parts):

@@ -87,3 +87,11 @@ def test_mixed_groups_are_left_to_the_full_proof() -> None:
     group = ring.link_group.copy()
     group[0] = -1
     assert not by_dimension.proves(dataclasses.replace(ring, link_group=group))
+
+
+def test_very_wide_dimensions_are_left_to_the_full_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    ring = grid("ring", [6, 6])
+    monkeypatch.setattr(by_dimension, "MOST_CASES", 2 * 72)
+    assert by_dimension.proves(ring)
+    monkeypatch.setattr(by_dimension, "MOST_CASES", 2 * 72 - 1)
+    assert not by_dimension.proves(ring)
