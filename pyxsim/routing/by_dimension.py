@@ -25,8 +25,9 @@ from pyxsim.routing.journeys import behind_cycles
 from pyxsim.routing.planes import candidates, distinct, plane, ranges, rebuilt, table_parts
 from pyxsim.routing.relation import ALWAYS, EACH, SKIP, Relation, Way
 
-
-MOST_CASES = 1 << 22  # pairs of digits on a plane: with more, the full proof takes less memory
+# Pairs of digits on all planes, in all and per NPU: with more of both, the full proof takes less time and memory.
+MOST_CASES = 1 << 16
+MOST_CASES_PER_NPU = 8
 
 
 def without_sticky(relation: Relation) -> Relation | None:
@@ -58,7 +59,7 @@ def proves(relation: Relation) -> bool:
     if adaptive and (relation.link_group >= 0).any():
         return False
     sizes = relation.digits.max(axis=0, initial=0).astype(np.int64) + 1
-    if not adaptive and relation.planes * int((sizes**2).sum()) > MOST_CASES:
+    if not adaptive and relation.planes * int((sizes**2).sum()) > max(MOST_CASES, MOST_CASES_PER_NPU * relation.npus):
         return False
     parts = [_Part(relation, number) for number in range(relation.planes)]
     if not all(part.complete for part in parts):

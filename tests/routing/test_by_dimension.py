@@ -91,6 +91,7 @@ def test_mixed_groups_are_left_to_the_full_proof() -> None:
 
 def test_very_wide_dimensions_are_left_to_the_full_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     ring = grid("ring", [6, 6])
+    monkeypatch.setattr(by_dimension, "MOST_CASES_PER_NPU", 3)
     monkeypatch.setattr(by_dimension, "MOST_CASES", 2 * 72)
     assert by_dimension.proves(ring)
     monkeypatch.setattr(by_dimension, "MOST_CASES", 2 * 72 - 1)
