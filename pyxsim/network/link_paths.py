@@ -147,6 +147,13 @@ class LinkPaths:
                 widest_of[router] = max(widest_of.get(router, rate), rate)
         return [widest_of.get(router, self.widest) for router in self._relation.home.tolist()]
 
+    @property
+    def params(self) -> IntArray:
+        """int64[links and lanes]: equal where bandwidth and latency are."""
+        rates, latencies = unique_by_identity(self.rates)[1], unique_by_identity(self.latencies)
+        pairs: IntArray = rates * len(latencies[0]) + latencies[1]
+        return pairs
+
     def steps(self, src: IntArray, dst: IntArray, plane: IntArray) -> IntArray:
         """Return int64[K, hops + 2]: the lanes and links of each pair's route, in order; -1 for none.
 

@@ -30,13 +30,15 @@ class AnalyticalNetwork(DelayedNetwork):
         compat: str | None = None,
         window: int = 1000,
         tick: Callable[[], None] | None = None,
+        skip: bool = True,
     ) -> None:
-        super().__init__(topology, network, unaware(topology, network, compat), window=window, tick=tick)
+        super().__init__(topology, network, unaware(topology, network, compat), window=window, tick=tick, skip=skip)
         self._compat = compat
 
     @classmethod
     def for_experiment(cls, experiment: Experiment, topology: Topology, *, window: int) -> Self:
-        return cls(topology, experiment.network, compat=experiment.system.compat, window=window)
+        compat, skip = experiment.system.compat, experiment.run.skip
+        return cls(topology, experiment.network, compat=compat, window=window, skip=skip)
 
     def injection_bandwidths(self) -> list[Fraction]:
         """Return the bytes per cycle that an NPU can send into each dimension.

@@ -12,6 +12,7 @@ from pyxsim.errors import InputError
 from pyxsim.network.delay.arithmetic import Arithmetic, check_compat
 from pyxsim.network.delay.cut_through import CutThrough
 from pyxsim.network.delay.delay_network import DelayedNetwork
+from pyxsim.network.delay.line_copies import LineCopies, same_links
 from pyxsim.network.delay.store_and_forward import StoreAndForward
 from pyxsim.network.delay.ticks import Ticks
 from pyxsim.network.delay.windowed_counts import COUNTED, EngineCounts
@@ -37,6 +38,7 @@ class CongestionNetwork(DelayedNetwork):
         compat: str | None = None,
         window: int = 1000,
         tick: Callable[[], None] | None = None,
+        skip: bool = True,
     ) -> None:
         check_compat(network, compat)
         if compat == "astra-sim-1":
@@ -50,24 +52,29 @@ class CongestionNetwork(DelayedNetwork):
             super().__init__(topology, network, Stored(topology, network, paths), window=window, tick=tick)
             return
         model = Queued(network, paths, window)
-        windows = EngineCounts(model.engine, topology.counted_links)
-        super().__init__(topology, network, model, windows=windows, tick=tick)
+        windows = EngineCounts(model.engine, lambda: model.stands_for[: topology.counted_links])
+        super().__init__(topology, network, model, windows=windows, tick=tick, skip=skip)
 
     @classmethod
     def for_experiment(cls, experiment: Experiment, topology: Topology, *, window: int) -> Self:
-        return cls(topology, experiment.network, compat=experiment.system.compat, window=window)
+        compat, skip = experiment.system.compat, experiment.run.skip
+        return cls(topology, experiment.network, compat=compat, window=window, skip=skip)
 
     def totals(self) -> dict[str, IntArray]:
         """Return the flits of each link and, if the engine counts them, the cycles in which a message waited for it."""
         engine = self.model.engine
         if not isinstance(engine, CutThrough):
             return super().totals()
-        tables = (table.sum(axis=0)[: self.topology.counted_links] for table in engine.windows)
+        stands_for = self.model.stands_for[: self.topology.counted_links]
+        tables = (table.sum(axis=0)[stands_for] for table in engine.windows)
         return dict(zip(COUNTED, tables, strict=True))
 
 
 class _OnLinks:
-    """Base of both models: an engine whose paths are the links, then the lanes."""
+    """Base of both models: an engine whose paths are the links, then the lanes.
+
+    `stands_for`: int64[links and lanes], the link that is simulated for each.
+    """
 
     engine: CutThrough | StoreAndForward
 
@@ -75,13 +82,21 @@ class _OnLinks:
         self.paths = paths
         self.rates, self.latencies = paths.rates[: paths.links], paths.latencies[: paths.links]
         self.widest = paths.widest
+        self.stands_for: IntArray = np.arange(len(paths.rates))
+
+    def copy_lines(self, copies: LineCopies) -> bool:
+        stands_for = same_links(copies, self.paths.steps, self.paths.params)
+        if stands_for is None:
+            return False
+        self.stands_for = stands_for
+        return True
 
     def _extend(self, src: IntArray, dst: IntArray, plane: IntArray) -> None:
         steps = self.paths.steps(src, dst, plane)
         self.engine.extend((steps >= 0).sum(axis=1), steps[steps >= 0])
 
     def on_links(self, ends: IntArray, flits: IntArray) -> IntArray:
-        return flits[: self.paths.links]
+        return flits[self.stands_for[: self.paths.links]]
 
     @property
     def flits(self) -> int:

@@ -12,8 +12,10 @@ from typing import Protocol
 
 from pyxsim.arrays import IntArray
 from pyxsim.errors import SimulationError
+from pyxsim.network.delay.line_copies import LEAST_NPUS, LineCopies
 from pyxsim.network.delay.pairs import Pairs
 from pyxsim.network.delay.windowed_counts import Recorder, WindowedCounts
+from pyxsim.network.lines import Lines
 from pyxsim.network.protocol import Backend
 from pyxsim.network.windows import Windows
 from pyxsim.settings import Network
@@ -68,6 +70,9 @@ class Model(Protocol):
     def extend(self, src: IntArray, dst: IntArray, plane: IntArray) -> None:
         """Add pairs, in the order of their numbers."""
 
+    def copy_lines(self, copies: LineCopies) -> bool:
+        """Count what the first lines carry for all lines from now on; return False if the lines differ."""
+
     @property
     def links_work(self) -> bool:
         """Whether the engine counts flits as time passes; else it counts a message when it is sent."""
@@ -87,8 +92,10 @@ class DelayedNetwork(Backend):
     """A backend whose messages take the time that a model computes.
 
     `window`: cycles of a statistics window; `windows`: the recorder, by default `WindowedCounts`. `tick` is called with
-    every batch of arrivals.
+    every batch of arrivals. `skip`: whether the first of several lines may stand for all.
     """
+
+    _copies: LineCopies | None = None
 
     def __init__(
         self,
@@ -99,11 +106,13 @@ class DelayedNetwork(Backend):
         window: int = 1000,
         windows: Recorder | None = None,
         tick: Callable[[], None] | None = None,
+        skip: bool = True,
     ) -> None:
         super().__init__(topology, network, window=window, tick=tick)
         self.model = model
         self.engine = model.engine
         self._pairs = Pairs(topology.npus)
+        self._skip = skip
         rows = max(1, min(MOST_WINDOWS, MOST_CELLS // topology.npus))
         self.windows = windows or WindowedCounts(window, rows, topology.counted_links, self._on_links)
 
@@ -113,6 +122,16 @@ class DelayedNetwork(Backend):
 
     # -- messages --
 
+    def wants_lines(self, nbytes: int) -> bool:
+        return self._skip and self.npus >= LEAST_NPUS
+
+    def expect_lines(self, kinds: Sequence[Lines]) -> bool:
+        copies = LineCopies(kinds, self.npus, self.settings.flit)
+        if not copies.clear or not self.model.copy_lines(copies):
+            return False
+        self._copies = copies
+        return True
+
     def send_many(
         self, src: IntArray, dst: IntArray, nbytes: IntArray, plane: IntArray, at: int, tag: IntArray | int = 0
     ) -> int:
@@ -121,9 +140,12 @@ class DelayedNetwork(Backend):
             self.model.extend(src[fresh], dst[fresh], plane[fresh])
         self._book(at)
         try:
-            return self.engine.send(paths, nbytes, at)
+            first = self.engine.send(paths, nbytes, at)
         except OverflowError as error:
             raise SimulationError(str(error)) from None
+        if self._copies is not None:
+            self._copies.send(src, dst, plane, nbytes)
+        return first
 
     def _book(self, at: int) -> None:
         """Close the windows that end before cycle `at`, the cycle of the next message."""
@@ -141,7 +163,9 @@ class DelayedNetwork(Backend):
             raise SimulationError(str(error)) from None
         if not len(messages) and until is not None:
             self.engine.wait(until)
-        self.bytes_delivered = self.engine.bytes_delivered
+        if self._copies is not None:
+            self._copies.arrive(messages)
+        self.bytes_delivered = (self._copies or self.engine).bytes_delivered
         self.tick()
         return messages, cycles
 
@@ -178,14 +202,17 @@ class DelayedNetwork(Backend):
     def counts(self) -> dict[str, int]:
         """Return the counters of the JSON summary; a message counts as one packet."""
         flits = self.totals()["flits"]
+        delivered = (self._copies or self.engine).delivered
+        lines = {} if self._copies is None else {"groups": self._copies.lines, "classes": self._copies.kinds}
         return {
             "npus": self.npus,
-            "messages": self.engine.delivered,
-            "packets": self.engine.delivered,
-            "flits": self.model.flits,
+            "messages": delivered,
+            "packets": delivered,
+            "flits": (self._copies or self.model).flits,
             "flit_hops": int(flits.sum()),
             "router_visits": 0,
             "bytes_delivered": self.bytes_delivered,
             "skipped_cycles": 0,
             "threads": 1,
+            **lines,
         }

@@ -12,6 +12,7 @@ In a topology that is not a product of blocks, the links of the routes count, wh
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ from pyxsim.errors import InputError, UnreachableError
 from pyxsim.network.delay.arithmetic import Arithmetic, check_compat
 from pyxsim.network.delay.delay_network import Model
 from pyxsim.network.delay.free_flight import FreeFlight
+from pyxsim.network.delay.line_copies import LineCopies, same_delays
 from pyxsim.network.link_paths import LinkPaths, in_cycles, link_rates_of, routes, widest
 from pyxsim.routing.loads import expected_loads, oblivious
 from pyxsim.routing.relation import Relation
@@ -44,16 +46,31 @@ def unaware(topology: Topology, network: Network, compat: str | None) -> Model:
     return Routed(topology, network, compat)
 
 
-class _Free:
+class _Free(ABC):
     """Base of the models without congestion."""
 
     engine: FreeFlight
     links_work = False
+    _copies: LineCopies | None = None
 
     def __init__(self, topology: Topology, network: Network) -> None:
         self.topology = topology
         self.rates, self.latencies = link_rates_of(topology, network)
         self.widest = widest(topology, network, self.rates)
+
+    def extend(self, src: IntArray, dst: IntArray, plane: IntArray) -> None:
+        """Add the paths of pairs of NPUs."""
+        self.engine.extend(*self._terms(src, dst, plane))
+
+    @abstractmethod
+    def _terms(self, src: IntArray, dst: IntArray, plane: IntArray) -> tuple[NDArray[Any], IntArray]:
+        """Latency, in the unit of the rule, and kind of pairs of NPUs."""
+
+    def copy_lines(self, copies: LineCopies) -> bool:
+        if not same_delays(copies, self._terms):
+            return False
+        self._copies = copies
+        return True
 
     @property
     def flits(self) -> int:
@@ -65,11 +82,14 @@ class _Free:
         Those of host links are always known.
         """
         used = flits > 0
-        src, dst, plane = ends[:, : len(used)][:, used]  # the last pairs may have no route
-        on_links = self._between_routers(src, dst, plane, flits[used])
+        ends, flits = ends[:, : len(used)][:, used], flits[used]  # the last pairs may have no route
+        if self._copies is not None:
+            ends, flits = self._copies.everywhere(ends, flits)
+        src, dst, plane = ends
+        on_links = self._between_routers(src, dst, plane, flits)
         if not self.topology.hosts:
             return on_links
-        on_hosts = (np.bincount(npu, flits[used], self.topology.npus).astype(np.int64) for npu in (src, dst))
+        on_hosts = (np.bincount(npu, flits, self.topology.npus).astype(np.int64) for npu in (src, dst))
         return np.concatenate([on_links, *on_hosts])
 
     def _between_routers(self, src: IntArray, dst: IntArray, plane: IntArray, flits: IntArray) -> IntArray:
@@ -124,8 +144,7 @@ class Grid(_Free):
         self._tables: dict[int, NDArray[np.int32]] = {}
         self.engine = FreeFlight(arithmetic.rule([block.switches > 0 for block in blocks]), network.flit)
 
-    def extend(self, src: IntArray, dst: IntArray, plane: IntArray) -> None:
-        """Add the paths of pairs of NPUs."""
+    def _terms(self, src: IntArray, dst: IntArray, plane: IntArray) -> tuple[NDArray[Any], IntArray]:
         src_coords, dst_coords = self.topology.coords[src], self.topology.coords[dst]
         hops = np.zeros(src_coords.shape, np.int64)
         for dim in range(src_coords.shape[1]):
@@ -134,7 +153,7 @@ class Grid(_Free):
                 if dim not in self._tables:
                     self._tables[dim] = _shortest(self._blocks[dim])
                 hops[differs, dim] = self._tables[dim][src_coords[differs, dim], dst_coords[differs, dim]]
-        self.engine.extend(*self._choose(hops))
+        return self._choose(hops)
 
     def _all(self, hops: IntArray) -> tuple[NDArray[Any], IntArray]:
         """Latency and kind of pairs that are `hops` apart in each dimension."""
@@ -180,10 +199,9 @@ class Routed(_Free):
             )
         self.engine = FreeFlight(arithmetic.rule([False] * len(rates)), network.flit)
 
-    def extend(self, src: IntArray, dst: IntArray, plane: IntArray) -> None:
-        """Add the paths of pairs of NPUs."""
+    def _terms(self, src: IntArray, dst: IntArray, plane: IntArray) -> tuple[NDArray[Any], IntArray]:
         steps = self._paths.steps(src, dst, plane)
-        self.engine.extend(self._late[steps].sum(axis=1), self._kind[steps].min(axis=1))
+        return self._late[steps].sum(axis=1), self._kind[steps].min(axis=1)
 
 
 def hop_table(following: NDArray[np.integer], link_dst: NDArray[np.integer], npus: int) -> Int32Array:

@@ -48,13 +48,13 @@ class Counter(Protocol):
 
 
 class EngineCounts:
-    """The windows of an engine that counts by itself; its first `links` columns are links."""
+    """The windows of an engine that counts by itself. `columns()`: int64[links], the column of each link."""
 
     due = NEVER
 
-    def __init__(self, counter: Counter, links: int) -> None:
+    def __init__(self, counter: Counter, columns: Callable[[], IntArray]) -> None:
         self._counter = counter
-        self._links = links
+        self._columns = columns
         self._end = 0
 
     @property
@@ -70,7 +70,7 @@ class EngineCounts:
         self._end = max(-(-cycle // self.window), int(begun[-1]) + 1 if len(begun) else 0)
 
     def table(self) -> Windows:
-        rows = (table[: self._end, : self._links].astype(np.uint64) for table in self._counter.windows)
+        rows = (table[: self._end, self._columns()].astype(np.uint64) for table in self._counter.windows)
         counts = dict(zip(COUNTED, rows, strict=True))
         return Windows(np.arange(self._end, dtype=np.int64) * self.window, self.window, counts)
 

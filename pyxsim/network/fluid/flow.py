@@ -12,6 +12,7 @@ from pyxsim.arrays import FloatArray, IntArray
 from pyxsim.errors import InputError, SimulationError
 from pyxsim.network.delay.arithmetic import Arithmetic
 from pyxsim.network.delay.delay_network import DelayedNetwork
+from pyxsim.network.delay.line_copies import LineCopies, same_links
 from pyxsim.network.fluid.fluid import Fluid
 from pyxsim.network.link_paths import link_rates_of, routes, widest
 from pyxsim.routing.spread import fixed, spread
@@ -35,8 +36,9 @@ class FlowNetwork(DelayedNetwork):
         *,
         window: int = 1000,
         tick: Callable[[], None] | None = None,
+        skip: bool = True,
     ) -> None:
-        super().__init__(topology, network, Flows(topology, network), window=window, tick=tick)
+        super().__init__(topology, network, Flows(topology, network), window=window, tick=tick, skip=skip)
 
     @classmethod
     def for_experiment(cls, experiment: Experiment, topology: Topology, *, window: int) -> Self:
@@ -46,7 +48,7 @@ class FlowNetwork(DelayedNetwork):
                 key=f"network.analytical.{summands[0]}",
                 allowed="no value, or --backend analytical",
             )
-        return cls(topology, experiment.network, window=window)
+        return cls(topology, experiment.network, window=window, skip=experiment.run.skip)
 
     def _book(self, at: int) -> None:
         """Do nothing: flits are counted as links carry them."""
@@ -101,6 +103,7 @@ class Flows:
         self._in_order = network.analytical.sending == "in-order"
         rule = arithmetic.rule([False] * len(rates))
         self.engine = Fluid(rule, self._of_kind[self._kind], network.flit, topology.links + topology.npus)
+        self._stands_for: IntArray = np.arange(topology.counted_links)
         # Of all paths: number of links, links, and the share on each.
         self._added: list[tuple[IntArray, IntArray, FloatArray]] = []
 
@@ -137,6 +140,23 @@ class Flows:
         except OverflowError as error:
             raise SimulationError(str(error)) from None
         self._added.append((count, link, share))
+
+    def copy_lines(self, copies: LineCopies) -> bool:
+        """Count what the first lines carry for all lines from now on; return False if the lines differ."""
+        if any(self._spreads(plane.ravel()).any() for parts in copies.ends() for _, _, plane in parts):
+            return False  # a path has several routes
+        latencies = np.append(self._late, np.zeros(len(self._kind) - len(self._late), np.int64))
+        stands_for = same_links(copies, self._steps, latencies * (self._kind.max() + 1) + self._kind)
+        if stands_for is None:
+            return False
+        self._stands_for = stands_for[: self._counted]
+        return True
+
+    def _steps(self, src: IntArray, dst: IntArray, plane: IntArray) -> IntArray:
+        """int64[K, hops + 2]: the lanes and links of each pair's route, -1 for none."""
+        out = np.where(self._shares_router[src], self._links + src, -1)
+        into = np.where(self._shares_router[dst], self._links + self._npus + dst, -1)
+        return np.column_stack([out, routes(self._relation, src, dst, plane), into])
 
     def _lane_of(self, src: IntArray, dst: IntArray, path: IntArray, link: IntArray) -> IntArray | None:
         """The injection lane of each pair: that of the first link, or the NPU's only one; None without order.
@@ -190,7 +210,7 @@ class Flows:
             carried = flits[begin : begin + len(count)]
             total += np.bincount(link, np.repeat(carried, count) * share, len(total))
             begin += len(count)
-        rounded: IntArray = np.rint(total[: self._counted]).astype(np.int64)
+        rounded: IntArray = np.rint(total[self._stands_for]).astype(np.int64)
         return rounded
 
     @property

@@ -1,4 +1,4 @@
-"""What the packet backend simulates once for many (docs/folding.md)."""
+"""What a backend simulates once for many (docs/folding.md)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyxsim.study.check.registered import Finding, checks
 @checks.register("folding", order=88)
 def folding(prepared: Prepared | PreparedTraffic) -> Finding | None:
     """Report how many groups of messages are simulated, and whether NPU 0 stands for all NPUs."""
-    if prepared.mode == "open" or not prepared.network.capabilities.fast_forward:
+    if prepared.mode == "open":
         return None
     if prepared.every_npu is None:
         why = prepared.why_every_npu
