@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,8 +36,8 @@ def dimension_table(chunks: dict[str, IntArray], traffic: IntArray, shape: Seque
     worked = _worked(chunks, npus, cycles)
     rows: dict[str, list[float]] = {"occupancy": [], "occupancy_npu0": [], "queueing": [], "network": []}
     for dim in dims.tolist():
-        at = chunks["dimension"] == dim
-        part = {name: chunks[name][at] for name in ("start", "ready", "messages", "network")}
+        of_dim = chunks["dimension"] == dim
+        part = {name: chunks[name][of_dim] for name in ("ready", "start", "messages", "network")}
         share = worked.get(dim, np.zeros(npus)) / max(1, cycles)
         rows["occupancy"].append(float(share.mean()))
         rows["occupancy_npu0"].append(float(share[0]))
@@ -54,27 +54,34 @@ def phase_table(chunks: dict[str, IntArray], kinds: dict[tuple[int, int], str]) 
     `kinds`: (collective, phase) -> kind of the phase.
     """
     names = ("collective", "phase", "dimension")
-    order = np.lexsort([chunks[name] for name in reversed(names)])
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = False
-    for name in names:
-        new[1:] |= np.diff(chunks[name][order]) != 0
-    first, row = np.flatnonzero(new), np.cumsum(new) - 1  # of each row of the table; and to which each part belongs
-    places = {name: chunks[name][order[first]] for name in names}
-    sorted_chunks = {name: chunks[name][order] for name in ("ready", "start", "end", "messages", "network")}
-    begun, done, has_messages = sorted_chunks["start"] >= 0, sorted_chunks["end"] >= 0, sorted_chunks["messages"] > 0
-    waited = begun & (sorted_chunks["ready"] >= 0)
+    # Neighbouring parts of a chunk and phase are summed first: they are few, and sorted instead of the parts.
+    parts = len(chunks["rank"])
+    new = np.zeros(parts, dtype=bool)
+    new[:1] = True
+    for name in (*names, "chunk"):
+        new[1:] |= chunks[name][1:] != chunks[name][:-1]
+    begin = np.flatnonzero(new)
+    keys = {name: chunks[name][begin] for name in (*names, "chunk")}
+    order = np.lexsort([keys[name] for name in reversed(names)])
+    other = np.ones(len(order), dtype=bool)
+    other[1:] = np.any([keys[name][order][1:] != keys[name][order][:-1] for name in names], axis=0)
+    first = np.flatnonzero(other)
+    row = np.empty(len(order), np.int64)  # of the table, to which each run of parts belongs
+    row[order] = np.cumsum(other) - 1
+    places = {name: keys[name][order][first] for name in names}
+
+    def of_rows(what: np.ufunc, values: NDArray[Any]) -> IntArray:
+        return _reduced(what, _reduced(what, values, begin)[order], first)
+
+    ready, started, ended = chunks["ready"], chunks["start"], chunks["end"]
     never = np.iinfo(np.int64).max
-    start = _of_rows(np.minimum, np.where(begun, sorted_chunks["start"], never), first)
+    start = of_rows(np.minimum, np.where(started >= 0, started, never))
+    of_part = np.repeat(row, np.diff(begin, append=parts))
     whole: Columns = {
-        "npus": _different(chunks["rank"][order], row, len(first)),
-        "chunks": _different(chunks["chunk"][order], row, len(first)),
+        "npus": _different(chunks["rank"], of_part, len(first)),
+        "chunks": _different(keys["chunk"], row, len(first)),
         "start": np.where(start < never, start, -1),
-        "end": np.where(
-            _of_rows(np.minimum, sorted_chunks["end"], first) >= 0,
-            _of_rows(np.maximum, sorted_chunks["end"], first),
-            -1,
-        ),
+        "end": np.where(of_rows(np.minimum, ended) >= 0, of_rows(np.maximum, ended), -1),
     }
     kind_names = [
         kinds.get((collective, phase), "")
@@ -84,33 +91,40 @@ def phase_table(chunks: dict[str, IntArray], kinds: dict[tuple[int, int], str]) 
     return {
         **places,
         **whole,
-        "time": _share(np.where(done, sorted_chunks["end"] - sorted_chunks["start"], 0), done, first),
-        "queueing": _share(np.where(waited, sorted_chunks["start"] - sorted_chunks["ready"], 0), waited, first),
-        "network": _share(
-            np.where(has_messages, sorted_chunks["network"], 0),
-            np.where(has_messages, sorted_chunks["messages"], 0),
-            first,
+        "time": _share(of_rows, ended - started, ended >= 0),
+        "queueing": _share(of_rows, started - ready, (started >= 0) & (ready >= 0)),
+        "network": _quotient(
+            of_rows(np.add, np.where(chunks["messages"] > 0, chunks["network"], 0)),
+            of_rows(np.add, np.maximum(chunks["messages"], 0)),
         ),
     }
 
 
-def _of_rows(what: np.ufunc, values: NDArray[Any], first: IntArray) -> IntArray:
-    """Reduce the parts of each row, which are contiguous."""
-    reduced: IntArray = what.reduceat(values.astype(np.int64), first) if len(first) else np.zeros(0, np.int64)
+def _reduced(what: np.ufunc, values: NDArray[Any], first: IntArray) -> IntArray:
+    """Reduce the runs of values that begin at `first`."""
+    reduced: IntArray = what.reduceat(values, first, dtype=np.int64) if len(first) else np.zeros(0, np.int64)
     return reduced
 
 
 def _different(values: IntArray, row: IntArray, rows: int) -> IntArray:
     """The number of distinct values of each row."""
     span = int(values.max(initial=0)) + 1
-    return np.bincount(np.unique(row * span + values) // span, minlength=rows).astype(np.int64)
+    cell = row * span + values
+    if rows * span > 8 * len(values):
+        return np.bincount(np.unique(cell) // span, minlength=rows).astype(np.int64)
+    present = np.zeros(rows * span, dtype=bool)
+    present[cell] = True
+    return present.reshape(rows, span).sum(axis=1)
 
 
-def _share(values: IntArray, counted: NDArray[Any], first: IntArray) -> NDArray[np.float64]:
+def _share(of_rows: Callable[..., IntArray], values: IntArray, counted: NDArray[np.bool_]) -> NDArray[np.float64]:
     """The mean of each row over the counted parts; NaN without any."""
-    counts = _of_rows(np.add, counted, first)
-    means: NDArray[np.float64] = np.full(len(first), np.nan)
-    np.divide(_of_rows(np.add, values, first), counts, out=means, where=counts > 0)
+    return _quotient(of_rows(np.add, np.where(counted, values, 0)), of_rows(np.add, counted))
+
+
+def _quotient(sums: IntArray, counts: IntArray) -> NDArray[np.float64]:
+    means: NDArray[np.float64] = np.full(len(sums), np.nan)
+    np.divide(sums, counts, out=means, where=counts > 0)
     return means
 
 
@@ -127,20 +141,27 @@ def differing(traffic: IntArray, shape: Sequence[int]) -> IntArray:
 def _worked(chunks: dict[str, IntArray], npus: int, cycles: int) -> dict[int, IntArray]:
     """Per dimension: cycles in which each NPU had at least one active chunk, int64[NPUs]."""
     begun = chunks["start"] >= 0
-    worked = {}
-    for dim in np.unique(chunks["dimension"][begun]).tolist():
-        at = np.flatnonzero(begun & (chunks["dimension"] == dim))
-        rank, first, last = (chunks[name][at] for name in ("rank", "start", "end"))
-        last[last < 0] = cycles
-        # All NPUs on one time axis, one after the other: one union of intervals for all.
-        apart = max(cycles, int(last.max())) + 1
-        order = np.lexsort((first, rank))
-        rank = rank[order]
-        first, last = first[order] + rank * apart, last[order] + rank * apart
-        covered = np.maximum.accumulate(np.concatenate([[0], last[:-1]]))
-        worked[dim] = np.zeros(npus, dtype=np.int64)
-        np.add.at(worked[dim], rank, np.maximum(last - np.maximum(first, covered), 0))
-    return worked
+    return {
+        dim: _busy({name: chunks[name][part] for name in ("rank", "start", "end")}, npus, cycles)
+        for dim in np.unique(chunks["dimension"][begun]).tolist()
+        if len(part := np.flatnonzero(begun & (chunks["dimension"] == dim)))
+    }
+
+
+def _busy(parts: dict[str, IntArray], npus: int, cycles: int) -> IntArray:
+    """int64[NPUs]: cycles in which each NPU had at least one of these parts."""
+    rank, start = parts["rank"], parts["start"]
+    end = np.where(parts["end"] >= 0, parts["end"], cycles)
+    # All NPUs on one time axis, one after the other: one union of intervals for all.
+    apart = max(cycles, int(end.max(initial=0))) + 1
+    order = np.lexsort((start, rank))
+    rank = rank[order]
+    first, last = start[order] + rank * apart, end[order] + rank * apart
+    covered = np.maximum.accumulate(np.concatenate([[0], last[:-1]]))
+    alone = np.maximum(last - np.maximum(first, covered), 0)
+    cycles_of = np.zeros(npus, dtype=np.int64)
+    np.add.at(cycles_of, rank, alone)
+    return cycles_of
 
 
 def _mean(values: IntArray) -> float:

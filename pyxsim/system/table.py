@@ -12,6 +12,7 @@ from pyxsim.network.lines import Lines
 from pyxsim.system.program import Program
 from pyxsim.system.work import ChunkTask, Collective, PointToPoint
 
+MEASURED = ("ready", "start", "end", "messages", "network")
 COLUMNS = (
     "collective",
     "chunk",
@@ -20,33 +21,31 @@ COLUMNS = (
     "dimension",
     "queue",
     "bytes",
-    "ready",
-    "start",
-    "end",
-    "messages",
-    "network",
+    *MEASURED,
 )
 
 
 def chunk_table(collectives: Sequence[Collective]) -> dict[str, IntArray]:
     """One row per chunk, phase and NPU that takes part; `rank` is the NPU. `chunk` counts over all collectives."""
-    chunks = [(number, chunk) for number, collective in enumerate(collectives) for chunk in collective.chunks]
-    stages = [(number, index, stage) for index, (number, chunk) in enumerate(chunks) for stage in chunk.stages]
-    parts = [stage.positions for *_, stage in stages]
-    columns = {name: np.empty(sum(map(len, parts)), np.int64) for name in COLUMNS}
-    end, last, members = 0, -1, np.zeros(0, np.int64)
-    for (number, index, stage), part in zip(stages, parts, strict=True):
-        if number != last:
-            last, members = number, np.array(collectives[number].communicator.members, np.int64)
-        rows = slice(end, end := end + len(part))
-        common = (number, index, stage.number, stage.dimension, stage.place)
-        for name, value in zip(("collective", "chunk", "phase", "dimension", "queue"), common, strict=True):
-            columns[name][rows] = value
-        at = slice(None) if len(part) == len(members) else part  # the usual case, and faster
-        columns["rank"][rows] = members[at]
-        columns["bytes"][rows] = stage.phase.bytes_in[at]
-        for name in ("ready", "start", "end", "messages", "network"):
-            columns[name][rows] = stage.measured(name)[at]
+    all_chunks = [(number, chunk) for number, collective in enumerate(collectives) for chunk in collective.chunks]
+    stages = [(number, i, stage) for i, (number, chunk) in enumerate(all_chunks) for stage in chunk.stages]
+    sizes = [stage.parts for _, _, stage in stages]
+    columns = {name: np.empty(sum(sizes), np.int64) for name in COLUMNS}
+    members = [np.array(collective.communicator.members, np.int64) for collective in collectives]
+    end = 0
+    for (number, chunk, stage), size in zip(stages, sizes, strict=True):
+        rows = slice(end, end + size)
+        end += size
+        part = slice(None) if size == len(members[number]) else stage.positions  # mostly all, which is faster
+        columns["collective"][rows] = number
+        columns["chunk"][rows] = chunk
+        columns["phase"][rows] = stage.number
+        columns["dimension"][rows] = stage.dimension
+        columns["queue"][rows] = stage.place
+        columns["rank"][rows] = members[number][part]
+        columns["bytes"][rows] = stage.phase.bytes_in[part]
+        for name in MEASURED:
+            columns[name][rows] = stage.measured(name)[part]
     return columns
 
 

@@ -192,8 +192,9 @@ class _Sparse(dict[int, int]):
 class ChunkPhase:
     """One phase of one chunk.
 
-    Lists by position, -1 until known: `ready`, `start`, `end` (cycles), `messages` (received) and `network` (their
-    total time in the network, in cycles). `place`: number of its queue in the dimension; `dimension`: -1 for all.
+    By position, -1 until known: `ready`, `start`, `end` (cycles), `messages` (received) and `network` (their total time
+    in the network, in cycles); in lockstep only of the positions that are simulated. `place`: number of its queue in
+    the dimension; `dimension`: -1 for all.
     """
 
     system: StageServices
@@ -205,14 +206,17 @@ class ChunkPhase:
     following: ChunkPhase | None = None
 
     def __post_init__(self) -> None:
-        count, options = self.chunk.plan.npus, self.system.options
+        options = self.system.options
+        self.lockstep = options.lockstep
         self.one_group = options.boost or options.lockstep
-        # In lockstep only the positions of one group are used.
-        self.ready, self.start, self.end, self.messages, self.network = (
-            _Sparse() if options.lockstep else [-1] * count for _ in range(5)
-        )
+        self.ready, self.start, self.end, self.messages, self.network = (self._unknown() for _ in range(5))
         self.tasks: list[ChunkTask] = []
         self.task_of: dict[int, ChunkTask] = {}
+
+    def _unknown(self) -> list[int] | dict[int, int]:
+        if self.lockstep:
+            return dict.fromkeys(self.phase.groups[0].tolist(), -1)
+        return [-1] * self.chunk.plan.npus
 
     def member_ready(self, position: int, cycle: int) -> None:
         """Note that an NPU has the data that this phase starts from."""
@@ -246,19 +250,23 @@ class ChunkPhase:
             self.following.all_ready(cycle)
 
     @property
+    def parts(self) -> int:
+        """The number of positions that take part."""
+        return self.chunk.plan.npus if self.lockstep else sum(len(task.positions) for task in self.tasks)
+
+    @property
     def positions(self) -> IntArray:
-        """int64[K]: the positions that take part."""
-        if self.system.options.lockstep:
+        """int64[parts]: the positions that take part."""
+        if self.lockstep:
             return np.arange(self.chunk.plan.npus)
         return np.sort(np.array([position for task in self.tasks for position in task.positions], np.int64))
 
     def measured(self, name: str) -> IntArray:
-        """int64[positions]: a list by position; in lockstep the NPUs of all groups have the values of their ranks."""
-        values = getattr(self, name)
-        if self.system.options.lockstep:
-            of_ranks = [values[position] for position in self.phase.groups[0].tolist()]
-            return np.array(of_ranks, np.int64)[self.phase.ranks]
-        return np.array(values, np.int64)
+        """int64[positions]: by position; in lockstep the NPUs of all groups have the values of their ranks."""
+        known = getattr(self, name)
+        if not self.lockstep:
+            return np.array(known, np.int64)
+        return np.array(list(known.values()), np.int64)[self.phase.ranks]
 
     def all_ready(self, cycle: int) -> None:
         """With one group: note that every simulated NPU has its data."""
