@@ -38,10 +38,10 @@ def bubble(base: Relation) -> Relation:
     in_ring = np.isin(moves.dim, rings)
     dimension = np.full(base.links, -1, np.int32)
     dimension[moves.plane.link[in_ring]] = moves.dim[in_ring]
-    ring_link = dimension >= 0
+    ring_link, link = dimension >= 0, np.asarray(base.link)
     return replace(
         base,
-        vc_class=np.where(ring_link[base.link] & (base.link >= 0), 0, base.vc_class).astype(np.int32),
+        vc_class=np.where(ring_link[link] & (link >= 0), 0, base.vc_class).astype(np.int32),
         set_class=np.where(ring_link[base.set_link], 0, base.set_class).astype(np.int32),
         link_classes=np.where(ring_link, 1, base.link_classes).astype(np.int32),
         link_group=np.where(ring_link, dimension, base.link_group).astype(np.int32),

@@ -401,7 +401,7 @@ def _check(relation: Relation) -> None:
         if len(wrong):
             name, number = relation.link_name[int(link[wrong[0]])], int(vc_class[wrong[0]])
             raise InputError(f"the routes use VC class {number} of {name}, which does not exist")
-    if (relation.link < FIRST_SET - relation.sets + 1).any():
+    if any((table < FIRST_SET - relation.sets + 1).any() for table, _ in tables):
         raise InputError("the routes use a candidate set that does not exist")
     grouped = relation.link_group >= 0
     if not grouped.any():

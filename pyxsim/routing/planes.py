@@ -10,6 +10,7 @@ import numpy as np
 
 from pyxsim.arrays import Int32Array, IntArray
 from pyxsim.errors import InputError
+from pyxsim.routing.product_table import ProductTable, ties
 from pyxsim.routing.relation import EACH, FIRST_SET, NONE, RANDOM, SKIP, Relation, Way
 
 ROUTING = "network.router.routing"
@@ -130,6 +131,8 @@ def with_both(relation: Relation) -> Relation | None:
     """
     if relation.planes != 2 or relation.sets or not np.array_equal(_own(relation, 0), _own(relation, 1)):
         return None
+    if (product := _with_ties(relation)) is not None:
+        return product
     entries = sum(len(entry) for _, _, entry in table_parts(relation, 0))
     link, vc_class = (np.zeros(3 * entries, np.int32) for _ in range(2))
     ties = [np.zeros(0, np.int64)]
@@ -166,27 +169,28 @@ def with_both(relation: Relation) -> Relation | None:
     )
 
 
-def sharing(base: Relation, other: Relation) -> Relation:
-    """Return the base with parts of the tables of another relation, whose first planes are the same, as its own.
-
-    The base itself if they are not.
-    """
-    rows = base.planes * base.routers
-    if base.sets or other.planes <= base.planes or not np.array_equal(base.own, other.own[:rows]):
-        return base
-    entries = int(other.offset[rows:].min(initial=len(other.link)))
-    for number in range(base.planes):
-        for (_, _, at), (_, _, there) in zip(table_parts(base, number), table_parts(other, number), strict=True):
-            known = base.link[at] != NONE
-            same = np.array_equal(base.link[at], other.link[there]) and there.max(initial=0) < entries
-            if not same or (base.vc_class[at] != other.vc_class[there])[known].any():
-                return base
+def _with_ties(relation: Relation) -> Relation | None:
+    """Likewise of a product, block by block."""
+    link, vc_class, rows = relation.link, relation.vc_class, relation.routers
+    if not isinstance(link, ProductTable) or not isinstance(vc_class, ProductTable):
+        return None
+    first, other = relation.offset.reshape(2, rows, -1)
+    found = ties(link, vc_class, first, other, _own(relation, 0) != SKIP)
+    if found is None:
+        return None
+    columns = {f"plane_{name}": getattr(relation, f"plane_{name}")[[0, 1, 0]] for name in _FLAGS}
     return replace(
-        base,
-        own=other.own[:rows],
-        offset=other.offset[:rows],
-        link=other.link[:entries],
-        vc_class=other.vc_class[:entries],
+        relation,
+        planes=3,
+        own=np.tile(_own(relation, 0), (3, 1)),
+        offset=np.concatenate([relation.offset, found.offset]),
+        link=found.link,
+        vc_class=found.vc_class,
+        set_start=2 * np.arange(len(found.first_link) + 1),
+        set_link=np.stack([found.first_link, found.other_link], axis=1).ravel(),
+        set_class=np.stack([found.first_class, found.other_class], axis=1).ravel(),
+        ways=(Way(2),),
+        **columns,
     )
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from pyxsim.arrays import IntArray
 from pyxsim.cache import Proofs
+from pyxsim.routing.product_table import ProductTable
 from pyxsim.routing.relation import Relation
 
-_CODE = ("bubble", "by_dimension", "deadlock", "explore", "grid", "journeys", "planes", "relation")
+_CODE = ("bubble", "by_dimension", "deadlock", "explore", "grid", "journeys", "planes", "product_table", "relation")
 _PROOFS = Proofs(
     "proofs", "proved: these routes cannot deadlock\n", [Path(__file__).with_name(f"{name}.py") for name in _CODE]
 )
@@ -21,4 +22,8 @@ def key(relation: Relation, pairs: IntArray | None, whole: bool) -> str:
     """Return the cache key of a proof."""
     # Link names do not affect the proof.
     columns = {field.name: getattr(relation, field.name) for field in fields(relation) if field.name != "link_name"}
+    for name in ("link", "vc_class"):
+        if isinstance(table := columns[name], ProductTable):
+            del columns[name]
+            columns |= {f"{name} {part}": value for part, value in table.columns().items()}
     return _PROOFS.key(**columns, pairs=pairs, whole=whole)

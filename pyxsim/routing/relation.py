@@ -33,12 +33,10 @@ from numpy.typing import NDArray
 
 from pyxsim.arrays import Int32Array, IntArray
 from pyxsim.errors import InputError, UnreachableError
+from pyxsim.routing.product_table import FIRST_SET, NONE, ProductTable
 
 ALWAYS = -1  # in `own`: a switch, which has no digit in this dimension, always decides
 SKIP = -2  # in `own`: this router (of this plane) never decides in this dimension
-
-NONE = -1  # in `link`: no route
-FIRST_SET = -2  # in `link`: candidate set number FIRST_SET - link
 
 # How one of several candidates is chosen: `plane_select`.
 RANDOM, LEAST, TWO, EACH = range(4)
@@ -83,7 +81,7 @@ class Relation:
     link
         int32[entries], link to take, NONE, or FIRST_SET - s for one of set s.
     vc_class
-        int32[entries], VC class on that link.
+        int32[entries], VC class on that link. In a product both are computed when they are read.
     link_src, link_dst
         int32[links], routers at the ends of a link.
     link_classes
@@ -136,8 +134,8 @@ class Relation:
     digits: Int32Array
     own: Int32Array
     offset: IntArray
-    link: Int32Array
-    vc_class: Int32Array
+    link: Int32Array | ProductTable
+    vc_class: Int32Array | ProductTable
     link_src: Int32Array
     link_dst: Int32Array
     link_classes: Int32Array

@@ -150,7 +150,7 @@ def _without_classes(relation: Relation) -> Relation:
     """
     return replace(
         relation,
-        vc_class=np.zeros_like(relation.vc_class),
+        vc_class=np.zeros(len(relation.vc_class), np.int32),
         set_class=np.zeros_like(relation.set_class),
         link_classes=np.ones_like(relation.link_classes),
         link_group=np.full_like(relation.link_group, -1),

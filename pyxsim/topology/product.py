@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pyxsim.arrays import Int32Array, IntArray
-from pyxsim.routing.planes import sharing
+from pyxsim.routing.product_table import NONE, Copies, ProductTable
 from pyxsim.routing.relation import ALWAYS, SKIP, Relation
 from pyxsim.topology.block import Block
 from pyxsim.topology.routings import Kind, grid_routings, kinds_of
@@ -127,7 +127,8 @@ def assemble(
     router_dim = np.full(routers, -1, np.int32)
     router_name = [f"({','.join(map(str, row))})" for row in coords.tolist()]
     src, dst, of_dim, classes, group = ([np.zeros(0, np.int32)] for _ in range(5))
-    link, vc_class = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
+    link: list[Copies] = []
+    vc_class: list[Copies] = []
     link_name: list[str] = []
     entries = 0
 
@@ -149,18 +150,18 @@ def assemble(
         link_name += [f"{prefix}{router_name[a]}->{router_name[b]}" for prefix, a, b in ends]
 
         digits[part.members.ravel(), dim] = np.tile(np.arange(block.npus), part.groups)
-        # Entries of this part: [plane of the block, group, router of the block, digit].
-        base = first_link + block.links * np.arange(part.groups)[None, :, None, None]
-        table = np.where(block.next[:, None] >= 0, block.next[:, None] + base, -1)
-        link.append(table.ravel().astype(np.int32))
-        vc_class.append(np.broadcast_to(block.vc_class[:, None], table.shape).ravel().astype(np.int32))
-        entry_of = entries + np.arange(table.size // block.npus).reshape(table.shape[:3]) * block.npus
+        # Entries of this part: [group, plane of the block, router of the block, digit].
+        table = np.where(block.next >= 0, block.next + first_link, NONE).astype(np.int32)
+        link.append(Copies(table.ravel(), part.groups, block.links))
+        vc_class.append(Copies(block.vc_class.ravel().astype(np.int32), part.groups))
+        shape_of = (part.groups, len(block.next), block.routers)
+        entry_of = entries + np.arange(math.prod(shape_of)).reshape(shape_of).swapaxes(0, 1) * block.npus
         own_digit = np.where(np.arange(block.routers) < block.npus, np.arange(block.routers), ALWAYS)
         for plane, followed in enumerate(part.planes):
             if followed is not None:
                 own_digits[plane, group_routers, dim] = own_digit
                 offset[plane, group_routers, dim] = entry_of[followed]
-        entries += table.size
+        entries += table.size * part.groups
 
     link_src, link_dst = np.concatenate(src), np.concatenate(dst)
     relation = Relation(
@@ -170,8 +171,8 @@ def assemble(
         digits=digits,
         own=own_digits.reshape(-1, len(parts)),
         offset=offset.reshape(-1, len(parts)),
-        link=np.concatenate(link),
-        vc_class=np.concatenate(vc_class),
+        link=ProductTable(link),
+        vc_class=ProductTable(vc_class),
         link_src=link_src,
         link_dst=link_dst,
         link_classes=np.concatenate(classes),
