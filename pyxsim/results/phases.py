@@ -114,7 +114,8 @@ def _different(values: IntArray, row: IntArray, rows: int) -> IntArray:
         return np.bincount(np.unique(cell) // span, minlength=rows).astype(np.int64)
     present = np.zeros(rows * span, dtype=bool)
     present[cell] = True
-    return present.reshape(rows, span).sum(axis=1)
+    counts: IntArray = present.reshape(rows, span).sum(axis=1)
+    return counts
 
 
 def _share(of_rows: Callable[..., IntArray], values: IntArray, counted: NDArray[np.bool_]) -> NDArray[np.float64]:

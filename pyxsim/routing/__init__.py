@@ -9,12 +9,11 @@ from pyxsim.routing.deadlock import Dependencies, dependencies, prove
 from pyxsim.routing.graph import Graph, adaptive_up_down, nca, up_down
 from pyxsim.routing.grid import adaptive_xy_yx, balanced, tie_random, xy_yx
 from pyxsim.routing.loads import expected_hops, expected_loads
+from pyxsim.routing.product_table import FIRST_SET, NONE
 from pyxsim.routing.relation import (
     ALWAYS,
     EACH,
-    FIRST_SET,
     LEAST,
-    NONE,
     RANDOM,
     SKIP,
     TWO,

@@ -45,7 +45,8 @@ from pyxsim.routing.journeys import (
     one_cycle,
 )
 from pyxsim.routing.planes import distinct, ranges
-from pyxsim.routing.relation import EACH, FIRST_SET, Relation
+from pyxsim.routing.product_table import FIRST_SET
+from pyxsim.routing.relation import EACH, Relation
 
 _SHOWN = 8  # channels of a cycle in an error message
 _TOGETHER = 1 << 20  # table entries that are checked at a time

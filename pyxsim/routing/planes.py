@@ -10,8 +10,8 @@ import numpy as np
 
 from pyxsim.arrays import Int32Array, IntArray
 from pyxsim.errors import InputError
-from pyxsim.routing.product_table import ProductTable, ties
-from pyxsim.routing.relation import EACH, FIRST_SET, NONE, RANDOM, SKIP, Relation, Way
+from pyxsim.routing.product_table import FIRST_SET, NONE, ProductTable, ties
+from pyxsim.routing.relation import EACH, RANDOM, SKIP, Relation, Way
 
 ROUTING = "network.router.routing"
 

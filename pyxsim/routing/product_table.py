@@ -21,14 +21,14 @@ class Copies(NamedTuple):
     ----------
     values
         int32[entries of a copy]: of the first copy.
-    count
+    copies
         Number of copies.
     links, sets
         From one copy to the next, link numbers and numbers of candidate sets increase by this.
     """
 
     values: Int32Array
-    count: int
+    copies: int
     links: int = 0
     sets: int = 0
 
@@ -48,7 +48,8 @@ class ProductTable(NDArrayOperatorsMixin):
         self._values = np.concatenate([part.values for part in parts])
         self._size = np.array(sizes, np.int64)
         self._first = np.cumsum([0, *sizes])[:-1]
-        self._end = np.cumsum([size * part.count for size, part in zip(sizes, parts, strict=True)])
+        ends = np.cumsum([0, *(size * part.copies for size, part in zip(sizes, parts, strict=True))])
+        self._begin, self._end = ends[:-1], ends[1:]
         self._links = np.array([part.links for part in parts], np.int64)
         self._sets = np.array([part.sets for part in parts], np.int64)
 
@@ -63,13 +64,8 @@ class ProductTable(NDArrayOperatorsMixin):
     def place(self, entry: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         """Return the part of each entry, its copy, and its place in the copy."""
         part = np.searchsorted(self._end, entry, side="right")
-        begin = self._end[part] - self._size[part] * np.array([p.count for p in self.parts])[part]
-        copy, place = np.divmod(entry - begin, self._size[part])
+        copy, place = np.divmod(entry - self._begin[part], self._size[part])
         return part, copy, place
-
-    def begin(self, part: int) -> int:
-        """Return the first entry of a part."""
-        return int(self._end[part]) - len(self.parts[part].values) * self.parts[part].count
 
     def __getitem__(self, entry: Any) -> Any:
         if isinstance(entry, slice):
@@ -86,8 +82,8 @@ class ProductTable(NDArrayOperatorsMixin):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Int32Array:
         tables = []
-        for values, count, links, sets in self.parts:
-            number = np.arange(count)[:, None]
+        for values, copies, links, sets in self.parts:
+            number = np.arange(copies)[:, None]
             table = values + np.where(values > NONE, links, np.where(values <= FIRST_SET, -sets, 0)) * number
             tables.append(table.ravel().astype(dtype or np.int32))
         return np.concatenate(tables)
@@ -158,15 +154,14 @@ def ties(link: ProductTable, vc_class: ProductTable, first: IntArray, other: Int
         tie = (a != NONE) & (b != NONE) & ((a != b) | (class_a != class_b))
         either = np.where(a == NONE, b, a)
         class_of = np.where(tie | (either == NONE), 0, np.where(a == NONE, class_b, class_a))
-        members = np.stack([a, class_a, b, class_b])[:, tie]
-        distinct, number = np.unique(members, axis=1, return_inverse=True)
+        distinct, number = np.unique(np.stack([a, class_a, b, class_b])[:, tie], axis=1, return_inverse=True)
         either[tie] = FIRST_SET - (count + number.ravel())
-        links.append(Copies(either.astype(np.int32), of.count, of.links, distinct.shape[1]))
-        classes.append(Copies(class_of.astype(np.int32), of.count))
+        links.append(Copies(either.astype(np.int32), of.copies, of.links, distinct.shape[1]))
+        classes.append(Copies(class_of.astype(np.int32), of.copies))
         offset[rows, dim] = end + copy * size + place
-        end += size * of.count
-        count += distinct.shape[1] * of.count
-        shift = of.links * np.arange(of.count)[:, None]
+        end += size * of.copies
+        count += distinct.shape[1] * of.copies
+        shift = of.links * np.arange(of.copies)[:, None]
         for column, (values, moves) in enumerate(zip(distinct, (True, False, True, False), strict=True)):
             sets[column].append((values + shift * moves).ravel().astype(np.int32))
     members = [np.concatenate(column) for column in sets]

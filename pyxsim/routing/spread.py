@@ -14,7 +14,8 @@ from pyxsim.arrays import FloatArray, IntArray
 from pyxsim.routing.explore import BATCH
 from pyxsim.routing.loads import Paths, ways_of
 from pyxsim.routing.planes import table_parts
-from pyxsim.routing.relation import EACH, FIRST_SET, Relation, Way
+from pyxsim.routing.product_table import FIRST_SET
+from pyxsim.routing.relation import EACH, Relation, Way
 
 TRIPS = 1 << 18  # (pair, route option, via) combinations per batch
 

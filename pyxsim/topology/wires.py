@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from pyxsim.arrays import BoolArray, Int32Array
 from pyxsim.errors import InputError
 from pyxsim.routing.graph import distances
-from pyxsim.routing.relation import ALWAYS, FIRST_SET, LEAST, NONE, RANDOM, TWO, Relation
+from pyxsim.routing.product_table import FIRST_SET, NONE
+from pyxsim.routing.relation import ALWAYS, LEAST, RANDOM, TWO, Relation
 from pyxsim.topology.options import KEY
 from pyxsim.topology.size import check_size
 

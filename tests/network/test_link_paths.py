@@ -81,8 +81,7 @@ def test_and_all_pairs_evenly() -> None:
 
 def test_where_there_is_no_way() -> None:
     topology = topology_of({"topology": "torus", "shape": [4]})
-    relation = topology.relation
-    relation.link[:] = -1
+    relation = replace(topology.relation, link=np.full(len(topology.relation.link), -1, np.int32))
     with pytest.raises(UnreachableError, match="plane 0 has no route from NPU 0 to NPU 1"):
         routes(relation, np.array([0]), np.array([1]), np.array([0]))
 

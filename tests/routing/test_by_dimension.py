@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyxsim.routing import Relation, by_dimension, dependencies, prove, tie_random
-from pyxsim.routing.relation import ALWAYS, NONE
+from pyxsim.routing.product_table import NONE
 from tests.examples import part_of
 from tests.routing.nets import grid, grids
 from tests.topology.nets import dependency_graph

@@ -52,7 +52,7 @@ class CongestionNetwork(DelayedNetwork):
             super().__init__(topology, network, Stored(topology, network, paths), window=window, tick=tick)
             return
         model = Queued(network, paths, window)
-        windows = EngineCounts(model.engine, lambda: model.stands_for[: topology.counted_links])
+        windows = EngineCounts(model.engine, model.columns)
         super().__init__(topology, network, model, windows=windows, tick=tick, skip=skip)
 
     @classmethod
@@ -65,16 +65,12 @@ class CongestionNetwork(DelayedNetwork):
         engine = self.model.engine
         if not isinstance(engine, CutThrough):
             return super().totals()
-        stands_for = self.model.stands_for[: self.topology.counted_links]
-        tables = (table.sum(axis=0)[stands_for] for table in engine.windows)
+        tables = (self._on_links(table.sum(axis=0)) for table in engine.windows)
         return dict(zip(COUNTED, tables, strict=True))
 
 
 class _OnLinks:
-    """Base of both models: an engine whose paths are the links, then the lanes.
-
-    `stands_for`: int64[links and lanes], the link that is simulated for each.
-    """
+    """Base of both models: an engine whose paths are the links, then the lanes."""
 
     engine: CutThrough | StoreAndForward
 
@@ -82,13 +78,13 @@ class _OnLinks:
         self.paths = paths
         self.rates, self.latencies = paths.rates[: paths.links], paths.latencies[: paths.links]
         self.widest = paths.widest
-        self.stands_for: IntArray = np.arange(len(paths.rates))
+        self._stands_for: IntArray = np.arange(len(paths.rates))
 
     def copy_lines(self, copies: LineCopies) -> bool:
         stands_for = same_links(copies, self.paths.steps, self.paths.params)
         if stands_for is None:
             return False
-        self.stands_for = stands_for
+        self._stands_for = stands_for
         return True
 
     def _extend(self, src: IntArray, dst: IntArray, plane: IntArray) -> None:
@@ -96,7 +92,11 @@ class _OnLinks:
         self.engine.extend((steps >= 0).sum(axis=1), steps[steps >= 0])
 
     def on_links(self, ends: IntArray, flits: IntArray) -> IntArray:
-        return flits[self.stands_for[: self.paths.links]]
+        return flits[self.columns()]
+
+    def columns(self) -> IntArray:
+        """Return int64[links]: the link of which each has the counts."""
+        return self._stands_for[: self.paths.links]
 
     @property
     def flits(self) -> int:

@@ -75,14 +75,9 @@ class LineCopies:
         return place
 
     def ends(self) -> Iterator[Iterator[tuple[IntArray, IntArray, IntArray]]]:
-        """Yield for each kind: source, destination and plane, int64[lines, pairs], the first line, then all by parts."""
+        """Yield for each kind source, destination and plane, int64[lines, pairs]: the first line, then all by parts."""
         for members, (src, dst, plane) in zip(self._members, self._ranks, strict=True):
-            size = max(1, BATCH // len(src))
-            parts = (members[begin : begin + size] for begin in range(0, len(members), size))
-            yield (
-                (part[:, src], part[:, dst], np.broadcast_to(plane, (len(part), len(plane))))
-                for part in chain([members[:1]], parts)
-            )
+            yield _parts(members, src, dst, plane)
 
     # -- counters --
 
@@ -117,6 +112,15 @@ class LineCopies:
             all_ends.append(np.stack([members[:, src].ravel(), members[:, dst].ravel(), np.tile(plane, count)]))
             all_flits.append(np.tile(flits[own], count))
         return np.concatenate(all_ends, axis=1), np.concatenate(all_flits)
+
+
+def _parts(
+    members: IntArray, src: IntArray, dst: IntArray, plane: IntArray
+) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
+    """Yield the first line, then all of them by parts of limited size."""
+    size = max(1, BATCH // len(src))
+    for lines in chain([members[:1]], (members[begin : begin + size] for begin in range(0, len(members), size))):
+        yield lines[:, src], lines[:, dst], np.broadcast_to(plane, (len(lines), len(plane)))
 
 
 def same_delays(copies: LineCopies, delays: Callable[[IntArray, IntArray, IntArray], Sequence[IntArray]]) -> bool:

@@ -11,7 +11,8 @@ from pyxsim.core.engine import Engine
 from pyxsim.core.engine_options import Routes
 from pyxsim.network.engine_config import EngineConfig
 from pyxsim.network.packet.congruent_groups import Paths
-from pyxsim.routing.relation import NONE, Relation
+from pyxsim.routing.product_table import NONE
+from pyxsim.routing.relation import Relation
 
 BY_LINK = (
     "vcs",
