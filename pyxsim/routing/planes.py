@@ -124,55 +124,15 @@ def _in_order(relation: Relation, number: int) -> IntArray:
 
 
 def with_both(relation: Relation) -> Relation | None:
-    """Return a relation of two planes with a third one, which has the candidates of both, and no other route option.
+    """Return a product of two planes with a third one, which has the candidates of both, and no other route option.
 
-    The same as `rebuilt` with `Plane.joined`, in less time and memory. None if the planes differ in their dimensions
-    or entries have several candidates.
+    The same as `rebuilt` with `Plane.joined`, block by block. None if the relation is no product, if the planes differ
+    in their dimensions, or if entries have several candidates.
     """
-    if relation.planes != 2 or relation.sets or not np.array_equal(_own(relation, 0), _own(relation, 1)):
-        return None
-    if (product := _with_ties(relation)) is not None:
-        return product
-    entries = sum(len(entry) for _, _, entry in table_parts(relation, 0))
-    link, vc_class = (np.zeros(3 * entries, np.int32) for _ in range(2))
-    ties = [np.zeros(0, np.int64)]
-    at = 0
-    for parts in zip(table_parts(relation, 0), table_parts(relation, 1), strict=True):
-        (a, of_a), (b, of_b) = ((relation.link[entry], relation.vc_class[entry]) for _, _, entry in parts)
-        of_a[a == NONE], of_b[b == NONE] = 0, 0
-        either = np.where(a == NONE, b, a), np.where(a == NONE, of_b, of_a)
-        for number, (table, classes) in enumerate([(a, of_a), (b, of_b), either]):
-            some = slice(number * entries + at, number * entries + at + len(a))
-            link[some], vc_class[some] = table, classes
-        ties.append(at + np.flatnonzero((a != NONE) & (b != NONE) & ((a != b) | (of_a != of_b))))
-        at += len(a)
-    tie = np.concatenate(ties)
-    members = np.stack([tie, entries + tie], axis=1).ravel()
-    of_links, of_classes = link[members], vc_class[members]
-    first, count = np.arange(0, 2 * len(tie), 2), np.full(len(tie), 2)
-    number_of, kept = _same_sets(first, count, of_links, of_classes)
-    link[2 * entries + tie], vc_class[2 * entries + tie] = FIRST_SET - number_of, 0
-    member = ranges(first[kept], count[kept])
-    columns = {f"plane_{name}": getattr(relation, f"plane_{name}")[[0, 1, 0]] for name in _FLAGS}
-    return replace(
-        relation,
-        planes=3,
-        own=np.tile(_own(relation, 0), (3, 1)),
-        offset=np.concatenate([_in_order(relation, 0) + number * entries for number in range(3)]),
-        link=link,
-        vc_class=vc_class,
-        set_start=2 * np.arange(len(kept) + 1),
-        set_link=of_links[member],
-        set_class=of_classes[member],
-        ways=(Way(2),),
-        **columns,
-    )
-
-
-def _with_ties(relation: Relation) -> Relation | None:
-    """Likewise of a product, block by block."""
     link, vc_class, rows = relation.link, relation.vc_class, relation.routers
     if not isinstance(link, ProductTable) or not isinstance(vc_class, ProductTable):
+        return None
+    if relation.planes != 2 or relation.sets or not np.array_equal(_own(relation, 0), _own(relation, 1)):
         return None
     first, other = relation.offset.reshape(2, rows, -1)
     found = ties(link, vc_class, first, other, _own(relation, 0) != SKIP)

@@ -181,13 +181,6 @@ class Chunk:
             self.collective.chunk_finished(cycle)
 
 
-class _Sparse(dict[int, int]):
-    """A list in which most numbers are -1."""
-
-    def __missing__(self, position: int) -> int:
-        return -1
-
-
 @dataclass(eq=False, repr=False)
 class ChunkPhase:
     """One phase of one chunk.

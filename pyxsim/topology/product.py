@@ -38,15 +38,9 @@ def product(name: str, blocks: Sequence[Block]) -> Topology:
     ]
     queues = tuple(native_queues(block) for block in blocks)
     net = assemble(name, shape, tuple(blocks), queues, parts, separable=True)
-    base = net.relation
     # The two planes of a block with two directions differ in ties only.
     ties = all(block.planes == 1 or block.directions == 2 for block in blocks)
-    if not ties:
-        return net
-    kinds = _kinds(blocks)
-    net = with_routings(net, grid_routings(net.relation, kinds))
-    # The other routings keep the tables of the base: they are part of those in use.
-    return replace(net, routings=grid_routings(sharing(base, net.relation), kinds))
+    return with_routings(net, grid_routings(net.relation, _kinds(blocks)) if ties else {})
 
 
 def _kinds(blocks: Sequence[Block]) -> list[Kind]:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyxsim.routing import Relation, by_dimension, dependencies, prove, tie_random
+from pyxsim.routing import ALWAYS, Relation, by_dimension, dependencies, prove, tie_random
 from pyxsim.routing.product_table import NONE
 from tests.examples import part_of
 from tests.routing.nets import grid, grids

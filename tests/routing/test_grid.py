@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from pyxsim.errors import InputError
 from pyxsim.routing import (
     EACH,
+    SKIP,
     Graph,
     Relation,
     Way,
@@ -30,7 +30,7 @@ from pyxsim.routing import (
     vc_ranges,
     xy_yx,
 )
-from pyxsim.routing.planes import sharing
+from pyxsim.routing.product_table import ProductTable
 from pyxsim.topology.routings import grid_routings, kinds_of
 from tests.examples import part_of
 from tests.routing.nets import grid, grids, plain
@@ -267,13 +267,18 @@ def test_a_planar_packet_may_be_confined_to_the_first_dimension() -> None:
         planar(dimensions="last")
 
 
-def test_a_base_shares_the_tables_of_its_random_ties() -> None:
-    base = grid("ring", [4, 5])
-    made = tie_random(base)
-    shared = sharing(base, made)
-    assert np.shares_memory(shared.link, made.link)
-    for src, dst, number in itertools.product(range(20), range(20), range(2)):
-        assert shared.route(src, dst, number) == base.route(src, dst, number) == made.route(src, dst, number)
-    assert sharing(base, base) is base
-    other = tie_random(grid("ring", [5, 4]))
-    assert sharing(base, other) is base
+@settings(max_examples=part_of(100))
+@given(grids(most=24))
+def test_ties_of_a_product_are_those_of_its_tables(base: Relation) -> None:
+    """Tables that are computed block by block, and the same ones entry by entry."""
+    product = tie_random(base)
+    table = tie_random(dataclasses.replace(base, link=np.asarray(base.link), vc_class=np.asarray(base.vc_class)))
+    assert isinstance(product.link, ProductTable)
+    assert not isinstance(table.link, ProductTable)
+    assert (product.planes, product.sets, product.ways) == (table.planes, table.sets, table.ways)
+    np.testing.assert_array_equal(product.own, table.own)
+    for row, dim in np.argwhere(table.own != SKIP).tolist():
+        first = [int(relation.offset[row, dim]) for relation in (product, table)]
+        for digit in range(int(table.digits[:, dim].max()) + 1):
+            assert product.candidates(first[0] + digit) == table.candidates(first[1] + digit)
+    np.testing.assert_array_equal(product.link[: len(product.link)], np.asarray(product.link))
