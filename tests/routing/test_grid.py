@@ -31,6 +31,7 @@ from pyxsim.routing import (
     xy_yx,
 )
 from pyxsim.routing.product_table import ProductTable
+from pyxsim.topology import product as whole_product
 from pyxsim.topology.routings import grid_routings, kinds_of
 from tests.examples import part_of
 from tests.routing.nets import grid, grids, plain
@@ -267,14 +268,16 @@ def test_a_planar_packet_may_be_confined_to_the_first_dimension() -> None:
         planar(dimensions="last")
 
 
-@settings(max_examples=part_of(100))
-@given(grids(most=24))
-def test_ties_of_a_product_are_those_of_its_tables(base: Relation) -> None:
+@pytest.mark.parametrize(
+    "blocks",
+    [[("ring", 6)], [("ring", 4), ("ring", 5)], [("mesh", 2), ("ring", 2), ("ring", 4)], [("ring", 4), ("switch", 3)]],
+)
+def test_ties_of_a_product_are_those_of_its_tables(blocks: list[tuple[str, int]]) -> None:
     """Tables that are computed block by block, and the same ones entry by entry."""
-    product = tie_random(base)
-    table = tie_random(dataclasses.replace(base, link=np.asarray(base.link), vc_class=np.asarray(base.vc_class)))
+    made = [block(name, npus) for name, npus in blocks]
+    product, table = whole_product("net", made).relation, tie_random(plain(made))
     assert isinstance(product.link, ProductTable)
-    assert not isinstance(table.link, ProductTable)
+    assert isinstance(table.link, np.ndarray)
     assert (product.planes, product.sets, product.ways) == (table.planes, table.sets, table.ways)
     np.testing.assert_array_equal(product.own, table.own)
     for row, dim in np.argwhere(table.own != SKIP).tolist():
