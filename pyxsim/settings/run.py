@@ -44,7 +44,8 @@ class Run(Table):
     skip: Flag = Field(
         default=True,
         description="Whether to fast-forward over whole periods of regular traffic, which does not change the result "
-        "([fast_forward.md](fast_forward.md)); false: simulate every cycle (`--no-skip`). Packet backend only.",
+        "([fast_forward.md](fast_forward.md)); false: simulate every cycle (`--no-skip`). "
+        "Also whether NPU 0 may stand for all ([folding.md](folding.md)). Packet, analytical and flow backends.",
     )
     threads: Annotated[int | Literal["auto"], *whole(1, MOST_THREADS, "auto")] = Field(
         default="auto",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import takewhile
@@ -132,7 +133,7 @@ def test_an_all_reduce_beside_a_computation(row: list[str]) -> None:
     """100 us that move 500 GB/s."""
     way, *told = row
     made = prepared(WAYS[way])
-    on = make_system(made.network, made.topology.shape, made.system.options)
+    on = make_system(made.network, made.topology.shape, replace(made.system.options, lockstep=False))
     b = GraphBuilder(64)
     b.tasks(range(64), Kind.COMPUTE, ticks=100_000, size=50_000_000, resource="compute")
     b.tasks(range(64), Kind.COLLECTIVE, call=b.call(Call("all-reduce", 8 * MIB)), resource="communication")
