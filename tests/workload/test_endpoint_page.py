@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import takewhile
@@ -36,7 +35,7 @@ def table(head: str) -> list[list[str]]:
 
 
 def prepared(endpoint: dict[str, Any] | None) -> Prepared:
-    data = load_experiment(ROOT / "inputs" / "endpoint.toml", overrides=['collective.size="8 MiB"'])
+    data = load_experiment(ROOT / "inputs" / "endpoint.toml", overrides=['collective.size="8 MiB"', "run.skip=false"])
     chosen = None if endpoint is None else Endpoint.model_validate(endpoint)
     system = data.system.model_copy(update={"endpoint": chosen})
     made = prepare(data.model_copy(update={"system": system}), backend="analytical-congestion")
@@ -133,7 +132,7 @@ def test_an_all_reduce_beside_a_computation(row: list[str]) -> None:
     """100 us that move 500 GB/s."""
     way, *told = row
     made = prepared(WAYS[way])
-    on = make_system(made.network, made.topology.shape, replace(made.system.options, lockstep=False))
+    on = make_system(made.network, made.topology.shape, made.system.options)
     b = GraphBuilder(64)
     b.tasks(range(64), Kind.COMPUTE, ticks=100_000, size=50_000_000, resource="compute")
     b.tasks(range(64), Kind.COLLECTIVE, call=b.call(Call("all-reduce", 8 * MIB)), resource="communication")
