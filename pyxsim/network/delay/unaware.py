@@ -33,7 +33,7 @@ from pyxsim.topology.block import Block
 from pyxsim.topology.topology import Topology
 
 MOST_NPUS = 2048  # up to this size, link loads come from a table of all pairs,
-MOST_PAIRS = 2**18  # above it, from the routes of the pairs that sent something
+MOST_PAIRS = 2**21  # above it, from the routes of the pairs that sent something
 BATCH = 2**14  # pairs whose routes are held at a time
 
 
