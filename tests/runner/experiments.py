@@ -180,6 +180,8 @@ def experiments(draw: st.DrawFn, most: int = 16) -> dict[str, Any]:
     if draw(st.sampled_from([True, False, False])):
         network, topology = draw(graphs())
         dims, router = len(topology.dims), network["router"] | draw(st.one_of(st.just({}), modern()))
+        if router["routing"] == "bubble":
+            router |= {"vc_reuse": "tail", "flow_control": "wormhole", "buffer": "auto", "shared_buffer": 0}
     else:
         network = draw(networks(most))
         dims, router = len(network.get("shape") or network["dims"]), draw(routers())
