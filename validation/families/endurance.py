@@ -91,8 +91,8 @@ def every_routing(name: str) -> Found:
 
 def cases() -> Iterator[Case]:
     claim = (
-        f"At offered load 1.0, with buffers of two flits (`bubble`: six), every proved routing algorithm keeps packets moving for "
-        f"{CYCLES:,} cycles; pyxsim rejects every other one before the run"
+        f"At offered load 1.0, with buffers of two flits (`bubble`: six), every proved routing algorithm keeps packets "
+        f"moving for {CYCLES:,} cycles; pyxsim rejects every other one before the run"
     )
     for name in NETWORKS:
         yield Case(
