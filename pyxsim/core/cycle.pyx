@@ -329,7 +329,7 @@ cdef inline void prefetch_vcs(State* s, int32_t router, bint outputs) noexcept n
 
 cdef Reason run_cycles(State* s, int64_t until, int64_t slack, int64_t window) noexcept nogil:
     cdef int64_t stop = until
-    cdef int64_t boundary = (s.stats.window_reported // window + 1) * window if window else INT64_MAX
+    cdef int64_t boundary = next_window_end(s, window)
     cdef int64_t following
     while True:
         if not s.arrived:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -120,27 +121,32 @@ def whole_run(case: Case) -> None:
     same_verdict(engine, reason, delivered, oracle)
 
 
-def sliced_run(case: Case, slices: list[int], window: int, slack: int) -> None:
-    """Messages are sent as late as their start allows, and the counts are compared at every stop."""
+def sliced_run(case: Case, slices: list[int], windows: tuple[int, ...], slack: int) -> None:
+    """Messages are sent as late as their start allows, and the counts are compared at every stop.
+
+    `windows`: those of one slice after another.
+    """
     engine, oracle = engine_of(case), oracle_of(case)
     waiting = list(case.messages)
     delivered: list[tuple[int, int]] = []
-    ends = iter(slices)
-    until = window_before = 0
+    ends, window_of = iter(slices), cycle(windows)
+    until = before = ended = window = 0
     while True:
         if engine.now >= until:
-            until = min(FAR, engine.now + next(ends, FAR))
+            until, window = min(FAR, engine.now + next(ends, FAR)), next(window_of)
             while waiting and waiting[0][7] < until:
                 send = waiting.pop(0)
                 assert engine.send(*send) == oracle.send(*send)
         stop = engine.run(until, slack=slack, window=window)
-        assert stop.cycle == engine.now <= until
+        assert before <= stop.cycle == engine.now <= until
         delivered += stop.delivered
         if stop.reason == "delivered":
             assert engine.now == min(until, min(cycle for _, cycle in stop.delivered) + slack)
         elif stop.reason == "window":
-            assert engine.now // window > window_before
-            window_before = engine.now // window
+            assert engine.now % window == 0
+            assert engine.now > ended
+            ended = engine.now
+        before = engine.now
         agree(engine, oracle, len(oracle.messages), stop.reason)
         if stop.reason == "deadlock" or (stop.reason == "idle" and not waiting) or engine.now >= FAR:
             break
@@ -183,11 +189,11 @@ def test_watched_packets(case: Case, which: int) -> None:
 @given(
     case=cases(),
     slices=st.lists(st.integers(1, 60), max_size=12),
-    window=st.sampled_from([0, 0, 1, 7, 100]),
+    windows=st.sampled_from([(0,), (1,), (7,), (100,), (0, 7), (0, 0, 1), (100, 7)]),
     slack=st.integers(0, 9),
 )
-def test_engine_agrees_at_every_stop(case: Case, slices: list[int], window: int, slack: int) -> None:
-    sliced_run(case, slices, window, slack)
+def test_engine_agrees_at_every_stop(case: Case, slices: list[int], windows: tuple[int, ...], slack: int) -> None:
+    sliced_run(case, slices, windows, slack)
 
 
 @settings(few, max_examples=part_of(40))
@@ -322,11 +328,11 @@ def test_engine_agrees_with_the_oracle_many(case: Case) -> None:
 @given(
     case=cases(limit=14),
     slices=st.lists(st.integers(1, 200), max_size=12),
-    window=st.sampled_from([0, 1, 7, 100]),
+    windows=st.sampled_from([(0,), (1,), (7,), (100,), (0, 7), (0, 0, 1), (100, 7)]),
     slack=st.integers(0, 30),
 )
-def test_engine_agrees_at_every_stop_many(case: Case, slices: list[int], window: int, slack: int) -> None:
-    sliced_run(case, slices, window, slack)
+def test_engine_agrees_at_every_stop_many(case: Case, slices: list[int], windows: tuple[int, ...], slack: int) -> None:
+    sliced_run(case, slices, windows, slack)
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ stop."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -72,18 +73,20 @@ def same_state(mine: Engine, other: Engine) -> None:
     assert mine.waiting() == other.waiting()
 
 
-def both(case: Case, divided: Engine, whole: Engine, slices: list[int], **how: int) -> Iterator[tuple[Any, Any]]:
-    """Messages are sent as late as possible, and both run from stop to stop."""
+def both(
+    case: Case, divided: Engine, whole: Engine, slices: list[int], windows: tuple[int, ...] = (0,), **how: int
+) -> Iterator[tuple[Any, Any]]:
+    """Messages are sent as late as possible, and both run from stop to stop. `windows`: one slice after another."""
     waiting = list(case.messages)
-    ends = iter(slices)
-    until = 0
+    ends, window_of = iter(slices), cycle(windows)
+    until = window = 0
     while True:
         if whole.now >= until:
-            until = min(FAR, whole.now + next(ends, FAR))
+            until, window = min(FAR, whole.now + next(ends, FAR)), next(window_of)
             while waiting and waiting[0][7] < until:
                 send = waiting.pop(0)
                 assert divided.send(*send) == whole.send(*send)
-        mine, other = divided.run(until, apart=True, **how), whole.run(until, **how)
+        mine, other = divided.run(until, apart=True, window=window, **how), whole.run(until, window=window, **how)
         yield mine, other
         if other.reason == "deadlock" or (other.reason == "idle" and not waiting) or whole.now >= FAR:
             return
@@ -92,12 +95,20 @@ def both(case: Case, divided: Engine, whole: Engine, slices: list[int], **how: i
 
 
 def same_run(
-    case: Case, parts: int, seed: int, slices: list[int], slack: int, window: int, looks: list[bool], *, recycle: bool
+    case: Case,
+    parts: int,
+    seed: int,
+    slices: list[int],
+    slack: int,
+    windows: tuple[int, ...],
+    looks: list[bool],
+    *,
+    recycle: bool,
 ) -> None:
     divided, whole = engine_of(case, recycle=recycle), engine_of(case, recycle=recycle)
     divided.divide(parts_of(case.net.routers, parts, seed))
     look = iter(looks)
-    for mine, other in both(case, divided, whole, slices, slack=slack, window=window):
+    for mine, other in both(case, divided, whole, slices, windows, slack=slack):
         assert (mine.reason, mine.cycle, mine.delivered) == (other.reason, other.cycle, other.delivered)
         sent = 0 if recycle else whole.totals()["messages"]
         found, wanted = counts(divided, sent), counts(whole, sent)
@@ -122,7 +133,7 @@ every_run = given(
     seed=st.integers(0, 99),
     slices=st.lists(st.integers(1, 80), max_size=12),
     slack=st.sampled_from([0, 0, 1, 3, 10, FAR]),
-    window=st.sampled_from([0, 0, 7, 50]),
+    windows=st.sampled_from([(0,), (7,), (50,), (0, 7), (50, 0)]),
     looks=st.lists(st.booleans(), max_size=12),
     recycle=st.booleans(),
 )
@@ -131,15 +142,29 @@ every_run = given(
 @few
 @every_run
 def test_parts_are_the_whole(
-    case: Case, parts: int, seed: int, slices: list[int], slack: int, window: int, looks: list[bool], recycle: bool
+    case: Case,
+    parts: int,
+    seed: int,
+    slices: list[int],
+    slack: int,
+    windows: tuple[int, ...],
+    looks: list[bool],
+    recycle: bool,
 ) -> None:
-    same_run(case, parts, seed, slices, slack, window, looks, recycle=recycle)
+    same_run(case, parts, seed, slices, slack, windows, looks, recycle=recycle)
 
 
 @pytest.mark.slow
 @many
 @every_run
 def test_parts_are_the_whole_many(
-    case: Case, parts: int, seed: int, slices: list[int], slack: int, window: int, looks: list[bool], recycle: bool
+    case: Case,
+    parts: int,
+    seed: int,
+    slices: list[int],
+    slack: int,
+    windows: tuple[int, ...],
+    looks: list[bool],
+    recycle: bool,
 ) -> None:
-    same_run(case, parts, seed, slices, slack, window, looks, recycle=recycle)
+    same_run(case, parts, seed, slices, slack, windows, looks, recycle=recycle)

@@ -17,6 +17,7 @@ from pyxsim.core.cycle cimport (
     WINDOW,
     Reason,
     evaluate_cycle,
+    next_window_end,
     process_arrivals,
 )
 from pyxsim.core.parallel.mailbox cimport receive_entries
@@ -169,7 +170,7 @@ cdef void begin_run(Team* team, int64_t until, int64_t slack, int64_t window) no
     cdef State* s = team.whole
     cdef int32_t number
     team.start, team.until, team.stop, team.slack, team.window = s.now, until, until, slack, window
-    team.boundary = (s.stats.window_reported // window + 1) * window if window else INT64_MAX
+    team.boundary = next_window_end(s, window)
     for number in range(team.parts):
         team.part[number].visited = team.part[number].summary.visited = s.now
 

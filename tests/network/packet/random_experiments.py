@@ -50,7 +50,7 @@ def dead_link(topology: str, shape: tuple[int, ...], number: int) -> str:
 
 
 NETWORKS: list[dict[str, Any]] = [
-    *({"topology": "torus", "shape": shape} for shape in ([4, 2], [3, 3], [2, 2, 2], [5, 2], [4, 4], [6])),
+    *({"topology": "torus", "shape": shape} for shape in ([4, 2], [3, 3], [2, 2, 2], [5, 2], [4, 4], [6], [8, 3])),
     *({"topology": "mesh", "shape": shape} for shape in ([3, 2], [5])),
     *({"topology": name, "shape": [n]} for name in ("fully-connected", "switch", "ring") for n in (5, 6)),
     {"topology": "hyperx", "options": {"routers": [3, 3]}},

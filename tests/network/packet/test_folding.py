@@ -140,6 +140,18 @@ def test_a_training_step_repeats_episodes(networks: list[PacketNetwork], tmp_pat
     assert replayed or window == "1 us"
 
 
+@pytest.mark.parametrize("shape", [[6, 6], [8, 8]])
+def test_replays_that_end_early_continue_in_their_windows(
+    networks: list[PacketNetwork], monkeypatch: pytest.MonkeyPatch, shape: list[int]
+) -> None:
+    """Messages of the next step come during replays, which are then simulated, past the ends of windows."""
+    monkeypatch.setattr(folded_engine, "MOST_PARTS", 1000)
+    assert equal(experiment("torus", shape, system={"all_reduce": "direct"}))
+    folded = networks[0].parts
+    assert isinstance(folded, folded_engine.FoldedEngine)
+    assert sum(part.episodes.replayed_visits for part in folded.parts)
+
+
 @pytest.mark.parametrize("share", [0.1, 0.4, 0.8])
 @pytest.mark.parametrize("most", [3, 100])
 def test_a_checkpoint_has_all_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float, most: int) -> None:
