@@ -24,7 +24,7 @@ from pyxsim.routing.spread import fixed
 MOST_PAIRS = 1 << 21
 MOST_CLASSES = 64
 LEAST_SAVING = 4  # groups per class
-LEAST_FLIT_HOPS = 10_000_000  # a smaller run takes less time than the search for groups
+LEAST_FLIT_HOPS = 2_000_000  # a smaller run takes less time than the search for groups
 FEW_HOPS = 8  # of a route, to be decided without routes
 
 

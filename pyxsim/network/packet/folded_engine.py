@@ -34,6 +34,8 @@ from pyxsim.routing.relation import Relation
 
 MOST_PARTS = 24
 LEAST_REPEATED = 8  # visits for each simulated one, with more classes
+VISITS_PER_RUN = 150  # that take as long as one short run of a class
+FEWEST_RUNS = 2000  # after which the time of runs counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,8 +208,9 @@ class FoldedEngine(SplitEngine):
         self.links, self.vcs = links, vcs
         self.groups = sum(part.weight for part in self.parts)
         self.represents = any(part.weight > len(part.members) for part in self.parts)
-        self._count = self.now = 0
-        self._judged = 0  # classes when `scattered` was decided last
+        self._count = self.runs = self.now = 0
+        self._judged = 0  # classes when their number was judged last
+        self._due = FEWEST_RUNS  # when the runs of classes are judged next
         known = int(self.group.max()) + 1
         self._part, self._place = np.zeros((2, known), np.int64)
         copies = np.ones(known + 1, np.int64)
@@ -270,12 +273,22 @@ class FoldedEngine(SplitEngine):
 
     @property
     def scattered(self) -> bool:
-        """Whether there are too many classes."""
+        """Whether the whole network takes less time: too many classes, or classes that stop too often."""
+        return self._many_classes() or self._short_runs()
+
+    def _many_classes(self) -> bool:
         if len(self.parts) <= max(MOST_PARTS, self._judged):
             return False
         self._judged = len(self.parts)
         visits = sum(part.engine.router_visits for part in self.parts)
         return visits <= LEAST_REPEATED * self._simulated
+
+    def _short_runs(self) -> bool:
+        """Judge at each doubling of the runs, so that at most twice the time of the whole network is lost."""
+        if self.runs < self._due:
+            return False
+        self._due = 2 * self.runs
+        return self._simulated + VISITS_PER_RUN * self.runs > self.router_visits
 
     def sent(self, links: Links, npu: IntArray) -> IntArray:
         """int64[messages, columns]: what was sent, as arguments of `Engine.send_many`, in the order of the messages."""

@@ -172,7 +172,8 @@ class Part:
 class SplitEngine:
     """Several engines with the interface that `PacketNetwork` uses, without attribution and traces.
 
-    `run` returns at deliveries, at `until` or when idle; `windows` records the windows of all parts.
+    `run` returns at deliveries, at `until` or when idle; `windows` records the windows of all parts. `runs` counts the
+    runs of single parts.
     """
 
     attribution = 0
@@ -185,7 +186,7 @@ class SplitEngine:
         self.parts = [Part(*arguments) for arguments in zip(*columns, strict=True)]
         self.windows = SeveralWindows(self.parts, windows.links)
         self._lane, self._eject = groups.lane, groups.eject
-        self._count = 0
+        self._count = self.runs = 0
         self.now = max(engine.now for engine in engines)
 
     # -- messages --
@@ -217,6 +218,7 @@ class SplitEngine:
             goal = min([until, *quiet[:first], *quiet[first + 1 :]])
             deliveries = []
             if goal > self.now + slack:
+                self.runs += 1
                 deliveries.append(moving[first].run(goal, slack))
             else:
                 goal = min(until, self.now + max(slack, 1))
@@ -240,7 +242,9 @@ class SplitEngine:
         """Run all engines to the same cycle, but for those without a delivery until then."""
         moving = [part for part in self.parts if not part.still]
         behind = any(part.bound < FOREVER for part in moving)  # otherwise only credits are under way
-        return [part.run(end, FOREVER) for part in moving if part.bound < end or not behind]
+        late = [part for part in moving if part.bound < end or not behind]
+        self.runs += len(late)
+        return [part.run(end, FOREVER) for part in late]
 
     def catch_up(self) -> None:
         """Run all engines to the current cycle."""

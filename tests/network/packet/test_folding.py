@@ -23,8 +23,9 @@ from tests.runner.checkpoint.test_checkpoint import assert_same, everything, lef
 
 @pytest.fixture(autouse=True)
 def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fold small runs, too."""
+    """Fold small runs, too, even if that takes longer."""
     monkeypatch.setattr(congruent_groups, "LEAST_FLIT_HOPS", 0)
+    monkeypatch.setattr(folded_engine, "FEWEST_RUNS", 1 << 60)
     monkeypatch.setattr(congruent_groups, "LEAST_SAVING", 2)
     monkeypatch.setattr(PacketNetwork, "wants_lines", lambda self, nbytes: False)  # tests/system/test_lockstep.py
 
@@ -146,10 +147,19 @@ def test_replays_that_end_early_continue_in_their_windows(
 ) -> None:
     """Messages of the next step come during replays, which are then simulated, past the ends of windows."""
     monkeypatch.setattr(folded_engine, "MOST_PARTS", 1000)
+    monkeypatch.setattr(folded_engine, "FEWEST_RUNS", 1 << 60)
     assert equal(experiment("torus", shape, system={"all_reduce": "direct"}))
     folded = networks[0].parts
     assert isinstance(folded, folded_engine.FoldedEngine)
     assert sum(part.episodes.replayed_visits for part in folded.parts)
+
+
+def test_classes_that_stop_often_unfold(networks: list[PacketNetwork], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rings with datelines end apart: their classes run from message to message, which takes longer than one engine."""
+    monkeypatch.setattr(folded_engine, "FEWEST_RUNS", 200)
+    told = experiment("torus", [8, 8], system={"all_reduce": "direct"})
+    assert equal(told)
+    assert not isinstance(networks[0].parts, folded_engine.FoldedEngine)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.4, 0.8])
@@ -165,10 +175,11 @@ def test_a_checkpoint_has_all_classes(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @settings(max_examples=part_of(2500, usual=25), deadline=None)
-@given(experiments(), st.sampled_from([2, 16]))
-def test_random_experiments(told: dict[str, Any], most: int) -> None:
+@given(experiments(), st.sampled_from([2, 16]), st.sampled_from([20, 1 << 60]))
+def test_random_experiments(told: dict[str, Any], most: int, fewest: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(folded_engine, "MOST_PARTS", most)
+        patch.setattr(folded_engine, "FEWEST_RUNS", fewest)
         try:
             assert equal(told)
         except InputError:
