@@ -22,7 +22,7 @@ FLOORS = {
     **dict.fromkeys(("errors", "units", "registry", "plugins", "settings", "library", "rng", "textfile", "chakra"), 0),
     **dict.fromkeys(("cache", "garbage", "raw", "heap", "paths", "arrays", "file_entries", "flat_yaml"), 0),
     **dict.fromkeys(("layer_parts", "rank_files"), 0),
-    "peak_memory": 0,
+    **dict.fromkeys(("peak_memory", "available_memory"), 0),
     "core": 1,
     **dict.fromkeys(("topology", "routing", "traffic"), 2),
     "network": 3,

@@ -18,6 +18,7 @@ from pyxsim.network.backends import backend_class, check_background, check_open_
 from pyxsim.network.clock import with_clock
 from pyxsim.network.protocol import Backend
 from pyxsim.runner.hints import hints
+from pyxsim.runner.memory_estimate import refusing
 from pyxsim.runner.prepared import Prepared, PreparedTraffic
 from pyxsim.runner.proofs import (
     check_boost,
@@ -95,14 +96,17 @@ def prepare(
         check_open_traffic(backend)
     folder = Path(folder)
     experiment, notes = resolved(experiment, folder)
-    topology = network_of(experiment.network, folder)
+    with refusing(experiment, backend, folded=lockstep) as watch:
+        topology = network_of(experiment.network, folder)
     check_lengths(experiment, topology)
     settings, clock_notes = with_clock(experiment.network, topology)
     experiment = experiment.model_copy(update={"network": settings})
     notes += clock_notes
     window = max(1, to_cycles(experiment.output.window, settings.clock)[0])
     if experiment.traffic is not None and experiment.background is None:
-        return _prepare_traffic(experiment, topology, window, folder, allow_deadlock, backend, notes)
+        prepared = _prepare_traffic(experiment, topology, window, folder, allow_deadlock, backend, notes)
+        prepared.memory = watch.largest
+        return prepared
     check_boost(experiment)
     context = WorkloadContext(experiment, topology, folder, packets=capabilities.packets)
     make_job(context)  # its faults come before those of the network
@@ -161,6 +165,7 @@ def prepare(
         background=background,
         every_npu=every_npu if lockstep else None,
         why_every_npu=why,
+        memory=watch.largest,
     )
 
 

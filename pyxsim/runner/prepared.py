@@ -15,6 +15,7 @@ from pyxsim.analysis.bound import LinkBound, lower_bound_cycles
 from pyxsim.network.link_paths import hops_of_routes
 from pyxsim.network.protocol import Backend, OpenBackend
 from pyxsim.runner.checkpoint.resume_info import ResumeInfo
+from pyxsim.runner.memory_estimate import MemoryEstimate
 from pyxsim.settings import Experiment
 from pyxsim.system import SystemLayer
 from pyxsim.system.data_carrier import DataCarrier
@@ -53,6 +54,8 @@ class Prepared:
         Prepares the run again with all NPUs; None if all are simulated.
     why_every_npu
         Why all are simulated, where one was expected to stand for all; otherwise "".
+    memory
+        The memory that the run will need, estimated before the network was built.
     """
 
     mode: ClassVar[Literal["closed"]] = "closed"
@@ -71,6 +74,7 @@ class Prepared:
     background: Background | None = None
     every_npu: Callable[[], Any] | None = None
     why_every_npu: str = ""
+    memory: MemoryEstimate | None = None
 
     def start_over(self, why: str) -> None:
         """Begin again with all NPUs; `why`: the reason."""
@@ -136,6 +140,8 @@ class PreparedTraffic:
         0: the length of the run is not known.
     study
         The measurement, once it has begun.
+    memory
+        As of `Prepared`.
     """
 
     mode: ClassVar[Literal["open"]] = "open"
@@ -149,3 +155,4 @@ class PreparedTraffic:
     study: Any = None
     resume_info: ResumeInfo = field(default_factory=ResumeInfo)
     hints: list[str] = field(default_factory=list)
+    memory: MemoryEstimate | None = None

@@ -72,6 +72,12 @@ class Run(Table):
         "(`--allow-oom`).",
     )
 
+    memory: Literal["check", "ignore"] = Field(
+        default="check",
+        description="`check` refuses a run whose estimated memory exceeds what the machine, its control groups and "
+        "`ulimit -v` leave ([scale.md](scale.md#how-much-memory-will-my-run-need)); `ignore` runs it anyway.",
+    )
+
     @property
     def every(self) -> float | None:
         """Seconds between checkpoints; None for no checkpoints."""

@@ -12,7 +12,7 @@ from pyxsim.arrays import Int32Array
 from pyxsim.errors import InputError
 from pyxsim.topology.place import Points
 from pyxsim.topology.shape import MAX_NPUS
-from pyxsim.topology.size import check_size
+from pyxsim.topology.size import NetworkSize, announce, check_size
 from pyxsim.topology.topology import Dimension, Queue, Topology, checked_relation
 from pyxsim.topology.wires import Wires, WiresRouting
 
@@ -73,14 +73,26 @@ def graph_network(
     table = np.array(links if isinstance(links, np.ndarray) else list(links), np.int32).reshape(-1, 2)  # type: ignore[arg-type]
     homes = np.asarray(home, np.int32)
     count = routers if routers is not None else 1 + int(max(table.max(initial=-1), homes.max(initial=-1)))
-    _check(name, count, homes, table)
-    size = len(table)
-    ends = np.stack([table, table[:, ::-1]], axis=1).reshape(-1, 2) if both_ways else table
-    times = 2 if both_ways else 1
-    kind_of, lengths = (np.repeat(np.broadcast_to(np.asarray(a, np.int32), size), times) for a in (kind, length))
-    names = list(router_names) if router_names is not None else [f"({router})" for router in range(count)]
     dims = tuple(dims) if dims is not None else (Dimension(name, len(homes)),)
     shape = tuple(dim.npus for dim in dims)
+    size, degree = len(table), 2 if both_ways else 1
+    of_dims = tuple(dim.algorithm for dim in dims)
+    attached = len(np.unique(homes))
+    announce(
+        NetworkSize(
+            npus=len(homes),
+            routers=count,
+            links=degree * size,
+            shape=shape,
+            algorithms=of_dims,
+            entries=count * attached,
+            flags=degree * size * attached,
+        )
+    )
+    _check(name, count, homes, table)
+    ends = np.stack([table, table[:, ::-1]], axis=1).reshape(-1, 2) if both_ways else table
+    kind_of, lengths = (np.repeat(np.broadcast_to(np.asarray(a, np.int32), size), degree) for a in (kind, length))
+    names = list(router_names) if router_names is not None else [f"({router})" for router in range(count)]
     wires = Wires(count, homes, ends[:, 0].copy(), ends[:, 1].copy(), _link_names(ends, names, kinds, kind_of))
     bound = {word: partial(build, wires) for word, build in routings.items()}
     default, build_default = next(iter(bound.items()))
@@ -105,8 +117,8 @@ def graph_network(
         link_kinds=tuple(kinds),
         kind_dims=tuple(kind_dims),
         link_length=lengths,
-        link_bandwidth=_repeat(bandwidth, times),
-        link_latency=_repeat(latency, times),
+        link_bandwidth=_repeat(bandwidth, degree),
+        link_latency=_repeat(latency, degree),
         routings=bound,
         place=np.zeros((0, 2)) if place is None else place,
     )

@@ -14,7 +14,7 @@ from pyxsim.routing.relation import ALWAYS, SKIP, Relation
 from pyxsim.topology.block import Block
 from pyxsim.topology.routings import Kind, grid_routings, kinds_of
 from pyxsim.topology.shape import check_shape
-from pyxsim.topology.size import check_size
+from pyxsim.topology.size import NetworkSize, announce, check_size
 from pyxsim.topology.topology import Queue, Routing, Topology
 
 
@@ -108,11 +108,13 @@ def assemble(
     lane_per_plane: bool = False,
 ) -> Topology:
     """Make a Topology from the copies of its blocks: number routers and links and write the routing tables."""
-    check_size(
-        sum(part.groups * part.block.links for part in parts), sum(part.groups * part.block.next.size for part in parts)
-    )
     npus, planes = math.prod(shape), len(parts[0].planes)
     routers = npus + sum(part.groups * part.block.switches for part in parts)
+    links = sum(part.groups * part.block.links for part in parts)
+    entries = sum(part.groups * part.block.next.size for part in parts)
+    algorithms = tuple(block.algorithm for block in dims)
+    announce(NetworkSize(npus, routers, links, shape, algorithms, planes, entries, separable=True))
+    check_size(links, entries)
     coords = np.stack(np.unravel_index(np.arange(npus), shape, order="F"), axis=1).astype(np.int32)
 
     digits = np.zeros((npus, len(parts)), np.int32)

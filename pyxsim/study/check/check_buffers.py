@@ -1,4 +1,4 @@
-"""Buffers against the credit loop, and the memory of the engine."""
+"""Buffers against the credit loop."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pyxsim.analysis.packet_spacing import COVERED, kind_streams, lane_stream
 from pyxsim.runner.prepared import Prepared, PreparedTraffic
 from pyxsim.runner.traffic.open_loop import largest_packet
 from pyxsim.study.check.registered import Finding, checks
-from pyxsim.units import percent, plural, rounded
+from pyxsim.units import percent, plural
 
 
 @dataclass(frozen=True)
@@ -45,17 +45,6 @@ def buffers(prepared: Prepared | PreparedTraffic) -> Finding:
         name = f"{number.name} links" if kind else f"dimension {number.dimension} ({number.name})"
         rows.append(("buffers", f"{name}: {text}"))
     return Finding(rows, {"buffers": [asdict(number) for number in kinds]})
-
-
-@checks.register("memory", order=90)
-def memory(prepared: Prepared | PreparedTraffic) -> Finding:
-    """Report the memory of the engine before the run."""
-    size = prepared.network.engine_bytes()
-    if size is None:
-        return Finding((), {"engine_bytes": None})
-    per_router = rounded(size / prepared.topology.routers, "B")
-    text = f"{rounded(size, 'B')} for the engine at the start, {per_router} per router"
-    return Finding([("memory", text)], {"engine_bytes": size})
 
 
 def buffers_of(prepared: Prepared | PreparedTraffic) -> list[Buffer]:

@@ -14,6 +14,7 @@ import signal
 import time
 import warnings
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import IO, Any
 
 from pyxsim.errors import DeadlockError, LockstepLost, PyxsimError, SimulationError, StuckError
@@ -22,16 +23,16 @@ from pyxsim.runner.prepared import Prepared, PreparedTraffic
 from pyxsim.study.check.registered import LAST, Finding, checks
 from pyxsim.units import rough_seconds, rounded
 
-# CPU seconds that Python and the imports took, and half as much again to import what collects and prints a result.
-START_S = 1.5 * min(time.process_time(), 2.0)
+# CPU seconds that Python and the imports took, and a third as much again to import what collects and prints a result.
+START_S = 1.3 * min(time.process_time(), 2.0)
 SAMPLE = 0.3  # seconds of CPU time that the shortest sample takes
 LONGEST = 2.5  # seconds of CPU time after which a sample ends
-LIMIT = 4  # seconds of CPU time after which the operating system ends the child process, and
-BUDGET = 5.0  # those of all checks together
+LIMIT = 4  # seconds of CPU time after which the operating system ends the child process,
+BUDGET = 5.0  # and those of all checks together; both grow with a preparation that takes longer
 PATIENCE = 90.0  # seconds of real time after which the child process is ended
 STEP = 0.01  # seconds between two records of a sample
 STEADY = 1.3  # largest ratio of the speeds of the two halves of a sample
-LEAST_SHARE = 0.2  # of the bytes of a workload, or of a backend without packets, whose speed varies
+LEAST_SHARE = 0.2  # of the bytes of a workload, whose speed varies
 COMPAT = "docs/compat.md"
 PARTING = "equal parts of the network are simulated once as long as they stay equal (--set run.skip=false: all parts)"
 REPEATS = "parts of the run may repeat and be skipped (--set run.skip=false: without skipping)"
@@ -92,9 +93,9 @@ def cost(prepared: Prepared | PreparedTraffic) -> Finding:
 def measure(prepared: Prepared) -> Cost:
     """Simulate the beginning of a run in a child process. Raises the SimulationError of a run that fails there."""
     spent = 0.0 if prepared.ready_s is None else time.process_time() - prepared.ready_s
-    limit = int(min(LIMIT, BUDGET - spent))
-    if limit < 1:
-        return Cost(0, 0.0, None, unknown=f"the other checks take {spent:.1f} s of CPU time")
+    # A large run does more before it can be measured, and its preparation has taken longer anyway.
+    more = max(1.0, prepared.prepare_s / BUDGET)
+    limit = int(max(more * LIMIT / 2, min(more * LIMIT, more * BUDGET - spent)))
     reader, writer = os.pipe()
     try:
         with warnings.catch_warnings():
@@ -154,7 +155,7 @@ def _sample_in_child(prepared: Prepared, pipe: IO[bytes], limit: int) -> None:
     try:
         total = prepared.router_visits
         tell("visits", total)
-        tell("cost", asdict(_Sample(prepared, total, min(LONGEST, LONGEST / LIMIT * limit)).cost()))
+        tell("cost", asdict(_Sample(prepared, total, LONGEST / LIMIT * limit).cost()))
     except DeadlockError:  # the run itself reports an allowed deadlock
         tell("cost", asdict(Cost(total, 0.0, None, unknown="the run ends in a deadlock")))
     except StuckError as error:
@@ -172,7 +173,8 @@ class _Sample:
     prepared: Prepared
     total: int
     longest: float
-    records: list[tuple[float, int, int]] = field(default_factory=list)  # CPU s, router visits, bytes delivered
+    # CPU s, router visits, messages delivered
+    records: list[tuple[float, int, int]] = field(default_factory=list)
 
     def cost(self) -> Cost:
         """Simulate until the speed is known, the run has ended or `longest` is over."""
@@ -194,6 +196,11 @@ class _Sample:
         announce_traffic(self.prepared)
         run_out(self.prepared)
 
+    @cached_property
+    def _messages(self) -> int:
+        """The messages of the whole run."""
+        return int(self.prepared.system.traffic()[:, 4].sum())
+
     def _elapsed(self) -> float:
         return max(time.process_time() - self.begin, 1e-6)
 
@@ -201,7 +208,9 @@ class _Sample:
         now = self._elapsed()
         if self.records and now < self.records[-1][0] + STEP and SAMPLE > 0:
             return
-        self.records.append((now, self.prepared.network.router_visits, self.prepared.network.bytes_delivered))
+        network = self.prepared.network
+        messages = 0 if network.capabilities.packets else network.counts()["messages"]
+        self.records.append((now, network.router_visits, messages))
         if now < self.due:
             return
         self.due = 1.5 * now
@@ -212,7 +221,8 @@ class _Sample:
     def _extrapolate(self) -> Cost:
         """The cost at the speed of the sample; unknown if the speed is not steady."""
         prepared, packets = self.prepared, self.prepared.network.capabilities.packets
-        unit, total = (1, self.total) if packets else (2, prepared.bytes_planned)
+        # Without packets, each message costs about the same, whatever its size.
+        unit, total = (1, self.total) if packets else (2, self._messages)
         first, end = self.records[0], self.records[-1]
         cost = Cost(self.total, end[1] / end[0], None)
         if "groups" in prepared.network.counts():
@@ -225,8 +235,8 @@ class _Sample:
         if max(before, after) > STEADY * min(before, after):
             return replace(cost, unknown="the speed of the simulation changes during its beginning")
         share = prepared.network.bytes_delivered / max(1, prepared.bytes_planned)
-        if share < LEAST_SHARE and not (packets and prepared.job.planned):
-            kind = "a workload has phases of different speeds" if packets else "the speed changes with the messages"
+        if share < LEAST_SHARE and not prepared.job.planned:
+            kind = "a workload has phases of different speeds"
             return replace(cost, unknown=f"{kind}, and only {share:.1%} of the bytes arrive within the sample")
         counts = prepared.network.counts()
         skips = counts.get("not_skipped", "no packets")
