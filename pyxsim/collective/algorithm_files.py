@@ -30,11 +30,35 @@ def _python(path: str, part: str | None) -> Found:
     return Found(*read_python(path, part))
 
 
-def _msccl(path: str, part: str | None) -> Found:
-    from pyxsim.collective.custom.msccl import read_msccl
+def _xml(path: str, part: str | None) -> Found:
+    from pyxsim.collective.custom.xml import read_xml
 
     _refuse_part(path, part)
-    return Found(*read_msccl(path))
+    root = read_xml(path, "an XML file of MSCCL or ForestColl")
+    if root.tag == "Algo":
+        from pyxsim.collective.custom.forestcoll import read_forestcoll
+
+        return Found(*read_forestcoll(path, root))
+    from pyxsim.collective.custom.msccl import read_msccl
+
+    return Found(*read_msccl(path, root))
+
+
+def _json(path: str, part: str | None) -> Found:
+    from pyxsim.collective.custom.json_file import read_json
+    from pyxsim.collective.custom.mscclpp import read_mscclpp
+    from pyxsim.collective.custom.teccl import is_teccl, read_teccl
+
+    _refuse_part(path, part)
+    root = read_json(path, "an execution plan of MSCCL++ or a result of TE-CCL")
+    return Found(*(read_teccl if is_teccl(root) else read_mscclpp)(path, root))
+
+
+def _csv(path: str, part: str | None) -> Found:
+    from pyxsim.collective.custom.tacos import read_tacos
+
+    _refuse_part(path, part)
+    return Found(*read_tacos(path))
 
 
 def _traces(path: str, part: str | None) -> Found:
@@ -52,7 +76,13 @@ def _refuse_part(path: str, part: str | None) -> None:
 
 
 # By suffix: path and the part after ":" (None without one) -> what the file provides.
-READERS: dict[str, Callable[[str, str | None], Found]] = {"py": _python, "xml": _msccl, "et": _traces}
+READERS: dict[str, Callable[[str, str | None], Found]] = {
+    "py": _python,
+    "xml": _xml,
+    "json": _json,
+    "csv": _csv,
+    "et": _traces,
+}
 
 
 def find(path: str, part: str | None) -> Found:

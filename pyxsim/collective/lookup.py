@@ -4,7 +4,7 @@ A number after a name goes to the third parameter of the algorithm's function: a
 `one-` before a name combines all dimensions into one group ("one-ring", ASTRA-sim's oneRing); that concerns the plan,
 the schedule is that of the plain algorithm.
 
-A path is a name, too: `FILE.py`, `FILE.py:FUNCTION`, `FILE.xml`, `PREFIX.*.et` (see `custom`).
+A path is a name, too: `FILE.py`, `FILE.py:FUNCTION`, `FILE.xml`, `FILE.json`, `FILE.csv`, `PREFIX.*.et` (see `custom`).
 """
 
 from __future__ import annotations

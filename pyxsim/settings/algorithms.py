@@ -22,7 +22,7 @@ _ASTRA = {
     "oneHalvingDoubling": "one-halving-doubling",
     "doubleBinaryTree": "double-binary-tree",
 }
-FILES = (".py", ".xml", ".et")  # formats of the user's own algorithms
+FILES = (".py", ".xml", ".json", ".csv", ".et")  # formats of the user's own algorithms
 
 
 def canonical_algorithm(name: str) -> str:
@@ -47,7 +47,7 @@ def canonical_algorithm(name: str) -> str:
 
 
 def is_file(name: str) -> bool:
-    """Whether the name of an algorithm is a file: `FILE.py:FUNCTION`, `FILE.xml`, `PREFIX.*.et`."""
+    """Whether the name of an algorithm is a file: `FILE.py:FUNCTION`, `FILE.xml`, `FILE.json`, `FILE.csv`, `PREFIX.*.et`."""
     return re.fullmatch(rf".*({'|'.join(map(re.escape, FILES))})(:\w+)?", name) is not None
 
 

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.custom.compile_program import compile_program
 from pyxsim.collective.custom.program import Instruction, Layout, Places, Program, Thread, held
-from pyxsim.collective.custom.xml import Element, read_xml
+from pyxsim.collective.custom.xml import Element
 from pyxsim.collective.kinds import KINDS, Kind
 from pyxsim.errors import InputError
 
@@ -66,10 +66,10 @@ TYPES = {
 }
 
 
-def read_msccl(path: str) -> tuple[Callable[[str, int], CompiledSchedule], tuple[str, ...]]:
+def read_msccl(path: str, root: Element) -> tuple[Callable[[str, int], CompiledSchedule], tuple[str, ...]]:
     """Return a function(kind, n) that returns the schedule of a file, and the one kind that it supports. Raises
     InputError."""
-    program = _Reader(read_xml(path, "an XML file of MSCCL")).program()
+    program = _Reader(root).program()
     name = Path(path).name
 
     def build(kind: str, n: int) -> CompiledSchedule:
@@ -90,7 +90,7 @@ class _Reader:
 
     def __init__(self, algo: Element) -> None:
         if algo.tag != "algo":
-            algo.refuse("is not an MSCCL algorithm", allowed="<algo>")
+            algo.refuse("is not an MSCCL algorithm", allowed="<algo>, or <Algo> of ForestColl")
         algo.text("name", "")
         coll = algo.text("coll")
         if coll == "custom":
