@@ -15,12 +15,16 @@ from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.schedule import ScheduleError
 
 
-def check_messages(s: CompiledSchedule, may_be_local: Bools) -> None:
-    """Raise ScheduleError for the first message that n ranks cannot exchange."""
+def check_messages(s: CompiledSchedule, may_be_local: Bools, *, signals: bool = False) -> None:
+    """Raise ScheduleError for the first message that n ranks cannot exchange.
+
+    `signals`: messages between ranks may carry nothing.
+    """
     lengths = np.diff(s.block_ptr)
     ranks = f"ranks 0 to {s.n - 1}"
     cells = f"blocks 0 to {s.blocks - 1}" if s.cells == s.blocks else f"cells 0 to {s.cells - 1}"
-    nothing = (lengths == 0) & ~(s.explicit_waits & s.local) if s.given_bytes is None else s.given_bytes < 0
+    may_be_empty = s.explicit_waits & (s.local | signals)
+    nothing = (lengths == 0) & ~may_be_empty if s.given_bytes is None else s.given_bytes < 0
     for wrong, problem, allowed in (
         ((s.src < 0) | (s.src >= s.n) | (s.dst < 0) | (s.dst >= s.n), "there is no such rank", ranks),
         ((s.src == s.dst) & ~may_be_local, "a rank sends a message to itself", "another rank"),

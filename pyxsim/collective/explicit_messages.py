@@ -57,11 +57,13 @@ def compile_messages(
     blocks: int | None = None,
     cells: int | None = None,
     unproved: str = "",
+    signals: bool = False,
 ) -> CompiledSchedule:
     """Return the schedule of messages in an order in which they could be executed one by one.
 
     `blocks`, `cells`: as in `Schedule`. All messages have `nbytes`, or none; if they do, `unproved` states why there is
-    no proof about data. Raises ScheduleError for impossible messages.
+    no proof about data. `signals`: messages between ranks may have no cells; they take no time in the network. Raises
+    ScheduleError for impossible messages.
     """
     kind = get_kind(kind)
     sizes = [message.nbytes for message in messages if message.nbytes is not None]
@@ -109,5 +111,5 @@ def compile_messages(
         given_bytes=np.array(sizes, dtype=np.int64) if sizes else None,
         unproved=unproved,
     )
-    check_messages(result, np.ones(len(messages), dtype=bool))
+    check_messages(result, np.ones(len(messages), dtype=bool), signals=signals)
     return result if sizes else replace(result, content=contents(result))

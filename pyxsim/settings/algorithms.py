@@ -47,7 +47,7 @@ def canonical_algorithm(name: str) -> str:
 
 
 def is_file(name: str) -> bool:
-    """Whether the name of an algorithm is a file: `FILE.py:FUNCTION`, `FILE.xml`, `FILE.json`, `FILE.csv`, `PREFIX.*.et`."""
+    """Whether the name of an algorithm is a file: `FILE.py:FUNCTION`, `FILE.xml` (.json, .csv), `PREFIX.*.et`."""
     return re.fullmatch(rf".*({'|'.join(map(re.escape, FILES))})(:\w+)?", name) is not None
 
 
