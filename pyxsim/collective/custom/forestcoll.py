@@ -11,8 +11,7 @@ reduce-scatter; both in turn are an all-reduce. Ranks are the roots in the order
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from itertools import count
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -118,22 +117,25 @@ class _Forest:
             tree.refuse(f"does not reach {name} from its root", allowed="a tree over all GPUs")
         return sends
 
-    def transfers(self, kind: str, slices: int) -> Iterator[Transfer]:
-        """Yield the transfers: those of a slice, near the root first (to add up: last), before those of the next."""
-        lanes = count()
-        ordered = sorted(
-            ((send.depth, tree, send, next(lanes)) for tree in self.trees for send in tree.sends),
-            key=lambda each: each[0],
-        )
+    def transfers(self, kind: str, slices: int) -> list[Transfer]:
+        """Return the transfers in the order of a pipeline: a slice is one step behind the slice before.
+
+        A GPU sends in this order. Otherwise it would send all slices of its own before those that it passes on.
+        """
+        highest = max(send.depth for tree in self.trees for send in tree.sends)
+        found = list[tuple[int, Transfer]]()
         for slice_ in range(slices):
-            if kind != "all-gather":
-                for _, tree, send, lane in reversed(ordered):
-                    blocks = self._blocks(tree, slice_, slices)
-                    yield Transfer(send.child, send.parent, blocks, lane, send.place, reduce=True)
-            if kind != "reduce-scatter":
-                for _, tree, send, lane in ordered:
-                    blocks = self._blocks(tree, slice_, slices)
-                    yield Transfer(send.parent, send.child, blocks, lane + len(ordered), send.place)
+            for tree in self.trees:
+                blocks = self._blocks(tree, slice_, slices)
+                for parent, child, depth, place in tree.sends:
+                    step = slice_ + depth
+                    if kind != "all-gather":
+                        transfer = Transfer(child, parent, blocks, 0, place, reduce=True)
+                        found.append((slice_ + highest - depth, transfer))
+                        step += highest
+                    if kind != "reduce-scatter":
+                        found.append((step, Transfer(parent, child, blocks, 0, place)))
+        return [transfer for _, transfer in sorted(found, key=lambda pair: pair[0])]
 
     def _blocks(self, tree: _Tree, slice_: int, slices: int) -> range:
         begin = (tree.root * self.chunks + tree.first) * slices + slice_ * tree.chunks
