@@ -36,22 +36,22 @@ def bottleneck_bandwidth(links: Iterable[tuple[Hashable, Hashable, int]], npus: 
     for a, b, bandwidth in links:
         before = graph.edges[a, b]["bandwidth"] if graph.has_edge(a, b) else 0
         graph.add_edge(a, b, bandwidth=before + bandwidth)
-    # A rate x of each NPU is possible if, for each NPU v, x from every NPU can flow to v at once. A cut that forbids it
-    # gives a smaller x; the last one is the bottleneck (Dinkelbach's method, with whole numbers throughout).
+    # A rate of each NPU is possible if it can flow from every NPU to each of them at once. A cut that forbids this gives
+    # a smaller rate; the last one is the bottleneck (Dinkelbach's method, with whole numbers throughout).
     rate = Fraction(sum(data["bandwidth"] for *_, data in graph.in_edges(npus[0], data=True)), len(npus) - 1)
     checked = 0
     while checked < len(npus):
+        target = npus[checked]
+        if not rate:
+            raise ValueError(f"nothing reaches {target}")
         for *_, data in graph.edges(data=True):
             data["capacity"] = data["bandwidth"] * rate.denominator
         flow = graph.copy()
         flow.add_edges_from(((_SOURCE, npu) for npu in npus), capacity=rate.numerator)
-        target = npus[checked]
         value, (inside, _) = nx.minimum_cut(flow, _SOURCE, target)
-        if value >= rate.numerator * len(npus):
+        if value == rate.numerator * len(npus):
             checked += 1
             continue
         out = sum(data["bandwidth"] for a, b, data in graph.edges(data=True) if a in inside and b not in inside)
-        if not out:
-            raise ValueError(f"nothing reaches {target} from {sorted(map(str, inside))[0]}")
         rate = Fraction(out, sum(npu in inside for npu in npus))
     return rate * len(npus)

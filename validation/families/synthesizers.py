@@ -1,4 +1,4 @@
-"""What synthesizers of collectives publish, against the bottleneck cut of their networks, which no schedule can beat."""
+"""What synthesizers of collectives publish, against the bottleneck cut of their networks, which nothing can beat."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ NVLINK, A100_NIC, XGMI, MI250_NIC = 300, 25, 50, 16  # GB/s
 MI250_LINKS = {
     4: ((0, 1), (2, 3), (4, 5), (6, 7), (8, 9), (10, 11), (12, 13), (14, 15)),
     2: ((0, 4), (3, 7), (8, 12), (11, 15)),
-    1: ((0, 8), (1, 5), (1, 9), (1, 10), (2, 6), (2, 9), (2, 10), (3, 11), (4, 6), (5, 6), (5, 7))
-    + ((9, 13), (10, 14), (12, 14), (13, 14), (13, 15)),
+    1: (
+        *((0, 8), (1, 5), (1, 9), (1, 10), (2, 6), (2, 9), (2, 10), (3, 11), (4, 6), (5, 6), (5, 7)),
+        *((9, 13), (10, 14), (12, 14), (13, 14), (13, 15)),
+    ),
 }
 
 
@@ -53,7 +55,7 @@ def mi250(boxes: int) -> tuple[list[Link], list[str]]:
 
 
 class Grid(NamedTuple):
-    """A published time of TACOS: an all-gather of `size` MiB on a grid with links of `rates` GiB/s, one per dimension."""
+    """A published time of TACOS: an all-gather of `size` MiB on a grid; `rates`: GiB/s of links of each dimension."""
 
     name: str
     shape: tuple[int, ...]

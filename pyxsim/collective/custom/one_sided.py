@@ -227,7 +227,8 @@ class _Run:
         """Read all sources, add them up, and write the result."""
         rank = self.threads[use.thread].rank
         adds = len(step.reads) > 1
-        sources = [self._fetch(use, region, adds) for region in step.reads]
+        before = self.waits[use.thread]  # all reads leave at once
+        sources = [self._fetch(use, region, before, adds) for region in step.reads]
         values = sources[0]
         if adds:
             total = self._fresh(rank, values)
@@ -238,8 +239,8 @@ class _Run:
         for region in step.writes:
             self._store(use, region, values)
 
-    def _fetch(self, use: Use, region: Region, adds: bool) -> list[_Value]:
-        """Return what a region holds, at the rank of the thread."""
+    def _fetch(self, use: Use, region: Region, before: Waits, adds: bool) -> list[_Value]:
+        """Return what a region holds, at the rank of the thread; a request waits for `before`."""
         rank = self.threads[use.thread].rank
         if region.packets:
             for place in region.places:
@@ -251,8 +252,8 @@ class _Run:
             return values
         values = self._apart(use, region.rank, values)
         waits = [event for value in values for event in value.ready]
-        if self.waits[use.thread]:
-            waits.append(self._event(use, rank, region.rank, [], [], self.waits[use.thread]))
+        if before:
+            waits.append(self._event(use, rank, region.rank, [], [], before))
         here = self._fresh(rank, values)
         event = self._event(use, region.rank, rank, values, here, self._few(region.rank, waits))
         if adds:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 Json = dict[str, Any]
@@ -38,7 +39,7 @@ def shared_exchange(n: int, volumes: Sequence[float]) -> str:
                 ways.append(
                     [
                         [2 * number + k, f"{a}->{b} with volume {volume} in epoch {2 * number + k} via switches {n}"]
-                        for k, (a, b) in enumerate(zip(stops, stops[1:], strict=False))
+                        for k, (a, b) in enumerate(pairwise(stops))
                     ]
                 )
             paths[f"Demand at {dst} for chunk {dst} from {src} met by epoch 9"] = ways
