@@ -36,8 +36,8 @@ def bottleneck_bandwidth(links: Iterable[tuple[Hashable, Hashable, int]], npus: 
     for a, b, bandwidth in links:
         before = graph.edges[a, b]["bandwidth"] if graph.has_edge(a, b) else 0
         graph.add_edge(a, b, bandwidth=before + bandwidth)
-    # A rate of each NPU is possible if it can flow from every NPU to each of them at once. A cut that forbids this gives
-    # a smaller rate; the last one is the bottleneck (Dinkelbach's method, with whole numbers throughout).
+    # A rate is possible if it can flow from every NPU to each of them at once. A cut that forbids this gives a smaller
+    # rate; the last one is the bottleneck (Dinkelbach's method, with whole numbers throughout).
     rate = Fraction(sum(data["bandwidth"] for *_, data in graph.in_edges(npus[0], data=True)), len(npus) - 1)
     checked = 0
     while checked < len(npus):

@@ -42,8 +42,9 @@ def to_msccl(schedule: CompiledSchedule) -> str:
     s = schedule
     if s.kind.name not in _COLL:
         raise InputError(f"MSCCL has no {s.kind.name}", allowed=", ".join(_COLL))
-    if s.given_bytes is not None or (s.join >= 0).any():
-        what = "messages without data" if s.given_bytes is not None else "reduction in the network"
+    signals = (~s.local & (s.block_ptr[1:] == s.block_ptr[:-1])).any()
+    if s.given_bytes is not None or signals or (s.join >= 0).any():
+        what = "reduction in the network" if (s.join >= 0).any() else "messages without data"
         raise InputError(f"{s}: MSCCL has no {what}")
     waits = awaited(s)
     channel, late = channels(s, waits, CHANNELS)
@@ -59,9 +60,13 @@ def to_msccl(schedule: CompiledSchedule) -> str:
                 gpu, to = gpus[src], gpus[dst].chunks[puts[0]]
                 gpu.step(("send", dst, channel[m]), "s", gpu.chunks[cells[0]], to, cells, [], waits[m])
         for m, src, dst, (cells, puts) in runs:
-            gpu, to, adds = gpus[dst], gpus[dst].chunks[puts[0]], bool(s.reduce[m])
+            gpu, role = gpus[dst], ("local", -1, channel[m])
+            if not puts:
+                gpu.step(role, "nop", ("i", 0), ("i", 0), [], [], waits[m])
+                gpu.taken[m] = role, len(gpu.threads[role]) - 1
+                continue
+            to, adds = gpu.chunks[puts[0]], bool(s.reduce[m])
             if src == dst:
-                role = ("local", -1, channel[m])
                 gpu.step(role, "re" if adds else "cpy", gpu.chunks[cells[0]], to, cells, puts, waits[m])
             else:
                 role = ("recv", src, channel[m])

@@ -11,6 +11,7 @@ import pytest
 from pyxsim.collective.bounds import rounds
 from pyxsim.collective.checker import prove
 from pyxsim.collective.compiled import CompiledSchedule
+from pyxsim.collective.custom.export import to_msccl
 from pyxsim.collective.lookup import get_algorithm, get_schedule
 from pyxsim.errors import InputError
 from pyxsim.runner.lifecycle import run
@@ -111,6 +112,25 @@ def test_signals_order_and_their_absence_is_a_race(read: Read) -> None:
             buffer["index"] = 0
     with pytest.raises(InputError, match=r"ops\[0\]: .*of rank \d, which step 0 .*, and nothing orders them"):
         read(json.dumps(text), 2)
+
+
+def test_signals_have_no_msccl(read: Read) -> None:
+    """What a GPU reads after a wait is a request of its own."""
+    blocks = [
+        [
+            [
+                op("put", [local("o", rank)], [remote(0, rank)]),
+                *meet(2),
+                op("get", [remote(0, rank)], [local("s", 0)]),
+            ]
+        ]
+        for rank in range(2)
+    ]
+    s = read(plan("allgather", blocks, chunks=(1, 2, 1), remote_buffer="o"), 2)
+    prove(s)
+    assert carried(s) == 4
+    with pytest.raises(InputError, match="MSCCL has no messages without data"):
+        to_msccl(s)
 
 
 def one_way(*ops: object, inplace: bool = True) -> str:
