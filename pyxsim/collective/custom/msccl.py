@@ -2,6 +2,7 @@
 
     <algo name= ngpus= nchunksperloop= coll= inplace= proto=>
       <gpu id= i_chunks= o_chunks= s_chunks=>
+        <copy i_off= o_off=/>
         <tb id= send= recv= chan=>
           <step s= type= srcbuf= srcoff= dstbuf= dstoff= cnt= depid= deps= hasdep=/>
 
@@ -9,7 +10,8 @@ A threadblock sends to one GPU and receives from one, on one channel, and execut
 for step `deps` of threadblock `depid` of its GPU. A step reads `cnt` chunks from its source and writes them to its
 destination, each an offset in the input, output or scratch buffer of its own GPU. Types: s sends what it reads; r
 writes what it receives; in other types that begin with r, r is receive, a second r adds what it reads, c writes (the
-copy), s sends. cpy and re copy and add within the GPU, nop only waits.
+copy), s sends. cpy and re copy and add within the GPU, nop only waits. A <copy> puts a chunk of the input into the
+output at the start.
 
 docs/custom_collectives.md lists the attributes that are used.
 """
@@ -120,7 +122,7 @@ class _Reader:
         return Program(self.kind, self.n, self.blocks, threads, layouts)
 
     def _threads(self, rank: int, gpu: Element, buffers: _Buffers) -> list[Thread]:
-        blocks = [_Threadblock(tb, self.n, rank, self.channels) for tb in _numbered(gpu, "id")]
+        blocks = [_Threadblock(tb, self.n, rank, self.channels) for tb in _numbered(gpu, "id", tag="tb")]
         for what in ("send", "recv"):
             owners: dict[tuple[int, int], int] = {}
             for number, block in enumerate(blocks):
@@ -196,12 +198,22 @@ class _Buffers:
     def __init__(self, gpu: Element, starts: list[int], ends: list[int], inplace: bool) -> None:
         self.starts, self.ends = starts, ends
         self.sizes = {name: gpu.number(f"{name}_chunks", 0) for name in BUFFERS}
-        gpu.done("tb")
+        gpu.done("tb", "copy")
+        self.copies = [self._copy(element) for element in gpu.elements if element.tag == "copy"]
         self.names: dict[int, str] = {}
         self.inside: dict[str, dict[int, int]] = {}  # of a buffer inside another: places of its chunks
         if inplace:
             small, part, whole = ("i", starts, ends) if len(starts) < len(ends) else ("o", ends, starts)
             self.inside[small] = {k: whole.index(block) for k, block in enumerate(part) if block in whole}
+
+    def _copy(self, element: Element) -> tuple[int, int]:
+        """The chunks of input and output of a <copy>."""
+        source, target = element.number("i_off", 0), element.number("o_off", 0)
+        element.done()
+        for offset, buffer, most in ((source, "i", len(self.starts)), (target, "o", self.sizes["o"])):
+            if offset >= min(most, self.sizes[buffer]):
+                element.refuse(f"{buffer}_off is {offset}, but {buffer}_chunks is {self.sizes[buffer]}")
+        return source, target
 
     def place(self, buffer: str, offset: int) -> int:
         number = BUFFERS.index(buffer)
@@ -222,14 +234,17 @@ class _Buffers:
 
     def layout(self) -> Layout:
         starts = {self.place("i", k): block for k, block in enumerate(self.starts)}
+        starts |= {self.place("o", target): self.starts[source] for source, target in self.copies}
         ends = {block: self.place("o", k) for k, block in enumerate(self.ends)}
         return Layout(starts, ends, self.names)
 
 
-def _numbered(parent: Element, key: str, count: int | None = None) -> list[Element]:
-    """The child elements in the order of their numbers, which must be 0, 1, 2, ..."""
+def _numbered(parent: Element, key: str, count: int | None = None, tag: str = "") -> list[Element]:
+    """The child elements, those of a tag if given, in the order of their numbers, which must be 0, 1, 2, ..."""
     elements: dict[int, Element] = {}
     for element in parent.elements:
+        if tag and element.tag != tag:
+            continue
         number = element.number(key, 0)
         if number in elements:
             element.refuse(f"{key} {number} occurs twice, first in {elements[number].place}")
@@ -237,6 +252,6 @@ def _numbered(parent: Element, key: str, count: int | None = None) -> list[Eleme
     if count is not None and len(elements) != count:
         parent.refuse(f"{len(elements)} elements <gpu>", allowed=f"{count} (ngpus is {count})")
     if missing := [number for number in range(len(elements)) if number not in elements]:
-        tag = parent.elements[0].tag
+        tag = tag or parent.elements[0].tag
         parent.refuse(f"<{tag}> {key}={missing[0]} is missing", allowed=f"0 to {len(elements) - 1}")
     return [elements[number] for number in range(len(elements))]

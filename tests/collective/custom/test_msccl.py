@@ -289,3 +289,37 @@ def test_a_file_says_what_it_can_do(tmp_path: Path) -> None:
         get_algorithm(f"{path}:part")
     with pytest.raises(InputError, match=r"takes no number"):
         get_algorithm(f"{path}:4")
+
+
+@pytest.mark.parametrize("inplace", [0, 1])
+def test_a_copy_before_all_steps(read: Reader, inplace: int) -> None:
+    """Without the copy, the output lacks the chunk of its own GPU; in place it is there."""
+
+    def threadblocks(rank: int) -> Iterable[Tb]:
+        steps = [step("s", f"o{rank}", f"o{rank}"), step("r", f"o{1 - rank}", f"o{1 - rank}")]
+        yield 1 - rank, 1 - rank, steps
+
+    text = algo("allgather", 2, 2, threadblocks, inplace=inplace)
+    lines = text.split("\n")
+    for rank in range(2):
+        place = next(k for k, line in enumerate(lines) if line.startswith(f'<gpu id="{rank}"'))
+        lines.insert(place + 1, f'<copy i_off="0" o_off="{rank}"/>')
+    prove(read("\n".join(lines), "all-gather", 2))
+    if not inplace:
+        with pytest.raises(ScheduleError, match="which is empty"):
+            read(text, "all-gather", 2)
+
+
+@pytest.mark.parametrize(
+    ("copy", "message"),
+    [
+        ('<copy i_off="1" o_off="0"/>', "x.xml:3: copy: i_off is 1"),
+        ('<copy i_off="0" o_off="2"/>', "x.xml:3: copy: o_off is 2, but o_chunks is 2"),
+        ('<copy i_off="0"/>', "o_off is missing"),
+        ('<copy i_off="0" o_off="0" x="1"/>', "x is unknown"),
+    ],
+)
+def test_a_copy_that_is_refused(read: Reader, copy: str, message: str) -> None:
+    text = algo("allgather", 2, 2, lambda rank: []).replace("\n</gpu>", f"\n{copy}\n</gpu>")
+    with pytest.raises(InputError, match=message):
+        read(text, "all-gather", 2)
