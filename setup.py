@@ -109,6 +109,7 @@ def extensions(recipe_file: str) -> list[Extension]:
         Extension(
             name,
             files,
+            include_dirs=["."],  # of headers, by their path in the checkout
             define_macros=MACROS,
             extra_compile_args=FLAGS,
             extra_link_args=LINK_FLAGS,
@@ -124,18 +125,20 @@ def build() -> None:
         packages=[
             *find_packages(include=["pyxsim", "pyxsim.*"]),
             "pyxsim.models.data",
+            "pyxsim.embed.c",
             *(f"pyxsim._library.{shelf}" for shelf in SHELVES),
         ],
         package_dir={f"pyxsim._library.{shelf}": shelf for shelf in SHELVES},
         package_data={
             "pyxsim": ["py.typed", "*.pxd"],
+            "pyxsim.embed.c": ["*.c", "*.h"],
             "pyxsim.models": ["*.csv"],
             "pyxsim.reports.html": ["*.jinja", "*.css", "*.js"],
             "pyxsim.models.data": ["*.csv", "*.toml"],
             **{room: ["*.pxd", "*.pyx", "*.pyi", "*.h"] for room in COMPILED},
             **{f"pyxsim._library.{shelf}": SHELF_DATA for shelf in SHELVES},
         },
-        exclude_package_data={"": ["*.c"]},
+        exclude_package_data={room: ["*.c"] for room in COMPILED},
         cmdclass={"build_ext": Modules},
         options={"build": {"build_base": str(BASE)}, "build_ext": {"parallel": os.cpu_count()}},
         ext_modules=cythonize(

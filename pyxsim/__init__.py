@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pyxsim.compat.astra.function import astra
     from pyxsim.compat.booksim.command_run import booksim
     from pyxsim.compat.htsim.command_run import htsim
+    from pyxsim.embed.simulator import Simulator
     from pyxsim.errors import (
         DeadlockError,
         InputError,
@@ -96,6 +97,7 @@ __all__ = [
     "RouterSettings",
     "Run",
     "SimulationError",
+    "Simulator",
     "SlimFly",
     "StuckError",
     "Switch",
@@ -160,6 +162,7 @@ _HOMES = {
     "Progress": "pyxsim.runner.hooks",
     "ProgressBar": "pyxsim.runner.progress_bar",
     "Result": "pyxsim.results.result",
+    "Simulator": "pyxsim.embed.simulator",
     "check": "pyxsim.study.check",
     "compare": "pyxsim.study.compare",
     "curve": "pyxsim.study.curve",

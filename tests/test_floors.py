@@ -35,6 +35,7 @@ FLOORS = {
     "analysis": 7.2,  # what a result means
     "runner": 8,  # one experiment
     "study": 8.2,  # many experiments
+    "embed": 8.2,  # the network of one experiment inside another simulator
     "reports": 8.4,
     "cli": 9,
     "compat": 9.5,  # registers readers, a system layer and commands with the rooms below

@@ -14,6 +14,7 @@ from typing import Any
 
 from pyxsim.analysis.load import load
 from pyxsim.cli.functions import bench, check_workload, convert_workload, list_, show_workload, validate
+from pyxsim.embed.simulator import Simulator, Statistics
 from pyxsim.reports.html.write_report import report
 from pyxsim.reports.timeline.write_timeline import timeline
 from pyxsim.results.comparison import Comparison
@@ -84,7 +85,7 @@ FUNCTIONS: tuple[Callable[..., Any], ...] = (
     validate,
     bench,
 )
-# The classes that these functions return.
+# The classes that these functions return, and the simulator that others drive.
 CLASSES = (
     Result,
     CheckReport,
@@ -99,6 +100,8 @@ CLASSES = (
     NewProject,
     Progress,
     ProgressBar,
+    Simulator,
+    Statistics,
 )
 
 

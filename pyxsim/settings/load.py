@@ -36,7 +36,11 @@ Source = str | PathLike[str] | Mapping[str, Any] | Experiment
 
 
 def load_experiment(
-    source: Source, overrides: Iterable[str] = (), libraries: Iterable[str | PathLike[str]] = ()
+    source: Source,
+    overrides: Iterable[str] = (),
+    libraries: Iterable[str | PathLike[str]] = (),
+    *,
+    work: bool = True,
 ) -> Experiment:
     """Load an experiment.
 
@@ -48,6 +52,8 @@ def load_experiment(
         Texts such as "network.router.vcs=8", applied in order.
     libraries
         Folders with further named systems.
+    work
+        False: without collectives, messages, traffic and workload, for a network that another simulator uses.
 
     Raises
     ------
@@ -60,7 +66,7 @@ def load_experiment(
             what = "the file defines several experiments" if file else "the source defines several experiments"
             allowed = "`pyxsim sweep` or `pyxsim compare`, which run all of them"
             raise InputError(what, file=file, key=table, allowed=allowed)
-    experiment = assemble(data, read_overrides(overrides), file, Systems(libraries))
+    experiment = assemble(data, read_overrides(overrides), file, Systems(libraries), work=work)
     return experiment if isinstance(source, Mapping) else experiment.placed(folder_of(source))
 
 
@@ -102,9 +108,17 @@ def read_overrides(overrides: Iterable[str]) -> list[Setting | InputError]:
 
 
 def assemble(
-    data: dict[str, Any], settings: Iterable[Setting | InputError], file: str | None, systems: Systems
+    data: dict[str, Any],
+    settings: Iterable[Setting | InputError],
+    file: str | None,
+    systems: Systems,
+    *,
+    work: bool = True,
 ) -> Experiment:
-    """Make an experiment of tables (modified in place) and settings that override them. Raises all errors together."""
+    """Make an experiment of tables (modified in place) and settings that override them. Raises all errors together.
+
+    `work`: see `load_experiment`.
+    """
     if not data:
         allowed = f"an experiment with the table [network] and {_TABLES}"
         raise InputError("empty file" if file else "empty experiment", file=file, allowed=allowed)
@@ -143,7 +157,7 @@ def assemble(
     except InputError as error:
         problems = error.faults if isinstance(error, InputErrors) else [error]
         raise bundle([*faults, *map(place, problems)]) from None
-    faults += [place(fault) for fault in _load_faults(data)]
+    faults += [place(fault) for fault in (_load_faults(data) if work else _work_faults(data))]
     try:
         experiment = Experiment.model_validate(data)
     except ValidationError as error:
@@ -171,6 +185,13 @@ def _load_faults(data: Mapping[str, Any]) -> list[InputError]:
     return [
         InputError(f"cannot be combined with [{given[0]}]", key=table, allowed="one of them") for table in given[1:]
     ]
+
+
+def _work_faults(data: Mapping[str, Any]) -> list[InputError]:
+    """Errors for tables of work where another simulator sends the messages."""
+    problem = "has no effect: the simulator that uses this network sends the messages"
+    tables = (*LOADS, BESIDE)
+    return [InputError(problem, key=table, allowed="no such table") for table in tables if data.get(table)]
 
 
 def _misspelt_tables(data: dict[str, Any]) -> list[InputError]:
