@@ -43,11 +43,11 @@ class Ranks:
         if not self._running:
             self._idle.set()
 
-    async def send(self, src: int, dst: int, size: int, tag: int = 0) -> None:
+    async def send(self, src: int, dst: int, size: int, tag: int) -> None:
         """Return when the message has arrived."""
         await self._until(lambda done: self.sim.send(src, dst, size, tag, done))
 
-    async def recv(self, src: int, dst: int, size: int, tag: int = 0) -> None:
+    async def recv(self, src: int, dst: int, size: int, tag: int) -> None:
         """Return when the message is there."""
         await self._until(lambda done: self.sim.recv(src, dst, size, tag, done))
 

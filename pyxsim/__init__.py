@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pyxsim.compat.astra.function import astra
     from pyxsim.compat.booksim.command_run import booksim
     from pyxsim.compat.htsim.command_run import htsim
+    from pyxsim.embed.build_library import build_library
     from pyxsim.embed.simulator import Simulator
     from pyxsim.errors import (
         DeadlockError,
@@ -113,6 +114,7 @@ __all__ = [
     "astra",
     "bench",
     "booksim",
+    "build_library",
     "check",
     "check_workload",
     "compare",
@@ -163,6 +165,7 @@ _HOMES = {
     "ProgressBar": "pyxsim.runner.progress_bar",
     "Result": "pyxsim.results.result",
     "Simulator": "pyxsim.embed.simulator",
+    "build_library": "pyxsim.embed.build_library",
     "check": "pyxsim.study.check",
     "compare": "pyxsim.study.compare",
     "curve": "pyxsim.study.curve",

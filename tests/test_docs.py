@@ -1,7 +1,7 @@
 """What the pages tell a user to type works: every `sh`, `python` and `toml` block of README.md and docs/ is run.
 
-The blocks of one page run in order in one folder, with a copy of inputs/. A block with `title="FILE"` is that file; one
-with `title="output"` is what the block before it prints, where `...` stands for anything. Blocks marked `console` are
+The blocks of one page run in order in one folder, with copies of inputs/ and examples/. A block with `title="FILE"` is
+that file; one with `title="output"` is what the block before it prints, where `...` stands for anything. Blocks marked `console` are
 not run: they set up an environment or run these tests.
 
 Here the commands of pyxsim are carried out in this process: to start one takes longer than what most of them do. The
@@ -89,7 +89,8 @@ LONG = {
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The current folder, as a user has it who has fetched the tree. Figures that a block leaves open go with it."""
-    shutil.copytree(ROOT / "inputs", tmp_path / "inputs")
+    for name in ("inputs", "examples"):
+        shutil.copytree(ROOT / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("MPLBACKEND", "agg")

@@ -419,6 +419,30 @@ def new(
     out.say(f"wrote {', '.join(f'{folder}/{name}' for name in project.files)}", f"next: {folder}/README.md")
 
 
+@command(app, "json quiet")
+def library(
+    out: CommandOutput,
+    shared: Shared,
+    folder: Annotated[
+        str,
+        typer.Option("-o", metavar="DIR", callback=_name, help="Folder of its lib/ and include/."),
+    ] = "pyxsim-library",
+    compiler: Annotated[
+        str | None,
+        typer.Option(metavar="CC", callback=_name, help="The C compiler; by default CC, or the one that built Python."),
+    ] = None,
+) -> None:
+    """Compile libpyxsim, the C library for other simulators.
+
+    With its header, and files for pkg-config and CMake.
+    """
+    from pyxsim.embed.build_library import build_library
+
+    built = build_library(folder, compiler=compiler)
+    out.put(built.json())
+    out.say(f"wrote {', '.join(f'{folder}/{name}' for name in built.files)}", f"it runs {built.python}")
+
+
 @command(app, "json")
 def doctor(
     out: CommandOutput,

@@ -14,6 +14,7 @@ from typing import Any
 
 from pyxsim.analysis.load import load
 from pyxsim.cli.functions import bench, check_workload, convert_workload, list_, show_workload, validate
+from pyxsim.embed.build_library import BuiltLibrary, build_library
 from pyxsim.embed.simulator import Simulator, Statistics
 from pyxsim.reports.html.write_report import report
 from pyxsim.reports.timeline.write_timeline import timeline
@@ -79,6 +80,7 @@ FUNCTIONS: tuple[Callable[..., Any], ...] = (
     convert_workload,
     list_,
     new,
+    build_library,
     doctor,
     # Of wings, which no room below imports.
     *(getattr(sys.modules["pyxsim"], name) for name in ("astra", "booksim", "htsim")),
@@ -102,6 +104,7 @@ CLASSES = (
     ProgressBar,
     Simulator,
     Statistics,
+    BuiltLibrary,
 )
 
 

@@ -47,16 +47,21 @@ class Exchange:
         """Refuse all further calls."""
     def stop(self) -> None:
         """Let `advance` return after the current cycle."""
-    def send(self, src: int, dst: int, size: int, tag: int, callback: Callable[[], Any] | None, at: int) -> int:
-        """Send a message in cycle `at` (-1: the current one), and return its number."""
+    def send(self, src: int, dst: int, size: int, tag: int | None, callback: Callable[[], Any] | None, at: int) -> int:
+        """Send a message in cycle `at` (-1: the current one), and return its number.
+
+        Without a tag, no reception takes it.
+        """
     def recv(self, src: int, dst: int, size: int, tag: int, callback: Callable[[], Any] | None) -> None:
         """Call `callback` when a message of `send` with this key arrives or has arrived; first come, first served."""
     def schedule(self, at: int, callback: Callable[[], Any]) -> None: ...
-    def submit(self, src: IntArray, dst: IntArray, size: IntArray, tag: IntArray, at: int) -> int:
+    def submit(self, src: IntArray, dst: IntArray, size: IntArray, at: int) -> int:
         """Send K messages that no reception waits for, and return the number of the first one."""
     def advance(self, until: int | None) -> int:
         """Let time pass to cycle `until` (None: until nothing is left to do) and return the current cycle."""
-    def take_arrivals(self) -> tuple[IntArray, IntArray]:
-        """Return and forget the messages of `submit` that have arrived, and when."""
+    def arrivals_left(self) -> int:
+        """Return how many messages of `submit` have arrived and are not taken."""
+    def take_arrivals(self, into: IntArray) -> int:
+        """Move the first ones to rows (message, cycle) of `into`, int64[K, 2]; return how many."""
     def waiting(self, most: int) -> list[tuple[int, int, int, int]]:
         """Return (source, destination, bytes, tag) of receptions that wait, one row per key."""

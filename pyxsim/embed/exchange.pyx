@@ -8,6 +8,9 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free
 from libc.string cimport memmove
 
+from cpython.buffer cimport (
+    PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer,
+)
 from cpython.pycapsule cimport PyCapsule_New
 
 import numpy as np
@@ -16,7 +19,7 @@ from pyxsim.embed.matching cimport (
     Key, Matching, Place, begin_matching, end_matching, leave_if_empty, place_of,
 )
 from pyxsim.errors import InputError
-from pyxsim.heap cimport Entry, Heap, grown, pop, push
+from pyxsim.heap cimport Entry, Heap, grown, pop, push, resized
 
 
 cdef extern from "pyxsim/embed/c/inbox.h" nogil:
@@ -26,27 +29,28 @@ cdef extern from "pyxsim/embed/c/inbox.h" nogil:
     int pthread_mutex_unlock(pthread_mutex_t* lock)
 
     const char* PYXSIM_INBOX
-    const int64_t PYXSIM_AT_ONCE
+    const int64_t PYXSIM_AT_ONCE, PYXSIM_NO_RECEPTION
     const int PYXSIM_SEND, PYXSIM_SUBMIT, PYXSIM_RECV, PYXSIM_SCHEDULE
-    const int PYXSIM_NO_NPU, PYXSIM_ITSELF, PYXSIM_SIZE, PYXSIM_PAST, PYXSIM_CLOSED, PYXSIM_MEMORY
+    const int PYXSIM_PAST, PYXSIM_CLOSED, PYXSIM_MEMORY
     ctypedef void (*pyxsim_function)(void* argument) noexcept
 
     ctypedef struct Request "pyxsim_request":
-        int64_t at, size, tag
+        int64_t at, src, dst, size, tag, kind
         pyxsim_function call
         void* argument
-        int32_t src, dst, kind
 
     ctypedef struct Inbox "pyxsim_inbox":
         pthread_mutex_t lock
         Request* items
-        int64_t count, capacity, messages, now
-        int32_t npus, advancing, stopping, closed
+        int64_t count, capacity, messages, now, npus
+        int32_t advancing, stopping, closed
 
-    Inbox* pyxsim_inbox_new(int32_t npus)
+    Inbox* pyxsim_inbox_new(int64_t npus)
     void pyxsim_inbox_free(Inbox* inbox)
-    int64_t pyxsim_inbox_add(Inbox* inbox, const Request* request)
-    int64_t pyxsim_inbox_put(Inbox* inbox, const Request* request)
+    int64_t pyxsim_inbox_put(Inbox* inbox, const Request* requests, int64_t count, int64_t* wrong)
+    void pyxsim_refusal_text(
+        const Inbox* inbox, const Request* request, int64_t refusal, char* problem, char* allowed
+    )
 
 
 cdef enum Event:
@@ -62,7 +66,6 @@ cdef struct Slot:  # a request that is not done
     int64_t number     # of a message
     int64_t ready      # cycle in which the receiver can take it in; then the cycle in which it has
     int64_t following  # reception of the same key, or free slot; -1: none
-    int32_t event      # what is due in this cycle
 
 cdef struct Call:
     pyxsim_function call
@@ -81,7 +84,7 @@ cdef inline int append(Numbers* numbers, int64_t value) except -1 nogil:
 
 
 cdef class Exchange:
-    cdef object network
+    cdef object network, simulate, send_many  # and two functions of it
     cdef Inbox* inbox
     cdef Request* taken         # requests on their way out of the inbox
     cdef int64_t taken_capacity
@@ -90,7 +93,7 @@ cdef class Exchange:
     cdef Heap events            # START and ACTION
     cdef Heap delayed           # LEAVE and TAKEN; behind the events of their cycle
     cdef int64_t order          # of the entries of both
-    cdef Numbers due            # slots: LEAVE and TAKEN of this cycle that took no time
+    cdef Numbers due            # slots: messages taken in in the cycle of their arrival
     cdef Numbers leaving        # slots: messages of this cycle
     cdef Numbers flights        # slots by number in the network, from `base` on; -1: arrived
     cdef int64_t base, landed   # `landed`: entries of flights at its beginning that have arrived
@@ -115,6 +118,7 @@ cdef class Exchange:
             raise MemoryError
         begin_matching(&self.matching)
         self.network, self.unused = network, -1
+        self.simulate, self.send_many = network.advance, network.send_many
         self.endpoint, self.skew = np.array(endpoint, np.int64), np.array(skew, np.int64)
         self.shape, self.planes = np.array(shape, np.int64), np.array(planes, np.int64)
         self.lookahead = min(endpoint)
@@ -155,8 +159,8 @@ cdef class Exchange:
     def stop(self):
         self.inbox.stopping = 1
 
-    def send(self, int64_t src, int64_t dst, int64_t size, int64_t tag, callback, int64_t at):
-        return self._put(PYXSIM_SEND, src, dst, size, tag, callback, at)
+    def send(self, int64_t src, int64_t dst, int64_t size, tag, callback, int64_t at):
+        return self._put(PYXSIM_SEND, src, dst, size, PYXSIM_NO_RECEPTION if tag is None else tag, callback, at)
 
     def recv(self, int64_t src, int64_t dst, int64_t size, int64_t tag, callback):
         self._put(PYXSIM_RECV, src, dst, size, tag, callback, PYXSIM_AT_ONCE)
@@ -164,31 +168,21 @@ cdef class Exchange:
     def schedule(self, int64_t at, callback):
         self._put(PYXSIM_SCHEDULE, 0, 0, 1, 0, callback, at)
 
-    def submit(self, const int64_t[::1] src, const int64_t[::1] dst, const int64_t[::1] size, tags, int64_t at):
-        cdef const int64_t[::1] tag = tags
-        cdef Request request
-        cdef int64_t i, answer = 0, first = self.inbox.messages
-        request.kind, request.call, request.argument, request.at = PYXSIM_SUBMIT, NULL, NULL, at
-        for i in range(src.shape[0]):  # nothing is sent if one is wrong
-            self._check(src[i], dst[i], size[i], at)
-            if src[i] == dst[i]:
-                self._refuse(PYXSIM_ITSELF, src[i], dst[i], size[i], at)
-        pthread_mutex_lock(&self.inbox.lock)
-        first = self.inbox.messages
-        for i in range(src.shape[0]):
-            request.src, request.dst, request.size, request.tag = <int32_t> src[i], <int32_t> dst[i], size[i], tag[i]
-            answer = pyxsim_inbox_add(self.inbox, &request)
-            if answer < 0:
-                break
-        pthread_mutex_unlock(&self.inbox.lock)
-        if answer < 0:
-            self._refuse(answer, src[i], dst[i], size[i], at)
-        return first
+    def submit(self, const int64_t[::1] src, const int64_t[::1] dst, const int64_t[::1] size, int64_t at):
+        cdef int64_t count = src.shape[0], i
+        cdef Request* requests = <Request*> resized(NULL, count, sizeof(Request))
+        try:
+            for i in range(count):
+                requests[i].kind, requests[i].at, requests[i].call = PYXSIM_SUBMIT, at, NULL
+                requests[i].src, requests[i].dst, requests[i].size = src[i], dst[i], size[i]
+                requests[i].tag, requests[i].argument = PYXSIM_NO_RECEPTION, NULL
+            return self._put_all(requests, count)
+        finally:
+            free(requests)
 
     def _put(self, int kind, int64_t src, int64_t dst, int64_t size, int64_t tag, callback, int64_t at):
         cdef Request request
         cdef int64_t function = 0
-        self._check(src, dst, size, at)
         if callback is not None:
             if self.free_functions:
                 function = self.free_functions.pop()
@@ -196,39 +190,29 @@ cdef class Exchange:
             else:
                 function = len(self.functions)
                 self.functions.append(callback)
-        request.kind, request.src, request.dst = kind, <int32_t> src, <int32_t> dst
+        request.kind, request.src, request.dst = kind, src, dst
         request.size, request.tag, request.at = size, tag, at
         request.call, request.argument = NULL, <void*> function
-        cdef int64_t answer = pyxsim_inbox_put(self.inbox, &request)
-        if answer < 0:
+        try:
+            return self._put_all(&request, 1)
+        except BaseException:
             if function:
                 self._function(function)
-            self._refuse(answer, src, dst, size, at)
+            raise
+
+    cdef int64_t _put_all(self, const Request* requests, int64_t count) except -1:
+        cdef int64_t wrong = 0, answer = pyxsim_inbox_put(self.inbox, requests, count, &wrong)
+        if answer < 0:
+            self._refuse(answer, &requests[wrong])
         return answer
 
-    def _check(self, int64_t src, int64_t dst, int64_t size, int64_t at):
-        """Raise InputError for numbers that do not fit into a request."""
-        if not (0 <= src < self.inbox.npus and 0 <= dst < self.inbox.npus):
-            self._refuse(PYXSIM_NO_NPU, src, dst, size, at)
-        if not 1 <= size <= 2**62:
-            self._refuse(PYXSIM_SIZE, src, dst, size, at)
-        if at != PYXSIM_AT_ONCE and at < self.now:
-            self._refuse(PYXSIM_PAST, src, dst, size, at)
-
-    def _refuse(self, int64_t answer, src, dst, size, at):
-        if answer == PYXSIM_MEMORY:
+    cdef int _refuse(self, int64_t refusal, const Request* request) except -1:
+        cdef char problem[128]
+        cdef char allowed[128]
+        if refusal == PYXSIM_MEMORY:
             raise MemoryError
-        if answer == PYXSIM_CLOSED:
-            raise InputError("the simulator is closed", allowed="calls before close()")
-        if answer == PYXSIM_NO_NPU:
-            npus = self.inbox.npus
-            problem = f"there is no NPU {dst if 0 <= src < npus else src}"
-            raise InputError(problem, allowed=f"NPUs 0 to {npus - 1}")
-        if answer == PYXSIM_ITSELF:
-            raise InputError(f"NPU {src} cannot send a message to itself", allowed="another NPU")
-        if answer == PYXSIM_SIZE:
-            raise InputError(f"a message of {size} bytes is not possible", allowed="1 to 2^62 bytes")
-        raise InputError(f"cycle {at} is in the past", allowed=f"cycle {self.now} or later")
+        pyxsim_refusal_text(self.inbox, request, refusal, problem, allowed)
+        raise InputError(problem.decode(), allowed=allowed.decode() or None)
 
     cdef object _function(self, int64_t number):
         """Take a function of Python out of the list."""
@@ -284,7 +268,10 @@ cdef class Exchange:
                 first += 1
                 self.slots[slot].ready = request.at + self.skew[request.dst]
                 self.awaited += is_awaited(request)
-                self._push(&self.events, request.at + self.skew[request.src], slot, START)
+                if request.at + self.skew[request.src] > self.now:
+                    self._push(&self.events, request.at + self.skew[request.src], slot, START)
+                else:  # behind all events of this cycle
+                    self._happens(slot, START)
         return True
 
     cdef int _push(self, Heap* heap, int64_t at, int64_t slot, int32_t event) except -1:
@@ -295,30 +282,25 @@ cdef class Exchange:
 
     # -- messages --
 
-    cdef int _soon(self, int64_t at, int64_t delay, int64_t slot, int32_t event) except -1:
-        """Let something happen `delay` cycles after `at`: behind the events of that cycle."""
-        if delay:
-            return self._push(&self.delayed, at + delay, slot, event)
-        self.slots[slot].event = event
-        return append(&self.due, slot)
-
     cdef int _happens(self, int64_t slot, int32_t event) except -1:
         cdef Slot* this = &self.slots[slot]
         cdef Key key
         if event == START:
-            return self._soon(self.now, self.endpoint[this.request.src], slot, LEAVE)
+            if self.endpoint[this.request.src]:
+                return self._push(&self.delayed, self.now + self.endpoint[this.request.src], slot, LEAVE)
+            event = LEAVE
         if event == LEAVE:
             return append(&self.leaving, slot)
         if event == ACTION:
             self._call(&this.request)
         else:
             self.arrived += 1
-            if this.request.kind == PYXSIM_SUBMIT and this.request.call == NULL:
+            if this.request.kind == PYXSIM_SUBMIT:
                 append(&self.arrivals, this.number)
                 append(&self.arrivals, this.ready)
             self.awaited -= is_awaited(&this.request)
             self._call(&this.request)
-            if this.request.kind == PYXSIM_SEND:
+            if this.request.kind == PYXSIM_SEND and this.request.tag != PYXSIM_NO_RECEPTION:
                 key = key_of(&this.request)
                 self._matched(&key)
         self._release(slot)
@@ -401,20 +383,22 @@ cdef class Exchange:
 
     cdef int _begin(self, int64_t limit) except -1:
         cdef bint busy, closed
+        cdef Request request
         pthread_mutex_lock(&self.inbox.lock)
         busy, closed = self.inbox.advancing, self.inbox.closed
         if not busy and not closed:
             self.inbox.advancing, self.inbox.stopping = 1, 0
         pthread_mutex_unlock(&self.inbox.lock)
+        request.at = limit
         if closed:
-            self._refuse(PYXSIM_CLOSED, 0, 0, 0, 0)
+            self._refuse(PYXSIM_CLOSED, &request)
         if busy:
             raise InputError("the simulator is already advancing", allowed="one call at a time, none from a callback")
         if self.failure is not None or 0 <= limit < self.now:
             self.inbox.advancing = 0
             if self.failure is not None:
                 raise self.failure
-            self._refuse(PYXSIM_PAST, 0, 0, 0, limit)
+            self._refuse(PYXSIM_PAST, &request)
         return 0
 
     cdef int _advance(self, int64_t limit) except -1:
@@ -427,7 +411,7 @@ cdef class Exchange:
                 break
             slack = self.lookahead if self.awaited or (upto < 0 and self.goes_on) else TOGETHER
             try:
-                messages, cycles = self.network.advance(None if upto < 0 else upto, slack=slack)
+                messages, cycles = self.simulate(None if upto < 0 else upto, slack=slack)
             except BaseException as error:
                 self.failure = error
                 raise
@@ -461,12 +445,10 @@ cdef class Exchange:
                 self._happens(entry.item, entry.kind)
             while self.delayed.count and self.delayed.items[0].at <= self.now:
                 entry = pop(&self.delayed)
-                if entry.kind == TAKEN:
-                    self.slots[entry.item].ready = entry.at
                 self._happens(entry.item, entry.kind)
             i = 0
             while i < self.due.count:
-                self._happens(self.due.items[i], self.slots[self.due.items[i]].event)
+                self._happens(self.due.items[i], TAKEN)
                 i += 1
             self.due.count = 0
             if self.called == self.call_count and not self.inbox.count:
@@ -476,19 +458,23 @@ cdef class Exchange:
 
     cdef int64_t _send(self) except -1:
         """Send the messages of this cycle. Returns how many there are."""
-        cdef int64_t count = self.leaving.count, i, slot, first
-        cdef int64_t[:, ::1] columns
+        cdef int64_t count = self.leaving.count, i, first
+        cdef const Request* request
+        cdef Py_buffer columns
+        cdef int64_t* column
         if not count:
             return 0
         table = np.empty((4, count), np.int64)
-        columns = table
+        PyObject_GetBuffer(table, &columns, PyBUF_WRITABLE)
+        column = <int64_t*> columns.buf
         for i in range(count):
-            slot = self.leaving.items[i]
-            columns[0, i], columns[1, i] = self.slots[slot].request.src, self.slots[slot].request.dst
-            columns[2, i] = self.slots[slot].request.size
-            columns[3, i] = self._plane(self.slots[slot].request.src, self.slots[slot].request.dst)
+            request = &self.slots[self.leaving.items[i]].request
+            column[i], column[count + i], column[2 * count + i] = request.src, request.dst, request.size
+            column[3 * count + i] = self._plane(request.src, request.dst)
+        PyBuffer_Release(&columns)
+        src, dst, size, plane = table
         try:
-            first = self.network.send_many(table[0], table[1], table[2], table[3], self.now)
+            first = self.send_many(src, dst, size, plane, self.now)
         except BaseException as error:
             self.failure = error
             raise
@@ -502,7 +488,7 @@ cdef class Exchange:
     cdef int64_t _plane(self, int64_t src, int64_t dst) noexcept:
         """The plane of the first dimension in which two NPUs differ."""
         cdef int64_t dim, size
-        for dim in range(self.shape.shape[0]):
+        for dim in range(self.shape.shape[0] if self.planes.shape[0] > 1 else 0):
             size = self.shape[dim]
             if src % size != dst % size:
                 return self.planes[dim]
@@ -512,15 +498,24 @@ cdef class Exchange:
 
     cdef int _land(self, messages, cycles) except -1:
         """Let receivers take in messages that have arrived."""
-        cdef const int64_t[:] number = messages, cycle = cycles
-        cdef Py_ssize_t i
-        cdef int64_t slot, at
-        for i in range(number.shape[0]):
-            slot = self.flights.items[number[i] - self.base]
-            self.flights.items[number[i] - self.base] = -1
-            at = max(self.slots[slot].ready, cycle[i])
+        cdef Py_buffer numbers, times
+        cdef int64_t i, slot, at, number, cycle
+        PyObject_GetBuffer(messages, &numbers, PyBUF_STRIDES)
+        PyObject_GetBuffer(cycles, &times, PyBUF_STRIDES)
+        for i in range(numbers.shape[0]):
+            number = (<int64_t*> (<char*> numbers.buf + i * numbers.strides[0]))[0] - self.base
+            cycle = (<int64_t*> (<char*> times.buf + i * times.strides[0]))[0]
+            slot = self.flights.items[number]
+            self.flights.items[number] = -1
+            at = max(self.slots[slot].ready, cycle)
+            at += self.endpoint[self.slots[slot].request.dst]
             self.slots[slot].ready = at
-            self._soon(cycle[i], at - cycle[i] + self.endpoint[self.slots[slot].request.dst], slot, TAKEN)
+            if at > cycle:
+                self._push(&self.delayed, at, slot, TAKEN)
+            else:
+                append(&self.due, slot)
+        PyBuffer_Release(&numbers)
+        PyBuffer_Release(&times)
         while self.landed < self.flights.count and self.flights.items[self.landed] < 0:
             self.landed += 1
         if 2 * self.landed > self.flights.count:
@@ -532,14 +527,16 @@ cdef class Exchange:
 
     # -- what has happened --
 
-    def take_arrivals(self):
-        cdef int64_t count = self.arrivals.count // 2, i
-        numbers, cycles = np.empty(count, np.int64), np.empty(count, np.int64)
-        cdef int64_t[::1] number = numbers, cycle = cycles
-        for i in range(count):
-            number[i], cycle[i] = self.arrivals.items[2 * i], self.arrivals.items[2 * i + 1]
-        self.arrivals.count = 0
-        return numbers, cycles
+    def arrivals_left(self):
+        return self.arrivals.count // 2
+
+    def take_arrivals(self, int64_t[:, ::1] into):
+        cdef int64_t count = 2 * min(self.arrivals.count // 2, into.shape[0])
+        if count:
+            memmove(&into[0, 0], self.arrivals.items, count * sizeof(int64_t))
+            self.arrivals.count -= count
+            memmove(self.arrivals.items, &self.arrivals.items[count], self.arrivals.count * sizeof(int64_t))
+        return count // 2
 
     def waiting(self, int64_t most):
         """(source, destination, bytes, tag) of receptions that wait for a message, at most `most` of them."""

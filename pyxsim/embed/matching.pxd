@@ -3,15 +3,14 @@
 A key is in the table while one of both waits. Receptions wait in order; messages of a key are equal, so they count.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free
 
 from pyxsim.heap cimport grown, resized
 
 
 cdef struct Key:
-    int64_t size, tag
-    int32_t src, dst
+    int64_t src, dst, size, tag
 
 cdef struct Place:
     Key key
@@ -26,7 +25,7 @@ cdef struct Matching:
 
 
 cdef inline uint64_t hashed(const Key* key) noexcept nogil:
-    cdef uint64_t mixed = (<uint64_t> <uint32_t> key.src << 32) | <uint32_t> key.dst
+    cdef uint64_t mixed = (<uint64_t> key.src << 32) ^ <uint64_t> key.dst
     mixed = (mixed ^ <uint64_t> key.tag * <uint64_t> 0xD6E8FEB86659FD93) * <uint64_t> 0x9E3779B97F4A7C15
     mixed = (mixed ^ (mixed >> 32) ^ <uint64_t> key.size) * <uint64_t> 0x9E3779B97F4A7C15
     return mixed >> 20

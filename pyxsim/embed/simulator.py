@@ -139,7 +139,7 @@ class Simulator:
         self.npus: int = network.npus
         self.clock_hz: Fraction = network.clock_hz
         self.warnings: list[str] = outside.warnings
-        self._exchange = Exchange(
+        self.exchange = Exchange(
             network,
             outside.options.endpoint_delays(self.npus),
             [outside.options.skew(npu) for npu in range(self.npus)],
@@ -162,12 +162,12 @@ class Simulator:
         src: int,
         dst: int,
         size: int,
-        tag: int = 0,
+        tag: int | None = None,
         callback: Callback | None = None,
         *,
         at: int | str | None = None,
     ) -> int:
-        """Send a message that `recv` can receive, and return its number.
+        """Send a message, and return its number.
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ class Simulator:
         size
             Bytes, at least 1.
         tag
-            Any 64-bit integer, for the reception.
+            A 64-bit integer, by which `recv` finds the message; None for a message without a reception.
         callback
             Called without arguments in the cycle in which the receiver has taken the message in.
         at
@@ -187,28 +187,27 @@ class Simulator:
         InputError
             For NPUs that do not exist, a size out of range, and a time in the past.
         """
-        return self._exchange.send(src, dst, size, tag, callback, self._cycle(at))
+        return self.exchange.send(src, dst, size, tag, callback, self._cycle(at))
 
-    def recv(self, src: int, dst: int, size: int, tag: int = 0, callback: Callback | None = None) -> None:
+    def recv(self, src: int, dst: int, size: int, tag: int, callback: Callback | None = None) -> None:
         """Call `callback` when the message with this source, destination, size and tag is there.
 
         Messages and receptions of the same four values match in their order, as in ASTRA-sim. A message that has
         arrived before is received at once, in the current cycle. Raises InputError as `send`.
         """
-        self._exchange.recv(src, dst, size, tag, callback)
+        self.exchange.recv(src, dst, size, tag, callback)
 
-    def submit(
-        self, src: ArrayLike, dst: ArrayLike, size: ArrayLike, tag: ArrayLike = 0, *, at: int | str | None = None
-    ) -> IntArray:
-        """Send K messages without callbacks, and return their numbers, int64[K]; `advance` tells when they arrive.
+    def submit(self, src: ArrayLike, dst: ArrayLike, size: ArrayLike, *, at: int | str | None = None) -> IntArray:
+        """Send K messages without callbacks and receptions, and return their numbers, int64[K].
 
-        Each argument is an array of K integers, or one for all. Raises InputError as `send`.
+        Each argument is an array of K integers, or one for all. `advance` returns when they arrive. Raises InputError
+        as `send`; nothing is sent then.
         """
-        columns = np.broadcast_arrays(*(np.asarray(column) for column in (src, dst, size, tag)))
+        columns = np.broadcast_arrays(*(np.asarray(column) for column in (src, dst, size)))
         if any(column.ndim > 1 or column.dtype.kind not in "iu" for column in columns):
             raise InputError("messages are arrays of integers", allowed="int64[K], or one integer for all")
         rows = [np.ascontiguousarray(np.atleast_1d(column), np.int64) for column in columns]
-        first = self._exchange.submit(rows[0], rows[1], rows[2], rows[3], self._cycle(at))
+        first = self.exchange.submit(rows[0], rows[1], rows[2], self._cycle(at))
         return np.arange(first, first + len(rows[0]))
 
     def schedule(self, delay: int | str, callback: Callback) -> None:
@@ -216,14 +215,14 @@ class Simulator:
 
         Raises InputError for a negative delay.
         """
-        self._exchange.schedule(self.now + self._cycles(delay, "a delay"), callback)
+        self.exchange.schedule(self.now + self._cycles(delay, "a delay"), callback)
 
     # -- time --
 
     @property
     def now(self) -> int:
         """The current cycle."""
-        return self._exchange.now
+        return self.exchange.now
 
     @property
     def now_ns(self) -> float:
@@ -251,29 +250,31 @@ class Simulator:
         SimulationError
             When the simulated network fails, for example in a deadlock.
         """
-        self._exchange.advance(None if until is None else self._cycle(until))
-        return Arrivals(*self._exchange.take_arrivals())
+        self.exchange.advance(None if until is None else self._cycle(until))
+        table = np.empty((self.exchange.arrivals_left(), 2), np.int64)
+        self.exchange.take_arrivals(table)
+        return Arrivals(table[:, 0], table[:, 1])
 
     def stop(self) -> None:
         """Let `advance` return at the end of the current cycle; for callbacks."""
-        self._exchange.stop()
+        self.exchange.stop()
 
     @property
     def messages_in_flight(self) -> int:
         """Messages that have not arrived, also those that are sent later."""
-        return self._exchange.sent - self._exchange.arrived
+        return self.exchange.sent - self.exchange.arrived
 
     @property
     def receptions_waiting(self) -> int:
         """Receptions whose message has not arrived."""
-        return self._exchange.receiving
+        return self.exchange.receiving
 
     def check_received(self) -> None:
         """Raise StuckError if a reception still waits, with what it waits for."""
         if count := self.receptions_waiting:
             waits = [
                 f"NPU {dst} waits for {size} bytes from NPU {src}, tag {tag}"
-                for src, dst, size, tag in self._exchange.waiting(MOST_WAITS)
+                for src, dst, size, tag in self.exchange.waiting(MOST_WAITS)
             ]
             raise StuckError(f"{count} receptions wait in cycle {self.now}: {waits[0]}", waits[1:])
 
@@ -286,8 +287,8 @@ class Simulator:
         times = np.array([float(param.s) for param in params])
         return Statistics(
             cycle=self.now,
-            messages_sent=self._exchange.sent,
-            messages_arrived=self._exchange.arrived,
+            messages_sent=self.exchange.sent,
+            messages_arrived=self.exchange.arrived,
             bytes_delivered=network.bytes_delivered,
             link=network.link_names()[: len(flits)],
             flits=flits,
@@ -298,7 +299,7 @@ class Simulator:
 
     def close(self) -> None:
         """End the simulation; every further call but `now` and `statistics` raises InputError."""
-        self._exchange.close()
+        self.exchange.close()
 
     def __enter__(self) -> Self:
         return self

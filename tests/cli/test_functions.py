@@ -18,6 +18,7 @@ NAMES = {
     "list": "list_",
     "collective": "describe_collective",
     "topology": "describe_topology",
+    "library": "build_library",
     "workload generate": "generate",
 }
 SPELLED = {"settings": "overrides", "library": "libraries"}

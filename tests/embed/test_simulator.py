@@ -202,7 +202,7 @@ def test_statistics_are_those_of_the_result(backend: str) -> None:
     ("call", "line"),
     [
         (lambda sim: sim.send(0, 4, 10), "there is no NPU 4; allowed: NPUs 0 to 3"),
-        (lambda sim: sim.recv(-1, 2, 10), "there is no NPU -1"),
+        (lambda sim: sim.recv(-1, 2, 10, 0), "there is no NPU -1"),
         (lambda sim: sim.send(2, 2, 10), "NPU 2 cannot send a message to itself"),
         (lambda sim: sim.send(0, 1, 0), "a message of 0 bytes is not possible"),
         (lambda sim: sim.send(0, 1, 10, at=99), "cycle 99 is in the past; allowed: cycle 100 or later"),
