@@ -1,8 +1,8 @@
 """What the pages tell a user to type works: every `sh`, `python` and `toml` block of README.md and docs/ is run.
 
 The blocks of one page run in order in one folder, with copies of inputs/ and examples/. A block with `title="FILE"` is
-that file; one with `title="output"` is what the block before it prints, where `...` stands for anything. Blocks marked `console` are
-not run: they set up an environment or run these tests.
+that file; one with `title="output"` is what the block before it prints, where `...` stands for anything. Blocks
+marked `console` are not run: they set up an environment or run these tests.
 
 Here the commands of pyxsim are carried out in this process: to start one takes longer than what most of them do. The
 lines between them go to a shell; with --slow whole blocks do, as a user types them.

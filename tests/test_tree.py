@@ -22,7 +22,9 @@ LONGER = {
 }
 TEXTS = {".py", ".pyi", ".pyx", ".pxd", ".h", ".md", ".toml", ""}
 BIGGEST = 1 << 20  # bytes; a tree is cloned more often than it is read
-GENERATED = re.compile(r"\.(so|pyd|o|py[cod])$|^(build|dist|results)/|\.egg-info/|^pyxsim/(?!embed/c/).*\.(c|cpp|html)$")
+GENERATED = re.compile(
+    r"\.(so|pyd|o|py[cod])$|^(build|dist|results)/|\.egg-info/|^pyxsim/(?!embed/c/).*\.(c|cpp|html)$"
+)
 # Where the tree has no git (an unpacked source archive), these are not part of it.
 NOT_OURS = {".git", ".venv", "build", "dist", "results", "__pycache__"}
 
