@@ -18,9 +18,10 @@ from pyxsim.results.table import Facts
 
 PathLike = str | os.PathLike[str]
 
-HEADERS = ("pyxsim.h",)
 NAME = "libpyxsim.dylib" if sys.platform == "darwin" else "libpyxsim.so"
-_SOURCES = Path(__file__).parent / "c"
+_PACKAGE = Path(__file__).parents[1]
+_SOURCES = _PACKAGE / "embed" / "c"
+_ADAPTERS = "compat/*/cpp/*.hh"  # to the interfaces of other simulators
 _PKG_CONFIG = """\
 prefix=${{pcfiledir}}/../..
 
@@ -83,18 +84,19 @@ def build_library(folder: PathLike = "pyxsim-library", *, compiler: str | None =
         "lib/cmake/pyxsim/pyxsimConfig.cmake": _CMAKE.format(name=NAME),
         "lib/cmake/pyxsim/pyxsimConfigVersion.cmake": _CMAKE_VERSION.format(version=__version__),
     }
+    headers = [_SOURCES / "pyxsim.h", *sorted(_PACKAGE.glob(_ADAPTERS))]
     try:
         for name, text in texts.items():
             (place / name).parent.mkdir(parents=True, exist_ok=True)
             (place / name).write_text(text, encoding="utf-8")
         (place / "include").mkdir(exist_ok=True)
-        for name in HEADERS:
-            shutil.copyfile(_SOURCES / name, place / "include" / name)
+        for header in headers:
+            shutil.copyfile(header, place / "include" / header.name)
     except OSError as error:
         problem = f"cannot be written: {os.strerror(error.errno or 0)}"
         raise InputError(problem, file=os.fspath(folder), key="folder") from error
     _compile(_command(compiler, place / "lib" / NAME))
-    files = (f"lib/{NAME}", *(f"include/{name}" for name in HEADERS), *texts)
+    files = (f"lib/{NAME}", *(f"include/{header.name}" for header in headers), *texts)
     return BuiltLibrary(os.fspath(folder), files, sys.executable)
 
 
@@ -112,7 +114,7 @@ def _command(compiler: str | None, target: Path) -> list[str]:
         *("-shared", "-fPIC", "-O2", "-std=c11", "-D_POSIX_C_SOURCE=200809L", "-fvisibility=hidden", "-pthread"),
         *(f"-I{path}" for path in sorted(headers)),
         f'-DPYXSIM_PYTHON="{_quoted(sys.executable)}"',
-        f'-DPYXSIM_FOLDER="{_quoted(str(Path(__file__).parents[2]))}"',
+        f'-DPYXSIM_FOLDER="{_quoted(str(_PACKAGE.parent))}"',
         str(_SOURCES / "libpyxsim.c"),
         *("-o", str(target), *name, f"-L{folder}", f"-Wl,-rpath,{folder}", f"-lpython{version}"),
     ]
