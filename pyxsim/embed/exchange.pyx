@@ -29,9 +29,9 @@ cdef extern from "pyxsim/embed/c/inbox.h" nogil:
     int pthread_mutex_unlock(pthread_mutex_t* lock)
 
     const char* PYXSIM_INBOX
-    const int64_t PYXSIM_AT_ONCE, PYXSIM_NO_RECEPTION
+    const int64_t PYXSIM_AT_ONCE, PYXSIM_MOST, PYXSIM_NO_RECEPTION
     const int PYXSIM_SEND, PYXSIM_SUBMIT, PYXSIM_RECV, PYXSIM_SCHEDULE
-    const int PYXSIM_PAST, PYXSIM_CLOSED, PYXSIM_MEMORY
+    const int PYXSIM_PAST, PYXSIM_FAR, PYXSIM_CLOSED, PYXSIM_MEMORY
     ctypedef void (*pyxsim_function)(void* argument) noexcept
 
     ctypedef struct Request "pyxsim_request":
@@ -394,11 +394,11 @@ cdef class Exchange:
             self._refuse(PYXSIM_CLOSED, &request)
         if busy:
             raise InputError("the simulator is already advancing", allowed="one call at a time, none from a callback")
-        if self.failure is not None or 0 <= limit < self.now:
+        if self.failure is not None or 0 <= limit < self.now or limit > PYXSIM_MOST:
             self.inbox.advancing = 0
             if self.failure is not None:
                 raise self.failure
-            self._refuse(PYXSIM_PAST, &request)
+            self._refuse(PYXSIM_FAR if limit > self.now else PYXSIM_PAST, &request)
         return 0
 
     cdef int _advance(self, int64_t limit) except -1:

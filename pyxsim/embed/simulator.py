@@ -25,6 +25,7 @@ from pyxsim.textfile import read_text
 from pyxsim.units import parse_duration, to_cycles
 
 AT_ONCE = -1
+LIMIT = 2**63
 MOST_WAITS = 8  # receptions that an error lists
 
 Callback = Callable[[], Any]
@@ -187,6 +188,7 @@ class Simulator:
         InputError
             For NPUs that do not exist, a size out of range, and a time in the past.
         """
+        _check_range(src, dst, size, tag or 0)
         return self.exchange.send(src, dst, size, tag, callback, self._cycle(at))
 
     def recv(self, src: int, dst: int, size: int, tag: int, callback: Callback | None = None) -> None:
@@ -195,6 +197,7 @@ class Simulator:
         Messages and receptions of the same four values match in their order, as in ASTRA-sim. A message that has
         arrived before is received at once, in the current cycle. Raises InputError as `send`.
         """
+        _check_range(src, dst, size, tag)
         self.exchange.recv(src, dst, size, tag, callback)
 
     def submit(self, src: ArrayLike, dst: ArrayLike, size: ArrayLike, *, at: int | str | None = None) -> IntArray:
@@ -215,7 +218,9 @@ class Simulator:
 
         Raises InputError for a negative delay.
         """
-        self.exchange.schedule(self.now + self._cycles(delay, "a delay"), callback)
+        at = self.now + self._cycles(delay, "a delay")
+        _check_range(at)
+        self.exchange.schedule(at, callback)
 
     # -- time --
 
@@ -314,10 +319,18 @@ class Simulator:
 
     def _cycles(self, time: int | str, what: str) -> int:
         if isinstance(time, str):
-            return to_cycles(parse_duration(time), self.clock_hz)[0]
+            time = to_cycles(parse_duration(time), self.clock_hz)[0]
+        _check_range(time)
         if time < 0:
             raise InputError(f"{time} is not {what}", allowed="0 or more cycles, or a text such as '5 us'")
         return time
+
+
+def _check_range(*numbers: int) -> None:
+    """Raise InputError for numbers that the loop cannot hold."""
+    for number in numbers:
+        if not -LIMIT <= number < LIMIT:
+            raise InputError(f"{number} is out of range", allowed="integers of 64 bits")
 
 
 def _parse_json(text: str, file: str = "JSON") -> Mapping[str, Any]:

@@ -16,7 +16,7 @@
 #ifndef PYXSIM_NO_RECEPTION
 #define PYXSIM_NO_RECEPTION INT64_MIN /* as the tag of a message: no reception takes it */
 #endif
-#define PYXSIM_MOST_BYTES (INT64_C(1) << 62)
+#define PYXSIM_MOST (INT64_C(1) << 62) /* bytes of a message, and cycles */
 
 typedef void (*pyxsim_function)(void *argument);
 
@@ -46,7 +46,8 @@ enum pyxsim_refusal {
     PYXSIM_PAST = -5,
     PYXSIM_CLOSED = -6,
     PYXSIM_MEMORY = -7,
-    PYXSIM_TAG = -8
+    PYXSIM_TAG = -8,
+    PYXSIM_FAR = -9
 };
 
 static inline pyxsim_inbox *pyxsim_inbox_new(int64_t npus) {
@@ -72,6 +73,8 @@ static inline int64_t pyxsim_inbox_check(const pyxsim_inbox *inbox, const pyxsim
         return PYXSIM_CLOSED;
     if (request->at != PYXSIM_AT_ONCE && request->at < inbox->now)
         return PYXSIM_PAST;
+    if (request->at > PYXSIM_MOST)
+        return PYXSIM_FAR;
     if (request->kind == PYXSIM_SCHEDULE)
         return 0;
     if (request->src < 0 || request->src >= inbox->npus)
@@ -82,7 +85,7 @@ static inline int64_t pyxsim_inbox_check(const pyxsim_inbox *inbox, const pyxsim
         return PYXSIM_ITSELF;
     if (request->kind == PYXSIM_RECV && request->tag == PYXSIM_NO_RECEPTION)
         return PYXSIM_TAG;
-    return request->size < 1 || request->size > PYXSIM_MOST_BYTES ? PYXSIM_SIZE : 0;
+    return request->size < 1 || request->size > PYXSIM_MOST ? PYXSIM_SIZE : 0;
 }
 
 /* Append requests that were checked, all or none. Returns the number of the first message, or a refusal. */
@@ -141,6 +144,10 @@ static inline void pyxsim_refusal_text(
     case PYXSIM_PAST:
         snprintf(problem, 128, "cycle %" PRId64 " is in the past", request->at);
         snprintf(allowed, 128, "cycle %" PRId64 " or later", inbox->now);
+        break;
+    case PYXSIM_FAR:
+        snprintf(problem, 128, "cycle %" PRId64 " is too late", request->at);
+        snprintf(allowed, 128, "cycles up to 2^62");
         break;
     case PYXSIM_TAG:
         snprintf(problem, 128, "no message has this tag");

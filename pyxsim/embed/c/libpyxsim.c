@@ -221,7 +221,7 @@ int pyxsim_schedule(pyxsim_simulator *simulator, int64_t delay, pyxsim_callback 
     pyxsim_request request = {0, 0, 0, 0, 0, callback, argument, PYXSIM_SCHEDULE};
     pyxsim_inbox *inbox = simulator->inbox;
     int64_t answer;
-    if (delay < 0 || delay > PYXSIM_MOST_BYTES || callback == NULL)
+    if (delay < 0 || delay > PYXSIM_MOST || callback == NULL)
         return failed(PYXSIM_INPUT, callback ? "a delay is 0 to 2^62 cycles" : "the callback is NULL");
     pthread_mutex_lock(&inbox->lock);
     request.at = inbox->now + delay;
