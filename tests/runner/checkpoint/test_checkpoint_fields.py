@@ -35,7 +35,8 @@ DERIVED = {
 # Transports of the Ethernet backend are made anew from their options, which they never change: the state of a flow is
 # in the engine. A network with a transport of a user, whose methods get a FlowView, writes no checkpoint.
 FROM_OPTIONS = {"Transport", "Dcqcn", "Dctcp", "Hpcc", "HpccPint", "Swift", "Timely", "NewReno", "Cubic", "Ndp"}
-NO_CHECKPOINT = {"FlowView", "UserTransport"}
+# A network that another simulator drives writes none, either: the functions that it calls are not its own.
+NO_CHECKPOINT = {"FlowView", "UserTransport", "Exchange"}
 
 
 def declared(line: str) -> list[str]:
