@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from pyxsim import registry
 from pyxsim.errors import InputError
+from pyxsim.lazy_columns import LazyColumn, sources
 from pyxsim.library import used, user_fault
 from pyxsim.results.hdf5 import StoredTable, StoredTables
 from pyxsim.results.table import Dims, Table, Variable, infer, plain
@@ -60,8 +62,10 @@ class Column:
     optional: bool = False
     derived: bool = False
 
-    def array(self, values: Any) -> NDArray[Any]:
-        """Convert values to the type of the column; None becomes -1, NaN or ""."""
+    def array(self, values: Any) -> NDArray[Any] | LazyColumn:
+        """Convert values to the type of the column; None becomes -1, NaN or "". Lazy columns stay so."""
+        if isinstance(values, LazyColumn):
+            return replace(values, dtype=np.dtype(self.dtype))
         if self.dtype == "number":
             return values if isinstance(values, np.ndarray) else infer(values)
         if isinstance(values, Sequence) and None in values:
@@ -74,7 +78,7 @@ class Column:
             return counts.astype(np.uint32 if narrow else np.uint64)
         return np.asarray(values, dtype=self.dtype)
 
-    def variable(self, dims: Dims, data: NDArray[Any]) -> Variable:
+    def variable(self, dims: Dims, data: NDArray[Any] | LazyColumn) -> Variable:
         """The variable with its attributes."""
         return Variable(
             dims, data, {**({"units": self.units} if self.units else {}), "long_name": self.text}, self.labels
@@ -148,7 +152,7 @@ class Dataset:
 
     def of(self, values: Values, attrs: Mapping[str, Any]) -> Table:
         """Build the table from arrays by column, or from rows."""
-        columns = dict(values) if isinstance(values, Mapping) else columns_of(values)
+        columns = sources(values) if isinstance(values, Mapping) else columns_of(values)
         specs = {column.name: column for column in self.columns if not column.optional}
         optional = {column.name: column for column in self.columns if column.optional}
         specs |= {name: optional[name] for name in columns if name in optional}
@@ -161,7 +165,8 @@ class Dataset:
             if name in columns:
                 variables[name] = column.variable(dims, column.array(columns[name]))
             elif dims == (name,):
-                count = np.arange(self._size(name, columns, specs))
+                size = self._size(name, columns, specs)
+                count = LazyColumn(size, np.dtype(np.int64), partial(np.arange, size))
                 variables[name] = column.variable(dims, column.array(count))
             else:
                 variables[name] = column.variable(dims, column.array([]))
@@ -176,7 +181,8 @@ class Dataset:
         """The columns of a result without their table; empty if it has no such data."""
         given = self.values(result) or {}
         columns = given if isinstance(given, Mapping) else columns_of(given)
-        return {column.name: column.array(columns[column.name]) for column in self.columns if column.name in columns}
+        present = [column for column in self.columns if column.name in columns]
+        return {column.name: np.asarray(column.array(columns[column.name])) for column in present}
 
     def _size(self, dim: str, given: Mapping[str, Any], specs: Mapping[str, Column]) -> int:
         """Length of a dimension, from the columns that have it."""

@@ -201,14 +201,7 @@ def write_table(group: h5py.Group, table: Table) -> None:
     """Write the variables of a table into a group, with their dimension scales."""
     made: dict[str, h5py.Dataset] = {}
     for name, variable in table.variables.items():
-        data = variable.data
-        options: dict[str, Any] = {}
-        if data.dtype == object:
-            options["dtype"] = TEXT
-        elif data.nbytes > PLAIN:
-            limit = CHUNKS[data.ndim]
-            options.update(FILTERS, chunks=tuple(min(n, m) for n, m in zip(data.shape, limit, strict=True)))
-        made[name] = group.create_dataset(name, data=data, **options)
+        made[name] = _put(group, name, variable.data)
         describe(made[name], variable.attrs)
     for name, variable in table.variables.items():
         if variable.dims == (name,):
@@ -220,6 +213,16 @@ def write_table(group: h5py.Group, table: Table) -> None:
     describe(group, table.attrs)
     if table.coordinates:
         describe(group, {"coordinates": " ".join(table.coordinates)})
+
+
+def _put(group: h5py.Group, name: str, data: NDArray[Any]) -> h5py.Dataset:
+    options: dict[str, Any] = {}
+    if data.dtype == object:
+        options["dtype"] = TEXT
+    elif data.nbytes > PLAIN:
+        limit = CHUNKS[data.ndim]
+        options.update(FILTERS, chunks=tuple(min(n, m) for n, m in zip(data.shape, limit, strict=True)))
+    return group.create_dataset(name, data=data, **options)
 
 
 class StoredTable(Mapping[str, NDArray[Any]]):

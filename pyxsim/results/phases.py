@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.arrays import IntArray
+from pyxsim.lazy_columns import blocks
 
 Columns = dict[str, NDArray[Any]]
 
 SEVERAL = -1  # several dimensions at once
+NAMES = ("collective", "phase", "dimension")
+NEVER = np.iinfo(np.int64).max
+
+REDUCED = {
+    "start": np.minimum,
+    "end": np.maximum,
+    "first_end": np.minimum,
+    **dict.fromkeys(("time", "ended", "queued", "begun", "network", "messages", "npus"), np.add),
+}
+"""How the columns of parts of a phase become one. No NPU is in two blocks, so that their counts add up."""
 
 
-def dimension_table(chunks: dict[str, IntArray], traffic: IntArray, shape: Sequence[int], cycles: int) -> Columns:
+def dimension_table(chunks: Mapping[str, IntArray], traffic: IntArray, shape: Sequence[int], cycles: int) -> Columns:
     """Make the columns of /dimensions.
 
     Parameters
@@ -30,74 +42,111 @@ def dimension_table(chunks: dict[str, IntArray], traffic: IntArray, shape: Seque
         Length of the run.
     """
     span = differing(traffic, shape)
-    present = np.unique(np.concatenate([np.arange(len(shape)), chunks["dimension"], span]))
-    dims = np.concatenate([present[present >= 0], present[present < 0]])
     npus = int(np.prod(shape))
-    worked = _worked(chunks, npus, cycles)
-    rows: dict[str, list[float]] = {"occupancy": [], "occupancy_npu0": [], "queueing": [], "network": []}
-    for dim in dims.tolist():
-        of_dim = chunks["dimension"] == dim
-        part = {name: chunks[name][of_dim] for name in ("ready", "start", "messages", "network")}
-        share = worked.get(dim, np.zeros(npus)) / max(1, cycles)
-        rows["occupancy"].append(float(share.mean()))
-        rows["occupancy_npu0"].append(float(share[0]))
-        rows["queueing"].append(_queueing(part))
-        rows["network"].append(_network(part))
-    sent = [int((traffic[span == dim, 3] * traffic[span == dim, 4]).sum()) for dim in dims.tolist()]
-    means: Columns = {name: np.array(values, dtype=np.float64) for name, values in rows.items()}
-    return {"dimension": dims, "bytes": np.array(sent, dtype=np.int64), **means}
+    worked: dict[int, IntArray] = {}
+    waited: Counter[tuple[str, int]] = Counter()
+    seen = {*range(len(shape)), *np.unique(span).tolist()}
+    for block in blocks(chunks, "rank", npus):
+        for dim in np.unique(block["dimension"]).tolist():
+            seen.add(dim)
+            of_dim = block["dimension"] == dim
+            part = {name: block[name][of_dim] for name in ("rank", "ready", "start", "end", "messages", "network")}
+            worked[dim] = worked.get(dim, 0) + _busy(part, npus, cycles)
+            for name, count in _waits(part).items():
+                waited[name, dim] += count
+    dims = [*sorted(dim for dim in seen if dim >= 0), *sorted(dim for dim in seen if dim < 0)]
+    shares = [worked.get(dim, np.zeros(npus)) / max(1, cycles) for dim in dims]
+    sent = [int((traffic[span == dim, 3] * traffic[span == dim, 4]).sum()) for dim in dims]
+    return {
+        "dimension": np.array(dims, np.int64),
+        "bytes": np.array(sent, dtype=np.int64),
+        "occupancy": np.array([share.mean() for share in shares]),
+        "occupancy_npu0": np.array([share[0] for share in shares]),
+        "queueing": np.array([_ratio(waited["queued", dim], waited["begun", dim]) for dim in dims]),
+        "network": np.array([_ratio(waited["network", dim], waited["messages", dim]) for dim in dims]),
+    }
 
 
-def phase_table(chunks: dict[str, IntArray], kinds: dict[tuple[int, int], str]) -> Columns:
+def phase_table(chunks: Mapping[str, IntArray], kinds: dict[tuple[int, int], str], npus: int) -> Columns:
     """Make the columns of /phases, one row per collective, phase and dimension.
 
-    `kinds`: (collective, phase) -> kind of the phase.
+    `kinds`: (collective, phase) -> kind of the phase. `npus`: NPUs of the network.
     """
-    names = ("collective", "phase", "dimension")
-    # Neighbouring parts of a chunk and phase are summed first: they are few, and sorted instead of the parts.
+    sums, keys = zip(*(_sums(block) for block in blocks(chunks, "rank", npus)), strict=True)
+    whole = _merged({name: np.concatenate([table[name] for table in sums]) for name in sums[0]})
+    chunk_keys = {name: np.concatenate([key[name] for key in keys]) for name in (*NAMES, "chunk")}
+    order, first = _grouped([chunk_keys[name] for name in (*NAMES, "chunk")])
+    row = _grouped([chunk_keys[name][order][first] for name in NAMES])[1]
+    kind_names = [
+        kinds.get((collective, phase), "")
+        for collective, phase in zip(whole["collective"].tolist(), whole["phase"].tolist(), strict=True)
+    ]
+    started, ended = whole["start"] < NEVER, whole["first_end"] >= 0
+    return {
+        **{name: whole[name] for name in NAMES},
+        "npus": whole["npus"],
+        "chunks": np.diff(row, append=len(first)),
+        "start": np.where(started, whole["start"], -1),
+        "end": np.where(ended, whole["end"], -1),
+        "kind": np.array(kind_names, dtype=object),
+        "time": _quotient(whole["time"], whole["ended"]),
+        "queueing": _quotient(whole["queued"], whole["begun"]),
+        "network": _quotient(whole["network"], whole["messages"]),
+    }
+
+
+def _sums(chunks: Mapping[str, IntArray]) -> tuple[dict[str, IntArray], dict[str, IntArray]]:
+    """Return what the phases of some NPUs add up to, by column of REDUCED, and the keys of their chunks.
+
+    Neighbouring parts of a chunk and phase are summed first: they are few, and sorted instead of the parts.
+    """
     parts = len(chunks["rank"])
     new = np.zeros(parts, dtype=bool)
     new[:1] = True
-    for name in (*names, "chunk"):
+    for name in (*NAMES, "chunk"):
         new[1:] |= chunks[name][1:] != chunks[name][:-1]
     begin = np.flatnonzero(new)
-    keys = {name: chunks[name][begin] for name in (*names, "chunk")}
-    order = np.lexsort([keys[name] for name in reversed(names)])
-    other = np.ones(len(order), dtype=bool)
-    other[1:] = np.any([keys[name][order][1:] != keys[name][order][:-1] for name in names], axis=0)
-    first = np.flatnonzero(other)
-    row = np.empty(len(order), np.int64)  # of the table, to which each run of parts belongs
-    row[order] = np.cumsum(other) - 1
-    places = {name: keys[name][order][first] for name in names}
-
-    def of_rows(what: np.ufunc, values: NDArray[Any]) -> IntArray:
-        return _reduced(what, _reduced(what, values, begin)[order], first)
-
+    keys = {name: chunks[name][begin] for name in (*NAMES, "chunk")}
     ready, started, ended = chunks["ready"], chunks["start"], chunks["end"]
-    never = np.iinfo(np.int64).max
-    start = of_rows(np.minimum, np.where(started >= 0, started, never))
-    of_part = np.repeat(row, np.diff(begin, append=parts))
-    whole: Columns = {
-        "npus": _different(chunks["rank"], of_part, len(first)),
-        "chunks": _different(keys["chunk"], row, len(first)),
-        "start": np.where(start < never, start, -1),
-        "end": np.where(of_rows(np.minimum, ended) >= 0, of_rows(np.maximum, ended), -1),
+    begun = (started >= 0) & (ready >= 0)
+    values = {
+        "start": np.where(started >= 0, started, NEVER),
+        "end": ended,
+        "first_end": ended,
+        "time": np.where(ended >= 0, ended - started, 0),
+        "ended": ended >= 0,
+        "queued": np.where(begun, started - ready, 0),
+        "begun": begun,
+        "network": np.where(chunks["messages"] > 0, chunks["network"], 0),
+        "messages": np.maximum(chunks["messages"], 0),
     }
-    kind_names = [
-        kinds.get((collective, phase), "")
-        for collective, phase in zip(*(places[name].tolist() for name in names[:2]), strict=True)
-    ]
-    whole["kind"] = np.array(kind_names, dtype=object)
-    return {
-        **places,
-        **whole,
-        "time": _share(of_rows, ended - started, ended >= 0),
-        "queueing": _share(of_rows, started - ready, (started >= 0) & (ready >= 0)),
-        "network": _quotient(
-            of_rows(np.add, np.where(chunks["messages"] > 0, chunks["network"], 0)),
-            of_rows(np.add, np.maximum(chunks["messages"], 0)),
-        ),
+    table = {name: keys[name] for name in NAMES}
+    table |= {name: _reduced(REDUCED[name], column, begin) for name, column in values.items()}
+    order, first = _grouped([keys[name] for name in NAMES])
+    row = np.empty(len(order), np.int64)  # of the table, to which each run of parts belongs
+    row[order] = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
+    whole = _merged(table)
+    whole["npus"] = _different(chunks["rank"], np.repeat(row, np.diff(begin, append=parts)), len(first))
+    return whole, keys
+
+
+def _merged(table: dict[str, IntArray]) -> dict[str, IntArray]:
+    """Merge the rows of the same collective, phase and dimension."""
+    order, first = _grouped([table[name] for name in NAMES])
+    merged = {name: table[name][order][first] for name in NAMES}
+    return merged | {
+        name: _reduced(REDUCED[name], column[order], first) for name, column in table.items() if name not in NAMES
     }
+
+
+def _grouped(keys: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
+    """Return an order of the rows that sorts their keys, and where each different key begins in it."""
+    order = np.lexsort(keys[::-1])
+    new = np.zeros(len(order), dtype=bool)
+    new[:1] = True
+    for key in keys:
+        new[1:] |= key[order][1:] != key[order][:-1]
+    return order, np.flatnonzero(new)
 
 
 def _reduced(what: np.ufunc, values: NDArray[Any], first: IntArray) -> IntArray:
@@ -118,11 +167,6 @@ def _different(values: IntArray, row: IntArray, rows: int) -> IntArray:
     return counts
 
 
-def _share(of_rows: Callable[..., IntArray], values: IntArray, counted: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """The mean of each row over the counted parts; NaN without any."""
-    return _quotient(of_rows(np.add, np.where(counted, values, 0)), of_rows(np.add, counted))
-
-
 def _quotient(sums: IntArray, counts: IntArray) -> NDArray[np.float64]:
     means: NDArray[np.float64] = np.full(len(sums), np.nan)
     np.divide(sums, counts, out=means, where=counts > 0)
@@ -139,20 +183,11 @@ def differing(traffic: IntArray, shape: Sequence[int]) -> IntArray:
     return np.where(apart.sum(axis=1) == 1, apart.argmax(axis=1), SEVERAL).astype(np.int64)
 
 
-def _worked(chunks: dict[str, IntArray], npus: int, cycles: int) -> dict[int, IntArray]:
-    """Per dimension: cycles in which each NPU had at least one active chunk, int64[NPUs]."""
-    begun = chunks["start"] >= 0
-    return {
-        dim: _busy({name: chunks[name][part] for name in ("rank", "start", "end")}, npus, cycles)
-        for dim in np.unique(chunks["dimension"][begun]).tolist()
-        if len(part := np.flatnonzero(begun & (chunks["dimension"] == dim)))
-    }
-
-
-def _busy(parts: dict[str, IntArray], npus: int, cycles: int) -> IntArray:
+def _busy(parts: Mapping[str, IntArray], npus: int, cycles: int) -> IntArray:
     """int64[NPUs]: cycles in which each NPU had at least one of these parts."""
-    rank, start = parts["rank"], parts["start"]
-    end = np.where(parts["end"] >= 0, parts["end"], cycles)
+    begun = parts["start"] >= 0
+    rank, start, end = (parts[name][begun] for name in ("rank", "start", "end"))
+    end = np.where(end >= 0, end, cycles)
     # All NPUs on one time axis, one after the other: one union of intervals for all.
     apart = max(cycles, int(end.max(initial=0))) + 1
     order = np.lexsort((start, rank))
@@ -165,16 +200,17 @@ def _busy(parts: dict[str, IntArray], npus: int, cycles: int) -> IntArray:
     return cycles_of
 
 
-def _mean(values: IntArray) -> float:
-    return float(values.mean()) if len(values) else float("nan")
+def _waits(parts: Mapping[str, IntArray]) -> dict[str, int]:
+    """Return the cycles in the queue of parts that have begun, and the messages and their cycles in the network."""
+    begun = (parts["start"] >= 0) & (parts["ready"] >= 0)
+    has_messages = parts["messages"] > 0
+    return {
+        "queued": int((parts["start"] - parts["ready"])[begun].sum()),
+        "begun": int(begun.sum()),
+        "network": int(parts["network"][has_messages].sum()),
+        "messages": int(parts["messages"][has_messages].sum()),
+    }
 
 
-def _queueing(chunks: dict[str, IntArray]) -> float:
-    begun = (chunks["start"] >= 0) & (chunks["ready"] >= 0)
-    return _mean((chunks["start"] - chunks["ready"])[begun])
-
-
-def _network(chunks: dict[str, IntArray]) -> float:
-    has_messages = chunks["messages"] > 0
-    messages = int(chunks["messages"][has_messages].sum())
-    return int(chunks["network"][has_messages].sum()) / messages if messages else float("nan")
+def _ratio(total: int, count: int) -> float:
+    return total / count if count else float("nan")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tomllib
 import warnings as python_warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.arrays import FloatArray, Int32Array, IntArray
+from pyxsim.lazy_columns import sources
 from pyxsim.network.protocol import BackendTable
 from pyxsim.network.windows import Windows
 from pyxsim.results import dataset
@@ -153,7 +154,7 @@ class Result(Viewed):
     windows: Windows
     totals: dict[str, IntArray]
     buffer_max: Int32Array | None = None
-    chunks: dict[str, IntArray] = field(default_factory=_no_chunks)
+    chunks: Mapping[str, IntArray] = field(default_factory=_no_chunks)
     collectives: list[dict[str, Any]] = field(default_factory=list)
     point_to_point: list[dict[str, Any]] = field(default_factory=list)
     dimensions: dict[str, NDArray[Any]] = field(default_factory=dict)
@@ -222,7 +223,7 @@ class Result(Viewed):
         if not self.link_kinds and self.topology is not None:
             kinds = list(self.topology.link_kinds)
             self.link_kinds = kinds if kinds != [f"d{dim}" for dim in range(len(kinds))] else []
-        lengths = {len(values) for values in self.chunks.values()}
+        lengths = {len(values) for values in sources(self.chunks).values()}
         if set(self.chunks) != set(CHUNK_COLUMNS) or len(lengths) > 1:
             raise ValueError(f"chunks require the columns {', '.join(CHUNK_COLUMNS)}, all of the same length")
         self._wrap()

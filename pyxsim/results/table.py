@@ -6,8 +6,9 @@ in the dimensions.
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from html import escape
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.errors import InputError
+from pyxsim.lazy_columns import LazyColumn, LazyColumns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,13 +37,23 @@ Dims = tuple[str, ...]
 class Variable:
     """An array, the names of its dimensions, and its attributes (units, long_name).
 
-    `labels`: for integer codes, the name of the variable with the texts that they stand for; code -1 is none.
+    Attributes
+    ----------
+    source
+        The array, or what makes it whenever it is read as `data`.
+    labels
+        For integer codes, the name of the variable with the texts that they stand for; code -1 is none.
     """
 
     dims: Dims
-    data: NDArray[Any]
+    source: NDArray[Any] | LazyColumn
     attrs: dict[str, Any]
     labels: str = ""
+
+    @property
+    def data(self) -> NDArray[Any]:
+        """The array."""
+        return np.asarray(self.source)
 
 
 @dataclass(frozen=True)
@@ -122,7 +134,7 @@ class Table:
     def columns(self, rows: str | Sequence[str] | None = None) -> dict[str, NDArray[Any] | Texts]:
         """Return columns of equal length, one entry for each position in the dimensions of the rows; codes as Texts."""
         dims = self.kind_of_rows(rows)
-        shape = tuple(len(self.variables[dim].data) for dim in dims)
+        shape = tuple(len(self.variables[dim].source) for dim in dims)
         columns: dict[str, NDArray[Any] | Texts] = {}
         for name in (*dims, *(name for name in self.variables if name not in dims)):
             variable = self.variables[name]
@@ -164,14 +176,14 @@ class Table:
     def check(self) -> None:
         """Raise ValueError unless every variable has the lengths of its dimensions."""
         for name, variable in self.variables.items():
-            expected = tuple(len(self.variables[dim].data) for dim in variable.dims)
-            if variable.data.shape != expected:
-                raise ValueError(f"column '{name}' has shape {variable.data.shape}; expected {expected}")
+            expected = tuple(len(self.variables[dim].source) for dim in variable.dims)
+            if variable.source.shape != expected:
+                raise ValueError(f"column '{name}' has shape {variable.source.shape}; expected {expected}")
 
     @property
     def shape(self) -> dict[str, int]:
         """Length of each dimension."""
-        return {dim: len(v.data) for dim, v in self.variables.items() if v.dims == (dim,) and dim not in self._labels}
+        return {dim: len(v.source) for dim, v in self.variables.items() if v.dims == (dim,) and dim not in self._labels}
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{dim} {size}" for dim, size in self.shape.items())
@@ -254,19 +266,38 @@ def _fact(value: Any) -> str:
     return ", ".join(map(str, value)) if is_list else ""
 
 
-class Columns(dict[str, NDArray[Any]], Framed):
-    """A dict of columns with a table, which `make` returns."""
+class Columns(MutableMapping[str, NDArray[Any]], Framed):
+    """Columns by name with a table, which `make` returns."""
 
-    def __init__(self, columns: dict[str, NDArray[Any]], make: Callable[[], Table]) -> None:
-        super().__init__(columns)
+    source: Mapping[str, NDArray[Any]]
+
+    def __init__(self, columns: Mapping[str, NDArray[Any]], make: Callable[[], Table]) -> None:
+        if isinstance(columns, Columns):
+            columns = columns.source
+        self.source = columns if isinstance(columns, LazyColumns) else dict(columns)
         self._make = make
 
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self.source[name]
+
+    def __setitem__(self, name: str, values: NDArray[Any]) -> None:
+        self.source = {**self.source, name: values}
+
+    def __delitem__(self, name: str) -> None:
+        self.source = {key: values for key, values in self.source.items() if key != name}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.source)
+
+    def __len__(self) -> int:
+        return len(self.source)
+
     def __repr__(self) -> str:
-        rows = len(next(iter(self.values()), ()))
+        rows = len(self[next(iter(self))]) if self.source else 0
         return f"Columns({rows:,} rows: {', '.join(self)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return dict, (dict(self),)  # its owner wraps it again
+        return copy.copy, (self.source,)  # its owner wraps it again
 
     def table(self) -> Table:
         """Return the table with units and descriptions."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -36,7 +37,7 @@ class _Rows:
     expected: IntArray
 
 
-def detail(prepared: Prepared, chunks: dict[str, IntArray]) -> ChunkDelays | None:
+def detail(prepared: Prepared, chunks: Mapping[str, IntArray]) -> ChunkDelays | None:
     """Return the delays; None without a workload. `chunks`: columns of the system layer's chunk table."""
     issued = _issued(prepared)
     if issued is None:
@@ -72,7 +73,7 @@ def _issued(prepared: Prepared) -> tuple[list[str], dict[int, tuple[int, int]], 
     return by_layer.layers, {numbers[group]: begun for group, begun in by_layer.begun.items()}, by_layer.end
 
 
-def _rows(system: SystemLayer, table: dict[str, IntArray]) -> _Rows:
+def _rows(system: SystemLayer, table: Mapping[str, IntArray]) -> _Rows:
     selected = np.flatnonzero(table["rank"] == 0)
     selected = selected[np.lexsort((table["phase"][selected], table["chunk"][selected]))]
     columns = {name: column[selected] for name, column in table.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -14,6 +14,7 @@ from pyxsim import registry
 from pyxsim.analysis.bound import ignored_limit
 from pyxsim.arrays import IntArray, unique_by_identity
 from pyxsim.garbage import without_collection
+from pyxsim.lazy_columns import mapped
 from pyxsim.network.protocol import Backend
 from pyxsim.peak_memory import peak_mb
 from pyxsim.results.dataset import Dataset
@@ -94,7 +95,7 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
         collectives=[collective_row(collective, bound) for collective, bound in zip(issued, bounds, strict=True)],
         point_to_point=[message_row(message) for message in system.messages],
         dimensions=dimension_table(chunks, traffic, prepared.topology.shape, end.cycle),
-        phases=phase_table(chunks, _kinds(prepared)),
+        phases=phase_table(chunks, _kinds(prepared), prepared.topology.npus),
         chunk_delays=delays,
         memory=_memory(prepared),
         traffic=background,
@@ -183,11 +184,11 @@ def _impossible(prepared: Prepared, end: RunEnd, minimum: int) -> Iterator[str]:
         )
 
 
-def _chunks(prepared: Prepared, columns: dict[str, IntArray]) -> dict[str, IntArray]:
+def _chunks(prepared: Prepared, columns: Mapping[str, IntArray]) -> Mapping[str, IntArray]:
     """The chunks of the system layer, with physical dimensions and the number of the experiment's collective."""
-    if prepared.job.dims is not None:
-        columns = {**columns, "dimension": prepared.job.dims.physical(columns["dimension"])}
-    return {**columns, "collective": np.array(_rows(prepared), dtype=np.int64)[columns["collective"]]}
+    dims, collectives = prepared.job.dims, np.array(_rows(prepared), dtype=np.int64)
+    columns = mapped(columns, "collective", lambda numbers: collectives[numbers])
+    return columns if dims is None else mapped(columns, "dimension", dims.physical)
 
 
 def _workload(prepared: Prepared, end: RunEnd) -> dict[str, Any]:

@@ -7,7 +7,7 @@ for each simulator whose order of events it reproduces. Callers use these member
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -254,7 +254,7 @@ class SystemLayer(ABC):
         raise LockstepLost("the system layer does not support it")
 
     @abstractmethod
-    def chunk_table(self) -> dict[str, IntArray]:
+    def chunk_table(self) -> Mapping[str, IntArray]:
         """Return the columns of /chunks (see table.COLUMNS): one row per chunk, phase and member NPU."""
 
     @abstractmethod

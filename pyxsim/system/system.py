@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -416,7 +416,7 @@ class System(SystemLayer):
     def _chunk_tasks(self) -> Iterator[ChunkTask]:
         return (task for collective in self.collectives for task in collective.tasks)
 
-    def chunk_table(self) -> dict[str, NDArray[np.int64]]:
+    def chunk_table(self) -> Mapping[str, NDArray[np.int64]]:
         """The columns of /chunks (see SystemLayer)."""
         return chunk_table(self.collectives)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from pyxsim.arrays import Int32Array, IntArray
+from pyxsim.lazy_columns import LazyColumns, Repeated
 from pyxsim.network.lines import Lines
 from pyxsim.system.program import Program
 from pyxsim.system.work import ChunkTask, Collective, PointToPoint
@@ -25,28 +26,38 @@ COLUMNS = (
 )
 
 
-def chunk_table(collectives: Sequence[Collective]) -> dict[str, IntArray]:
+LEAST_ROWS = 1 << 20  # of a chunk table that is made when it is read
+LEAST_RUN = 256  # rows of its chunk phases, on average; the arrays of shorter ones take as long to find as to hold
+
+
+def chunk_table(collectives: Sequence[Collective]) -> Mapping[str, IntArray]:
     """One row per chunk, phase and NPU that takes part; `rank` is the NPU. `chunk` counts over all collectives."""
     all_chunks = [(number, chunk) for number, collective in enumerate(collectives) for chunk in collective.chunks]
     stages = [(number, i, stage) for i, (number, chunk) in enumerate(all_chunks) for stage in chunk.stages]
     sizes = [stage.parts for _, _, stage in stages]
-    columns = {name: np.empty(sum(sizes), np.int64) for name in COLUMNS}
+    constants = {
+        "collective": [number for number, _, _ in stages],
+        "chunk": [chunk for _, chunk, _ in stages],
+        "phase": [stage.number for _, _, stage in stages],
+        "dimension": [stage.dimension for _, _, stage in stages],
+        "queue": [stage.place for _, _, stage in stages],
+    }
     members = [np.array(collective.communicator.members, np.int64) for collective in collectives]
-    end = 0
-    for (number, chunk, stage), size in zip(stages, sizes, strict=True):
-        rows = slice(end, end + size)
-        end += size
-        part = slice(None) if size == len(members[number]) else stage.positions  # mostly all, which is faster
-        columns["collective"][rows] = number
-        columns["chunk"][rows] = chunk
-        columns["phase"][rows] = stage.number
-        columns["dimension"][rows] = stage.dimension
-        columns["queue"][rows] = stage.place
-        columns["rank"][rows] = members[number][part]
-        columns["bytes"][rows] = stage.phase.bytes_in[part]
+    repeated: dict[str, list[Repeated]] = {name: [] for name in ("rank", "bytes", *MEASURED)}
+    for (number, _, stage), size in zip(stages, sizes, strict=True):
+        part = None if size == len(members[number]) else stage.positions  # mostly all, which is faster
+        repeated["rank"].append((members[number], part))
+        repeated["bytes"].append((stage.phase.bytes_in, part))
         for name in MEASURED:
-            columns[name][rows] = stage.measured(name)[part]
-    return columns
+            repeated[name].append(stage.measured(name, part))
+    columns = LazyColumns(
+        COLUMNS,
+        np.array(sizes, np.int64),
+        {name: np.array(values, np.int64) for name, values in constants.items()},
+        repeated,
+    )
+    many = columns.rows >= LEAST_ROWS and columns.rows >= LEAST_RUN * len(stages)
+    return columns if many else dict(columns)
 
 
 def traffic(tasks: Iterable[ChunkTask | PointToPoint], plane_between: Callable[[int, int], int]) -> IntArray:

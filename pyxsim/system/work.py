@@ -19,6 +19,7 @@ from pyxsim.arrays import IntArray
 from pyxsim.collective.communicator import Communicator
 from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.plan import Phase, Plan
+from pyxsim.lazy_columns import Repeated
 from pyxsim.system.chunk_queue import ChunkQueue
 from pyxsim.system.lockstep import check_together
 from pyxsim.system.program import Program
@@ -254,12 +255,15 @@ class ChunkPhase:
             return np.arange(self.chunk.plan.npus)
         return np.sort(np.array([position for task in self.tasks for position in task.positions], np.int64))
 
-    def measured(self, name: str) -> IntArray:
-        """int64[positions]: by position; in lockstep the NPUs of all groups have the values of their ranks."""
+    def measured(self, name: str, part: IntArray | None) -> Repeated:
+        """Return the values by position, of some positions if `part` is given.
+
+        In lockstep the NPUs of all groups have the values of their ranks.
+        """
         known = getattr(self, name)
         if not self.lockstep:
-            return np.array(known, np.int64)
-        return np.array(list(known.values()), np.int64)[self.phase.ranks]
+            return np.array(known, np.int64), part
+        return np.array(list(known.values()), np.int64), self.phase.ranks if part is None else self.phase.ranks[part]
 
     def all_ready(self, cycle: int) -> None:
         """With one group: note that every simulated NPU has its data."""

@@ -46,7 +46,7 @@ def test_dimensions_by_hand() -> None:
 
 
 def test_phases_by_hand() -> None:
-    table = {name: values.tolist() for name, values in phase_table(ROWS, {(0, 0): "all-reduce"}).items()}
+    table = {name: values.tolist() for name, values in phase_table(ROWS, {(0, 0): "all-reduce"}, 4).items()}
     assert table["phase"] == [0, 1]
     assert table["kind"] == ["all-reduce", ""]
     assert table["npus"] == [2, 1]
@@ -67,7 +67,7 @@ def test_phases_by_hand() -> None:
 )
 def test_phases_one_by_one(rows: list[tuple[int, ...]]) -> None:
     """Each row of the table from the parts that belong to it."""
-    table = {name: values.tolist() for name, values in phase_table(chunks(*rows), {}).items()}
+    table = {name: values.tolist() for name, values in phase_table(chunks(*rows), {}, 3).items()}
     places = sorted({(row[0], row[2], row[4]) for row in rows})
     assert list(zip(table["collective"], table["phase"], table["dimension"], strict=True)) == places
 
@@ -97,7 +97,7 @@ def test_nothing() -> None:
     table = dimension_table(chunks(), NO_TRAFFIC, (4,), 0)
     assert table["dimension"].tolist() == [0]
     assert table["occupancy"].tolist() == [0.0]
-    assert all(len(column) == 0 for column in phase_table(chunks(), {}).values())
+    assert all(len(column) == 0 for column in phase_table(chunks(), {}, 4).values())
 
 
 def test_ends_that_differ_in_several_dimensions() -> None:
