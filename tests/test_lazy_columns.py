@@ -98,7 +98,7 @@ def test_a_run_with_lazy_columns(backend: str, monkeypatch: pytest.MonkeyPatch, 
     other = copy.deepcopy(lazy)
     other.chunks["start"] = other.chunks["start"] + 1
     assert same(lazy.chunks, plain.chunks)
-    traffic = np.zeros((0, 5), np.int64)
+    traffic = [(np.zeros((0, 5), np.int64), 1)]
     for of_lazy, of_plain in (
         (dimension_table(lazy.chunks.source, traffic, (4, 4), 9), dimension_table(plain.chunks, traffic, (4, 4), 9)),
         (phase_table(lazy.chunks.source, {}, 16), phase_table(plain.chunks, {}, 16)),

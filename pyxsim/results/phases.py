@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,9 @@ REDUCED = {
 """How the columns of parts of a phase become one. No NPU is in two blocks, so that their counts add up."""
 
 
-def dimension_table(chunks: Mapping[str, IntArray], traffic: IntArray, shape: Sequence[int], cycles: int) -> Columns:
+def dimension_table(
+    chunks: Mapping[str, IntArray], traffic: Iterable[tuple[IntArray, int]], shape: Sequence[int], cycles: int
+) -> Columns:
     """Make the columns of /dimensions.
 
     Parameters
@@ -35,17 +37,21 @@ def dimension_table(chunks: Mapping[str, IntArray], traffic: IntArray, shape: Se
     chunks
         Columns of /chunks.
     traffic
-        int64[K, 5]: source, destination, plane, bytes, number of messages.
+        Parts of what is sent: int64[K, 5], source, destination, plane, bytes, number of messages; and how many times
+        the part is sent between other NPUs, whose coordinates differ in the same dimensions.
     shape
         NPUs per dimension.
     cycles
         Length of the run.
     """
-    span = differing(traffic, shape)
+    sent: Counter[int] = Counter()
+    for rows, times in traffic:
+        span, sizes = differing(rows, shape), rows[:, 3] * rows[:, 4]
+        sent.update({dim: times * int(sizes[span == dim].sum()) for dim in np.unique(span).tolist()})
     npus = int(np.prod(shape))
     worked: dict[int, IntArray] = {}
     waited: Counter[tuple[str, int]] = Counter()
-    seen = {*range(len(shape)), *np.unique(span).tolist()}
+    seen = {*range(len(shape)), *sent}
     for block in blocks(chunks, "rank", npus):
         for dim in np.unique(block["dimension"]).tolist():
             seen.add(dim)
@@ -56,10 +62,9 @@ def dimension_table(chunks: Mapping[str, IntArray], traffic: IntArray, shape: Se
                 waited[name, dim] += count
     dims = [*sorted(dim for dim in seen if dim >= 0), *sorted(dim for dim in seen if dim < 0)]
     shares = [worked.get(dim, np.zeros(npus)) / max(1, cycles) for dim in dims]
-    sent = [int((traffic[span == dim, 3] * traffic[span == dim, 4]).sum()) for dim in dims]
     return {
         "dimension": np.array(dims, np.int64),
-        "bytes": np.array(sent, dtype=np.int64),
+        "bytes": np.array([sent[dim] for dim in dims], dtype=np.int64),
         "occupancy": np.array([share.mean() for share in shares]),
         "occupancy_npu0": np.array([share[0] for share in shares]),
         "queueing": np.array([_ratio(waited["queued", dim], waited["begun", dim]) for dim in dims]),

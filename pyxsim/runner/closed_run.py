@@ -71,8 +71,7 @@ def run_out(prepared: Prepared) -> None:
 
 def check_bytes(prepared: Prepared) -> None:
     """Raise PyxsimError unless the network delivered the planned bytes exactly."""
-    rows = prepared.system.traffic()
-    sent = int((rows[:, 3] * rows[:, 4]).sum())
+    sent = sum(times * int((rows[:, 3] * rows[:, 4]).sum()) for rows, times in prepared.system.traffic_by_copies())
     delivered, planned = prepared.network.bytes_delivered, prepared.system.bytes_planned
     if not delivered == planned == sent:
         problem = f"{delivered} bytes were delivered, but {planned} were planned and {sent} sent in messages"

@@ -76,7 +76,6 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
     minimum = int(prepared.lower_bound) if end.complete else 0
     # Computation between collectives has no bound.
     lower_bound_ns = float(prepared.lower_bound * 10**9 / prepared.experiment.network.clock) if job.planned else None
-    traffic = system.traffic()
     beside = prepared.background
     background = None if beside is None else beside.record(prepared.network, end.cycle)
     names = [] if beside is None else beside.names
@@ -94,7 +93,7 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
         chunks=chunks,
         collectives=[collective_row(collective, bound) for collective, bound in zip(issued, bounds, strict=True)],
         point_to_point=[message_row(message) for message in system.messages],
-        dimensions=dimension_table(chunks, traffic, prepared.topology.shape, end.cycle),
+        dimensions=dimension_table(chunks, system.traffic_by_copies(), prepared.topology.shape, end.cycle),
         phases=phase_table(chunks, _kinds(prepared), prepared.topology.npus),
         chunk_delays=delays,
         memory=_memory(prepared),

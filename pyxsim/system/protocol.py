@@ -248,6 +248,13 @@ class SystemLayer(ABC):
         `work`: only the messages of these collectives and messages; None for everything issued.
         """
 
+    def traffic_by_copies(self) -> list[tuple[IntArray, int]]:
+        """Return everything sent as (rows as of `traffic`, times): rows that stand for several groups of NPUs.
+
+        The ends of a message differ in the same dimensions in all of these groups.
+        """
+        return [(self.traffic(), 1)]
+
     def lines(self) -> list[Lines]:
         """Return the groups of all phases with what they send; with `lockstep` only the first of each kind is
         simulated. Raises LockstepLost in a system layer that does not support this."""

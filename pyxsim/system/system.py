@@ -409,6 +409,12 @@ class System(SystemLayer):
             return merged(np.concatenate([kind.traffic for kind in lines(tasks)] or [np.zeros((0, 5), np.int64)]))
         return traffic(tasks, self.plane_between)
 
+    def traffic_by_copies(self) -> list[tuple[NDArray[np.int64], int]]:
+        """Of groups in lockstep only the first one (see SystemLayer)."""
+        if not self.options.lockstep:
+            return super().traffic_by_copies()
+        return [(Lines(kind.members[:1], kind.messages).traffic, len(kind.members)) for kind in self.lines()]
+
     def lines(self) -> list[Lines]:
         return lines(self._chunk_tasks)
 

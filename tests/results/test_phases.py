@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyxsim.results.phases import differing, dimension_table, phase_table
 from pyxsim.system.table import COLUMNS as CHUNK_COLUMNS
 
-NO_TRAFFIC = np.zeros((0, 5), dtype=np.int64)
+NO_TRAFFIC = [(np.zeros((0, 5), dtype=np.int64), 1)]
 
 
 def chunks(*rows: tuple[int, ...]) -> dict[str, Any]:
@@ -34,7 +34,7 @@ ROWS = chunks(
 
 def test_dimensions_by_hand() -> None:
     traffic = np.array([[0, 1, 0, 100, 3], [0, 2, 0, 50, 2], [1, 2, 0, 7, 1]])
-    table = {name: values.tolist() for name, values in dimension_table(ROWS, traffic, (2, 2), 20).items()}
+    table = {name: values.tolist() for name, values in dimension_table(ROWS, [(traffic, 1)], (2, 2), 20).items()}
     assert table["dimension"] == [0, 1, -1]
     assert table["bytes"] == [300, 100, 7]
     # NPU 0 was at work in cycles 0 to 13 of 20, NPU 1 in 4 to 11, the other two never.
