@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -41,7 +41,7 @@ class LinkTable(Framed):
         Cycles per flit as an exact fraction, int64[L] each.
     """
 
-    name: list[str]
+    name: Sequence[str]
     src: NDArray[np.int32]
     dst: NDArray[np.int32]
     dim: NDArray[np.int32]

@@ -131,7 +131,7 @@ def link_table(network: Backend) -> LinkTable:
     homes = topology.home if topology.hosts else np.zeros(0, np.int32)
     nowhere = np.full_like(homes, -1)
     return LinkTable(
-        name=list(topology.counted_link_name),
+        name=topology.counted_link_name,
         src=np.concatenate([topology.link_src, nowhere, homes]),
         dst=np.concatenate([topology.link_dst, homes, nowhere]),
         dim=np.concatenate([topology.link_dim, np.zeros(2 * len(homes), np.int32)]),

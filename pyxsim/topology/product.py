@@ -12,6 +12,7 @@ from pyxsim.arrays import Int32Array, IntArray
 from pyxsim.routing.product_table import NONE, Copies, ProductTable
 from pyxsim.routing.relation import ALWAYS, SKIP, Relation
 from pyxsim.topology.block import Block
+from pyxsim.topology.link_names import LinkNames
 from pyxsim.topology.routings import Kind, grid_routings, kinds_of
 from pyxsim.topology.shape import check_shape
 from pyxsim.topology.size import NetworkSize, announce, check_size
@@ -125,11 +126,12 @@ def assemble(
     src, dst, of_dim, classes, group = ([np.zeros(0, np.int32)] for _ in range(5))
     link: list[Copies] = []
     vc_class: list[Copies] = []
-    link_name: list[str] = []
+    labels: list[list[str]] = []
     entries = 0
 
     for dim, part in enumerate(parts):
-        block, first_link, first_switch = part.block, len(link_name), len(router_name)
+        block, first_switch = part.block, len(router_name)
+        first_link = sum(map(len, src))
         switches = first_switch + np.arange(part.groups * block.switches).reshape(part.groups, block.switches)
         # Router ids by group and by number inside the block.
         group_routers = np.concatenate([part.members, switches], axis=1)
@@ -141,9 +143,7 @@ def assemble(
         of_dim.append(np.full(len(src[-1]), dim, np.int32))
         classes.append(np.full(len(src[-1]), block.classes, np.int32))
         group.append(np.full(len(src[-1]), dim if block.keep_class else -1, np.int32))
-        prefixes = [f"d{dim}{label}:" for label in block.link_names] * part.groups
-        ends = zip(prefixes, src[-1].tolist(), dst[-1].tolist(), strict=True)
-        link_name += [f"{prefix}{router_name[a]}->{router_name[b]}" for prefix, a, b in ends]
+        labels.append([f"d{dim}{label}" for label in block.link_names])
 
         digits[part.members.ravel(), dim] = np.tile(np.arange(block.npus), part.groups)
         # Entries of this part: [group, plane of the block, router of the block, digit].
@@ -160,6 +160,7 @@ def assemble(
         entries += table.size * part.groups
 
     link_src, link_dst = np.concatenate(src), np.concatenate(dst)
+    link_name = LinkNames(labels, [len(part_src) for part_src in src[1:]], link_src, link_dst, router_name)
     relation = Relation(
         npus=npus,
         routers=routers,

@@ -189,10 +189,10 @@ class Topology:
         return self.links + (2 * self.npus if self.hosts else 0)
 
     @cached_property
-    def counted_link_name(self) -> list[str]:
-        """list[counted_links]: the names of all links that tables list."""
+    def counted_link_name(self) -> Sequence[str]:
+        """The names of all links that tables list."""
         if not self.hosts:
-            return list(self.link_name)
+            return self.link_name
         routers = [self.router_name[router] for router in self.home.tolist()]
         up = [f"host:NPU {npu}->{router}" for npu, router in enumerate(routers)]
         down = [f"host:{router}->NPU {npu}" for npu, router in enumerate(routers)]
