@@ -28,8 +28,8 @@ def test_every_way_to_read() -> None:
     assert NAMES == WRITTEN
     assert WRITTEN == NAMES
     assert NAMES == copy.deepcopy(NAMES) == pickle.loads(pickle.dumps(NAMES))
-    assert NAMES != WRITTEN[:-1]
-    assert NAMES != ["", *WRITTEN[1:]]
+    assert WRITTEN[:-1] != NAMES
+    assert ["", *WRITTEN[1:]] != NAMES
     assert "d1:c->b" in NAMES
     assert NAMES.index("d1:b->a") == 4
     assert np.asarray(NAMES, dtype=object).tolist() == WRITTEN
