@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from pyxsim.arrays import IntArray
 
-BLOCK = 1 << 18
+BLOCK = 1 << 16
 """Rows of a block, about."""
 
 Repeated = tuple[IntArray, IntArray | None]

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from pyxsim.analysis.demand import Load, Loads, collective_loads, message_load, together, traffic_loads
 from pyxsim.arrays import AnyIntArray, IntArray, unique_by_identity
-from pyxsim.network.link_paths import link_rates_of
 from pyxsim.network.protocol import Backend
 from pyxsim.system import SystemLayer
 
@@ -110,8 +109,8 @@ class LinkBound:
         # Whether NPUs share a router: then messages may need no link but host links.
         self.shared = bool((np.bincount(self.topology.home) > 1).any()) or self.topology.hosts
         self._all_dims = tuple(range(len(self.topology.shape)))
-        rates, self._latencies = link_rates_of(self.topology, network.settings)
-        self._rates = rates[: self.topology.links]
+        rates, self._latencies = network.link_rates
+        self._rates = rates[: self.topology.links] if self.topology.hosts else rates
         self._host_rate = rates[-1] if self.topology.hosts else Fraction(0)
         self._host_latency = 2 * self._latencies[-1] if self.topology.hosts else Fraction(0)
         self._known: dict[Any, Any] = {}

@@ -26,14 +26,15 @@ from pyxsim.network.windows import MAX_CELLS, MAX_ROWS
 from pyxsim.settings import Experiment, per_dimension
 from pyxsim.settings.collective import Collective
 from pyxsim.system.options import natural
+from pyxsim.system.table import LEAST_ROWS
 from pyxsim.topology.build import network_of
 from pyxsim.topology.size import NetworkSize, announced_to
 from pyxsim.units import to_cycles
 
 # Measured: Python with all modules of a run. `python -m benchmarks.memory --base` prints it.
 BASE = 84e6
-# Names as Python texts, coordinates, and columns of the topology and of the result; measured. With packets also the
-# description of the engine.
+# Coordinates and names, and columns of the topology and of the result; measured. With packets also the description of
+# the engine.
 ROUTER, LINK, PACKET_LINK = 200, 250, 1100
 # States of the proof by dimension: NPUs of a dimension, cubed; measured.
 STATE, WIDE = 126, 128
@@ -48,7 +49,8 @@ ROUTED_ENTRY = 48
 VC, ENGINE_LINK, ENGINE_ROUTER = 64 + 24 + 32, 192, 1400
 # Of a message: its record in the engine, in a pool that doubles, and its columns outside (endpoints, size, ends).
 MESSAGE_RECORD, MESSAGE = 88, 48
-# Of a chunk, phase and NPU: five lists of numbers, twelve int64 columns of the table of the result; measured.
+# Of a chunk, phase and NPU: five lists of numbers, twelve int64 columns of the table of the result; measured. Those of
+# a large table in lockstep are made when they are read.
 ROW, ROW_IN_STEP = 500, 105
 # Counters of links that windows list, by whether the backend has packets.
 COUNTERS = {True: 7, False: 2}
@@ -91,7 +93,7 @@ def estimate(experiment: Experiment, size: NetworkSize, backend: str, *, folded:
         "routes": 0 if size.separable else ROUTED_ENTRY * size.entries + FLAG * size.flags,
         "proof": STATE * sum(n**3 for n in size.shape if n <= WIDE) * (packets and size.separable),
         "schedules": scheduled,
-        "chunks": (ROW_IN_STEP if folded else ROW) * rows,
+        "chunks": ROW_IN_STEP * min(rows, LEAST_ROWS) if folded else ROW * rows,
     }
     counts = {"npus": size.npus, "routers": size.routers, "links": size.links, "rows": rows, "messages": messages}
     if packets and not folded:

@@ -26,7 +26,7 @@ COLUMNS = (
 )
 
 
-LEAST_ROWS = 1 << 20  # of a chunk table that is made when it is read
+LEAST_ROWS = 1 << 16  # of a chunk table that is made when it is read
 LEAST_RUN = 256  # rows of its chunk phases, on average; the arrays of shorter ones take as long to find as to hold
 
 

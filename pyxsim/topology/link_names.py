@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import overload
+from itertools import chain, cycle
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from pyxsim.arrays import Int32Array
 
@@ -49,21 +53,23 @@ class LinkNames(Sequence[str]):
         number = range(len(self))[link]
         part = bisect_right(self._first, number) - 1
         labels = self._labels[part]
-        ends = self._routers[self._src[number]], self._routers[self._dst[number]]
-        return _name(labels[(number - self._first[part]) % len(labels)], *ends)
+        label = labels[(number - self._first[part]) % len(labels)]
+        return f"{label}:{self._routers[self._src[number]]}->{self._routers[self._dst[number]]}"
 
     def __iter__(self) -> Iterator[str]:
-        routers = self._routers
-        for labels, first, end in zip(self._labels, self._first, self._first[1:], strict=False):
-            ends = zip(self._src[first:end].tolist(), self._dst[first:end].tolist(), strict=True)
-            for number, (a, b) in enumerate(ends):
-                yield _name(labels[number % len(labels)], routers[a], routers[b])
+        return chain.from_iterable(map(self._of_part, range(len(self._labels))))
+
+    def _of_part(self, part: int) -> list[str]:
+        routers, (first, end) = self._routers, self._first[part : part + 2]
+        ends = zip(
+            cycle(self._labels[part]), self._src[first:end].tolist(), self._dst[first:end].tolist(), strict=False
+        )
+        return [f"{label}:{routers[src]}->{routers[dst]}" for label, src, dst in ends]
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(list(self), object if dtype is None else dtype)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and len(other) == len(self) and all(map(str.__eq__, self, other))
 
     __hash__ = None  # type: ignore[assignment]
-
-
-def _name(label: str, src: str, dst: str) -> str:
-    return f"{label}:{src}->{dst}"
