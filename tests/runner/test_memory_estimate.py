@@ -87,7 +87,7 @@ def test_a_limit_refuses_before_anything_is_built(tmp_path: Path) -> None:
     )
 
     def limited() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (900_000_000, 900_000_000))
+        resource.setrlimit(resource.RLIMIT_AS, (600_000_000, 600_000_000))
 
     def ended(*words: str) -> subprocess.CompletedProcess[str]:
         words = (sys.executable, "-m", "pyxsim", "run", str(file), *words)
