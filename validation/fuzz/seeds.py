@@ -272,6 +272,27 @@ def recipes(folder: Path) -> tuple[Recipe, ...]:
             ("direct.xml",),
             (*BOTH, "collective direct.xml --npus 4"),
         ),
+        *(
+            Recipe(
+                name,
+                {
+                    **exchange,
+                    "x.toml": exchange["trees.toml"]
+                    .replace(b"all_gather =", f"{kind} =".encode())
+                    .replace(b"trees.xml:8", name.encode())
+                    .replace(b"all-gather", kind.replace("_", "-").encode()),
+                },
+                (name,),
+                (*BOTH, f"collective {name} --npus 4"),
+                6,
+            )
+            for name, kind in (
+                ("plan.json", "all_reduce"),
+                ("flows.json", "all_gather"),
+                ("links.csv", "all_gather"),
+                ("trees.xml", "all_gather"),
+            )
+        ),
         Recipe(
             "algorithm traces",
             {**exchange, "x.toml": exchange["direct.toml"].replace(b"direct.xml", b"ring.*.et")},
