@@ -20,8 +20,8 @@ from pyxsim.workload.graph import Kind, TaskGraph
 def match_messages(graph: TaskGraph, peer: IntArray, file: str) -> None:
     """Set the peers of messages, and tags and sizes of receives. Raises InputError for what nothing can match.
 
-    `peer`: the peer of each task, `ANY` for any. Receives that name rank and tag take the sends of these in order; those
-    that take any, the first ones that are left, in the order of operations, then of ranks.
+    `peer`: the peer of each task, `ANY` for any. Receives that name rank and tag take the sends of these in order;
+    those that take any, the first ones that are left, in the order of operations, then of ranks.
     """
     sends, receives = graph.of_kind(Kind.SEND), graph.of_kind(Kind.RECEIVE)
     if (strange := graph.match[sends] == ANY).any():

@@ -274,7 +274,7 @@ cdef class Scanner:
 
     cdef bint operation(self) except -1:
         """Read an operation if one is next."""
-        cdef uint64_t peer = 0, size, value
+        cdef uint64_t peer = 0, size
         cdef uint32_t tag = 0
         cdef uint8_t cpu = 0, nic = 0
         cdef int kind

@@ -58,7 +58,6 @@ def graph_of(schedule: Schedule, file: str, npus: int | None = None, scales: Sca
     kind, size, npu = (joined(name) for name in ("kind", "size", "npu"))
     peer, tag, node, cpu = (joined(name) for name in ("peer", "tag", "node", "cpu"))
     waits, on = joined("waits"), joined("on")
-    del parts
     order = np.argsort(waits, kind="stable")
     before_start = np.zeros(first + 1, np.int64)
     np.cumsum(np.bincount(waits.astype(np.int64), minlength=first), out=before_start[1:])
