@@ -1,4 +1,4 @@
-"""Workload texts of ASTRA-sim 1: a keyword, the number of layers, and a line per layer (docs/workload.md)."""
+"""Workload texts of ASTRA-sim 1 and SimAI: a keyword, the number of layers, and a line per layer (docs/workload.md)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ from pyxsim.workload.training_loop import LoopOptions
 
 @readers.register("astra-sim-1", uses=("workload.comm_scale", "workload.compute_scale"))
 def read(name: str, context: WorkloadContext) -> Job:
-    """Workload texts of ASTRA-sim 1, layer by layer; any file that no other reader reads."""
+    """Workload texts of ASTRA-sim 1 and SimAI, layer by layer; any file that no other reader reads."""
     text, workload = read_text_workload(name), context.workload
     start = START if context.packets else 0
     cycles_per_ns = context.clock / 10**9
     system, topology = context.experiment.system, context.topology
     compat = system.compat is not None
+    if compat and text.groups is not None:
+        problem = f"{name} is a text of SimAI, which ASTRA-sim does not read"
+        raise InputError(problem, key="system.compat", allowed="no compat")
     number = _single if compat else Fraction  # ASTRA-sim 1 takes scales in single precision, over Garnet, too
     if text.parallelism == "MICRO":
         return MicroJob(text, workload, cycles_per_ns, start=start, number=number)

@@ -52,7 +52,7 @@ class LayerDims:
 def logical_dims(text: TextWorkload, shape: Sequence[int]) -> LogicalDims:
     """Return the dimensions as a workload sees them. Raises InputError if its model does not fit them."""
     whole = LogicalDims(tuple(shape))
-    if text.parallelism not in TRANSFORMER:
+    if text.parallelism not in TRANSFORMER or text.groups is not None:
         return whole
     npus, below = text.header.model_npus, 1
     if npus == 1:

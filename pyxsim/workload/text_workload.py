@@ -7,13 +7,16 @@
 A layer: name, an unused dependency, then compute time, communication and bytes of the forward pass, of the input
 gradient and of the weight gradient, and the time of the update. Times in ns, sizes in bytes. Some keywords have
 arguments (see Header); with HYBRID_CUSTOMIZED each layer ends with its own parallelism.
-Source of the format: Workload.cc of ASTRA-sim 1 (initialize_workload).
+
+SimAI's texts, which AICB writes, have more words: the sizes of parallel groups, and the group of a collective.
+
+Sources of the format: Workload.cc of ASTRA-sim 1 and of SimAI (initialize_workload).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyxsim.errors import InputError
@@ -26,6 +29,20 @@ COLLECTIVES = {
     "ALLGATHER": "all-gather",
     "REDUCESCATTER": "reduce-scatter",
 }
+UNKNOWN_TO_SIMAI = "BROADCAST"
+"""AICB writes it and SimAI reads it as NONE."""
+GROUPS = ("EP", "DP_EP")
+"""The groups of SimAI's collectives with a suffix: ALLTOALL_EP; those without one are of TP or DP."""
+SIZES = {
+    "ep:": "expert",
+    "pp:": "pipeline",
+    "vpp:": "virtual",
+    "ga:": "accumulation",
+    "all_gpus:": "npus",
+    "pp_comm": "pipeline_bytes",
+    "pp_comm:": "pipeline_bytes",
+}
+"""SimAI's words of the header."""
 PARALLELISMS = (
     "MICRO",
     "DATA",
@@ -45,17 +62,20 @@ TRANSFORMER = ("HYBRID_TRANSFORMER", RECOMPUTING)
 CUSTOMIZED = "HYBRID_CUSTOMIZED"
 # Parallelism of a single layer; that of a transformer needs a number that applies to the whole file.
 POLICIES = tuple(word for word in PARALLELISMS if word not in (*TRANSFORMER, CUSTOMIZED))
+_GROUPED = {f"{kind}_{group}": (kind, group) for kind, name in COLLECTIVES.items() if name for group in GROUPS}
+_GROUPED[UNKNOWN_TO_SIMAI] = ("NONE", "")
 _FIELDS = 12
 _MOST = 2**62
 
 
 @dataclass(frozen=True)
 class Pass:
-    """Compute time (ns), then a collective of `kind` (None for none) and `size` bytes."""
+    """Compute time (ns), then a collective of `kind` (None for none) and `size` bytes, in SimAI of a `group`."""
 
     compute: int
     kind: str | None
     size: int
+    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -71,6 +91,21 @@ class Layer:
 
 
 @dataclass(frozen=True)
+class Groups:
+    """SimAI's sizes of parallel groups; `npus` of all pipeline stages, 0 if unknown.
+
+    `virtual`, `accumulation`, `pipeline_bytes`: of the pipeline, which a text does not carry out.
+    """
+
+    expert: int = 1
+    pipeline: int = 1
+    virtual: int = 1
+    accumulation: int = 1
+    npus: int = 0
+    pipeline_bytes: int = 0
+
+
+@dataclass(frozen=True)
 class Header:
     """The words before the layers.
 
@@ -83,6 +118,8 @@ class Header:
     checkpoints, restarts
         With recomputation: layers whose results are kept, and layers before whose input gradient the forward pass is
         repeated from the previous checkpoint.
+    groups
+        Of SimAI.
     """
 
     parallelism: str
@@ -90,6 +127,7 @@ class Header:
     model_npus: int = 1
     checkpoints: tuple[int, ...] = ()
     restarts: tuple[int, ...] = ()
+    groups: Groups | None = None
 
 
 @dataclass(frozen=True)
@@ -104,6 +142,11 @@ class TextWorkload:
     def parallelism(self) -> str:
         """The keyword."""
         return self.header.parallelism
+
+    @property
+    def groups(self) -> Groups | None:
+        """The groups of a text of SimAI; None for a text of ASTRA-sim 1."""
+        return self.header.groups
 
     @property
     def kinds(self) -> set[str]:
@@ -141,7 +184,11 @@ def read_text_workload(path: str | Path) -> TextWorkload:
         allowed = f"1 to {len(lines)}" if len(lines) > 1 else "1"
         raise InputError(f"{count} layers are declared, but {len(lines)} follow", file=head.place, allowed=allowed)
     customized = header.parallelism == CUSTOMIZED
-    layers = tuple(_layer(words, f"{file}:{number}", own=customized) for number, words in lines[:count])
+    grouped = header.parallelism in TRANSFORMER
+    rows = lines[:count]
+    layers = tuple(_layer(words, f"{file}:{number}", own=customized, grouped=grouped) for number, words in rows)
+    if header.groups is None and grouped and _in_simai_words(rows):
+        header = replace(header, groups=Groups())
     text = TextWorkload(file, header, layers)
     _check_layers(text, f"{file}:{head.first}")
     return text
@@ -200,10 +247,31 @@ class _Head:
         npus = self.named("model_parallel_NPU_group:")
         if not npus:
             raise InputError("the model has 0 NPUs", file=self.place, allowed="1 or more")
+        sizes = self.sizes()
         if keyword != RECOMPUTING:
-            return Header(keyword, model_npus=npus)
+            return Header(keyword, model_npus=npus, groups=self.groups(npus, sizes))
         kept, restarts = (self.layers(name) for name in ("checkpoints:", "checkpoint_initiates:"))
-        return Header(keyword, model_npus=npus, checkpoints=kept, restarts=restarts)
+        groups = self.groups(npus, sizes | self.sizes())
+        return Header(keyword, model_npus=npus, checkpoints=kept, restarts=restarts, groups=groups)
+
+    def sizes(self) -> dict[str, int]:
+        """Return SimAI's sizes that stand next, in any order."""
+        sizes = {}
+        while self._next < len(self._words) and (name := self._words[self._next][2]) in SIZES:
+            sizes[SIZES[name]] = self.named(name)
+        return sizes
+
+    def groups(self, tensor: int, sizes: dict[str, int]) -> Groups | None:
+        """Return SimAI's groups, None for a header without them. Raises InputError for sizes that do not divide."""
+        if not sizes:
+            return None
+        groups = Groups(**sizes)
+        if not groups.expert or not groups.pipeline:
+            raise InputError("a parallel group of 0 NPUs", file=self.place, allowed="1 or more")
+        if groups.npus % (tensor * groups.pipeline * groups.expert):
+            problem = f"{groups.npus} NPUs are not a multiple of tp {tensor} x pp {groups.pipeline} x ep {groups.expert}"
+            raise InputError(problem, file=self.place, key="all_gpus:", allowed="a multiple")
+        return groups
 
 
 def _check_layers(text: TextWorkload, place: str) -> None:
@@ -223,13 +291,13 @@ def _check_layers(text: TextWorkload, place: str) -> None:
             raise InputError(problem, file=place, allowed="one of them")
 
 
-def _layer(words: Sequence[str], place: str, *, own: bool) -> Layer:
-    """A layer; `own`: it has a parallelism of its own."""
+def _layer(words: Sequence[str], place: str, *, own: bool, grouped: bool) -> Layer:
+    """A layer; `own`: it has a parallelism of its own. `grouped`: the text may be one of SimAI."""
     fields = _FIELDS + own
     if not fields <= len(words) <= _FIELDS + 1:  # generators write the parallelism in any text
         raise InputError(f"the layer has {len(words)} fields", file=place, allowed=f"{fields} fields")
     name = words[0]
-    forward, input_gradient, weight_gradient = (_pass(words[i : i + 3], place) for i in (2, 5, 8))
+    forward, input_gradient, weight_gradient = (_pass(words[i : i + 3], place, grouped) for i in (2, 5, 8))
     policy = words[_FIELDS] if own else None
     if policy is not None and policy not in POLICIES:
         raise InputError(f"unknown parallelism '{policy}' of a layer", file=place, allowed=POLICIES, given=policy)
@@ -237,11 +305,19 @@ def _layer(words: Sequence[str], place: str, *, own: bool) -> Layer:
     return Layer(name, forward, input_gradient, weight_gradient, update, policy)
 
 
-def _pass(fields: Sequence[str], place: str) -> Pass:
-    compute, kind, size = fields
-    if kind not in COLLECTIVES:
-        raise InputError(f"unknown communication '{kind}'", file=place, allowed=list(COLLECTIVES), given=kind)
-    return Pass(_whole(compute, "compute time", place), COLLECTIVES[kind], _whole(size, "number of bytes", place))
+def _pass(fields: Sequence[str], place: str, grouped: bool) -> Pass:
+    compute, word, size = fields
+    known = [*COLLECTIVES, *(_GROUPED if grouped else ())]
+    if word not in known:
+        raise InputError(f"unknown communication '{word}'", file=place, allowed=known, given=word)
+    kind, group = _GROUPED.get(word, (word, ""))
+    nbytes = _whole(size, "number of bytes", place)
+    return Pass(_whole(compute, "compute time", place), COLLECTIVES[kind], nbytes, group)
+
+
+def _in_simai_words(lines: Sequence[tuple[int, list[str]]]) -> bool:
+    """Whether a communication is one that only SimAI's texts have."""
+    return any(word in _GROUPED for _, words in lines for word in words[3:_FIELDS:3])
 
 
 def _whole(word: str, what: str, place: str) -> int:

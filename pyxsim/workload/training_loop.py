@@ -8,7 +8,7 @@ step from layer to layer and from pass to pass ASTRA-sim lets one cycle pass (`s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from math import prod
@@ -21,6 +21,7 @@ from pyxsim.settings import Workload
 from pyxsim.workload.graph import Call, GraphBuilder, Kind, Part, TaskGraph
 from pyxsim.workload.logical_dims import Dims, LogicalDims, is_alone, layer_dims
 from pyxsim.workload.passes import MOST_TASKS
+from pyxsim.workload.simai_groups import groups_of
 from pyxsim.workload.text_workload import Layer, Pass, TextWorkload
 
 FORWARD, WEIGHTS, INPUTS = "forward", "weight gradient", "input gradient"
@@ -28,6 +29,7 @@ PARTS = {FORWARD: Part.FORWARD, WEIGHTS: Part.WEIGHT_GRADIENT, INPUTS: Part.INPU
 SHORT = {FORWARD: "fwd", WEIGHTS: "wg", INPUTS: "ig"}
 LAYER_COLUMNS = tuple(f"{short}_{what}" for what in ("compute", "exposed", "comm") for short in SHORT.values())
 HIGHEST = 10**8  # a priority above all others
+SMALLEST = 4096  # bytes of a collective of SimAI's forward pass
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,7 @@ class _Thread:
         self.builder = GraphBuilder(len(self._everybody), layers=self.record.layers)
         self._dims, self._manner = dims, manner
         self._involved = layer_dims(text, dims)
+        self._groups = None if text.groups is None else groups_of(text, len(self._everybody))
         self._compute_scale, self._comm_scale = map(manner.number, (settings.compute_scale, settings.comm_scale))
         self._priority = 0
         self._unfinished: dict[tuple[int, str], list[IntArray]] = {}
@@ -158,17 +161,20 @@ class _Thread:
         if planned.kind is None:
             return
         priority = HIGHEST if highest else self._next_priority(newest_first)
-        dims = self._involved[index].weights if part == WEIGHTS else self._involved[index].activations
-        alone = is_alone(dims, self._dims.shape)
+        size = int(planned.size * self._comm_scale)
+        name = f"{layer.name}, {part}, pass {self.number}"
+        if self._groups is not None:
+            call, alone = self._in_groups(planned, part, size)
+        else:
+            dims = self._involved[index].weights if part == WEIGHTS else self._involved[index].activations
+            call, alone = Call(planned.kind, size, dims=self._along(dims)), is_alone(dims, self._dims.shape)
         if alone and not self._manner.alone:
             return
-        size = int(planned.size * self._comm_scale)
         if size < 1:
             problem = f"layer '{layer.name}', {part}: {planned.kind} of 0 bytes would never end"
             raise InputError(problem, file=self.text.file, allowed="1 or more, or NONE")
-        name = f"{layer.name}, {part}, pass {self.number}"
-        call = self.builder.call(Call(planned.kind, size, dims=self._along(dims), priority=priority, name=name))
-        task = self._tasks(Kind.COLLECTIVE, name, call=call, layer=index, part=PARTS[part])
+        number = self.builder.call(replace(call, priority=priority, name=name))
+        task = self._tasks(Kind.COLLECTIVE, name, call=number, layer=index, part=PARTS[part])
         if alone:
             return
         update = self._manner.cycles(layer.update)
@@ -183,6 +189,18 @@ class _Thread:
         )
         self._unfinished.setdefault((index, part), []).append(updated)
         self.record.began.append(LoopCollective(index, part, int(task[0]), int(updated[0])))
+
+    def _in_groups(self, planned: Pass, part: str, size: int) -> tuple[Call, bool]:
+        """A collective of SimAI, and whether it does nothing: for one NPU, or of 0 bytes."""
+        assert self._groups is not None
+        assert planned.kind is not None
+        groups = self._groups[planned.group or ("DP" if part == WEIGHTS else "TP")]
+        members = len(groups[0])
+        if part == FORWARD and size:
+            size = max(size, SMALLEST)
+        if planned.kind == "all-gather":
+            size = -(-size // members)  # SimAI's bytes are those of all shards
+        return Call(planned.kind, size, groups=groups if len(groups) > 1 else None), members == 1 or not size
 
     def wait(self, index: int, part: str) -> None:
         """Wait for the unfinished collectives of a part."""
@@ -267,6 +285,8 @@ def _layer_by_layer(thread: _Thread, *, gradients: bool = True, first: bool = Fa
         thread.compute(index, INPUTS)
         if index or first:
             thread.issue(index, INPUTS, newest_first=True)
+        if thread.text.groups is not None:  # SimAI does not overlap it with the weight gradients
+            thread.wait(index, INPUTS)
         thread.step()
         thread.compute(index, WEIGHTS)
         if gradients:
