@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pyxsim.cli.command_output import CommandOutput
+from pyxsim.cli.goal import is_goal_target, write_graph
 from pyxsim.cli.topology import find_topology, shape_of
 from pyxsim.errors import InputError, raise_all
 from pyxsim.reports.text.facts import plural
@@ -190,8 +191,11 @@ def check_text(out: CommandOutput, text: TextWorkload, loop: Loop) -> None:
 
 
 def convert_text(out: CommandOutput, text: TextWorkload, target: str, loop: Loop) -> None:
-    """Write the training loop on a network as traces. Raises InputError."""
+    """Write the training loop on a network as traces or a GOAL schedule. Raises InputError."""
     graph, dims = loop.graph(text)
+    if is_goal_target(target):
+        write_graph(out, graph, target)
+        return
     options = export(graph, target, dims.shape)
     out.say(f"wrote {plural(options.traces, 'trace')}, {plural(options.nodes, 'node')}: {options.files}")
     out.put({"file": options.files, "traces": options.traces, "nodes": options.nodes})

@@ -21,7 +21,7 @@ Source = Annotated[
     typer.Argument(
         metavar="WORKLOAD",
         callback=_name,
-        help="Traces (PREFIX.*.et or PREFIX), one trace (.et, .json, .jsonl), or a text of ASTRA-sim 1.",
+        help="Traces (PREFIX.*.et or PREFIX), one trace (.et, .json, .jsonl), a text of ASTRA-sim 1 or SimAI, or GOAL.",
     ),
 ]
 Shape = Annotated[str | None, typer.Option(metavar="4,4,4", help="For a text: NPUs per dimension.")]
@@ -99,7 +99,7 @@ def convert_workloads(
         typer.Argument(
             metavar="TARGET",
             callback=_name,
-            help="Output: PREFIX.*.json or one file; .et, .json, .jsonl, each also with .gz.",
+            help="Output: PREFIX.*.json or one file; .et, .json, .jsonl, each also with .gz; GOAL: .goal or .bin.",
         ),
     ],
     shape: Shape = None,
@@ -110,7 +110,7 @@ def convert_workloads(
     compute_scale: ComputeScale = "1",
     scheduling: First = "LIFO",
 ) -> None:
-    """Write traces in another form, or the training loop of a text as traces.
+    """Write traces or a GOAL schedule in another form, or the training loop of a text as traces.
 
     The name of the target tells the form. Read back they are the same graph. A text needs a network: --shape, --npus
     or --network.

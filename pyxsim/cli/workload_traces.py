@@ -1,4 +1,4 @@
-"""`pyxsim workload`: show, check and convert traces and texts."""
+"""`pyxsim workload`: show, check and convert traces, texts and schedules."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pyxsim.chakra.groups import read_groups
 from pyxsim.chakra.statistics import Statistics, statistics, together
 from pyxsim.chakra.trace_graph import load
 from pyxsim.cli.command_output import CommandOutput
+from pyxsim.cli.goal import check_goal, convert_goal, is_goal_target, show_goal, traces_to_goal
 from pyxsim.cli.texts import Loop, check_text, convert_text, show_text
 from pyxsim.errors import InputError, raise_all
 from pyxsim.rank_files import ENDS, are_traces, find
@@ -24,6 +25,7 @@ from pyxsim.settings import read_toml
 from pyxsim.textfile import read_text
 from pyxsim.units import format_bytes, format_time_ns
 from pyxsim.workload import read_text_workload
+from pyxsim.workload.goal import is_goal
 
 MAX_RANKS = 16  # rows of the table; --json has all
 STAR = "PREFIX.*.et: one trace per rank, with the rank at '*'"
@@ -35,6 +37,11 @@ def show_workload(out: CommandOutput, name: str, *, plot: str | None = None, ran
     no_experiment(name)
     if rank is not None and plot is None:
         raise InputError("has no effect without --plot", key="--rank", allowed="with --plot")
+    if is_goal(name):
+        if plot is not None:
+            raise InputError("is a GOAL schedule", file=name, key="--plot", allowed="traces; `convert` writes them")
+        show_goal(out, name)
+        return
     if _is_text(name):
         if plot is not None:
             problem = "is a workload text, whose graph depends on the network"
@@ -121,6 +128,12 @@ def _tables(out: CommandOutput, ranks: dict[int, Statistics], total: Statistics)
 def check_workload(out: CommandOutput, name: str, loop: Loop, *, groups: str | None = None) -> None:
     """`pyxsim workload check`. Raises InputErrors: all that is wrong."""
     no_experiment(name)
+    if is_goal(name):
+        _no_loop(name, loop)
+        if groups is not None:
+            raise InputError("is a GOAL schedule", file=name, key="--groups", allowed="with traces")
+        check_goal(out, name)
+        return
     if _is_text(name):
         if groups is not None:
             raise InputError(
@@ -151,17 +164,24 @@ def _no_loop(name: str, loop: Loop) -> None:
     """Raise InputError for options that only texts use."""
     for field in fields(loop):
         if getattr(loop, field.name) != field.default:
-            problem = f"{name} consists of traces, which define this"
+            problem = f"{name} is no text, and defines this itself"
             raise InputError(problem, key=f"--{field.name}".replace("_", "-"), allowed="with a text of ASTRA-sim 1")
 
 
 def convert_workload(out: CommandOutput, source: str, target: str, loop: Loop) -> None:
     """`pyxsim workload convert`. Raises InputError; an error leaves no partial file."""
     no_experiment(source)
+    if is_goal(source):
+        _no_loop(source, loop)
+        convert_goal(out, source, target)
+        return
     if _is_text(source):
         convert_text(out, read_text_workload(source), target, loop)
         return
     _no_loop(source, loop)
+    if is_goal_target(target):
+        traces_to_goal(out, source, target)
+        return
     traces = find(source)
     if "*" not in Path(target).name and not (len(traces) == 1 and "*" not in source and Path(source).is_file()):
         raise InputError(f"is one file, but {source} has one trace per rank", file=target, allowed=STAR)
