@@ -10,9 +10,9 @@ from typing import BinaryIO
 
 from pyxsim.errors import InputError
 from pyxsim.paths import created, missing
-from pyxsim.workload.goal.binary import MAGIC, USED_UP, read_binary, write_binary
+from pyxsim.workload.goal.binary_form import MAGIC, USED_UP, read_binary, write_binary
 from pyxsim.workload.goal.schedule import Schedule
-from pyxsim.workload.goal.text import read_text, write_text
+from pyxsim.workload.goal.text_form import read_text, write_text
 
 ENDINGS = (".goal", ".bin")
 """Of the text and of the binary form, as they are written."""
