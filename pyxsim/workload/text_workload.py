@@ -269,7 +269,9 @@ class _Head:
         if not groups.expert or not groups.pipeline:
             raise InputError("a parallel group of 0 NPUs", file=self.place, allowed="1 or more")
         if groups.npus % (tensor * groups.pipeline * groups.expert):
-            problem = f"{groups.npus} NPUs are not a multiple of tp {tensor} x pp {groups.pipeline} x ep {groups.expert}"
+            problem = (
+                f"{groups.npus} NPUs are not a multiple of tp {tensor} x pp {groups.pipeline} x ep {groups.expert}"
+            )
             raise InputError(problem, file=self.place, key="all_gpus:", allowed="a multiple")
         return groups
 

@@ -23,6 +23,7 @@ SIGNATURE = b"SQLite format 3\0"
 _KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 _COPIES = {"CUPTI_ACTIVITY_KIND_MEMCPY": "memcpy", "CUPTI_ACTIVITY_KIND_MEMSET": "memset"}
 _NEEDED = ("start", "end", "deviceId", "streamId")
+_PID, _24_BITS = 24, 0xFFFFFF  # where a global identifier has the process
 _HEADER = 32  # bytes of a payload before its values
 _NCCL = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce")
 _MOST_NS = 2**61
@@ -89,7 +90,8 @@ class Export:
             raise InputError(f"an activity from {start} to {end} ns", file=self.file, allowed="0 <= start <= end")
         if not len(rows):
             raise InputError("has no activity of a GPU", file=self.file, allowed="a trace with --trace=cuda")
-        return Activities(*rows.T.copy(), names=list(names))
+        start, end, device, process, stream, name = rows.T.copy()
+        return Activities(start, end, device, process, stream, name, list(names))
 
     def _rows(self, table: str, names: dict[str, int], name: str | None) -> IntArray:
         """The rows of a table: start, end, device, process, stream, name."""
@@ -100,7 +102,7 @@ class Export:
         label = next((column for column in ("shortName", "demangledName") if column in columns), "0")
         label = label if name is None else "0"
         values = ["start", "end", "deviceId", "streamId", process, label]
-        strange = " OR ".join(f'typeof("{value}") <> \'integer\'' for value in values if value != "0")
+        strange = " OR ".join(f"typeof(\"{value}\") <> 'integer'" for value in values if value != "0")
         if self._one(f"SELECT count(*) FROM {table} WHERE {strange}"):
             raise InputError(f"table {table} has values that are not numbers", file=self.file, allowed=_TEXT)
         query = ", ".join("0" if value == "0" else f'"{value}"' for value in values)
@@ -110,7 +112,7 @@ class Export:
         texts = [name or self._string(number) for number in ids.tolist()]
         of_text = np.array([names.setdefault(text, len(names)) for text in texts], np.int64)
         place = of_text[which.ravel()] if len(rows) else rows[:, 5]
-        return np.column_stack([rows[:, 0], rows[:, 1], rows[:, 2], _pid(rows[:, 4]), rows[:, 3], place])
+        return np.column_stack([*rows[:, :3].T, rows[:, 4] >> _PID & _24_BITS, rows[:, 3], place])
 
     def messages(self) -> dict[tuple[int, str], list[Message]]:
         """Return the calls of NCCL whose payload the export has, by process and operation, in order of time."""
@@ -129,7 +131,8 @@ class Export:
         for thread, text, blob in rows:
             message = _decoded(blob, schemas)
             if message is not None and isinstance(thread, int):
-                found.setdefault((_pid(thread), text.removeprefix("nccl")), []).append(message)
+                process = thread >> _PID & _24_BITS
+                found.setdefault((process, text.removeprefix("nccl")), []).append(message)
         return found
 
     def _schemas(self) -> dict[int, dict[str, int]]:
@@ -161,7 +164,7 @@ def opened(name: str) -> Iterator[Export]:
             connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
             connection.execute("PRAGMA trusted_schema = OFF")
             yield Export(connection, name)
-    except (sqlite3.Error, OverflowError) as error:
+    except (sqlite3.Error, UnicodeError, OverflowError) as error:
         raise InputError(f"cannot be read: {error}", file=name, allowed=_TEXT) from error
 
 
@@ -186,11 +189,6 @@ def _decoded(blob: object, schemas: dict[int, dict[str, int]]) -> Message | None
     if not bytes_of or bytes_of > 2**60 or communicator is None:
         return None
     return Message(bytes_of, communicator, value("root", 4) or 0)
-
-
-def _pid(number: IntArray | int) -> IntArray | int:  # type: ignore[misc]
-    """The process of a global identifier."""
-    return number >> 24 & 0xFFFFFF
 
 
 def _quoted(name: str) -> str:

@@ -7,6 +7,7 @@ these are simulated.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -35,9 +36,9 @@ def graph_of(
     compute_scale: Fraction = Fraction(1),
     comm_scale: Fraction = Fraction(1),
 ) -> TaskGraph:
-    """Return the tasks of a trace for a network of `npus`; GPUs are numbered by process, then device. Raises InputError.
+    """Return the tasks of a trace for a network of `npus`. Raises InputError.
 
-    Each activity has two tasks: the pause before it, and itself.
+    GPUs are numbered by process, then device. Each activity has two tasks: the pause before it, and itself.
     """
     with opened(name) as export:
         rows, messages = export.activities(), export.messages()
@@ -46,7 +47,7 @@ def graph_of(
     if places.shape[1] > npus:
         raise InputError(f"has {places.shape[1]} GPUs", file=name, allowed=f"up to {npus}, the NPUs of the network")
     order = np.lexsort((rows.end, rows.start, npu))
-    rows = Activities(*(getattr(rows, each)[order] for each in _COLUMNS), names=rows.names)
+    rows = replace(rows, **{each: getattr(rows, each)[order] for each in _COLUMNS})
     npu = npu[order]
     call, calls = _collectives(rows, npu, messages, comm_scale)
     last, before = _before(rows, npu)
@@ -148,7 +149,8 @@ def _collectives(
     The k-th kernel of an operation on a GPU carries out the k-th call of its process, if there are as many of both; the
     k-th of a communicator and operation on each GPU are one collective, if all agree on the bytes.
     """
-    call, calls = np.full(len(npu), -1, np.int64), []
+    call = np.full(len(npu), -1, np.int64)
+    calls: list[Call] = []
     operation = _operations(rows.names)[rows.name]
     turns: dict[tuple[int, str], dict[int, list[tuple[int, Message]]]] = {}
     for one in np.unique(npu).tolist():
