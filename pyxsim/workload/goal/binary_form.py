@@ -65,10 +65,9 @@ def _rank(number: int, count: int, block: bytes, file: str) -> Rank:
     def fault(problem: str, allowed: str | None = None) -> InputError:
         return InputError(f"rank {number}: {problem}", file=file, allowed=allowed)
 
-    head = np.frombuffer(block[:8], _WORD)
-    total, free = (int(each) for each in head) if len(head) == 2 else (0, 0)
+    total, free = int.from_bytes(block[:4], "little"), int.from_bytes(block[4:8], "little")
     rest = len(block) - 8 - 4 * free - _OPERATION.itemsize * total
-    if len(head) < 2 or rest < 0 or rest % 4:
+    if rest < 0 or rest % 4:
         raise fault(f"{total} operations do not fit the {len(block)} bytes of the block")
     roots = np.frombuffer(block, _WORD, free, 8)
     rows = np.frombuffer(block, _OPERATION, total, 8 + 4 * free)
