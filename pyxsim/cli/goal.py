@@ -17,6 +17,7 @@ from pyxsim.results.hdf5 import check_writable
 from pyxsim.units import format_bytes, format_time_ns
 from pyxsim.workload.export import export
 from pyxsim.workload.goal import ENDINGS, Op, read_goal, write_goal
+from pyxsim.workload.goal.expand import without_collectives
 from pyxsim.workload.goal.tasks import graph_of, schedule_of
 from pyxsim.workload.graph import TaskGraph
 from pyxsim.workload.graph import check as check_graph
@@ -85,7 +86,9 @@ def traces_to_goal(out: CommandOutput, source: str, target: str) -> None:
 def write_graph(out: CommandOutput, graph: TaskGraph, target: str) -> None:
     """Write a graph with a clock of 1 GHz as a schedule, and say what is left out. Raises InputError."""
     check_writable(target)
-    schedule, left_out = schedule_of(graph, _CLOCK)
+    schedule, left_out = schedule_of(without_collectives(graph), _CLOCK)
+    if graph.calls:
+        left_out.append("collectives are the messages of their algorithm, or of ring or direct; none waits for another")
     if np.any(graph.before_start[1:] > graph.before_start[:-1]):
         left_out.append("a send ends when its message has arrived: run LogGOPSim with -S 0, or it ends at once")
     _wrote(out, target, schedule.count, write_goal(schedule, target), left_out)

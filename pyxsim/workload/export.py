@@ -64,7 +64,7 @@ def export(graph: TaskGraph, target: str | Path, shape: Sequence[int], clock: Fr
     when it is complete; only the nodes that are being written are held in memory.
     """
     check(graph, shape)
-    graph = _apart(graph)
+    graph = apart(graph)
     pattern, prefix = star(str(target))
     writer = _Writer(graph, tuple(shape), clock)
     for npu in range(graph.npus):
@@ -77,8 +77,8 @@ def export(graph: TaskGraph, target: str | Path, shape: Sequence[int], clock: Fr
     return Written(pattern, graph.npus, len(graph), groups)
 
 
-def _apart(graph: TaskGraph) -> TaskGraph:
-    """The same graph with one call per group: each NPU knows its own group only."""
+def apart(graph: TaskGraph) -> TaskGraph:
+    """Return the same graph with one call per group: each NPU knows its own group only."""
     if all(call.groups is None for call in graph.calls):
         return graph
     members = np.flatnonzero(graph.call >= 0)
