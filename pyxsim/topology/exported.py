@@ -12,6 +12,7 @@ from pyxsim.settings import Network
 from pyxsim.settings.named import over_base
 from pyxsim.topology.build import network_of
 from pyxsim.topology.from_networkx import SETTINGS, read_graph
+from pyxsim.topology.inventory.parts import NOTES, ROUTING
 from pyxsim.topology.topology import Topology
 from pyxsim.units import Cycles, Duration, format_bandwidth, format_duration
 
@@ -33,6 +34,7 @@ def exported(topology: Topology, settings: Network) -> Any:
     tables = settings.tables()
     if settings.topology == GRAPH:  # links without values of their own have those of the settings
         tables["options"] = {key: value for key, value in settings.options.items() if key == "dims"}
+        graph.graph[ROUTING] = next(iter(topology.routings))
     else:
         for _, _, data in graph.edges(data=True):
             data.setdefault("bandwidth", format_bandwidth(bandwidths[data["dim"]]))
@@ -79,9 +81,9 @@ def restored(network: Network, folder: str | Path = ".") -> tuple[Network, list[
     name = network.options.get("file") if network.topology == GRAPH else None
     if not isinstance(name, str) or network.shape is not None:
         return network, []
-    graph = read_graph(Path(folder) / name)
+    graph = read_graph(Path(folder) / name, network.options.get("nodes", 1), network.options.get("rates"))
     if SETTINGS not in graph.graph:
-        return complete(network), []
+        return complete(network), [f"{name}: {note}" for note in graph.graph.get(NOTES, ())]
     try:
         original = _original(graph, network, name, folder)
     except _Changed as error:

@@ -17,12 +17,15 @@ from pyxsim.errors import InputError
 from pyxsim.paths import missing
 from pyxsim.routing.relation import Relation
 from pyxsim.textfile import read_text
+from pyxsim.topology.fastest import costs_of, fastest
 from pyxsim.topology.graph import graph_network
+from pyxsim.topology.inventory.parts import FASTEST, ROUTING
+from pyxsim.topology.inventory.read import inventory_reader, refuse_options
 from pyxsim.topology.ns3_text import SPARE, is_ns3_text, ns3_graph
 from pyxsim.topology.routings import graph_routings
 from pyxsim.topology.shape import MAX_NPUS, check_shape
 from pyxsim.topology.topology import Dimension, Topology
-from pyxsim.topology.wires import Wires
+from pyxsim.topology.wires import Wires, WiresRouting
 from pyxsim.units import parse_bandwidth, parse_duration
 
 P = ParamSpec("P")
@@ -34,7 +37,7 @@ EDGE = ("bandwidth", "latency", "length", "kind", "link")
 KINDS = ("npu", "switch")
 SETTINGS = "pyxsim"  # attribute of a graph: the settings that it was written from (exported.py), as JSON
 _HEAD = f"#{SETTINGS} "
-NO_EDGE_LISTS = (".yaml", ".yml", ".json", ".toml", ".xml", ".csv", ".dot", ".gexf", ".net")
+NO_EDGE_LISTS = (".json", ".toml", ".xml", ".csv", ".dot", ".gexf", ".net")
 UNITS: Mapping[str, Callable[[object], object]] = {"bandwidth": parse_bandwidth, "latency": parse_duration}
 
 
@@ -52,14 +55,19 @@ def _named_by_the_setting(function: Callable[P, T]) -> Callable[P, T]:
 
 
 @_named_by_the_setting
-def read_graph(path: Path) -> Any:
-    """Read a networkx graph from a file: .graphml, .gml, else an edge list or a topology of ns-3. Raises InputError.
+def read_graph(path: Path, nodes: int = 1, rates: Mapping[str, str] | None = None) -> Any:
+    """Read a networkx graph from a file: .graphml, .gml, an inventory, an edge list or a topology of ns-3.
 
-    An edge list has one line `a b` per link, or `a b {"bandwidth": "50 GB/s", "latency": "10 ns"}`. If every line
-    has the attribute `link`, links are directed, as pyxsim writes them.
+    Of an inventory, `nodes` and `rates` are those of `Parts.graph`. An edge list has one line `a b` per link, or
+    `a b {"bandwidth": "50 GB/s", "latency": "10 ns"}`. If every line has the attribute `link`, links are directed, as
+    pyxsim writes them. Raises InputError.
     """
     import networkx as nx
 
+    read = inventory_reader(path, lambda: read_text(path, "an edge list"))
+    if read is not None:
+        return read(path).graph(nodes, rates)
+    refuse_options(path, nodes, rates)
     try:
         if path.suffix.lower() == ".graphml":
             return nx.read_graphml(path, force_multigraph=True)
@@ -72,7 +80,7 @@ def read_graph(path: Path) -> Any:
     except Exception as error:
         raise InputError(f"networkx cannot read this graph: {error}", file=str(path)) from None
     if path.suffix.lower() in NO_EDGE_LISTS:
-        allowed = ".graphml, .gml, or an edge list such as net.edges"
+        allowed = ".graphml, .gml, an edge list such as net.edges, or an inventory (.yaml)"
         raise InputError(f"unknown format '{path.suffix}' of a graph", allowed=allowed, file=str(path))
     text = read_text(path, "an edge list")
     if is_ns3_text(text):
@@ -152,11 +160,12 @@ def from_networkx(
         edges.sort(key=lambda edge: int(edge[2]["link"]))
     next_hops = _given_routes(graph, nodes, file)
     kinds = list(dict.fromkeys(str(data.get("kind", "link")) for *_, data in edges)) or ["link"]
+    bandwidths = _texts(edges, "bandwidth", file)
     topology = graph_network(
         name,
         home,
         [(number[a], number[b]) for a, b, _ in edges],
-        graph_routings("up-down") | ({} if next_hops is None else {"table": partial(_follow, next_hops)}),
+        _routings(graph, bandwidths, next_hops),
         routers=len(nodes),
         both_ways=not graph.is_directed(),
         indirect=len(set(home)) < len(home),
@@ -165,11 +174,23 @@ def from_networkx(
         kind=[kinds.index(str(data.get("kind", "link"))) for *_, data in edges],
         kind_dims=[min(i, len(shape) - 1) for i in range(len(kinds))],
         length=[_length(edge, file) for edge in edges],
-        bandwidth=_texts(edges, "bandwidth", file),
+        bandwidth=bandwidths,
         latency=_texts(edges, "latency", file),
         router_names=names,
     )
     return replace(topology, next_hops=next_hops)
+
+
+def _routings(
+    graph: Any, bandwidths: Sequence[str | None] | None, next_hops: Int32Array | None
+) -> dict[str, WiresRouting]:
+    """The routings of a graph; the first is that which the graph names."""
+    found = graph_routings("up-down") | ({} if next_hops is None else {"table": partial(_follow, next_hops)})
+    if bandwidths is not None:
+        costs = costs_of([None if text is None else parse_bandwidth(text) for text in bandwidths])
+        found[FASTEST] = partial(fastest, costs if graph.is_directed() else np.repeat(costs, 2))
+    first = graph.graph.get(ROUTING)
+    return {first: found[first], **found} if first in found else found
 
 
 def _given_routes(graph: Any, nodes: Sequence[Any], file: str | None) -> Int32Array | None:

@@ -157,7 +157,7 @@ def test_faults(attributes: dict[str, dict[str, object]], options: dict[str, Any
         ),
         ("bad.edges", "0 1\n1 2 {'bandwith': '5 GB/s'}\n", "bad.edges:2: .*from 1 to 2 has .*'bandwith'.*'bandwidth'"),
         ("none.edges", None, "no such file"),
-        ("net.yaml", "a: b\n", "unknown format '.yaml' of a graph; allowed: .graphml, .gml, or an edge list"),
+        ("net.json", "{}\n", "unknown format '.json' of a graph; allowed: .graphml, .gml, an edge list"),
         ("self.edges", "a b\nb b\n", r"a link leads from \(b\) to itself"),
         ("two.edges", "a b\nc d\n", r"the graph is not connected: no path leads from \(a\) to \(c\)"),
         ("empty.edges", "", "the graph has no nodes"),

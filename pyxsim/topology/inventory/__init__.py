@@ -1,0 +1,1 @@
+"""Networks from inventories of machines: InfraGraph, topologies of NCCL and nvidia-smi, hwloc."""
