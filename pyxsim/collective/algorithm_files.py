@@ -31,7 +31,7 @@ def _python(path: str, part: str | None) -> Found:
 
 
 def _xml(path: str, part: str | None) -> Found:
-    from pyxsim.collective.custom.xml import read_xml
+    from pyxsim.xml_elements import read_xml
 
     _refuse_part(path, part)
     root = read_xml(path, "an XML file of MSCCL or ForestColl")

@@ -20,7 +20,7 @@ from pyxsim.textfile import read_text
 from pyxsim.topology.fastest import costs_of, fastest
 from pyxsim.topology.graph import graph_network
 from pyxsim.topology.inventory.parts import FASTEST, ROUTING
-from pyxsim.topology.inventory.read import inventory_reader, refuse_options
+from pyxsim.topology.inventory.read import read_inventory, refuse_options
 from pyxsim.topology.ns3_text import SPARE, is_ns3_text, ns3_graph
 from pyxsim.topology.routings import graph_routings
 from pyxsim.topology.shape import MAX_NPUS, check_shape
@@ -37,7 +37,7 @@ EDGE = ("bandwidth", "latency", "length", "kind", "link")
 KINDS = ("npu", "switch")
 SETTINGS = "pyxsim"  # attribute of a graph: the settings that it was written from (exported.py), as JSON
 _HEAD = f"#{SETTINGS} "
-NO_EDGE_LISTS = (".json", ".toml", ".xml", ".csv", ".dot", ".gexf", ".net")
+NO_EDGE_LISTS = (".json", ".toml", ".csv", ".dot", ".gexf", ".net")
 UNITS: Mapping[str, Callable[[object], object]] = {"bandwidth": parse_bandwidth, "latency": parse_duration}
 
 
@@ -64,9 +64,9 @@ def read_graph(path: Path, nodes: int = 1, rates: Mapping[str, str] | None = Non
     """
     import networkx as nx
 
-    read = inventory_reader(path, lambda: read_text(path, "an edge list"))
-    if read is not None:
-        return read(path).graph(nodes, rates)
+    parts = read_inventory(path)
+    if parts is not None:
+        return parts.graph(nodes, rates)
     refuse_options(path, nodes, rates)
     try:
         if path.suffix.lower() == ".graphml":
@@ -80,7 +80,7 @@ def read_graph(path: Path, nodes: int = 1, rates: Mapping[str, str] | None = Non
     except Exception as error:
         raise InputError(f"networkx cannot read this graph: {error}", file=str(path)) from None
     if path.suffix.lower() in NO_EDGE_LISTS:
-        allowed = ".graphml, .gml, an edge list such as net.edges, or an inventory (.yaml)"
+        allowed = ".graphml, .gml, an edge list such as net.edges, or an inventory (.yaml, .xml)"
         raise InputError(f"unknown format '{path.suffix}' of a graph", allowed=allowed, file=str(path))
     text = read_text(path, "an edge list")
     if is_ns3_text(text):

@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.custom.transfers import Transfer, compile_transfers
-from pyxsim.collective.custom.xml import Element
 from pyxsim.collective.kinds import KINDS
 from pyxsim.errors import InputError
+from pyxsim.xml_elements import Element
 
 CHUNKS = 4096  # most chunks of a GPU, and most slices of all its chunks
 _KINDS = ("all-gather", "reduce-scatter", "all-reduce")

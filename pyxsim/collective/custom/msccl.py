@@ -25,9 +25,9 @@ from typing import NamedTuple
 from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.custom.compile_program import compile_program
 from pyxsim.collective.custom.program import Instruction, Layout, Places, Program, Thread, held
-from pyxsim.collective.custom.xml import Element
 from pyxsim.collective.kinds import KINDS, Kind
 from pyxsim.errors import InputError
+from pyxsim.xml_elements import Element
 
 COLLECTIVES = {
     "allreduce": "all-reduce",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyxsim.errors import InputError
 from pyxsim.units import format_bandwidth, parse_bandwidth
@@ -16,6 +16,12 @@ FASTEST = "fastest"
 NETWORK = "network"  # the switch that joins several nodes
 _MOST_NODES = 2**16
 _MOST_STEPS = 2**22  # parts and links that the lines of a file stand for, with repetitions
+
+
+class _Link(NamedTuple):
+    rate: Fraction | None
+    latency: str | None
+    bonded: int
 
 
 class Parts:
@@ -34,7 +40,7 @@ class Parts:
         """Parts that a network outside the inventory joins, each with its bandwidth."""
         self._steps = 0
         self._npus: dict[str, bool] = {}
-        self._links: dict[tuple[str, str, str], tuple[Fraction | None, str | None]] = {}
+        self._links: dict[tuple[str, str, str], _Link] = {}
 
     @property
     def names(self) -> list[str]:
@@ -66,12 +72,24 @@ class Parts:
         """Return whether a part is known."""
         return name in self._npus
 
-    def link(self, a: str, b: str, kind: str, bandwidth: Fraction | None = None, latency: str | None = None) -> None:
-        """Join two parts in both directions. A second link of the same kind between them is the same link."""
+    def link(
+        self,
+        a: str,
+        b: str,
+        kind: str,
+        bandwidth: Fraction | None = None,
+        latency: str | None = None,
+        *,
+        bonded: int = 1,
+    ) -> None:
+        """Join two parts in both directions. A second link of the same kind between them is the same link.
+
+        `bandwidth` is that of one of the links that are bonded.
+        """
         ends = (a, b, kind) if a <= b else (b, a, kind)
         if a != b and ends not in self._links:
             self.count(1)
-            self._links[ends] = (bandwidth, latency)
+            self._links[ends] = _Link(bandwidth, latency, bonded)
 
     def graph(self, nodes: int = 1, rates: Mapping[str, str] | None = None) -> Any:
         """Return the networkx graph.
@@ -81,7 +99,7 @@ class Parts:
         nodes
             How many such nodes a switch, `network`, joins by their ports.
         rates
-            Kind of links -> bandwidth, instead of the inventory's.
+            Kind of links -> bandwidth of one of them, instead of the inventory's.
 
         Raises
         ------
@@ -91,7 +109,7 @@ class Parts:
         import networkx as nx
 
         given = self._rates(rates)
-        missing = dict.fromkeys(kind for (*_, kind), (rate, _) in self._links.items() if given.get(kind, rate) is None)
+        missing = dict.fromkeys(kind for (*_, kind), link in self._links.items() if given.get(kind, link.rate) is None)
         notes = list(self.notes)
         if missing:
             words = ", ".join(missing)
@@ -102,8 +120,9 @@ class Parts:
         for prefix in prefixes:
             for name, npu in self._npus.items():
                 graph.add_node(prefix + name, label=prefix + name, kind="npu" if npu else "switch")
-            for (a, b, kind), (rate, latency) in self._links.items():
-                _join(graph, prefix + a, prefix + b, kind, given.get(kind, rate), latency)
+            for (a, b, kind), (rate, latency, bonded) in self._links.items():
+                one = given.get(kind, rate)
+                _join(graph, prefix + a, prefix + b, kind, None if one is None else bonded * one, latency)
         if nodes > 1:
             graph.add_node(NETWORK, label=NETWORK, kind="switch")
             for prefix in prefixes:

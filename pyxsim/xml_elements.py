@@ -9,25 +9,29 @@ from xml.parsers import expat
 from pyxsim.errors import InputError, nearest
 from pyxsim.textfile import read_text
 
+_MOST_ELEMENTS = 2**20
+
 
 class Element:
     """One element; `elements` are its children. Attributes that were never read are unknown."""
 
+    __slots__ = ("_asked", "_attributes", "_file", "_line", "elements", "tag")
+
     def __init__(self, file: str, line: int, tag: str, attributes: dict[str, str]) -> None:
         self.tag = tag
         self.elements: list[Element] = []
-        self._place = f"{file}:{line}"
+        self._file, self._line = file, line
         self._attributes = attributes
         self._asked: list[str] = []
 
     @property
     def place(self) -> str:
         """File and line of its start tag."""
-        return self._place
+        return f"{self._file}:{self._line}"
 
     def refuse(self, problem: str, *, allowed: str | list[str] | None = None, given: str | None = None) -> NoReturn:
         """Raise InputError at the line of the element."""
-        raise InputError(problem, file=self._place, key=self.tag, allowed=allowed, given=given)
+        raise InputError(problem, file=self.place, key=self.tag, allowed=allowed, given=given)
 
     def text(self, name: str, default: str | None = None) -> str:
         """Return an attribute; without a default it is required."""
@@ -37,6 +41,10 @@ class Element:
             near = nearest(name, self._attributes)
             self.refuse(f"{name} is missing" + (f"; did you mean '{near}'?" if near else ""))
         return value
+
+    def has(self, name: str) -> bool:
+        """Return whether an attribute is given."""
+        return name in self._attributes
 
     def word(self, name: str, words: list[str], default: str | None = None) -> str:
         """Return an attribute that is one of some words."""
@@ -63,12 +71,21 @@ class Element:
 
 
 def read_xml(path: str, what: str) -> Element:
-    """Return the root of an XML file. `what` it should be, for errors. Raises InputError."""
+    """Return the root of an XML file. `what` it should be, for errors. Raises InputError.
+
+    Entities are refused, and no other file is read: a declared document type has no effect.
+    """
     root = Element(path, 1, "", {})
     inside = [root]
+    count = 0
     parser = expat.ParserCreate()
 
     def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal count
+        count += 1
+        if count > _MOST_ELEMENTS:
+            place = f"{path}:{parser.CurrentLineNumber}"
+            raise InputError("has too many elements", file=place, allowed=f"at most {_MOST_ELEMENTS}")
         element = Element(path, parser.CurrentLineNumber, tag, attributes)
         inside[-1].elements.append(element)
         inside.append(element)
@@ -76,6 +93,12 @@ def read_xml(path: str, what: str) -> Element:
     def end(tag: str) -> None:
         inside.pop()
 
+    def entity(name: str, *_: object) -> None:
+        raise InputError(
+            f"declares the entity '{name}'", file=f"{path}:{parser.CurrentLineNumber}", allowed="no entities"
+        )
+
+    parser.EntityDeclHandler = entity
     parser.StartElementHandler, parser.EndElementHandler = start, end
     try:
         parser.Parse(read_text(path, what), True)
