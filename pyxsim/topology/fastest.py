@@ -29,6 +29,8 @@ def costs_of(bandwidths: Sequence[Fraction | None]) -> IntArray:
 def fastest(costs: IntArray, wires: Wires, select: str = "random") -> Relation:
     """Take any of the paths of least cost, in VC classes that count the turns from down to up.
 
+    A link to an NPU that passes the packet on counts twice, because that NPU writes it to memory and reads it again.
+
     A link leads up if it leads away from the NPUs. Within a class, packets go up and then down, so that no cycle
     exists; a packet that turns up once more changes to the next class. In trees of switches one class is enough.
 
@@ -54,8 +56,11 @@ def _cheapest(costs: IntArray, wires: Wires) -> BoolArray:
     total[homes, np.arange(len(homes))] = 0
     order = np.argsort(wires.src, kind="stable")
     begins = np.flatnonzero(np.diff(wires.src[order], prepend=-1))
+    cost = np.where(np.isin(wires.dst, homes), 2 * costs, costs)[:, None].repeat(len(homes), axis=1)
+    ends = wires.dst[:, None] == homes
+    cost[ends] = np.broadcast_to(costs[:, None], cost.shape)[ends]
     while True:
-        through = total[wires.dst[order]] + costs[order, None]
+        through = total[wires.dst[order]] + cost[order]
         best = np.minimum.reduceat(through, begins, axis=0) if len(begins) else through
         at = wires.src[order][begins]
         better = np.minimum(total[at], best)
@@ -64,7 +69,7 @@ def _cheapest(costs: IntArray, wires: Wires) -> BoolArray:
         total[at] = better
     if (total[homes] >= _NEVER).any():
         raise InputError("the graph is not connected: some NPUs have no path between them")
-    flags: BoolArray = (total[wires.src] == total[wires.dst] + costs[:, None]) & (total[wires.src] < _NEVER)
+    flags: BoolArray = (total[wires.src] == total[wires.dst] + cost) & (total[wires.src] < _NEVER)
     return flags
 
 

@@ -47,6 +47,11 @@ class Parts:
         """Names of the parts."""
         return list(self._npus)
 
+    @property
+    def kinds(self) -> list[str]:
+        """Kinds of the links."""
+        return list(dict.fromkeys(kind for *_, kind in self._links))
+
     def count(self, more: int = 0) -> None:
         """Raise InputError if `more` parts and links would be too many."""
         total = len(self._npus) + len(self._links) + more
@@ -111,6 +116,8 @@ class Parts:
         given = self._rates(rates)
         missing = dict.fromkeys(kind for (*_, kind), link in self._links.items() if given.get(kind, link.rate) is None)
         notes = list(self.notes)
+        if nodes > 1 and any(given.get(NETWORK, rate) is None for _, rate in self.ports):
+            missing[NETWORK] = None
         if missing:
             words = ", ".join(missing)
             notes.append(f"no bandwidth of links {words}: that of [network]; options.rates = {{ kind = rate }} sets it")
@@ -138,7 +145,7 @@ class Parts:
             return {}
         if not isinstance(rates, Mapping):
             raise InputError(f"{rates!r} is not a table", key=key, allowed='a table such as { nvlink = "25 GB/s" }')
-        kinds = [*dict.fromkeys(kind for *_, kind in self._links), NETWORK]
+        kinds = [*self.kinds, NETWORK]
         found = {}
         for kind, text in rates.items():
             if kind not in kinds:

@@ -6,13 +6,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pyxsim.errors import InputError
+from pyxsim.textfile import read_text
 from pyxsim.topology.inventory.infragraph import read_infragraph
 from pyxsim.topology.inventory.nccl import read_nccl
+from pyxsim.topology.inventory.nvidia_smi import is_matrix, read_matrix
 from pyxsim.topology.inventory.parts import Parts
 from pyxsim.xml_elements import Element, read_xml
 
 _OF_XML: Mapping[str, Callable[[Path, Element], Parts]] = {"system": read_nccl}
-_KINDS = "YAML of InfraGraph, or XML of NCCL"
+_GRAPHS = (".graphml", ".gml", ".json", ".toml", ".csv", ".dot", ".gexf", ".net")
+_KINDS = "YAML of InfraGraph, XML of NCCL, or the matrix of nvidia-smi"
 
 
 def read_inventory(path: Path) -> Parts | None:
@@ -25,7 +28,10 @@ def read_inventory(path: Path) -> Parts | None:
         if root.tag not in _OF_XML:
             root.refuse("is not an inventory", allowed=list(_OF_XML), given=root.tag)
         return _OF_XML[root.tag](path, root)
-    return None
+    if ending in _GRAPHS:
+        return None
+    text = read_text(path, "an edge list")
+    return read_matrix(path, text) if is_matrix(text) else None
 
 
 def refuse_options(path: Path, nodes: int, rates: Mapping[str, str] | None) -> None:
