@@ -10,15 +10,20 @@ from pyxsim.errors import InputError, nearest
 from pyxsim.textfile import read_text
 
 _MOST_ELEMENTS = 2**20
+_MOST_CONTENT = 2**16  # characters of text that an element keeps
 
 
 class Element:
-    """One element; `elements` are its children. Attributes that were never read are unknown."""
+    """One element; `elements` are its children, `content` the text in it.
 
-    __slots__ = ("_asked", "_attributes", "_file", "_line", "elements", "tag")
+    Attributes that were never read are unknown.
+    """
+
+    __slots__ = ("_asked", "_attributes", "_file", "_line", "content", "elements", "tag")
 
     def __init__(self, file: str, line: int, tag: str, attributes: dict[str, str]) -> None:
         self.tag = tag
+        self.content = ""
         self.elements: list[Element] = []
         self._file, self._line = file, line
         self._attributes = attributes
@@ -79,6 +84,7 @@ def read_xml(path: str, what: str) -> Element:
     inside = [root]
     count = 0
     parser = expat.ParserCreate()
+    parser.buffer_text = True
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         nonlocal count
@@ -93,12 +99,17 @@ def read_xml(path: str, what: str) -> Element:
     def end(tag: str) -> None:
         inside.pop()
 
+    def data(text: str) -> None:
+        if text and not text.isspace():
+            element = inside[-1]
+            element.content = f"{element.content}{text}" if len(element.content) < _MOST_CONTENT else element.content
+
     def entity(name: str, *_: object) -> None:
         raise InputError(
             f"declares the entity '{name}'", file=f"{path}:{parser.CurrentLineNumber}", allowed="no entities"
         )
 
-    parser.EntityDeclHandler = entity
+    parser.EntityDeclHandler, parser.CharacterDataHandler = entity, data
     parser.StartElementHandler, parser.EndElementHandler = start, end
     try:
         parser.Parse(read_text(path, what), True)

@@ -96,6 +96,14 @@ class Parts:
             self.count(1)
             self._links[ends] = _Link(bandwidth, latency, bonded)
 
+    def groups_of(self, names: list[str], kinds: tuple[str, ...]) -> int:
+        """Return in how many groups the links of some kinds join some parts."""
+        import networkx as nx
+
+        graph = nx.Graph((a, b) for a, b, kind in self._links if kind in kinds)
+        graph.add_nodes_from(names)
+        return len({frozenset(group & set(names)) for group in nx.connected_components(graph)} - {frozenset()})
+
     def graph(self, nodes: int = 1, rates: Mapping[str, str] | None = None) -> Any:
         """Return the networkx graph.
 

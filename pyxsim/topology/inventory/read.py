@@ -7,15 +7,16 @@ from pathlib import Path
 
 from pyxsim.errors import InputError
 from pyxsim.textfile import read_text
+from pyxsim.topology.inventory.hwloc import read_hwloc
 from pyxsim.topology.inventory.infragraph import read_infragraph
 from pyxsim.topology.inventory.nccl import read_nccl
 from pyxsim.topology.inventory.nvidia_smi import is_matrix, read_matrix
 from pyxsim.topology.inventory.parts import Parts
 from pyxsim.xml_elements import Element, read_xml
 
-_OF_XML: Mapping[str, Callable[[Path, Element], Parts]] = {"system": read_nccl}
+_OF_XML: Mapping[str, Callable[[Path, Element], Parts]] = {"system": read_nccl, "topology": read_hwloc}
 _GRAPHS = (".graphml", ".gml", ".json", ".toml", ".csv", ".dot", ".gexf", ".net")
-_KINDS = "YAML of InfraGraph, XML of NCCL, or the matrix of nvidia-smi"
+_KINDS = "YAML of InfraGraph, XML of NCCL or hwloc, or the matrix of nvidia-smi"
 
 
 def read_inventory(path: Path) -> Parts | None:

@@ -93,5 +93,5 @@ def test_nodes_without_ports(tmp_path: Path) -> None:
 
 def test_other_xml(tmp_path: Path) -> None:
     (tmp_path / "net.xml").write_text("<algo/>", encoding="utf-8")
-    with pytest.raises(InputError, match="algo: is not an inventory; allowed: system"):
+    with pytest.raises(InputError, match="algo: is not an inventory; allowed: system, topology"):
         network(tmp_path / "net.xml")
