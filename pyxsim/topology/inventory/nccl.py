@@ -17,14 +17,16 @@ _WHAT = "a topology of NCCL"
 _SPEED = re.compile(r"(\d{1,4}(?:\.\d{1,3})?) ?GT/s.*", re.ASCII)
 _BUS = re.compile(r"[0-9A-Za-z:.]{1,40}", re.ASCII)
 _SWITCH, _POWER = "0x068000", "0x068001"  # PCI classes of NVSwitches, and of NVLinks to a POWER processor
+_GPU_CLASS = "0x0302"
+_DEVICES = (_GPU_CLASS, "0x0200", "0x0207")
 _LOCAL = Fraction(5000 * GB)  # a NIC that is no PCI device; as in NCCL
 _MOST_BONDED = 1024
 
 
 class _Gpu:
-    def __init__(self, element: Element, bus: str, cpu: str) -> None:
+    def __init__(self, element: Element, bus: str, cpu: str, number: int) -> None:
         self.element, self.bus, self.cpu = element, bus, cpu
-        self.dev = element.number("dev", 0)
+        self.dev = element.number("dev", 0, number)
         self.rank = element.number("rank", -1, -1)
         self.sm = element.number("sm", 0, 0)
 
@@ -65,6 +67,11 @@ class _Nccl:
             self.parts.spend(len(group) ** 2)
             for (a, vendor), (b, _) in combinations(group, 2):
                 self.parts.link(a, b, "sys", SYS.get(vendor, SYS_OTHER))
+        bare = sum(gpu.element.tag == "pci" for gpu in self._gpus)
+        if bare:
+            self.parts.notes.append(
+                f"of {bare} GPUs it has only the PCI device: NVLinks between them are not in the file"
+            )
         if self._unknown:
             self.parts.notes.append(f"{self._unknown} PCI links have no speed: they count as PCI Express 3.0 x16")
         return self.parts
@@ -80,6 +87,11 @@ class _Nccl:
                 if not _BUS.fullmatch(bus):
                     element.refuse(f"busid is '{bus}'", allowed="such as 0000:07:00.0")
                 line = ("pcie", self._pcie(element))
+                pci_class = element.text("class", "")
+                if not element.elements and pci_class.startswith(_DEVICES):
+                    self._bare(element, pci_class, above, line, prefix, cpu_name)
+                    names += [] if bus in self._buses else [f"{prefix}nic.{bus}"]
+                    continue
                 ends = [inner for inner in element.elements if inner.tag in ("gpu", "nic")]
                 if not ends or len(ends) < len(element.elements):
                     name = f"{prefix}pci.{bus}"
@@ -99,6 +111,18 @@ class _Nccl:
                 element.refuse("no such element here", allowed=["pci", "gpu", "nic"], given=element.tag)
         return names
 
+    def _bare(
+        self, element: Element, pci_class: str, above: str, line: tuple[str, Fraction], prefix: str, cpu: str
+    ) -> None:
+        """Take a device of which the file only says the PCI class, as files for virtual machines do."""
+        bus = element.text("busid")
+        if pci_class.startswith(_GPU_CLASS):
+            self._gpu(element, bus, prefix, cpu)
+            self._links.append((above, self._buses[bus], *line))
+            return
+        self._links.append((above, f"{prefix}nic.{bus}", *line))
+        self.parts.ports.append((f"{prefix}nic.{bus}", None))
+
     def _pcie(self, element: Element) -> Fraction:
         match = _SPEED.fullmatch(element.text("link_speed", ""))
         lanes = element.number("link_width", 0, 0)
@@ -112,7 +136,7 @@ class _Nccl:
     def _gpu(self, element: Element, bus: str, prefix: str, cpu: str) -> None:
         if not bus or bus in self._buses:
             element.refuse("no PCI device of its own" if not bus else f"two GPUs have the busid {bus}")
-        gpu = _Gpu(element, bus, cpu)
+        gpu = _Gpu(element, bus, cpu, len(self._gpus))
         self._buses[bus] = f"{prefix}gpu.{gpu.dev}"
         self._gpus.append(gpu)
 

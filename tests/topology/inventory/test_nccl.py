@@ -57,10 +57,22 @@ def test_a_rate_is_that_of_one_of_the_bonded_links() -> None:
     assert graph.edges["node1.net.mlx5_0", "network", 0]["bandwidth"] == "10 GB/s"
 
 
+def test_a_file_for_virtual_machines(tmp_path: Path) -> None:
+    pci = '<pci busid="{}" class="{}" link_speed="16 GT/s" link_width="16"/>'
+    inside = pci.format("0001:00:00.0", "0x030200") + pci.format("0101:00:00.0", "0x020700")
+    bridge = '<pci busid="ffff:ff:01.0" class="0x060400" link_speed="16 GT/s" link_width="16">'
+    text = f'<system version="1"><cpu numaid="0">{bridge}{inside}</pci></cpu></system>'
+    (tmp_path / "vm.xml").write_text(text, encoding="utf-8")
+    graph = read_graph(tmp_path / "vm.xml", nodes=2, rates={"network": "25 GB/s"})
+    assert graph.has_edge("node1.gpu.0", "node1.pci.ffff:ff:01.0")
+    assert graph.has_edge("node1.nic.0101:00:00.0", "network")
+    assert "NVLinks between them are not in the file" in graph.graph[NOTES][0]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('<gpu dev="0"', '<gpu device="0"', r"net.xml:6: gpu: dev is missing; did you mean 'device'"),
+        ('<gpu dev="0"', '<gpu dev="zero"', r"net.xml:6: gpu: dev is 'zero'"),
         ('busid="0000:12:00.0"', 'busid="0000:11:00.0"', "two GPUs have the busid 0000:11:00.0"),
         ('target="0000:22:00.0" count', 'target="0000:99:00.0" count', "target is 0000:99:00.0, which is no GPU"),
         ('count="4"', 'count="1000000000"', "count is '1000000000'"),
