@@ -372,11 +372,17 @@ def topology(
         list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Options of the topology, and routing=NAME.")
     ] = None,
     shape: Annotated[str | None, typer.Option(metavar="4,4,4", help="NPUs per dimension.")] = None,
-    export: Annotated[str | None, typer.Option(metavar="FORMAT", help="Write the graph as graphml or edges.")] = None,
+    export: Annotated[
+        str | None,
+        typer.Option(metavar="FORMAT", help="Write the network as graphml, edges, infragraph, nccl or hpcc."),
+    ] = None,
     file: Annotated[
         str | None,
         typer.Option(
-            "-o", metavar="FILE", callback=_name, help="Output: .graphml, .edges, or a picture .png, .pdf, .svg."
+            "-o",
+            metavar="FILE",
+            callback=_name,
+            help="Output: .graphml, .edges, .yaml, .xml, .txt, or a picture .png, .pdf, .svg.",
         ),
     ] = None,
 ) -> None:

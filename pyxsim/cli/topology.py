@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import asdict
@@ -26,7 +27,7 @@ from pyxsim.settings.load import LOADS
 from pyxsim.study.describe.topology_facts import TopologyFacts, facts_of
 from pyxsim.topology import Topology
 from pyxsim.topology.build import network_of
-from pyxsim.topology.exported import FORMATS, graph_text, restored, write_graph
+from pyxsim.topology.exported import FORMATS, form_of, graph_text, restored, write_graph
 
 SHAPE = re.compile(r"\d{1,9}(?:(?: ?, ?\d{1,9})*|(?:[xX]\d{1,9})*)", re.ASCII)
 SHAPES = "NPUs per dimension, such as 4,4,4 or 4x4x4"
@@ -59,7 +60,10 @@ def show_topology(
     system = _system_of(name, network, libraries)
     capacity = capacity_of(topology, network)
     if write is not None:
-        write(topology, network)
+        with warnings.catch_warnings(record=True) as lost:
+            warnings.simplefilter("always", RuntimeWarning)
+            write(topology, network)
+        notes += [str(each.message) for each in lost]
     out.say(*(f"warning: {note}" for note in notes))
     _show(out, facts, [] if system is None else system_rows(system, facts.npus, capacity))
     if file is not None:
@@ -200,12 +204,13 @@ def _writer(
         raise InputError(f"unknown format '{export}'", key="--export", allowed=FORMATS, given=export)
     if file is not None and os.path.realpath(file) == os.path.realpath(name):
         raise InputError("cannot be written, because it is an input", file=file, allowed="another name")
-    form = export or (Path(file).suffix.lower().removeprefix(".") if file is not None else "")
+    form = export or (form_of(file) if file is not None else "")
     if form in FORMATS:
         if file is not None:
             suffix = Path(file).suffix.lower()
-            if suffix != f".{form}":
-                raise InputError(f"is not a file name for {form}", file=file, allowed=f"a name that ends in .{form}")
+            if suffix != FORMATS[form]:
+                allowed = f"a name that ends in {FORMATS[form]}"
+                raise InputError(f"is not a file name for {form}", file=file, allowed=allowed)
             check_writable(file)
         elif out.json:
             raise InputError(
@@ -215,7 +220,7 @@ def _writer(
             return lambda topology, network: out.write(graph_text(topology, network, form))
         return lambda topology, network: write_graph(topology, network, file, form)
     if file is not None:
-        check_plot(file, tuple(f".{each}" for each in FORMATS))
+        check_plot(file, tuple(FORMATS.values()))
         return lambda topology, _: _write_picture(topology, file)
     return None
 

@@ -13,11 +13,18 @@ from pyxsim.settings.named import over_base
 from pyxsim.topology.build import network_of
 from pyxsim.topology.from_networkx import SETTINGS, read_graph
 from pyxsim.topology.inventory.parts import NOTES, ROUTING
+from pyxsim.topology.inventory.plain import plain
+from pyxsim.topology.inventory.write_hpcc import hpcc_text
+from pyxsim.topology.inventory.write_infragraph import infragraph_text
+from pyxsim.topology.inventory.write_nccl import nccl_text
 from pyxsim.topology.topology import Topology
 from pyxsim.units import Cycles, Duration, format_bandwidth, format_duration
 
-FORMATS = ("graphml", "edges")
+FORMATS = {"graphml": ".graphml", "edges": ".edges", "infragraph": ".yaml", "nccl": ".xml", "hpcc": ".txt"}
+"""The formats of networks and the endings of their files."""
+OWN = ("graphml", "edges")  # formats that carry the settings of a network
 GRAPH = "graph"  # the topology that reads files
+_WRITERS = {"infragraph": infragraph_text, "nccl": nccl_text, "hpcc": hpcc_text}
 _LOST = "[network] settings, dimensions, queues, routing, host links"
 _OF_EDGES = ("link", "kind", "length", "bandwidth", "latency")
 _OF_NODES = ("npus", "kind", "label")
@@ -48,13 +55,18 @@ def _times(length: int, latency: Duration) -> Duration:
 
 
 def graph_text(topology: Topology, settings: Network, form: str) -> str:
-    """Return a network as the text of a file in one of `FORMATS`. Raises InputError for an edge list of a graph."""
+    """Return a network as the text of a file in one of `FORMATS`.
+
+    Warns of what a format cannot say. Raises InputError if that is the network itself.
+    """
     import networkx as nx
 
     if form == "edges" and settings.topology == GRAPH:
         problem = "an edge list does not keep the attributes of nodes"
         raise InputError(problem, key="--export", allowed="graphml for a network from a file")
     graph = exported(topology, settings)
+    if form not in OWN:
+        return _WRITERS[form](plain(graph, topology, settings, form))
     if form == "edges":
         edges = ((a, b, {key: data[key] for key in _OF_EDGES if key in data}) for a, b, data in graph.edges(data=True))
         lines = (f"{a} {b} {data}" for a, b, data in edges)
@@ -62,9 +74,15 @@ def graph_text(topology: Topology, settings: Network, form: str) -> str:
     return "\n".join(nx.generate_graphml(graph)) + "\n"
 
 
+def form_of(file: str | Path) -> str:
+    """Return the format of `FORMATS` that the ending of a file names, or the ending."""
+    ending = Path(file).suffix.lower()
+    return next((form for form, own in FORMATS.items() if own == ending), ending.removeprefix("."))
+
+
 def write_graph(topology: Topology, settings: Network, file: str | Path, form: str | None = None) -> None:
-    """Write a network to a file: GraphML, or an edge list if `form` or the ending is "edges". Raises InputError."""
-    form = form or Path(file).suffix.lower().removeprefix(".")
+    """Write a network to a file in the format `form`, or that of its ending (`FORMATS`). Raises InputError."""
+    form = form or form_of(file)
     if form not in FORMATS:
         raise InputError(f"unknown format '{form}' of a graph", file=str(file), allowed=FORMATS, given=form)
     text = graph_text(topology, settings, form)

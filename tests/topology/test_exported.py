@@ -15,7 +15,7 @@ from pyxsim.registry import topologies
 from pyxsim.results.diff import diff
 from pyxsim.settings import Network
 from pyxsim.topology.build import network_of
-from pyxsim.topology.exported import FORMATS, restored, write_graph
+from pyxsim.topology.exported import OWN, restored, write_graph
 
 library.load_all()
 
@@ -62,7 +62,7 @@ def run(network: dict[str, Any], backend: str = "packet") -> pyxsim.Result:
     return pyxsim.run(experiment(network, "all-reduce"), backend=backend, allow_deadlock=True)
 
 
-@pytest.mark.parametrize(("name", "form"), [(name, form) for name in NETWORKS for form in FORMATS][:-1])
+@pytest.mark.parametrize(("name", "form"), [(name, form) for name in NETWORKS for form in OWN][:-1])
 def test_there_and_back_to_the_bit(name: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("hand.edges").write_text(HAND, encoding="utf-8")

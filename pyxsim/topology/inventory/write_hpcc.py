@@ -1,0 +1,30 @@
+"""Networks as the topology text of HPCC's ns-3 model (`pyxsim/topology/ns3_text.py`)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from pyxsim.topology.inventory.plain import PlainNetwork, lost
+
+FORM = "hpcc"
+_PLACES = 9
+
+
+def hpcc_text(network: PlainNetwork) -> str:
+    """Return the text: NPUs have the first numbers, switches the next; one line for each link."""
+    order = [*network.npus, *sorted(set(range(len(network.names))) - set(network.npus))]
+    number = {part: i for i, part in enumerate(order)}
+    switches = range(len(network.npus), len(order))
+    ends = [frozenset((link.a, link.b)) for link in network.links]
+    if len(set(ends)) < len(ends):
+        lost(FORM, "parallel links: ns-3 uses the last of them only")
+    lost(FORM, "names, kinds of links and routes")
+    lines = [f"{len(order)} {len(switches)} {len(network.links)}", " ".join(map(str, switches))]
+    for link in network.links:
+        rate, delay = _decimal(link.rate * 8 / 10**9), _decimal(link.latency * 10**9)
+        lines.append(f"{number[link.a]} {number[link.b]} {rate}Gbps {delay}ns 0")
+    return "\n".join(lines) + "\n"
+
+
+def _decimal(value: Fraction) -> str:
+    return f"{float(value):.{_PLACES}f}".rstrip("0").rstrip(".") or "0"
