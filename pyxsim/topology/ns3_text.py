@@ -17,6 +17,7 @@ from pyxsim.textfile import read_text
 from pyxsim.units import parse_bandwidth, parse_time
 
 _MOST_NODES = 2**22
+NOTES = "notes"  # attribute of a graph: warnings of its reader
 SPARE = "spare hosts"  # attribute of a graph: with `dims`, only its first hosts have NPUs
 
 
@@ -37,6 +38,8 @@ class Ns3Topology(NamedTuple):
     nodes: int
     switches: frozenset[int]
     links: list[Ns3Link]
+    nvswitches: frozenset[int] = frozenset()  # of SimAI's form: those of the switches that are within a server
+    unread: str = ""  # what ns-3 does not read, if there is more
 
     @property
     def hosts(self) -> list[int]:
@@ -71,14 +74,17 @@ def read_ns3(path: Path) -> Ns3Topology:
         raise InputError("is not a topology of ns-3", file=f"{path}:1", allowed=allowed)
     words = _words(path, text)
     counts = [int(next(words)[0]) for _ in range(3)]
+    within = 0
     if len(text.lstrip().partition("\n")[0].split()) == 6:
-        nodes, switches, links = counts[0], counts[2] + int(next(words)[0]), int(next(words)[0])
+        within = counts[2]
+        nodes, switches, links = counts[0], within + int(next(words)[0]), int(next(words)[0])
         next(words)  # the type of the GPUs
     else:
         nodes, switches, links = counts
     if nodes > _MOST_NODES:
         raise InputError(f"{nodes} nodes are too many", file=f"{path}:1", allowed=f"at most {_MOST_NODES}")
-    chosen = frozenset(_node(*_next(words, path, "switches"), nodes) for _ in range(switches))
+    listed = [_node(*_next(words, path, "switches"), nodes) for _ in range(switches)]
+    chosen = frozenset(listed)
     if len(chosen) < switches:
         raise InputError(f"names {len(chosen)} switches instead of {switches}", file=str(path), allowed="each one once")
     faults: list[InputError] = []
@@ -90,27 +96,29 @@ def read_ns3(path: Path) -> Ns3Topology:
         except InputError as error:
             faults.append(error.at(file=row[0][1]))
     raise_all(faults)
-    if (extra := next(words, None)) is not None:
-        problem = f"'{extra[0]}' follows the last of {links} links"
-        raise InputError(problem, file=extra[1], allowed="as many links as the first line says")
-    return Ns3Topology(nodes, chosen, found)
+    extra = next(words, None)
+    unread = "" if extra is None else f"{extra[1]}: '{extra[0]}' follows the last of {links} links, and is not read"
+    return Ns3Topology(nodes, chosen, found, frozenset(listed[:within]), unread)
 
 
 def ns3_graph(path: Path) -> Any:
     """Return the graph of a topology text: an NPU for each node that is not a switch; with `dims`, only for the first.
 
     The links of a node are in descending order of their other end, the order of ns-3's next hops. The graph has no
-    error rates: they are no property of the network, but of an experiment ([[network.ethernet.links]]).
-    Raises InputError.
+    error rates: they are no property of the network, but of an experiment ([[network.ethernet.links]]). In SimAI's
+    form, links of NVSwitches are of the kind `nvlink`. Raises InputError.
     """
     import networkx as nx
 
     topology = read_ns3(path)
-    graph = nx.Graph(**{SPARE: True})
+    graph = nx.Graph(**{SPARE: True, NOTES: [topology.unread] if topology.unread else []})
     for node in range(topology.nodes):
         graph.add_node(node, kind="switch" if node in topology.switches else "npu")
+    for node in topology.nvswitches:
+        graph.nodes[node]["label"] = f"nvswitch.{node}"
     for number, (ends, link) in enumerate(topology.routed()):
-        graph.add_edge(*ends, bandwidth=link.rate, latency=link.delay, link=number)
+        kind = {} if topology.nvswitches.isdisjoint(ends) else {"kind": "nvlink"}
+        graph.add_edge(*ends, bandwidth=link.rate, latency=link.delay, link=number, **kind)
     return graph
 
 

@@ -78,6 +78,7 @@ class _InfraGraph:
         self.edges: list[_Edge] = []
         self.used: dict[str, int] = {}
         self._sizes: dict[str, int] = {}
+        self._uneven: list[str] = []  # edges that join different numbers of parts one by one
 
     def read(self, root: YamlNode) -> None:
         """Add a document: an infrastructure, or a device of its own."""
@@ -178,6 +179,9 @@ class _InfraGraph:
         for edge in self.edges:
             for a, b in self._pairs(edge, [list(self._outer(end, edge.node)) for end in edge.ends]):
                 self.parts.link(_text(a), _text(b), edge.link, *self._values(self.links, edge))
+        if self._uneven:
+            more = f", and so do {len(self._uneven) - 1} more edges" if len(self._uneven) > 1 else ""
+            self.parts.notes.append(f"one2one: {self._uneven[0]}{more}")
         return self.parts
 
     def _count_used(self) -> None:
@@ -291,8 +295,9 @@ class _InfraGraph:
             return product(first, second)
         if len(first) != len(second):
             short = min(len(first), len(second))
-            note = f"{edge.node.path} joins {len(first)} parts to {len(second)} one by one: only the first {short}"
-            self.parts.notes.append(note)
+            self._uneven.append(
+                f"{edge.node.path} joins {len(first)} parts to {len(second)}, the first {short} of them"
+            )
         return zip(first, second, strict=False)
 
 

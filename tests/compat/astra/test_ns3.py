@@ -209,7 +209,6 @@ def test_keys_that_ns3_never_uses_and_keys_without_effect(folder: Path, capsys: 
         ("3 1 1\n2\n0 3 400Gbps 500ns 0\n", "topology.txt:3: '3' is not a node; allowed: 0 to 2"),
         ("3 1 1\n2\n0 2 400Gb 500ns 0\n", "topology.txt:3: 'Gb' in '400Gb' is not a unit"),
         ("3 1 1\n2\n0 2 400Gbps 500ns 2\n", "topology.txt:3: '2' is not an error rate; allowed: a number from 0 to 1"),
-        ("3 1 2\n2\n0 2 400Gbps 500ns 0\n1 2 400Gbps 500ns 0\n7\n", "topology.txt:5: '7' follows the last of 2 links"),
         ("3 2 2\n2 2\n0 2 400Gbps 500ns 0\n1 2 400Gbps 500ns 0\n", "topology.txt: names 1 switches instead of 2"),
     ],
 )
@@ -217,6 +216,15 @@ def test_faults_of_a_topology(folder: Path, capsys: pytest.CaptureFixture[str], 
     write_run(folder, star(2), 2, messages=[(0, 1)], nbytes=1000)
     (folder / "topology.txt").write_text(topology)
     assert problem in fault(capsys)
+
+
+def test_lines_that_ns3_does_not_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_run(folder, star(2), 2, messages=[(0, 1)], nbytes=1000)
+    with (folder / "topology.txt").open("a") as stream:
+        stream.write("7\n")
+    assert main(["astra", *WORDS]) == 0
+    words = " ".join(capsys.readouterr().err.split())
+    assert "'7' follows the last of 2 links, and is not read" in words
 
 
 def test_faults_of_logical_dimensions(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -160,3 +160,12 @@ def test_a_network_of_the_shelf_as_infragraph(tmp_path: Path) -> None:
 def test_what_cannot_be_said(network: Network, form: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
         graph_text(network_of(network), network, form)
+
+
+def test_nvswitches_of_simai(tmp_path: Path) -> None:
+    lines = ["0 2 900Gbps 25ns 0", "1 2 900Gbps 25ns 0", "0 3 1Gbps 1us 0", "1 4 1Gbps 1us 0"]
+    (tmp_path / "topo").write_text("\n".join(["5 2 1 2 4 H20", "2 3 4", *lines]), encoding="utf-8")
+    graph = read_graph(tmp_path / "topo")
+    assert graph.nodes[2] == {"kind": "switch", "label": "nvswitch.2"}
+    assert graph.edges[0, 2]["kind"] == "nvlink"
+    assert "kind" not in graph.edges[0, 3]
