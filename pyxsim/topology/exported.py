@@ -12,12 +12,11 @@ from pyxsim.settings import Network
 from pyxsim.settings.named import over_base
 from pyxsim.topology.build import network_of
 from pyxsim.topology.from_networkx import SETTINGS, read_graph
-from pyxsim.topology.inventory.parts import ROUTING
 from pyxsim.topology.inventory.plain import plain
 from pyxsim.topology.inventory.write_hpcc import hpcc_text
 from pyxsim.topology.inventory.write_infragraph import infragraph_text
 from pyxsim.topology.inventory.write_nccl import nccl_text
-from pyxsim.topology.ns3_text import NOTES
+from pyxsim.topology.ns3_text import NOTES, ROUTING
 from pyxsim.topology.topology import Topology
 from pyxsim.units import Cycles, Duration, format_bandwidth, format_duration
 

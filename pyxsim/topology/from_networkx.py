@@ -19,9 +19,8 @@ from pyxsim.routing.relation import Relation
 from pyxsim.textfile import read_text
 from pyxsim.topology.fastest import costs_of, fastest
 from pyxsim.topology.graph import graph_network
-from pyxsim.topology.inventory.parts import FASTEST, ROUTING
 from pyxsim.topology.inventory.read import read_inventory, refuse_options
-from pyxsim.topology.ns3_text import SPARE, is_ns3_text, ns3_graph
+from pyxsim.topology.ns3_text import FASTEST, ROUTING, SPARE, is_ns3_text, ns3_graph
 from pyxsim.topology.routings import graph_routings
 from pyxsim.topology.shape import MAX_NPUS, check_shape
 from pyxsim.topology.topology import Dimension, Topology

@@ -18,6 +18,8 @@ from pyxsim.units import parse_bandwidth, parse_time
 
 _MOST_NODES = 2**22
 NOTES = "notes"  # attribute of a graph: warnings of its reader
+ROUTING = "routing"  # attribute of a graph: its default routing
+FASTEST = "fastest"
 SPARE = "spare hosts"  # attribute of a graph: with `dims`, only its first hosts have NPUs
 
 
@@ -106,7 +108,7 @@ def ns3_graph(path: Path) -> Any:
 
     The links of a node are in descending order of their other end, the order of ns-3's next hops. The graph has no
     error rates: they are no property of the network, but of an experiment ([[network.ethernet.links]]). In SimAI's
-    form, links of NVSwitches are of the kind `nvlink`. Raises InputError.
+    form, links of NVSwitches are of the kind `nvlink`, and routes are the fastest. Raises InputError.
     """
     import networkx as nx
 
@@ -114,6 +116,8 @@ def ns3_graph(path: Path) -> Any:
     graph = nx.Graph(**{SPARE: True, NOTES: [topology.unread] if topology.unread else []})
     for node in range(topology.nodes):
         graph.add_node(node, kind="switch" if node in topology.switches else "npu")
+    if topology.nvswitches:
+        graph.graph[ROUTING] = FASTEST
     for node in topology.nvswitches:
         graph.nodes[node]["label"] = f"nvswitch.{node}"
     for number, (ends, link) in enumerate(topology.routed()):

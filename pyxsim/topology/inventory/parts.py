@@ -7,12 +7,10 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from pyxsim.errors import InputError
-from pyxsim.topology.ns3_text import NOTES
+from pyxsim.topology.ns3_text import FASTEST, NOTES, ROUTING
 from pyxsim.units import format_bandwidth, parse_bandwidth
 
 MOST_PARTS = 2**20  # parts and links of an inventory together; a graph of them takes about 1 kB each
-ROUTING = "routing"  # attribute of a graph: its default routing
-FASTEST = "fastest"
 NETWORK = "network"  # the switch that joins several nodes
 _MOST_NODES = 2**16
 _MOST_STEPS = 2**22  # parts and links that the lines of a file stand for, with repetitions
