@@ -21,7 +21,20 @@ import pytest
 FLOORS = {
     **dict.fromkeys(("errors", "units", "registry", "plugins", "settings", "library", "rng", "textfile", "chakra"), 0),
     **dict.fromkeys(
-        ("cache", "garbage", "raw", "heap", "paths", "arrays", "lazy_columns", "file_entries", "flat_yaml"), 0
+        (
+            "cache",
+            "garbage",
+            "raw",
+            "heap",
+            "paths",
+            "arrays",
+            "lazy_columns",
+            "file_entries",
+            "flat_yaml",
+            "xml_elements",
+            "yaml_tree",
+        ),
+        0,
     ),
     **dict.fromkeys(("layer_parts", "rank_files"), 0),
     **dict.fromkeys(("peak_memory", "available_memory"), 0),
