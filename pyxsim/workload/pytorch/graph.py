@@ -74,7 +74,7 @@ def _add(
         known = max((each.end for each in before), default=begin)
         # What else ended until it started, or until the host had stopped waiting.
         until = activity.end if activity.waits else activity.start
-        ends, others = ended[activity.waits or activity.lane[0] == "device"]
+        ends, others = ended["device" in (activity.waits, activity.lane[0])]
         during = others[bisect_right(ends, known) : bisect_right(ends, until)]
         during = [each for each in during if id(each) in task]
         before += [each for each in during if each.lane[0] == "gloo"]

@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ from pyxsim.workload.pytorch.messages import Message, of_gloo, of_nccl
 MOST_BYTES = 1 << 31  # of a file, decompressed
 MOST_PACKED = 256  # times its size
 MOST_NS = 1 << 60
+_RECORD = "Record function id"
 _TRACE = "a Chrome trace of torch.profiler"
 _DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
 _RUNTIME = ("cuda_runtime", "cuda_driver")
@@ -39,7 +42,7 @@ class Activity:
     message
         What it communicates; None for computation.
     waits
-        Whether the host waits here for a device.
+        What the host waits for here: "device", or "gloo" for its collectives.
     memory
         Whether it copies memory.
     """
@@ -50,7 +53,7 @@ class Activity:
     lane: tuple[str, int, int]
     after: Activity | None = None
     message: Message | None = None
-    waits: bool = False
+    waits: str = ""
     memory: bool = False
 
 
@@ -147,80 +150,142 @@ def _complete(events: list[Any], file: str) -> Iterator[_Event]:
         )
 
 
+def _is_gloo(event: _Event) -> bool:
+    return event.kind == "user_annotation" and event.name.startswith("gloo:")
+
+
 def _ns(micros: Any, key: str, file: str) -> int:
     good = isinstance(micros, int | float) and not isinstance(micros, bool) and math.isfinite(micros)
     if not good or not 0 <= micros * 1000 <= MOST_NS:
         raise InputError(f"is {micros!r:.40}", file=file, key=key, allowed="microseconds, from 0")
-    return int(round(micros * 1000))
+    return round(float(micros) * 1000)
 
 
 def _fill(recording: Recording, events: list[_Event]) -> None:
     """Make activities of events, which are sorted by start, the longest first."""
-    started_by: dict[int, Activity] = {}  # correlation of a kernel -> the piece that launches it
-    callers: list[tuple[int, Activity, _Event]] = []  # Record function id of an operator of c10d
-    correlations = {event.number("correlation") for event in events if event.kind in _DEVICE}
+    causes = _causes(events)
+    began = {id(causes[id(event)]): event.start for event in reversed(events) if id(event) in causes}
+    ends = sorted(event.end for event in events if _is_gloo(event))
     threads: dict[tuple[str, str], list[_Event]] = {}
     for event in events:
         if event.kind == "cpu_op" or event.kind in _RUNTIME:
             threads.setdefault((event.process, event.thread), []).append(event)
+    piece_of: dict[int, Activity] = {}
     for number, own in enumerate(threads.values()):
-        for piece, cause in _pieces(own, ("host", 0, number), correlations):
+        for piece, cause in _pieces(own, ("host", 0, number), began, ends):
             recording.host.append(piece)
-            if cause is not None and cause.kind == "cpu_op":
-                callers.append((cause.number("Record function id") or 0, piece, cause))
-            elif cause is not None:
-                started_by[cause.number("correlation") or 0] = piece
+            if cause is not None:
+                piece_of[id(cause)] = piece
     recording.host.sort(key=lambda piece: (piece.start, piece.end))
-    callers.sort(key=lambda caller: caller[0])
     lanes: dict[tuple[str, str], int] = {}
     for event in events:
+        cause = causes.get(id(event))
+        starter = None if cause is None else piece_of.get(id(cause))
         if event.kind in _DEVICE:
-            place = event.number("device") or 0, event.number("stream") or 0
-            launched = started_by.get(event.number("correlation") or -1)
+            lane = "device", event.number("device") or 0, event.number("stream") or 0
             memory = event.kind != "kernel"
             message = None if memory else of_nccl(event.name, event.args)
-            recording.device.append(
-                Activity(event.start, event.end, event.name, ("device", *place), launched, message, memory=memory)
-            )
-        elif event.kind == "user_annotation" and event.name.startswith("gloo:"):
-            before = [caller for caller in callers if caller[0] < (event.number("Record function id") or 0)]
-            piece = before[-1][1] if before else None
-            caller, call = (before[-1][2].name, before[-1][2].args) if before else ("", {})
+            activity = Activity(event.start, event.end, event.name, lane, starter, message, memory=memory)
+            recording.device.append(activity)
+        elif _is_gloo(event):
+            caller, call = ("", {}) if cause is None else (cause.name, cause.args)
+            lane = "gloo", 0, lanes.setdefault((event.process, event.thread), len(lanes))
             message = of_gloo(event.name, event.args, caller, call)
-            lane = ("gloo", 0, lanes.setdefault((event.process, event.thread), len(lanes)))
-            recording.others.append(Activity(event.start, event.end, event.name, lane, piece, message))
+            recording.others.append(Activity(event.start, event.end, event.name, lane, starter, message))
+
+
+def _causes(events: list[_Event]) -> dict[int, _Event]:
+    """Return what started each kernel and each collective of gloo, by its identity.
+
+    A kernel and the call that launches it have the same correlation. Records of gloo are numbered after those of the
+    operators of c10d that make them, if an ExecutionTraceObserver numbers them; otherwise, the first operator that is
+    left with a tensor of the same shape is taken.
+    """
+    launches = {event.number("correlation"): event for event in events if event.kind in _RUNTIME}
+    launches.pop(None, None)
+    causes = {
+        id(event): launches[event.number("correlation")]
+        for event in events
+        if event.kind in _DEVICE and event.number("correlation") in launches
+    }
+    calls = [event for event in events if event.kind == "cpu_op" and event.name.startswith("c10d::")]
+    numbered = sorted((event for event in calls if _record(event)), key=_record)
+    numbers = [_record(event) for event in numbered]
+    left: dict[str, deque[_Event]] = {}
+    for event in calls:
+        if not _record(event):
+            left.setdefault(_shape(event), deque()).append(event)
+    for event in events:
+        if not _is_gloo(event):
+            continue
+        if place := bisect_right(numbers, _record(event)):
+            causes[id(event)] = numbered[place - 1]
+        elif (queue := left.get(_shape(event))) and queue[0].start <= event.start:
+            causes[id(event)] = queue.popleft()
+    return causes
+
+
+def _shape(event: _Event) -> str:
+    """The shape of the first tensor, also of a list of tensors."""
+    dims = event.args.get("Input Dims")
+    while isinstance(dims, list) and dims and isinstance(dims[0], list):
+        dims = dims[0]
+    return str(dims)
+
+
+def _record(event: _Event) -> int:
+    return event.number(_RECORD) or 0
 
 
 def _pieces(
-    events: list[_Event], lane: tuple[str, int, int], correlations: set[int | None]
+    events: list[_Event], lane: tuple[str, int, int], began: Mapping[int, int], ends: Sequence[int]
 ) -> Iterator[tuple[Activity, _Event | None]]:
     """Yield the pieces of a thread, each with the event that starts something at its end.
 
-    Outermost events are what follows each other; those inside them are where they are cut.
+    Outermost events follow each other; events inside them are where they are cut. Where an operator calls no other one
+    for a while, and a collective of gloo ends, it waits for it.
+
+    Parameters
+    ----------
+    began
+        When what an event started began, by the identity of the event.
+    ends
+        When collectives of gloo ended, in order.
     """
     place = 0
     while place < len(events):
-        outer, cuts = events[place], []
-        end = outer.end
-        while place < len(events) and events[place].start < max(end, outer.start + 1):
+        outer, inner = events[place], [events[place]]
+        covered, end = outer.start, max(outer.end, outer.start + 1)
+        quiet: list[tuple[int, int]] = []
+        place += 1
+        while place < len(events) and events[place].start < end:
             event = events[place]
-            starts = event.name.startswith("c10d::") if event.kind == "cpu_op" else False
-            starts |= event.kind in _RUNTIME and event.number("correlation") in correlations
-            if starts or _WAITS.match(event.name):
-                cuts.append(event)
-            end = max(end, event.end)
+            if len(inner) > 1:
+                quiet.append((covered, event.start))
+            covered, end = max(covered, event.end), max(end, event.end)
+            inner.append(event)
             place += 1
+        if len(inner) > 1:
+            quiet.append((covered, outer.end))
+        cuts: list[tuple[int, int, str, _Event | None]] = []
+        for event in inner:
+            if _WAITS.match(event.name):
+                cuts.append((event.start, event.end, "device", None))
+            elif id(event) in began:
+                until = min(event.end, max(event.start, began[id(event)]))
+                cuts.append((event.start, until, "", event))
+                if event.name.startswith("c10d::"):
+                    quiet.append((until, event.end))
+        cuts += [(*hole, "gloo", None) for hole in quiet if bisect_right(ends, hole[0]) < bisect_right(ends, hole[1])]
         at = outer.start
-        for cut in cuts:
-            if _WAITS.match(cut.name):
-                if cut.start > at:
-                    yield Activity(at, cut.start, outer.name, lane), None
-                begin = max(at, cut.start)
-                yield Activity(begin, max(begin, cut.end), cut.name, lane, waits=True), None
-                at = max(begin, cut.end)
+        for begin, until, waits, cause in sorted(cuts, key=lambda cut: cut[:2]):
+            begin, until = max(at, begin), max(at, until)
+            if not waits:
+                yield Activity(at, until, outer.name, lane), cause
             else:
-                until = max(at, cut.end)
-                yield Activity(at, until, outer.name, lane), cut
-                at = until
-        if end > at or not cuts:
-            yield Activity(at, end, outer.name, lane), None
+                if begin > at:
+                    yield Activity(at, begin, outer.name, lane), None
+                yield Activity(begin, until, f"wait in {outer.name}", lane, waits=waits), None
+            at = until
+        if end > at and (max(outer.end, covered) > at or not cuts):
+            yield Activity(at, max(outer.end, covered), outer.name, lane), None
