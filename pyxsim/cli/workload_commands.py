@@ -159,3 +159,18 @@ def generate_workloads(
     from pyxsim.cli.generate import generate_workload
 
     generate_workload(out, experiment, file, model=model, device=device, shape=shape, overrides=shared.overrides)
+
+
+@command(workload, "json", name="collect")
+def collect_workloads(out: CommandOutput, shared: Shared) -> None:
+    """Print the Python that records a training step with the PyTorch profiler.
+
+    Paste it into the training script and call record(step) on all ranks. [workload] file = "step.*.kineto.json" then
+    simulates the step.
+    """
+    from pyxsim.workload.pytorch.recipe import RECIPE
+
+    if shared.json:
+        out.put({"python": RECIPE})
+    else:
+        out.write(RECIPE)

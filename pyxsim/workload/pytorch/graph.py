@@ -63,7 +63,7 @@ def _add(
 ) -> None:
     """Add the tasks of a rank."""
     of_host, of_device = [*recording.host, *recording.others], recording.device
-    activities = sorted((*of_host, *of_device), key=lambda activity: (activity.start, activity.end))
+    activities = sorted((*of_host, *of_device), key=_order)
     ended = {True: _by_end(of_device), False: _by_end(of_host)}
     task: dict[int, int] = {}
     newest: dict[tuple[str, int, int], Activity] = {}
@@ -115,6 +115,11 @@ def _task(
     if activity.memory:
         return build.task(rank, Kind.MEMORY, name, ticks=ticks, before=before)
     return build.task(rank, Kind.COMPUTE, name, ticks=int(-(-ticks * compute_scale // 1)), before=before)
+
+
+def _order(activity: Activity) -> tuple[int, bool, int]:
+    """Causes come before effects: where the host waits counts by its end."""
+    return (activity.end, False, activity.end) if activity.waits else (activity.start, True, activity.end)
 
 
 def _by_end(activities: Sequence[Activity]) -> tuple[list[int], list[Activity]]:
