@@ -64,7 +64,7 @@ def _add(
     """Add the tasks of a rank."""
     of_host, of_device = [*recording.host, *recording.others], recording.device
     activities = sorted((*of_host, *of_device), key=_order)
-    ended = {True: _by_end(of_device), False: _by_end(of_host)}
+    ended = {"host": _by_end(of_host), "device": _by_end(of_device), "gloo": _by_end(recording.others)}
     task: dict[int, int] = {}
     newest: dict[tuple[str, int, int], Activity] = {}
     begin = min(activity.start for activity in activities)
@@ -72,21 +72,19 @@ def _add(
         before = [each for each in (newest.get(activity.lane), activity.after) if each is not None]
         newest[activity.lane] = activity
         known = max((each.end for each in before), default=begin)
-        # What else ended until it started, or until the host had stopped waiting.
-        until = activity.end if activity.waits else activity.start
-        ends, others = ended["device" in (activity.waits, activity.lane[0])]
-        during = others[bisect_right(ends, known) : bisect_right(ends, until)]
-        during = [each for each in during if id(each) in task]
-        before += [each for each in during if each.lane[0] == "gloo"]
-        before += during[-1:]
+        others = [each for each in _during(ended[activity.lane[0]], known, activity.start) if id(each) in task]
+        before += [each for each in others if each.lane[0] == "gloo"] + others[-1:]
         known = max((each.end for each in before), default=known)
         waits = list(dict.fromkeys(task[id(each)] for each in before if id(each) in task))
-        took = activity.end - activity.start
-        pause = activity.start - known
+        if activity.start > known:
+            pause = _cycles(activity.start - known, clock)
+            waits = [build.task(recording.rank, Kind.MARK, _PAUSE, ticks=pause, before=waits)]
+        begun = activity.start
         if activity.waits:
-            pause, took = 0, min(took, max(0, activity.end - known))
-        if pause > 0:
-            waits = [build.task(recording.rank, Kind.MARK, _PAUSE, ticks=_cycles(pause, clock), before=waits)]
+            others = [each for each in _during(ended[activity.waits], begun, activity.end) if id(each) in task]
+            waits += [task[id(each)] for each in (others if activity.waits == "gloo" else others[-1:])]
+            begun = max((each.end for each in others), default=begun)
+        took = activity.end - begun
         task[id(activity)] = _task(
             build, recording, activity, calls, waits, _cycles(took, clock), compute_scale, comm_scale
         )
@@ -122,8 +120,14 @@ def _order(activity: Activity) -> tuple[int, bool, int]:
     return (activity.end, False, activity.end) if activity.waits else (activity.start, True, activity.end)
 
 
+def _during(by_end: tuple[list[int], list[Activity]], after: int, until: int) -> list[Activity]:
+    """The activities that ended after a time, and not after another one."""
+    ends, activities = by_end
+    return activities[bisect_right(ends, after) : bisect_right(ends, until)]
+
+
 def _by_end(activities: Sequence[Activity]) -> tuple[list[int], list[Activity]]:
-    """The activities by their ends; of equal ends the latest start is last."""
+    """The activities by their ends, with these; of equal ends the latest start is last."""
     ordered = sorted(activities, key=lambda activity: (activity.end, activity.start))
     return [activity.end for activity in ordered], ordered
 

@@ -23,7 +23,7 @@ from pyxsim.workload.pytorch.messages import Message, of_gloo, of_nccl
 
 MOST_BYTES = 1 << 31  # of a file, decompressed
 MOST_PACKED = 256  # times its size
-MOST_NS = 1 << 60
+MOST_NS = 1 << 62
 _RECORD = "Record function id"
 _TRACE = "a Chrome trace of torch.profiler"
 _DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")

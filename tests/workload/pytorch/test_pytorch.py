@@ -116,7 +116,7 @@ def test_collectives_of_nccl(backend: str, tmp_path: Path) -> None:
             event("aten::mm", "cpu_op", 0, 10 + late),
             event("cudaLaunchKernel", "cuda_runtime", 8 + late, 2, correlation=1),
             kernel(word, 10 + late, 90 - late, 1, **nccl("allreduce", 1000, **{"Process Group Ranks": "[0, 1]"})),
-            event("cudaStreamSynchronize", "cuda_runtime", 20 + late, 80 - late),
+            event("cudaStreamSynchronize", "cuda_runtime", 10 + late, 90 - late),
         ]
 
     result = simulated(write(tmp_path, rank(0), rank(30)), 2, backend)
