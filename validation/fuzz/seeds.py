@@ -216,6 +216,7 @@ def recipes(folder: Path) -> tuple[Recipe, ...]:
     matrix, messages = np.ones((9, 9)), np.array([[i, i % 9, (i + 1) % 9, 64] for i in range(8)])
     rows = "\n".join(",".join(map(str, row)) for row in messages.tolist())
     exchange = _folder("collectives")
+    inventories, goal, simai, torch = (_folder(name) for name in ("inventories", "goal", "simai", "pytorch"))
     report = ("report {} --quiet -o page.html", "diff {} run.h5", "timeline {} --quiet -o t.json", "diff run.h5 {}")
     return (
         Recipe("experiment", torus, ("x.toml",), BOTH, 40),
@@ -292,6 +293,26 @@ def recipes(folder: Path) -> tuple[Recipe, ...]:
                 ("links.csv", "all_gather"),
                 ("trees.xml", "all_gather"),
             )
+        ),
+        *(
+            Recipe(name, {**inventories, "x.toml": OF_GRAPH.format(name).encode()}, (name,), BOTH, 6)
+            for name in ("two_servers.yaml", "nvlink_pairs.xml", "nvidia_smi.txt", "hwloc.xml")
+        ),
+        Recipe(
+            "goal",
+            {**goal, "x.toml": goal["ring.toml"]},
+            ("ring.goal",),
+            (*BOTH, "workload show ring.goal", "workload check ring.goal", "workload convert ring.goal r.bin"),
+        ),
+        Recipe("simai", {**simai, "x.toml": simai["moe.toml"]}, ("moe.txt",), (*BOTH, "workload show moe.txt")),
+        Recipe(
+            "pytorch",
+            {
+                "x.toml": torch["step.toml"].replace(b".json.gz", b".json"),
+                **{name.removesuffix(".gz"): gzip.decompress(torch[name]) for name in torch if name.endswith(".gz")},
+            },
+            ("step.0.kineto.json",),
+            BOTH,
         ),
         Recipe(
             "algorithm traces",
