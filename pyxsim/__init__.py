@@ -23,7 +23,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyxsim.analysis.load import load
-    from pyxsim.cli.functions import bench, check_workload, convert_workload, list_, show_workload, validate
+    from pyxsim.cli.functions import (
+        bench,
+        check_workload,
+        collect_workload,
+        convert_workload,
+        list_,
+        show_workload,
+        validate,
+    )
     from pyxsim.compat.astra.function import astra
     from pyxsim.compat.booksim.command_run import booksim
     from pyxsim.compat.htsim.command_run import htsim
@@ -117,6 +125,7 @@ __all__ = [
     "build_library",
     "check",
     "check_workload",
+    "collect_workload",
     "compare",
     "convert_workload",
     "curve",
@@ -156,7 +165,8 @@ _TABLES = {
 _HOMES = {
     **{name: f"pyxsim.settings.{file}" for file, names in _TABLES.items() for name in names},
     **dict.fromkeys(
-        ("bench", "check_workload", "convert_workload", "list_", "show_workload", "validate"), "pyxsim.cli.functions"
+        ("bench", "check_workload", "collect_workload", "convert_workload", "list_", "show_workload", "validate"),
+        "pyxsim.cli.functions",
     ),
     "astra": "pyxsim.compat.astra.function",
     "booksim": "pyxsim.compat.booksim.command_run",

@@ -374,7 +374,7 @@ def topology(
     shape: Annotated[str | None, typer.Option(metavar="4,4,4", help="NPUs per dimension.")] = None,
     export: Annotated[
         str | None,
-        typer.Option(metavar="FORMAT", help="Write the network as graphml, edges, infragraph, nccl or hpcc."),
+        typer.Option(metavar="FORMAT", help="Write the network as graphml, edges, hpcc, nccl or infragraph."),
     ] = None,
     file: Annotated[
         str | None,

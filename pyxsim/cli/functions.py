@@ -216,6 +216,16 @@ def convert_workload(
     return out.data
 
 
+def collect_workload() -> dict[str, Any]:
+    """Return the Python that records a training step with the PyTorch profiler, as `python`.
+
+    Paste it into the training script and call `record(step)` on all ranks ([collect.md](collect.md)).
+    """
+    from pyxsim.workload.pytorch.recipe import RECIPE
+
+    return {"python": RECIPE}
+
+
 def _text(path: PathLike | None) -> str | None:
     return None if path is None else str(path)
 

@@ -20,7 +20,7 @@ HEAD = '''"""A function for each topology of the shelf. Written by pyxsim.cli.ne
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Unpack
 

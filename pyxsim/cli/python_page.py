@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from pyxsim.analysis.load import load
-from pyxsim.cli.functions import bench, check_workload, convert_workload, list_, show_workload, validate
+from pyxsim.cli.functions import (
+    bench,
+    check_workload,
+    collect_workload,
+    convert_workload,
+    list_,
+    show_workload,
+    validate,
+)
 from pyxsim.embed.build_library import BuiltLibrary, build_library
 from pyxsim.embed.simulator import Simulator, Statistics
 from pyxsim.reports.html.write_report import report
@@ -77,6 +85,7 @@ FUNCTIONS: tuple[Callable[..., Any], ...] = (
     generate,
     show_workload,
     check_workload,
+    collect_workload,
     convert_workload,
     list_,
     new,

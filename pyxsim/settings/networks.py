@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Unpack
 
@@ -95,9 +95,15 @@ def GarnetTorus(
 
 
 def Graph(
-    file: str | PathLike[str], *, npus: int = 1, dims: Sequence[int] | None = None, **settings: Unpack[NetworkSettings]
+    file: str | PathLike[str],
+    *,
+    npus: int = 1,
+    dims: Sequence[int] | None = None,
+    nodes: int = 1,
+    rates: Mapping[str, str] | None = None,
+    **settings: Unpack[NetworkSettings],
 ) -> Network:
-    """Any network from a file: GraphML, GML or an edge list."""
+    """Any network from a file: GraphML, GML, an edge list or an inventory."""
     return network_of("graph", Graph, locals())
 
 

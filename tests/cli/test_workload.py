@@ -153,7 +153,7 @@ def test_what_cannot_be_converted(pyxsim: Command, ring: Path, source: str, targ
 
 def test_words(pyxsim: Command) -> None:
     assert pyxsim("workload", "shwo").lines == [
-        "pyxsim: unknown command 'shwo'; allowed: show, check, convert, generate; did you mean 'show'?"
+        "pyxsim: unknown command 'shwo'; allowed: show, check, convert, generate, collect; did you mean 'show'?"
     ]
     ended = pyxsim("workload")
     assert (ended.code, ended.out) == (2, "")
