@@ -1,16 +1,16 @@
 """Traces as JSON, as Chakra's jsonizer prints them: the JSON mapping of protocol buffers.
 
-A sequence of objects, the metadata first, then the nodes; in `.jsonl` one per line. Field names are those of the schema
-in lowerCamelCase (`ctrlDeps`, `int64Val`); `ctrl_deps` is accepted, too. 64-bit numbers are strings, bytes are base64,
-types of nodes are names such as COMP_NODE. Fields unknown to Chakra's schema are base64 under `unknownFields`, an
-extension of pyxsim.
+A sequence of objects, the metadata first, then the nodes; in `.jsonl` one per line. Two more forms are read: a list of
+nodes, with or without metadata, and the JSON of Chakra's feeder, `{"workload_graph": [...]}`, with its own field names.
+Field names are those of the schema in lowerCamelCase (`ctrlDeps`, `int64Val`); `ctrl_deps` is accepted, too. 64-bit
+numbers are strings, bytes are base64, types of nodes are names such as COMP_NODE. Fields unknown to Chakra's schema are
+base64 under `unknownFields`, an extension of pyxsim.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-import codecs
 import json
 import math
 import re
@@ -20,6 +20,7 @@ from itertools import chain
 from typing import Any, BinaryIO
 
 from pyxsim.chakra.codec import metadata_bytes, node_bytes
+from pyxsim.chakra.json_items import JsonItems
 from pyxsim.chakra.messages import (
     ATTRIBUTE_TYPES,
     MAX_ATTRIBUTES,
@@ -33,11 +34,9 @@ from pyxsim.chakra.messages import (
 from pyxsim.chakra.stream import MAX_MESSAGE, opened
 from pyxsim.errors import InputError
 
-PIECE = 1 << 20  # bytes per read
-_BLANK = re.compile(r"[ \t\r\n]*")
-_DECODER = json.JSONDecoder(object_pairs_hook=lambda pairs: _once(pairs))
 _FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _TYPE_NAMES = {f"{each.name}_NODE": each for each in NodeType}
+_Found = tuple[int, dict[str, Any]]  # an object, and the character at which it begins
 _Readers = Mapping[str, tuple[str, Callable[[Any], Any]]]
 
 
@@ -54,84 +53,46 @@ class _Fault(ValueError):
 
 def messages(path: str) -> Iterator[Any]:
     """Yield the metadata, then the nodes. Raises InputError."""
-    for number, (at, fields) in enumerate(_objects(path)):
+    with opened(path) as stream:
+        items = JsonItems(stream, path)
+        if items.next_is("{", '"workload_graph"', ":", "["):
+            yield Metadata()
+            yield from _read_all(enumerate(items.entries(), 1), _feeder_node, path)
+            items.rest_of_object()
+            items.end()
+        elif items.next_is("["):
+            yield from _listed(items.entries(), path)
+            items.end()
+        else:
+            yield from _read_all(enumerate(items.sequence()), _node, path)
+
+
+def _listed(entries: Iterator[_Found], path: str) -> Iterator[Any]:
+    """Yield the messages of a list, which may begin with the metadata."""
+    first = next(entries, None)
+    if first is None:
+        raise InputError("is an empty list", file=path, allowed="a Chakra trace")
+    has_metadata = "version" in first[1]  # a node has no such field
+    if not has_metadata:
+        yield Metadata()
+    yield from _read_all(enumerate(chain([first], entries), 0 if has_metadata else 1), _node, path)
+
+
+def _read_all(
+    objects: Iterable[tuple[int, _Found]], node: Callable[[dict[str, Any]], Node], path: str
+) -> Iterator[Any]:
+    """Yield the messages of numbered objects; number 0 is the metadata."""
+    for number, (at, fields) in objects:
         try:
-            yield _node(fields) if number else _metadata(fields)
+            yield node(fields) if number else _metadata(fields)
         except _Fault as fault:
-            name = f" ({fields['name']})" if isinstance(fields.get("name"), str) and fields["name"] else ""
-            what = f"node {number} of the file{name}" if number else "its metadata, which is its first object,"
+            name = fields.get("name") or fields.get("Name")
+            named = f" ({name})" if isinstance(name, str) and name else ""
+            what = f"node {number} of the file{named}" if number else "its metadata, which is its first object,"
             problem = f"{what} {fault} (character {at})"
             raise InputError(
                 problem, file=path, key=fault.key or None, allowed=fault.allowed, given=fault.given
             ) from fault
-
-
-def _objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a file, each with the character at which it begins; read piece by piece."""
-    for at, item in _found(path):
-        if not isinstance(item, dict):
-            raise InputError(f"has no object at character {at}", file=path, allowed="a sequence of objects")
-        yield at, item
-
-
-def _found(path: str) -> Iterator[tuple[int, Any]]:
-    text, begin, at, ended = "", 0, 0, False
-    with opened(path) as stream:
-        pieces = _pieces(stream, path)
-        while True:
-            at = _BLANK.match(text, at).end()  # type: ignore[union-attr]  # always matches
-            problem = ""
-            if at < len(text):
-                try:
-                    item, end = _DECODER.raw_decode(text, at)
-                    yield begin + at, item
-                    at = end
-                    continue
-                except _Fault as fault:
-                    raise InputError(f"{fault} (character {begin + at})", file=path) from fault
-                except RecursionError:
-                    problem = "nested too deeply"
-                except ValueError as error:
-                    position = error.pos if isinstance(error, json.JSONDecodeError) else at
-                    what = error.msg if isinstance(error, json.JSONDecodeError) else "a number is too long"
-                    problem = f"{what[:1].lower()}{what[1:]} at character {begin + position}"
-            elif ended:
-                return
-            # It may only be cut off: an error is reported when more text does not remove it.
-            piece = None if len(text) - at > MAX_MESSAGE else next(pieces, None)
-            if piece is None:
-                if problem:
-                    raise InputError(f"not valid JSON of a Chakra trace: {problem}", file=path)
-                ended = True
-                continue
-            begin += at
-            text, at = text[at:] + piece, 0
-
-
-def _pieces(stream: BinaryIO, path: str) -> Iterator[str]:
-    """The text of a file, piece by piece."""
-    decoder = codecs.getincrementaldecoder("utf-8-sig")()
-    at = 0
-    while data := stream.read(PIECE):
-        try:
-            text = decoder.decode(data)
-        except UnicodeDecodeError as error:
-            raise InputError(f"not a text file: not UTF-8 after byte {at}", file=path) from error
-        at += len(data)
-        yield text
-    try:
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError as error:
-        raise InputError("not a text file: it ends in the middle of a character", file=path) from error
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    item = dict(pairs)
-    if len(item) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise _Fault(f"has an object with '{twice}' twice")
-    return item
 
 
 def _read(fields: Any, readers: _Readers) -> dict[str, Any]:
@@ -313,6 +274,23 @@ _NODE: _Readers = {
     "attr": ("attr", _ATTRIBUTES),
     **_UNKNOWN,
 }
+# What Chakra's feeder reads from JSON (json_node.cpp at 21585d8); it leaves ctrlDeps alone.
+_FEEDER_ATTRIBUTES: dict[str, Callable[[Any], Any]] = {
+    "is_cpu_op": _bool,
+    **dict.fromkeys(
+        ("num_ops", "tensor_size", "comm_type", "comm_priority", "comm_size", "comm_src", "comm_dst", "comm_tag"),
+        _whole(64, signed=True),
+    ),
+}
+_FEEDER_NODE: _Readers = {
+    "Id": ("id", _ID),
+    "Name": ("name", _text),
+    "NodeType": ("type", _type),
+    "data_deps": ("data_deps", _list(_ID)),
+    "ctrlDeps": ("ignored", _list(_ID)),
+    "runtime": ("duration_micros", _ID),
+    **{name: (name, read) for name, read in _FEEDER_ATTRIBUTES.items()},
+}
 
 
 def _metadata(fields: dict[str, Any]) -> Metadata:
@@ -321,6 +299,18 @@ def _metadata(fields: dict[str, Any]) -> Metadata:
 
 def _node(fields: dict[str, Any]) -> Node:
     return Node(**_read(fields, _NODE))
+
+
+def _feeder_node(fields: dict[str, Any]) -> Node:
+    """Convert a node in the JSON of Chakra's feeder: attributes are fields, and only data dependencies count."""
+    read = _read(fields, _FEEDER_NODE)
+    read.pop("ignored", None)
+    attributes = [
+        Attribute(name, "bool_val" if name == "is_cpu_op" else "int64_val", read.pop(name))
+        for name in _FEEDER_ATTRIBUTES
+        if name in read
+    ]
+    return Node(**read, attr=attributes)
 
 
 # Writing

@@ -2,11 +2,12 @@
 
 The first line has the numbers of nodes, switches and links; then come the numbers of the switches, and for each link
 `node node rate delay error_rate`. SimAI's first line has nodes, GPUs of a server, NVSwitches, switches, links and the
-type of the GPUs.
+type of the GPUs; PowerTCP's has nodes, switches, the switches with hosts, which have no effect, and links.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,10 +63,14 @@ class Ns3Topology(NamedTuple):
 
 def is_ns3_text(text: str) -> bool:
     """Return whether the first line of a text is that of ns-3's topologies."""
-    words = text.lstrip().partition("\n")[0].split()
-    return (len(words) == 3 and all(map(str.isdecimal, words))) or (
+    words = _first_line(text)
+    return (len(words) in (3, 4) and all(map(str.isdecimal, words))) or (
         len(words) == 6 and all(map(str.isdecimal, words[:5])) and not words[5].isdecimal()
     )
+
+
+def _first_line(text: str) -> list[str]:
+    return text.lstrip().partition("\n")[0].split()
 
 
 def read_ns3(path: Path) -> Ns3Topology:
@@ -75,14 +80,10 @@ def read_ns3(path: Path) -> Ns3Topology:
         allowed = "the numbers of nodes, switches and links in the first line"
         raise InputError("is not a topology of ns-3", file=f"{path}:1", allowed=allowed)
     words = _words(path, text)
-    counts = [int(next(words)[0]) for _ in range(3)]
-    within = 0
-    if len(text.lstrip().partition("\n")[0].split()) == 6:
-        within = counts[2]
-        nodes, switches, links = counts[0], within + int(next(words)[0]), int(next(words)[0])
-        next(words)  # the type of the GPUs
-    else:
-        nodes, switches, links = counts
+    head = [next(words)[0] for _ in _first_line(text)]
+    within = int(head[2]) if len(head) == 6 else 0
+    nodes, links = int(head[0]), int(head[4] if len(head) == 6 else head[-1])
+    switches = within + int(head[3]) if len(head) == 6 else int(head[1])
     if nodes > _MOST_NODES:
         raise InputError(f"{nodes} nodes are too many", file=f"{path}:1", allowed=f"at most {_MOST_NODES}")
     listed = [_node(*_next(words, path, "switches"), nodes) for _ in range(switches)]
@@ -150,6 +151,8 @@ def _link(row: list[tuple[str, str]], nodes: int) -> Ns3Link:
     a, b = _node(first, place, nodes), _node(second, place, nodes)
     if a == b:
         raise InputError(f"a link leads from node {a} to itself", allowed="two nodes")
+    if re.fullmatch(r"[\d.]+", rate):
+        rate += "bps"  # as in ns-3
     if not parse_bandwidth(rate):
         raise InputError(f"'{rate}' is zero", allowed="a rate such as 100Gbps")
     parse_time(delay)

@@ -128,11 +128,57 @@ def test_objects_that_are_longer_than_what_is_read_at_once(tmp_path: Path) -> No
     assert list(chakra.read(tmp_path / "a.json").nodes) == nodes
 
 
+def listed(nodes: list[Node], tmp_path: Path) -> str:
+    chakra.write(tmp_path / "lines.jsonl", nodes)
+    return ",\n".join((tmp_path / "lines.jsonl").read_text().splitlines())
+
+
+def test_a_list_of_nodes(tmp_path: Path) -> None:
+    """As the generator of Multiverse writes it, without metadata; also longer than what is read at once."""
+    nodes = [NODE, Node(8, "n" * 1_200_000), Node(9)]
+    text = listed(nodes, tmp_path)
+    (tmp_path / "a.json").write_text(f" [{text}]\n")
+    trace = chakra.read(tmp_path / "a.json")
+    assert (trace.metadata.version, list(trace.nodes)) == ("0.0.4", nodes)
+    (tmp_path / "b.json").write_text(f"[{text.partition(',')[2]} ]")
+    trace = chakra.read(tmp_path / "b.json")
+    assert (trace.metadata.version, list(trace.nodes)) == ("", nodes)
+
+
+def test_the_json_of_chakras_feeder(tmp_path: Path) -> None:
+    """Its fields, with the attributes of the schema; it ignores control dependencies, and so does pyxsim."""
+    sizes = {"comm_type": 5, "comm_size": 64, "comm_priority": 2}
+    nodes = [
+        {"Id": 3, "Name": "add", "NodeType": 4, "data_deps": [], "ctrlDeps": [2], "runtime": 318, "is_cpu_op": True},
+        {"Id": 4, "Name": "spread", "NodeType": 7, "data_deps": [3], "runtime": 79, "is_cpu_op": False, **sizes},
+    ]
+    for text in (json.dumps({"workload_graph": nodes, "ngpus": 8}), json.dumps({"workload_graph": nodes}, indent=4)):
+        (tmp_path / "a.json").write_text(text)
+        first, second = chakra.read(tmp_path / "a.json").nodes
+        cpu = Attribute("is_cpu_op", "bool_val", True)
+        assert first == Node(3, "add", NodeType.COMP, duration_micros=318, attr=[cpu])
+        assert (second.id, second.type, second.data_deps, second.duration_micros) == (4, NodeType.COMM_COLL, [3], 79)
+        assert {name: second.get(name) for name in sizes} == sizes
+        assert second.get("is_cpu_op") is False
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("", r"a\.json: is empty; allowed: a Chakra trace"),
-        ("[]", r"has no object at character 0; allowed: a sequence of objects"),
+        ("3", r"has no object at character 0; allowed: a sequence of objects"),
+        ("[]", r"is an empty list; allowed: a Chakra trace"),
+        ("[3]", r"has no object at character 1; allowed: a list of objects"),
+        ('[{"id": 1} {"id": 2}]', r"not valid JSON of a Chakra trace: expecting ',' or '\]' at character 11"),
+        ('[{"id": 1},]', r"expecting value at character 11"),
+        ('[{"id": 1}', r"expecting ',' or '\]' at character 10"),
+        ('[{"id": 1}] {}', r"extra data at character 12"),
+        ('[{"id": 1}, {"id": -2}]', r"id: node 2 of the file has -2"),
+        ('{"workload_graph": [{"Id": 1, "Nme": "a"}]}', r"node 1 of the file has an unknown field 'Nme' .* 'Name'\?"),
+        ('{"workload_graph": [{"Id": 1, "Name": "x", "NodeType": -4}]}', r"NodeType: node 1 of the file \(x\) has -4"),
+        ('{"workload_graph": [{"Id": 1}], "ngpus": 8', r"expecting ',' delimiter at character 42"),
+        ('{"workload_graph": [{"Id": 1}] "ngpus": 8}', r"expecting ',' or '}' at character 31"),
+        ('{"workload_graph": [{"Id": 1}]} {}', r"extra data at character 32"),
         ("{} {", r"not valid JSON of a Chakra trace: expecting property name .* at character 4"),
         ("{} nothing", r"expecting value at character 3"),
         ("{}" + '{"a":' * 100_000, r"nested too deeply"),

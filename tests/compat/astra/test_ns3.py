@@ -308,6 +308,16 @@ def test_faults_of_a_flow_file(folder: Path, capsys: pytest.CaptureFixture[str],
     assert problem in capsys.readouterr().err
 
 
+def test_lines_behind_the_last_flow(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ns-3 does not read them, whatever they are."""
+    (folder / "config.txt").write_text(config_text())
+    (folder / "topology.txt").write_text(star(8))
+    (folder / "flow.txt").write_text("1\n0 1 3 100 1000 2\n\n0 9 3\n")
+    assert main(["astra", "--network-configuration=config.txt"]) == 0
+    assert "flow.txt:4: follows the last of 1 flows, and is not read" in capsys.readouterr().err
+    assert len(flows_in(folder / "fct.txt")) == 1
+
+
 def test_missing_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "config.txt").write_text(config_text({"FLOW_FILE": None}))
     (folder / "topology.txt").write_text(star(8))

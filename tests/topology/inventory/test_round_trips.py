@@ -169,3 +169,16 @@ def test_nvswitches_of_simai(tmp_path: Path) -> None:
     assert graph.nodes[2] == {"kind": "switch", "label": "nvswitch.2"}
     assert graph.edges[0, 2]["kind"] == "nvlink"
     assert "kind" not in graph.edges[0, 3]
+
+
+def test_the_first_line_of_powertcp(tmp_path: Path) -> None:
+    """It has the number of switches with hosts before that of links; a rate without a unit is in bit/s, as in ns-3."""
+    links = ["0 2 25000000000.0 1us 0", "1 3 25000000000.0 1us 0", "2 3 100000000000.0 1us 0"]
+    (tmp_path / "topo").write_text("\n".join(["4 2 2 3", "2 3", *links]), encoding="utf-8")
+    graph = read_graph(tmp_path / "topo")
+    assert [graph.nodes[node]["kind"] for node in range(4)] == ["npu", "npu", "switch", "switch"]
+    assert {frozenset(ends): data["bandwidth"] for *ends, data in graph.edges(data=True)} == {
+        frozenset({0, 2}): "25000000000.0bps",
+        frozenset({1, 3}): "25000000000.0bps",
+        frozenset({2, 3}): "100000000000.0bps",
+    }

@@ -1,7 +1,7 @@
 """Flow files of ns-3's HPCC model as tables [[message]].
 
 The first line has the number of flows; then a line per flow: source, destination, priority group, destination port,
-bytes, and the start in seconds.
+bytes, and the start in seconds. As in ns-3, lines after the last flow are not read.
 """
 
 from __future__ import annotations
@@ -28,12 +28,14 @@ def flow_messages(path: PathLike, hosts: Sequence[int]) -> tuple[list[dict[str, 
     lines = [(number, line.split()) for number, line in enumerate(read_text(path).splitlines(), 1) if line.split()]
     if not lines or len(lines[0][1]) != 1 or not lines[0][1][0].isdecimal():
         raise InputError("is not a flow file", file=f"{path}:1", allowed="the number of flows in the first line")
+    said, rows = lines[0][1][0], lines[1:]
+    count = int(said) if len(said) < 10 else len(rows) + 1
     npu = {node: number for number, node in enumerate(hosts)}
     faults: list[InputError] = []
     messages = []
     groups: dict[str, None] = {}
     others = 0
-    for number, words in lines[1:]:
+    for number, words in rows[:count]:
         try:
             messages.append(_message(words, npu))
         except InputError as error:
@@ -42,14 +44,19 @@ def flow_messages(path: PathLike, hosts: Sequence[int]) -> tuple[list[dict[str, 
         groups[words[2]] = None
         others += words[3] != str(_PORT)
     raise_all(faults)
-    if len(messages) != int(lines[0][1][0]):
-        problem = f"has {len(messages)} flows, but its first line says {shown(lines[0][1][0])}"
+    if len(messages) < count:
+        problem = f"has {len(messages)} flows, but its first line says {shown(said)}"
         raise InputError(problem, file=f"{path}:1", allowed="as many as there are")
     if len(groups) > 1:
         problem = f"has flows of the priority groups {', '.join(groups)}"
         raise InputError(problem, file=str(path), allowed="one priority group for all flows")
-    note = f"{path}: {others} flows have a destination port other than {_PORT}, with which ns-3 may choose other routes"
-    return messages, [note] if others else []
+    notes = []
+    if others:
+        port = f"a destination port other than {_PORT}, with which ns-3 may choose other routes"
+        notes.append(f"{path}: {others} flows have {port}")
+    if count < len(rows):
+        notes.append(f"{path}:{rows[count][0]}: follows the last of {count} flows, and is not read")
+    return messages, notes
 
 
 def _message(words: Sequence[str], npu: dict[int, int]) -> dict[str, Any]:
