@@ -120,7 +120,10 @@ def make_lanes(
     npu = np.repeat(np.arange(topology.npus), np.diff(start))
     number = np.arange(start[-1]) - start[npu]
     place[np.isin(ends, home[plain])] = 0
-    # A lane is as wide as the widest of the links that it serves.
+    # A lane is as wide as the widest of the links that it serves. Messages whose packets choose their first link take
+    # the lanes in turn: then each lane serves all links of the router.
+    choosing = not topology.relation.deterministic and any(queue.plane < 0 for dim in topology.queues for queue in dim)
+    serves_all = np.full_like(plain, True) if choosing else plain
     kinds, which = unique_by_identity(link_params)
     speeds = sorted({wire.s for wire in (*kinds, *wires)}) or [Fraction(1)]
     rank = np.array([speeds.index(wire.s) for wire in kinds], np.int64)[which][link]
@@ -132,7 +135,7 @@ def make_lanes(
     of_group[group] = len(speeds)
     np.minimum.at(of_group, group, rank)
     at = np.where(plain[npu], len(first), groups[home[npu]] + number)
-    fastest, wire = np.unique(np.where(plain[npu], of_router[home[npu]], of_group[at]), return_inverse=True)
+    fastest, wire = np.unique(np.where(serves_all[npu], of_router[home[npu]], of_group[at]), return_inverse=True)
 
     if topology.hosts:
         latency = to_cycles(network.latencies(len(topology.link_kinds))[0], network.clock)[0]

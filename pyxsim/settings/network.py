@@ -103,7 +103,8 @@ class Network(Table):
     ] = Field(
         default="auto",
         description="Injection and ejection lanes of an NPU: one per link of its router, one per dimension, or a "
-        'number. "auto": one per link, but a single lane where NPUs share a router and for [traffic].',
+        'number. "auto": one per link, but a single lane where NPUs share a router and for [traffic]. '
+        "Where packets choose their links, messages take the lanes in turn, and each is as wide as the widest link.",
     )
     lane_latency: PositiveTime | None = Field(
         default=None, description="Latency between an NPU's interface and its router. Default: 1 cycle."

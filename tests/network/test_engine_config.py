@@ -138,6 +138,14 @@ def test_a_lane_for_every_dimension() -> None:
     assert into == out == [1, 3] * 12
 
 
+def test_lanes_where_packets_choose_their_links() -> None:
+    """Messages take the lanes in turn, so each lane serves all links, and is as wide as the widest of them."""
+    m = config("torus", [3, 4], s=[1, 3], router={"routing": "minimal-adaptive"})
+    assert [len(lanes) for lanes in [*m.inject, *m.eject]] == [4] * 24
+    _, into, out = per_kind(m, m.links.s_num)
+    assert into == out == [1] * 48
+
+
 @pytest.mark.parametrize("lanes", [1, 3])
 def test_a_number_of_lanes(lanes: int) -> None:
     m = config("torus", [3, 4], s=[2, 3], lanes=lanes)
