@@ -55,6 +55,9 @@ def messages(path: str) -> Iterator[Any]:
     """Yield the metadata, then the nodes. Raises InputError."""
     with opened(path) as stream:
         items = JsonItems(stream, path)
+        if items.next_is("{", '"schema"', ":"):
+            problem = "is an execution trace of PyTorch's host, which has no times"
+            raise InputError(problem, file=path, allowed="a Chakra trace, or the trace of PyTorch's profiler")
         if items.next_is("{", '"workload_graph"', ":", "["):
             yield Metadata()
             yield from _read_all(enumerate(items.entries(), 1), _feeder_node, path)
