@@ -9,7 +9,7 @@ from pyxsim.workload.readers import WorkloadContext
 
 @readers.register(
     "pytorch",
-    endings=(".kineto.json", ".kineto.json.gz"),
+    endings=(".kineto.json", ".kineto.json.gz", ".pt.trace.json", ".pt.trace.json.gz"),
     uses=("workload.comm_scale", "workload.compute_scale"),
 )
 def read(name: str, context: WorkloadContext) -> TaskGraph:

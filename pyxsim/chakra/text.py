@@ -58,6 +58,9 @@ def messages(path: str) -> Iterator[Any]:
         if items.next_is("{", '"schema"', ":"):
             problem = "is an execution trace of PyTorch's host, which has no times"
             raise InputError(problem, file=path, allowed="a Chakra trace, or the trace of PyTorch's profiler")
+        if items.next_is("{", '"schemaVersion"', ":"):
+            allowed = "a Chakra trace; [workload] file reads the others by their endings .kineto.json, .pt.trace.json"
+            raise InputError("is a trace of PyTorch's profiler", file=path, allowed=allowed)
         if items.next_is("{", '"workload_graph"', ":", "["):
             yield Metadata()
             yield from _read_all(enumerate(items.entries(), 1), _feeder_node, path)

@@ -168,6 +168,7 @@ def test_the_json_of_chakras_feeder(tmp_path: Path) -> None:
         ("", r"a\.json: is empty; allowed: a Chakra trace"),
         ("3", r"has no object at character 0; allowed: a sequence of objects"),
         ('{"schema": "1.0.2-chakra.0.0.4", "nodes": []}', r"PyTorch's host, which has no times; allowed: a Chakra"),
+        ('{\n  "schemaVersion": 1,', r"is a trace of PyTorch's profiler; allowed: .* endings \.kineto\.json, "),
         ("[]", r"is an empty list; allowed: a Chakra trace"),
         ("[3]", r"has no object at character 1; allowed: a list of objects"),
         ('[{"id": 1} {"id": 2}]', r"not valid JSON of a Chakra trace: expecting ',' or '\]' at character 11"),
