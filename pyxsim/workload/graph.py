@@ -249,7 +249,7 @@ class GraphBuilder:
                 if not isinstance(column, int):
                     block[row] = column
         except OverflowError:
-            raise _beyond_64_bits(name) from None
+            raise beyond_64_bits(name) from None
         waits = list(before)
         which = np.empty((len(npu_column), len(waits)), np.int64)
         for place, wait in enumerate(waits):
@@ -297,12 +297,13 @@ class GraphBuilder:
             rows = np.array(self._rows, np.int64)
             which = np.array([earlier for before in self._before for earlier in before], np.int64)
         except OverflowError:
-            raise _beyond_64_bits() from None
+            raise beyond_64_bits() from None
         self._append(rows.T, np.array([len(before) for before in self._before], np.int64), which)
         self._rows, self._before = [], []
 
 
-def _beyond_64_bits(name: str = "") -> InputError:
+def beyond_64_bits(name: str = "") -> InputError:
+    """Return the fault of a task with a number that is too large."""
     return InputError(f"a task {name} has a number out of range".replace("  ", " "), allowed="whole numbers below 2^63")
 
 

@@ -8,19 +8,35 @@ stream; and where the host waits for a device, one of the device. What is left i
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.arrays import Int32Array
 from pyxsim.errors import InputError
 from pyxsim.rank_files import find
-from pyxsim.workload.graph import MOST_CYCLES, Call, GraphBuilder, Kind, TaskGraph
-from pyxsim.workload.pytorch.kineto import Activity, Recording, read
+from pyxsim.workload.durations import cycles, scaled_up
+from pyxsim.workload.graph import Call, Kind, TaskGraph, beyond_64_bits
+from pyxsim.workload.pytorch.kineto import Recording, read
+from pyxsim.workload.pytorch.lanes import DEVICE, GLOO, HOST, NOTHING, replay
 
 _PER_SECOND = 10**9
 _PAUSE = "pause"
 _POINT_TO_POINT = ("send", "recv")
+
+
+@dataclass(frozen=True)
+class Scales:
+    """Cycles per second, and factors for compute times and for communicated bytes."""
+
+    clock: Fraction
+    compute: Fraction
+    comm: Fraction
 
 
 def graph_of(
@@ -46,116 +62,126 @@ def graph_of(
         raise InputError(problem, file=name, allowed=f"a trace of each of the {ranks} ranks")
     if ranks > npus:
         raise InputError(f"has {ranks} ranks", file=name, allowed=f"up to {npus}, the NPUs of the network")
-    build = GraphBuilder(npus, ())
-    calls = _calls(build, recordings, comm_scale)
-    for recording in recordings:
-        _add(build, recording, calls, clock, compute_scale, comm_scale)
-    return build.graph()
+    calls, of_rank = _calls(recordings, comm_scale)
+    scales = Scales(clock, compute_scale, comm_scale)
+    parts = [_Tasks(recording, of_rank[recording.rank], scales) for recording in recordings]
+    return _graph(npus, calls, parts)
 
 
-def _add(
-    build: GraphBuilder,
-    recording: Recording,
-    calls: dict[int, int],
-    clock: Fraction,
-    compute_scale: Fraction,
-    comm_scale: Fraction,
-) -> None:
-    """Add the tasks of a rank."""
-    of_host, of_device = [*recording.host, *recording.others], recording.device
-    activities = sorted((*of_host, *of_device), key=_order)
-    ended = {"host": _by_end(of_host), "device": _by_end(of_device), "gloo": _by_end(recording.others)}
-    task: dict[int, int] = {}
-    newest: dict[tuple[str, int, int], Activity] = {}
-    begin = min(activity.start for activity in activities)
-    for activity in activities:
-        before = [each for each in (newest.get(activity.lane), activity.after) if each is not None]
-        newest[activity.lane] = activity
-        known = max((each.end for each in before), default=begin)
-        others = [each for each in _during(ended[activity.lane[0]], known, activity.start) if id(each) in task]
-        before += [each for each in others if each.lane[0] == "gloo"] + others[-1:]
-        known = max((each.end for each in before), default=known)
-        waits = list(dict.fromkeys(task[id(each)] for each in before if id(each) in task))
-        if activity.start > known:
-            pause = _cycles(activity.start - known, clock)
-            waits = [build.task(recording.rank, Kind.MARK, _PAUSE, ticks=pause, before=waits)]
-        begun = activity.start
-        if activity.waits:
-            others = [each for each in _during(ended[activity.waits], begun, activity.end) if id(each) in task]
-            waits += [task[id(each)] for each in (others if activity.waits == "gloo" else others[-1:])]
-            begun = max((each.end for each in others), default=begun)
-        took = activity.end - begun
-        task[id(activity)] = _task(
-            build, recording, activity, calls, waits, _cycles(took, clock), compute_scale, comm_scale
-        )
+class _Tasks:
+    """The tasks of a rank, as columns of a graph, and what they wait for."""
+
+    def __init__(self, recording: Recording, calls: dict[int, int], scales: Scales) -> None:
+        waits, kind = recording.waits, recording.kind
+        # Causes come before effects: where the host waits counts by its end.
+        waiting = waits != NOTHING
+        key = np.where(waiting, recording.end, recording.start)
+        order = np.lexsort((recording.end, ~waiting, key))
+        by_end = np.lexsort((recording.start, recording.end))
+        ended = tuple(by_end[np.isin(kind[by_end], kinds)] for kinds in ((HOST, GLOO), (DEVICE,), (GLOO,)))
+        arguments = (recording.start, recording.end, kind, recording.lane, recording.after, waits, ended)
+        self.activity, ns, self.before_start, self.before = replay(order, *arguments)
+        pause, count = self.activity < 0, len(self.activity)
+        self.npu = np.full(count, recording.rank, np.int32)
+        of_nccl = np.array([name.startswith("nccl") for name in recording.names], np.bool_)[recording.name]
+        kinds = np.full(len(kind), Kind.COMPUTE, np.int8)
+        kinds[recording.copies] = Kind.MEMORY
+        kinds[waiting | (kind == GLOO) | of_nccl] = Kind.MARK
+        self.size, self.match = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        self.peer, self.call = np.full(count, -1, np.int32), np.full(count, -1, np.int32)
+        for row, message in recording.messages.items():
+            if row in calls:
+                kinds[row] = Kind.COLLECTIVE
+            elif message.kind in _POINT_TO_POINT:
+                kinds[row] = Kind.SEND if message.kind == "send" else Kind.RECEIVE
+        self.kind = np.where(pause, Kind.MARK, kinds[self.activity]).astype(np.int8)
+        self.ticks = cycles(ns, scales.clock)
+        computes = self.kind == Kind.COMPUTE
+        try:
+            self.ticks[computes] = scaled_up(self.ticks[computes], scales.compute)
+            for task in np.flatnonzero(np.isin(self.kind, (Kind.SEND, Kind.RECEIVE, Kind.COLLECTIVE))).tolist():
+                row = int(self.activity[task])
+                self.ticks[task] = 0
+                if row in calls:
+                    self.call[task] = calls[row]
+                else:
+                    message = recording.messages[row]
+                    self.size[task] = max(1, int(message.size * scales.comm))
+                    self.peer[task], self.match[task] = message.peer, message.tag
+        except OverflowError:
+            raise beyond_64_bits() from None
+        self.name = np.where(pause, -1, recording.name[self.activity])
+        self.names = recording.names
 
 
-def _task(
-    build: GraphBuilder,
-    recording: Recording,
-    activity: Activity,
-    calls: dict[int, int],
-    before: Sequence[int],
-    ticks: int,
-    compute_scale: Fraction,
-    comm_scale: Fraction,
-) -> int:
-    """Add the task of an activity."""
-    rank, name, message = recording.rank, activity.name, activity.message
-    if id(activity) in calls:
-        return build.task(rank, Kind.COLLECTIVE, name, call=calls[id(activity)], before=before)
-    if message is not None and message.kind in _POINT_TO_POINT:
-        kind = Kind.SEND if message.kind == "send" else Kind.RECEIVE
-        size = max(1, int(message.size * comm_scale))
-        return build.task(rank, kind, name, size=size, peer=message.peer, match=message.tag, before=before)
-    if activity.waits or activity.lane[0] == "gloo" or name.startswith("nccl"):
-        return build.task(rank, Kind.MARK, name, ticks=ticks, before=before)
-    if activity.memory:
-        return build.task(rank, Kind.MEMORY, name, ticks=ticks, before=before)
-    return build.task(rank, Kind.COMPUTE, name, ticks=int(-(-ticks * compute_scale // 1)), before=before)
+def _graph(npus: int, calls: list[Call], parts: Sequence[_Tasks]) -> TaskGraph:
+    """The tasks of all ranks, one rank after the other."""
+    first = np.cumsum([0, *(len(part.npu) for part in parts)])
+    count = int(first[-1])
+    many = np.concatenate([np.diff(part.before_start) for part in parts])
+    before_start = np.zeros(count + 1, np.int64)
+    np.cumsum(many, out=before_start[1:])
+    names, name = _names(parts)
+
+    def joined(column: str) -> NDArray[Any]:
+        return np.concatenate([getattr(part, column) for part in parts])
+
+    return TaskGraph(
+        npus=npus,
+        npu=joined("npu"),
+        kind=joined("kind"),
+        ticks=joined("ticks"),
+        size=joined("size"),
+        peer=joined("peer"),
+        match=joined("match"),
+        call=joined("call"),
+        resource=np.full(count, -1, np.int8),
+        layer=np.full(count, -1, np.int32),
+        name=name,
+        part=np.zeros(count, np.int8),
+        before_start=before_start,
+        before=np.concatenate([part.before + begin for part, begin in zip(parts, first.tolist(), strict=False)]),
+        calls=calls,
+        names=names,
+        resources=(),
+    )
 
 
-def _order(activity: Activity) -> tuple[int, bool, int]:
-    """Causes come before effects: where the host waits counts by its end."""
-    return (activity.end, False, activity.end) if activity.waits else (activity.start, True, activity.end)
+def _names(parts: Sequence[_Tasks]) -> tuple[list[str], Int32Array]:
+    """The names of tasks in the order of their first use, and that of each task; without one, that of its kind."""
+    numbers: dict[str, int] = {}
+    columns = []
+    for part in parts:
+        # Of each name and kind, the first task: of equal rows, the last one that is written counts.
+        key = (part.name + 1) * len(Kind) + part.kind
+        first = np.full((len(part.names) + 1) * len(Kind), -1, np.int64)
+        first[key[::-1]] = np.arange(len(key))[::-1]
+        used = np.flatnonzero(first >= 0)
+        used = used[np.argsort(first[used])]
+        number = np.empty(len(first), np.int32)
+        for each in used.tolist():
+            place, kind = divmod(each, len(Kind))
+            text = part.names[place - 1] if place else _PAUSE
+            number[each] = numbers.setdefault(text or Kind(kind).name.lower(), len(numbers))
+        columns.append(number[key])
+    return list(numbers), np.concatenate(columns)
 
 
-def _during(by_end: tuple[list[int], list[Activity]], after: int, until: int) -> list[Activity]:
-    """The activities that ended after a time, and not after another one."""
-    ends, activities = by_end
-    return activities[bisect_right(ends, after) : bisect_right(ends, until)]
-
-
-def _by_end(activities: Sequence[Activity]) -> tuple[list[int], list[Activity]]:
-    """The activities by their ends, with these; of equal ends the latest start is last."""
-    ordered = sorted(activities, key=lambda activity: (activity.end, activity.start))
-    return [activity.end for activity in ordered], ordered
-
-
-def _cycles(ns: int, clock: Fraction) -> int:
-    """A time as cycles, rounded up. Raises InputError for one that is too long."""
-    cycles = -(-ns * clock.numerator // (clock.denominator * _PER_SECOND))
-    if cycles > MOST_CYCLES:
-        raise InputError(f"an activity of {ns} ns takes too many cycles", allowed=f"up to {MOST_CYCLES}")
-    return cycles
-
-
-def _calls(build: GraphBuilder, recordings: Sequence[Recording], comm_scale: Fraction) -> dict[int, int]:
-    """Add the collectives; return the call of each activity, by its identity.
+def _calls(
+    recordings: Sequence[Recording], comm_scale: Fraction
+) -> tuple[list[Call], dict[int, dict[int, int]]]:
+    """Return the collectives; and by rank, the number of the one that an activity takes part in.
 
     The k-th of a kind and group on each of its ranks are one. Raises InputError if the ranks differ.
     """
-    of_rank = {recording.rank: recording for recording in recordings}
-    turns: dict[tuple[tuple[int, ...], str], dict[int, list[Activity]]] = {}
+    recording_of = {recording.rank: recording for recording in recordings}
+    turns: dict[tuple[tuple[int, ...], str], dict[int, list[int]]] = {}
     for recording in recordings:
-        launched = sorted((*recording.device, *recording.others), key=_launch)
-        for activity in launched:
-            message = activity.message
-            if message is None:
-                continue
+        for row in sorted(recording.messages, key=lambda row: _launch(recording, row)):
+            message = recording.messages[row]
             if message.kind in _POINT_TO_POINT:
                 if not 0 <= message.peer < recording.ranks or message.peer == recording.rank:
-                    problem = f"{activity.name} has the peer {message.peer}"
+                    problem = f"{recording.label(row)} has the peer {message.peer}"
                     raise InputError(problem, file=recording.file, allowed=f"another rank of {recording.ranks}")
                 continue
             members = message.members or recording.groups.get(message.group)
@@ -163,32 +189,37 @@ def _calls(build: GraphBuilder, recordings: Sequence[Recording], comm_scale: Fra
                 members = next(iter(recording.groups.values()))
             if members is None or recording.rank not in members or len(set(members)) < len(members):
                 continue  # of a group that the trace does not tell: it takes its recorded time
-            turns.setdefault((tuple(members), message.kind), {}).setdefault(recording.rank, []).append(activity)
-    calls: dict[int, int] = {}
+            turns.setdefault((tuple(members), message.kind), {}).setdefault(recording.rank, []).append(row)
+    calls: list[Call] = []
+    call_of: dict[int, dict[int, int]] = {recording.rank: {} for recording in recordings}
     for (members, kind), of in turns.items():
         many = Counter({rank: len(of.get(rank, ())) for rank in members})
         (most, highest), (fewest, lowest) = many.most_common(1)[0], many.most_common()[-1]
         if highest != lowest:
             problem = f"rank {most} has {highest} calls of {kind} in a group of {len(members)}, rank {fewest} {lowest}"
-            raise InputError(
-                problem, file=of_rank[most].file if most in of_rank else "", allowed="traces of the same steps"
-            )
+            file = recording_of[most].file if most in recording_of else ""
+            raise InputError(problem, file=file, allowed="traces of the same steps")
         for together in zip(*(of[rank] for rank in members), strict=True):
-            first = together[0].message
-            assert first is not None
-            for rank, activity in zip(members, together, strict=True):
-                if activity.message is None or activity.message.size != first.size:
-                    size = 0 if activity.message is None else activity.message.size
-                    problem = f"{activity.name} of rank {rank} has {size} bytes, but rank {members[0]} {first.size}"
-                    raise InputError(problem, file=of_rank[rank].file, allowed="the same on all ranks of a group")
+            first = recording_of[members[0]].messages[together[0]]
+            for rank, row in zip(members, together, strict=True):
+                recording = recording_of[rank]
+                if (size := recording.messages[row].size) != first.size:
+                    problem = (
+                        f"{recording.label(row)} of rank {rank} has {size} bytes, but rank {members[0]} {first.size}"
+                    )
+                    raise InputError(problem, file=recording.file, allowed="the same on all ranks of a group")
             size = max(1, int(first.size * comm_scale)) if first.size else 0
             root = members[first.root] if 0 <= first.root < len(members) else None
             if len(members) > 1:
-                call = build.call(Call(kind, size, members=members, root=root, name=together[0].name))
-                calls |= {id(activity): call for activity in together}
-    return calls
+                name = recording_of[members[0]].label(together[0])
+                for rank, row in zip(members, together, strict=True):
+                    call_of[rank][row] = len(calls)
+                calls.append(Call(kind, size, members=members, root=root, name=name))
+    return calls, call_of
 
 
-def _launch(activity: Activity) -> tuple[int, int]:
-    """When the host started it; what it did not start, as it began."""
-    return (activity.start if activity.after is None else activity.after.end), activity.start
+def _launch(recording: Recording, row: int) -> tuple[int, int, int]:
+    """When the host started it; what it did not start, as it began. What devices do comes first."""
+    start, after = int(recording.start[row]), int(recording.after[row])
+    begun = start if after < 0 else int(recording.end[after])
+    return begun, start, int(recording.kind[row] != DEVICE)
