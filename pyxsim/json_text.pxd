@@ -4,8 +4,12 @@ Accepts what Python's `json` accepts, and names faults as it does. A zero byte f
 a `bytes` object: it ends every loop, since none is part of JSON. Functions return False where the text is at fault.
 """
 
-from libc.stdint cimport uint8_t, uint64_t
-from libc.string cimport memcmp, memcpy
+from libc.stdint cimport uint8_t
+from libc.string cimport memcmp
+
+cdef extern from "pyxsim/json_text.h" nogil:
+    const uint8_t *pyxsim_skip_plain(const uint8_t *at, const uint8_t *end)
+    const uint8_t *pyxsim_skip_blanks(const uint8_t *at, const uint8_t *end)
 
 cdef enum:
     DEEPEST = 500  # objects and lists inside each other
@@ -32,15 +36,8 @@ cdef inline bint same(Span span, const char *text, Py_ssize_t size) noexcept nog
     return span.end - span.begin == size and memcmp(span.begin, text, size) == 0
 
 
-cdef inline bint blank(uint8_t byte) noexcept nogil:
-    return byte == c' ' or byte == c'\n' or byte == c'\r' or byte == c'\t'
-
-
 cdef inline void skip_blanks(Text *text) noexcept nogil:
-    cdef const uint8_t *at = text.at
-    while blank(at[0]):
-        at += 1
-    text.at = at
+    text.at = pyxsim_skip_blanks(text.at, text.end)
 
 
 cdef inline bint digit(uint8_t byte) noexcept nogil:
@@ -51,29 +48,13 @@ cdef inline bint is_hex(uint8_t byte) noexcept nogil:
     return digit(byte) or c'a' <= byte <= c'f' or c'A' <= byte <= c'F'
 
 
-cdef inline const uint8_t *skip_plain(const uint8_t *at, const uint8_t *end) noexcept nogil:
-    """The next quote, backslash or byte below 0x20: 8 bytes at a time, where these are so many."""
-    cdef uint64_t ones = 0x0101010101010101, word, quote, slash
-    while end - at >= 8:
-        memcpy(&word, at, 8)
-        quote, slash = word ^ (ones * c'"'), word ^ (ones * c'\\')
-        # A byte that is zero, or below 0x20, borrows from its top bit.
-        word = ((quote - ones) & ~quote) | ((slash - ones) & ~slash) | ((word - ones * 0x20) & ~word)
-        if word & (ones << 7):
-            break
-        at += 8
-    while at[0] >= 0x20 and at[0] != c'"' and at[0] != c'\\':
-        at += 1
-    return at
-
-
 cdef inline bint skip_string(Text *text) noexcept nogil:
     """Skip a string, which is next."""
     cdef const uint8_t *at = text.at + 1
     cdef int k
     text.escaped = False
     while True:
-        at = skip_plain(at, text.end)
+        at = pyxsim_skip_plain(at, text.end)
         if at[0] == c'"':
             text.at = at + 1
             return True
