@@ -59,7 +59,7 @@ cdef inline bint skip_string(Text *text) noexcept nogil:
             text.at = at + 1
             return True
         if at[0] != c'\\':
-            return refuse(text, b"Unterminated string" if at == text.end else b"Invalid control character", at)
+            return refuse(text, b"Unterminated string" if at == text.end else b"Invalid control character at", at)
         text.escaped = True
         at += 1
         if at[0] == c'u':

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import io
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from pyxsim.errors import InputError
 from pyxsim.paths import missing
@@ -23,7 +22,7 @@ def opened(path: str) -> Iterator[BinaryIO]:
     try:
         with Path(path).open("rb") as plain:
             packed = plain.peek(2)[:2] == _GZIP
-            yield io.BufferedReader(gzip.GzipFile(fileobj=plain)) if packed else plain
+            yield cast(BinaryIO, gzip.GzipFile(fileobj=plain)) if packed else plain
     except FileNotFoundError as error:
         raise missing(path) from error
     except IsADirectoryError as error:

@@ -144,9 +144,9 @@ def pieces(const int32_t[::1] thread, const int64_t[::1] start, const int64_t[::
     finally:
         free(cuts)
         free(quiet)
-    if not found.count:
-        return tuple(np.zeros(0, np.int64) for _ in range(5))
-    table = np.asarray(<int64_t[:found.count, :5]> <int64_t *> found.rows)
+    table = np.zeros((0, 5), np.int64)
+    if found.count:
+        table = np.asarray(<int64_t[:found.count, :5]> <int64_t *> found.rows)
     one, two, three, four, five = table.T.copy()
     return one, two, three, four.astype(np.uint8), five
 
@@ -175,9 +175,10 @@ def replay(const int64_t[::1] order, const int64_t[::1] start, const int64_t[::1
     cdef int64_t[::1] activity_of = activities, ns = times, before_start = starts
     cdef int64_t[::1] task = np.full(rows, -1, np.int64), newest = np.full(lanes, -1, np.int64)
     cdef int64_t[::1] told = np.full(2 * rows, -1, np.int64)  # the last activity that waits for a task
-    cdef const int64_t[::1] of_host = by_end[0], of_device = by_end[1], of_gloo = by_end[2], own
+    cdef const int64_t[::1] of_host = by_end[0], of_device = by_end[1], of_gloo = by_end[2]
+    cdef const int64_t[::1] own, own_ends
     cdef const int64_t[::1] host_ends = np.asarray(end)[by_end[0]], device_ends = np.asarray(end)[by_end[1]]
-    cdef const int64_t[::1] gloo_ends = np.asarray(end)[by_end[2]], own_ends
+    cdef const int64_t[::1] gloo_ends = np.asarray(end)[by_end[2]]
     cdef Waits before = Waits()
     cdef int64_t first = np.min(start) if rows else 0, turn, row, k, low, high, known, begun, two[2]
     for turn in range(rows):
