@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from urllib.parse import quote
 
@@ -103,11 +104,11 @@ class Export:
         label = label if name is None else "0"
         values = ["start", "end", "deviceId", "streamId", process, label]
         strange = " OR ".join(f"typeof(\"{value}\") <> 'integer'" for value in values if value != "0")
-        if self._one(f"SELECT count(*) FROM {table} WHERE {strange}"):
+        if self._one(f"SELECT 1 FROM {table} WHERE {strange} LIMIT 1"):
             raise InputError(f"table {table} has values that are not numbers", file=self.file, allowed=_TEXT)
         query = ", ".join("0" if value == "0" else f'"{value}"' for value in values)
-        found = self._connection.execute(f"SELECT {query} FROM {table}").fetchall()
-        rows = np.array(found, np.int64).reshape(-1, 6)
+        found = self._connection.execute(f"SELECT {query} FROM {table}")
+        rows = np.fromiter(chain.from_iterable(found), np.int64).reshape(-1, 6)  # holds one row at a time as objects
         ids, which = np.unique(rows[:, 5], return_inverse=True)
         texts = [name or self._string(number) for number in ids.tolist()]
         of_text = np.array([names.setdefault(text, len(names)) for text in texts], np.int64)

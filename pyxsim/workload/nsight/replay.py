@@ -11,11 +11,11 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pyxsim.arrays import IntArray
 from pyxsim.errors import InputError
-from pyxsim.workload.graph import MOST_CYCLES, Call, Kind, TaskGraph
+from pyxsim.workload.durations import cycles
+from pyxsim.workload.graph import Call, Kind, TaskGraph
 from pyxsim.workload.nsight.database import Activities, Message, opened
 
 _PER_SECOND = 10**9
@@ -42,10 +42,9 @@ def graph_of(
     """
     with opened(name) as export:
         rows, messages = export.activities(), export.messages()
-    places, npu = np.unique(np.stack([rows.process, rows.device]), axis=1, return_inverse=True)
-    npu = npu.ravel()
-    if places.shape[1] > npus:
-        raise InputError(f"has {places.shape[1]} GPUs", file=name, allowed=f"up to {npus}, the NPUs of the network")
+    gpus, npu = _numbered(rows.process, rows.device)
+    if gpus > npus:
+        raise InputError(f"has {gpus} GPUs", file=name, allowed=f"up to {npus}, the NPUs of the network")
     order = np.lexsort((rows.end, rows.start, npu))
     rows = replace(rows, **{each: getattr(rows, each)[order] for each in _COLUMNS})
     npu = npu[order]
@@ -53,16 +52,15 @@ def graph_of(
     last, before = _before(rows, npu)
     gap = rows.start - np.where(last >= 0, rows.end[last], rows.start.min())
     count = len(npu)
-    operation = _operations(rows.names)[rows.name]
-    of_nccl = np.array([name is not None for name in operation])
+    of_nccl = np.array([name is not None for name in _operations(rows.names)], np.bool_)[rows.name]
     copies = np.isin(rows.name, [number for number, text in enumerate(rows.names) if text in ("memcpy", "memset")])
     kind = np.select([call >= 0, of_nccl, copies], [Kind.COLLECTIVE, Kind.MARK, Kind.MEMORY], Kind.COMPUTE)
     ticks = np.empty(2 * count, np.int64)
-    ticks[::2] = _cycles(gap, clock)
+    ticks[::2] = cycles(gap, clock)
     ticks[1::2] = np.where(
         kind == Kind.COMPUTE,
-        _cycles(rows.end - rows.start, clock * compute_scale),
-        np.where(call >= 0, 0, _cycles(rows.end - rows.start, clock)),
+        cycles(rows.end - rows.start, clock * compute_scale),
+        np.where(call >= 0, 0, cycles(rows.end - rows.start, clock)),
     )
     own = np.arange(count)
     waits = np.concatenate([2 * own[last >= 0], 2 * own + 1, 2 * own[before >= 0] + 1])
@@ -99,14 +97,14 @@ def _interleaved(even: IntArray, odd: IntArray) -> IntArray:
     return np.column_stack([even, odd]).ravel()
 
 
-def _cycles(ns: IntArray, scale: Fraction) -> IntArray:
-    """Times as cycles, rounded up. Raises InputError for times that are too long."""
-    over, under = scale.numerator, scale.denominator * _PER_SECOND
-    if int(ns.max(initial=0)) * over // under > MOST_CYCLES:
-        raise InputError(f"an activity of {ns.max()} ns takes too many cycles", allowed=f"up to {MOST_CYCLES}")
-    if int(ns.max(initial=0)) * over < 2**63 - under:
-        return -(-ns * over // under)
-    return np.array([-(-each * over // under) for each in ns.tolist()], np.int64)
+def _numbered(process: IntArray, device: IntArray) -> tuple[int, IntArray]:
+    """How many GPUs there are, and which one each activity is of, by process, then device."""
+    processes, of_process = np.unique(process, return_inverse=True)
+    devices, of_device = np.unique(device, return_inverse=True)
+    used = np.zeros((len(processes), len(devices)), np.bool_)
+    used[of_process, of_device] = True
+    number = np.cumsum(used.ravel()) - 1
+    return int(number[-1]) + 1, number[of_process.ravel() * len(devices) + of_device.ravel()]
 
 
 def _before(rows: Activities, npu: IntArray) -> tuple[IntArray, IntArray]:
@@ -131,13 +129,13 @@ def _before(rows: Activities, npu: IntArray) -> tuple[IntArray, IntArray]:
     return last, stream
 
 
-def _operations(names: list[str]) -> NDArray[np.object_]:
+def _operations(names: list[str]) -> list[str | None]:
     """The operation of NCCL of each kernel name; None for other kernels."""
-    found = np.full(len(names), None, object)
-    for number, name in enumerate(names):
+    found: list[str | None] = []
+    for name in names:
         head, _, rest = name.partition("_")
-        if head in ("ncclDevKernel", "ncclKernel"):
-            found[number] = rest.partition("_")[0].partition("(")[0] or "?"
+        of_nccl = head in ("ncclDevKernel", "ncclKernel")
+        found.append(rest.partition("_")[0].partition("(")[0] or "?" if of_nccl else None)
     return found
 
 
@@ -151,7 +149,7 @@ def _collectives(
     """
     call = np.full(len(npu), -1, np.int64)
     calls: list[Call] = []
-    operation = _operations(rows.names)[rows.name]
+    words = _operations(rows.names)
     turns: dict[tuple[int, str], dict[int, list[tuple[int, Message]]]] = {}
     for one in np.unique(npu).tolist():
         mine = np.flatnonzero(npu == one)
@@ -159,7 +157,7 @@ def _collectives(
         if len(np.unique(npu[rows.process == process])) > 1:
             continue  # which GPU a call of NCCL is for cannot be told
         for word in _KINDS:
-            kernels = mine[operation[mine] == word]
+            kernels = mine[np.isin(rows.name[mine], [number for number, other in enumerate(words) if other == word])]
             made = messages.get((process, word), [])
             if len(kernels) == len(made):
                 for kernel, message in zip(kernels.tolist(), made, strict=True):
