@@ -1,7 +1,8 @@
 """Chakra execution traces: what each rank computes, sends and receives, with dependencies."""
 
 from pyxsim.chakra.messages import ATTRIBUTE_TYPES, Attribute, CommType, IOInfo, Metadata, Node, NodeType
-from pyxsim.chakra.trace import Trace, form, read, write
+from pyxsim.chakra.rows import Rows
+from pyxsim.chakra.trace import Trace, form, read, read_rows, write
 
 __all__ = [
     "ATTRIBUTE_TYPES",
@@ -11,8 +12,10 @@ __all__ = [
     "Metadata",
     "Node",
     "NodeType",
+    "Rows",
     "Trace",
     "form",
     "read",
+    "read_rows",
     "write",
 ]

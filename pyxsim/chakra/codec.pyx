@@ -13,12 +13,6 @@ from libc.string cimport memcpy, memmove
 
 from pyxsim.chakra.messages import ATTRIBUTE_TYPES, MAX_ATTRIBUTES, Attribute, IOInfo, Metadata, Node, NodeType
 
-cdef enum Wire:
-    VARINT = 0
-    FIXED64 = 1
-    LENGTH = 2
-    FIXED32 = 5
-
 # The types of values in the order in which Chakra counts them in an attribute.
 cdef enum Kind:
     DOUBLE, FLOAT, INT32, INT64, UINT32, UINT64, SINT32, SINT64
@@ -40,20 +34,6 @@ class WireError(ValueError):
 
 
 # Reading
-
-cdef struct Span:
-    const uint8_t *data
-    Py_ssize_t at
-    Py_ssize_t end
-
-cdef struct Field:
-    uint64_t number
-    int wire
-    uint64_t bits  # of a number
-    Py_ssize_t begin  # of the field,
-    Py_ssize_t start  # and of what has a length
-    Py_ssize_t end
-
 
 cdef int wire_of(int kind) noexcept:
     if kind == DOUBLE or kind == FIX64 or kind == SFIX64:

@@ -23,12 +23,14 @@ from pyxsim.chakra.codec import (
     varint_of,
 )
 from pyxsim.chakra.messages import Metadata, Node
+from pyxsim.chakra.rows import Rows
 from pyxsim.chakra.stream import MAX_MESSAGE, opened
 from pyxsim.errors import InputError
 from pyxsim.paths import created
 
 VERSION = "0.0.4"
 TEXT = (".json", ".jsonl")
+_PIECE = 1 << 20  # bytes read at a time
 
 
 class Trace(NamedTuple):
@@ -46,6 +48,33 @@ def read(path: str | PathLike[str]) -> Trace:
     if first is None:
         raise InputError("is empty", file=file, allowed="a Chakra trace")
     return Trace(first, messages)
+
+
+def read_rows(path: str | PathLike[str], used: Iterable[str], alone: Iterable[int] = ()) -> tuple[Metadata, Rows]:
+    """Read a trace for a reader that uses only some attributes: of equal nodes, only the first becomes a Node.
+
+    Raises InputError. `alone`: types of which each node is a class of its own.
+    """
+    file, rows = str(path), Rows(used, alone)
+    if form(file) in TEXT:
+        trace = read(file)
+        for node in trace.nodes:
+            rows.add(node)
+        return trace.metadata, rows
+    with opened(file) as stream:
+        first = _message(stream, file, 0, 0)
+        if first is None:
+            raise InputError("is empty", file=file, allowed="a Chakra trace")
+        metadata, begin = first
+        data = b""
+        try:
+            while piece := stream.read(_PIECE):
+                data += piece
+                data = data[rows.feed(data, False) :]
+            rows.feed(data, True)
+        except WireError as error:
+            raise InputError(_damage(rows.message, error, begin + rows.begin), file=file) from error
+    return metadata, rows
 
 
 def write(path: str | PathLike[str], nodes: Iterable[Node], metadata: Metadata | None = None) -> None:
@@ -73,21 +102,32 @@ def _messages(path: str) -> Iterator[Any]:
     """Yield the metadata, then the nodes."""
     at = number = 0
     with opened(path) as stream:
+        while (found := _message(stream, path, number, at)) is not None:
+            message, at = found
+            yield message
+            number += 1
+
+
+def _message(stream: BinaryIO, path: str, number: int, at: int) -> tuple[Any, int] | None:
+    """Read the message that begins at a byte, and the byte at which it ends; None at the end of the file."""
+    try:
+        if not (head := _head(stream)):
+            return None
+        length = varint_of(head)
+        data = _exactly(stream, length)
         try:
-            while head := _head(stream):
-                length = varint_of(head)
-                data = _exactly(stream, length)
-                inside = at + len(head)
-                try:
-                    yield node_from(data) if number else metadata_from(data)
-                except WireError as error:
-                    raise WireError(str(error), len(head) + error.at) from error
-                at = inside + length
-                number += 1
+            message = node_from(data) if number else metadata_from(data)
         except WireError as error:
-            what = f"node {number} of the file" if number else "its metadata"
-            problem = f"not a Chakra trace, or damaged: {what} {error} (byte {at + error.at})"
-            raise InputError(problem, file=path) from error
+            raise WireError(str(error), len(head) + error.at) from error
+        return message, at + len(head) + length
+    except WireError as error:
+        raise InputError(_damage(number, error, at), file=path) from error
+
+
+def _damage(number: int, error: WireError, at: int) -> str:
+    """The fault of a message that begins at a byte; number 0 is the metadata."""
+    what = f"node {number} of the file" if number else "its metadata"
+    return f"not a Chakra trace, or damaged: {what} {error} (byte {at + error.at})"
 
 
 def _head(stream: BinaryIO) -> bytes:

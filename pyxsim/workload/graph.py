@@ -5,7 +5,7 @@ Every workload becomes such a graph: traces, training loops, models.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import lru_cache
@@ -258,6 +258,38 @@ class GraphBuilder:
         self._count += len(npu_column)
         return np.arange(self._count - len(npu_column), self._count, dtype=np.int64)
 
+    def resource(self, name: str | None) -> int:
+        """Return the number of a resource, -1 for None. Raises InputError for one that does not exist."""
+        if name is None:
+            return -1
+        if name not in self._resource:
+            raise InputError(f"there is no resource '{name}'", allowed=list(self._resource), given=name)
+        return self._resource[name]
+
+    def rows(
+        self, npu: int, columns: Mapping[str, ArrayLike], names: Sequence[str], before: tuple[IntArray, IntArray]
+    ) -> None:
+        """Add tasks of an NPU.
+
+        Parameters
+        ----------
+        columns
+            Those of a TaskGraph but `npu`: an array with one value per task, or one for all; `name` is a row of `names`.
+        before
+            How many dependencies each task has, and which.
+        """
+        self._close()
+        try:
+            block = np.empty((len(self._COLUMNS), len(before[0])), np.int64)
+            for row, column in enumerate(self._COLUMNS):
+                block[row] = npu if column == "npu" else columns[column]
+        except OverflowError:
+            raise beyond_64_bits() from None
+        name, kind = (self._COLUMNS.index(column) for column in ("name", "kind"))
+        block[name] = numbered(names, block[name], block[kind], self._names)
+        self._append(block, *before)
+        self._count += block.shape[1]
+
     def graph(self) -> TaskGraph:
         """Return the graph of all tasks so far; `check` tests whether it can be carried out."""
         self._close()
@@ -279,10 +311,7 @@ class GraphBuilder:
 
     def _numbers(self, kind: Kind, name: str, resource: str | None) -> tuple[int, int]:
         """The numbers of a resource and of a name; a task without a name gets that of its kind."""
-        place = -1 if resource is None else self._resource.get(resource)
-        if place is None:
-            raise InputError(f"there is no resource '{resource}'", allowed=list(self._resource), given=resource)
-        return place, self._names.setdefault(name or kind.name.lower(), len(self._names))
+        return self.resource(resource), self._names.setdefault(name or kind.name.lower(), len(self._names))
 
     def _append(self, block: IntArray, many: IntArray, which: IntArray) -> None:
         self._blocks.append(block)
@@ -300,6 +329,22 @@ class GraphBuilder:
             raise beyond_64_bits() from None
         self._append(rows.T, np.array([len(before) for before in self._before], np.int64), which)
         self._rows, self._before = [], []
+
+
+def numbered(names: Sequence[str], name: IntArray, kind: ArrayLike, numbers: dict[str, int]) -> IntArray:
+    """Return the numbers of the names of tasks, which are added to `numbers` in the order of their first use.
+
+    `name`: rows of `names`. A task without a name gets that of its kind.
+    """
+    key = name * len(Kind) + kind
+    first = np.full(len(names) * len(Kind), -1, np.int64)
+    first[key[::-1]] = np.arange(len(key))[::-1]  # of equal ones, the last that is written counts
+    used = np.flatnonzero(first >= 0)
+    number = np.empty(len(first), np.int64)
+    for each in used[np.argsort(first[used])].tolist():
+        place, of_kind = divmod(each, len(Kind))
+        number[each] = numbers.setdefault(names[place] or Kind(of_kind).name.lower(), len(numbers))
+    return number[key]
 
 
 def beyond_64_bits(name: str = "") -> InputError:

@@ -6,7 +6,7 @@ Files are read node by node; only what the tasks need is kept.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, prod
@@ -14,20 +14,31 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pyxsim import chakra
-from pyxsim.chakra import CommType, Metadata, Node, NodeType
+from pyxsim.arrays import IntArray
+from pyxsim.chakra import CommType, Metadata, Node, NodeType, Rows
 from pyxsim.chakra.groups import ALL, process_groups, wrong_members
 from pyxsim.errors import InputError
 from pyxsim.models import Roofline
 from pyxsim.rank_files import find
 from pyxsim.settings.algorithms import data_algorithm
-from pyxsim.workload.graph import Access, Call, GraphBuilder, Kind, Part, TaskGraph, check
+from pyxsim.workload.graph import Access, Call, GraphBuilder, Kind, Part, TaskGraph, beyond_64_bits, check
 from pyxsim.workload.trace_head import Head, read_head
 
 _MOST = 2**62
 _PYXSIM_ATTRIBUTES = frozenset({"layer", "part", "resource"})  # attributes of pyxsim, unknown to Chakra
 _PARTS, _COMM_TYPES = frozenset(Part), frozenset(CommType)
+_USED = frozenset(
+    (
+        *("is_cpu_op", "num_ops", "tensor_size", "in_switch", "runtime", "duration_ps", "layer", "part", "resource"),
+        *("comm_type", "comm_size", "comm_src", "comm_dst", "comm_tag", "comm_priority", "pg_name", "involved_dim"),
+        *("root", "algorithms", "collective", "collective_name"),
+    )
+)
+"""The attributes that have an effect."""
+_DEFAULTS = {"kind": 0, "ticks": 0, "size": 0, "peer": -1, "match": 0, "call": -1, "layer": -1, "part": int(Part.NONE)}
 ASSUMED_DIMS = 4  # dimensions of a collective without involved_dim in ASTRA-sim 2
 _NS_PER_S, _PS_PER_S, _PS_PER_US = 10**9, 10**12, 10**6
 # Accesses of memory nodes: plain ones, and those carried out by the switches of the memory.
@@ -122,9 +133,9 @@ def read_traces(name: str | Path, shape: Sequence[int], rules: Rules) -> TaskGra
         raise InputError(f"there is {problem} NPU {strange[0]}", file=str(name), allowed=allowed)
     reader = _Reader(shape, rules)
     for npu, file in files.items():
-        trace = chakra.read(file)
-        reader.begin(str(file), trace.metadata)
-        reader.add(npu, str(file), trace.nodes)
+        metadata, rows = chakra.read_rows(file, _USED, _alone(rules))
+        reader.begin(str(file), metadata)
+        reader.add(npu, str(file), rows)
     graph = reader.graph()
     try:
         check(graph, shape)
@@ -140,6 +151,11 @@ def _all_of(name: str, first: Path) -> str:
     return prefix if "*" in prefix or prefix == str(first) else f"{prefix}.*{end}"
 
 
+def _alone(rules: Rules) -> tuple[NodeType, ...]:
+    """The types of nodes whose tasks depend on their numbers."""
+    return (NodeType.COMM_COLL,) if rules.algorithms or rules.need_dims else ()
+
+
 class _Reader:
     """Reads the traces of one NPU after the other."""
 
@@ -149,7 +165,7 @@ class _Reader:
         self.rules = rules
         self.head: Head | None = None
         self.builder = GraphBuilder(self.npus)
-        self.nodes: list[int] = []  # of each task
+        self.nodes: list[NDArray[np.uint64]] = []  # numbers, of the tasks of each NPU
         # By (group, position in its order) or by the number that nodes give: number of the call, the call, its first
         # node.
         self.calls: dict[tuple[Any, int], tuple[int, Call, str]] = {}
@@ -171,7 +187,7 @@ class _Reader:
     def graph(self) -> TaskGraph:
         """Return the graph; collectives with a number of their own are in the order of these."""
         graph = self.builder.graph()
-        graph.node = np.array(self.nodes, np.uint64)
+        graph.node = np.concatenate([np.zeros(0, np.uint64), *self.nodes])
         numbered = {call: number for (group, number), (call, _, _) in self.calls.items() if group is None}
         if numbered:
             order = sorted(range(len(graph.calls)), key=lambda call: (numbered.get(call, len(numbered) + _MOST), call))
@@ -180,70 +196,44 @@ class _Reader:
             graph.call = np.where(graph.call < 0, -1, places[graph.call]).astype(graph.call.dtype)
         return graph
 
-    def add(self, npu: int, file: str, nodes: Iterable[Node]) -> None:
+    def add(self, npu: int, file: str, rows: Rows) -> None:
         """Add the nodes of one NPU as tasks in the order of their numbers."""
-        tasks: dict[int, tuple[_Place, dict[str, Any], list[int]]] = {}
         self.groups = dict(self.rules.groups or {})
-        for node in nodes:
-            place = _Place(npu, file, node)
+        places, classes = [], []
+        for node in rows.firsts:
+            places.append(place := _Place(npu, file, node))
             if node.type == NodeType.METADATA and node.inputs is not None:
                 self.groups |= self._process_groups(place, node.inputs.values)
-            if node.id in tasks:
-                place.refuse("occurs twice")
-            before = node.data_deps if not node.ctrl_deps else [*node.ctrl_deps, *node.data_deps]
-            before = list(dict.fromkeys(before)) if len(before) > 1 else before
-            tasks[node.id] = (place, self._task(place), before)
-        first = len(self.builder)
-        number = {node: first + turn for turn, node in enumerate(sorted(tasks))}
-        self.nodes += number
-        turns: defaultdict[Any, int] = defaultdict(int)
+            classes.append(self._task(place))
+        nodes = _Nodes(rows, places)
+        nodes.refuse_twins()
         if not self.rules.exact:
-            self._refuse_skipped(tasks)
-            self._refuse_instant(tasks)
-        for task_number in number:
-            place, task, before = tasks[task_number]
-            try:
-                waits = [number[earlier] for earlier in before]
-            except KeyError as error:
-                place.refuse(f"waits for node {error.args[0]}, which does not exist")
-            if task["kind"] == Kind.COLLECTIVE:
-                name_of, said, call = task.pop("group"), task.pop("said"), task["call"]
-                members = self._members(place, name_of)
-                if members is not None:
-                    # As in ASTRA-sim 2, such a group is one ring, whatever its involved_dim.
-                    call = replace(call, members=members, dims=None)
-                group = (name_of, id(members))
-                key = (group, turns[group]) if said is None else (None, said)
-                task["call"] = self._call(place, key, call)
-                turns[group] += said is None
-            self.builder.task(npu, name=place.node.name, before=waits, **task)
-
-    def _refuse_skipped(self, tasks: Mapping[int, tuple[_Place, dict[str, Any], list[int]]]) -> None:
-        """Refuse nodes that ASTRA-sim 2 skips, if another node waits for one."""
-        skipped = {
-            number: place
-            for number, (place, task, _) in tasks.items()
-            if task["kind"] == Kind.MARK and not task.get("ticks") and place.node.type != NodeType.METADATA
-        }
-        for number, (_, _, before) in tasks.items() if skipped else ():
-            for earlier in before:
-                if earlier in skipped:
-                    skipped[earlier].refuse(
-                        f"is skipped, but node {number} waits for it: ASTRA-sim 2 starts that node when another node "
-                        "of this NPU ends, or never",
-                        allowed="a node that takes time, or no node that waits for it",
-                    )
-
-    def _refuse_instant(self, tasks: Mapping[int, tuple[_Place, dict[str, Any], list[int]]]) -> None:
-        """Refuse a computation of 0 ns in cycle 0, at which ASTRA-sim 2 stops."""
-        roots = [tasks[number] for number in sorted(tasks) if not tasks[number][2]]
-        first = next(((place, task) for place, task, _ in roots if task.get("resource") == "compute"), None)
-        if first is not None and not first[1]["ticks"]:
-            first[0].refuse(
-                "takes less than 1 ns and has no dependencies: an assertion of ASTRA-sim 2's event queue fails when "
-                "something takes no time in cycle 0",
-                allowed="more operations or bytes",
-            )
+            _refuse_skipped(nodes, classes)
+            _refuse_instant(nodes, classes)
+        waits = nodes.waits()
+        which = nodes.which
+        tasks = {column: _column(classes, column, default)[which] for column, default in _DEFAULTS.items()}
+        turns: defaultdict[Any, int] = defaultdict(int)
+        for turn in np.flatnonzero(tasks["kind"] == Kind.COLLECTIVE).tolist():
+            task, place = classes[which[turn]], nodes.place(turn)
+            call = task["collective"]
+            members = self._members(place, task["group"])
+            if members is not None:
+                # As in ASTRA-sim 2, such a group is one ring, whatever its involved_dim.
+                call = replace(call, members=members, dims=None)
+            if not task["named"]:
+                call = replace(call, name=place.node.name or call.kind)
+            said, group = task["said"], (task["group"], id(members))
+            tasks["call"][turn] = self._call(place, (group, turns[group]) if said is None else (None, said), call)
+            turns[group] += said is None
+        resources = np.array([self.builder.resource(task.get("resource")) for task in classes], np.int64)
+        self.builder.rows(
+            npu,
+            tasks | {"resource": resources[which], "name": nodes.name},
+            rows.names,
+            (nodes.many, waits + len(self.builder)),
+        )
+        self.nodes.append(nodes.number)
 
     def _task(self, place: _Place) -> dict[str, Any]:
         """The task of a node, as arguments of GraphBuilder.task."""
@@ -406,7 +396,14 @@ class _Reader:
             root=None if root < 0 else root,
         )
         said = None if place.attributes.get("collective") is None else place.whole("collective")
-        return {"kind": Kind.COLLECTIVE, "call": call, "group": group, "said": said, "resource": "communication"}
+        return {
+            "kind": Kind.COLLECTIVE,
+            "collective": call,
+            "group": group,
+            "said": said,
+            "named": "collective_name" in place.attributes,
+            "resource": "communication",
+        }
 
     def _members(self, place: _Place, name: str) -> tuple[int, ...] | None:
         """The members of the group of a collective; None for all NPUs."""
@@ -474,6 +471,85 @@ def _shown_value(value: object) -> str:
     return "none" if value is None else str(value)
 
 
+def _column(classes: Sequence[Mapping[str, Any]], column: str, default: int) -> IntArray:
+    """A column of the tasks of classes. Raises InputError for a number that is too large."""
+    try:
+        return np.array([task.get(column, default) for task in classes], np.int64)
+    except OverflowError:
+        raise beyond_64_bits() from None
+
+
+class _Nodes:
+    """The nodes of an NPU in the order of their numbers, a row each. `which`: the class of each, a row of `places`."""
+
+    def __init__(self, rows: Rows, places: Sequence[_Place]) -> None:
+        number, which, name, self._start, self._before = rows.columns()
+        self._names, self._places = rows.names, places
+        self.order = np.argsort(number, kind="stable")  # rows in the file
+        self.number, self.which, self.name = number[self.order], which[self.order], name[self.order]
+        self.many = np.diff(self._start)[self.order]
+        # Of each dependency, the row that waits, and the row that it waits for.
+        begin = self._start[:-1][self.order] - (np.cumsum(self.many) - self.many)
+        self.before = self._before[np.repeat(begin, self.many) + np.arange(len(self._before))]
+        self.on = np.minimum(np.searchsorted(self.number, self.before), max(len(number) - 1, 0))
+        self.exists = self.number[self.on] == self.before if len(number) else np.zeros(0, np.bool_)
+
+    def place(self, row: int) -> _Place:
+        """Return the node of a row, for its label and attributes."""
+        first = self._places[self.which[row]]
+        return first.like(int(self.number[row]), self._names[self.name[row]])
+
+    def type(self, of_class: int) -> int:
+        """Return the type of the nodes of a class."""
+        return self._places[of_class].node.type
+
+    def first(self, rows: IntArray) -> int:
+        """Return the row that comes first in the file."""
+        return int(rows[np.argmin(self.order[rows])])
+
+    def refuse_twins(self) -> None:
+        """Raise InputError for a number that occurs twice."""
+        twins = np.flatnonzero(self.number[1:] == self.number[:-1]) + 1
+        if len(twins):
+            self.place(self.first(twins)).refuse("occurs twice")
+
+    def waits(self) -> IntArray:
+        """Return the rows of all dependencies. Raises InputError for one on a node that does not exist."""
+        if not self.exists.all():
+            lost = int(np.argmin(self.exists))
+            row = int(np.searchsorted(np.cumsum(self.many), lost, side="right"))
+            self.place(row).refuse(f"waits for node {self.before[lost]}, which does not exist")
+        return self.on
+
+
+def _refuse_skipped(nodes: _Nodes, classes: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse nodes that ASTRA-sim 2 skips, if another node waits for one."""
+    marks = [task["kind"] == Kind.MARK and not task.get("ticks") for task in classes]
+    skipped = [mark and nodes.type(number) != NodeType.METADATA for number, mark in enumerate(marks)]
+    waited = nodes.exists & np.array(skipped, np.bool_)[nodes.which[nodes.on]]
+    if waited.any():
+        waits = np.repeat(np.arange(len(nodes.many)), nodes.many)
+        row = nodes.first(waits[waited])
+        earlier = int(nodes.on[np.flatnonzero(waited & (waits == row))[0]])
+        nodes.place(earlier).refuse(
+            f"is skipped, but node {nodes.number[row]} waits for it: ASTRA-sim 2 starts that node when another node "
+            "of this NPU ends, or never",
+            allowed="a node that takes time, or no node that waits for it",
+        )
+
+
+def _refuse_instant(nodes: _Nodes, classes: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse a computation of 0 ns in cycle 0, at which ASTRA-sim 2 stops."""
+    computes = np.array([task.get("resource") == "compute" for task in classes], np.bool_)[nodes.which]
+    first = np.flatnonzero(computes & (nodes.many == 0))[:1].tolist()
+    if first and not classes[nodes.which[first[0]]].get("ticks"):
+        nodes.place(first[0]).refuse(
+            "takes less than 1 ns and has no dependencies: an assertion of ASTRA-sim 2's event queue fails when "
+            "something takes no time in cycle 0",
+            allowed="more operations or bytes",
+        )
+
+
 class _Place:
     """A node of a trace: its attributes by name, and error messages about it."""
 
@@ -481,7 +557,14 @@ class _Place:
 
     def __init__(self, npu: int, file: str, node: Node) -> None:
         self.npu, self.file, self.node = npu, file, node
-        self.attributes = {attribute.name: attribute.value for attribute in node.attr}
+        self.attributes = {attribute.name: attribute.value for attribute in node.attr if attribute.name in _USED}
+
+    def like(self, number: int, name: str) -> _Place:
+        """Return a node of the same class."""
+        other = object.__new__(_Place)
+        other.npu, other.file, other.attributes = self.npu, self.file, self.attributes
+        other.node = Node(number, name, self.node.type)
+        return other
 
     @property
     def label(self) -> str:

@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.arrays import Int32Array
 from pyxsim.errors import InputError
 from pyxsim.rank_files import find
 from pyxsim.workload.durations import cycles, scaled_up
-from pyxsim.workload.graph import Call, Kind, TaskGraph, beyond_64_bits
+from pyxsim.workload.graph import Call, Kind, TaskGraph, beyond_64_bits, numbered
 from pyxsim.workload.pytorch.kineto import Recording, read
 from pyxsim.workload.pytorch.lanes import DEVICE, GLOO, HOST, NOTHING, replay
 
@@ -110,7 +109,7 @@ class _Tasks:
                     self.peer[task], self.match[task] = message.peer, message.tag
         except OverflowError:
             raise beyond_64_bits() from None
-        self.name = np.where(pause, -1, recording.name[self.activity])
+        self.name = np.where(pause, 0, recording.name[self.activity].astype(np.int64) + 1)
         self.names = recording.names
 
 
@@ -121,7 +120,8 @@ def _graph(npus: int, calls: list[Call], parts: Sequence[_Tasks]) -> TaskGraph:
     many = np.concatenate([np.diff(part.before_start) for part in parts])
     before_start = np.zeros(count + 1, np.int64)
     np.cumsum(many, out=before_start[1:])
-    names, name = _names(parts)
+    numbers: dict[str, int] = {}
+    name = [numbered([_PAUSE, *part.names], part.name, part.kind, numbers) for part in parts]
 
     def joined(column: str) -> NDArray[Any]:
         return np.concatenate([getattr(part, column) for part in parts])
@@ -137,34 +137,14 @@ def _graph(npus: int, calls: list[Call], parts: Sequence[_Tasks]) -> TaskGraph:
         call=joined("call"),
         resource=np.full(count, -1, np.int8),
         layer=np.full(count, -1, np.int32),
-        name=name,
+        name=np.concatenate(name).astype(np.int32),
         part=np.zeros(count, np.int8),
         before_start=before_start,
         before=np.concatenate([part.before + begin for part, begin in zip(parts, first.tolist(), strict=False)]),
         calls=calls,
-        names=names,
+        names=list(numbers),
         resources=(),
     )
-
-
-def _names(parts: Sequence[_Tasks]) -> tuple[list[str], Int32Array]:
-    """The names of tasks in the order of their first use, and that of each task; without one, that of its kind."""
-    numbers: dict[str, int] = {}
-    columns = []
-    for part in parts:
-        # Of each name and kind, the first task: of equal rows, the last one that is written counts.
-        key = (part.name + 1) * len(Kind) + part.kind
-        first = np.full((len(part.names) + 1) * len(Kind), -1, np.int64)
-        first[key[::-1]] = np.arange(len(key))[::-1]
-        used = np.flatnonzero(first >= 0)
-        used = used[np.argsort(first[used])]
-        number = np.empty(len(first), np.int32)
-        for each in used.tolist():
-            place, kind = divmod(each, len(Kind))
-            text = part.names[place - 1] if place else _PAUSE
-            number[each] = numbers.setdefault(text or Kind(kind).name.lower(), len(numbers))
-        columns.append(number[key])
-    return list(numbers), np.concatenate(columns)
 
 
 def _calls(
