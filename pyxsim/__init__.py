@@ -28,8 +28,11 @@ if TYPE_CHECKING:
         check_workload,
         collect_workload,
         convert_workload,
+        expand_workload,
+        learn_workload,
         list_,
         show_workload,
+        synthesize_workload,
         validate,
     )
     from pyxsim.compat.astra.function import astra
@@ -133,9 +136,11 @@ __all__ = [
     "describe_topology",
     "diff",
     "doctor",
+    "expand_workload",
     "export_topology",
     "generate",
     "htsim",
+    "learn_workload",
     "list_",
     "load",
     "load_experiment",
@@ -146,6 +151,7 @@ __all__ = [
     "saturation",
     "show_workload",
     "sweep",
+    "synthesize_workload",
     "timeline",
     "validate",
 ]
@@ -165,7 +171,18 @@ _TABLES = {
 _HOMES = {
     **{name: f"pyxsim.settings.{file}" for file, names in _TABLES.items() for name in names},
     **dict.fromkeys(
-        ("bench", "check_workload", "collect_workload", "convert_workload", "list_", "show_workload", "validate"),
+        (
+            "bench",
+            "check_workload",
+            "collect_workload",
+            "convert_workload",
+            "expand_workload",
+            "learn_workload",
+            "list_",
+            "show_workload",
+            "synthesize_workload",
+            "validate",
+        ),
         "pyxsim.cli.functions",
     ),
     "astra": "pyxsim.compat.astra.function",

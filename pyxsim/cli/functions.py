@@ -186,10 +186,13 @@ def convert_workload(
     network: PathLike | None = None,
     passes: int = 1,
     comm_scale: float | str = 1,
-    compute_scale: float | str = 1,
+    compute_scale: float | str | None = None,
     scheduling: str = "LIFO",
+    from_device: str | None = None,
+    to_device: str | None = None,
+    precision: str | None = None,
 ) -> dict[str, Any]:
-    """Write traces in another form, or the training loop of a text of ASTRA-sim 1 as traces.
+    """Write traces in another form or for another device, or the training loop of a text of ASTRA-sim 1 as traces.
 
     Parameters
     ----------
@@ -199,8 +202,13 @@ def convert_workload(
         "PREFIX.*.json" or a file; its ending (.et, .json, .jsonl, .gz) tells the form.
     shape, npus, network
         As for `check_workload`; a text needs one of them.
-    passes, comm_scale, compute_scale, scheduling
-        Of a text: repetitions, factors for bytes and compute times, and the order of its collectives, LIFO or FIFO.
+    passes, comm_scale, scheduling
+        Of a text: repetitions, the factor for bytes, and the order of its collectives, LIFO or FIFO.
+    compute_scale
+        Factor for compute times; with devices, for those of which a trace has no operations and bytes.
+    from_device, to_device, precision
+        Of Chakra traces: the device on which they were recorded, the one to whose times they are scaled, and the
+        precision of computations.
 
     Raises
     ------
@@ -208,11 +216,13 @@ def convert_workload(
         If a file cannot be read or written.
     """
     from pyxsim.cli.texts import Loop
+    from pyxsim.cli.workload_making import Devices
     from pyxsim.cli.workload_traces import convert_workload as convert
 
     out = ReturnedOutput()
-    loop = Loop(_shape(shape), npus, _text(network), passes, str(comm_scale), str(compute_scale), scheduling)
-    convert(out, str(workload), str(target), loop)
+    loop = Loop(_shape(shape), npus, _text(network), passes, str(comm_scale), "1", scheduling)
+    devices = Devices(from_device, to_device, precision, _text(compute_scale))
+    convert(out, str(workload), str(target), loop, devices)
     return out.data
 
 
@@ -226,8 +236,114 @@ def collect_workload() -> dict[str, Any]:
     return {"python": RECIPE}
 
 
-def _text(path: PathLike | None) -> str | None:
-    return None if path is None else str(path)
+def expand_workload(
+    workload: PathLike,
+    target: PathLike,
+    *,
+    npus: int,
+    tensor: int | None = None,
+    ranks: Iterable[int] | None = None,
+    groups: PathLike | None = None,
+    from_device: str | None = None,
+    to_device: str | None = None,
+    precision: str | None = None,
+    compute_scale: float | str | None = None,
+) -> dict[str, Any]:
+    """Expand the trace of one rank to many ranks that do the same.
+
+    Parameters
+    ----------
+    workload
+        A trace of one rank, or traces of several ("PREFIX.*.et"), or a GOAL schedule.
+    target
+        "PREFIX.*.et", or with .json or .jsonl.
+    npus
+        The number of ranks to write.
+    tensor
+        The size of the innermost groups; by default as recorded.
+    ranks
+        The ranks to expand, one of each pipeline stage; by default the first.
+    groups
+        A JSON file with the ranks of each group; by default PREFIX.groups.json.
+    from_device, to_device, precision, compute_scale
+        As for `convert_workload`.
+
+    Raises
+    ------
+    InputError
+        If a trace is not symmetric, or a file cannot be read or written.
+    """
+    from pyxsim.cli.workload_making import Devices
+    from pyxsim.cli.workload_making import expand_workload as expand
+
+    out = ReturnedOutput()
+    devices = Devices(from_device, to_device, precision, _text(compute_scale))
+    chosen = None if ranks is None else list(ranks)
+    expand(
+        out,
+        str(workload),
+        str(target),
+        npus=npus,
+        tensor=tensor,
+        ranks=chosen,
+        groups=_text(groups),
+        devices=devices,
+    )
+    return out.data
+
+
+def learn_workload(workloads: PathLike | Iterable[PathLike], target: PathLike, *, order: int = 4) -> dict[str, Any]:
+    """Learn the statistics of a class of traces.
+
+    Parameters
+    ----------
+    workloads
+        Traces of all ranks of one or more jobs: "PREFIX.*.et" each.
+    target
+        The model, a JSON file.
+    order
+        How many preceding tasks decide about the next one, from 0 to 8.
+
+    Raises
+    ------
+    InputError
+        If a trace has no regular groups, or a file cannot be read or written.
+    """
+    from pyxsim.cli.workload_making import learn_workload as learn
+
+    out = ReturnedOutput()
+    learn(out, [str(workload) for workload in listed(workloads)], str(target), order=order)
+    return out.data
+
+
+def synthesize_workload(model: PathLike, target: PathLike, *, npus: int | None = None, seed: int = 1) -> dict[str, Any]:
+    """Draw new traces with the statistics of a model.
+
+    Parameters
+    ----------
+    model
+        What `learn_workload` has written.
+    target
+        "PREFIX.*.et", or with .json or .jsonl.
+    npus
+        The number of ranks; by default that of one of the learned jobs.
+    seed
+        The same seed writes the same files.
+
+    Raises
+    ------
+    InputError
+        If the model is damaged, or its layouts do not divide the number of ranks.
+    """
+    from pyxsim.cli.workload_making import synthesize_workload as synthesize
+
+    out = ReturnedOutput()
+    synthesize(out, str(model), str(target), npus=npus, seed=seed)
+    return out.data
+
+
+def _text(value: PathLike | float | None) -> str | None:
+    return None if value is None else str(value)
 
 
 def _shape(shape: Sequence[int] | None) -> str | None:

@@ -18,8 +18,11 @@ from pyxsim.cli.functions import (
     check_workload,
     collect_workload,
     convert_workload,
+    expand_workload,
+    learn_workload,
     list_,
     show_workload,
+    synthesize_workload,
     validate,
 )
 from pyxsim.embed.build_library import BuiltLibrary, build_library
@@ -87,6 +90,9 @@ FUNCTIONS: tuple[Callable[..., Any], ...] = (
     check_workload,
     collect_workload,
     convert_workload,
+    expand_workload,
+    learn_workload,
+    synthesize_workload,
     list_,
     new,
     build_library,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from pydantic import ValidationError
@@ -77,6 +78,14 @@ class Loop:
         dims = logical_dims(text, self.dims())
         order = LoopOptions(newest_first=self.scheduling == POLICIES[0])
         return training_loop(text, settings, dims, order)[0], dims
+
+
+def scale_of(text: str, option: str) -> Fraction:
+    """Return a factor of compute times. Raises InputError."""
+    try:
+        return Workload.model_validate({"file": "-", "compute_scale": text}).compute_scale
+    except ValidationError as error:
+        raise replaced_key(translate(error, Workload)[0], option) from None
 
 
 def _of_file(name: str) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from pyxsim.cli.options import name as _name
 workload = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Show, check, convert and generate workloads.",
+    help="Show, check, convert, generate, expand and synthesize workloads.",
 )
 
 Source = Annotated[
@@ -33,14 +33,36 @@ OfNetwork = Annotated[
     ),
 ]
 Passes = Annotated[str, typer.Option(metavar="N", help="For a text: number of passes.")]
+FromDevice = Annotated[
+    str | None,
+    typer.Option("--from", metavar="DEVICE", callback=_name, help="The device on which traces were recorded."),
+]
+ToDevice = Annotated[
+    str | None,
+    typer.Option("--to", metavar="DEVICE", callback=_name, help="The device to whose times computations are scaled."),
+]
+Precision = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", callback=_name, help="Of computations on both devices, such as bf16 or fp32."),
+]
 CommScale = Annotated[str, typer.Option(metavar="X", help="For a text: factor for all bytes.")]
-ComputeScale = Annotated[str, typer.Option(metavar="X", help="For a text: factor for all compute times.")]
+ComputeScale = Annotated[
+    str | None,
+    typer.Option(
+        metavar="X",
+        help="Factor for compute times; with --from and --to, for those of which a trace has no operations and bytes.",
+    ),
+]
 First = Annotated[str, typer.Option("--scheduling", metavar="LIFO|FIFO", help="For a text: order of its collectives.")]
+Target = Annotated[
+    str,
+    typer.Option("-o", metavar="TARGET", callback=_name, help="Output: PREFIX.*.et, .json or .jsonl; .gz for each."),
+]
 
 
 @workload.callback(invoke_without_command=True)
 def workloads(context: typer.Context) -> None:
-    """Show, check, convert and generate workloads."""
+    """Show, check, convert, generate, expand and synthesize workloads."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(2)
@@ -107,21 +129,26 @@ def convert_workloads(
     network: OfNetwork = None,
     passes: Passes = "1",
     comm_scale: CommScale = "1",
-    compute_scale: ComputeScale = "1",
+    compute_scale: ComputeScale = None,
     scheduling: First = "LIFO",
+    from_device: FromDevice = None,
+    to_device: ToDevice = None,
+    precision: Precision = None,
 ) -> None:
     """Write traces or a GOAL schedule in another form, or the training loop of a text as traces.
 
     The name of the target tells the form. Read back they are the same graph. A text needs a network: --shape, --npus
-    or --network.
+    or --network. Times of Chakra traces can be scaled to another device.
     """
     from pyxsim.cli.texts import Loop
+    from pyxsim.cli.workload_making import Devices
     from pyxsim.cli.workload_traces import convert_workload
     from pyxsim.settings.network import MAX_NPUS
 
     of = maybe(npus, "--npus", most=MAX_NPUS)
-    loop = Loop(shape, of, network, count(passes, "--passes", 0), comm_scale, compute_scale, scheduling)
-    convert_workload(out, workload, target, loop)
+    loop = Loop(shape, of, network, count(passes, "--passes", 0), comm_scale, "1", scheduling)
+    devices = Devices(from_device, to_device, precision, compute_scale)
+    convert_workload(out, workload, target, loop, devices)
 
 
 @command(workload, "settings json", name="generate")
@@ -159,6 +186,105 @@ def generate_workloads(
     from pyxsim.cli.generate import generate_workload
 
     generate_workload(out, experiment, file, model=model, device=device, shape=shape, overrides=shared.overrides)
+
+
+@command(workload, "json", name="expand")
+def expand_workloads(
+    out: CommandOutput,
+    shared: Shared,
+    workload: Annotated[
+        str,
+        typer.Argument(
+            metavar="TRACE",
+            callback=_name,
+            help="A trace of one rank (.et, .json, .jsonl, .kineto.json), or traces of several (PREFIX.*.et), or GOAL.",
+        ),
+    ],
+    target: Target,
+    npus: Annotated[str, typer.Option(metavar="N", help="Number of ranks to write.")],
+    tensor: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="Ranks of the innermost groups (tensor parallelism); by default as recorded."),
+    ] = None,
+    ranks: Annotated[
+        str | None,
+        typer.Option(metavar="0,8,16", help="The ranks to expand: one of each pipeline stage. By default the first."),
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(metavar="FILE.json", callback=_name, help="Groups of ranks; by default PREFIX.groups.json."),
+    ] = None,
+    from_device: FromDevice = None,
+    to_device: ToDevice = None,
+    precision: Precision = None,
+    compute_scale: ComputeScale = None,
+) -> None:
+    """Expand the trace of one rank to many ranks that do the same.
+
+    Groups of data parallelism grow, inner groups stay or take the size of --tensor; the buffer of each rank keeps its
+    bytes. What is not symmetric is refused.
+    """
+    from pyxsim.cli.workload_making import Devices, expand_workload, rank_list
+    from pyxsim.settings.network import MAX_NPUS
+
+    expand_workload(
+        out,
+        workload,
+        target,
+        npus=count(npus, "--npus", most=MAX_NPUS),
+        tensor=maybe(tensor, "--tensor", most=MAX_NPUS),
+        ranks=rank_list(ranks),
+        groups=groups,
+        devices=Devices(from_device, to_device, precision, compute_scale),
+    )
+
+
+@command(workload, "json", name="learn")
+def learn_workloads(
+    out: CommandOutput,
+    shared: Shared,
+    workloads: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TRACES",
+            help="Traces of all ranks of a job, PREFIX.*.et or PREFIX.*.kineto.json, a GOAL schedule or .sqlite.",
+        ),
+    ],
+    target: Annotated[str, typer.Option("-o", metavar="MODEL.json", callback=_name, help="Output: the model.")],
+    order: Annotated[
+        str, typer.Option(metavar="N", help="Preceding tasks on which the next one depends, from 0 to 8.")
+    ] = "4",
+) -> None:
+    """Learn the statistics of a class of traces.
+
+    The model has the mix of operators, sizes and times, dependencies, groups and their order, and no name. `pyxsim
+    workload synthesize` draws traces from it.
+    """
+    from pyxsim.cli.workload_making import learn_workload
+    from pyxsim.workload.making.model import MOST_ORDER
+
+    learn_workload(out, workloads, target, order=count(order, "--order", 0, MOST_ORDER))
+
+
+@command(workload, "json", name="synthesize")
+def synthesize_workloads(
+    out: CommandOutput,
+    shared: Shared,
+    model: Annotated[
+        str,
+        typer.Argument(metavar="MODEL.json", callback=_name, help="What `pyxsim workload learn` has written."),
+    ],
+    target: Target,
+    npus: Annotated[
+        str | None, typer.Option(metavar="N", help="Number of ranks; by default that of one of the learned jobs.")
+    ] = None,
+    seed: Annotated[str, typer.Option(metavar="N", help="The same seed writes the same files.")] = "1",
+) -> None:
+    """Draw new traces with the statistics of a model."""
+    from pyxsim.cli.workload_making import synthesize_workload
+    from pyxsim.settings.network import MAX_NPUS
+
+    synthesize_workload(out, model, target, npus=maybe(npus, "--npus", most=MAX_NPUS), seed=count(seed, "--seed", 0))
 
 
 @command(workload, "json", name="collect")

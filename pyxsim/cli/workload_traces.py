@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from pyxsim.chakra.trace_graph import load
 from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.goal import check_goal, convert_goal, is_goal_target, show_goal, traces_to_goal
 from pyxsim.cli.texts import Loop, check_text, convert_text, show_text
+from pyxsim.cli.workload_making import Devices
 from pyxsim.errors import InputError, raise_all
 from pyxsim.rank_files import ENDS, are_traces, find
 from pyxsim.reports.files import check_plot, save_picture
@@ -26,6 +27,7 @@ from pyxsim.textfile import read_text
 from pyxsim.units import format_bytes, format_time_ns
 from pyxsim.workload import read_text_workload
 from pyxsim.workload.goal import is_goal
+from pyxsim.workload.making.devices import TimeScale, scaled_node
 
 MAX_RANKS = 16  # rows of the table; --json has all
 STAR = "PREFIX.*.et: one trace per rank, with the rank at '*'"
@@ -168,20 +170,25 @@ def _no_loop(name: str, loop: Loop) -> None:
             raise InputError(problem, key=f"--{field.name}".replace("_", "-"), allowed="with a text of ASTRA-sim 1")
 
 
-def convert_workload(out: CommandOutput, source: str, target: str, loop: Loop) -> None:
+def convert_workload(out: CommandOutput, source: str, target: str, loop: Loop, devices: Devices) -> None:
     """`pyxsim workload convert`. Raises InputError; an error leaves no partial file."""
     no_experiment(source)
     if is_goal(source):
         _no_loop(source, loop)
+        devices.refuse(source)
         convert_goal(out, source, target)
         return
     if _is_text(source):
+        devices.refuse_devices(source)
+        loop = replace(loop, compute_scale=devices.compute_scale or loop.compute_scale)
         convert_text(out, read_text_workload(source), target, loop)
         return
     _no_loop(source, loop)
     if is_goal_target(target):
+        devices.refuse(target)
         traces_to_goal(out, source, target)
         return
+    scale = devices.scale()
     traces = find(source)
     if "*" not in Path(target).name and not (len(traces) == 1 and "*" not in source and Path(source).is_file()):
         raise InputError(f"is one file, but {source} has one trace per rank", file=target, allowed=STAR)
@@ -193,20 +200,20 @@ def convert_workload(out: CommandOutput, source: str, target: str, loop: Loop) -
         to = check_writable(target.replace("*", str(rank)))
         if to == Path(os.path.realpath(path)):
             raise InputError("is also an input", file=target, allowed="another name")
-        written.append(_converted(path, to))
+        written.append(_converted(path, to, scale))
     out.say(f"wrote {plural(len(written), 'trace')}, {plural(sum(written), 'node')}: {target}")
     out.put({"file": target, "traces": len(written), "nodes": sum(written)})
 
 
-def _converted(path: Path, to: Path) -> int:
-    """Write a trace in another format; return its number of nodes."""
+def _converted(path: Path, to: Path, scale: TimeScale | None) -> int:
+    """Write a trace in another format, and with other times; return its number of nodes."""
     count = 0
 
     def counted() -> Any:
         nonlocal count
         for node in trace.nodes:
             count += 1
-            yield node
+            yield node if scale is None else scaled_node(node, scale, str(path))
 
     trace = chakra.read(path)
     chakra.write(to, counted(), trace.metadata)

@@ -60,8 +60,9 @@ class Written:
 def export(graph: TaskGraph, target: str | Path, shape: Sequence[int], clock: Fraction = _GHZ) -> Written:
     """Write the traces of a graph for a network of `shape`. Raises InputError.
 
-    `target`: PREFIX, or PREFIX.*.et (.json, .jsonl, each also with .gz). `clock`: cycles per second. Each file appears
-    when it is complete; only the nodes that are being written are held in memory.
+    `target`: PREFIX, or PREFIX.*.et (.json, .jsonl, each also with .gz). `shape`: () for a graph that names no
+    dimensions, and fits any network. `clock`: cycles per second. Each file appears when it is complete; only the nodes
+    that are being written are held in memory.
     """
     check(graph, shape)
     graph = apart(graph)
@@ -132,7 +133,7 @@ class _Writer:
     def metadata(self) -> Metadata:
         """Return what applies to all nodes."""
         graph = self.graph
-        attributes = [Attribute("shape", "int64_list", list(self.shape))]
+        attributes = [Attribute("shape", "int64_list", list(self.shape))] if self.shape else []
         if graph.layers:
             attributes.append(Attribute("layers", "string_list", list(graph.layers)))
         if graph.resources != RESOURCES:
@@ -175,6 +176,8 @@ class _Writer:
             node.type = _ACCESSES[Access(match)]
             if match in (Access.GATHER, Access.REDUCE):
                 node.attr.append(Attribute("in_switch", "bool_val", True))
+        if kind == Kind.COMPUTE and match:
+            node.attr.append(Attribute("num_ops", "int64_val", match))
         if kind in (Kind.COMPUTE, Kind.MEMORY) and size:
             node.attr.append(Attribute("tensor_size", "uint64_val", size))
         elif kind in (Kind.SEND, Kind.RECEIVE):

@@ -93,6 +93,8 @@ class Rules:
         Of collectives, by node number; they override those of the node.
     need_dims
         Kinds of collectives that must name their dimensions.
+    keep_operations
+        Computations keep their `num_ops`, also those that take their recorded durations.
     """
 
     clock: Fraction
@@ -104,6 +106,7 @@ class Rules:
     replay: bool = False
     algorithms: Mapping[int, str] = field(default_factory=dict)
     need_dims: frozenset[str] = frozenset()
+    keep_operations: bool = False
 
     def operations(self, roofline: Roofline, operations: int, size: int) -> Fraction:
         """Return the seconds of a computation on `size` bytes, in ASTRA-sim 2's floating point unless `exact`."""
@@ -142,6 +145,15 @@ def read_traces(name: str | Path, shape: Sequence[int], rules: Rules) -> TaskGra
     except InputError as error:
         raise error.at(file=_all_of(str(name), files[0])) from None
     return graph
+
+
+def read_rank(file: str, npu: int, shape: Sequence[int], rules: Rules) -> TaskGraph:
+    """Return the tasks of one NPU of a network of `shape`, which lack those of other NPUs. Raises InputError."""
+    reader = _Reader(shape, rules)
+    trace = chakra.read(file)
+    reader.begin(file, trace.metadata)
+    reader.add(npu, file, trace.nodes)
+    return reader.graph()
 
 
 def _all_of(name: str, first: Path) -> str:
@@ -321,7 +333,8 @@ class _Reader:
                 )
             ticks = place.countable(rules.cycles(rules.operations(rules.roofline, operations, size)))
             return {"kind": Kind.COMPUTE, "ticks": ticks, "size": size, "match": operations, "resource": "compute"}
-        return {"kind": Kind.COMPUTE, "ticks": ticks, "size": size, "resource": "cpu" if on_cpu else "compute"}
+        task = {"kind": Kind.COMPUTE, "ticks": ticks, "size": size, "resource": "cpu" if on_cpu else "compute"}
+        return task | {"match": place.whole("num_ops", 0)} if rules.keep_operations else task
 
     def _memory(self, place: _Place) -> dict[str, Any]:
         """Remote memory times an access with bytes; without bytes the node has a duration."""

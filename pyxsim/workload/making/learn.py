@@ -1,0 +1,333 @@
+"""Learns a model of traces: programs of ranks as sequences of symbols, and what follows what."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+
+from pyxsim.arrays import FloatArray, IntArray
+from pyxsim.errors import InputError
+from pyxsim.workload.graph import RESOURCES, Access, Kind, TaskGraph
+from pyxsim.workload.making.chain import Balance, before_all, part_of, role_of
+from pyxsim.workload.making.layout import Layout, Span, layout_of
+from pyxsim.workload.making.model import (
+    LANES,
+    MOST_AXES,
+    MOST_LANES,
+    SIZED,
+    TIMED,
+    Family,
+    Job,
+    Model,
+    Symbol,
+    Transitions,
+    probabilities,
+)
+from pyxsim.workload.making.sources import Source
+
+ALL_FREE, OLDEST_FREE = -1, 0
+_RANKS_PER_STAGE = 4  # whose programs are read; the others of a stage do the same in their groups
+_POINTS = 35  # quantiles of a symbol with many values
+_EXACT = 4  # latest tasks of a family that are counted one by one
+_MANY = 3  # dependencies on tasks of one family that count as all of them
+_ACCESSES = {Access.LOAD: "load", Access.STORE: "store", Access.GATHER: "gather", Access.REDUCE: "reduce"}
+
+
+@dataclass(frozen=True)
+class Item:
+    """A task of a program: its family, its time or bytes (None if neither), and the earlier tasks that it waits for."""
+
+    family: Family
+    value: int | None
+    before: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Programs of some ranks of each stage, and the time of every rank relative to the mean of its stage."""
+
+    layout: Layout
+    programs: list[list[list[Item]]]
+    imbalance: FloatArray
+
+
+@dataclass
+class _Counts:
+    """What is counted over all jobs."""
+
+    symbols: dict[tuple[int, int | None, tuple[tuple[int, int], ...]], int] = field(default_factory=dict)
+    families: dict[Family, int] = field(default_factory=dict)
+    values: defaultdict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
+    follows: defaultdict[tuple[int, int, int, tuple[int, ...]], Counter[int]] = field(
+        default_factory=lambda: defaultdict(Counter)
+    )
+
+
+def learn(sources: Sequence[Source], order: int = 4) -> Model:
+    """Return the statistics of jobs. Raises InputError for groups or messages without a regular pattern.
+
+    `order`: how many preceding tasks decide about the next one.
+    """
+    counts, jobs = _Counts(), []
+    for source in sources:
+        observed = observe(source)
+        job = _job(observed)
+        jobs.append(job)
+        for stage, programs in enumerate(observed.programs):
+            for items in programs:
+                _count(counts, items, job, stage, order)
+    symbols = [
+        Symbol(family, _quantiles(counts.values[number]), waits)
+        for (family, _, waits), number in counts.symbols.items()
+    ]
+    rows = [Transitions(*context, tuple(following.items())) for context, following in counts.follows.items()]
+    return Model(order, tuple(jobs), tuple(counts.families), tuple(symbols), tuple(rows))
+
+
+def _job(observed: Observed) -> Job:
+    """The scale of a job."""
+    first = [program for programs in observed.programs for program in programs]
+    times = [item.value for program in first for item in program if item.family.kind in TIMED and item.value]
+    sizes = [item.value for program in first for item in program if item.family.kind in SIZED and item.value]
+    return Job(
+        observed.layout.axes,
+        observed.layout.stages,
+        tuple(max(1, round(np.mean([len(program) for program in programs]))) for programs in observed.programs),
+        float(np.mean(times)) if times else 0.0,
+        float(np.mean(sizes)) if sizes else 0.0,
+        _quantiles(observed.imbalance.tolist()),
+    )
+
+
+def _symbols(counts: _Counts, items: Sequence[Item], job: Job) -> list[int]:
+    """The symbols of a program."""
+    numbers: list[int] = []
+    seen: defaultdict[int, list[int]] = defaultdict(list)  # tasks of each family
+    free: defaultdict[int, dict[int, None]] = defaultdict(dict)  # those that nothing waits for yet
+    families: list[int] = []
+    for place, item in enumerate(items):
+        family = counts.families.setdefault(item.family, len(counts.families))
+        families.append(family)
+        by_family: defaultdict[int, list[int]] = defaultdict(list)
+        for earlier in sorted(item.before, reverse=True):
+            by_family[families[earlier]].append(earlier)
+        waits: list[tuple[int, int]] = []
+        for other, tasks in by_family.items():
+            waits += [(other, which) for which in dict.fromkeys(_which(tasks, seen[other], free[other]))]
+        for earlier in item.before:
+            free[families[earlier]].pop(earlier, None)
+        mean = job.time if item.family.kind in TIMED else job.bytes
+        relative = None if item.value is None or not mean else item.value / mean
+        key = (family, _magnitude(relative), tuple(sorted(waits)))
+        number = counts.symbols.setdefault(key, len(counts.symbols))
+        if relative is not None:
+            counts.values[number].append(relative)
+        elif item.value is not None:
+            counts.values[number].append(0.0)
+        numbers.append(number)
+        seen[family].append(place)
+        free[family][place] = None
+    return numbers
+
+
+def _which(tasks: Sequence[int], seen: Sequence[int], free: dict[int, None]) -> list[int]:
+    """How a task refers to earlier ones of a family, the latest first."""
+    if len(tasks) > _MANY:
+        return [ALL_FREE]
+    refers = []
+    for task in tasks:
+        back = _back(task, seen)
+        if back > _EXACT and next(iter(free), None) == task:
+            back = OLDEST_FREE
+        elif back > _EXACT:
+            back = 1 << round(math.log2(back))  # far ones need not be exact
+        refers.append(back)
+    return refers
+
+
+def _back(task: int, seen: Sequence[int]) -> int:
+    """How many tasks of a family there are from one to now."""
+    return len(seen) - bisect_left(seen, task)
+
+
+def _magnitude(relative: float | None) -> int | None:
+    """The power of two nearest to a value."""
+    return None if relative is None or relative <= 0 else round(math.log2(relative))
+
+
+def _count(counts: _Counts, items: Sequence[Item], job: Job, stage: int, order: int) -> None:
+    """Count what follows what in a program."""
+    symbols, balance = _symbols(counts, items, job), Balance(stage, job.stages)
+    role = role_of(stage, job.stages)
+    for place, (symbol, item) in enumerate(zip(symbols, items, strict=True)):
+        previous = tuple(before_all(symbols[max(0, place - order) : place], order))
+        counts.follows[role, part_of(place, len(symbols)), balance.count, previous][symbol] += 1
+        balance.add(item.family)
+
+
+def _quantiles(values: Sequence[float]) -> tuple[float, ...]:
+    """The quantiles of values, all of them if they are few."""
+    if not values:
+        return ()
+    ordered = np.sort(np.asarray(values, np.float64))
+    if ordered[0] == ordered[-1]:
+        ordered = ordered[:1]
+    elif len(ordered) > _POINTS:
+        ordered = np.quantile(ordered, probabilities(_POINTS))
+    return tuple(np.maximum.accumulate([float(f"{value:.5g}") for value in ordered]).tolist())
+
+
+# -- what is observed in a graph ---------------------------------------------------------------------------------------
+
+
+def observe(source: Source) -> Observed:
+    """Return the programs of a job. Raises InputError for groups or messages without a regular pattern."""
+    graph = source.graph
+    layout = _layout(source)
+    order, first = _by_rank(graph)
+    lanes = _lanes(graph, source.name)
+    programs: list[list[list[Item]]] = []
+    for stage in range(layout.stages):
+        ranks = np.unique(
+            np.linspace(0, layout.per_stage - 1, min(_RANKS_PER_STAGE, layout.per_stage)).astype(np.int64)
+        )
+        mine = [int(rank) + stage * layout.per_stage for rank in ranks]
+        programs.append([_program(source, layout, lanes, order[first[rank] : first[rank + 1]], rank) for rank in mine])
+    if not all(program for of_stage in programs for program in of_stage):
+        raise InputError("has a rank without tasks", file=source.name, allowed="traces of ranks that all take part")
+    busy = np.bincount(graph.npu, weights=np.where(graph.kind != Kind.MARK, graph.ticks, 0), minlength=graph.npus)
+    means = busy.reshape(layout.stages, -1).mean(axis=1, keepdims=True)
+    relative = np.where(means > 0, busy.reshape(layout.stages, -1) / np.where(means > 0, means, 1), 1.0)
+    return Observed(layout, programs, relative.ravel())
+
+
+def _layout(source: Source) -> Layout:
+    graph = source.graph
+    tasks = graph.of_kind(Kind.COLLECTIVE)
+    of_calls: dict[int, int] = dict(zip(graph.call[tasks].tolist(), graph.npu[tasks].tolist(), strict=True))
+    groups = {source.members(graph.calls[call], rank) for call, rank in of_calls.items()}
+    sends = graph.of_kind(Kind.SEND)
+    distances = np.unique(np.abs(graph.peer[sends] - graph.npu[sends]))
+    try:
+        if not len(sends):
+            return layout_of(groups, graph.npus, 1)
+        alike = _symmetric(source, groups)
+        if alike is not None:
+            return alike
+        # Messages between pipeline stages go to the same place of another stage.
+        per_stage = int(np.gcd.reduce(distances))
+        if graph.npus % per_stage:
+            problem = f"messages go to ranks {per_stage} apart, which divide {graph.npus} ranks into no stages"
+            raise InputError(problem, allowed="messages between pipeline stages of equal size")
+        return layout_of(groups, graph.npus, graph.npus // per_stage)
+    except InputError as error:
+        raise error.at(file=source.name) from None
+
+
+def _symmetric(source: Source, groups: set[tuple[int, ...]]) -> Layout | None:
+    """The layout without stages if every rank sends alike within its groups; None if messages have another pattern."""
+    graph = source.graph
+    try:
+        layout = layout_of(groups, graph.npus, 1)
+    except InputError:
+        return None
+    sends = graph.of_kind(Kind.SEND)
+    shifts = Counter[object]()
+    pairs, many = np.unique(np.stack([graph.npu[sends], graph.peer[sends]]), axis=1, return_counts=True)
+    for rank, peer, count in zip(*pairs.tolist(), many.tolist(), strict=True):
+        shift = layout.shift(rank, peer)
+        if shift is None:
+            return None
+        shifts[shift, count] += 1
+    return layout if all(count == graph.npus for count in shifts.values()) else None
+
+
+def _by_rank(graph: TaskGraph) -> tuple[IntArray, IntArray]:
+    """The tasks of each rank, and where those of a rank begin."""
+    order = np.argsort(graph.npu, kind="stable")
+    return order, np.searchsorted(graph.npu[order], np.arange(graph.npus + 1))
+
+
+def _lanes(graph: TaskGraph, file: str) -> list[str]:
+    """The words for the resources of a graph: names of its own become numbers."""
+    usual = [name for name, _ in RESOURCES]
+    own = [name for name, _ in graph.resources if name not in usual]
+    if len(own) > MOST_LANES:
+        raise InputError(f"has {len(own)} resources of its own", file=file, allowed=f"up to {MOST_LANES}")
+    names = [name if name in usual else f"lane {own.index(name)}" for name, _ in graph.resources]
+    return [*names, LANES[0]]  # -1: none
+
+
+def _program(source: Source, layout: Layout, lanes: Sequence[str], tasks: IntArray, rank: int) -> list[Item]:
+    """The tasks of a rank in an order in which each comes after those that it waits for, else by number."""
+    graph = source.graph
+    place = {task: number for number, task in enumerate(tasks.tolist())}
+    before = [
+        [place[earlier] for earlier in graph.before[graph.before_start[task] : graph.before_start[task + 1]].tolist()]
+        for task in tasks.tolist()
+    ]
+    order = _topological(before)
+    number = {old: new for new, old in enumerate(order)}
+    items = []
+    for old in order:
+        task = int(tasks[old])
+        family, value = _family(source, layout, lanes, task, rank)
+        items.append(Item(family, value, tuple(number[earlier] for earlier in dict.fromkeys(before[old]))))
+    return items
+
+
+def _topological(before: Sequence[Sequence[int]]) -> list[int]:
+    after: list[list[int]] = [[] for _ in before]
+    left = [len(set(waits)) for waits in before]
+    for task, waits in enumerate(before):
+        for earlier in set(waits):
+            after[earlier].append(task)
+    ready = [task for task, count in enumerate(left) if not count]
+    heapify(ready)
+    order = []
+    while ready:
+        task = heappop(ready)
+        order.append(task)
+        for later in after[task]:
+            left[later] -= 1
+            if not left[later]:
+                heappush(ready, later)
+    return order
+
+
+def _family(source: Source, layout: Layout, lanes: Sequence[str], task: int, rank: int) -> tuple[Family, int | None]:
+    """The family of a task, and its time or bytes."""
+    graph = source.graph
+    kind, lane = Kind(graph.kind[task]), lanes[int(graph.resource[task])]
+    ticks, size = int(graph.ticks[task]), int(graph.size[task])
+    if kind == Kind.COMPUTE:
+        return Family("compute", lane=lane), ticks
+    if kind == Kind.MARK:
+        return (Family("pause", lane=lane), ticks) if ticks else (Family("mark"), None)
+    if kind == Kind.MEMORY:
+        if not size:
+            return Family("memory", lane=lane), ticks
+        access = _ACCESSES[Access(int(graph.match[task]))]
+        if access in ("gather", "reduce") and layout.stages > 1:
+            problem = f"{graph.label(task)}: accesses in the switches of a memory, with pipeline stages"
+            raise InputError(problem, file=source.name, allowed="jobs with one or the other")
+        return Family(access, lane=lane), size
+    if kind == Kind.COLLECTIVE:
+        call = graph.calls[int(graph.call[task])]
+        span = layout.span(source.members(call, rank), rank)
+        assert isinstance(span, Span)  # layout_of has checked it
+        where = (span.first, len(layout.axes) - span.last, span.stages)
+        return Family("collective", call.kind, where, lane), None if call.kind == "barrier" else call.size
+    peer = int(graph.peer[task])
+    shift = layout.shift(rank, peer) if kind == Kind.SEND else layout.shift(peer, rank)
+    if shift is None or shift.axis >= MOST_AXES:
+        problem = f"{graph.label(task)}: its peer, rank {peer}, differs from rank {rank} in more than one axis"
+        raise InputError(problem, file=source.name, allowed="peers along one axis, or at the same place of a stage")
+    where_to = (shift.axis, shift.by)
+    return (Family("send", "", where_to, lane), size) if kind == Kind.SEND else (Family("receive", "", where_to), None)
