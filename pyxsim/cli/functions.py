@@ -342,6 +342,13 @@ def synthesize_workload(model: PathLike, target: PathLike, *, npus: int | None =
     return out.data
 
 
+def collect_workload() -> dict[str, Any]:
+    """Return the Python that records a training step with the PyTorch profiler, as `python`."""
+    from pyxsim.workload.pytorch.recipe import RECIPE
+
+    return {"python": RECIPE}
+
+
 def _text(value: PathLike | float | None) -> str | None:
     return None if value is None else str(value)
 

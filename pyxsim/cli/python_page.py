@@ -93,6 +93,7 @@ FUNCTIONS: tuple[Callable[..., Any], ...] = (
     expand_workload,
     learn_workload,
     synthesize_workload,
+    collect_workload,
     list_,
     new,
     build_library,

@@ -9,55 +9,65 @@ from itertools import accumulate
 from random import Random
 
 from pyxsim.workload.making.layout import STAGES
-from pyxsim.workload.making.model import LAST_ROLE, MOST_BALANCE, PARTS, START, Family, Model
+from pyxsim.workload.making.model import LAST_ROLE, MOST_BALANCE, MOST_SINCE, PARTS, START, Family, Model
 
-Context = tuple[int, int, int | None, tuple[int, ...]]  # role, part, balance (None: any), previous symbols
+Where = tuple[int, int, bool]  # role, part, whether there are more messages to pass forward
+State = tuple[int | None, int | None]  # balance, and tasks since the last message; None: any
+Context = tuple[Where, State, tuple[int, ...]]
+_ANY: State = (None, None)
+_ALIKE = (0, -1, 1)  # parts beside one, which may continue what it has begun
 
 
 class Chain:
     """Draws the next symbol of a program.
 
-    What follows the longest sequence of preceding symbols that occurred in the same part of a program decides, with the
-    same number of micro-batches in flight if there is one. A part without tasks uses the nearest part with some.
+    What follows the longest sequence of preceding symbols that occurred in the same part of a program decides: with the
+    same number of micro-batches in flight and as long after the last message, else one of both, else any. A part
+    without tasks uses the nearest part with some.
     """
 
     def __init__(self, model: Model) -> None:
         self.order = model.order
         follows: defaultdict[Context, Counter[int]] = defaultdict(Counter)
         for row in model.transitions:
+            where = (row.role, row.part, row.more)
             for length in range(len(row.previous) + 1):
                 context = row.previous[len(row.previous) - length :]
-                for symbol, count in row.next:
-                    follows[row.role, row.part, None, context][symbol] += count
-                    if length:
-                        follows[row.role, row.part, row.balance, context][symbol] += count
+                for state in _states(row.balance, row.since, length):
+                    for symbol, count in row.next:
+                        follows[where, state, context][symbol] += count
         self._tables: dict[Context, tuple[list[int], list[int]]] = {
             context: (list(counts), list(accumulate(counts.values()))) for context, counts in follows.items()
         }
-        self._parts: dict[tuple[int, int], tuple[int, int]] = {}
+        self._parts: dict[Where, Where] = {}
 
-    def draw(self, random: Random, role: int, part: int, balance: int, previous: Sequence[int]) -> int:
-        """Return the next symbol of a stage of this role."""
-        role, part = self._nearest(role, part)
+    def draw(self, random: Random, where: Where, balance: int, since: int, previous: Sequence[int]) -> int:
+        """Return the next symbol."""
+        role, part, more = self._nearest(*where)
         longest = min(self.order, len(previous))
-        for same, least in ((balance, 1), (None, 0)):
-            for length in range(longest, least - 1, -1):
+        for state in _states(balance, since, longest):
+            for length in range(longest, -1 if state == _ANY else 0, -1):
                 context = tuple(previous[len(previous) - length :])
-                for near in (part, part - 1, part + 1) if length else (part,):
-                    table = self._tables.get((role, near, same, context))
+                for step in _ALIKE if length else _ALIKE[:1]:
+                    table = self._tables.get(((role, part + step, more), state, context))
                     if table is not None:
                         symbols, totals = table
                         return symbols[bisect_right(totals, int(random.random() * totals[-1]))]
         raise AssertionError("each part has transitions without a context")
 
-    def _nearest(self, role: int, part: int) -> tuple[int, int]:
+    def _nearest(self, role: int, part: int, more: bool) -> Where:
         """The part with transitions that is nearest, of the nearest role."""
-        known = self._parts.get((role, part))
+        known = self._parts.get((role, part, more))
         if known is None:
-            parts = [(other, at) for other, at, _, previous in self._tables if not previous]
-            known = min(parts, key=lambda each: (abs(each[0] - role), abs(each[1] - part), each))
-            self._parts[role, part] = known
+            parts = [where for where, _, previous in self._tables if not previous]
+            known = min(parts, key=lambda each: (each[2] != more, abs(each[0] - role), abs(each[1] - part), each))
+            self._parts[role, part, more] = known
         return known
+
+
+def _states(balance: int, since: int, length: int) -> tuple[State, ...]:
+    """What transitions with preceding symbols may depend on besides these, the most exact first."""
+    return ((balance, since), (None, since), (balance, None), _ANY) if length else (_ANY,)
 
 
 def before_all(symbols: Sequence[int], order: int) -> Sequence[int]:
@@ -79,18 +89,28 @@ def role_of(stage: int, stages: int) -> int:
 class Balance:
     """Counts the micro-batches in flight of a stage: messages forward, minus those back.
 
-    Those with later stages count; those of the last stage with earlier ones.
+    Those with later stages count; those of the last stage with earlier ones. `forward`: how many go forward in all.
+    `since`: tasks since the last message.
     """
 
-    def __init__(self, stage: int, stages: int) -> None:
-        self.count = 0
+    def __init__(self, stage: int, stages: int, forward: int = 0) -> None:
+        self.count = self.passed = self.since = 0
+        self.forward = forward
         self._last = stage == stages - 1
 
+    @property
+    def more(self) -> bool:
+        """Whether there are more messages to pass forward."""
+        return self.passed < self.forward
+
     def add(self, family: Family) -> None:
-        """Count a message, if it is one of the pipeline."""
+        """Count a task, and a message if it is one of the pipeline."""
+        self.since = min(MOST_SINCE, self.since + 1) if self.forward else 0
         if family.kind not in ("send", "receive") or family.where[0] != STAGES:
             return
         forward = int(family.where[1]) > 0
+        self.since = 0
         # What is exchanged with later stages is sent forward and received backward; the last stage receives forward.
         if (family.kind == "send") == (forward != self._last):
+            self.passed += forward
             self.count = max(-MOST_BALANCE, min(MOST_BALANCE, self.count + (1 if forward else -1)))

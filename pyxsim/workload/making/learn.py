@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from itertools import pairwise
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from pyxsim.workload.making.model import (
     LANES,
     MOST_AXES,
     MOST_LANES,
+    MOST_POINTS,
     SIZED,
     TIMED,
     Family,
@@ -27,13 +29,14 @@ from pyxsim.workload.making.model import (
     Model,
     Symbol,
     Transitions,
-    probabilities,
 )
 from pyxsim.workload.making.sources import Source
 
 ALL_FREE, OLDEST_FREE = -1, 0
 _RANKS_PER_STAGE = 4  # whose programs are read; the others of a stage do the same in their groups
-_POINTS = 35  # quantiles of a symbol with many values
+_LEVELS = 32  # of times or bytes of a family: symbols tell them apart
+_GAP = 1.25  # between values of different levels
+_DIGITS = 12
 _EXACT = 4  # latest tasks of a family that are counted one by one
 _MANY = 3  # dependencies on tasks of one family that count as all of them
 _ACCESSES = {Access.LOAD: "load", Access.STORE: "store", Access.GATHER: "gather", Access.REDUCE: "reduce"}
@@ -59,12 +62,13 @@ class Observed:
 
 @dataclass
 class _Counts:
-    """What is counted over all jobs."""
+    """What is counted over all jobs. `levels`: the least value of each level but the first, of each family."""
 
+    levels: dict[Family, list[float]]
     symbols: dict[tuple[int, int | None, tuple[tuple[int, int], ...]], int] = field(default_factory=dict)
     families: dict[Family, int] = field(default_factory=dict)
     values: defaultdict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
-    follows: defaultdict[tuple[int, int, int, tuple[int, ...]], Counter[int]] = field(
+    follows: defaultdict[tuple[int, int, bool, int, int, tuple[int, ...]], Counter[int]] = field(
         default_factory=lambda: defaultdict(Counter)
     )
 
@@ -74,17 +78,15 @@ def learn(sources: Sequence[Source], order: int = 4) -> Model:
 
     `order`: how many preceding tasks decide about the next one.
     """
-    counts, jobs = _Counts(), []
-    for source in sources:
-        observed = observe(source)
-        job = _job(observed)
-        jobs.append(job)
-        for stage, programs in enumerate(observed.programs):
+    observed = [observe(source) for source in sources]
+    jobs = [_job(one) for one in observed]
+    counts = _Counts(levels=_levels(observed, jobs))
+    for one, job in zip(observed, jobs, strict=True):
+        for stage, programs in enumerate(one.programs):
             for items in programs:
                 _count(counts, items, job, stage, order)
     symbols = [
-        Symbol(family, _quantiles(counts.values[number]), waits)
-        for (family, _, waits), number in counts.symbols.items()
+        Symbol(family, _likely(counts.values[number]), waits) for (family, _, waits), number in counts.symbols.items()
     ]
     rows = [Transitions(*context, tuple(following.items())) for context, following in counts.follows.items()]
     return Model(order, tuple(jobs), tuple(counts.families), tuple(symbols), tuple(rows))
@@ -99,9 +101,13 @@ def _job(observed: Observed) -> Job:
         observed.layout.axes,
         observed.layout.stages,
         tuple(max(1, round(np.mean([len(program) for program in programs]))) for programs in observed.programs),
+        tuple(
+            _forward(programs[0], stage, observed.layout.stages).forward
+            for stage, programs in enumerate(observed.programs)
+        ),
         float(np.mean(times)) if times else 0.0,
         float(np.mean(sizes)) if sizes else 0.0,
-        _quantiles(observed.imbalance.tolist()),
+        _likely(observed.imbalance.tolist()),
     )
 
 
@@ -122,14 +128,11 @@ def _symbols(counts: _Counts, items: Sequence[Item], job: Job) -> list[int]:
             waits += [(other, which) for which in dict.fromkeys(_which(tasks, seen[other], free[other]))]
         for earlier in item.before:
             free[families[earlier]].pop(earlier, None)
-        mean = job.time if item.family.kind in TIMED else job.bytes
-        relative = None if item.value is None or not mean else item.value / mean
-        key = (family, _magnitude(relative), tuple(sorted(waits)))
-        number = counts.symbols.setdefault(key, len(counts.symbols))
+        relative = _relative(item, job)
+        level = None if relative is None else bisect_right(counts.levels[item.family], relative)
+        number = counts.symbols.setdefault((family, level, tuple(sorted(waits))), len(counts.symbols))
         if relative is not None:
             counts.values[number].append(relative)
-        elif item.value is not None:
-            counts.values[number].append(0.0)
         numbers.append(number)
         seen[family].append(place)
         free[family][place] = None
@@ -156,31 +159,58 @@ def _back(task: int, seen: Sequence[int]) -> int:
     return len(seen) - bisect_left(seen, task)
 
 
-def _magnitude(relative: float | None) -> int | None:
-    """The power of two nearest to a value."""
-    return None if relative is None or relative <= 0 else round(math.log2(relative))
+def _relative(item: Item, job: Job) -> float | None:
+    """The time or bytes of a task, relative to the mean of the job."""
+    if item.value is None:
+        return None
+    mean = job.time if item.family.kind in TIMED else job.bytes
+    return item.value / mean if mean else 0.0
+
+
+def _levels(observed: Sequence[Observed], jobs: Sequence[Job]) -> dict[Family, list[float]]:
+    """Where levels of values of each family begin: at the widest gaps between values."""
+    values: defaultdict[Family, set[float]] = defaultdict(set)
+    for one, job in zip(observed, jobs, strict=True):
+        for item in (item for of_stage in one.programs for program in of_stage for item in program):
+            relative = _relative(item, job)
+            if relative is not None:
+                values[item.family].add(relative)
+    levels = {}
+    for family, found in values.items():
+        ordered = sorted(found)
+        gaps = [(high / low if low > 0 else math.inf, high) for low, high in pairwise(ordered)]
+        widest = sorted((gap for gap in gaps if gap[0] > _GAP), reverse=True)[: _LEVELS - 1]
+        levels[family] = sorted(high for _, high in widest)
+    return levels
 
 
 def _count(counts: _Counts, items: Sequence[Item], job: Job, stage: int, order: int) -> None:
     """Count what follows what in a program."""
-    symbols, balance = _symbols(counts, items, job), Balance(stage, job.stages)
+    symbols, balance = _symbols(counts, items, job), _forward(items, stage, job.stages)
     role = role_of(stage, job.stages)
     for place, (symbol, item) in enumerate(zip(symbols, items, strict=True)):
         previous = tuple(before_all(symbols[max(0, place - order) : place], order))
-        counts.follows[role, part_of(place, len(symbols)), balance.count, previous][symbol] += 1
+        part = part_of(place, len(symbols))
+        counts.follows[role, part, balance.more, balance.count, balance.since, previous][symbol] += 1
         balance.add(item.family)
 
 
-def _quantiles(values: Sequence[float]) -> tuple[float, ...]:
-    """The quantiles of values, all of them if they are few."""
-    if not values:
-        return ()
-    ordered = np.sort(np.asarray(values, np.float64))
-    if ordered[0] == ordered[-1]:
+def _forward(items: Sequence[Item], stage: int, stages: int) -> Balance:
+    """The count of messages of a program before any of them."""
+    whole = Balance(stage, stages)
+    for item in items:
+        whole.add(item.family)
+    return Balance(stage, stages, whole.passed)
+
+
+def _likely(values: Sequence[float]) -> tuple[float, ...]:
+    """Values that are as likely as those given; all of them if they are few."""
+    ordered = sorted(values)
+    if ordered and ordered[0] == ordered[-1]:
         ordered = ordered[:1]
-    elif len(ordered) > _POINTS:
-        ordered = np.quantile(ordered, probabilities(_POINTS))
-    return tuple(np.maximum.accumulate([float(f"{value:.5g}") for value in ordered]).tolist())
+    elif len(ordered) > MOST_POINTS:
+        ordered = [ordered[(2 * place + 1) * len(ordered) // (2 * MOST_POINTS)] for place in range(MOST_POINTS)]
+    return tuple(float(f"{value:.{_DIGITS}g}") for value in ordered)
 
 
 # -- what is observed in a graph ---------------------------------------------------------------------------------------

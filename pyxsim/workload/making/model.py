@@ -30,6 +30,7 @@ MOST_TIME = 10**18  # ps
 MOST_BYTES = 2**53
 LAST_ROLE = 8  # of pipeline stages: their places in eighths, 0 for the first
 MOST_BALANCE = 64
+MOST_SINCE = 1000
 START = -1  # instead of a symbol: the beginning of a program
 KINDS = ("compute", "memory", "load", "store", "gather", "reduce", "send", "receive", "collective", "mark", "pause")
 TIMED = ("compute", "memory", "pause")
@@ -79,8 +80,7 @@ class Symbol:
     family
         Its row in `families`.
     values
-        Quantiles of the time or the bytes, relative to the mean of their job, at `probabilities`; none if there is no
-        such value.
+        Equally likely times or bytes, ascending, relative to the mean of their job; none if there is no such value.
     waits
         Pairs (family, which): the `which`-th latest task of a family; 0: the earliest that nothing waits for yet; -1:
         all that nothing waits for yet.
@@ -99,17 +99,18 @@ class Job:
     ----------
     axes, stages
         Its layout.
-    tasks
-        Of a rank, by stage.
+    tasks, forward
+        Of a rank, by stage: its tasks, and the messages that it passes forward in the pipeline.
     time, bytes
         Means of the tasks that have a time (ps), and of those that have bytes.
     imbalance
-        Quantiles of the time of a rank, relative to the mean of its stage.
+        Equally likely times of a rank, ascending, relative to the mean of its stage.
     """
 
     axes: tuple[int, ...]
     stages: int
     tasks: tuple[int, ...]
+    forward: tuple[int, ...]
     time: float
     bytes: float
     imbalance: tuple[float, ...] = (1.0,)
@@ -125,8 +126,12 @@ class Transitions:
         The place of the pipeline stage, from 0 to LAST_ROLE.
     part
         Of the program, from 0 to PARTS - 1.
+    more
+        Whether the stage has more messages to pass forward.
     balance
         Messages that the stage has passed forward minus those that came back for them: micro-batches in flight.
+    since
+        Tasks since the last message of the pipeline.
     previous
         The symbols before, the latest last; START stands for the beginning.
     next
@@ -135,7 +140,9 @@ class Transitions:
 
     role: int
     part: int
+    more: bool
     balance: int
+    since: int
     previous: tuple[int, ...]
     next: tuple[tuple[int, int], ...]
 
@@ -150,16 +157,6 @@ class Model:
     symbols: tuple[Symbol, ...]
     transitions: tuple[Transitions, ...]
     keeps: tuple[str, ...] = KEEPS
-
-
-def probabilities(points: int) -> list[float]:
-    """Return the probabilities of so many quantiles: equal steps, then ever smaller ones to 1, where tails are long."""
-    if points < 8:
-        return [place / max(1, points - 1) for place in range(points)]
-    tail = 3
-    body = points - tail
-    ends = [1 - 0.5**turn / body for turn in range(1, tail)]
-    return [place / body for place in range(body)] + [*ends, 1.0]
 
 
 def write_model(model: Model, target: str) -> None:
@@ -273,7 +270,7 @@ class _Checked:
         return Model(order, jobs, families, symbols, rows, keeps)
 
     def job(self, row: object, key: str) -> Job | None:
-        keys = ("axes", "stages", "tasks", "time", "bytes", "imbalance")
+        keys = ("axes", "stages", "tasks", "forward", "time", "bytes", "imbalance")
         table = self.table(row, key, keys)
         if not table:
             return None
@@ -282,17 +279,21 @@ class _Checked:
         stages = self.whole(table["stages"], f"{key}.stages", 1, MAX_NPUS)
         if prod(sizes) * stages > MAX_NPUS:
             self.fault(f"{key}.axes", axes, f"up to {MAX_NPUS} ranks in all stages together")
-        tasks = self.items(table["tasks"], f"{key}.tasks", stages, stages)
         return Job(
             sizes,
             stages,
-            tuple(self.whole(each, f"{key}.tasks[{place}]", 1, MOST_TASKS) for place, each in enumerate(tasks)),
+            self.of_stages(table["tasks"], f"{key}.tasks", stages, 1),
+            self.of_stages(table["forward"], f"{key}.forward", stages, 0),
             self.number(table["time"], f"{key}.time", MOST_TIME),
             self.number(table["bytes"], f"{key}.bytes", MOST_BYTES),
-            self.quantiles(table["imbalance"], f"{key}.imbalance", 1),
+            self.values(table["imbalance"], f"{key}.imbalance", 1),
         )
 
-    def quantiles(self, value: object, key: str, least: int = 0) -> tuple[float, ...]:
+    def of_stages(self, value: object, key: str, stages: int, least: int) -> tuple[int, ...]:
+        rows = self.items(value, key, stages, stages)
+        return tuple(self.whole(each, f"{key}[{place}]", least, MOST_TASKS) for place, each in enumerate(rows))
+
+    def values(self, value: object, key: str, least: int = 0) -> tuple[float, ...]:
         rows = self.items(value, key, least, MOST_POINTS)
         numbers = tuple(self.number(each, f"{key}[{place}]", MOST_TIME) for place, each in enumerate(rows))
         if any(low > high for low, high in pairwise(numbers)):
@@ -329,7 +330,7 @@ class _Checked:
             return None
         family = self.whole(table["family"], f"{key}.family", 0, len(families) - 1)
         valued = families[family].kind in (*TIMED, *SIZED) and families[family].what != "barrier"
-        values = self.quantiles(table["values"], f"{key}.values", 1 if valued else 0)
+        values = self.values(table["values"], f"{key}.values", 1 if valued else 0)
         waits = []
         for place, wait in enumerate(self.items(table["waits"], f"{key}.waits", 0, MOST_POINTS)):
             pair = self.items(wait, f"{key}.waits[{place}]", 2, 2)
@@ -339,20 +340,25 @@ class _Checked:
         return Symbol(family, values, tuple(waits))
 
     def transition(self, row: object, key: str, symbols: int, order: int) -> Transitions | None:
-        cells = self.items(row, key, 5, 5)
+        cells = self.items(row, key, 7, 7)
         if not cells:
             return None
-        previous = self.items(cells[3], f"{key}[3]", 0, order)
+        role, part, more, balance, since, before, after = cells
+        if not isinstance(more, bool):
+            self.fault(f"{key}[2]", more, "true or false")
+        previous = self.items(before, f"{key}[5]", 0, order)
         following = []
-        for place, pair in enumerate(self.items(cells[4], f"{key}[4]", 1)):
-            two = self.items(pair, f"{key}[4][{place}]", 2, 2)
+        for place, pair in enumerate(self.items(after, f"{key}[6]", 1)):
+            two = self.items(pair, f"{key}[6][{place}]", 2, 2)
             if two:
-                symbol = self.whole(two[0], f"{key}[4][{place}][0]", 0, symbols - 1)
-                following.append((symbol, self.whole(two[1], f"{key}[4][{place}][1]", 1, MOST_BYTES)))
+                symbol = self.whole(two[0], f"{key}[6][{place}][0]", 0, symbols - 1)
+                following.append((symbol, self.whole(two[1], f"{key}[6][{place}][1]", 1, MOST_BYTES)))
         return Transitions(
-            self.whole(cells[0], f"{key}[0]", 0, LAST_ROLE),
-            self.whole(cells[1], f"{key}[1]", 0, PARTS - 1),
-            self.whole(cells[2], f"{key}[2]", -MOST_BALANCE, MOST_BALANCE),
-            tuple(self.whole(each, f"{key}[3][{place}]", START, symbols - 1) for place, each in enumerate(previous)),
+            self.whole(role, f"{key}[0]", 0, LAST_ROLE),
+            self.whole(part, f"{key}[1]", 0, PARTS - 1),
+            bool(more),
+            self.whole(balance, f"{key}[3]", -MOST_BALANCE, MOST_BALANCE),
+            self.whole(since, f"{key}[4]", 0, MOST_SINCE),
+            tuple(self.whole(each, f"{key}[5][{place}]", START, symbols - 1) for place, each in enumerate(previous)),
             tuple(following),
         )

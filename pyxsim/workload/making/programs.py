@@ -14,7 +14,7 @@ from random import Random
 from pyxsim.workload.making.chain import Balance, Chain, before_all, part_of, role_of
 from pyxsim.workload.making.layout import STAGES, Layout
 from pyxsim.workload.making.learn import ALL_FREE, OLDEST_FREE
-from pyxsim.workload.making.model import Model, probabilities
+from pyxsim.workload.making.model import Job, Model
 
 _GOLDEN = (5**0.5 - 1) / 2  # multiples of it are spread evenly over a unit interval
 Channel = tuple[int, int, int, int]  # from stage, to stage, axis, distance
@@ -74,12 +74,12 @@ class Program:
 class Drawing:
     """Draws programs. `sent`, `values`: what is exchanged by each channel, and the relative bytes of each message."""
 
-    def __init__(self, model: Model, layout: Layout, counts: Sequence[int], random: Random) -> None:
+    def __init__(self, model: Model, layout: Layout, job: Job, random: Random) -> None:
         self.model, self.layout, self.random = model, layout, random
         self.chain = Chain(model)
         self.programs = [
-            Program(stage, role_of(stage, layout.stages), count, Balance(stage, layout.stages))
-            for stage, count in enumerate(counts)
+            Program(stage, role_of(stage, layout.stages), count, Balance(stage, layout.stages, forward))
+            for stage, (count, forward) in enumerate(zip(job.tasks, job.forward, strict=True))
         ]
         self.mail: defaultdict[Channel, deque[tuple[int, float]]] = defaultdict(deque)
         self.owed: Counter[Channel] = Counter()  # receives of a ring that come before their send
@@ -89,7 +89,6 @@ class Drawing:
         self.dropped = 0
         self._turns: Counter[int] = Counter()
         self._offsets: dict[int, float] = {}
-        self._points = {len(symbol.values): probabilities(len(symbol.values)) for symbol in model.symbols}
 
     def draw(self) -> list[Program]:
         """Return the programs."""
@@ -106,7 +105,9 @@ class Drawing:
         while not program.done and part_of(program.drawn, program.count) == part:
             if program.pending is None:
                 previous = before_all(program.symbols, self.model.order)
-                program.pending = self.chain.draw(self.random, program.role, part, program.balance.count, previous)
+                balance = program.balance
+                where = program.role, part, balance.more
+                program.pending = self.chain.draw(self.random, where, balance.count, balance.since, previous)
             if not self._emit(program, program.pending):
                 return went
             went = True
@@ -222,7 +223,7 @@ class Drawing:
         turn = self._turns[symbol]
         self._turns[symbol] += 1
         offset = self._offsets.setdefault(symbol, self.random.random())
-        return interpolated(values, self._points[len(values)], (offset + turn * _GOLDEN) % 1.0)
+        return values[int((offset + turn * _GOLDEN) % 1.0 * len(values))]
 
     def _add(
         self, program: Program, symbol: int, value: float, match: int = -1, channel: Channel | None = None
@@ -246,14 +247,3 @@ class Drawing:
         program.steps.append(Step(family, value, tuple(before), match, channel))
         program.seen[family].append(place)
         program.free[family][place] = None
-
-
-def interpolated(values: Sequence[float], points: Sequence[float], at: float) -> float:
-    """Return the quantile of a probability, between those that are known."""
-    low, high = 0, len(points) - 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if points[middle] <= at else (low, middle)
-    width = points[high] - points[low]
-    share = (at - points[low]) / width if width else 0.0
-    return values[low] + (values[high] - values[low]) * share

@@ -14,8 +14,8 @@ from pyxsim.errors import InputError
 from pyxsim.settings.network import MAX_NPUS
 from pyxsim.workload.graph import MOST_CYCLES, MOST_TASKS, RESOURCES, Access, Call, GraphBuilder, Kind, TaskGraph, check
 from pyxsim.workload.making.layout import STAGES, Layout, Shift, Span
-from pyxsim.workload.making.model import MOST_AXES, SIZED, TIMED, Family, Job, Model, probabilities
-from pyxsim.workload.making.programs import Drawing, Program, Step, interpolated
+from pyxsim.workload.making.model import MOST_AXES, TIMED, Family, Job, Model
+from pyxsim.workload.making.programs import Drawing, Program, Step
 
 _MOST_BEFORE = 16  # dependencies that only keep the order of collectives
 _KINDS = {
@@ -62,10 +62,9 @@ def synthesize(model: Model, npus: int | None = None, seed: int = 1) -> Synthesi
     job, layout = _scale(model, npus, random)
     if sum(job.tasks) * layout.per_stage > MOST_TASKS:
         raise InputError(f"{layout.ranks} ranks of {max(job.tasks)} tasks are too many", allowed=f"{MOST_TASKS} tasks")
-    drawing = Drawing(model, layout, job.tasks, random)
+    drawing = Drawing(model, layout, job, random)
     programs = drawing.draw()
-    factors = [_factor(model, job, programs, TIMED, job.time), _factor(model, job, programs, SIZED, job.bytes)]
-    graph = _Ranks(model, layout, job, (factors[0], factors[1])).graph(programs, random)
+    graph = _Ranks(model, layout, job, _time_unit(model, job, programs)).graph(programs, random)
     check(graph)
     busy = np.where(graph.kind != Kind.MARK, graph.ticks, 0).sum(dtype=np.float64)
     return Synthesized(graph, layout, float(busy) / layout.ranks, drawing.dropped)
@@ -89,6 +88,7 @@ def _scale(model: Model, npus: int | None, random: Random) -> tuple[Job, Layout]
         one.axes,
         one.stages,
         tuple(max(1, round(between(*counts))) for counts in zip(one.tasks, other.tasks, strict=True)),
+        tuple(round(between(*counts)) for counts in zip(one.forward, other.forward, strict=True)),
         between(one.time, other.time),
         between(one.bytes, other.bytes),
         one.imbalance,
@@ -102,33 +102,33 @@ def _fixed(job: Job) -> int:
     return math.prod(job.axes[:-1]) * job.stages
 
 
-def _factor(model: Model, job: Job, programs: Sequence[Program], kinds: Sequence[str], mean: float) -> float:
-    """What relative values are multiplied with, so that their mean is that of the job."""
+def _time_unit(model: Model, job: Job, programs: Sequence[Program]) -> float:
+    """What relative times are multiplied with, so that their mean is that of the job."""
     values = [
         step.value
         for program in programs
         for step in program.steps
-        if step.value and step.family >= 0 and model.families[step.family].kind in kinds
+        if step.value and step.family >= 0 and model.families[step.family].kind in TIMED
     ]
-    return mean * len(values) / sum(values) if sum(values) else mean
+    return job.time * len(values) / sum(values) if values else job.time
 
 
 class _Ranks:
-    """Turns the programs of stages into tasks of their ranks. `factors`: of times and of bytes."""
+    """Turns the programs of stages into tasks of their ranks. `time_unit`: picoseconds of a relative time of 1."""
 
-    def __init__(self, model: Model, layout: Layout, job: Job, factors: tuple[float, float]) -> None:
-        self.model, self.layout, self.job, self.factors = model, layout, job, factors
+    def __init__(self, model: Model, layout: Layout, job: Job, time_unit: float) -> None:
+        self.model, self.layout, self.job, self.time_unit = model, layout, job, time_unit
         own = sorted({family.lane for family in model.families} - {"none", *(name for name, _ in RESOURCES)})
         self.builder = GraphBuilder(layout.ranks, (*RESOURCES, *((name, 1) for name in own)))
         self.shared: dict[tuple[Family, int], int] = {}
 
     def graph(self, programs: Sequence[Program], random: Random) -> TaskGraph:
         """Return all tasks."""
-        points = probabilities(len(self.job.imbalance))
+        likely = self.job.imbalance
         for program in programs:
             ranks = np.arange(self.layout.per_stage) + program.stage * self.layout.per_stage
             places = [(place + random.random()) / len(ranks) for place in range(len(ranks))]
-            slow = np.array([interpolated(self.job.imbalance, points, place) for place in places])
+            slow = np.array([likely[int(place * len(likely))] for place in places])
             slow = slow / slow.mean() if slow.mean() > 0 else np.ones(len(ranks))
             for place in range(len(slow) - 1, 0, -1):  # in any order
                 other = int(random.random() * (place + 1))
@@ -163,12 +163,12 @@ class _Ranks:
         kind = _KINDS[family.kind]
         lane = None if family.lane == "none" else family.lane
         if family.kind in TIMED:
-            ticks = np.round(step.value * self.factors[0] * slow)
+            ticks = np.round(step.value * self.time_unit * slow)
             if ticks.max(initial=0) > MOST_CYCLES:
                 raise InputError(f"a task of {ticks.max():g} ps is too long", allowed=f"up to {MOST_CYCLES} ps")
             whole = ticks.astype(np.int64) if family.kind != "pause" else np.maximum(1, ticks).astype(np.int64)
             return self.builder.tasks(ranks, kind, ticks=whole, resource=lane, before=before)
-        size = max(1, min(round(step.value * self.factors[1]), MOST_CYCLES))
+        size = max(1, min(round(step.value * self.job.bytes), MOST_CYCLES))
         if family.kind in _ACCESSES:
             access = _ACCESSES[family.kind]
             return self.builder.tasks(ranks, kind, size=size, match=access, resource=lane, before=before)

@@ -209,8 +209,8 @@ def _graph_of(recordings: Sequence[Recording], npus: int, scales: Scales) -> Tas
             size = max(1, int(first.size * comm_scale)) if first.size else 0
             root = members[first.root] if 0 <= first.root < len(members) else None
             if len(members) > 1:
-                name = recording_of[members[0]].label(together[0])
-                for rank, row in zip(members, together, strict=True):
+                name = recording_of[there[0]].label(together[0])
+                for rank, row in zip(there, together, strict=True):
                     call_of[rank][row] = len(calls)
                 calls.append(Call(kind, size, members=members, root=root, name=name))
     return calls, call_of
