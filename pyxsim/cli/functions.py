@@ -226,16 +226,6 @@ def convert_workload(
     return out.data
 
 
-def collect_workload() -> dict[str, Any]:
-    """Return the Python that records a training step with the PyTorch profiler, as `python`.
-
-    Paste it into the training script and call `record(step)` on all ranks ([collect.md](collect.md)).
-    """
-    from pyxsim.workload.pytorch.recipe import RECIPE
-
-    return {"python": RECIPE}
-
-
 def expand_workload(
     workload: PathLike,
     target: PathLike,

@@ -159,9 +159,7 @@ def _graph(npus: int, calls: list[Call], parts: Sequence[_Tasks]) -> TaskGraph:
     )
 
 
-def _calls(
-    recordings: Sequence[Recording], comm_scale: Fraction
-) -> tuple[list[Call], dict[int, dict[int, int]]]:
+def _calls(recordings: Sequence[Recording], comm_scale: Fraction) -> tuple[list[Call], dict[int, dict[int, int]]]:
     """Return the collectives; and by rank, the number of the one that an activity takes part in.
 
     The k-th of a kind and group on each of its ranks are one. Raises InputError if the recorded ranks differ.
@@ -185,27 +183,22 @@ def _calls(
     calls: list[Call] = []
     call_of: dict[int, dict[int, int]] = {recording.rank: {} for recording in recordings}
     for (members, kind), of in turns.items():
-        there = [rank for rank in members if rank in of_rank]
+        there = [rank for rank in members if rank in recording_of]
         many = Counter({rank: len(of.get(rank, ())) for rank in there})
         (most, highest), (fewest, lowest) = many.most_common(1)[0], many.most_common()[-1]
         if highest != lowest:
             problem = f"rank {most} has {highest} calls of {kind} in a group of {len(members)}, rank {fewest} {lowest}"
-    return _graph_of(recordings, npus, Scales(clock, compute_scale, comm_scale))
-
-
-def rank_graph_of(file: str, rank: int, clock: Fraction = Fraction(_PER_SECOND)) -> tuple[TaskGraph, int]:
-    """Return the tasks of one rank, which lack those of other ranks, and its number. Raises InputError.
-
-    `rank`: that of the name of the file. The graph has an NPU for each rank of the job.
-    """
-    recording = read(file, rank)
-    return _graph_of([recording], recording.ranks, Scales(clock, Fraction(1), Fraction(1))), recording.rank
-
-
-def _graph_of(recordings: Sequence[Recording], npus: int, scales: Scales) -> TaskGraph:
-    """The tasks of these ranks."""
-    calls, of_rank = _calls(recordings, scales.comm)
-    return _graph(npus, calls, [_Tasks(recording, of_rank[recording.rank], scales) for recording in recordings])
+            file = recording_of[most].file if most in recording_of else ""
+            raise InputError(problem, file=file, allowed="traces of the same steps")
+        for together in zip(*(of[rank] for rank in there), strict=True):
+            first = recording_of[there[0]].messages[together[0]]
+            for rank, row in zip(there, together, strict=True):
+                recording = recording_of[rank]
+                if (size := recording.messages[row].size) != first.size:
+                    problem = (
+                        f"{recording.label(row)} of rank {rank} has {size} bytes, but rank {there[0]} {first.size}"
+                    )
+                    raise InputError(problem, file=recording.file, allowed="the same on all ranks of a group")
             size = max(1, int(first.size * comm_scale)) if first.size else 0
             root = members[first.root] if 0 <= first.root < len(members) else None
             if len(members) > 1:
