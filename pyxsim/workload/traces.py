@@ -136,9 +136,7 @@ def read_traces(name: str | Path, shape: Sequence[int], rules: Rules) -> TaskGra
         raise InputError(f"there is {problem} NPU {strange[0]}", file=str(name), allowed=allowed)
     reader = _Reader(shape, rules)
     for npu, file in files.items():
-        metadata, rows = chakra.read_rows(file, _USED, _alone(rules))
-        reader.begin(str(file), metadata)
-        reader.add(npu, str(file), rows)
+        reader.read(npu, str(file))
     graph = reader.graph()
     try:
         check(graph, shape)
@@ -150,9 +148,7 @@ def read_traces(name: str | Path, shape: Sequence[int], rules: Rules) -> TaskGra
 def read_rank(file: str, npu: int, shape: Sequence[int], rules: Rules) -> TaskGraph:
     """Return the tasks of one NPU of a network of `shape`, which lack those of other NPUs. Raises InputError."""
     reader = _Reader(shape, rules)
-    trace = chakra.read(file)
-    reader.begin(file, trace.metadata)
-    reader.add(npu, file, trace.nodes)
+    reader.read(npu, file)
     return reader.graph()
 
 
@@ -184,6 +180,12 @@ class _Reader:
         self._known: dict[int, int] = {}  # cycles by duration
         self.groups: dict[str, tuple[int, ...]] = {}  # of the NPU whose trace is read
         self.members: dict[tuple[int, ...], tuple[int, ...]] = {}  # equal lists share one object
+
+    def read(self, npu: int, file: str) -> None:
+        """Add the trace of an NPU."""
+        metadata, rows = chakra.read_rows(file, _USED, _alone(self.rules))
+        self.begin(file, metadata)
+        self.add(npu, file, rows)
 
     def begin(self, file: str, metadata: Metadata) -> None:
         """Take the metadata of a file, which is the same in all files."""
