@@ -26,6 +26,8 @@ FLOORS = {
             "garbage",
             "raw",
             "heap",
+            "byte_keys",
+            "json_text",
             "paths",
             "arrays",
             "lazy_columns",

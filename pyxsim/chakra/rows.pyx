@@ -7,8 +7,9 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy
 
+from pyxsim.byte_keys cimport ByteKeys
 from pyxsim.chakra.codec cimport FIXED32, FIXED64, LENGTH, VARINT, Field, Span, take, take_varint
 from pyxsim.heap cimport grown
 
@@ -19,6 +20,8 @@ from pyxsim.chakra.stream import MAX_MESSAGE
 cdef enum:
     MOST_KEYS = 1 << 16  # classes that are told apart at a time
     METADATA = 1
+    KINDS = 16  # types of nodes, and more
+    MOST_USED = 64
 
 
 cdef inline bint is_ascii(const uint8_t *at, Py_ssize_t size) noexcept nogil:
@@ -40,8 +43,12 @@ cdef inline bint is_ascii(const uint8_t *at, Py_ssize_t size) noexcept nogil:
 @cython.final
 cdef class Rows:
     cdef readonly list firsts, names
-    cdef dict used, number_of, class_of
-    cdef frozenset alone
+    cdef dict number_of, class_of  # of texts, and of nodes that were given as such
+    cdef ByteKeys name_keys, class_keys  # of what is read
+    cdef bint alone[KINDS]
+    cdef bytes used  # names of attributes, one after the other
+    cdef uint8_t used_sizes[MOST_USED]
+    cdef int used_count
     cdef uint64_t *ids
     cdef int64_t *classes
     cdef int64_t *name
@@ -52,12 +59,18 @@ cdef class Rows:
     cdef int64_t count, edges, controls, waits
     cdef readonly int64_t message, begin  # that is read: its number in the file, and the byte at which it begins
     cdef int64_t taken
-    cdef bytearray key
+    cdef uint8_t *key  # of the class of the node that is read
+    cdef int64_t key_size, room_key
 
     def __cinit__(self, used, alone):
         self.firsts, self.names, self.number_of, self.class_of = [], [], {}, {}
-        self.used = {name.encode(): name for name in used}
-        self.alone, self.key = frozenset(map(int, alone)), bytearray()
+        self.name_keys, self.class_keys = ByteKeys(), ByteKeys()
+        self.used = "".join(used).encode()
+        for name in used:
+            self.used_sizes[self.used_count] = len(name)
+            self.used_count += 1
+        for kind in range(KINDS):
+            self.alone[kind] = kind in alone
         self.start = <int64_t *> grown(self.start, &self.room_start, 1, sizeof(int64_t))
         self.start[0] = 0
         self.message = 1  # the metadata is the first one
@@ -69,6 +82,7 @@ cdef class Rows:
         free(self.start)
         free(self.before)
         free(self.own)
+        free(self.key)
 
     def columns(self):
         cdef int64_t size = sizeof(int64_t)
@@ -87,19 +101,45 @@ cdef class Rows:
         )
 
     def add(self, node):
-        used = self.used
         key = (node.type, node.duration_micros, tuple(
-            [(each.name, each.type, repr(each.value)) for each in node.attr if each.name.encode() in used]
+            [(each.name, each.type, repr(each.value)) for each in node.attr if self.uses(each.name.encode())]
         ))
         found = self.class_of.get(key)
-        if found is None or node.type in self.alone or (node.type == METADATA and node.inputs is not None):
-            found = self.first(node, key)
+        alone = node.type < KINDS and self.alone[node.type]
+        if found is None or alone or (node.type == METADATA and node.inputs is not None):
+            if len(self.class_of) == MOST_KEYS:
+                self.class_of.clear()
+            found = self.class_of[key] = len(self.firsts)
+            self.firsts.append(node)
         self.controls = self.waits = 0
         for number in node.ctrl_deps:
             self.wait(number, True)
         for number in node.data_deps:
             self.wait(number, False)
-        self.close(node.id, node.name, found)
+        known = self.number_of.setdefault(node.name, len(self.names))
+        if known == len(self.names):
+            self.names.append(node.name)
+        self.close(node.id, known, found)
+
+    cdef bint uses(self, bytes name):
+        return self.is_used(<const uint8_t *> PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name))
+
+    cdef bint is_used(self, const uint8_t *name, Py_ssize_t size) noexcept:
+        """Whether an attribute is used."""
+        cdef const uint8_t *other = <const uint8_t *> PyBytes_AS_STRING(self.used)
+        cdef int k
+        for k in range(self.used_count):
+            if size == self.used_sizes[k] and memcmp(name, other, size) == 0:
+                return True
+            other += self.used_sizes[k]
+        return False
+
+    cdef int extend(self, const void *data, Py_ssize_t size) except -1:
+        """Add bytes to the key."""
+        self.key = <uint8_t *> grown(self.key, &self.room_key, self.key_size + size, 1)
+        memcpy(self.key + self.key_size, data, size)
+        self.key_size += size
+        return 0
 
     def feed(self, bytes data, bint last):
         cdef const uint8_t *text = <const uint8_t *> PyBytes_AS_STRING(data)
@@ -147,10 +187,10 @@ cdef class Rows:
         cdef uint64_t ident = 0, kind = 0, duration = 0
         cdef bint plain = True, informs = False
         cdef int64_t attributes = 0
-        cdef const uint8_t *name = NULL
+        cdef const uint8_t *name = span.data
         cdef Py_ssize_t size = 0
         self.controls = self.waits = 0
-        self.key.clear()
+        self.key_size = 0
         try:
             while plain and take(&span, &field):
                 if field.number == 10 and field.wire == LENGTH:
@@ -189,15 +229,24 @@ cdef class Rows:
             # Its fault is told as that of a node; if it has none, it is taken as one.
             self.add(self.node(whole))
             return 0
-        self.key += PyBytes_FromStringAndSize(<const char *> &kind, 8) + PyBytes_FromStringAndSize(
-            <const char *> &duration, 8)
-        key = bytes(self.key)
-        found = self.class_of.get(key)
-        if found is None or kind in self.alone or (kind == METADATA and informs):
-            controls, waits = self.controls, self.waits
-            found = self.first(self.node(whole), key)
-            self.controls, self.waits = controls, waits
-        self.close(ident, PyBytes_FromStringAndSize(<const char *> name, size) if size else b"", found)
+        self.extend(&kind, 8)
+        self.extend(&duration, 8)
+        cdef int64_t found = self.class_keys.find(self.key, self.key_size), known = 0
+        if found < 0 or (kind < KINDS and self.alone[kind]) or (kind == METADATA and informs):
+            if len(self.class_keys.numbers) == MOST_KEYS:
+                self.class_keys.clear()
+            found = len(self.firsts)
+            self.firsts.append(self.node(whole))
+            self.class_keys.add(PyBytes_FromStringAndSize(<const char *> self.key, self.key_size), found)
+        known = self.name_keys.find(name, size)
+        if known < 0:
+            raw = PyBytes_FromStringAndSize(<const char *> name, size)
+            text = raw.decode("ascii")
+            known = self.number_of.setdefault(text, len(self.names))
+            if known == len(self.names):
+                self.names.append(text)
+            self.name_keys.add(raw, known)
+        self.close(ident, known, found)
         return 0
 
     cdef node(self, Span span):
@@ -213,9 +262,7 @@ cdef class Rows:
         while plain and take(&span, &field):
             if field.number == 1:
                 plain = field.wire == LENGTH and is_ascii(span.data + field.start, field.end - field.start)
-                if plain:
-                    name = PyBytes_FromStringAndSize(<const char *> span.data + field.start, field.end - field.start)
-                    used = name in self.used
+                used = plain and self.is_used(span.data + field.start, field.end - field.start)
             elif field.number == 2:
                 plain = field.wire == LENGTH and is_ascii(span.data + field.start, field.end - field.start)
             elif field.number <= 32:
@@ -237,17 +284,9 @@ cdef class Rows:
                     plain = is_ascii(span.data + field.start, field.end - field.start)
         if plain and used:
             size = whole.end - whole.at
-            self.key += PyBytes_FromStringAndSize(<const char *> &size, sizeof(size))
-            self.key += PyBytes_FromStringAndSize(<const char *> whole.data + whole.at, size)
+            self.extend(&size, sizeof(size))
+            self.extend(whole.data + whole.at, size)
         return plain
-
-    cdef first(self, node, key):
-        """Begin a class."""
-        if len(self.class_of) == MOST_KEYS:
-            self.class_of.clear()
-        self.firsts.append(node)
-        found = self.class_of[key] = len(self.firsts) - 1
-        return found
 
     cdef int wait(self, uint64_t number, bint controls) except -1:
         """The node that is read waits for another one."""
@@ -263,7 +302,7 @@ cdef class Rows:
         self.waits += 1
         return 0
 
-    cdef int close(self, uint64_t ident, name, int64_t found) except -1:
+    cdef int close(self, uint64_t ident, int64_t name, int64_t found) except -1:
         """End the node that is read."""
         cdef int64_t k, m
         self.ids = <uint64_t *> grown(self.ids, &self.room_ids, self.count + 1, 8)
@@ -283,15 +322,7 @@ cdef class Rows:
             for number in dict.fromkeys([self.own[k] for k in range(self.waits)]):
                 self.before[self.edges] = number
                 self.edges += 1
-        known = self.number_of.get(name)
-        if known is None:
-            text = name.decode("ascii") if isinstance(name, bytes) else name
-            known = self.number_of.get(text)
-            if known is None:
-                known = self.number_of[text] = len(self.names)
-                self.names.append(text)
-            self.number_of[name] = known
-        self.ids[self.count], self.classes[self.count], self.name[self.count] = ident, found, known
+        self.ids[self.count], self.classes[self.count], self.name[self.count] = ident, found, name
         self.count += 1
         self.start[self.count] = self.edges
         return 0

@@ -15,11 +15,13 @@ Sources of the format: Workload.cc of ASTRA-sim 1 and of SimAI (initialize_workl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from pyxsim.errors import InputError
+from pyxsim.garbage import without_collection
 from pyxsim.textfile import read_text
 
 COLLECTIVES = {
@@ -170,10 +172,11 @@ class TextWorkload:
         return max(kept for kept in self.header.checkpoints if kept < layer)
 
 
+@without_collection
 def read_text_workload(path: str | Path) -> TextWorkload:
     """Read a workload file. Raises InputError with the line."""
     file = str(path)
-    lines = [(number, line.split()) for number, line in enumerate(read_text(path).splitlines(), 1) if line.split()]
+    lines = [(number, line) for number, line in enumerate(read_text(path).splitlines(), 1) if line.strip()]
     if not lines:
         raise InputError("is empty", file=file, allowed="a workload text: a keyword, the number of layers, the layers")
     head = _Head(file, lines)
@@ -185,9 +188,9 @@ def read_text_workload(path: str | Path) -> TextWorkload:
         raise InputError(f"{count} layers are declared, but {len(lines)} follow", file=head.place, allowed=allowed)
     customized = header.parallelism == CUSTOMIZED
     grouped = header.parallelism in TRANSFORMER
-    rows = lines[:count]
-    layers = tuple(_layer(words, f"{file}:{number}", own=customized, grouped=grouped) for number, words in rows)
-    if header.groups is None and grouped and _in_simai_words(rows):
+    reader = _Layers(file, own=customized, grouped=grouped)
+    layers = tuple(reader.read(lines[:count]))
+    if header.groups is None and grouped and reader.of_simai:
         header = replace(header, groups=Groups())
     text = TextWorkload(file, header, layers)
     _check_layers(text, f"{file}:{head.first}")
@@ -197,12 +200,19 @@ def read_text_workload(path: str | Path) -> TextWorkload:
 class _Head:
     """Reads the words before the layers one by one; as in ASTRA-sim, line breaks between them do not matter."""
 
-    def __init__(self, file: str, lines: Sequence[tuple[int, list[str]]]) -> None:
+    def __init__(self, file: str, lines: Sequence[tuple[int, str]]) -> None:
         self.file = file
         self.first = lines[0][0]
         self.line = 0  # index of the line of the last word
-        self._words = [(index, number, word) for index, (number, words) in enumerate(lines) for word in words]
+        self._all = ((index, number, word) for index, (number, line) in enumerate(lines) for word in line.split())
+        self._words: list[tuple[int, int, str]] = []  # those that were looked at
         self._next = 0
+
+    def _ends(self) -> bool:
+        """Whether no word is left; the next one is in `_words` otherwise."""
+        if self._next == len(self._words):
+            self._words += islice(self._all, 1)
+        return self._next == len(self._words)
 
     @property
     def place(self) -> str:
@@ -211,7 +221,7 @@ class _Head:
 
     def word(self, what: str, allowed: str) -> str:
         """Return the next word."""
-        if self._next == len(self._words):
+        if self._ends():
             raise InputError(f"{what} is missing", file=self.file, allowed=allowed)
         self.line, _, word = self._words[self._next]
         self._next += 1
@@ -232,7 +242,7 @@ class _Head:
 
     def layers(self, name: str) -> tuple[int, ...]:
         """Return numbers of layers: a name, their count, the numbers."""
-        return tuple(self.whole("the number of a layer") for _ in range(min(self.named(name), len(self._words))))
+        return tuple(self.whole("the number of a layer") for _ in range(self.named(name)))
 
     def read(self) -> Header:
         """Return the header."""
@@ -257,7 +267,7 @@ class _Head:
     def sizes(self) -> dict[str, int]:
         """Return SimAI's sizes that stand next, in any order."""
         sizes = {}
-        while self._next < len(self._words) and (name := self._words[self._next][2]) in SIZES:
+        while not self._ends() and (name := self._words[self._next][2]) in SIZES:
             sizes[SIZES[name]] = self.named(name)
         return sizes
 
@@ -293,33 +303,56 @@ def _check_layers(text: TextWorkload, place: str) -> None:
             raise InputError(problem, file=place, allowed="one of them")
 
 
-def _layer(words: Sequence[str], place: str, *, own: bool, grouped: bool) -> Layer:
-    """A layer; `own`: it has a parallelism of its own. `grouped`: the text may be one of SimAI."""
-    fields = _FIELDS + own
-    if not fields <= len(words) <= _FIELDS + 1:  # generators write the parallelism in any text
-        raise InputError(f"the layer has {len(words)} fields", file=place, allowed=f"{fields} fields")
-    name = words[0]
-    forward, input_gradient, weight_gradient = (_pass(words[i : i + 3], place, grouped) for i in (2, 5, 8))
-    policy = words[_FIELDS] if own else None
-    if policy is not None and policy not in POLICIES:
-        raise InputError(f"unknown parallelism '{policy}' of a layer", file=place, allowed=POLICIES, given=policy)
-    update = _whole(words[11], "update time", place)
-    return Layer(name, forward, input_gradient, weight_gradient, update, policy)
+class _Layers:
+    """Reads layers. Many have the same words: these are read once.
 
+    `own`: they have a parallelism of their own. `grouped`: the text may be one of SimAI.
+    """
 
-def _pass(fields: Sequence[str], place: str, grouped: bool) -> Pass:
-    compute, word, size = fields
-    known = [*COLLECTIVES, *(_GROUPED if grouped else ())]
-    if word not in known:
-        raise InputError(f"unknown communication '{word}'", file=place, allowed=known, given=word)
-    kind, group = _GROUPED.get(word, (word, ""))
-    nbytes = _whole(size, "number of bytes", place)
-    return Pass(_whole(compute, "compute time", place), COLLECTIVES[kind], nbytes, group)
+    def __init__(self, file: str, *, own: bool, grouped: bool) -> None:
+        self.file = file
+        self.own = own
+        self.fields = _FIELDS + own
+        self.known = [*COLLECTIVES, *(_GROUPED if grouped else ())]
+        self.of_simai = False  # whether a communication is one that only SimAI's texts have
+        self.passes: dict[tuple[str, ...], Pass] = {}
+        self.times: dict[str, int] = {}
 
+    def read(self, lines: Iterable[tuple[int, str]]) -> Iterator[Layer]:
+        """Yield the layers of numbered lines."""
+        passes, times, policy = self.passes, self.times, None
+        for number, line in lines:
+            words = line.split()
+            if not self.fields <= len(words) <= _FIELDS + 1:  # generators write the parallelism in any text
+                allowed = f"{self.fields} fields"
+                raise InputError(f"the layer has {len(words)} fields", file=self._place(number), allowed=allowed)
+            forward, inputs, weights = tuple(words[2:5]), tuple(words[5:8]), tuple(words[8:11])
+            parts = [passes.get(part) or self._pass(part, number) for part in (forward, inputs, weights)]
+            if self.own:
+                policy = words[_FIELDS]
+                if policy not in POLICIES:
+                    problem = f"unknown parallelism '{policy}' of a layer"
+                    raise InputError(problem, file=self._place(number), allowed=POLICIES, given=policy)
+            update = times.get(words[11])
+            if update is None:
+                update = times[words[11]] = _whole(words[11], "update time", self._place(number))
+            yield Layer(words[0], *parts, update, policy)
 
-def _in_simai_words(lines: Sequence[tuple[int, list[str]]]) -> bool:
-    """Whether a communication is one that only SimAI's texts have."""
-    return any(word in _GROUPED for _, words in lines for word in words[3:_FIELDS:3])
+    def _place(self, number: int) -> str:
+        return f"{self.file}:{number}"
+
+    def _pass(self, words: tuple[str, ...], number: int) -> Pass:
+        """Read a pass that is new."""
+        compute, word, size = words
+        place = self._place(number)
+        if word not in self.known:
+            raise InputError(f"unknown communication '{word}'", file=place, allowed=self.known, given=word)
+        self.of_simai |= word in _GROUPED
+        kind, group = _GROUPED.get(word, (word, ""))
+        nbytes = _whole(size, "number of bytes", place)
+        found = Pass(_whole(compute, "compute time", place), COLLECTIVES[kind], nbytes, group)
+        self.passes[compute, word, size] = found
+        return found
 
 
 def _whole(word: str, what: str, place: str) -> int:

@@ -228,18 +228,24 @@ class _Reader:
         which = nodes.which
         tasks = {column: _column(classes, column, default)[which] for column, default in _DEFAULTS.items()}
         turns: defaultdict[Any, int] = defaultdict(int)
-        for turn in np.flatnonzero(tasks["kind"] == Kind.COLLECTIVE).tolist():
-            task, place = classes[which[turn]], nodes.place(turn)
-            call = task["collective"]
-            members = self._members(place, task["group"])
-            if members is not None:
-                # As in ASTRA-sim 2, such a group is one ring, whatever its involved_dim.
-                call = replace(call, members=members, dims=None)
-            if not task["named"]:
-                call = replace(call, name=place.node.name or call.kind)
-            said, group = task["said"], (task["group"], id(members))
-            tasks["call"][turn] = self._call(place, (group, turns[group]) if said is None else (None, said), call)
-            turns[group] += said is None
+        calls: dict[int, Call] = {}
+        collectives = np.flatnonzero(tasks["kind"] == Kind.COLLECTIVE)
+        numbers = []
+        for turn, of_class in zip(collectives.tolist(), which[collectives].tolist(), strict=True):
+            task, call = classes[of_class], calls.get(of_class)
+            if call is None:
+                members, call = self._members(nodes.place(turn), task["group"]), task["collective"]
+                if members is not None:
+                    # As in ASTRA-sim 2, such a group is one ring, whatever its involved_dim.
+                    call = replace(call, members=members, dims=None)
+                calls[of_class] = call
+            said, group = task["said"], (task["group"], id(call.members))
+            key = (None, said)
+            if said is None:
+                key = group, turns[group]
+                turns[group] += 1
+            numbers.append(self._call(nodes, turn, key, call, task["named"]))
+        tasks["call"][collectives] = numbers
         resources = np.array([self.builder.resource(task.get("resource")) for task in classes], np.int64)
         self.builder.rows(
             npu,
@@ -464,22 +470,28 @@ class _Reader:
             place.refuse("has an involved_dim without any dimension")
         return None if len(dims) == len(self.shape) else dims
 
-    def _call(self, place: _Place, key: tuple[Any, int], call: Call) -> int:
+    def _call(self, nodes: _Nodes, row: int, key: tuple[Any, int], call: Call, named: bool) -> int:
         """The number of a collective: the k-th of a group is the same on all NPUs, or those with the same given
-        number."""
+        number. `named`: whether its name is not that of its node."""
         known = self.calls.get(key)
         if known is None:
-            number = self.builder.call(call)
+            place = nodes.place(row)
+            number = self.builder.call(call if named else replace(call, name=place.node.name or call.kind))
             self.calls[key] = (number, call, place.label)
             return number
         number, other, who = known
-        for what in ("kind", "size", "members", "dims", "root", "priority", "algorithms"):
+        if call is other:
+            return number
+        for what in _ALIKE:
             here, there = getattr(call, what), getattr(other, what)
             if here != there:
                 of_whom = "" if key[0] is None else " of its group"
                 problem = f"is collective {key[1]}{of_whom}, with {what} {_shown_value(here)}"
-                place.refuse(f"{problem}; with {who} it has {what} {_shown_value(there)}")
+                nodes.place(row).refuse(f"{problem}; with {who} it has {what} {_shown_value(there)}")
         return number
+
+
+_ALIKE = ("kind", "size", "members", "dims", "root", "priority", "algorithms")  # what NPUs must agree on
 
 
 def _shown_value(value: object) -> str:

@@ -11,8 +11,8 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.math cimport rint
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint64_t
-from libc.string cimport memcmp, memcpy, memset
 
+from pyxsim.byte_keys cimport ByteKeys
 from pyxsim.json_text cimport (
     Span,
     Text,
@@ -50,9 +50,7 @@ cdef enum Where:
     AFTER_EVENT
     DONE
 cdef enum:
-    SLOTS = 1 << 12
     NEAR = 12  # bytes of an unfinished number, word or escape
-cdef uint64_t MIX = 0xFF51AFD7ED558CCDULL  # an odd number that spreads bits (MurmurHash3)
 cdef dict KINDS = {
     "cpu_op": OPERATOR,
     "cuda_runtime": RUNTIME,
@@ -73,12 +71,6 @@ Kind = IntEnum("Kind", {"OPERATOR": OPERATOR, "RUNTIME": RUNTIME, "KERNEL": KERN
 cdef struct Event:
     Span ph, cat, name, pid, tid, ts, dur, args
     Span correlation, device, stream
-
-cdef struct Slot:
-    uint64_t hash
-    const char *text
-    Py_ssize_t size
-    int32_t number
 
 
 class NotJson(ValueError):
@@ -108,42 +100,23 @@ cdef class Words:
 
     cdef list texts
     cdef dict numbers
-    cdef dict raws  # of what JSON writes: the same bytes, to which slots point, and the number
-    cdef Slot slots[SLOTS]
+    cdef ByteKeys keys
 
     def __cinit__(self):
-        self.texts, self.numbers, self.raws = [], {}, {}
-        memset(self.slots, 0, sizeof(self.slots))
+        self.texts, self.numbers, self.keys = [], {}, ByteKeys()
 
     cdef int32_t number(self, Span span) except -1:
         """The number of a value."""
-        cdef Py_ssize_t size = span.end - span.begin, at = 0
-        cdef uint64_t hash = <uint64_t> size * MIX, word
-        cdef Slot *slot
-        while size - at >= 8:
-            memcpy(&word, span.begin + at, 8)
-            hash = (hash ^ word) * MIX
-            hash ^= hash >> 32
-            at += 8
-        word = 0
-        memcpy(&word, span.begin + at, size - at)
-        hash = (hash ^ word) * MIX
-        hash ^= hash >> 32
-        slot = &self.slots[hash % SLOTS]
-        if slot.hash == hash and slot.size == size and slot.text and memcmp(slot.text, span.begin, size) == 0:
-            return slot.number
-        text = raw(span)
-        known = self.raws.get(text)
-        if known is None:
+        cdef int64_t number = self.keys.find(span.begin, span.end - span.begin)
+        if number < 0:
+            text = raw(span)
             value = json.loads(text)
             value = value if isinstance(value, str) else str(value)
             number = self.numbers.setdefault(value, len(self.texts))
             if number == len(self.texts):
                 self.texts.append(value)
-            known = self.raws[text] = text, number
-        text, number = known
-        slot.hash, slot.size, slot.number, slot.text = hash, size, number, PyBytes_AS_STRING(text)
-        return number
+            self.keys.add(text, number)
+        return <int32_t> number
 
 
 @cython.final
