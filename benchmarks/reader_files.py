@@ -167,7 +167,9 @@ def nsight(path: Path, nodes: int) -> int:
 def msccl(path: Path, nodes: int) -> int:
     """A direct all-gather as an algorithm of MSCCL: a threadblock for each peer and direction, a step per chunk."""
     chunks = nodes // (2 * GPUS * (GPUS - 1))
-    step = '<step s="{}" type="{}" srcbuf="i" srcoff="{}" dstbuf="o" dstoff="{}" cnt="1" depid="-1" deps="-1" hasdep="0"/>'
+    step = (
+        '<step s="{}" type="{}" srcbuf="i" srcoff="{}" dstbuf="o" dstoff="{}" cnt="1" depid="-1" deps="-1" hasdep="0"/>'
+    )
     with path.open("w", encoding="ascii") as stream:
         stream.write(
             f'<algo name="x" proto="Simple" nchannels="1" nchunksperloop="{GPUS * chunks}" ngpus="{GPUS}" '
@@ -225,9 +227,7 @@ def mscclpp(path: Path, nodes: int) -> int:
                 "output_chunks": GPUS * chunks,
                 "scratch_chunks": 0,
                 "channels": [{"channel_type": "memory", "connected_to": peers}],
-                "remote_buffers": [
-                    {"rank": peer, "type": "o", "access_channel_types": ["memory"]} for peer in peers
-                ],
+                "remote_buffers": [{"rank": peer, "type": "o", "access_channel_types": ["memory"]} for peer in peers],
                 "threadblocks": blocks,
             }
         )

@@ -14,7 +14,7 @@ from pyxsim.chakra.codec cimport FIXED32, FIXED64, LENGTH, VARINT, Field, Span, 
 from pyxsim.heap cimport grown
 
 from pyxsim.chakra.codec import WireError, node_from
-from pyxsim.chakra.messages import MAX_ATTRIBUTES, NodeType
+from pyxsim.chakra.messages import MAX_ATTRIBUTES
 from pyxsim.chakra.stream import MAX_MESSAGE
 
 cdef enum:

@@ -274,7 +274,7 @@ class GraphBuilder:
         Parameters
         ----------
         columns
-            Those of a TaskGraph but `npu`: an array with one value per task, or one for all; `name` is a row of `names`.
+            Those of a TaskGraph but `npu`: one value per task, or one for all; `name` is a row of `names`.
         before
             How many dependencies each task has, and which.
         """
@@ -331,7 +331,7 @@ class GraphBuilder:
         self._rows, self._before = [], []
 
 
-def numbered(names: Sequence[str], name: IntArray, kind: ArrayLike, numbers: dict[str, int]) -> IntArray:
+def numbered(names: Sequence[str], name: IntArray, kind: NDArray[Any], numbers: dict[str, int]) -> IntArray:
     """Return the numbers of the names of tasks, which are added to `numbers` in the order of their first use.
 
     `name`: rows of `names`. A task without a name gets that of its kind.

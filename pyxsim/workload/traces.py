@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, prod
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim import chakra
 from pyxsim.arrays import IntArray
-from pyxsim.chakra import CommType, Metadata, Node, NodeType, Rows
+from pyxsim.chakra import CommType, Metadata, NodeType, Rows
 from pyxsim.chakra.groups import ALL, process_groups, wrong_members
 from pyxsim.errors import InputError
 from pyxsim.models import Roofline
@@ -26,18 +26,10 @@ from pyxsim.rank_files import find
 from pyxsim.settings.algorithms import data_algorithm
 from pyxsim.workload.graph import Access, Call, GraphBuilder, Kind, Part, TaskGraph, beyond_64_bits, check
 from pyxsim.workload.trace_head import Head, read_head
+from pyxsim.workload.trace_nodes import MOST, USED, Nodes, Place, refuse_instant, refuse_skipped
 
-_MOST = 2**62
 _PYXSIM_ATTRIBUTES = frozenset({"layer", "part", "resource"})  # attributes of pyxsim, unknown to Chakra
 _PARTS, _COMM_TYPES = frozenset(Part), frozenset(CommType)
-_USED = frozenset(
-    (
-        *("is_cpu_op", "num_ops", "tensor_size", "in_switch", "runtime", "duration_ps", "layer", "part", "resource"),
-        *("comm_type", "comm_size", "comm_src", "comm_dst", "comm_tag", "comm_priority", "pg_name", "involved_dim"),
-        *("root", "algorithms", "collective", "collective_name"),
-    )
-)
-"""The attributes that have an effect."""
 _DEFAULTS = {"kind": 0, "ticks": 0, "size": 0, "peer": -1, "match": 0, "call": -1, "layer": -1, "part": int(Part.NONE)}
 ASSUMED_DIMS = 4  # dimensions of a collective without involved_dim in ASTRA-sim 2
 _NS_PER_S, _PS_PER_S, _PS_PER_US = 10**9, 10**12, 10**6
@@ -183,7 +175,7 @@ class _Reader:
 
     def read(self, npu: int, file: str) -> None:
         """Add the trace of an NPU."""
-        metadata, rows = chakra.read_rows(file, _USED, _alone(self.rules))
+        metadata, rows = chakra.read_rows(file, USED, _alone(self.rules))
         self.begin(file, metadata)
         self.add(npu, file, rows)
 
@@ -204,7 +196,7 @@ class _Reader:
         graph.node = np.concatenate([np.zeros(0, np.uint64), *self.nodes])
         numbered = {call: number for (group, number), (call, _, _) in self.calls.items() if group is None}
         if numbered:
-            order = sorted(range(len(graph.calls)), key=lambda call: (numbered.get(call, len(numbered) + _MOST), call))
+            order = sorted(range(len(graph.calls)), key=lambda call: (numbered.get(call, len(numbered) + MOST), call))
             graph.calls = [graph.calls[call] for call in order]
             places = np.argsort(np.array([*order, len(order)]))  # the last one means none
             graph.call = np.where(graph.call < 0, -1, places[graph.call]).astype(graph.call.dtype)
@@ -215,15 +207,15 @@ class _Reader:
         self.groups = dict(self.rules.groups or {})
         places, classes = [], []
         for node in rows.firsts:
-            places.append(place := _Place(npu, file, node))
+            places.append(place := Place(npu, file, node))
             if node.type == NodeType.METADATA and node.inputs is not None:
                 self.groups |= self._process_groups(place, node.inputs.values)
             classes.append(self._task(place))
-        nodes = _Nodes(rows, places)
+        nodes = Nodes(rows, places)
         nodes.refuse_twins()
         if not self.rules.exact:
-            _refuse_skipped(nodes, classes)
-            _refuse_instant(nodes, classes)
+            refuse_skipped(nodes, classes)
+            refuse_instant(nodes, classes)
         waits = nodes.waits()
         which = nodes.which
         tasks = {column: _column(classes, column, default)[which] for column, default in _DEFAULTS.items()}
@@ -240,7 +232,7 @@ class _Reader:
                     call = replace(call, members=members, dims=None)
                 calls[of_class] = call
             said, group = task["said"], (task["group"], id(call.members))
-            key = (None, said)
+            key: tuple[Any, int] = (None, said)
             if said is None:
                 key = group, turns[group]
                 turns[group] += 1
@@ -255,14 +247,14 @@ class _Reader:
         )
         self.nodes.append(nodes.number)
 
-    def _task(self, place: _Place) -> dict[str, Any]:
+    def _task(self, place: Place) -> dict[str, Any]:
         """The task of a node, as arguments of GraphBuilder.task."""
         task = self._of_type(place)
         if not _PYXSIM_ATTRIBUTES.isdisjoint(place.attributes):
             self._apply_attributes(place, task)
         return task
 
-    def _apply_attributes(self, place: _Place, task: dict[str, Any]) -> None:
+    def _apply_attributes(self, place: Place, task: dict[str, Any]) -> None:
         """Apply pyxsim's own attributes of a node to its task."""
         layer, part = place.whole("layer", -1), place.whole("part", Part.NONE)
         if part not in _PARTS:
@@ -275,7 +267,7 @@ class _Reader:
             place.refuse(f"has the resource '{resource}'", allowed=names, given=resource)
         task |= {"layer": layer, "part": part, "resource": resource or None}
 
-    def _of_type(self, place: _Place) -> dict[str, Any]:
+    def _of_type(self, place: Place) -> dict[str, Any]:
         """The task of a node by its type."""
         node = place.node
         if self.rules.replay and node.type in _RECORDED:
@@ -297,12 +289,12 @@ class _Reader:
             return self._collective(place)
         return self._message(place)
 
-    def _recorded(self, place: _Place) -> dict[str, Any]:
+    def _recorded(self, place: Place) -> dict[str, Any]:
         """A node that only takes its recorded duration."""
         on_cpu, of_type = place.flag("is_cpu_op"), _RECORDED[place.node.type]
         return {"kind": Kind.COMPUTE, "ticks": self._ticks(place), "resource": "cpu" if on_cpu else of_type}
 
-    def _ticks(self, place: _Place) -> int:
+    def _ticks(self, place: Place) -> int:
         """The duration of a node in cycles."""
         recorded = place.picoseconds()
         ticks = self._known.get(recorded)
@@ -312,7 +304,7 @@ class _Reader:
             self._known[recorded] = place.countable(ticks)
         return ticks
 
-    def _plain_ticks(self, place: _Place) -> int:
+    def _plain_ticks(self, place: Place) -> int:
         """The duration of a node that does not compute, in cycles."""
         return place.countable(ceil(Fraction(place.picoseconds(), _PS_PER_S) * self.rules.clock))
 
@@ -321,7 +313,7 @@ class _Reader:
         scale = self.rules.comm_scale
         return size if scale == 1 else int(size * scale)
 
-    def _compute(self, place: _Place) -> dict[str, Any]:
+    def _compute(self, place: Place) -> dict[str, Any]:
         rules = self.rules
         on_cpu, size = place.flag("is_cpu_op"), place.whole("tensor_size", 0)
         # Only pyxsim writes picoseconds: they are exact and need no roofline.
@@ -344,7 +336,7 @@ class _Reader:
         task = {"kind": Kind.COMPUTE, "ticks": ticks, "size": size, "resource": "cpu" if on_cpu else "compute"}
         return task | {"match": place.whole("num_ops", 0)} if rules.keep_operations else task
 
-    def _memory(self, place: _Place) -> dict[str, Any]:
+    def _memory(self, place: Place) -> dict[str, Any]:
         """Remote memory times an access with bytes; without bytes the node has a duration."""
         access = _ACCESSES[NodeType(place.node.type)][place.flag("in_switch")]
         task = {"kind": Kind.MEMORY, "match": access, "resource": "communication"}
@@ -352,7 +344,7 @@ class _Reader:
             return task | {"size": size}
         return task | {"ticks": self._plain_ticks(place)}
 
-    def _message(self, place: _Place) -> dict[str, Any]:
+    def _message(self, place: Place) -> dict[str, Any]:
         sends = place.node.type == NodeType.COMM_SEND
         sender_key, other = ("comm_src", "comm_dst") if sends else ("comm_dst", "comm_src")
         if (me := place.whole(sender_key, place.npu)) != place.npu:
@@ -373,7 +365,7 @@ class _Reader:
             "resource": "communication" if sends else None,
         }
 
-    def _collective(self, place: _Place) -> dict[str, Any]:
+    def _collective(self, place: Place) -> dict[str, Any]:
         number = place.whole("comm_type")
         if number not in _COMM_TYPES:
             place.refuse(f"has comm_type {number}", allowed=f"0 to {max(CommType)}")
@@ -405,7 +397,7 @@ class _Reader:
         if place.node.id in self.rules.algorithms:
             algorithms = [self.rules.algorithms[place.node.id]]
         has_priority = place.attributes.get("comm_priority") is not None
-        priority = place.whole("comm_priority", least=-_MOST) if has_priority else None
+        priority = place.whole("comm_priority", least=-MOST) if has_priority else None
         call = Call(
             kind,
             size,
@@ -426,7 +418,7 @@ class _Reader:
             "resource": "communication",
         }
 
-    def _members(self, place: _Place, name: str) -> tuple[int, ...] | None:
+    def _members(self, place: Place, name: str) -> tuple[int, ...] | None:
         """The members of the group of a collective; None for all NPUs."""
         if name in ALL:
             return None
@@ -441,7 +433,7 @@ class _Reader:
             place.refuse(f"has the group '{name}', which does not contain NPU {place.npu}")
         return self.members.setdefault(members, members)
 
-    def _process_groups(self, place: _Place, values: str) -> dict[str, tuple[int, ...]]:
+    def _process_groups(self, place: Place, values: str) -> dict[str, tuple[int, ...]]:
         """The groups that a metadata node defines."""
         groups = process_groups(values)
         for name, ranks in groups.items():
@@ -449,7 +441,7 @@ class _Reader:
                 place.refuse(f"has the process group '{name}', which {fault.problem}", allowed=fault.allowed)
         return {name: tuple(ranks) or tuple(range(self.npus)) for name, ranks in groups.items()}
 
-    def _dims(self, place: _Place, kind: str) -> tuple[int, ...] | None:
+    def _dims(self, place: Place, kind: str) -> tuple[int, ...] | None:
         """The dimensions of a collective; None for all."""
         flags = place.attributes.get("involved_dim")
         if flags is None:
@@ -470,7 +462,7 @@ class _Reader:
             place.refuse("has an involved_dim without any dimension")
         return None if len(dims) == len(self.shape) else dims
 
-    def _call(self, nodes: _Nodes, row: int, key: tuple[Any, int], call: Call, named: bool) -> int:
+    def _call(self, nodes: Nodes, row: int, key: tuple[Any, int], call: Call, named: bool) -> int:
         """The number of a collective: the k-th of a group is the same on all NPUs, or those with the same given
         number. `named`: whether its name is not that of its node."""
         known = self.calls.get(key)
@@ -504,135 +496,3 @@ def _column(classes: Sequence[Mapping[str, Any]], column: str, default: int) -> 
         return np.array([task.get(column, default) for task in classes], np.int64)
     except OverflowError:
         raise beyond_64_bits() from None
-
-
-class _Nodes:
-    """The nodes of an NPU in the order of their numbers, a row each. `which`: the class of each, a row of `places`."""
-
-    def __init__(self, rows: Rows, places: Sequence[_Place]) -> None:
-        number, which, name, self._start, self._before = rows.columns()
-        self._names, self._places = rows.names, places
-        self.order = np.argsort(number, kind="stable")  # rows in the file
-        self.number, self.which, self.name = number[self.order], which[self.order], name[self.order]
-        self.many = np.diff(self._start)[self.order]
-        # Of each dependency, the row that waits, and the row that it waits for.
-        begin = self._start[:-1][self.order] - (np.cumsum(self.many) - self.many)
-        self.before = self._before[np.repeat(begin, self.many) + np.arange(len(self._before))]
-        self.on = np.minimum(np.searchsorted(self.number, self.before), max(len(number) - 1, 0))
-        self.exists = self.number[self.on] == self.before if len(number) else np.zeros(0, np.bool_)
-
-    def place(self, row: int) -> _Place:
-        """Return the node of a row, for its label and attributes."""
-        first = self._places[self.which[row]]
-        return first.like(int(self.number[row]), self._names[self.name[row]])
-
-    def type(self, of_class: int) -> int:
-        """Return the type of the nodes of a class."""
-        return self._places[of_class].node.type
-
-    def first(self, rows: IntArray) -> int:
-        """Return the row that comes first in the file."""
-        return int(rows[np.argmin(self.order[rows])])
-
-    def refuse_twins(self) -> None:
-        """Raise InputError for a number that occurs twice."""
-        twins = np.flatnonzero(self.number[1:] == self.number[:-1]) + 1
-        if len(twins):
-            self.place(self.first(twins)).refuse("occurs twice")
-
-    def waits(self) -> IntArray:
-        """Return the rows of all dependencies. Raises InputError for one on a node that does not exist."""
-        if not self.exists.all():
-            lost = int(np.argmin(self.exists))
-            row = int(np.searchsorted(np.cumsum(self.many), lost, side="right"))
-            self.place(row).refuse(f"waits for node {self.before[lost]}, which does not exist")
-        return self.on
-
-
-def _refuse_skipped(nodes: _Nodes, classes: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse nodes that ASTRA-sim 2 skips, if another node waits for one."""
-    marks = [task["kind"] == Kind.MARK and not task.get("ticks") for task in classes]
-    skipped = [mark and nodes.type(number) != NodeType.METADATA for number, mark in enumerate(marks)]
-    waited = nodes.exists & np.array(skipped, np.bool_)[nodes.which[nodes.on]]
-    if waited.any():
-        waits = np.repeat(np.arange(len(nodes.many)), nodes.many)
-        row = nodes.first(waits[waited])
-        earlier = int(nodes.on[np.flatnonzero(waited & (waits == row))[0]])
-        nodes.place(earlier).refuse(
-            f"is skipped, but node {nodes.number[row]} waits for it: ASTRA-sim 2 starts that node when another node "
-            "of this NPU ends, or never",
-            allowed="a node that takes time, or no node that waits for it",
-        )
-
-
-def _refuse_instant(nodes: _Nodes, classes: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse a computation of 0 ns in cycle 0, at which ASTRA-sim 2 stops."""
-    computes = np.array([task.get("resource") == "compute" for task in classes], np.bool_)[nodes.which]
-    first = np.flatnonzero(computes & (nodes.many == 0))[:1].tolist()
-    if first and not classes[nodes.which[first[0]]].get("ticks"):
-        nodes.place(first[0]).refuse(
-            "takes less than 1 ns and has no dependencies: an assertion of ASTRA-sim 2's event queue fails when "
-            "something takes no time in cycle 0",
-            allowed="more operations or bytes",
-        )
-
-
-class _Place:
-    """A node of a trace: its attributes by name, and error messages about it."""
-
-    __slots__ = ("attributes", "file", "node", "npu")
-
-    def __init__(self, npu: int, file: str, node: Node) -> None:
-        self.npu, self.file, self.node = npu, file, node
-        self.attributes = {attribute.name: attribute.value for attribute in node.attr if attribute.name in _USED}
-
-    def like(self, number: int, name: str) -> _Place:
-        """Return a node of the same class."""
-        other = object.__new__(_Place)
-        other.npu, other.file, other.attributes = self.npu, self.file, self.attributes
-        other.node = Node(number, name, self.node.type)
-        return other
-
-    @property
-    def label(self) -> str:
-        return f"NPU {self.npu}, node {self.node.id} '{self.node.name}'"
-
-    def refuse(self, problem: str, allowed: str | Sequence[str] | None = None, given: str | None = None) -> NoReturn:
-        raise InputError(f"{self.label}: {problem}", file=self.file, allowed=allowed, given=given)
-
-    def picoseconds(self) -> int:
-        """Return the recorded duration; older traces have it in `runtime`."""
-        if self.attributes.get("duration_ps") is not None:
-            return self.whole("duration_ps")
-        return (self.node.duration_micros or self.whole("runtime", 0)) * _PS_PER_US
-
-    def countable(self, ticks: int) -> int:
-        """Return the cycles, or refuse too many."""
-        if ticks > _MOST:
-            self.refuse("takes too many cycles")
-        return ticks
-
-    def text(self, name: str, default: str) -> str:
-        """Return an attribute that is a string."""
-        value = self.attributes.get(name, default)
-        if not isinstance(value, str):
-            self.refuse(f"has a {name} that is not a string")
-        return value
-
-    def whole(self, name: str, default: int | None = None, *, least: int = 0) -> int:
-        """Return an attribute that is a whole number; without a default it is required."""
-        value = self.attributes.get(name, default)
-        if value is None:
-            self.refuse(f"has no {name}")
-        if isinstance(value, bool) or not isinstance(value, int):
-            self.refuse(f"has a {name} that is not a whole number")
-        if not least <= value <= _MOST and value != default:
-            self.refuse(f"has {name} {value}", allowed=f"{least} to {_MOST}")
-        return value
-
-    def flag(self, name: str) -> bool:
-        """Return an attribute that is true or false."""
-        value = self.attributes.get(name, False)
-        if not isinstance(value, bool | int):
-            self.refuse(f"has a {name} that is neither true nor false")
-        return bool(value)

@@ -154,11 +154,7 @@ def test_what_cannot_be_converted(pyxsim: Command, ring: Path, source: str, targ
 def test_words(pyxsim: Command) -> None:
     allowed = "show, check, convert, generate, expand, learn, synthesize, collect"
     assert pyxsim("workload", "shwo").lines == [
-<<<<<<< HEAD
-        "pyxsim: unknown command 'shwo'; allowed: show, check, convert, generate, collect; did you mean 'show'?"
-=======
         f"pyxsim: unknown command 'shwo'; allowed: {allowed}; did you mean 'show'?"
->>>>>>> 9c4752ea (Follow the passes of pipelines, and compare statistics of traces)
     ]
     ended = pyxsim("workload")
     assert (ended.code, ended.out) == (2, "")

@@ -53,4 +53,4 @@ class Events:
         NotJson."""
 
     def columns(self) -> tuple[IntArray, IntArray, IntArray, Int32Array, Int32Array, NDArray[Any]]:
-        """Return start and end (ns), correlation, name, lane (thread, or device and stream) and `Kind` of each event."""
+        """Return start and end (ns), correlation, name, lane (thread, or device and stream) and `Kind` of events."""

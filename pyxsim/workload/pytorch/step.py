@@ -22,7 +22,7 @@ from pyxsim.rank_files import find
 from pyxsim.workload.durations import cycles, scaled_up
 from pyxsim.workload.graph import Call, Kind, TaskGraph, beyond_64_bits, numbered
 from pyxsim.workload.pytorch.kineto import Recording, read
-from pyxsim.workload.pytorch.lanes import DEVICE, GLOO, HOST, NOTHING, replay
+from pyxsim.workload.pytorch.lanes import DEVICE, GLOO, NOTHING, replay
 
 _PER_SECOND = 10**9
 _PAUSE = "pause"
@@ -89,7 +89,7 @@ class _Tasks:
         key = np.where(waiting, recording.end, recording.start)
         order = np.lexsort((recording.end, ~waiting, key))
         by_end = np.lexsort((recording.start, recording.end))
-        ended = tuple(by_end[np.isin(kind[by_end], kinds)] for kinds in ((HOST, GLOO), (DEVICE,), (GLOO,)))
+        ended = by_end[kind[by_end] != DEVICE], by_end[kind[by_end] == DEVICE], by_end[kind[by_end] == GLOO]
         arguments = (recording.start, recording.end, kind, recording.lane, recording.after, waits, ended)
         self.activity, ns, self.before_start, self.before = replay(order, *arguments)
         pause, count = self.activity < 0, len(self.activity)
