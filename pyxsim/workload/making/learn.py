@@ -12,16 +12,19 @@ from itertools import pairwise
 
 import numpy as np
 
-from pyxsim.arrays import FloatArray, IntArray
+from pyxsim.arrays import IntArray
 from pyxsim.errors import InputError
 from pyxsim.workload.graph import RESOURCES, Access, Kind, TaskGraph
 from pyxsim.workload.making.chain import Balance, before_all, part_of, role_of
 from pyxsim.workload.making.layout import Layout, Span, layout_of
 from pyxsim.workload.making.model import (
+    AGAIN,
+    ALL_FREE,
     LANES,
     MOST_AXES,
     MOST_LANES,
     MOST_POINTS,
+    OLDEST_FREE,
     SIZED,
     TIMED,
     Family,
@@ -32,7 +35,6 @@ from pyxsim.workload.making.model import (
 )
 from pyxsim.workload.making.sources import Source
 
-ALL_FREE, OLDEST_FREE = -1, 0
 _RANKS_PER_STAGE = 4  # whose programs are read; the others of a stage do the same in their groups
 _LEVELS = 32  # of times or bytes of a family: symbols tell them apart
 _GAP = 1.25  # between values of different levels
@@ -53,11 +55,12 @@ class Item:
 
 @dataclass(frozen=True)
 class Observed:
-    """Programs of some ranks of each stage, and the time of every rank relative to the mean of its stage."""
+    """Programs of some ranks of each stage, and how ranks differ (Job)."""
 
     layout: Layout
     programs: list[list[list[Item]]]
-    imbalance: FloatArray
+    imbalance: list[float]
+    spread: list[float]
 
 
 @dataclass
@@ -107,7 +110,8 @@ def _job(observed: Observed) -> Job:
         ),
         float(np.mean(times)) if times else 0.0,
         float(np.mean(sizes)) if sizes else 0.0,
-        _likely(observed.imbalance.tolist()),
+        _likely(observed.imbalance),
+        _likely(observed.spread),
     )
 
 
@@ -117,6 +121,7 @@ def _symbols(counts: _Counts, items: Sequence[Item], job: Job) -> list[int]:
     seen: defaultdict[int, list[int]] = defaultdict(list)  # tasks of each family
     free: defaultdict[int, dict[int, None]] = defaultdict(dict)  # those that nothing waits for yet
     families: list[int] = []
+    last: dict[tuple[int, int], int] = {}  # what the last task of a family waited for, by family
     for place, item in enumerate(items):
         family = counts.families.setdefault(item.family, len(counts.families))
         families.append(family)
@@ -125,7 +130,9 @@ def _symbols(counts: _Counts, items: Sequence[Item], job: Job) -> list[int]:
             by_family[families[earlier]].append(earlier)
         waits: list[tuple[int, int]] = []
         for other, tasks in by_family.items():
-            waits += [(other, which) for which in dict.fromkeys(_which(tasks, seen[other], free[other]))]
+            refers = _which(tasks, seen[other], free[other], last.get((family, other)))
+            waits += [(other, which) for which in dict.fromkeys(refers)]
+            last[family, other] = tasks[0]
         for earlier in item.before:
             free[families[earlier]].pop(earlier, None)
         relative = _relative(item, job)
@@ -139,7 +146,7 @@ def _symbols(counts: _Counts, items: Sequence[Item], job: Job) -> list[int]:
     return numbers
 
 
-def _which(tasks: Sequence[int], seen: Sequence[int], free: dict[int, None]) -> list[int]:
+def _which(tasks: Sequence[int], seen: Sequence[int], free: dict[int, None], last: int | None) -> list[int]:
     """How a task refers to earlier ones of a family, the latest first."""
     if len(tasks) > _MANY:
         return [ALL_FREE]
@@ -148,6 +155,8 @@ def _which(tasks: Sequence[int], seen: Sequence[int], free: dict[int, None]) -> 
         back = _back(task, seen)
         if back > _EXACT and next(iter(free), None) == task:
             back = OLDEST_FREE
+        elif back > _EXACT and task == last:
+            back = AGAIN
         elif back > _EXACT:
             back = 1 << round(math.log2(back))  # far ones need not be exact
         refers.append(back)
@@ -231,10 +240,26 @@ def observe(source: Source) -> Observed:
         programs.append([_program(source, layout, lanes, order[first[rank] : first[rank + 1]], rank) for rank in mine])
     if not all(program for of_stage in programs for program in of_stage):
         raise InputError("has a rank without tasks", file=source.name, allowed="traces of ranks that all take part")
-    busy = np.bincount(graph.npu, weights=np.where(graph.kind != Kind.MARK, graph.ticks, 0), minlength=graph.npus)
-    means = busy.reshape(layout.stages, -1).mean(axis=1, keepdims=True)
-    relative = np.where(means > 0, busy.reshape(layout.stages, -1) / np.where(means > 0, means, 1), 1.0)
-    return Observed(layout, programs, relative.ravel())
+    return Observed(layout, programs, *_differences(graph, layout, order, first))
+
+
+def _differences(graph: TaskGraph, layout: Layout, order: IntArray, first: IntArray) -> tuple[list[float], list[float]]:
+    """The imbalance and the spread of times of a job, where the ranks of a stage have the same tasks."""
+    imbalance: list[float] = []
+    spread: list[float] = []
+    timed = np.isin(graph.kind, [Kind.COMPUTE, Kind.MEMORY])
+    for stage in range(layout.stages):
+        ranks = range(stage * layout.per_stage, (stage + 1) * layout.per_stage)
+        tasks = [order[first[rank] : first[rank + 1]] for rank in ranks]
+        busy = np.array([graph.ticks[each[timed[each]]].sum() for each in tasks], np.float64)
+        slow = busy / busy.mean() if busy.any() else np.ones(len(busy))
+        imbalance += slow.tolist()
+        if any(not np.array_equal(graph.kind[each], graph.kind[tasks[0]]) for each in tasks) or not slow.all():
+            continue
+        of_ranks = np.array([graph.ticks[each[timed[each]]] for each in tasks], np.float64)
+        of_ranks = of_ranks[:, of_ranks.all(axis=0)] / slow[:, np.newaxis]
+        spread += (of_ranks / of_ranks.mean(axis=0)).ravel().tolist()
+    return imbalance, spread or [1.0]
 
 
 def _layout(source: Source) -> Layout:

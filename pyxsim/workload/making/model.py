@@ -31,6 +31,7 @@ MOST_BYTES = 2**53
 LAST_ROLE = 8  # of pipeline stages: their places in eighths, 0 for the first
 MOST_BALANCE = 64
 MOST_SINCE = 1000
+OLDEST_FREE, ALL_FREE, AGAIN = 0, -1, -2  # instead of a number of tasks
 START = -1  # instead of a symbol: the beginning of a program
 KINDS = ("compute", "memory", "load", "store", "gather", "reduce", "send", "receive", "collective", "mark", "pause")
 TIMED = ("compute", "memory", "pause")
@@ -43,7 +44,7 @@ KEEPS = (
     "times of computations and bytes of communication, given the kind and what came before",
     "how many tasks wait for others, and for which",
     f"the order of tasks, in each of {PARTS} parts of a step and by place in the pipeline",
-    "the number of tasks, the mean time and the mean bytes of each job, and the imbalance of its ranks",
+    "the number of tasks, the mean time and the mean bytes of each job, and how its ranks differ in times",
     "the parallelism: sizes of groups and number of pipeline stages",
 )
 
@@ -82,8 +83,8 @@ class Symbol:
     values
         Equally likely times or bytes, ascending, relative to the mean of their job; none if there is no such value.
     waits
-        Pairs (family, which): the `which`-th latest task of a family; 0: the earliest that nothing waits for yet; -1:
-        all that nothing waits for yet.
+        Pairs (family, which): the `which`-th latest task of a family, or OLDEST_FREE, the earliest that nothing waits
+        for yet, ALL_FREE, all of these, or AGAIN, the one that the last task of this family waited for.
     """
 
     family: int
@@ -105,6 +106,8 @@ class Job:
         Means of the tasks that have a time (ps), and of those that have bytes.
     imbalance
         Equally likely times of a rank, ascending, relative to the mean of its stage.
+    spread
+        Equally likely times of one task on a rank, ascending, relative to its mean over ranks and to that of the rank.
     """
 
     axes: tuple[int, ...]
@@ -114,6 +117,7 @@ class Job:
     time: float
     bytes: float
     imbalance: tuple[float, ...] = (1.0,)
+    spread: tuple[float, ...] = (1.0,)
 
 
 @dataclass(frozen=True)
@@ -270,7 +274,7 @@ class _Checked:
         return Model(order, jobs, families, symbols, rows, keeps)
 
     def job(self, row: object, key: str) -> Job | None:
-        keys = ("axes", "stages", "tasks", "forward", "time", "bytes", "imbalance")
+        keys = ("axes", "stages", "tasks", "forward", "time", "bytes", "imbalance", "spread")
         table = self.table(row, key, keys)
         if not table:
             return None
@@ -287,6 +291,7 @@ class _Checked:
             self.number(table["time"], f"{key}.time", MOST_TIME),
             self.number(table["bytes"], f"{key}.bytes", MOST_BYTES),
             self.values(table["imbalance"], f"{key}.imbalance", 1),
+            self.values(table["spread"], f"{key}.spread", 1),
         )
 
     def of_stages(self, value: object, key: str, stages: int, least: int) -> tuple[int, ...]:
@@ -336,7 +341,7 @@ class _Checked:
             pair = self.items(wait, f"{key}.waits[{place}]", 2, 2)
             if pair:
                 of = self.whole(pair[0], f"{key}.waits[{place}][0]", 0, len(families) - 1)
-                waits.append((of, self.whole(pair[1], f"{key}.waits[{place}][1]", -1, MOST_TASKS)))
+                waits.append((of, self.whole(pair[1], f"{key}.waits[{place}][1]", AGAIN, MOST_TASKS)))
         return Symbol(family, values, tuple(waits))
 
     def transition(self, row: object, key: str, symbols: int, order: int) -> Transitions | None:

@@ -13,8 +13,7 @@ from random import Random
 
 from pyxsim.workload.making.chain import Balance, Chain, before_all, part_of, role_of
 from pyxsim.workload.making.layout import STAGES, Layout
-from pyxsim.workload.making.learn import ALL_FREE, OLDEST_FREE
-from pyxsim.workload.making.model import Job, Model
+from pyxsim.workload.making.model import AGAIN, ALL_FREE, OLDEST_FREE, Job, Model
 
 _GOLDEN = (5**0.5 - 1) / 2  # multiples of it are spread evenly over a unit interval
 Channel = tuple[int, int, int, int]  # from stage, to stage, axis, distance
@@ -59,6 +58,7 @@ class Program:
     drawn: int = 0
     seen: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     free: defaultdict[int, dict[int, None]] = field(default_factory=lambda: defaultdict(dict))
+    last: dict[tuple[int, int], int] = field(default_factory=dict)  # what a family waited for, by family
 
     @property
     def done(self) -> bool:
@@ -230,20 +230,30 @@ class Drawing:
     ) -> None:
         """Add a task, with the earlier tasks that its symbol waits for."""
         waits = self.model.symbols[symbol].waits
+        own = self.model.symbols[symbol].family
         before: dict[int, None] = {}
         for family, which in waits:
-            seen, free = program.seen[family], program.free[family]
-            if which == ALL_FREE:
-                before |= free
-            elif which == OLDEST_FREE and free:
-                before[next(iter(free))] = None
-            elif seen:
-                before[seen[-min(max(1, which), len(seen))]] = None
+            found = _referred(program, own, family, which)
+            before |= dict.fromkeys(found)
+            if found:
+                program.last[own, family] = max(found)
         if waits and not before and program.steps:
             before[len(program.steps) - 1] = None
         for earlier in before:
             program.free[program.steps[earlier].family].pop(earlier, None)
-        place, family = len(program.steps), self.model.symbols[symbol].family
-        program.steps.append(Step(family, value, tuple(before), match, channel))
-        program.seen[family].append(place)
-        program.free[family][place] = None
+        place = len(program.steps)
+        program.steps.append(Step(own, value, tuple(before), match, channel))
+        program.seen[own].append(place)
+        program.free[own][place] = None
+
+
+def _referred(program: Program, own: int, family: int, which: int) -> list[int]:
+    """The tasks of `family` that the next task, of the family `own`, refers to."""
+    seen, free = program.seen[family], program.free[family]
+    if which == ALL_FREE:
+        return list(free)
+    if which == OLDEST_FREE and free:
+        return [next(iter(free))]
+    if which == AGAIN and (own, family) in program.last:
+        return [program.last[own, family]]
+    return [seen[-min(max(1, which), len(seen))]] if seen else []

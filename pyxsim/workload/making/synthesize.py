@@ -9,7 +9,7 @@ from random import Random
 
 import numpy as np
 
-from pyxsim.arrays import IntArray
+from pyxsim.arrays import FloatArray, IntArray
 from pyxsim.errors import InputError
 from pyxsim.settings.network import MAX_NPUS
 from pyxsim.workload.graph import MOST_CYCLES, MOST_TASKS, RESOURCES, Access, Call, GraphBuilder, Kind, TaskGraph, check
@@ -17,7 +17,6 @@ from pyxsim.workload.making.layout import STAGES, Layout, Shift, Span
 from pyxsim.workload.making.model import MOST_AXES, TIMED, Family, Job, Model
 from pyxsim.workload.making.programs import Drawing, Program, Step
 
-_MOST_BEFORE = 16  # dependencies that only keep the order of collectives
 _KINDS = {
     "compute": Kind.COMPUTE,
     "memory": Kind.MEMORY,
@@ -92,6 +91,7 @@ def _scale(model: Model, npus: int | None, random: Random) -> tuple[Job, Layout]
         between(one.time, other.time),
         between(one.bytes, other.bytes),
         one.imbalance,
+        one.spread,
     )
     last = one.axes[-1] if npus is None else npus // _fixed(one)
     return job, Layout((*one.axes[:-1], last), one.stages)
@@ -133,22 +133,23 @@ class _Ranks:
             for place in range(len(slow) - 1, 0, -1):  # in any order
                 other = int(random.random() * (place + 1))
                 slow[[place, other]] = slow[[other, place]]
-            self._add(program, ranks, slow)
+            self._add(program, ranks, slow, random)
         return self.builder.graph()
 
-    def _add(self, program: Program, ranks: IntArray, slow: np.ndarray) -> None:
+    def _add(self, program: Program, ranks: IntArray, slow: FloatArray, random: Random) -> None:
         numbers: list[IntArray] = []
-        befores: list[tuple[int, ...]] = []
-        latest: tuple[int, tuple[int, ...]] = (-1, ())  # collective, and what it waits for
-        for place, step in enumerate(program.steps):
-            family, before = self._family(step), step.before
-            if family.kind in _MEETINGS:
-                before = _in_order(before, latest[1], befores)
-                if len(before) > len(step.before) + _MOST_BEFORE:
-                    before = (*step.before, latest[0])
-                latest = place, before
-            befores.append(before)
-            numbers.append(self._task(program.stage, step, family, ranks, slow, [numbers[each] for each in before]))
+        families = [self._family(step) for step in program.steps]
+        for step, family, before in zip(program.steps, families, _in_order(program.steps, families), strict=True):
+            waits = [numbers[each] for each in before]
+            mine = slow * self._spread(len(ranks), random) if family.kind in TIMED else slow
+            numbers.append(self._task(program.stage, step, family, ranks, mine, waits))
+
+    def _spread(self, count: int, random: Random) -> FloatArray:
+        """Factors of the time of a task on so many ranks."""
+        likely = self.job.spread
+        if len(likely) == 1:
+            return np.ones(count)
+        return np.array([likely[int(random.random() * len(likely))] for _ in range(count)])
 
     def _family(self, step: Step) -> Family:
         """The family of a step."""
@@ -158,7 +159,7 @@ class _Ranks:
         return Family("receive", "", step.channel[2:])
 
     def _task(
-        self, stage: int, step: Step, family: Family, ranks: IntArray, slow: np.ndarray, before: Sequence[IntArray]
+        self, stage: int, step: Step, family: Family, ranks: IntArray, slow: FloatArray, before: Sequence[IntArray]
     ) -> IntArray:
         kind = _KINDS[family.kind]
         lane = None if family.lane == "none" else family.lane
@@ -197,20 +198,31 @@ class _Ranks:
         return number
 
 
-def _in_order(before: tuple[int, ...], earlier: tuple[int, ...], befores: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """Return what a collective waits for, so that it is not ready before the one before it on any rank.
+def _in_order(steps: Sequence[Step], families: Sequence[Family]) -> list[list[int]]:
+    """Return what each task waits for, so that no collective is ready before the one before it, on any rank.
 
-    Ranks that are not equally fast then begin collectives in the same order. What `before` waits for anyway is left
-    out.
+    Ranks that are not equally fast then begin collectives in the same order. A collective comes after all that the one
+    before it waits for: by a task on the same lane that it waits for anyway, else directly.
     """
-    left = set(earlier) - set(before)
-    if not left:
-        return before
-    least = min(left)
-    reached, todo = set(before), list(before)
+    befores = [list(step.before) for step in steps]
+    previous: list[int] = []
+    for place, family in enumerate(families):
+        if family.kind not in _MEETINGS:
+            continue
+        for earlier in _unreached(previous, place, befores):
+            lane = families[earlier].lane
+            later = [each for each in befores[place] if each > earlier and families[each].lane == lane != "none"]
+            befores[max(later, default=place)].append(earlier)
+        previous = befores[place]
+    return befores
+
+
+def _unreached(tasks: Sequence[int], place: int, befores: Sequence[Sequence[int]]) -> list[int]:
+    """Return those of `tasks` that a later task neither waits for nor comes after."""
+    least = min(tasks, default=0)
+    reached, todo = set[int](), [place]
     while todo:
-        for task in befores[todo.pop()]:
-            if task >= least and task not in reached:
-                reached.add(task)
-                todo.append(task)
-    return (*before, *sorted(left - reached))
+        new = [task for task in befores[todo.pop()] if task >= least and task not in reached]
+        reached.update(new)
+        todo += new
+    return [task for task in tasks if task not in reached]
