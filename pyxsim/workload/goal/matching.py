@@ -7,6 +7,8 @@ rank, tag and size of its send.
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,8 @@ from pyxsim.arrays import IntArray
 from pyxsim.errors import InputError
 from pyxsim.workload.goal.schedule import ANY
 from pyxsim.workload.graph import Kind, TaskGraph
+
+_Wanted = Mapping[int, tuple[int, int, int]]  # by receive: its NPU, the source and the tag, or any
 
 
 def match_messages(graph: TaskGraph, peer: IntArray, file: str) -> None:
@@ -78,25 +82,54 @@ def _pairs(graph: TaskGraph, sends: IntArray, receives: IntArray) -> tuple[IntAr
 
 
 def _take_any(graph: TaskGraph, sends: IntArray, receives: IntArray, file: str) -> None:
-    """Give each receive that takes any the first send that is left and fits."""
+    """Give each receive that takes any the first send that is left and fits, or another one if some would get none."""
     assert graph.node is not None
     order = np.lexsort((graph.npu[sends], graph.node[sends]))
-    waiting: dict[tuple[int, int, int], deque[int]] = defaultdict(deque)
+    fitting: dict[tuple[int, int, int], list[int]] = defaultdict(list)
     for send in sends[order].tolist():
         source, target, tag = int(graph.npu[send]), int(graph.peer[send]), int(graph.match[send])
         for key in ((target, source, ANY), (target, -1, tag), (target, -1, ANY)):
-            waiting[key].append(send)
-    used: set[int] = set()
-    for receive in receives.tolist():
-        tag, source = int(graph.match[receive]), int(graph.peer[receive])
-        left = waiting[int(graph.npu[receive]), source, tag]
-        while left and left[0] in used:
-            left.popleft()
-        if not left:
+            fitting[key].append(send)
+    wanted = {
+        receive: (int(graph.npu[receive]), int(graph.peer[receive]), int(graph.match[receive]))
+        for receive in receives.tolist()
+    }
+    given = _first_left(wanted, fitting)
+    if missing := [receive for receive in wanted if receive not in given]:
+        npus = {wanted[receive][0] for receive in missing}
+        given |= _most(wanted, fitting, npus)
+        if missing := [receive for receive in wanted if receive not in given]:
+            _, source, tag = wanted[missing[0]]
             of = "any rank" if source < 0 else f"rank {source}"
             what = "any tag" if tag == ANY else f"tag {tag}"
-            problem = f"{graph.label(receive)}: receives from {of} with {what}, but no send is left"
+            problem = f"{graph.label(missing[0])}: receives from {of} with {what}, but no send is left"
             raise InputError(problem, file=file, allowed="one send for each receive")
-        send = left.popleft()
-        used.add(send)
+    for receive, send in given.items():
         graph.peer[receive], graph.match[receive] = graph.npu[send], graph.match[send]
+
+
+def _first_left(wanted: _Wanted, fitting: Mapping[tuple[int, int, int], list[int]]) -> dict[int, int]:
+    """Return the send of each receive: the first one that is left."""
+    left = {key: deque(sends) for key, sends in fitting.items()}
+    used: set[int] = set()
+    given = {}
+    for receive, key in wanted.items():
+        queue = left.get(key, deque())
+        while queue and queue[0] in used:
+            queue.popleft()
+        if queue:
+            given[receive] = queue.popleft()
+            used.add(given[receive])
+    return given
+
+
+def _most(wanted: _Wanted, fitting: Mapping[tuple[int, int, int], list[int]], npus: set[int]) -> dict[int, int]:
+    """Return the sends of as many receives of these NPUs as can have one (Hopcroft and Karp 1973)."""
+    import networkx as nx
+
+    pairs: Any = nx.Graph()
+    receives = [receive for receive, key in wanted.items() if key[0] in npus]
+    for receive in receives:  # as -1 - receive: numbers, so that their order is the same in every process
+        pairs.add_edges_from((-1 - receive, send) for send in fitting.get(wanted[receive], ()))
+    matched = nx.bipartite.hopcroft_karp_matching(pairs, [node for node in pairs if node < 0])
+    return {receive: matched[-1 - receive] for receive in receives if -1 - receive in matched}

@@ -237,6 +237,14 @@ def test_faults_of_ranks(tmp_path: Path, lines: str, fault: str) -> None:
     assert fault in str(error.value)
 
 
+def test_receives_of_any_leave_a_send_to_those_that_name_a_rank(tmp_path: Path) -> None:
+    """The first send that fits the first receive is the only one that fits the second."""
+    ranks = ["recv 0b from -1\nrecv 0b from 2 tag -1", "calc 0\nsend 0b to 0", "send 0b to 0"]
+    lines = "".join(f"rank {number} {{\n{body}\n}}\n" for number, body in enumerate(ranks))
+    tasks = graph(text(tmp_path, f"num_ranks 3\n{lines}"))
+    assert tasks.peer[tasks.of_kind(Kind.RECEIVE)].tolist() == [1, 2]
+
+
 def test_faults_that_only_a_network_shows(tmp_path: Path) -> None:
     network = {"topology": "ring", "shape": [4], "bandwidth": "50 GB/s", "latency": "500 ns"}
     path = text(tmp_path, "num_ranks 5\n" + "".join(f"rank {number} {{\n}}\n" for number in range(5)))
