@@ -105,12 +105,14 @@ cdef class Rows:
             [(each.name, each.type, repr(each.value)) for each in node.attr if self.uses(each.name.encode())]
         ))
         found = self.class_of.get(key)
-        alone = node.type < KINDS and self.alone[node.type]
-        if found is None or alone or (node.type == METADATA and node.inputs is not None):
-            if len(self.class_of) == MOST_KEYS:
-                self.class_of.clear()
-            found = self.class_of[key] = len(self.firsts)
+        alone = node.type < KINDS and self.alone[node.type] or node.type == METADATA and node.inputs is not None
+        if found is None or alone:
+            found = len(self.firsts)
             self.firsts.append(node)
+            if not alone:
+                if len(self.class_of) == MOST_KEYS:
+                    self.class_of.clear()
+                self.class_of[key] = found
         self.controls = self.waits = 0
         for number in node.ctrl_deps:
             self.wait(number, True)
@@ -232,12 +234,14 @@ cdef class Rows:
         self.extend(&kind, 8)
         self.extend(&duration, 8)
         cdef int64_t found = self.class_keys.find(self.key, self.key_size), known = 0
-        if found < 0 or (kind < KINDS and self.alone[kind]) or (kind == METADATA and informs):
-            if len(self.class_keys.numbers) == MOST_KEYS:
-                self.class_keys.clear()
+        cdef bint alone = kind < KINDS and self.alone[kind] or kind == METADATA and informs
+        if found < 0 or alone:
             found = len(self.firsts)
             self.firsts.append(self.node(whole))
-            self.class_keys.add(PyBytes_FromStringAndSize(<const char *> self.key, self.key_size), found)
+            if not alone:
+                if len(self.class_keys.numbers) == MOST_KEYS:
+                    self.class_keys.clear()
+                self.class_keys.add(PyBytes_FromStringAndSize(<const char *> self.key, self.key_size), found)
         known = self.name_keys.find(name, size)
         if known < 0:
             raw = PyBytes_FromStringAndSize(<const char *> name, size)

@@ -340,11 +340,12 @@ def numbered(names: Sequence[str], name: IntArray, kind: NDArray[Any], numbers: 
     first = np.full(len(names) * len(Kind), -1, np.int64)
     first[key[::-1]] = np.arange(len(key))[::-1]  # of equal ones, the last that is written counts
     used = np.flatnonzero(first >= 0)
-    number = np.empty(len(first), np.int64)
+    number: IntArray = np.empty(len(first), np.int64)
     for each in used[np.argsort(first[used])].tolist():
         place, of_kind = divmod(each, len(Kind))
         number[each] = numbers.setdefault(names[place] or Kind(of_kind).name.lower(), len(numbers))
-    return number[key]
+    found: IntArray = number[key]
+    return found
 
 
 def beyond_64_bits(name: str = "") -> InputError:

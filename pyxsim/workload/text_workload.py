@@ -326,8 +326,8 @@ class _Layers:
             if not self.fields <= len(words) <= _FIELDS + 1:  # generators write the parallelism in any text
                 allowed = f"{self.fields} fields"
                 raise InputError(f"the layer has {len(words)} fields", file=self._place(number), allowed=allowed)
-            forward, inputs, weights = tuple(words[2:5]), tuple(words[5:8]), tuple(words[8:11])
-            parts = [passes.get(part) or self._pass(part, number) for part in (forward, inputs, weights)]
+            parts = tuple(words[2:5]), tuple(words[5:8]), tuple(words[8:11])
+            forward, inputs, weights = [passes.get(part) or self._pass(part, number) for part in parts]
             if self.own:
                 policy = words[_FIELDS]
                 if policy not in POLICIES:
@@ -336,7 +336,7 @@ class _Layers:
             update = times.get(words[11])
             if update is None:
                 update = times[words[11]] = _whole(words[11], "update time", self._place(number))
-            yield Layer(words[0], *parts, update, policy)
+            yield Layer(words[0], forward, inputs, weights, update, policy)
 
     def _place(self, number: int) -> str:
         return f"{self.file}:{number}"

@@ -102,7 +102,7 @@ class Nodes:
 
     def place(self, row: int) -> Place:
         """Return the node of a row, for its label and attributes."""
-        first = self._places[self.which[row]]
+        first: Place = self._places[int(self.which[row])]
         return first.like(int(self.number[row]), self._names[self.name[row]])
 
     def type(self, of_class: int) -> int:

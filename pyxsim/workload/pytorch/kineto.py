@@ -74,7 +74,8 @@ class Recording:
 
     def label(self, row: int) -> str:
         """Return the name of an activity."""
-        return self.names[self.name[row]]
+        name: str = self.names[int(self.name[row])]
+        return name
 
 
 def read(file: str, rank: int) -> Recording:
@@ -160,7 +161,9 @@ class _Sorted:
         self._file = file
         columns = events.columns()
         order = np.lexsort((-columns[1], columns[0]))
-        self.start, self.end, self.correlation, self.name, self.lane, self.kind = (each[order] for each in columns)
+        start, end, correlation, name, lane, kind = columns
+        self.start, self.end, self.correlation = start[order], end[order], correlation[order]
+        self.name, self.lane, self.kind = name[order], lane[order], kind[order]
         self.names = events.names
         kept = np.array(list(events.args), np.int64)
         places = np.empty(len(order), np.int64)
