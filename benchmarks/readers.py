@@ -26,6 +26,7 @@ from pyxsim.textfile import MAX_FILE
 
 TREE = Path(__file__).parent.parent
 SIZES = (100_000, 300_000, 1_000_000)
+SIZES_OF_16_MIB = (25_000, 50_000, 100_000)
 _SMALL = 2_000  # nodes read before, so that no module is imported while time counts
 
 
@@ -77,6 +78,10 @@ class Format:
     write: Callable[[Path, int], int]
     read: Callable[[str], object]
     limit: bool = False
+
+    def sizes(self) -> tuple[int, ...]:
+        """Return the nodes of the files that are measured."""
+        return SIZES_OF_16_MIB if self.limit else SIZES
 
 
 FORMATS = {
@@ -143,7 +148,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.readers", description=__doc__)
     parser.add_argument("--only", default="", metavar="WORD", help="formats with this in their names")
-    parser.add_argument("--nodes", type=int, nargs="+", default=SIZES, metavar="N", help="nodes of the files")
+    parser.add_argument("--nodes", type=int, nargs="+", metavar="N", help="nodes of the files")
     parser.add_argument("--runs", type=int, default=3, metavar="N", help="runs of each, of which the median counts")
     parser.add_argument("--markdown", action="store_true", help="print a table for docs/performance.md")
     parser.add_argument("--measure", nargs=3, metavar=("FORMAT", "FILE", "SMALL"), help=argparse.SUPPRESS)
@@ -158,8 +163,8 @@ def main() -> None:
     if given.markdown:
         print(line.format(*["---"] * len(heads)))
     with tempfile.TemporaryDirectory() as folder:
-        for name in FORMATS:
-            for nodes in given.nodes if given.only in name else ():
+        for name, form in FORMATS.items():
+            for nodes in (given.nodes or form.sizes()) if given.only in name else ():
                 if (row := rows(name, nodes, Path(folder), given.runs)) is None:
                     break
                 cells = [f"{row[key]:,.0f}" for key in ("nodes", "per_cpu_s", "file_bytes", "peak_bytes")]
