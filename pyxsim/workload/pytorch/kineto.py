@@ -29,7 +29,7 @@ from pyxsim.workload.pytorch.messages import Message, of_gloo, of_nccl
 
 MOST_BYTES = 1 << 31  # of a file, decompressed
 MOST_PACKED = 256  # times its size
-_PIECE = 1 << 20  # bytes read at a time
+_PIECE = 1 << 18  # bytes read at a time
 _RECORD = "Record function id"
 _CALLS = re.compile("c10d::")
 _WAITS = re.compile(r"(cuda|hip)(Device|Stream|Event|Ctx)Synchronize|(cuda|hip)Memcpy$")
