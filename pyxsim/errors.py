@@ -49,6 +49,7 @@ _PARAMETERS = {
     **{name: name for name in ("groups", "network", "passes", "repeat", "retry", "scheduling", "workers")},
     **{name: name.replace("-", "_") for name in ("comm-scale", "compute-scale", "injection-scale", "num-passes")},
     **{name: name.replace("-", "_") for name in ("num-queues-per-dim", "rendezvous-protocol", "stat-row")},
+    **{name: name.replace("-", "_") for name in ("from-device", "to-device", "precision", "tensor", "ranks")},
 }
 """Options of the commands and the parameters or settings of the same meaning in Python."""
 _OPTION = re.compile(

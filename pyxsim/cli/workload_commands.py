@@ -35,11 +35,13 @@ OfNetwork = Annotated[
 Passes = Annotated[str, typer.Option(metavar="N", help="For a text: number of passes.")]
 FromDevice = Annotated[
     str | None,
-    typer.Option("--from", metavar="DEVICE", callback=_name, help="The device on which traces were recorded."),
+    typer.Option("--from-device", metavar="DEVICE", callback=_name, help="The device on which traces were recorded."),
 ]
 ToDevice = Annotated[
     str | None,
-    typer.Option("--to", metavar="DEVICE", callback=_name, help="The device to whose times computations are scaled."),
+    typer.Option(
+        "--to-device", metavar="DEVICE", callback=_name, help="The device to whose times computations are scaled."
+    ),
 ]
 Precision = Annotated[
     str | None,
@@ -50,7 +52,7 @@ ComputeScale = Annotated[
     str | None,
     typer.Option(
         metavar="X",
-        help="Factor for compute times; with --from and --to, for those of which a trace has no operations and bytes.",
+        help="Factor for compute times; with devices, for those of which a trace has no operations and bytes.",
     ),
 ]
 First = Annotated[str, typer.Option("--scheduling", metavar="LIFO|FIFO", help="For a text: order of its collectives.")]

@@ -40,7 +40,7 @@ class Devices:
 
     def refuse_devices(self, name: str) -> None:
         """Raise InputError if devices are given."""
-        options = {"--from": self.from_device, "--to": self.to_device, "--precision": self.precision}
+        options = {"--from-device": self.from_device, "--to-device": self.to_device, "--precision": self.precision}
         for key, value in options.items():
             if value is not None:
                 raise InputError(f"has no effect on {name}", key=key, allowed="with Chakra traces, for Chakra traces")

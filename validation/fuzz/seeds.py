@@ -312,7 +312,13 @@ def recipes(folder: Path) -> tuple[Recipe, ...]:
                 **{name.removesuffix(".gz"): gzip.decompress(torch[name]) for name in torch if name.endswith(".gz")},
             },
             ("step.0.kineto.json",),
-            BOTH,
+            (*BOTH, "workload expand step.0.kineto.json -o e.*.et --npus 4"),
+        ),
+        Recipe(
+            "model of traces",
+            {"model.json": made_here["model.json"]},
+            ("model.json",),
+            ("workload synthesize model.json -o s.*.et", "workload synthesize model.json -o s.*.et --npus 8 --seed 2"),
         ),
         Recipe(
             "algorithm traces",
@@ -548,7 +554,7 @@ def _word(value: object) -> str:
 
 @cache
 def made(folder: Path) -> dict[str, bytes]:
-    """Results of small runs, a curve, a comparison and a checkpoint."""
+    """Results of small runs, a curve, a comparison, a checkpoint and a model of traces."""
     from pyxsim.cli.app import main
 
     names = {"run": NETWORK + COLLECTIVE, "training_run": TRAINING, "traffic_run": TRAFFIC}
@@ -562,13 +568,15 @@ def made(folder: Path) -> dict[str, bytes]:
         f"curve {folder}/traffic_run.toml --loads 0.1,0.2 --workers 1 -q -o {folder}/curve.h5",
         f"compare {folder}/run.toml -q -o {folder}/compare.h5",
         f"sweep {folder}/sweep.toml -q -o {folder}/s --workers 1",
+        f"workload learn {INPUTS}/pytorch/step.*.kineto.json.gz {INPUTS}/goal/ring.goal -o {folder}/model.json --json",
     )
     (folder / "sweep.toml").write_text(NETWORK + COLLECTIVE + SWEEP, encoding="utf-8")
     for command in commands:
         if main(command.split()) != 0:
             raise RuntimeError(f"pyxsim {command} failed")
     (folder / "x.checkpoint").write_bytes(_checkpoint(folder))
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.suffix in (".h5", ".checkpoint")}
+    kept = (".h5", ".checkpoint", ".json")
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.suffix in kept}
 
 
 def _sweep_folder(folder: Path) -> dict[str, bytes]:

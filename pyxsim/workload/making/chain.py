@@ -67,7 +67,9 @@ class Chain:
 
 def _states(balance: int, since: int, length: int) -> tuple[State, ...]:
     """What transitions with preceding symbols may depend on besides these, the most exact first."""
-    return ((balance, since), (None, since), (balance, None), _ANY) if length else (_ANY,)
+    if not length or not (balance or since):
+        return (_ANY,)
+    return (balance, since), (None, since), (balance, None), _ANY
 
 
 def before_all(symbols: Sequence[int], order: int) -> Sequence[int]:

@@ -67,13 +67,15 @@ def time_scale(
     """
     if old is None and new is None:
         if precision is not None:
-            raise InputError("needs two devices", key="--precision", allowed="with --from and --to")
+            raise InputError("needs two devices", key="--precision", allowed="with --from-device and --to-device")
         return None if factor is None else TimeScale(factor=factor)
-    for key, name in (("--from", old), ("--to", new)):
+    for key, name in (("--from-device", old), ("--to-device", new)):
         if name is None:
-            raise InputError("is required to scale times to another device", key=key, allowed="with --from and --to")
+            raise InputError(
+                "is required to scale times to another device", key=key, allowed="with --from-device and --to-device"
+            )
     rooflines = []
-    for key, name in (("--from", old), ("--to", new)):
+    for key, name in (("--from-device", old), ("--to-device", new)):
         try:
             known = device(str(name))
             rooflines.append(Roofline(known.peak(precision), known.bandwidth))

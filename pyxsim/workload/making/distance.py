@@ -23,7 +23,9 @@ STATISTICS = {
 
 def samples(sources: Iterable[Source]) -> tuple[dict[str, list[float]], dict[str, float]]:
     """Return the samples of each statistic of some jobs together, and the share of each kind of tasks."""
-    programs = [program for source in sources for of_stage in observe(source).programs for program in of_stage]
+    programs = [
+        program for source in sources for of_stage in observe(source, own_times=True).programs for program in of_stage
+    ]
     found: dict[str, list[float]] = {name: [] for name in STATISTICS}
     mix: dict[str, float] = {}
     count = sum(map(len, programs))

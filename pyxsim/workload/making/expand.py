@@ -17,8 +17,8 @@ import numpy as np
 from pyxsim.arrays import IntArray
 from pyxsim.errors import InputError
 from pyxsim.settings.network import MAX_NPUS
-from pyxsim.workload.graph import MOST_TASKS, Call, Kind, TaskGraph, check
-from pyxsim.workload.making.layout import STAGES, Layout, Shift, Span, layout_of, listed
+from pyxsim.workload.graph import Call, Kind, TaskGraph, check
+from pyxsim.workload.making.layout import MOST_TASKS, STAGES, Layout, Shift, Span, layout_of, listed
 from pyxsim.workload.making.sources import Source
 
 _COLUMNS = ("npu", "kind", "ticks", "size", "peer", "match", "call", "resource", "layer", "name", "part")

@@ -18,6 +18,7 @@ from pyxsim.errors import InputError
 
 ALLOWED = "groups of consecutive ranks or of ranks at equal distances, each dividing the next larger one"
 STAGES = -1  # the axis of the pipeline
+MOST_TASKS = 1 << 24  # of all ranks that are made: a few gigabytes
 _SHOWN = 6
 
 

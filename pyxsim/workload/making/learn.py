@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from pyxsim.arrays import IntArray
+from pyxsim.arrays import FloatArray, IntArray
 from pyxsim.errors import InputError
 from pyxsim.workload.graph import RESOURCES, Access, Kind, TaskGraph
 from pyxsim.workload.making.chain import Balance, before_all, part_of, role_of
@@ -24,6 +24,7 @@ from pyxsim.workload.making.model import (
     MOST_AXES,
     MOST_LANES,
     MOST_POINTS,
+    MOST_TASKS,
     OLDEST_FREE,
     SIZED,
     TIMED,
@@ -49,7 +50,7 @@ class Item:
     """A task of a program: its family, its time or bytes (None if neither), and the earlier tasks that it waits for."""
 
     family: Family
-    value: int | None
+    value: float | None
     before: tuple[int, ...]
 
 
@@ -225,26 +226,41 @@ def _likely(values: Sequence[float]) -> tuple[float, ...]:
 # -- what is observed in a graph ---------------------------------------------------------------------------------------
 
 
-def observe(source: Source) -> Observed:
-    """Return the programs of a job. Raises InputError for groups or messages without a regular pattern."""
+def observe(source: Source, *, own_times: bool = False) -> Observed:
+    """Return the programs of a job. Raises InputError for groups or messages without a regular pattern.
+
+    `own_times`: tasks have the times of their rank, else those without what ranks differ in.
+    """
     graph = source.graph
     layout = _layout(source)
     order, first = _by_rank(graph)
+    if max(np.diff(first).tolist()) > MOST_TASKS:
+        raise InputError(f"has a rank with more than {MOST_TASKS} tasks", file=source.name, allowed="shorter traces")
+    if not np.diff(first).all():
+        raise InputError("has a rank without tasks", file=source.name, allowed="traces of ranks that all take part")
     lanes = _lanes(graph, source.name)
+    common, imbalance, spread = _differences(graph, layout, order, first)
+    times = graph.ticks.astype(np.float64) if own_times else common
     programs: list[list[list[Item]]] = []
     for stage in range(layout.stages):
         ranks = np.unique(
             np.linspace(0, layout.per_stage - 1, min(_RANKS_PER_STAGE, layout.per_stage)).astype(np.int64)
         )
         mine = [int(rank) + stage * layout.per_stage for rank in ranks]
-        programs.append([_program(source, layout, lanes, order[first[rank] : first[rank + 1]], rank) for rank in mine])
-    if not all(program for of_stage in programs for program in of_stage):
-        raise InputError("has a rank without tasks", file=source.name, allowed="traces of ranks that all take part")
-    return Observed(layout, programs, *_differences(graph, layout, order, first))
+        programs.append(
+            [_program(source, layout, lanes, times, order[first[rank] : first[rank + 1]], rank) for rank in mine]
+        )
+    return Observed(layout, programs, imbalance, spread)
 
 
-def _differences(graph: TaskGraph, layout: Layout, order: IntArray, first: IntArray) -> tuple[list[float], list[float]]:
-    """The imbalance and the spread of times of a job, where the ranks of a stage have the same tasks."""
+def _differences(
+    graph: TaskGraph, layout: Layout, order: IntArray, first: IntArray
+) -> tuple[FloatArray, list[float], list[float]]:
+    """The times of tasks without what ranks differ in, and the imbalance and the spread of times (Job).
+
+    If the ranks of a stage have the same tasks, that is the mean over ranks, else the time relative to that of a rank.
+    """
+    common = graph.ticks.astype(np.float64)
     imbalance: list[float] = []
     spread: list[float] = []
     timed = np.isin(graph.kind, [Kind.COMPUTE, Kind.MEMORY])
@@ -252,14 +268,18 @@ def _differences(graph: TaskGraph, layout: Layout, order: IntArray, first: IntAr
         ranks = range(stage * layout.per_stage, (stage + 1) * layout.per_stage)
         tasks = [order[first[rank] : first[rank + 1]] for rank in ranks]
         busy = np.array([graph.ticks[each[timed[each]]].sum() for each in tasks], np.float64)
-        slow = busy / busy.mean() if busy.any() else np.ones(len(busy))
+        slow = busy / busy.mean() if busy.all() else np.ones(len(busy))
         imbalance += slow.tolist()
-        if any(not np.array_equal(graph.kind[each], graph.kind[tasks[0]]) for each in tasks) or not slow.all():
+        if any(not np.array_equal(graph.kind[each], graph.kind[tasks[0]]) for each in tasks):
+            for each, factor in zip(tasks, slow.tolist(), strict=True):
+                common[each[timed[each]]] /= factor
             continue
-        of_ranks = np.array([graph.ticks[each[timed[each]]] for each in tasks], np.float64)
-        of_ranks = of_ranks[:, of_ranks.all(axis=0)] / slow[:, np.newaxis]
-        spread += (of_ranks / of_ranks.mean(axis=0)).ravel().tolist()
-    return imbalance, spread or [1.0]
+        same = np.array([each[timed[each]] for each in tasks])
+        of_ranks = graph.ticks[same] / slow[:, np.newaxis]
+        means = of_ranks.mean(axis=0)
+        common[same] = means
+        spread += (of_ranks[:, means > 0] / means[means > 0]).ravel().tolist()
+    return common, imbalance, spread or [1.0]
 
 
 def _layout(source: Source) -> Layout:
@@ -319,7 +339,9 @@ def _lanes(graph: TaskGraph, file: str) -> list[str]:
     return [*names, LANES[0]]  # -1: none
 
 
-def _program(source: Source, layout: Layout, lanes: Sequence[str], tasks: IntArray, rank: int) -> list[Item]:
+def _program(
+    source: Source, layout: Layout, lanes: Sequence[str], times: FloatArray, tasks: IntArray, rank: int
+) -> list[Item]:
     """The tasks of a rank in an order in which each comes after those that it waits for, else by number."""
     graph = source.graph
     place = {task: number for number, task in enumerate(tasks.tolist())}
@@ -333,6 +355,8 @@ def _program(source: Source, layout: Layout, lanes: Sequence[str], tasks: IntArr
     for old in order:
         task = int(tasks[old])
         family, value = _family(source, layout, lanes, task, rank)
+        if family.kind in ("compute", "memory"):
+            value = float(times[task])
         items.append(Item(family, value, tuple(number[earlier] for earlier in dict.fromkeys(before[old]))))
     return items
 
@@ -356,7 +380,7 @@ def _topological(before: Sequence[Sequence[int]]) -> list[int]:
     return order
 
 
-def _family(source: Source, layout: Layout, lanes: Sequence[str], task: int, rank: int) -> tuple[Family, int | None]:
+def _family(source: Source, layout: Layout, lanes: Sequence[str], task: int, rank: int) -> tuple[Family, float | None]:
     """The family of a task, and its time or bytes."""
     graph = source.graph
     kind, lane = Kind(graph.kind[task]), lanes[int(graph.resource[task])]

@@ -12,8 +12,8 @@ import numpy as np
 from pyxsim.arrays import FloatArray, IntArray
 from pyxsim.errors import InputError
 from pyxsim.settings.network import MAX_NPUS
-from pyxsim.workload.graph import MOST_CYCLES, MOST_TASKS, RESOURCES, Access, Call, GraphBuilder, Kind, TaskGraph, check
-from pyxsim.workload.making.layout import STAGES, Layout, Shift, Span
+from pyxsim.workload.graph import MOST_CYCLES, RESOURCES, Access, Call, GraphBuilder, Kind, TaskGraph, check
+from pyxsim.workload.making.layout import MOST_TASKS, STAGES, Layout, Shift, Span
 from pyxsim.workload.making.model import MOST_AXES, TIMED, Family, Job, Model
 from pyxsim.workload.making.programs import Drawing, Program, Step
 
@@ -60,10 +60,11 @@ def synthesize(model: Model, npus: int | None = None, seed: int = 1) -> Synthesi
     random = Random(f"pyxsim {seed}")
     job, layout = _scale(model, npus, random)
     if sum(job.tasks) * layout.per_stage > MOST_TASKS:
-        raise InputError(f"{layout.ranks} ranks of {max(job.tasks)} tasks are too many", allowed=f"{MOST_TASKS} tasks")
+        problem = f"{layout.ranks} ranks of up to {max(job.tasks)} tasks are too many"
+        raise InputError(problem, key="--npus", allowed=f"{MOST_TASKS} tasks in total")
     drawing = Drawing(model, layout, job, random)
     programs = drawing.draw()
-    graph = _Ranks(model, layout, job, _time_unit(model, job, programs)).graph(programs, random)
+    graph = _Ranks(model, layout, job).graph(programs, random)
     check(graph)
     busy = np.where(graph.kind != Kind.MARK, graph.ticks, 0).sum(dtype=np.float64)
     return Synthesized(graph, layout, float(busy) / layout.ranks, drawing.dropped)
@@ -102,22 +103,11 @@ def _fixed(job: Job) -> int:
     return math.prod(job.axes[:-1]) * job.stages
 
 
-def _time_unit(model: Model, job: Job, programs: Sequence[Program]) -> float:
-    """What relative times are multiplied with, so that their mean is that of the job."""
-    values = [
-        step.value
-        for program in programs
-        for step in program.steps
-        if step.value and step.family >= 0 and model.families[step.family].kind in TIMED
-    ]
-    return job.time * len(values) / sum(values) if values else job.time
-
-
 class _Ranks:
-    """Turns the programs of stages into tasks of their ranks. `time_unit`: picoseconds of a relative time of 1."""
+    """Turns the programs of stages into tasks of their ranks."""
 
-    def __init__(self, model: Model, layout: Layout, job: Job, time_unit: float) -> None:
-        self.model, self.layout, self.job, self.time_unit = model, layout, job, time_unit
+    def __init__(self, model: Model, layout: Layout, job: Job) -> None:
+        self.model, self.layout, self.job = model, layout, job
         own = sorted({family.lane for family in model.families} - {"none", *(name for name, _ in RESOURCES)})
         self.builder = GraphBuilder(layout.ranks, (*RESOURCES, *((name, 1) for name in own)))
         self.shared: dict[tuple[Family, int], int] = {}
@@ -164,7 +154,7 @@ class _Ranks:
         kind = _KINDS[family.kind]
         lane = None if family.lane == "none" else family.lane
         if family.kind in TIMED:
-            ticks = np.round(step.value * self.time_unit * slow)
+            ticks = np.round(step.value * self.job.time * slow)
             if ticks.max(initial=0) > MOST_CYCLES:
                 raise InputError(f"a task of {ticks.max():g} ps is too long", allowed=f"up to {MOST_CYCLES} ps")
             whole = ticks.astype(np.int64) if family.kind != "pause" else np.maximum(1, ticks).astype(np.int64)
