@@ -23,7 +23,7 @@ def find(name: str) -> dict[int, Path]:
             raise _none(name)
         return dict(sorted(files.items()))
     if path.is_file():
-        number = re.search(r"\.(0|[1-9]\d{0,8})\.\w+(?:\.gz)?$", path.name, re.ASCII)
+        number = re.search(r"\.(0|[1-9]\d{0,8})(?:\.kineto)?\.\w+(?:\.gz)?$", path.name, re.ASCII)
         return {int(number[1]) if number else 0: path}
     of_prefix = _of_prefix(name)
     if of_prefix is None:
