@@ -190,7 +190,7 @@ def generate_workloads(
     generate_workload(out, experiment, file, model=model, device=device, shape=shape, overrides=shared.overrides)
 
 
-@command(workload, "json", name="expand")
+@command(workload, "json quiet", name="expand")
 def expand_workloads(
     out: CommandOutput,
     shared: Shared,
@@ -241,7 +241,7 @@ def expand_workloads(
     )
 
 
-@command(workload, "json", name="learn")
+@command(workload, "json quiet", name="learn")
 def learn_workloads(
     out: CommandOutput,
     shared: Shared,
@@ -268,7 +268,7 @@ def learn_workloads(
     learn_workload(out, workloads, target, order=count(order, "--order", 0, MOST_ORDER))
 
 
-@command(workload, "json", name="synthesize")
+@command(workload, "json quiet", name="synthesize")
 def synthesize_workloads(
     out: CommandOutput,
     shared: Shared,

@@ -25,7 +25,7 @@ from pyxsim.workload.making.expand import expand
 from pyxsim.workload.making.learn import learn
 from pyxsim.workload.making.sources import CLOCK, Source, read_all, read_one
 from pyxsim.workload.making.synthesize import synthesize
-from validation.case import Case, Found, Picture, Series, must
+from validation.case import Case, Found, Outcome, Picture, Series, must
 from validation.reference import TREE
 
 SEEDS = 20  # synthesized traces of a model
@@ -190,6 +190,16 @@ def _error(found: Sequence[float], wanted: Sequence[float]) -> Error:
     each = [100 * (time / mean - 1) for time in found]
     spread = float(np.std(each, ddof=1))
     return Error(float(np.mean(each)), student_t(len(each) - 1) * spread / math.sqrt(len(each)), each)
+
+
+def table(outcomes: Sequence[Outcome]) -> list[str]:
+    """The rows of the table in docs/making_traces.md."""
+    columns = ("learned", "held out", "time error", "mix", *STATISTICS)
+    mine = [outcome for outcome in outcomes if outcome.family == FAMILY[0]]
+    return [
+        f"| `{outcome.name.partition('/')[2]}` | {' | '.join(outcome.cells[column] for column in columns)} |"
+        for outcome in mine
+    ]
 
 
 def cases() -> Iterator[Case]:

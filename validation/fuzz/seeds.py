@@ -568,7 +568,7 @@ def made(folder: Path) -> dict[str, bytes]:
         f"curve {folder}/traffic_run.toml --loads 0.1,0.2 --workers 1 -q -o {folder}/curve.h5",
         f"compare {folder}/run.toml -q -o {folder}/compare.h5",
         f"sweep {folder}/sweep.toml -q -o {folder}/s --workers 1",
-        f"workload learn {INPUTS}/pytorch/step.*.kineto.json.gz {INPUTS}/goal/ring.goal -o {folder}/model.json --json",
+        f"workload learn {INPUTS}/pytorch/step.*.kineto.json.gz {INPUTS}/goal/ring.goal -o {folder}/model.json -q",
     )
     (folder / "sweep.toml").write_text(NETWORK + COLLECTIVE + SWEEP, encoding="utf-8")
     for command in commands:
