@@ -203,13 +203,13 @@ def table(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def cases() -> Iterator[Case]:
-    told = "Synthesized traces take as long as held-out ones of the same class, on average over 20 seeds"
+    claim = "Synthesized traces take as long as held-out ones of the same class, on average over 20 seeds"
     source = "held-out traces"
-    of_steps = f"{told}: steps of one job with compute times that vary by 10 %"
+    of_steps = f"{claim}: steps of one job with compute times that vary by 10 %"
     for job in (dense, pipeline, experts, recommendation):
         yield Case(f"made-traces/{job.__name__}", of_steps, source, 10, "%", partial(compared, partial(steps, job)), 30)
-    yield Case("made-traces/jobs", f"{told}: jobs of drawn sizes", source, 30, "%", partial(compared, jobs), 60)
-    of_ranks = f"{told}: a recorded step of PyTorch, of another rank"
+    yield Case("made-traces/jobs", f"{claim}: jobs of drawn sizes", source, 30, "%", partial(compared, jobs), 60)
+    of_ranks = f"{claim}: a recorded step of PyTorch, of another rank"
     yield Case("made-traces/pytorch", of_ranks, source, 10, "%", partial(compared, recorded), 10)
 
 

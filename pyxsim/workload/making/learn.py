@@ -37,7 +37,7 @@ from pyxsim.workload.making.model import (
 from pyxsim.workload.making.sources import Source
 
 _RANKS_PER_STAGE = 4  # whose programs are read; the others of a stage do the same in their groups
-_LEVELS = 32  # of times or bytes of a family: symbols tell them apart
+_LEVELS = 32  # of times or bytes of a family: symbols of different levels differ
 _GAP = 1.25  # between values of different levels
 _DIGITS = 12
 _EXACT = 4  # latest tasks of a family that are counted one by one

@@ -31,7 +31,7 @@ _KINDS = {
     "collective": Kind.COLLECTIVE,
 }
 _ACCESSES = {"load": Access.LOAD, "store": Access.STORE, "gather": Access.GATHER, "reduce": Access.REDUCE}
-_MEETINGS = ("collective", "gather", "reduce")  # which ranks have to begin in the same order
+_JOINT = ("collective", "gather", "reduce")  # which ranks have to begin in the same order
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def _in_order(steps: Sequence[Step], families: Sequence[Family]) -> list[list[in
     befores = [list(step.before) for step in steps]
     previous: list[int] = []
     for place, family in enumerate(families):
-        if family.kind not in _MEETINGS:
+        if family.kind not in _JOINT:
             continue
         for earlier in _unreached(previous, place, befores):
             lane = families[earlier].lane

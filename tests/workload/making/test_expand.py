@@ -57,7 +57,6 @@ def test_a_rank_becomes_a_larger_job(layout: Layout, steps: list[Step], more: in
     """The larger job is the one with larger groups, and shards of the same buffers."""
     tensor = data.draw(st.sampled_from((2, 3, 4)))
     larger = Layout((tensor, layout.axes[1] * more))
-    # Of two places, the one forward is also the one back: only larger axes tell them apart.
     source = one_rank(job(layout, steps), data.draw(st.integers(0, layout.ranks - 1)))
     made = expand([source], larger.ranks, tensor).graph
     wanted = job(larger, steps, shard=layout)
