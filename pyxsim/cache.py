@@ -1,4 +1,4 @@
-"""A cache on disk of small texts, mostly of proofs that succeeded.
+"""A cache on disk: of proofs that succeeded, and of other results.
 
 The folder is $PYXSIM_CACHE if it is set (empty: no cache), else pyxsim/ in $XDG_CACHE_HOME or ~/.cache. If it cannot be
 read or written, everything is computed again. The key of a proof is the SHA-256 of everything that it depends on.
@@ -17,15 +17,33 @@ import numpy as np
 
 def recall(kind: str, name: str) -> str | None:
     """Return the text stored under a name, or None; `kind` is its folder."""
-    folder = _folder(kind)
+    data = recall_bytes(kind, name)
     try:
-        return None if folder is None else (folder / name).read_text(encoding="utf-8")
-    except (OSError, ValueError):
+        return None if data is None else data.decode("utf-8")
+    except ValueError:
         return None
 
 
 def remember(kind: str, name: str, text: str) -> None:
     """Store a text under a name."""
+    remember_bytes(kind, name, text.encode("utf-8"))
+
+
+def recall_bytes(kind: str, name: str) -> bytes | None:
+    """Return the bytes stored under a name, or None; their file is then the last used one of its folder."""
+    folder = _folder(kind)
+    try:
+        data = None if folder is None else (folder / name).read_bytes()
+    except (OSError, ValueError):
+        return None
+    if folder is not None:
+        with suppress(OSError):
+            os.utime(folder / name)
+    return data
+
+
+def remember_bytes(kind: str, name: str, data: bytes) -> None:
+    """Store bytes under a name."""
     folder = _folder(kind)
     if folder is None:
         return
@@ -34,10 +52,30 @@ def remember(kind: str, name: str, text: str) -> None:
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            draft.write_text(text, encoding="utf-8")
+            draft.write_bytes(data)
             draft.replace(folder / name)
         finally:
             draft.unlink(missing_ok=True)
+
+
+def trim(kind: str, most: int) -> None:
+    """Remove the least recently used files of a folder until at most so many bytes are left."""
+    folder = _folder(kind)
+    if folder is None:
+        return
+    found = []
+    with suppress(OSError):
+        for path in folder.iterdir():
+            with suppress(OSError):  # removed by another process
+                state = path.stat()
+                found.append((state.st_mtime_ns, state.st_size, path))
+    left = sum(size for _, size, _ in found)
+    for _, size, path in sorted(found):
+        if left <= most:
+            break
+        with suppress(OSError):
+            path.unlink()
+        left -= size
 
 
 def _folder(kind: str) -> Path | None:

@@ -478,6 +478,8 @@ JSON_COUNTS = (
 JSON_PACKETS = (
     "groups",
     "classes",
+    "episodes",
+    "cached_episodes",
     "ranks",
     "packets_delivered",
     "packets_dropped",
@@ -490,7 +492,7 @@ JSON_PACKETS = (
 JSON_TRAFFIC = tuple(TRAFFIC_KEYS)
 # Numbers that depend on how and where the run was computed, not on the experiment.
 HOW_IT_RAN = {"sim_cpu_s", "total_cpu_s", "peak_rss_mb"} | {
-    *("skipped_cycles", "skipped_visits", "not_skipped", "groups", "classes"),
+    *("skipped_cycles", "skipped_visits", "not_skipped", "groups", "classes", "episodes", "cached_episodes"),
     *("threads", "threads_asked", "threads_why", "ranks", "resumed"),
 }
 

@@ -47,6 +47,13 @@ class Run(Table):
         "([fast_forward.md](fast_forward.md)); false: simulate every cycle (`--no-skip`). "
         "Also whether NPU 0 may stand for all ([folding.md](folding.md)). Packet, analytical and flow backends.",
     )
+    episodes: Literal["run", "cache"] = Field(
+        default="run",
+        description="How long episodes are kept, which are simulated once and then replayed "
+        "([folding.md](folding.md#when-is-an-episode-replayed)): within the run, or across runs and the points of a "
+        "sweep, in a folder `episodes` in `$PYXSIM_CACHE`. Packet backend only.",
+    )
+
     threads: Annotated[int | Literal["auto"], *whole(1, MOST_THREADS, "auto")] = Field(
         default="auto",
         description="Threads that simulate one network ([threads.md](threads.md)). A number disables fast-forward; "

@@ -35,6 +35,7 @@ class DividedNetwork(Backend):
     windows: WindowRecorder
     skips: bool
     attribution_level: int
+    caches_episodes: bool
     _engine_options: dict[str, Any]
     _lanes: LaneChoice
     _bytes: array[int]
@@ -104,7 +105,7 @@ class DividedNetwork(Backend):
 
     def _fold(self, groups: CongruentGroups) -> bool:
         """Use an engine per class of groups, if messages interact on links and lanes only."""
-        folded = fold(self.topology.relation, self.config, groups, self.windows)
+        folded = fold(self.topology.relation, self.config, groups, self.windows, recall=self.caches_episodes)
         if not all(part.engine.independent_ports for part in folded.parts):
             return False
         vars(self).pop("engine", None)  # that of the whole network is made again if the run unfolds
@@ -137,6 +138,7 @@ class DividedNetwork(Backend):
 
         Raises LockstepLost if only some of the messages were sent.
         """
+        self._remember_episodes()
         if folded.represents:
             raise LockstepLost("too many links carry different messages")
         now, rows = folded.now, folded.sent(self.config.links, self.config.eject.npu)
@@ -156,6 +158,11 @@ class DividedNetwork(Backend):
             self.undelivered += len(messages)
         self._repeat(now)
         self._repeating = False
+
+    def _remember_episodes(self) -> None:
+        """Keep what engines of congruent groups have simulated for later runs, if asked to."""
+        if self.caches_episodes and isinstance(self.parts, FoldedEngine):
+            self.parts.remember()
 
     def _repeat(self, cycle: int) -> None:
         """Let time pass to a cycle, up to which all arrivals are known."""

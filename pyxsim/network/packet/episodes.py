@@ -1,19 +1,20 @@
 """Replay episodes: what an engine does between two states in which no message is under way.
 
-An *episode* begins with messages that are sent in one cycle to an engine at rest, and ends when the last of them has
-arrived. Time and numbers of messages do not matter (docs/fast_forward.md), so equal messages sent to an equal state
-arrive after the same times, count the same and leave the same state. The steps of collectives repeat a few episodes
-thousands of times; each is simulated once, and replayed from then on.
+An *episode* begins with messages that are sent in one cycle to an engine at rest, and ends when all messages have
+arrived, those that were sent meanwhile, too. Time and numbers of messages do not matter (docs/fast_forward.md), so
+equal messages sent to an equal state at the same distances arrive after the same times, count the same and leave the
+same state. The steps of collectives repeat a few episodes thousands of times; each is simulated once, and replayed from
+then on.
 
 States are compared whole (`Engine.deciding_state`). Credits may still be on their way at rest, so the time since the
-last arrival is a part of the beginning, until the engine is idle. Messages that are sent during a replay end it: the
-engine is restored at its beginning and simulated up to now. An episode with the end of a window inside is simulated.
+last arrival is a part of the beginning, until the engine is idle. A replay ends where other messages are sent than in
+the known episodes that begin like this one: the engine is restored at its beginning and simulated up to now. An episode
+with the end of a window inside is simulated.
 """
 
 from __future__ import annotations
 
-import pickle
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,131 +23,12 @@ from numpy.typing import NDArray
 from pyxsim.arrays import IntArray
 from pyxsim.core.engine import Engine, Stop
 from pyxsim.core.state.record_dtypes import COUNTERS
+from pyxsim.network.packet.episode_book import AT, Cause, Episode, EpisodeBook, RestState, Step, Totals
 from pyxsim.network.packet.split_engine import as_rows
 from pyxsim.network.windows import WindowRecorder
 
-MOST_STATES = 64
-MOST_EPISODES = 1024
 NONE = np.zeros(0, np.int64)
-AT = 7  # the column of the cycle
-FOREVER = 1 << 60
-
-
-@dataclass(eq=False)
-class RestState:
-    """A state in which no message is under way.
-
-    `engine`: a pickle of one in this state; `settles`: cycles until it is idle; None: not known.
-    """
-
-    engine: bytes
-    settles: int | None = None
-
-    def settled(self) -> int:
-        """Cycles until an engine in this state is idle."""
-        if self.settles is None:
-            engine: Engine = pickle.loads(self.engine)
-            begin = engine.now
-            while engine.run(FOREVER, repeats_until=FOREVER).reason != "idle":
-                pass
-            self.settles = engine.now - begin
-        return self.settles
-
-    def __deepcopy__(self, memo: object) -> RestState:
-        """Shared: states are compared by identity."""
-        return self
-
-
-@dataclass(frozen=True, eq=False)
-class Totals:
-    """What an engine has counted, as one vector: the cycles that it skipped, its totals, and each counter by link.
-
-    `names`: of the totals. The counters are those of `Engine.counters`, in their order.
-    """
-
-    counts: IntArray
-    names: tuple[str, ...]
-
-    @classmethod
-    def of(cls, engine: Engine) -> Totals:
-        totals = engine.totals()
-        head = np.array([engine.skipped, *totals.values()], np.int64)
-        return cls(np.concatenate([head, *engine.counters().values()]), tuple(totals))
-
-    def plus(self, other: Totals) -> Totals:
-        return Totals(self.counts + other.counts, self.names)
-
-    def minus(self, other: Totals) -> Totals:
-        return Totals(self.counts - other.counts, self.names)
-
-    def with_skipped(self, cycles: int) -> Totals:
-        """With more cycles skipped."""
-        counts = self.counts.copy()
-        counts[0] += cycles
-        return Totals(counts, self.names)
-
-    @property
-    def skipped(self) -> int:
-        return int(self.counts[0])
-
-    def total(self, name: str) -> int:
-        return int(self.counts[1 + self.names.index(name)])
-
-    @property
-    def totals(self) -> dict[str, int]:
-        return dict(zip(self.names, self.counts[1:].tolist(), strict=False))
-
-    @property
-    def counters(self) -> dict[str, IntArray]:
-        by_link = self.counts[1 + len(self.names) :].reshape(len(COUNTERS), -1)
-        return dict(zip(COUNTERS, by_link, strict=True))
-
-
-@dataclass(frozen=True, eq=False)
-class Episode:
-    """What follows from a state and messages.
-
-    Attributes
-    ----------
-    arrivals
-        (cycles since the sending, message: 0 is the first) of each message, in order.
-    counted
-        What it adds.
-    peaks
-        Peak occupancy, as `Engine.buffer_max`.
-    state
-        The state at the last arrival.
-    """
-
-    arrivals: list[tuple[int, int]]
-    counted: Totals
-    peaks: NDArray[np.int32]
-    state: RestState
-
-    @property
-    def duration(self) -> int:
-        return self.arrivals[-1][0]
-
-
-@dataclass(eq=False)
-class EpisodeBook:
-    """The states and episodes of congruent engines."""
-
-    states: dict[bytes, RestState] = field(default_factory=dict)
-    episodes: dict[tuple[RestState, int, bytes], Episode] = field(default_factory=dict)
-
-    def __deepcopy__(self, memo: object) -> EpisodeBook:
-        """Shared by congruent engines."""
-        return self
-
-    def state_of(self, engine: Engine) -> RestState | None:
-        """The state of an engine at rest; None if it is not known and there are too many."""
-        deciding = engine.deciding_state()
-        if deciding is None:
-            return None
-        if deciding not in self.states and len(self.states) < MOST_STATES:
-            self.states[deciding] = RestState(pickle.dumps(engine, pickle.HIGHEST_PROTOCOL))
-        return self.states.get(deciding)
+MOST_CALLS = 4096  # of `send_many` in an episode
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,24 +41,15 @@ class Beginning:
         The state, and the cycle of its last arrival.
     gap
         Cycles from then on, or until the engine was idle.
-    rows
-        int64[messages, columns]: arguments of `Engine.send_many` without the cycle.
-    cycle
-        Of the messages.
-    first
-        Number of the first message.
+    cycle, first
+        Cycle and number of the first message.
     """
 
     state: RestState
     since: int
     gap: int
-    rows: IntArray
     cycle: int
     first: int
-
-    @property
-    def key(self) -> tuple[RestState, int, bytes]:
-        return self.state, self.gap, self.rows.tobytes()
 
 
 class EpisodeEngine:
@@ -202,9 +75,12 @@ class EpisodeEngine:
         self._since = engine.now  # the cycle of that state
         if self._state is not None:
             self._state.settles = 0
-        self._replay: tuple[Beginning, Episode] | None = None
+        # The episode under way, if any; each call of `send_many` since then, with cycles since its beginning.
+        self._begin: Beginning | None = None
+        self._calls: list[IntArray] = []
+        self._replay: Step | None = None  # of which these calls are the messages
         self._passed = 0  # arrivals of the replay that were returned
-        self._recording: tuple[Beginning, Totals] | None = None
+        self._recording: Totals | None = None  # while it is simulated to be kept: what was counted at its beginning
         self._recorded: list[tuple[int, int]] = []
         self._count = 0  # messages sent
         self._offset = 0  # of their numbers to those of the engine
@@ -220,39 +96,72 @@ class EpisodeEngine:
         rows = as_rows(columns)
         first, self._count = self._count, self._count + len(rows)
         if self._replay is not None:
-            self._restore()
-        begin, self._recording = self._beginning(rows, first), None
-        if begin is not None:
-            known = self.book.episodes.get(begin.key)
-            if known is not None and not self._window_ends(begin.cycle, begin.cycle + known.duration):
-                self._before, self._peaks = self._counted(), self.buffer_max()
-                self._replay, self._passed, self._engine = (begin, known), 0, None
+            if self._continue_replay(self._replay, rows):
                 return first
+            self._restore()
+        elif self._state is not None:
+            self._begin, self._calls, self._recording = self._beginning(self._state, rows, first), [], None
+            if self._begin is not None and self._start_replay(self._begin, rows):
+                return first
+            engine = self._placed()
+            if self._begin is not None and not self.book.full:
+                self._peaks = np.maximum(self._peaks, engine.take_peaks())
+                self._recording, self._recorded = Totals.of(engine), []
         engine = self._placed()
-        if begin is not None and len(self.book.episodes) < MOST_EPISODES:
-            self._peaks = np.maximum(self._peaks, engine.take_peaks())
-            self._recording, self._recorded = (begin, Totals.of(engine)), []
         self._state = None
+        if self._recording is not None:
+            self._note_call(rows)
         self._send(engine, rows, first)
         return first
 
-    def _beginning(self, rows: IntArray, first: int) -> Beginning | None:
-        """The beginning of an episode with these messages; None where the state is not known, or is not at rest."""
-        state, at = self._state, int(rows[0, AT])
-        if state is None or (rows[:, AT] != at).any():
+    def _beginning(self, state: RestState, rows: IntArray, first: int) -> Beginning | None:
+        """The beginning of an episode with these messages first; None if they are sent in several cycles."""
+        at = int(rows[0, AT])
+        if (rows[:, AT] != at).any():
             return None
         gap = at - self._since
         gap = gap if state.settles is None else min(gap, state.settles)
-        return Beginning(
-            state, self._since, gap, rows[:, [column for column in range(rows.shape[1]) if column != AT]], at, first
-        )
+        return Beginning(state, self._since, gap, at, first)
+
+    def _start_replay(self, begin: Beginning, rows: IntArray) -> bool:
+        """Replay an episode that begins with these messages; return whether one is known."""
+        call = _relative(rows, begin)
+        step = self.book.first_step(begin.state, begin.gap, call)
+        if step is None or self._window_ends(begin, step):
+            return False
+        self._before, self._peaks = self._counted(), self.buffer_max()
+        self._replay, self._calls, self._passed, self._engine = step, [call], 0, None
+        return True
+
+    def _continue_replay(self, step: Step, rows: IntArray) -> bool:
+        """Continue a replay with more messages; return whether an episode with them is known."""
+        assert self._begin is not None
+        call = _relative(rows, self._begin)
+        after = self.book.next_step(step, call)
+        if after is None or self._window_ends(self._begin, after):
+            return False
+        if step.outcome.arrivals[: self._passed] != after.outcome.arrivals[: self._passed]:
+            raise RuntimeError("two episodes that begin with equal messages differ")
+        self._calls.append(call)
+        self._replay = after
+        return True
+
+    def _note_call(self, rows: IntArray) -> None:
+        """Add messages to the episode that is recorded. It is not kept if it becomes too long."""
+        assert self._begin is not None
+        call = _relative(rows, self._begin)
+        if self._calls and (len(self._calls) >= MOST_CALLS or (call[:, AT] < 0).any()):
+            self._recording = None
+        self._calls.append(call)
 
     def _send(self, engine: Engine, rows: IntArray, first: int) -> None:
         self._offset = first - engine.totals()["messages"]
         engine.send_many(*rows.T)
 
-    def _window_ends(self, begin: int, end: int) -> bool:
-        return begin // self._windows.window != end // self._windows.window
+    def _window_ends(self, begin: Beginning, step: Step) -> bool:
+        """Whether a window ends in the part of an episode that is known at a step."""
+        end = begin.cycle + min(step.outcome.duration, step.until)
+        return begin.cycle // self._windows.window != end // self._windows.window
 
     def _placed(self) -> Engine:
         """The engine in the current state, with no replay under way."""
@@ -267,37 +176,41 @@ class EpisodeEngine:
         return self._engine
 
     def _place(self, state: RestState, since: int) -> None:
-        engine: Engine = pickle.loads(state.engine)
+        engine = self.book.engine_in(state)
         engine.shift_time(since - engine.now)
         engine.take_peaks()
         self._engine, self._base = engine, Totals.of(engine)
 
     def _restore(self) -> None:
         """End a replay: simulate it up to now."""
-        assert self._replay is not None
-        begin, _ = self._replay
+        assert self._begin is not None
+        begin = self._begin
         self._replay, self._state = None, None
         self._place(begin.state, begin.since)
         engine = self._placed()
-        self._send(engine, np.insert(begin.rows, AT, begin.cycle, axis=1), begin.first)
-        passed = 0
+        self._recording, self._recorded = self._base, []
+        calls = np.concatenate(self._calls)
+        calls[:, AT] += begin.cycle
+        self._send(engine, calls, begin.first)
         while engine.now < self.now:
             stop = engine.run(self.now, repeats_until=self.now)
             if stop.reason == "repeats":
                 engine.skip()
-            passed += len(stop.messages)
-        if passed != self._passed:
+            self._record(stop)
+        if len(self._recorded) != self._passed:
             raise RuntimeError("a replay differs from its episode")
+        if self.book.full:
+            self._recording = None
 
     # -- time --
 
     def run(self, until: int, *, slack: int = 0, window: int = 0, repeats_until: int = 0) -> Stop:
         """Simulate, or replay; see `Engine.run`. It returns at the first arrival whatever `slack` is."""
         if self._replay is not None:
-            return self._run_replay(*self._replay, until, window)
+            return self._run_replay(self._replay, until, window)
         if self._engine is None:
             assert self._state is not None
-            return self._rest(self._since + self._state.settled(), until, window)
+            return self._rest(self._since + self.book.settled(self._state), until, window)
         engine = self._placed()
         stop = engine.run(until, window=window, repeats_until=repeats_until)
         self.now = engine.now
@@ -305,34 +218,43 @@ class EpisodeEngine:
             self._state.settles = engine.now - self._since
         if not len(stop.messages):
             return stop
-        messages = stop.messages + self._offset
-        if self._recording is not None:
-            begin, _ = self._recording
-            self._recorded += zip((stop.cycles - begin.cycle).tolist(), (messages - begin.first).tolist(), strict=True)
+        self._record(stop)
         if not engine.messages_pending:
             self._come_to_rest(engine)
-        return Stop(stop.reason, stop.cycle, messages, stop.cycles)
+        return Stop(stop.reason, stop.cycle, stop.messages + self._offset, stop.cycles)
+
+    def _record(self, stop: Stop) -> None:
+        """Note arrivals in the episode that is recorded, if any."""
+        if self._recording is None:
+            return
+        assert self._begin is not None
+        messages = stop.messages + (self._offset - self._begin.first)
+        self._recorded += zip((stop.cycles - self._begin.cycle).tolist(), messages.tolist(), strict=True)
 
     def _come_to_rest(self, engine: Engine) -> None:
         """Note the state, and the episode that has led to it."""
         self._state, self._since = self.book.state_of(engine), engine.now
-        if self._recording is not None and self._state is not None:
-            begin, before = self._recording
+        begin, before, self._recording = self._begin, self._recording, None
+        if begin is not None and before is not None and self._state is not None:
             peaks = engine.take_peaks()
             self._peaks = np.maximum(self._peaks, peaks)
             counted = Totals.of(engine).minus(before)
-            self.book.episodes[begin.key] = Episode(self._recorded, counted, peaks, self._state)
-        self._recording = None
+            cause = Cause.of(begin.state, begin.gap, self._calls)
+            self.book.keep(cause, Episode(self._recorded, counted, peaks, self._state))
 
-    def _run_replay(self, begin: Beginning, episode: Episode, until: int, window: int) -> Stop:
+    def _run_replay(self, step: Step, until: int, window: int) -> Stop:
         """Return the end of the window before the episode if it has counts, or the next arrival up to `until`."""
+        begin, episode = self._begin, step.outcome
+        assert begin is not None
         if window and self._windows.end <= begin.since:
             end = (begin.since // window + 1) * window
             if self.now <= end <= min(begin.cycle, until):
                 self.now = end
                 return Stop("window", end, NONE, NONE)
-        cycle = self.next_arrival
-        assert cycle is not None
+        cycle = begin.cycle + episode.arrivals[self._passed][0]
+        if begin.cycle + step.until < min(cycle, until):  # without the messages that followed here in known episodes
+            self._restore()
+            return self.run(until, window=window, repeats_until=until)
         if cycle > until:
             self.now = max(self.now, until)
             return Stop("until", self.now, NONE, NONE)
@@ -345,6 +267,7 @@ class EpisodeEngine:
             self._before = self._before.plus(episode.counted).with_skipped(episode.duration - episode.counted.skipped)
             self._peaks = np.maximum(self._peaks, episode.peaks)
             self.replayed_visits += episode.counted.total("router_visits")
+            self.book.note_replay(step)
         return Stop("delivered", cycle, np.array(messages), np.full(len(messages), cycle))
 
     def _rest(self, idle: int, until: int, window: int) -> Stop:
@@ -355,12 +278,13 @@ class EpisodeEngine:
         return Stop(reason, self.now, NONE, NONE)
 
     @property
-    def next_arrival(self) -> int | None:
-        """The cycle of the next arrival of a replay; None without one."""
+    def quiet_until(self) -> int | None:
+        """A cycle up to and including which nothing arrives in a replay; None without one."""
         if self._replay is None:
             return None
-        begin, episode = self._replay
-        return begin.cycle + episode.arrivals[self._passed][0]
+        assert self._begin is not None
+        next_arrival = self._replay.outcome.arrivals[self._passed][0]
+        return self._begin.cycle + min(next_arrival - 1, self._replay.until)
 
     def packets_left(self, messages: IntArray) -> IntArray:
         return self._placed().packets_left(messages - self._offset)
@@ -385,7 +309,8 @@ class EpisodeEngine:
     def _counted(self) -> Totals:
         """Everything counted so far."""
         if self._replay is not None:
-            if self.now <= self._replay[0].cycle:
+            assert self._begin is not None
+            if self.now <= self._begin.cycle:
                 return self._before
             self._restore()
         if self._engine is None:
@@ -421,7 +346,7 @@ class EpisodeEngine:
     @property
     def messages_pending(self) -> int:
         if self._replay is not None:
-            return len(self._replay[1].arrivals) - self._passed
+            return self._replay.messages - self._passed
         return 0 if self._engine is None else self._engine.messages_pending
 
     @property
@@ -438,3 +363,10 @@ class EpisodeEngine:
         if self.flits_in_flight == 0 or self._engine is None:
             return []
         return [{**row, "message": row["message"] + self._offset} for row in self._engine.waiting()]
+
+
+def _relative(rows: IntArray, begin: Beginning) -> IntArray:
+    """Messages with cycles since the beginning of their episode."""
+    call = rows.copy()
+    call[:, AT] -= begin.cycle
+    return call

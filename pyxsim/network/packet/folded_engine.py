@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, cast
 
@@ -25,7 +25,9 @@ from pyxsim.core.engine_options import Links
 from pyxsim.core.state.record_dtypes import COUNTERS
 from pyxsim.network.engine_config import EngineConfig
 from pyxsim.network.packet.congruent_groups import CongruentGroups, Paths
-from pyxsim.network.packet.episodes import EpisodeBook, EpisodeEngine
+from pyxsim.network.packet.episode_book import EpisodeBook
+from pyxsim.network.packet.episode_cache import recall_episodes, remember_episodes
+from pyxsim.network.packet.episodes import EpisodeEngine
 from pyxsim.network.packet.independent_groups import slowest
 from pyxsim.network.packet.part_engine import part_engine
 from pyxsim.network.packet.split_engine import Part, SeveralWindows, SplitEngine, as_rows
@@ -56,7 +58,7 @@ class GroupEngine:
         int64[lanes] each: its number of each injection and ejection lane of a group; its NPU
         behind each ejection lane.
     book
-        What it has simulated.
+        What engines with its description have simulated.
     """
 
     engine: Engine
@@ -68,7 +70,7 @@ class GroupEngine:
     inject: IntArray
     eject: IntArray
     dst: IntArray
-    book: EpisodeBook = field(default_factory=EpisodeBook)
+    book: EpisodeBook
 
     def __deepcopy__(self, memo: object) -> GroupEngine:
         """Shared by its classes."""
@@ -111,9 +113,9 @@ class Fold(Part):
         self.sent.append((rows, numbers))
 
     def quiet(self) -> int:
-        if (arrival := self.episodes.next_arrival) is None:
+        if (quiet := self.episodes.quiet_until) is None:
             return super().quiet()
-        self._quiet = arrival - 1
+        self._quiet = quiet
         return self._quiet
 
     def run(self, until: int, slack: int) -> tuple[IntArray, IntArray]:
@@ -272,6 +274,16 @@ class FoldedEngine(SplitEngine):
                 own.send_rows(rows[begin : begin + count], chosen.reshape(len(places), count))
 
     @property
+    def books(self) -> list[EpisodeBook]:
+        """The episodes of all classes."""
+        return list({id(part.of.book): part.of.book for part in self.parts}.values())
+
+    def remember(self) -> None:
+        """Keep the episodes for later runs, in the cache."""
+        for book in self.books:
+            remember_episodes(book)
+
+    @property
     def scattered(self) -> bool:
         """Whether the whole network takes less time: too many classes, or classes that stop too often."""
         return self._many_classes() or self._short_runs()
@@ -372,8 +384,10 @@ class FoldedWindows(SeveralWindows):
         return Windows(first.start, first.length, counts)
 
 
-def fold(relation: Relation, config: EngineConfig, groups: CongruentGroups, windows: WindowRecorder) -> FoldedEngine:
-    """Make an engine for each class of groups."""
+def fold(
+    relation: Relation, config: EngineConfig, groups: CongruentGroups, windows: WindowRecorder, *, recall: bool = False
+) -> FoldedEngine:
+    """Make an engine for each class of groups; `recall`: with the episodes of earlier runs."""
     links = config.links
     injection, ejection = links.network, links.network + links.injection
     inject, eject, eject_group = np.full((3, max(links.injection, links.ejection)), -1)
@@ -385,8 +399,9 @@ def fold(relation: Relation, config: EngineConfig, groups: CongruentGroups, wind
         inject[into], eject[out] = np.arange(into.shape[1]), np.arange(out.shape[1])
         eject_group[out] = members[:, None]
     folds = []
+    books: dict[bytes, EpisodeBook] = {}
     for members, paths in zip(groups.members, groups.paths, strict=True):
-        of = _engine_of(relation, config, groups.used[members[0]], paths)
+        of = _engine_of(relation, config, groups.used[members[0]], paths, books, recall)
         recorder = WindowRecorder(windows.window, of.counted, of=windows.links)
         if groups.copies:
             copies: Sequence[IntArray] = [groups.used.alike(groups.copies[member]) for member in members.tolist()]
@@ -398,11 +413,23 @@ def fold(relation: Relation, config: EngineConfig, groups: CongruentGroups, wind
     return FoldedEngine(folds, lanes, windows, total, int(links.vcs.max()))
 
 
-def _engine_of(relation: Relation, config: EngineConfig, used: IntArray, paths: Paths) -> GroupEngine:
-    """The engine of a group with these links and lanes, in its order."""
+def _engine_of(
+    relation: Relation,
+    config: EngineConfig,
+    used: IntArray,
+    paths: Paths,
+    books: dict[bytes, EpisodeBook],
+    recall: bool,
+) -> GroupEngine:
+    """The engine of a group with these links and lanes, in its order. Equal engines have one of the books."""
     links = config.links
     injection, ejection = links.network, links.network + links.injection
-    engine, counted, ascending, npus = part_engine(relation, config, paths)
+    engine, description, counted, ascending, npus = part_engine(relation, config, paths)
+    book = books.get(description)
+    if book is None:
+        book = books[description] = EpisodeBook(description)
+        if recall:
+            recall_episodes(book, engine)
     into, out = used[(used >= injection) & (used < ejection)], used[used >= ejection]
     ends = np.column_stack([injection + paths.inject, paths.steps, ejection + paths.eject])
     return GroupEngine(
@@ -413,4 +440,5 @@ def _engine_of(relation: Relation, config: EngineConfig, used: IntArray, paths: 
         inject=np.searchsorted(np.sort(into), into),
         eject=np.searchsorted(np.sort(out), out),
         dst=np.searchsorted(npus, config.eject.npu[out - ejection]),
+        book=book,
     )

@@ -64,6 +64,8 @@ class PacketNetwork(DividedNetwork):
         Attribution of latency (see Engine): 0 none, 1 by link and cause, 2 also per packet.
     skip
         Whether periods of regular traffic are skipped (docs/fast_forward.md).
+    caches_episodes
+        Whether episodes are kept for later runs, in the cache (docs/folding.md).
     threads
         Number of threads; None: as many as pay (docs/threads.md). With an explicit number above one nothing is skipped.
     background
@@ -98,6 +100,7 @@ class PacketNetwork(DividedNetwork):
         recycle: bool = False,
         attribution: int = 0,
         skip: bool = True,
+        caches_episodes: bool = False,
         threads: int | None = 1,
         background: Sequence[MessageClass] = (),
         world: MpiWorld | None = None,
@@ -109,7 +112,7 @@ class PacketNetwork(DividedNetwork):
             topology, network, classes=classes, open_traffic=open_traffic, packet=packet, seed=seed
         )
         config = self.config
-        self.attribution_level = attribution
+        self.attribution_level, self.caches_episodes = attribution, caches_episodes
         self._engine_options = {"trace": trace, "recycle": recycle, "attribution": attribution, **self.silent_class}
         self.parts: SplitEngine | None = None
         self._traffic: IntArray = np.zeros((0, 5), np.int64)
@@ -148,6 +151,7 @@ class PacketNetwork(DividedNetwork):
             seed=output.seed,
             attribution=output.level,
             skip=experiment.run.skip,
+            caches_episodes=experiment.run.episodes == "cache",
             threads=1 if background else experiment.run.most_threads,
             packet=longest_packet(experiment),
             background=background,
@@ -385,6 +389,7 @@ class PacketNetwork(DividedNetwork):
             self._close_before(cycle)
         self.windows.record(max(cycle, self.windows.end), self.totals())
         self.windows.close(cycle)
+        self._remember_episodes()
 
     # -- results --
 
@@ -486,9 +491,15 @@ class PacketNetwork(DividedNetwork):
 
     @property
     def _folded(self) -> dict[str, int]:
-        """The congruent groups, and how many of them were simulated at the end; nothing if all were."""
+        """The congruent groups, how many of them were simulated at the end, and replays; nothing if all groups were."""
         parts = self.parts
-        return {"groups": parts.groups, "classes": len(parts.parts)} if isinstance(parts, FoldedEngine) else {}
+        if not isinstance(parts, FoldedEngine):
+            return {}
+        replays = {
+            "episodes": sum(book.replays for book in parts.books),
+            "cached_episodes": sum(book.recalled_replays for book in parts.books),
+        }
+        return {"groups": parts.groups, "classes": len(parts.parts), **replays}
 
     def link_name(self, link: int) -> str:
         """Return the name of a network link, or of a lane by its NPU."""

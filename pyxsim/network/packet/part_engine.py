@@ -11,6 +11,7 @@ from pyxsim.core.engine import Engine
 from pyxsim.core.engine_options import Routes
 from pyxsim.network.engine_config import EngineConfig
 from pyxsim.network.packet.congruent_groups import Paths
+from pyxsim.network.packet.episode_book import describe
 from pyxsim.routing.product_table import NONE
 from pyxsim.routing.relation import Relation
 
@@ -29,13 +30,17 @@ BY_LINK = (
 )
 
 
-def part_engine(relation: Relation, config: EngineConfig, paths: Paths) -> tuple[Engine, int, IntArray, IntArray]:
+def part_engine(
+    relation: Relation, config: EngineConfig, paths: Paths
+) -> tuple[Engine, bytes, int, IntArray, IntArray]:
     """Make an engine for the messages of some pairs, each with one route.
 
     Returns
     -------
     engine
         Its injection lanes, ejection lanes, links and NPUs are those of the pairs in ascending order.
+    description
+        Its arguments; see `describe`.
     counted
         Number of its first links that are counted.
     used
@@ -64,7 +69,8 @@ def part_engine(relation: Relation, config: EngineConfig, paths: Paths) -> tuple
     )
     npus = np.unique(paths.pairs[:, :2])
     routes = _routes(relation, config.routes, routers, npus, used[:network], paths)
-    return Engine(len(routers), part, routes, config.options), counted, used, npus
+    arguments = len(routers), part, routes, config.options
+    return Engine(*arguments), describe(*arguments), counted, used, npus
 
 
 def _local(known: IntArray, numbers: IntArray) -> IntArray:

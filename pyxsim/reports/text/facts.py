@@ -167,10 +167,15 @@ def _skipped(result: Result) -> Iterator[Fact]:
 
 
 def _folded(result: Result) -> Iterator[Fact]:
-    """How many of the congruent groups of messages were simulated."""
+    """How many of the congruent groups of messages were simulated, and how many episodes were replayed."""
     if groups := int(result.counts.get("groups", 0)):
         classes = int(result.counts["classes"])
-        yield Fact("folded", f"{groups:,}", f"independent groups of messages, of which {classes:,} were simulated")
+        note = f"independent groups of messages, of which {classes:,} were simulated"
+        if episodes := int(result.counts.get("episodes", 0)):
+            note += f"; {plural(episodes, 'episode')} replayed"
+        if cached := int(result.counts.get("cached_episodes", 0)):
+            note += f", {cached:,} of them from the cache"
+        yield Fact("folded", f"{groups:,}", note)
 
 
 def _threads(result: Result) -> Iterator[Fact]:

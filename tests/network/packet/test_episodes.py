@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyxsim.core.engine import Engine
-from pyxsim.network.packet import episodes
-from pyxsim.network.packet.episodes import EpisodeBook, EpisodeEngine
+from pyxsim.network.packet import episode_book
+from pyxsim.network.packet.episode_book import EpisodeBook
+from pyxsim.network.packet.episodes import EpisodeEngine
 from pyxsim.network.packet.packet_network import PacketNetwork
 from pyxsim.network.packet.split_engine import Part
 from pyxsim.network.windows import WindowRecorder
@@ -135,7 +136,7 @@ def test_messages_at_once_and_later() -> None:
 
 
 def test_with_few_known_states_the_rest_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(episodes, "MOST_STATES", 1)
+    monkeypatch.setattr(episode_book, "MOST_STATES", 1)
     network, book = ring(), EpisodeBook()
     sent = [(3000, 0, 1, 900), (3000, 1, 1, 40)] * 10
     expected = drive(network, sent, 10**9, None).outcome()
