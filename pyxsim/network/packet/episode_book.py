@@ -14,8 +14,9 @@ from pyxsim.arrays import IntArray
 from pyxsim.core.engine import Engine
 from pyxsim.core.state.record_dtypes import COUNTERS
 
-MOST_STATES = 64  # that are new in a run
-MOST_EPISODES = 1024
+# Of a book, without those of earlier runs:
+MOST_STATES = 512
+MOST_EPISODES = 2048
 MOST_STEPS = 1 << 14
 AT = 7  # the column of the cycle
 FOREVER = 1 << 60
