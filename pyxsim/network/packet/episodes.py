@@ -119,8 +119,7 @@ class EpisodeEngine:
         at = int(rows[0, AT])
         if (rows[:, AT] != at).any():
             return None
-        gap = at - self._since
-        gap = gap if state.settles is None else min(gap, state.settles)
+        gap = min(at - self._since, self.book.settled(state))
         return Beginning(state, self._since, gap, at, first)
 
     def _start_replay(self, begin: Beginning, rows: IntArray) -> bool:
