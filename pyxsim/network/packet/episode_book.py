@@ -16,6 +16,7 @@ from pyxsim.core.state.record_dtypes import COUNTERS
 
 # Of a book, without those of earlier runs:
 MOST_STATES = 512
+MOST_BYTES = 1 << 27  # of pickled engines
 MOST_EPISODES = 2048
 MOST_STEPS = 1 << 14
 AT = 7  # the column of the cycle
@@ -218,6 +219,7 @@ class EpisodeBook:
     steps: dict[tuple[Any, ...], Step] = field(default_factory=dict)
     replays: int = 0
     recalled_replays: int = 0
+    _bytes: int = 0  # of pickled engines
     _recalled: tuple[int, int, int] = (0, 0, 0)  # states, episodes and steps of earlier runs
 
     def __deepcopy__(self, memo: object) -> EpisodeBook:
@@ -236,12 +238,16 @@ class EpisodeBook:
             return None
         state = self.states.get(deciding)
         if state is None:
-            if len(self.states) >= MOST_STATES + self._recalled[0]:
+            if len(self.states) >= MOST_STATES + self._recalled[0] or self._bytes >= MOST_BYTES:
                 return None
             state = self.states[deciding] = RestState(deciding)
         if state.engine is None:
-            state.engine = pickle.dumps(engine, pickle.HIGHEST_PROTOCOL)
+            self._pickle(engine, state)
         return state
+
+    def _pickle(self, engine: Engine, state: RestState) -> None:
+        state.engine = pickle.dumps(engine, pickle.HIGHEST_PROTOCOL)
+        self._bytes += len(state.engine)
 
     def engine_in(self, state: RestState) -> Engine:
         """An engine in a state. Its cycle is that of the last arrival.
@@ -265,7 +271,7 @@ class EpisodeBook:
                     engine.skip()
             if engine.deciding_state() != state.deciding:
                 raise RuntimeError("an episode of an earlier run ends in another state than the cache says")
-            state.engine = pickle.dumps(engine, pickle.HIGHEST_PROTOCOL)
+            self._pickle(engine, state)
         found: Engine = pickle.loads(way[0].engine or b"")
         return found
 

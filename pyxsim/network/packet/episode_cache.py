@@ -123,11 +123,11 @@ def _name(description: bytes) -> str | None:
 
 @cache
 def _version() -> bytes:
-    """A digest of the compiled engine and of the code that defines episodes."""
+    """A digest of the engine and of the code that defines episodes."""
     folder = Path(core.__file__).parent
-    compiled = [file for file in sorted(folder.rglob("*")) if file.suffix in (".so", ".pyd")]
+    engine = [file for file in sorted(folder.rglob("*")) if file.suffix in (".so", ".pyd", ".py")]
     digest = hashlib.sha256(MAGIC)
-    for file in (*compiled, Path(episode_book.__file__), Path(episodes.__file__)):
+    for file in (*engine, Path(episode_book.__file__), Path(episodes.__file__)):
         digest.update(file.read_bytes())
     return digest.digest()
 
