@@ -239,7 +239,8 @@ class EpisodeEngine:
             self._peaks = np.maximum(self._peaks, peaks)
             counted = Totals.of(engine).minus(before)
             cause = Cause.of(begin.state, begin.gap, self._calls)
-            self.book.keep(cause, Episode(self._recorded, counted, peaks, self._state))
+            if cause not in self.book.episodes:  # it may have been replayed in part
+                self.book.keep(cause, Episode(self._recorded, counted, peaks, self._state))
 
     def _run_replay(self, step: Step, until: int, window: int) -> Stop:
         """Return the end of the window before the episode if it has counts, or the next arrival up to `until`."""

@@ -302,3 +302,18 @@ def test_several_processes_at_once(folder: Path) -> None:
     assert all(equal for equal, _ in outcomes)
     assert described(ring()).episodes
     assert [path.suffix for path in folder.iterdir()] == [""]  # no draft is left
+
+
+def test_a_replay_that_is_simulated_after_all_stays_one_of_the_cache(folder: Path) -> None:
+    """A window ends in the third of the episodes (cycles 9000 to 10,500: 900 flits of 5 / 3 cycles), which is known."""
+    network, sent = ring(), [(3000, 0, 1, 900)] * 4
+    drive(network, sent, 10**9, book := described(network)).outcome()
+    remember_episodes(book)
+    (file,) = folder.iterdir()
+    before = file.read_bytes()
+    again = drive(network, sent, 5000, book := described(network))
+    assert again.outcome() == drive(network, sent, 5000, None).outcome()
+    assert book.recalled_replays == book.replays == 3
+    assert not book.new
+    remember_episodes(book)
+    assert file.read_bytes() == before
