@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ NODES = st.builds(
 def told(rows: Rows) -> list[Any]:
     """What the rows say of each node: its class by what is used of its first node."""
     number, which, name, start, before = (each.tolist() for each in rows.columns())
-    bounds = zip(start, start[1:], strict=False)
+    bounds = pairwise(start)
     return [
         (node, used(rows.firsts[of_class]), rows.names[text], before[begin:end])
         for node, of_class, text, (begin, end) in zip(number, which, name, bounds, strict=True)
@@ -76,7 +77,7 @@ def test_rows_say_what_nodes_say(nodes: list[Node], cuts: set[int]) -> None:
     assert told(by_node) == expected
     raw, held = b"".join(as_varint(len(data)) + data for data in map(node_bytes, nodes)), b""
     places = [0, *sorted(cut for cut in cuts if cut < len(raw)), len(raw)]
-    for begin, end in zip(places, places[1:], strict=False):
+    for begin, end in pairwise(places):
         held += raw[begin:end]
         held = held[by_bytes.feed(held, False) :]
     assert by_bytes.feed(held, True) == len(held) == 0
