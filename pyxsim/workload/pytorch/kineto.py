@@ -100,7 +100,7 @@ def _feed(stream: BinaryIO, events: Events, file: str) -> None:
     decoder = codecs.getincrementaldecoder("utf-8")()
     held, read = b"", 0
     while True:
-        piece = stream.read(_PIECE)
+        piece = stream.read(max(_PIECE, len(held)))  # an event that is longer is scanned again: twice as much of it
         read += len(piece)
         if read > most:
             raise InputError("is too large", file=file, allowed=f"at most {most} bytes")
