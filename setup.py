@@ -131,7 +131,7 @@ def build() -> None:
         ],
         package_dir={f"pyxsim._library.{shelf}": shelf for shelf in SHELVES},
         package_data={
-            "pyxsim": ["py.typed", "*.pxd"],
+            "pyxsim": ["py.typed", "*.pxd", "*.pyx", "*.pyi", "*.h"],
             "pyxsim.embed.c": ["*.c", "*.h"],
             "pyxsim.compat.astra.cpp": ["*.hh"],
             "pyxsim.models": ["*.csv"],
