@@ -18,7 +18,7 @@ from pyxsim.chakra.messages import MAX_ATTRIBUTES
 from pyxsim.chakra.stream import MAX_MESSAGE
 
 cdef enum:
-    MOST_KEYS = 1 << 16  # classes that are told apart at a time
+    MOST_KEYS = 1 << 16  # classes that are distinguished at a time
     METADATA = 1
     KINDS = 16  # types of nodes, and more
     MOST_USED = 64
@@ -228,7 +228,7 @@ cdef class Rows:
         except WireError:
             plain = False
         if not plain:
-            # Its fault is told as that of a node; if it has none, it is taken as one.
+            # Its fault is reported as that of a node; without a fault, it counts as one.
             self.add(self.node(whole))
             return 0
         self.extend(&kind, 8)

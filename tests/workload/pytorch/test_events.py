@@ -169,7 +169,7 @@ def test_what_is_json(data: st.DataObject) -> None:
     except ValueError:
         good = False
     for cuts in ([], sorted(data.draw(st.sets(st.integers(0, len(raw)), max_size=3)))):
-        # A fault of the trace may be told before one of the text behind it.
+        # A fault of the trace may be reported before one of the text behind it.
         assert is_json(raw, cuts) in (good, None)
 
 
