@@ -13,7 +13,7 @@ from pyxsim.cli.options import name as _name
 workload = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Show, check, convert, generate, expand and synthesize workloads.",
+    help="Show, check, convert and make workloads.",
 )
 
 Source = Annotated[
@@ -64,7 +64,7 @@ Target = Annotated[
 
 @workload.callback(invoke_without_command=True)
 def workloads(context: typer.Context) -> None:
-    """Show, check, convert, generate, expand and synthesize workloads."""
+    """Show, check, convert and make workloads."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(2)
