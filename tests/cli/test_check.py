@@ -207,6 +207,17 @@ def test_why_it_does_not_fold() -> None:
 
 
 @pytest.mark.usefixtures("fold_small_runs")
+@pytest.mark.parametrize(
+    ("algorithm", "routing", "apart"),
+    [("direct", "dimension-order", True), ("direct", "bubble", False), ("ring", "dimension-order", False)],
+)
+def test_what_makes_npus_lose_step(algorithm: str, routing: str, apart: bool) -> None:
+    experiment = _on_rings(all_reduce=algorithm)
+    experiment["network"]["router"] = {"routing": routing}  # type: ignore[index]
+    assert any("datelines" in text for _, text in check(experiment).rows) is apart
+
+
+@pytest.mark.usefixtures("fold_small_runs")
 def test_cost_of_a_run_whose_npus_part() -> None:
     """With `direct`, the NPUs next to the dateline end earlier: the sample starts over, with all NPUs."""
     report = check(_on_rings(all_reduce="direct"))
