@@ -5,21 +5,30 @@ A key that was asked for lately is found in a slot, without an object of Python.
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdint cimport uint32_t
 from libc.string cimport memcmp, memcpy, memset
 
 cdef uint64_t MIX = 0xFF51AFD7ED558CCDULL  # an odd number that spreads bits (MurmurHash3)
 
 
 cdef inline uint64_t hash_of(const uint8_t *key, Py_ssize_t size) noexcept nogil:
+    cdef const uint8_t *end = key + size
     cdef uint64_t found = <uint64_t> size * MIX, word
-    while size >= 8:
+    cdef uint32_t first, last
+    while end - key > 8:
         memcpy(&word, key, 8)
         found = (found ^ word) * MIX
         found ^= found >> 32
         key += 8
-        size -= 8
-    word = 0
-    memcpy(&word, key, size)
+    # The rest by parts of a fixed size, which may overlap: the processor waits for a word that is made byte by byte.
+    if size >= 8:
+        memcpy(&word, end - 8, 8)
+    elif size >= 4:
+        memcpy(&first, key, 4)
+        memcpy(&last, end - 4, 4)
+        word = <uint64_t> first << 32 | last
+    else:
+        word = <uint64_t> key[0] << 16 | <uint64_t> key[size >> 1] << 8 | end[-1] if size else 0
     found = (found ^ word) * MIX
     return found ^ (found >> 32)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from pyxsim.chakra.stream import MAX_MESSAGE
@@ -43,9 +43,16 @@ class JsonItems:
         The bytes of the text.
     path
         Its name in errors.
+
+    Attributes
+    ----------
+    take
+        Called after each value with a part of the text, where the next value begins, and whether it is an entry of a
+        list: takes some values itself, in a list each with its comma, and returns where it ended.
     """
 
     def __init__(self, stream: BinaryIO, path: str) -> None:
+        self.take: Callable[[str, int, bool], int] | None = None
         self._path = path
         self._pieces = _pieces(stream, path)
         self._text = next(self._pieces, "")
@@ -72,6 +79,7 @@ class JsonItems:
         """Yield all objects from here to the end of the text, each with the character at which it begins."""
         while self._peek():
             yield self._object("a sequence of objects")
+            self._let_take(listed=False)
 
     def entries(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield the objects of a list whose bracket has been passed, up to its end."""
@@ -86,6 +94,7 @@ class JsonItems:
             self._at += 1
             if sign == "]":
                 return
+            self._let_take(listed=True)
 
     def rest_of_object(self) -> dict[str, Any]:
         """Return the other members of an object, after a member that was read. Raises InputError."""
@@ -102,6 +111,17 @@ class JsonItems:
         """Raise InputError if anything but blanks is left."""
         if self._peek():
             raise self._invalid(f"extra data at character {self.at}")
+
+    def _let_take(self, *, listed: bool) -> None:
+        if self.take is not None:
+            self._at = self.take(self._text, self._at, listed)
+            if self._at > PIECE // 2:  # an object that is cut off is an error first, which counts the lines before it
+                self._drop()
+
+    def _drop(self) -> None:
+        """Forget what has been passed."""
+        self._begin += self._at
+        self._text, self._at = self._text[self._at :], 0
 
     def _object(self, allowed: str) -> tuple[int, dict[str, Any]]:
         self._peek()
@@ -143,8 +163,8 @@ class JsonItems:
         piece = None if len(self._text) - self._at > MAX_MESSAGE else next(self._pieces, None)
         if piece is None:
             return False
-        self._begin += self._at
-        self._text, self._at = self._text[self._at :] + piece, 0
+        self._drop()
+        self._text += piece
         return True
 
     def _invalid(self, problem: str) -> InputError:

@@ -19,9 +19,6 @@ from pyxsim.chakra.stream import MAX_MESSAGE
 
 cdef enum:
     MOST_KEYS = 1 << 16  # classes that are distinguished at a time
-    METADATA = 1
-    KINDS = 16  # types of nodes, and more
-    MOST_USED = 64
 
 
 cdef inline bint is_ascii(const uint8_t *at, Py_ssize_t size) noexcept nogil:
@@ -42,26 +39,6 @@ cdef inline bint is_ascii(const uint8_t *at, Py_ssize_t size) noexcept nogil:
 
 @cython.final
 cdef class Rows:
-    cdef readonly list firsts, names
-    cdef dict number_of, class_of  # of texts, and of nodes that were given as such
-    cdef ByteKeys name_keys, class_keys  # of what is read
-    cdef bint alone[KINDS]
-    cdef bytes used  # names of attributes, one after the other
-    cdef uint8_t used_sizes[MOST_USED]
-    cdef int used_count
-    cdef uint64_t *ids
-    cdef int64_t *classes
-    cdef int64_t *name
-    cdef int64_t *start
-    cdef uint64_t *before
-    cdef uint64_t *own  # what the node that is read waits for: `controls` first
-    cdef int64_t room_ids, room_classes, room_name, room_start, room_before, room_own
-    cdef int64_t count, edges, controls, waits
-    cdef readonly int64_t message, begin  # that is read: its number in the file, and the byte at which it begins
-    cdef int64_t taken
-    cdef uint8_t *key  # of the class of the node that is read
-    cdef int64_t key_size, room_key
-
     def __cinit__(self, used, alone):
         self.firsts, self.names, self.number_of, self.class_of = [], [], {}, {}
         self.name_keys, self.class_keys = ByteKeys(), ByteKeys()
@@ -113,6 +90,8 @@ cdef class Rows:
                 if len(self.class_of) == MOST_KEYS:
                     self.class_of.clear()
                 self.class_of[key] = found
+        if self.pending:
+            self.keep_key(found)
         self.controls = self.waits = 0
         for number in node.ctrl_deps:
             self.wait(number, True)
@@ -141,6 +120,25 @@ cdef class Rows:
         self.key = <uint8_t *> grown(self.key, &self.room_key, self.key_size + size, 1)
         memcpy(self.key + self.key_size, data, size)
         self.key_size += size
+        return 0
+
+    cdef int64_t class_of_key(self, uint64_t kind, uint64_t duration, bint informs) except -2:
+        """Complete the key and return its class; -1 if a Node is to be made. `pending`: whether it becomes a class."""
+        self.extend(&kind, 8)
+        self.extend(&duration, 8)
+        self.pending = False
+        if kind < KINDS and self.alone[kind] or kind == METADATA and informs:
+            return -1
+        cdef int64_t found = self.class_keys.find(self.key, self.key_size)
+        self.pending = found < 0
+        return found
+
+    cdef int keep_key(self, int64_t found) except -1:
+        """Make the key that is pending one of a class."""
+        self.pending = False
+        if len(self.class_keys.numbers) == MOST_KEYS:
+            self.class_keys.clear()
+        self.class_keys.add(PyBytes_FromStringAndSize(<const char *> self.key, self.key_size), found)
         return 0
 
     def feed(self, bytes data, bint last):
@@ -231,17 +229,12 @@ cdef class Rows:
             # Its fault is reported as that of a node; without a fault, it counts as one.
             self.add(self.node(whole))
             return 0
-        self.extend(&kind, 8)
-        self.extend(&duration, 8)
-        cdef int64_t found = self.class_keys.find(self.key, self.key_size), known = 0
-        cdef bint alone = kind < KINDS and self.alone[kind] or kind == METADATA and informs
-        if found < 0 or alone:
+        cdef int64_t found = self.class_of_key(kind, duration, informs), known = 0
+        if found < 0:
             found = len(self.firsts)
             self.firsts.append(self.node(whole))
-            if not alone:
-                if len(self.class_keys.numbers) == MOST_KEYS:
-                    self.class_keys.clear()
-                self.class_keys.add(PyBytes_FromStringAndSize(<const char *> self.key, self.key_size), found)
+            if self.pending:
+                self.keep_key(found)
         known = self.name_keys.find(name, size)
         if known < 0:
             raw = PyBytes_FromStringAndSize(<const char *> name, size)

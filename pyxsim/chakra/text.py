@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 
 from pyxsim.chakra.codec import metadata_bytes, node_bytes
 from pyxsim.chakra.json_items import JsonItems
+from pyxsim.chakra.json_rows import JsonRows
 from pyxsim.chakra.messages import (
     ATTRIBUTE_TYPES,
     MAX_ATTRIBUTES,
@@ -31,6 +32,7 @@ from pyxsim.chakra.messages import (
     Node,
     NodeType,
 )
+from pyxsim.chakra.rows import Rows
 from pyxsim.chakra.stream import MAX_MESSAGE, opened
 from pyxsim.errors import InputError
 
@@ -51,8 +53,11 @@ class _Fault(ValueError):
 # Reading
 
 
-def messages(path: str) -> Iterator[Any]:
-    """Yield the metadata, then the nodes. Raises InputError."""
+def messages(path: str, rows: Rows | None = None) -> Iterator[Any]:
+    """Yield the metadata, then the nodes; not those that `rows` takes on the way. Raises InputError.
+
+    Each node has to be given to `rows` before the next one is asked for.
+    """
     with opened(path) as stream:
         items = JsonItems(stream, path)
         if items.next_is("{", '"schema"', ":"):
@@ -63,25 +68,46 @@ def messages(path: str) -> Iterator[Any]:
             raise InputError("is a trace of PyTorch's profiler", file=path, allowed=allowed)
         if items.next_is("{", '"workload_graph"', ":", "["):
             yield Metadata()
-            yield from _read_all(enumerate(items.entries(), 1), _feeder_node, path)
+            yield from _read_all(_numbered(items, items.entries(), 1, rows, _FEEDER_NODE), _feeder_node, path)
             items.rest_of_object()
             items.end()
         elif items.next_is("["):
-            yield from _listed(items.entries(), path)
+            yield from _listed(items, rows, path)
             items.end()
         else:
-            yield from _read_all(enumerate(items.sequence()), _node, path)
+            yield from _read_all(_numbered(items, items.sequence(), 0, rows, _NODE), _node, path)
 
 
-def _listed(entries: Iterator[_Found], path: str) -> Iterator[Any]:
+def _numbered(
+    items: JsonItems, objects: Iterator[_Found], begin: int, rows: Rows | None, readers: _Readers
+) -> Iterator[tuple[int, _Found]]:
+    """Number the objects, counting those that `rows` takes."""
+    if rows is None:
+        yield from enumerate(objects, begin)
+        return
+    quick = JsonRows(rows, _spellings(readers), _spellings(_ATTRIBUTE), _TYPE_NAMES)
+    items.take = quick.take
+    for number, found in enumerate(objects, begin):
+        yield number + quick.taken, found
+
+
+def _spellings(readers: _Readers) -> dict[str, str]:
+    """The arguments of a message by their usual names in JSON."""
+    schema = {argument: argument for name, (argument, _) in readers.items() if _camel(argument) == name}
+    return schema | {name: argument for name, (argument, _) in readers.items()}
+
+
+def _listed(items: JsonItems, rows: Rows | None, path: str) -> Iterator[Any]:
     """Yield the messages of a list, which may begin with the metadata."""
+    entries = items.entries()
     first = next(entries, None)
     if first is None:
         raise InputError("is an empty list", file=path, allowed="a Chakra trace")
     has_metadata = "version" in first[1]  # a node has no such field
     if not has_metadata:
         yield Metadata()
-    yield from _read_all(enumerate(chain([first], entries), 0 if has_metadata else 1), _node, path)
+    objects = chain([first], entries)
+    yield from _read_all(_numbered(items, objects, 0 if has_metadata else 1, rows, _NODE), _node, path)
 
 
 def _read_all(

@@ -43,7 +43,10 @@ class Trace(NamedTuple):
 def read(path: str | PathLike[str]) -> Trace:
     """Open a trace; nodes are read on demand. Raises InputError, also while nodes are read."""
     file = str(path)
-    messages = text.messages(file) if form(file) in TEXT else _messages(file)
+    return _trace(file, text.messages(file) if form(file) in TEXT else _messages(file))
+
+
+def _trace(file: str, messages: Iterator[Any]) -> Trace:
     first = next(messages, None)
     if first is None:
         raise InputError("is empty", file=file, allowed="a Chakra trace")
@@ -57,7 +60,7 @@ def read_rows(path: str | PathLike[str], used: Iterable[str], alone: Iterable[in
     """
     file, rows = str(path), Rows(used, alone)
     if form(file) in TEXT:
-        trace = read(file)
+        trace = _trace(file, text.messages(file, rows))
         for node in trace.nodes:
             rows.add(node)
         return trace.metadata, rows
