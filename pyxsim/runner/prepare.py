@@ -189,7 +189,7 @@ def _begun(context: WorkloadContext, network: Backend, *, lockstep: bool) -> tup
     system = make_system(network, job.system_shape(topology.shape), options)
     job.begin(system)
     if lockstep and not network.expect_lines(system.lines()):
-        raise LockstepLost("the groups of a phase share links, or their links differ")
+        raise LockstepLost("the run is short, a pair has several routes, or groups of a phase share links or differ")
     return job, system
 
 

@@ -19,7 +19,7 @@ def folding(prepared: Prepared | PreparedTraffic) -> Finding | None:
         )
     counts = prepared.network.counts()
     groups, classes = counts["groups"], counts["classes"]
-    text = f"NPU 0 stands for all while they keep step: {classes} of {groups:,} groups of messages are simulated"
+    text = f"NPU 0 stands for all while they keep step: of {groups:,} groups of messages, {classes} simulated at first"
     lines = [("folding", text)]
     if prepared.network.capabilities.packets and _has_datelines_between(prepared):
         text = "messages pass several links of rings with datelines: there NPUs lose step, and then all are simulated"
