@@ -69,10 +69,13 @@ def rank_files(pattern: str) -> dict[int, Path]:
 
 def _none(name: str) -> InputError:
     path = Path(name)
+    allowed = "a trace, PREFIX.*.et, or PREFIX"
+    if path.is_dir():
+        return InputError("is a folder", file=name, allowed=allowed)
     try:
         names = [entry.name for entry in path.parent.iterdir()]
     except (OSError, ValueError):
         names = []
     stems = {re.sub(r"\.\d+(\.\w+(?:\.gz)?)$", r".*\1", file) for file in names}
     near = closest(path.name, [*names, *stems])
-    return InputError(f"no such traces exist{near}", file=name, allowed="a trace, PREFIX.*.et, or PREFIX")
+    return InputError(f"no such traces exist{near}", file=name, allowed=allowed)

@@ -81,7 +81,7 @@ def read_graph(path: Path, nodes: int = 1, rates: Mapping[str, str] | None = Non
     if path.suffix.lower() in NO_EDGE_LISTS:
         allowed = ".graphml, .gml, an edge list such as net.edges, or an inventory (.yaml, .xml)"
         raise InputError(f"unknown format '{path.suffix}' of a graph", allowed=allowed, file=str(path))
-    text = read_text(path, "an edge list")
+    text = read_text(path, "a graph or an inventory")
     if is_ns3_text(text):
         return ns3_graph(path)
     lines = text.splitlines()

@@ -236,6 +236,8 @@ def test_names_of_traces(tmp_path: Path) -> None:
     assert find(str(tmp_path / "a")) == find(str(tmp_path / "a.*.et")) == both
     assert find(str(tmp_path / "b")) == {7: tmp_path / "b.7.json.gz"} == find(str(tmp_path / "b.7.json.gz"))
     assert find(str(tmp_path / "c.et")) == {0: tmp_path / "c.et"}
+    with pytest.raises(InputError, match=r"is a folder; allowed: a trace, PREFIX\.\*\.et, or PREFIX"):
+        find(str(tmp_path))
     with pytest.raises(InputError, match=r"no such traces exist; did you mean 'a\.\*\.et'\?"):
         find(str(tmp_path / "aa.*.et"))
 

@@ -180,7 +180,7 @@ class _Nccl:
 
     @staticmethod
     def _bonded(link: Element) -> int:
-        count = link.number("count", 1, 1)
+        count = link.number("count", 1)
         if count > _MOST_BONDED:
             link.refuse(f"count is {count}", allowed=f"1 to {_MOST_BONDED}")
         return count

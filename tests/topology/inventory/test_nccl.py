@@ -76,6 +76,7 @@ def test_a_file_for_virtual_machines(tmp_path: Path) -> None:
         ('busid="0000:12:00.0"', 'busid="0000:11:00.0"', "two GPUs have the busid 0000:11:00.0"),
         ('target="0000:22:00.0" count', 'target="0000:99:00.0" count', "target is 0000:99:00.0, which is no GPU"),
         ('count="4"', 'count="1000000000"', "count is '1000000000'"),
+        ('count="4"', 'cuont="4"', r"nvlink: count is missing; did you mean 'cuont'\?"),
         ('count="4"', 'count="99999"', "count is 99999; allowed: 1 to 1024"),
         ("</system>", "", "not valid XML"),
         ("<system", "<sistem", "not valid XML"),
