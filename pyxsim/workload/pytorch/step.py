@@ -180,10 +180,11 @@ def _calls(recordings: Sequence[Recording], comm_scale: Fraction) -> tuple[list[
             if members is None or recording.rank not in members or len(set(members)) < len(members):
                 continue  # of a group that the trace does not tell: it takes its recorded time
             turns.setdefault((tuple(members), message.kind), {}).setdefault(recording.rank, []).append(row)
+    complete = len(recordings) == recordings[0].ranks  # else those of single ranks, for others that do the same
     calls: list[Call] = []
     call_of: dict[int, dict[int, int]] = {recording.rank: {} for recording in recordings}
     for (members, kind), of in turns.items():
-        there = [rank for rank in members if rank in recording_of]
+        there = members if complete else [rank for rank in members if rank in recording_of]
         many = Counter({rank: len(of.get(rank, ())) for rank in there})
         (most, highest), (fewest, lowest) = many.most_common(1)[0], many.most_common()[-1]
         if highest != lowest:
