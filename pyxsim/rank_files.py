@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from pathlib import Path
 
 from pyxsim.errors import InputError, closest
+from pyxsim.paths import need_folder
 
 ENDS = (".et", ".json", ".jsonl")
 
@@ -65,6 +67,18 @@ def rank_files(pattern: str) -> dict[int, Path]:
         problem = f"cannot be read: {getattr(error, 'strerror', None) or error}"
         raise InputError(problem, file=str(path.parent)) from error
     return {int(match[1]): file for match, file in matches if match is not None}
+
+
+def refuse_others(pattern: str, ranks: Container[int]) -> None:
+    """Raise InputError if `PREFIX.*.et` has traces of other ranks than those that are about to be written.
+
+    Readers would take them as part of the new set.
+    """
+    need_folder(pattern)
+    files = rank_files(pattern)
+    if others := sorted(rank for rank in files if rank not in ranks):
+        problem = "is of a rank that the new traces do not have, and would count as part of them"
+        raise InputError(problem, file=str(files[others[0]]), allowed="another prefix, or remove the file first")
 
 
 def _none(name: str) -> InputError:

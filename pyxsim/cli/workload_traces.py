@@ -17,7 +17,7 @@ from pyxsim.cli.goal import check_goal, convert_goal, is_goal_target, show_goal,
 from pyxsim.cli.texts import Loop, check_text, convert_text, show_text
 from pyxsim.cli.workload_making import Devices
 from pyxsim.errors import InputError, raise_all
-from pyxsim.rank_files import ENDS, are_traces, find
+from pyxsim.rank_files import ENDS, are_traces, find, refuse_others
 from pyxsim.reports.files import check_plot, save_picture
 from pyxsim.reports.plots.task_graph import trace_graph
 from pyxsim.reports.text.facts import plural
@@ -195,6 +195,8 @@ def convert_workload(out: CommandOutput, source: str, target: str, loop: Loop, d
     if (end := chakra.form(target)) not in ENDS:
         allowed = [*ENDS, *(f"{end}.gz" for end in ENDS)]
         raise InputError("the extension is not one of a trace", file=target, allowed=allowed, given=end)
+    if "*" in Path(target).name:
+        refuse_others(target, traces)
     written = []
     for rank, path in traces.items():
         to = check_writable(target.replace("*", str(rank)))

@@ -21,7 +21,7 @@ from pyxsim.chakra import Attribute, CommType, Metadata, Node, NodeType
 from pyxsim.chakra.trace import VERSION
 from pyxsim.errors import InputError
 from pyxsim.paths import created
-from pyxsim.rank_files import ENDS
+from pyxsim.rank_files import ENDS, refuse_others
 from pyxsim.workload.graph import RESOURCES, Access, Call, Kind, TaskGraph, check
 
 EVERY_NPU = "PREFIX.*.et: one trace per NPU, with its number at '*'"
@@ -62,17 +62,22 @@ def export(graph: TaskGraph, target: str | Path, shape: Sequence[int], clock: Fr
 
     `target`: PREFIX, or PREFIX.*.et (.json, .jsonl, each also with .gz). `shape`: () for a graph that names no
     dimensions, and fits any network. `clock`: cycles per second. Each file appears when it is complete; only the nodes
-    that are being written are held in memory.
+    that are being written are held in memory. Nothing is written if traces of other NPUs exist under these names.
     """
     check(graph, shape)
     graph = apart(graph)
     pattern, prefix = star(str(target))
+    refuse_others(pattern, range(graph.npus))
     writer = _Writer(graph, tuple(shape), clock)
+    of_groups = Path(f"{prefix}.groups.json")
+    if not writer.groups and of_groups.exists():
+        problem = "has groups of other traces, and these have none"
+        raise InputError(problem, file=str(of_groups), allowed="another prefix, or remove the file first")
     for npu in range(graph.npus):
         chakra.write(pattern.replace("*", str(npu)), writer.nodes(npu), writer.metadata())
     groups = None
     if writer.groups:
-        groups = Path(f"{prefix}.groups.json")
+        groups = of_groups
         with created(str(groups)) as stream:
             stream.write((json.dumps({number: members for members, number in writer.groups.items()}) + "\n").encode())
     return Written(pattern, graph.npus, len(graph), groups)

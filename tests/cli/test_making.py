@@ -37,6 +37,33 @@ def test_one_rank_becomes_many(pyxsim: Command, step: str, folder: Path) -> None
         assert Path(f"again.{rank}.json").read_bytes() == Path(f"many.{rank}.json").read_bytes()
 
 
+def test_traces_of_more_ranks_are_not_left_among_new_ones(pyxsim: Command, step: str, one: str, folder: Path) -> None:
+    source = step.replace("*", "0")
+    many, model = (
+        ("workload", "expand", source, "-o", "many.*.et", "--npus"),
+        ("workload", "learn", step, "-o", "m.json"),
+    )
+    assert (pyxsim(*many, "6").code, pyxsim(*model).code) == (0, 0)
+    before = Path("many.0.et").read_bytes()
+    for words in (
+        [*many, "4"],
+        ["workload", "synthesize", "m.json", "-o", "many.*.et", "--npus", "4"],
+        ["workload", "convert", "workload.txt", "many.*.et", "--npus", "4"],
+    ):
+        ended = pyxsim(*words)
+        start = "pyxsim: many.4.et: is of a rank that the new traces do not have, and would count as part of them"
+        assert (ended.code, ended.lines) == (2, [f"{start}; allowed: another prefix, or remove the file first"])
+    ended = pyxsim("workload", "convert", one, "many.*.et")
+    assert (ended.code, len(ended.lines)) == (2, 1)
+    assert ended.lines[0].startswith("pyxsim: many.1.et: is of a rank that the new traces do not have")
+    assert Path("many.0.et").read_bytes() == before
+    assert pyxsim(*many, "6").code == 0
+    Path("few.groups.json").write_text('{"1": [0, 1]}', encoding="utf-8")
+    ended = pyxsim("workload", "expand", source, "-o", "few.*.et", "--npus", "2")
+    assert (ended.code, len(ended.lines)) == (2, 1)
+    assert ended.lines[0].startswith("pyxsim: few.groups.json: has groups of other traces, and these have none")
+
+
 def test_a_model_and_what_is_drawn(pyxsim: Command, step: str, folder: Path) -> None:
     ended = pyxsim("workload", "learn", step, "-o", "m.json", "--json")
     assert ended.code == 0

@@ -22,7 +22,7 @@ from pyxsim.collective.custom.channels import awaited, channels
 from pyxsim.collective.custom.msccl import CHANNELS, COLLECTIVES
 from pyxsim.collective.custom.program import held
 from pyxsim.errors import InputError
-from pyxsim.rank_files import rank_files
+from pyxsim.rank_files import refuse_others
 
 _COLL = {kind: coll for coll, kind in COLLECTIVES.items()}
 
@@ -233,9 +233,7 @@ def to_chakra(
     s = schedule
     if (s.join >= 0).any():
         raise InputError(f"{s}: Chakra traces have no reduction in the network")
-    if left := sorted(rank for rank in rank_files(f"{prefix}.*.et") if rank >= s.n):
-        problem = f"belongs to a larger group than this one of {s.n} ranks and would count as part of it"
-        raise InputError(problem, file=f"{prefix}.{left[0]}.et", allowed="another prefix, or remove the file first")
+    refuse_others(f"{prefix}.*.et", range(s.n))
     sizes = s.message_bytes(block_sizes)
     nodes: list[list[Node]] = [[] for _ in range(s.n)]
     taken_in: list[int] = []  # the node at its receiver after which a message has been taken in
