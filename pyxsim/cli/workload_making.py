@@ -88,6 +88,7 @@ def expand_workload(
     before, after = expanded.before, expanded.after
     out.say(
         f"{plural(before.ranks, 'rank')} ({_by(before)}) as {plural(after.ranks, 'rank')} ({_by(after)})",
+        *(f"warning: {text}" for text in expanded.warnings),
         _wrote(written.traces, written.nodes, written.files),
     )
     out.put(
@@ -98,6 +99,7 @@ def expand_workload(
             "nodes": written.nodes,
             "before": _axes(before),
             "after": _axes(after),
+            "warnings": list(expanded.warnings),
         }
     )
 

@@ -12,6 +12,16 @@ from tests.cli.inputs import Command
 
 STEP = "inputs/pytorch/step.*.kineto.json.gz"
 NODE = '{"id": 0, "name": "add", "type": "COMP_NODE", "durationMicros": 100, "attr": [%s]}'
+ENDS = """num_ranks 2
+rank 0 {
+a: send 2b to 1
+b: recv 2b from 1
+}
+rank 1 {
+a: recv 2b from 0
+b: send 2b to 0
+}
+"""
 BYTES = '{"name": "tensor_size", "uint64Val": "1000"}'
 
 
@@ -62,6 +72,33 @@ def test_traces_of_more_ranks_are_not_left_among_new_ones(pyxsim: Command, step:
     ended = pyxsim("workload", "expand", source, "-o", "few.*.et", "--npus", "2")
     assert (ended.code, len(ended.lines)) == (2, 1)
     assert ended.lines[0].startswith("pyxsim: few.groups.json: has groups of other traces, and these have none")
+
+
+def test_ranks_that_differ(pyxsim: Command, step: str, tree: Path, folder: Path) -> None:
+    """Of a message around a ring, rank 0 sends first, and the others receive first."""
+    ring = str(tree / "inputs" / "goal" / "ring.goal")
+    ended = pyxsim("workload", "expand", ring, "--ranks", "1", "-o", "x.*.et", "--npus", "4")
+    assert (ended.code, len(ended.lines), list(folder.glob("x.*"))) == (2, 1, [])
+    assert ended.lines[0].startswith(
+        f"pyxsim: {ring}: is not symmetric: NPU 0, 'recv' (task 0) waits for NPU 3, 'send'"
+    )
+    assert "and so on: 12 wait for each other in a cycle; allowed: a rank that" in ended.lines[0]
+    ended = pyxsim("workload", "expand", ring, "-o", "x.*.et", "--npus", "4")
+    warning = f"{ring}: rank 1 has 3 tasks, but rank 0 5"
+    assert (ended.code, f"warning: {warning}; all ranks of the larger job do what rank 0 does" in ended.lines) == (
+        0,
+        True,
+    )
+    assert pyxsim("workload", "check", "x.*.et").code == 0
+    found = face.expand_workload("x.*.et", "y.*.et", npus=8)
+    assert found["warnings"] == []
+    Path("x.2.et").write_bytes(b"x")
+    (warning,) = face.expand_workload("x.*.et", "y.*.et", npus=8)["warnings"]
+    assert warning.startswith("rank 2 cannot be compared with rank 0: x.2.et: ")
+    assert face.expand_workload(step, "z.*.et", npus=4)["warnings"] == []
+    Path("ends.goal").write_text(ENDS, encoding="utf-8")
+    (warning,) = face.expand_workload("ends.goal", "e.*.et", npus=2)["warnings"]
+    assert warning.startswith("ends.goal: rank 1 has receive of 2 bytes where rank 0 has send of 2 bytes; all ranks")
 
 
 def test_a_model_and_what_is_drawn(pyxsim: Command, step: str, folder: Path) -> None:

@@ -20,6 +20,7 @@ from pyxsim.settings.network import MAX_NPUS
 from pyxsim.workload.graph import Call, Kind, TaskGraph, check
 from pyxsim.workload.making.layout import MOST_TASKS, STAGES, Layout, Shift, Span, layout_of, listed
 from pyxsim.workload.making.sources import Source
+from pyxsim.workload.making.symmetry import differences, refuse_circles
 
 _COLUMNS = ("npu", "kind", "ticks", "size", "peer", "match", "call", "resource", "layer", "name", "part")
 _GATHERED = ("all-gather", "gather")  # their size is what one rank contributes
@@ -27,11 +28,18 @@ _GATHERED = ("all-gather", "gather")  # their size is what one rank contributes
 
 @dataclass(frozen=True)
 class Expanded:
-    """Tasks of all ranks, and the layouts of the job that was recorded and of the larger one."""
+    """Tasks of all ranks, and the layouts of the job that was recorded and of the larger one.
+
+    Attributes
+    ----------
+    warnings
+        Which recorded ranks do not do what the expanded one of their stage does.
+    """
 
     graph: TaskGraph
     before: Layout
     after: Layout
+    warnings: tuple[str, ...] = ()
 
 
 def expand(sources: Sequence[Source], npus: int, tensor: int | None = None) -> Expanded:
@@ -58,7 +66,9 @@ def expand(sources: Sequence[Source], npus: int, tensor: int | None = None) -> E
         check(graph)
     except InputError as error:
         raise error.at(file=sources[0].name) from None
-    return Expanded(graph, before, after)
+    refuse_circles(graph, sources[0].name)
+    warnings = (text for stage, source in enumerate(sources) for text in differences(source, stage, before))
+    return Expanded(graph, before, after, tuple(warnings))
 
 
 def _rank(source: Source) -> int:

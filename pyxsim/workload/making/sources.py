@@ -5,9 +5,10 @@ Times are in picoseconds, which are exact in Chakra traces.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from math import prod
 from pathlib import Path
 
@@ -46,12 +47,15 @@ class Source:
         Dimensions that its collectives name.
     rank
         The rank that `graph` has the tasks of; None for all.
+    others
+        Reads the tasks of another rank, by its number: those that the files have, too.
     """
 
     name: str
     graph: TaskGraph
     shape: tuple[int, ...]
     rank: int | None = None
+    others: Mapping[int, Callable[[], TaskGraph]] = field(default_factory=dict)
 
     def members(self, call: Call, rank: int) -> tuple[int, ...]:
         """Return the ranks that take part in a collective together with `rank`."""
@@ -104,15 +108,17 @@ def read_one(name: str, rank: int | None = None, groups: str | None = None) -> S
             raise InputError(f"{name} has groups of its own", key="--groups", allowed="with Chakra traces")
         whole = read_all(name)
         own = _known(rank or 0, range(whole.graph.npus), name)
-        return Source(name, _only(whole.graph, own), whole.shape, own)
+        others = {each: partial(_only, whole.graph, each) for each in range(whole.graph.npus) if each != own}
+        return Source(name, _only(whole.graph, own), whole.shape, own, others)
     files = find(name) if name.endswith(_KINETO) else _chakra(name)
     chosen = _known(next(iter(files)) if rank is None else rank, files, name)
     file = str(files[chosen])
     if name.endswith(_KINETO):
         if groups is not None:
             raise InputError(f"{name} has groups of its own", key="--groups", allowed="with Chakra traces")
+        others = {each: partial(_of_pytorch, str(path), each) for each, path in files.items() if each != chosen}
         graph, chosen = pytorch_rank(file, chosen, CLOCK)
-        return Source(file, graph, (graph.npus,), chosen)
+        return Source(file, graph, (graph.npus,), chosen, others)
     trace = load(file, chosen)
     raise_all(trace.faults)
     head = read_head(chakra.read(file).metadata, file)
@@ -123,8 +129,13 @@ def read_one(name: str, rank: int | None = None, groups: str | None = None) -> S
     if prod(shape) < least:
         problem = f"is for {prod(shape)} ranks, but names rank {least - 1}"
         raise InputError(problem, file=file, key="shape", allowed=f"{least} ranks or more")
-    graph = read_rank(file, chosen, shape, Rules(CLOCK, groups=known, keep_operations=True))
-    return Source(file, graph, shape, chosen)
+    rules = Rules(CLOCK, groups=known, keep_operations=True)
+    others = {each: partial(read_rank, str(path), each, shape, rules) for each, path in files.items() if each != chosen}
+    return Source(file, read_rank(file, chosen, shape, rules), shape, chosen, others)
+
+
+def _of_pytorch(file: str, rank: int) -> TaskGraph:
+    return pytorch_rank(file, rank, CLOCK)[0]
 
 
 def _chakra(name: str) -> dict[int, Path]:
