@@ -129,6 +129,11 @@ def synthesize_workload(out: CommandOutput, name: str, target: str, *, npus: int
     busy = drawn.time_ps / 1000
     out.say(
         f"{plural(drawn.layout.ranks, 'rank')} ({_by(drawn.layout)}), {format_time_ns(round(busy))} of tasks per rank",
+        *(
+            [f"warning: left out {plural(drawn.dropped, 'drawn task')} without a partner or a group"]
+            if drawn.dropped
+            else []
+        ),
         _wrote(written.traces, written.nodes, written.files),
     )
     out.put(

@@ -116,6 +116,25 @@ def test_a_model_and_what_is_drawn(pyxsim: Command, step: str, folder: Path) -> 
     assert "4 ranks (4)" in pyxsim("workload", "synthesize", "m.json", "-o", "s.*.et", "--npus", "4").err
 
 
+def test_drawn_tasks_that_are_left_out_are_told(pyxsim: Command, step: str, folder: Path) -> None:
+    """A collective of groups of one rank is left out."""
+    assert pyxsim("workload", "learn", step, "-o", "m.json").code == 0
+    draw = ("workload", "synthesize", "m.json", "-o", "s.*.et")
+    assert not any("warning" in line for line in pyxsim(*draw).lines)
+    text = Path("m.json").read_text(encoding="utf-8")
+    Path("m.json").write_text(text.replace('[0, 0, "own"]', '[1, 0, "own"]'), encoding="utf-8")
+    dropped = face.synthesize_workload("m.json", "s.*.et")["dropped"]
+    assert dropped > 1
+    warning = f"warning: left out {dropped} drawn tasks without a partner or a group"
+    assert warning in pyxsim(*draw).lines
+    Path("m.json").write_text(text.replace('[0, 0, "own"]', '[7, 7, "own"]'), encoding="utf-8")
+    ended = pyxsim(*draw)
+    assert ended.lines == [
+        "pyxsim: m.json: families[2].where[0]: is 7; allowed: a whole number from 0 to 1",
+        "pyxsim: m.json: families[2].where[1]: is 7; allowed: a whole number from 0 to 1",
+    ]
+
+
 def test_times_of_another_device(pyxsim: Command, one: str) -> None:
     """A sum is bound by the memory: 2039 GB/s, then 3350 GB/s."""
     devices = ("--from-device", "a100-80gb", "--to-device", "h100")

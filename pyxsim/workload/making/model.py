@@ -266,7 +266,10 @@ class _Checked:
         keeps = tuple(str(text) for text in self.items(table["keeps"], "keeps", 0, MOST_POINTS))
         order = self.whole(table["order"], "order", 0, MOST_ORDER)
         jobs = self.rows(table, "traces", self.job)
-        families = self.rows(table, "families", self.family)
+        known = [job for job in jobs if job is not None]
+        axes = max((len(job.axes) for job in known), default=MOST_AXES)
+        stages = max((job.stages for job in known), default=MAX_NPUS)
+        families = self.rows(table, "families", lambda row, key: self.family(row, key, axes, stages))
         raise_all(self.faults)
         symbols = self.rows(table, "symbols", lambda row, key: self.symbol(row, key, families))
         rows = self.rows(table, "transitions", lambda row, key: self.transition(row, key, len(symbols), order))
@@ -305,27 +308,30 @@ class _Checked:
             self.fault(key, value, "numbers in ascending order")
         return numbers
 
-    def family(self, row: object, key: str) -> Family | None:
+    def family(self, row: object, key: str, axes: int, stages: int) -> Family | None:
+        """A family of jobs that have up to so many axes and stages."""
         table = self.table(row, key, ("kind", "what", "where", "lane"))
         if not table:
             return None
         kind = self.word(table["kind"], f"{key}.kind", KINDS)
         what = self.word(table["what"], f"{key}.what", tuple(COLLECTIVES) if kind == "collective" else ("",))
         lanes = (*LANES, *(f"lane {number}" for number in range(MOST_LANES)))
-        where = self.where(kind, table["where"], f"{key}.where")
+        where = self.where(kind, table["where"], f"{key}.where", axes, stages)
         return Family(kind, what, where, self.word(table["lane"], f"{key}.lane", lanes))
 
-    def where(self, kind: str, value: object, key: str) -> tuple[int | str, ...]:
+    def where(self, kind: str, value: object, key: str, axes: int, stages: int) -> tuple[int | str, ...]:
         if kind == "collective":
             cells = self.items(value, key, 3, 3) or [0, 0, "own"]
-            axes = [self.whole(each, f"{key}[{place}]", 0, MOST_AXES) for place, each in enumerate(cells[:2])]
-            return (*axes, self.word(cells[2], f"{key}[2]", STAGES))
+            first = self.whole(cells[0], f"{key}[0]", 0, axes)
+            after = self.whole(cells[1], f"{key}[1]", 0, axes - first)
+            return (first, after, self.word(cells[2], f"{key}[2]", STAGES))
         if kind in ("send", "receive"):
             axis, by = self.items(value, key, 2, 2) or [0, 1]
             if by == 0:
                 self.fault(f"{key}[1]", by, "a number other than 0")
-            axis = self.whole(axis, f"{key}[0]", -1, MOST_AXES)
-            return (axis, self.whole(by, f"{key}[1]", -MAX_NPUS, MAX_NPUS))
+            axis = self.whole(axis, f"{key}[0]", -1, axes - 1)
+            most = max(1, stages - 1) if axis == -1 else MAX_NPUS
+            return (axis, self.whole(by, f"{key}[1]", -most, most))
         self.items(value, key, 0, 0)
         return ()
 

@@ -136,6 +136,11 @@ def test_no_name_is_in_a_model(tmp_path: Path, pipelined: Source) -> None:
     assert not any("secret" in name for name in drawn.names)
 
 
+def of_kind(data: dict[str, Any], kind: str) -> dict[str, Any]:
+    """The first family of a kind."""
+    return next(family for family in data["families"] if family["kind"] == kind)
+
+
 @pytest.mark.parametrize(
     ("change", "text"),
     [
@@ -151,6 +156,22 @@ def test_no_name_is_in_a_model(tmp_path: Path, pipelined: Source) -> None:
         ),
         (lambda data: data["traces"][0].update(tasks=[]), "traces[0].tasks: is []; allowed: a list of 3 to 3 values"),
         (lambda data: data["families"][0].update(kind="computer"), "did you mean 'compute'?"),
+        (
+            lambda data: of_kind(data, "collective").update(where=[7, 7, "own"]),
+            "].where[0]: is 7; allowed: a whole number from 0 to 2",
+        ),
+        (
+            lambda data: of_kind(data, "collective").update(where=[1, 2, "own"]),
+            "].where[1]: is 2; allowed: a whole number from 0 to 1",
+        ),
+        (
+            lambda data: of_kind(data, "send").update(where=[2, 1]),
+            "].where[0]: is 2; allowed: a whole number from -1 to 1",
+        ),
+        (
+            lambda data: of_kind(data, "send").update(where=[-1, 3]),
+            "].where[1]: is 3; allowed: a whole number from -2 to 2",
+        ),
         (lambda data: data["symbols"][0].update(family=99), "symbols[0].family: is 99; allowed: a whole number from 0"),
         (
             lambda data: data["symbols"][0].update(values=[2, 1]),
