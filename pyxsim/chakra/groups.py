@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from pyxsim.errors import InputError, raise_all
@@ -42,6 +43,16 @@ def read_groups(path: str | PathLike[str], ranks: int | None = None) -> dict[str
             groups[name] = tuple(members)
     raise_all(faults)
     return groups
+
+
+def groups_beside(name: str | PathLike[str]) -> Path | None:
+    """Return the file of groups beside traces, PREFIX.groups.json, as pyxsim writes it; None if there is none.
+
+    `name`: PREFIX.*.et, PREFIX or a trace.
+    """
+    folder, stem = Path(name).parent, Path(name).name
+    prefixes = [stem, stem.split(".*")[0], ".".join(stem.removesuffix(".gz").split(".")[:-2])]
+    return next((file for prefix in prefixes if (file := folder / f"{prefix}.groups.json").is_file()), None)
 
 
 class _Pairs(list[tuple[str, Any]]):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pyxsim.chakra.groups import groups_beside, read_groups
 from pyxsim.cli.command_output import CommandOutput
 from pyxsim.errors import InputError
 from pyxsim.rank_files import find
@@ -80,7 +81,9 @@ def traces_to_goal(out: CommandOutput, source: str, target: str) -> None:
     from pyxsim.workload.traces import Rules, read_traces
 
     ranks = max(find(source)) + 1
-    write_graph(out, read_traces(source, (ranks,), Rules(_CLOCK)), target)
+    beside = groups_beside(source)
+    groups = None if beside is None else read_groups(beside, ranks)
+    write_graph(out, read_traces(source, (ranks,), Rules(_CLOCK, groups=groups)), target)
 
 
 def write_graph(out: CommandOutput, graph: TaskGraph, target: str) -> None:

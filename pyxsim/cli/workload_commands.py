@@ -94,7 +94,9 @@ def check_workloads(
     groups: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE.json", callback=_name, help='JSON file with groups of ranks: {"1": [0, 1], "2": [2, 3]}.'
+            metavar="FILE.json",
+            callback=_name,
+            help='JSON file with groups of ranks: {"1": [0, 1], "2": [2, 3]}. By default PREFIX.groups.json.',
         ),
     ] = None,
     shape: Shape = None,

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyxsim import chakra
 from pyxsim.chakra.check import check
-from pyxsim.chakra.groups import read_groups
+from pyxsim.chakra.groups import groups_beside, read_groups
 from pyxsim.chakra.statistics import Statistics, statistics, together
 from pyxsim.chakra.trace_graph import load
 from pyxsim.cli.command_output import CommandOutput
@@ -146,7 +146,8 @@ def check_workload(out: CommandOutput, name: str, loop: Loop, *, groups: str | N
     _no_loop(name, loop)
     traces = find(name)
     alone = len(traces) == 1 and "*" not in name and Path(name).is_file()
-    members = None if groups is None else read_groups(groups, None if alone else max(traces) + 1)
+    of_groups = groups or groups_beside(name)
+    members = None if of_groups is None else read_groups(of_groups, None if alone else max(traces) + 1)
     graphs, faults = {}, []
     for rank, path in traces.items():
         try:

@@ -425,7 +425,7 @@ class _Reader:
         if name not in self.groups:
             place.refuse(
                 f"has the unknown pg_name '{name}'",
-                allowed=[*self.groups] or "no group, because the experiment has none",
+                allowed=[*self.groups] or "no group, because [workload] groups names no file of groups",
                 given=name,
             )
         members = self.groups[name]

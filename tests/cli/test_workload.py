@@ -119,6 +119,17 @@ def test_check_with_groups(pyxsim: Command, ring: Path) -> None:
         "pyxsim: groups.json: 4: has rank 3; allowed: 0 to 2"
     ]
     assert len(pyxsim("workload", "check", "ring").lines) == 3
+    (ring / "ring.groups.json").write_text('{"4": [0, 1, 2]}')
+    for name in ("ring", "ring.*.et", "ring.1.et"):
+        assert pyxsim("workload", "check", name).code == 0
+    assert pyxsim("workload", "check", "ring", "--groups", "groups.json").code == 2
+    assert pyxsim("workload", "convert", "ring", "ring.goal").code == 0
+    network = '[network]\ntopology = "switch"\nshape = [3]\n'
+    (ring / "e.toml").write_text(f'{network}[workload]\nfile = "ring"\n')
+    ended = pyxsim("run", "e.toml", "--backend", "analytical")
+    assert ended.code == 2
+    unknown = "has the unknown pg_name '4'; allowed: no group, because [workload] groups names no file of groups"
+    assert unknown in ended.lines[0]
 
 
 def test_convert(pyxsim: Command, ring: Path) -> None:

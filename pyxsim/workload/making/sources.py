@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from pyxsim import chakra
-from pyxsim.chakra.groups import read_groups
+from pyxsim.chakra.groups import groups_beside, read_groups
 from pyxsim.chakra.trace_graph import load
 from pyxsim.collective.communicator import coordinates
 from pyxsim.errors import InputError, raise_all
@@ -158,12 +158,8 @@ def _known(rank: int, ranks: Iterable[int], name: str) -> int:
 
 def _groups(name: str, given: str | None, ranks: int | None) -> dict[str, tuple[int, ...]] | None:
     """The groups of Chakra traces: of a file that is given, or that lies beside them as `generate` writes it."""
-    if given is not None:
-        return read_groups(given, ranks)
-    folder, stem = Path(name).parent, Path(name).name
-    prefixes = [stem, stem.split(".*")[0], ".".join(stem.removesuffix(".gz").split(".")[:-2])]
-    beside = next((file for prefix in prefixes if (file := folder / f"{prefix}.groups.json").is_file()), None)
-    return None if beside is None else read_groups(beside, ranks)
+    file = given or groups_beside(name)
+    return None if file is None else read_groups(file, ranks)
 
 
 def _only(graph: TaskGraph, rank: int) -> TaskGraph:
