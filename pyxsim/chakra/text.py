@@ -64,7 +64,8 @@ def messages(path: str, rows: Rows | None = None) -> Iterator[Any]:
             problem = "is an execution trace of PyTorch's host, which has no times"
             raise InputError(problem, file=path, allowed="a Chakra trace, or the trace of PyTorch's profiler")
         if items.next_is("{", '"schemaVersion"', ":"):
-            allowed = "a Chakra trace; [workload] file reads the others by their endings .kineto.json, .pt.trace.json"
+            names = "[workload] file reads the others by their endings .kineto.json, .pt.trace.json"
+            allowed = f"a Chakra trace; `pyxsim workload expand` writes a .kineto.json as Chakra traces; {names}"
             raise InputError("is a trace of PyTorch's profiler", file=path, allowed=allowed)
         if items.next_is("{", '"workload_graph"', ":", "["):
             yield Metadata()

@@ -181,5 +181,14 @@ def test_faults_are_one_line(pyxsim: Command, one: str, folder: Path, words: str
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
+def test_a_trace_of_pytorch_is_for_expand(pyxsim: Command, step: str, folder: Path) -> None:
+    source = step.replace("*", "0")
+    for words in (["convert", source, "x.et"], ["show", source], ["check", source]):
+        ended = pyxsim("workload", *words)
+        assert (ended.code, len(ended.lines)) == (2, 1)
+        start = f"pyxsim: {source}: is a trace of PyTorch's profiler; allowed: a Chakra trace; `pyxsim workload expand`"
+        assert ended.lines[0].startswith(start)
+
+
 def test_the_python_that_records(pyxsim: Command, folder: Path) -> None:
     assert face.collect_workload() == json.loads(pyxsim("workload", "collect", "--json").out)
