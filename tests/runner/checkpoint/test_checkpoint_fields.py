@@ -35,9 +35,9 @@ DERIVED = {
 # Transports of the Ethernet backend are made anew from their options, which they never change: the state of a flow is
 # in the engine. A network with a transport of a user, whose methods get a FlowView, writes no checkpoint.
 FROM_OPTIONS = {"Transport", "Dcqcn", "Dctcp", "Hpcc", "HpccPint", "Swift", "Timely", "NewReno", "Cubic", "Ndp"}
-# A network that another simulator drives writes none, either: the functions that it calls are not its own. A reader of
-# files has ended before a run begins.
-NO_CHECKPOINT = {"FlowView", "UserTransport", "Exchange", "Scanner"}
+# A network that another simulator drives writes none, either: the functions that it calls are not its own. Readers of
+# files have ended before a run begins.
+NO_CHECKPOINT = {"FlowView", "UserTransport", "Exchange", "Scanner", "ByteKeys", "Words", "Events", "Pieces", "Waits"}
 
 
 def declared(line: str) -> list[str]:
