@@ -355,7 +355,7 @@ cdef class JsonRows:
                 return False
             if ends:
                 break
-            # `escaped` has to tell of a string that is the value, not of the key.
+            # `escaped` must refer to the string of the value, not to the key.
             if not take_key(&self.text, &key) or not take_value(&self.text, &value):
                 return False
             if same(key, b'"name"', 6):

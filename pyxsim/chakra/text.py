@@ -56,7 +56,7 @@ class _Fault(ValueError):
 def messages(path: str, rows: Rows | None = None) -> Iterator[Any]:
     """Yield the metadata, then the nodes; not those that `rows` takes on the way. Raises InputError.
 
-    Each node has to be given to `rows` before the next one is asked for.
+    Pass each node to `rows` before requesting the next one.
     """
     with opened(path) as stream:
         items = JsonItems(stream, path)
