@@ -28,9 +28,12 @@ def cores() -> int:
     return count if quota == "max" else max(1, min(count, int(quota) // int(period)))
 
 
-def idle_cores() -> int:
-    """Return the idle processors, at least one: a thread on a shared core delays all others at every barrier."""
-    other_load = max(0.0, os.getloadavg()[0] - 1)  # of the last minute, without this process
+def idle_cores(threads: int = 1) -> int:
+    """Return the processors left by other processes, at least one.
+
+    A thread on a shared core delays all others at every barrier. `threads`: those of this process.
+    """
+    other_load = max(0.0, os.getloadavg()[0] - threads)  # of the last minute
     return max(1, cores() - math.ceil(other_load - 0.5))
 
 
@@ -43,7 +46,7 @@ class ThreadChoice:
 
     def __init__(self, routers: int, links: Links, wanted: int | None, *, skips: bool) -> None:
         self.routers, self.links, self.wanted = routers, links, wanted
-        self.most = min(idle_cores() if wanted is None else wanted, routers, MOST_PARTS)
+        self.most = min(cores() if wanted is None else wanted, routers, MOST_PARTS)
         self.used, self.apart = 1, False
         self.why = self.against = self._against(skips)
         self.horizon = FOREVER if self.against or wanted else MEASURE
@@ -62,7 +65,7 @@ class ThreadChoice:
         if self.routers < 2:
             return "the network has one router"
         if self.most < 2:
-            return "only one core is idle"
+            return "only one core is available"
         if self.wanted is None and skips:
             return "fast-forward needs one thread"
         return ""
@@ -96,18 +99,24 @@ class ThreadChoice:
 
     def _consider(self, engine: Engine, rate: float, in_a_call: float) -> None:
         """Decide by the router visits per cycle (`rate`) and per call of the engine (`in_a_call`)."""
-        partition = self._cut(self.most)
+        idle = min(self.most, idle_cores(self._divided if self.apart else 1))  # other processes come and go
+        partition = self._cut(max(2, idle))
         required = ENOUGH / 2 if self.apart else ENOUGH  # hysteresis
         count = min(partition.count, int(rate * partition.lookahead / required))
         if self.apart and self._divided <= count:
             count = self._divided
+        against = ""
         if count < 2 or in_a_call < ENOUGH_IN_A_CALL:
-            self.apart = False
-            if self.used == 1:
-                visits = rate * partition.lookahead / max(2, partition.count)
-                self.why = f"partitions are too small: {visits:.0f} router visits between barriers"
+            visits = rate * partition.lookahead / max(2, partition.count)
+            against = f"partitions are too small: {visits:.0f} router visits between barriers"
+        elif idle < 2:
+            against = "only one core is idle"
+        if not against:
+            self._divide(engine, count)
             return
-        self._divide(engine, count)
+        self.apart = False
+        if self.used == 1:
+            self.why = against
 
     def _cut(self, count: int) -> RouterPartition:
         if count not in self._parts:

@@ -39,7 +39,8 @@ def decider(wanted: int | None, *, skips: bool = False, shape: tuple[int, int] =
 
 @pytest.fixture
 def many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "idle_cores", lambda: 4)
+    monkeypatch.setattr(module, "cores", lambda: 4)
+    monkeypatch.setattr(module, "idle_cores", lambda _threads: 4)
 
 
 @pytest.mark.parametrize(
@@ -59,6 +60,8 @@ def test_cores_that_others_leave(load: float, idle: int, monkeypatch: pytest.Mon
     monkeypatch.setattr(module, "cores", lambda: 4)
     monkeypatch.setattr(module.os, "getloadavg", lambda: (load, 0.0, 0.0))
     assert module.idle_cores() == idle
+    monkeypatch.setattr(module.os, "getloadavg", lambda: (load + 1, 0.0, 0.0))
+    assert module.idle_cores(threads=2) == idle
 
 
 @pytest.mark.usefixtures("many")
@@ -111,11 +114,32 @@ def test_one_thread_and_why() -> None:
 
 
 def test_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "idle_cores", lambda: 1)
-    assert decider(None)[0].why == "only one core is idle"
+    monkeypatch.setattr(module, "cores", lambda: 1)
+    assert decider(None)[0].why == "only one core is available"
     threads, engine = decider(2)  # who asks for two gets them
     engine.work(1)
     assert threads.decide(engine)
+
+
+def test_cores_that_become_idle_and_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long run takes a second thread when the other processes have ended, and gives it back when others start."""
+    load = 2.0  # one other process
+    monkeypatch.setattr(module, "cores", lambda: 2)
+    monkeypatch.setattr(module.os, "getloadavg", lambda: (load, 0.0, 0.0))
+    threads, engine = decider(None)
+    engine.work(ENOUGH)
+    assert not threads.decide(engine)
+    assert (threads.used, threads.why) == (1, "only one core is idle")
+    load = 1.2
+    engine.work(ENOUGH)
+    assert threads.decide(engine)
+    assert (engine.parts, threads.used) == (2, 2)
+    load = 2.2  # both threads of this process
+    engine.work(ENOUGH)
+    assert threads.decide(engine)
+    load = 3.0
+    engine.work(ENOUGH)
+    assert not threads.decide(engine)
 
 
 def everything(network: PacketNetwork) -> dict[str, Any]:
