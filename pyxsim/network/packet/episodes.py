@@ -286,6 +286,15 @@ class EpisodeEngine:
         next_arrival = self._replay.outcome.arrivals[self._passed][0]
         return self._begin.cycle + min(next_arrival - 1, self._replay.until)
 
+    @property
+    def next_arrival(self) -> int | None:
+        """The cycle of the next arrival in a replay, unless other messages must be sent before; None without one."""
+        if self._replay is None:
+            return None
+        assert self._begin is not None
+        next_arrival = self._replay.outcome.arrivals[self._passed][0]
+        return self._begin.cycle + next_arrival if next_arrival <= self._replay.until else None
+
     def packets_left(self, messages: IntArray) -> IntArray:
         return self._placed().packets_left(messages - self._offset)
 

@@ -118,6 +118,10 @@ class Fold(Part):
         self._quiet = quiet
         return self._quiet
 
+    @property
+    def arrives_after_bound(self) -> bool:
+        return self.episodes.next_arrival == self.bound + 1
+
     def run(self, until: int, slack: int) -> tuple[IntArray, IntArray]:
         messages, cycles = super().run(until, slack)
         if not len(messages):

@@ -100,6 +100,11 @@ class Part:
             self._bound = self.quiet()
         return self._bound
 
+    @property
+    def arrives_after_bound(self) -> bool:
+        """Whether one of its messages certainly arrives in the cycle after the bound."""
+        return False
+
     def follow(self, cycle: int) -> None:
         """Run to a cycle up to which none of its messages arrives."""
         if len(self.run(cycle, FOREVER)[0]):
@@ -214,15 +219,19 @@ class SplitEngine:
         """Simulate; see `Engine.run`."""
         while moving := [part for part in self.parts if not part.still]:
             quiet = [part.bound for part in moving]
-            first = int(np.argmin(quiet))
+            low = min(quiet)
+            first = quiet.index(low)
             goal = min([until, *quiet[:first], *quiet[first + 1 :]])
-            deliveries = []
-            if goal > self.now + slack:
+            deliveries: list[tuple[IntArray, IntArray]] = []
+            first_cycle = FOREVER
+            if any(part.arrives_after_bound for part, bound in zip(moving, quiet, strict=True) if bound == low):
+                first_cycle = low + 1
+            elif goal > self.now + slack:
                 self.runs += 1
                 deliveries.append(moving[first].run(goal, slack))
+                first_cycle = _earliest(deliveries)
             else:
                 goal = min(until, self.now + max(slack, 1))
-            first_cycle = _earliest(deliveries)
             end = min(until, goal if first_cycle == FOREVER else first_cycle + slack)
             deliveries += self._follow(end)
             if _earliest(deliveries) < first_cycle:  # delivered by an engine that followed
