@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,3 +78,38 @@ class Rows(Sequence[IntArray]):
         length = int(self.first[numbers[0] + 1] - self.first[numbers[0]])
         table: IntArray = self.values[self.first[numbers][:, None] + np.arange(length)]
         return table
+
+
+class ArrayMemo(Generic[T]):
+    """Values by the contents of arrays. It forgets all when it would hold more than `most` entries of arrays."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self._held = most, 0
+        self._values: dict[tuple[Hashable, ...], T] = {}
+
+    def __getstate__(self) -> int:
+        """Pickle and copy it without values."""
+        return self.most
+
+    def __setstate__(self, most: int) -> None:
+        self.__init__(most)  # type: ignore[misc]
+
+    @staticmethod
+    def key(columns: Iterable[Any]) -> tuple[Hashable, ...]:
+        """The key of a value: the contents of arrays, and numbers."""
+        return tuple(each.tobytes() if isinstance(each, np.ndarray) else each for each in columns)
+
+    def get(self, key: tuple[Hashable, ...]) -> T | None:
+        return self._values.get(key)
+
+    def put(self, key: tuple[Hashable, ...], value: T, size: int) -> None:
+        """Add a value that holds `size` entries of arrays with its key."""
+        if self._held + size > self.most:
+            self.clear()
+        if size <= self.most:
+            self._values[key] = value
+            self._held += size
+
+    def clear(self) -> None:
+        self._values.clear()
+        self._held = 0

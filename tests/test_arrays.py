@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 from fractions import Fraction
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyxsim.arrays import Rows, unique_by_identity, unique_rows
+from pyxsim.arrays import ArrayMemo, Rows, unique_by_identity, unique_rows
 
 
 def test_each_object_once_in_order() -> None:
@@ -38,3 +39,21 @@ def test_arrays_in_one() -> None:
     rows = Rows(np.arange(7), np.array([0, 2, 2, 5, 7]))
     assert [rows[i].tolist() for i in range(len(rows))] == [[0, 1], [], [2, 3, 4], [5, 6]]
     assert rows.alike(np.array([3, 0])).tolist() == [[5, 6], [0, 1]]
+
+
+def test_a_memo_knows_contents_and_forgets_all_when_full() -> None:
+    memo: ArrayMemo[str] = ArrayMemo(10)
+    first, second = (ArrayMemo.key([np.array([1, number]), 7]) for number in (2, 3))
+    memo.put(first, "first", 6)
+    assert memo.get(ArrayMemo.key([np.array([1, 2]), 7])) == "first"
+    assert memo.get(second) is None
+    memo.put(second, "second", 4)
+    assert memo.get(first) == "first"
+    memo.put(ArrayMemo.key([0]), "third", 1)
+    assert memo.get(first) is memo.get(second) is None
+    memo.put(first, "too large", 11)
+    assert memo.get(first) is None
+    memo.put(first, "first", 10)
+    copy = pickle.loads(pickle.dumps(memo))
+    assert copy.get(first) is None
+    assert copy.most == 10

@@ -15,7 +15,7 @@ from pyxsim.workload.parallel import training_graph
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = sorted((ROOT / "inputs" / "training").glob("*.toml"))
-LONG = {"llama3", "transformer_1t", "gpt3_1024"}  # seconds each
+LONG = {"llama3", "transformer_1t", "gpt3_128", "gpt3_1024"}  # seconds each
 
 
 def table() -> dict[str, list[str]]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.arrays import AnyIntArray, BoolArray, IntArray, unique_by_identity
+from pyxsim.arrays import AnyIntArray, ArrayMemo, BoolArray, IntArray, unique_by_identity
 from pyxsim.errors import InputError
 from pyxsim.network.link_params import LANE, LINK, LinkParams, LinkParamsFactory
 from pyxsim.network.link_paths import ends_of_routes
@@ -21,6 +21,7 @@ from pyxsim.units import to_cycles
 
 _EJECT = 32  # bits of the ejection lane in a number that holds both lanes of a pair
 _MANY = 4096  # messages whose lanes are looked up in arrays
+_MOST_CALLED = 1 << 21  # entries of known calls: 16 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,6 +195,7 @@ class LaneChoice:
         # Cache: (source, destination, plane) as one number -> both lanes as one number; as arrays, by the first number.
         self._known: dict[int, int] = {}
         self._codes = self._lanes = np.zeros(0, np.int64)
+        self._calls: ArrayMemo[tuple[IntArray, IntArray]] = ArrayMemo(_MOST_CALLED)
 
     def one(self, src: int, dst: int, plane: int) -> tuple[int, int]:
         """Return (injection lane, ejection lane) of a message."""
@@ -222,13 +224,18 @@ class LaneChoice:
         return self._fixed(src, dst, plane)
 
     def _fixed(self, src: IntArray, dst: IntArray, plane: IntArray) -> tuple[IntArray, IntArray]:
+        key = ArrayMemo.key((src, dst, plane))
+        if (found := self._calls.get(key)) is not None:
+            return found
         codes = self._code(src, dst, plane)
         pair_lanes = self._recall(codes)
         if len(new := np.flatnonzero(pair_lanes < 0)):
             inject, eject = self._find(src[new], dst[new], plane[new])
             pair_lanes[new] = inject << _EJECT | eject
             self._remember(codes[new], pair_lanes[new])
-        return pair_lanes >> _EJECT, pair_lanes & ((1 << _EJECT) - 1)
+        lanes = pair_lanes >> _EJECT, pair_lanes & ((1 << _EJECT) - 1)
+        self._calls.put(key, lanes, 5 * len(src))
+        return lanes
 
     def _recall(self, codes: IntArray) -> IntArray:
         """Return the lanes from the cache, -1 if unknown."""

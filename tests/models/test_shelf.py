@@ -34,7 +34,7 @@ def test_transformers_by_the_formula_of_megatron() -> None:
 def test_flops_by_the_formula_of_megatron() -> None:
     """Equation 3, a third of it for the forward pass, without recomputing: 24 B s l h^2 (1 + s / 6 h + V / 12 l h)."""
     tokens = 2048
-    sizes = {"gpt3-175b": (96, 12288, 50257), "transformer-1t": (128, 25600, 51200)}
+    sizes = {"gpt3-13b": (40, 5120, 50257), "gpt3-175b": (96, 12288, 50257), "transformer-1t": (128, 25600, 51200)}
     for name, (layers, hidden, vocabulary) in sizes.items():
         expected = 24 * tokens * layers * hidden**2 + 4 * tokens**2 * layers * hidden + 2 * tokens * vocabulary * hidden
         assert load_model(name).flops == expected

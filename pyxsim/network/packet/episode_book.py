@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,38 @@ MOST_EPISODES = 2048
 MOST_STEPS = 1 << 14
 AT = 7  # the column of the cycle
 FOREVER = 1 << 60
+
+
+class Call(NamedTuple):
+    """The messages of one call of `Engine.send_many`.
+
+    Attributes
+    ----------
+    rows
+        int64[messages, COLUMNS - 1]: its arguments, with cycles since the first message. Nothing changes it.
+    key
+        The same as bytes.
+    together
+        Whether all are sent in one cycle.
+    """
+
+    rows: IntArray
+    key: bytes
+    together: bool
+
+    @classmethod
+    def of(cls, rows: IntArray) -> tuple[Call, int]:
+        """The call with these arguments, and the cycle of its first message."""
+        at = int(rows[0, AT])
+        rows = rows.copy()
+        rows[:, AT] -= at
+        return cls(rows, rows.tobytes(), not rows[:, AT].any()), at
+
+    def at(self, cycle: int) -> IntArray:
+        """Its arguments if the first message is sent in a cycle."""
+        rows = self.rows.copy()
+        rows[:, AT] += cycle
+        return rows
 
 
 class Cause(NamedTuple):
@@ -158,6 +191,11 @@ class Episode:
     def duration(self) -> int:
         return self.arrivals[-1][0]
 
+    @cached_property
+    def replayed(self) -> Totals:
+        """What a replay adds: all its cycles are skipped."""
+        return self.counted.with_skipped(self.duration - self.counted.skipped)
+
     def __deepcopy__(self, memo: object) -> Episode:
         """Shared: nothing changes."""
         return self
@@ -207,7 +245,7 @@ class EpisodeBook:
     origins
         Of states of earlier runs: the cause of an episode that ends in it.
     steps
-        By (state, gap, first call) or (number of the step before, call).
+        By (state, gap, first call) or (number of the step before, cycles since the first message, call).
     replays, recalled_replays
         How often an episode was replayed; and how often one of an earlier run.
     """
@@ -287,13 +325,13 @@ class EpisodeBook:
 
     # -- episodes --
 
-    def first_step(self, state: RestState, gap: int, call: IntArray) -> Step | None:
+    def first_step(self, state: RestState, gap: int, call: Call) -> Step | None:
         """The step of episodes that begin with a call; None if none is known."""
-        return self.steps.get((state, gap, call.tobytes()))
+        return self.steps.get((state, gap, 0, call.key))
 
-    def next_step(self, step: Step, call: IntArray) -> Step | None:
-        """The step after another one; None if none is known."""
-        return self.steps.get((step.number, call.tobytes()))
+    def next_step(self, step: Step, call: Call, after: int) -> Step | None:
+        """The step after another one, with a call so many cycles after the first one; None if none is known."""
+        return self.steps.get((step.number, after, call.key))
 
     def keep(self, cause: Cause, episode: Episode) -> None:
         """Add an episode."""
@@ -301,9 +339,10 @@ class EpisodeBook:
         calls = cause.calls
         key: tuple[Any, ...] = (cause.state, cause.gap)
         messages = 0
-        for call, after in zip(calls, [*calls[1:], None], strict=True):
-            messages += len(call)
-            key = (*key, call.tobytes())
+        for rows, after in zip(calls, [*calls[1:], None], strict=True):
+            messages += len(rows)
+            call, cycle = Call.of(rows)
+            key = (*key, cycle, call.key)
             step = self.steps.get(key) or Step(len(self.steps), messages, episode)
             if after is None:
                 step = replace(step, outcome=episode, until=FOREVER, cause=cause)

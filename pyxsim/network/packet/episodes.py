@@ -14,8 +14,7 @@ with the end of a window inside is simulated.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from pyxsim.arrays import IntArray
 from pyxsim.core.engine import Engine, Stop
 from pyxsim.core.state.record_dtypes import COUNTERS
-from pyxsim.network.packet.episode_book import AT, Cause, Episode, EpisodeBook, RestState, Step, Totals
+from pyxsim.network.packet.episode_book import AT, Call, Cause, Episode, EpisodeBook, RestState, Step, Totals
 from pyxsim.network.packet.split_engine import as_rows
 from pyxsim.network.windows import WindowRecorder
 
@@ -31,8 +30,7 @@ NONE = np.zeros(0, np.int64)
 MOST_CALLS = 4096  # of `send_many` in an episode
 
 
-@dataclass(frozen=True, eq=False)
-class Beginning:
+class Beginning(NamedTuple):
     """The beginning of an episode.
 
     Attributes
@@ -75,9 +73,9 @@ class EpisodeEngine:
         self._since = engine.now  # the cycle of that state
         if self._state is not None:
             self._state.settles = 0
-        # The episode under way, if any; each call of `send_many` since then, with cycles since its beginning.
+        # The episode under way, if any; each call of `send_many` since then, and the cycles from its beginning.
         self._begin: Beginning | None = None
-        self._calls: list[IntArray] = []
+        self._calls: list[tuple[Call, int]] = []
         self._replay: Step | None = None  # of which these calls are the messages
         self._passed = 0  # arrivals of the replay that were returned
         self._recording: Totals | None = None  # while it is simulated to be kept: what was counted at its beginning
@@ -93,15 +91,18 @@ class EpisodeEngine:
     # -- messages --
 
     def send_many(self, *columns: Any) -> int:
-        rows = as_rows(columns)
-        first, self._count = self._count, self._count + len(rows)
+        return self.send(*Call.of(as_rows(columns)))
+
+    def send(self, call: Call, at: int) -> int:
+        """Send messages, the first one in cycle `at`; return its number."""
+        first, self._count = self._count, self._count + len(call.rows)
         if self._replay is not None:
-            if self._continue_replay(self._replay, rows):
+            if self._continue_replay(self._replay, call, at):
                 return first
             self._restore()
         elif self._state is not None:
-            self._begin, self._calls, self._recording = self._beginning(self._state, rows, first), [], None
-            if self._begin is not None and self._start_replay(self._begin, rows):
+            self._begin, self._calls, self._recording = self._beginning(self._state, call, at, first), [], None
+            if self._begin is not None and self._start_replay(self._begin, call):
                 return first
             engine = self._placed()
             if self._begin is not None and not self.book.full:
@@ -110,48 +111,45 @@ class EpisodeEngine:
         engine = self._placed()
         self._state = None
         if self._recording is not None:
-            self._note_call(rows)
-        self._send(engine, rows, first)
+            self._note_call(call, at)
+        self._send(engine, call.at(at), first)
         return first
 
-    def _beginning(self, state: RestState, rows: IntArray, first: int) -> Beginning | None:
+    def _beginning(self, state: RestState, call: Call, at: int, first: int) -> Beginning | None:
         """The beginning of an episode with these messages first; None if they are sent in several cycles."""
-        at = int(rows[0, AT])
-        if (rows[:, AT] != at).any():
+        if not call.together:
             return None
         gap = min(at - self._since, self.book.settled(state))
         return Beginning(state, self._since, gap, at, first)
 
-    def _start_replay(self, begin: Beginning, rows: IntArray) -> bool:
+    def _start_replay(self, begin: Beginning, call: Call) -> bool:
         """Replay an episode that begins with these messages; return whether one is known."""
-        call = _relative(rows, begin)
         step = self.book.first_step(begin.state, begin.gap, call)
         if step is None or self._window_ends(begin, step):
             return False
         self._before, self._peaks = self._counted(), self.buffer_max()
-        self._replay, self._calls, self._passed, self._engine = step, [call], 0, None
+        self._replay, self._calls, self._passed, self._engine = step, [(call, 0)], 0, None
         return True
 
-    def _continue_replay(self, step: Step, rows: IntArray) -> bool:
+    def _continue_replay(self, step: Step, call: Call, at: int) -> bool:
         """Continue a replay with more messages; return whether an episode with them is known."""
         assert self._begin is not None
-        call = _relative(rows, self._begin)
-        after = self.book.next_step(step, call)
+        after = self.book.next_step(step, call, at - self._begin.cycle)
         if after is None or self._window_ends(self._begin, after):
             return False
         if step.outcome.arrivals[: self._passed] != after.outcome.arrivals[: self._passed]:
             raise RuntimeError("two episodes that begin with equal messages differ")
-        self._calls.append(call)
+        self._calls.append((call, at - self._begin.cycle))
         self._replay = after
         return True
 
-    def _note_call(self, rows: IntArray) -> None:
+    def _note_call(self, call: Call, at: int) -> None:
         """Add messages to the episode that is recorded. It is not kept if it becomes too long."""
         assert self._begin is not None
-        call = _relative(rows, self._begin)
-        if self._calls and (len(self._calls) >= MOST_CALLS or (call[:, AT] < 0).any()):
+        after = at - self._begin.cycle
+        if self._calls and (len(self._calls) >= MOST_CALLS or after + int(call.rows[:, AT].min()) < 0):
             self._recording = None
-        self._calls.append(call)
+        self._calls.append((call, after))
 
     def _send(self, engine: Engine, rows: IntArray, first: int) -> None:
         self._offset = first - engine.totals()["messages"]
@@ -188,9 +186,7 @@ class EpisodeEngine:
         self._place(begin.state, begin.since)
         engine = self._placed()
         self._recording, self._recorded = self._base, []
-        calls = np.concatenate(self._calls)
-        calls[:, AT] += begin.cycle
-        self._send(engine, calls, begin.first)
+        self._send(engine, np.concatenate([call.at(begin.cycle + after) for call, after in self._calls]), begin.first)
         while engine.now < self.now:
             stop = engine.run(self.now, repeats_until=self.now)
             if stop.reason == "repeats":
@@ -238,7 +234,7 @@ class EpisodeEngine:
             peaks = engine.take_peaks()
             self._peaks = np.maximum(self._peaks, peaks)
             counted = Totals.of(engine).minus(before)
-            cause = Cause.of(begin.state, begin.gap, self._calls)
+            cause = Cause.of(begin.state, begin.gap, [call.at(after) for call, after in self._calls])
             if cause not in self.book.episodes:  # it may have been replayed in part
                 self.book.keep(cause, Episode(self._recorded, counted, peaks, self._state))
 
@@ -251,20 +247,23 @@ class EpisodeEngine:
             if self.now <= end <= min(begin.cycle, until):
                 self.now = end
                 return Stop("window", end, NONE, NONE)
-        cycle = begin.cycle + episode.arrivals[self._passed][0]
+        arrivals = episode.arrivals
+        after = arrivals[self._passed][0]
+        cycle = begin.cycle + after
         if begin.cycle + step.until < min(cycle, until):  # without the messages that followed here in known episodes
             self._restore()
             return self.run(until, window=window, repeats_until=until)
         if cycle > until:
             self.now = max(self.now, until)
             return Stop("until", self.now, NONE, NONE)
-        rest = episode.arrivals[self._passed :]
-        messages = [begin.first + message for after, message in rest if begin.cycle + after == cycle]
-        self._passed += len(messages)
+        messages = []
+        while self._passed < len(arrivals) and arrivals[self._passed][0] == after:
+            messages.append(begin.first + arrivals[self._passed][1])
+            self._passed += 1
         self.now = cycle
-        if self._passed == len(episode.arrivals):
+        if self._passed == len(arrivals):
             self._replay, self._state, self._since = None, episode.state, cycle
-            self._before = self._before.plus(episode.counted).with_skipped(episode.duration - episode.counted.skipped)
+            self._before = self._before.plus(episode.replayed)
             self._peaks = np.maximum(self._peaks, episode.peaks)
             self.replayed_visits += episode.counted.total("router_visits")
             self.book.note_replay(step)
@@ -372,10 +371,3 @@ class EpisodeEngine:
         if self.flits_in_flight == 0 or self._engine is None:
             return []
         return [{**row, "message": row["message"] + self._offset} for row in self._engine.waiting()]
-
-
-def _relative(rows: IntArray, begin: Beginning) -> IntArray:
-    """Messages with cycles since the beginning of their episode."""
-    call = rows.copy()
-    call[:, AT] -= begin.cycle
-    return call

@@ -14,18 +14,18 @@ import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pyxsim.arrays import IntArray
-from pyxsim.core.engine import Engine
+from pyxsim.arrays import ArrayMemo, IntArray
+from pyxsim.core.engine import Engine, Stop
 from pyxsim.core.engine_options import Links
 from pyxsim.core.state.record_dtypes import COUNTERS
 from pyxsim.network.engine_config import EngineConfig
 from pyxsim.network.packet.congruent_groups import CongruentGroups, Paths
-from pyxsim.network.packet.episode_book import EpisodeBook
+from pyxsim.network.packet.episode_book import AT, Call, EpisodeBook
 from pyxsim.network.packet.episode_cache import recall_episodes, remember_episodes
 from pyxsim.network.packet.episodes import EpisodeEngine
 from pyxsim.network.packet.independent_groups import slowest
@@ -37,6 +37,8 @@ from pyxsim.routing.relation import Relation
 MOST_PARTS = 24
 LEAST_REPEATED = 8  # visits for each simulated one, with more classes
 VISITS_PER_RUN = 150  # that take as long as one short run of a class
+MOST_SHARED = 1 << 22  # numbers in the known shares: 32 MB
+FLITS = 5  # the column of the flits of a packet
 FEWEST_RUNS = 2000  # after which the time of runs counts
 
 
@@ -101,16 +103,24 @@ class Fold(Part):
         self.ids = np.array([each[0] for each in copies])
         # For each message of the engine: its number in each group; None: it has arrived.
         self._numbers: list[IntArray | None] = []
-        # What was sent: rows of a group, and their numbers in each group.
-        self.sent: list[tuple[IntArray, IntArray]] = []
+        # What was sent: rows of a group with cycles after another cycle, that cycle, and their numbers in each group.
+        self.sent: list[tuple[IntArray, int, IntArray]] = []
 
-    def send_rows(self, rows: IntArray, numbers: IntArray) -> None:
-        """Send the messages of a group: int64[K, columns] in numbers of the group; `numbers`: int64[size, K]."""
+    def share(self, rows: IntArray, messages: IntArray) -> Share:
+        """Its share of a call, with the messages `rows` of each group, in numbers of the group; see `Share`."""
         inject, eject, *others = rows.T
         columns = [self.of.inject[inject], self.of.eject[eject], self.of.dst[eject], *others]
-        self.send(np.arange(len(self._numbers), len(self._numbers) + len(rows)), columns)
+        call, first = Call.of(as_rows(columns))
+        return Share(self, call, first, rows.copy(), messages)
+
+    def send_share(self, share: Share, at: int, first: int) -> None:
+        """Send its share of a call in cycle `at`, of which `first` is the number of the first message."""
+        rows, numbers = share.call.rows, first + share.messages
+        at += share.after
+        self._wake(at if share.call.together else at + int(rows[:, AT].min()))
+        self._note_sent(self.episodes.send(share.call, at), at, rows[:, AT], rows[:, FLITS])
         self._numbers += list(np.ascontiguousarray(numbers.T))
-        self.sent.append((rows, numbers))
+        self.sent.append((share.rows, at - share.after, numbers))
 
     def quiet(self) -> int:
         if (quiet := self.episodes.quiet_until) is None:
@@ -122,15 +132,12 @@ class Fold(Part):
     def arrives_after_bound(self) -> bool:
         return self.episodes.next_arrival == self.bound + 1
 
-    def run(self, until: int, slack: int) -> tuple[IntArray, IntArray]:
-        messages, cycles = super().run(until, slack)
-        if not len(messages):
-            return messages, cycles
+    def _delivered(self, stop: Stop) -> tuple[IntArray, IntArray]:
         arrived = []
-        for message in messages.tolist():
+        for message in stop.messages.tolist():
             arrived.append(self._numbers[message])
             self._numbers[message] = None
-        return np.concatenate(arrived), np.repeat(cycles, len(self.members))
+        return np.concatenate(arrived), np.repeat(stop.cycles, len(self.members))
 
     def part_with(self, places: IntArray) -> Fold:
         """Let the groups at these places leave the class, with a copy of the engine."""
@@ -145,7 +152,7 @@ class Fold(Part):
         self.copies = [self.copies[place] for place in places.tolist()]
         self.weight = sum(map(len, self.copies))
         self._numbers = [None if numbers is None else numbers[places] for numbers in self._numbers]
-        self.sent = [(rows, numbers[places]) for rows, numbers in self.sent]
+        self.sent = [(rows, at, numbers[places]) for rows, at, numbers in self.sent]
 
     @property
     def everywhere(self) -> IntArray:
@@ -161,9 +168,10 @@ class Fold(Part):
         into = self.ids[:, (self.ids[0] >= first[0]) & (self.ids[0] < first[1])] - first[0]
         out = self.ids[:, self.ids[0] >= first[1]] - first[1]
         columns, numbers = [], []
-        for rows, own in self.sent:
+        for rows, at, own in self.sent:
             inject, eject = into[:, rows[:, 0]].ravel(), out[:, rows[:, 1]].ravel()
             others = np.tile(rows[:, 2:], (len(self.members), 1))
+            others[:, AT - 3] += at  # without the lanes and the destination
             columns.append(np.column_stack([inject, eject, npu[eject], others]))
             numbers.append(own.ravel())
         return np.concatenate(columns), np.concatenate(numbers)
@@ -172,6 +180,28 @@ class Fold(Part):
         """The number of a message of the engine in the first group."""
         numbers = self._numbers[message]
         return -1 if numbers is None else int(numbers[0])
+
+
+class Share(NamedTuple):
+    """The messages of a class in a call of `FoldedEngine.send_many`.
+
+    Attributes
+    ----------
+    fold
+        The class.
+    call, after
+        What its engine sends, and how many cycles after the first message of the whole call.
+    rows
+        int64[K, columns]: the messages of a group, in numbers of the group, with cycles since the first message.
+    messages
+        int64[groups, K]: which messages of the whole call these are.
+    """
+
+    fold: Fold
+    call: Call
+    after: int
+    rows: IntArray
+    messages: IntArray
 
 
 class FoldedEngine(SplitEngine):
@@ -217,6 +247,7 @@ class FoldedEngine(SplitEngine):
         self._count = self.runs = self.now = 0
         self._judged = 0  # classes when their number was judged last
         self._due = FEWEST_RUNS  # when the runs of classes are judged next
+        self._shares: ArrayMemo[list[Share]] = ArrayMemo(MOST_SHARED)
         known = int(self.group.max()) + 1
         self._part, self._place = np.zeros((2, known), np.int64)
         copies = np.ones(known + 1, np.int64)
@@ -233,29 +264,44 @@ class FoldedEngine(SplitEngine):
     # -- messages --
 
     def send_many(self, *columns: ArrayLike) -> int:
-        inject, eject, _dst, *others = as_rows(columns).T
+        at = np.min(columns[AT])
+        key = ArrayMemo.key([*columns[:AT], columns[AT] - at, *columns[AT + 1 :]])
+        shares = self._shares.get(key)
+        if shares is None:
+            rows = as_rows(columns)
+            rows[:, AT] -= at
+            shares = self._divide(rows)
+            self._shares.put(key, shares, 3 * rows.size)
+        first = self._count
+        self._count += np.size(columns[0])
+        for share in shares:
+            share.fold.send_share(share, int(at), first)
+        return first
+
+    def _divide(self, rows: IntArray) -> list[Share]:
+        """The share of each class; groups with other messages than the first one of their class leave it."""
+        inject, eject, _dst, *others = rows.T
         group = self.group[inject]
         if (group < 0).any() or (group != self.eject_group[eject]).any():
             raise RuntimeError("a message uses other lanes than `expect` announced")
-        first = self._count
-        self._count += len(inject)
         part, place = self._part[group], self._place[group]
-        rows = np.column_stack([self.inject[inject], self.eject[eject], *others])
+        of_group = np.column_stack([self.inject[inject], self.eject[eject], *others])
         order = np.lexsort((place, part))
         begins = np.flatnonzero(np.diff(part[order], prepend=-1))
+        shares = []
         for messages in np.split(order, begins[1:]):
-            self._send(int(part[messages[0]]), place[messages], rows[messages], first + messages)
-        return first
+            shares += self._divide_class(int(part[messages[0]]), place[messages], of_group[messages], messages)
+        return shares
 
-    def _send(self, number: int, place: IntArray, rows: IntArray, numbers: IntArray) -> None:
-        """Send messages to the groups of a class, sorted by group; groups with others than the first leave it."""
+    def _divide_class(self, number: int, place: IntArray, rows: IntArray, messages: IntArray) -> list[Share]:
+        """The shares of a class, or of those into which it divides. The messages are sorted by group."""
         fold = self.parts[number]
         size, each = len(fold.members), np.bincount(place, minlength=len(fold.members))
         if (each == each[0]).all():
             by_group = rows.reshape(size, int(each[0]), -1)
             if (by_group == by_group[0]).all():
-                fold.send_rows(by_group[0], numbers.reshape(size, -1))
-                return
+                return [fold.share(by_group[0], messages.reshape(size, -1))]
+        self._shares.clear()
         ends = np.cumsum(each)
         alike: dict[bytes, list[int]] = {}
         for member, (begin, end) in enumerate(zip((ends - each).tolist(), ends.tolist(), strict=True)):
@@ -263,7 +309,7 @@ class FoldedEngine(SplitEngine):
         parts = [np.array(members) for members in alike.values()]
         members = fold.members
         left = np.arange(size)
-        folds = []
+        folds, shares = [], []
         for places in parts[1:]:
             folds.append(fold.part_with(np.searchsorted(left, places)))
             left = np.setdiff1d(left, places)
@@ -274,8 +320,9 @@ class FoldedEngine(SplitEngine):
             assert (own.members == members[places]).all()
             if each[places[0]]:
                 begin, count = int(ends[places[0]] - each[places[0]]), int(each[places[0]])
-                chosen = np.concatenate([numbers[ends[place] - count : ends[place]] for place in places.tolist()])
-                own.send_rows(rows[begin : begin + count], chosen.reshape(len(places), count))
+                chosen = np.concatenate([messages[ends[place] - count : ends[place]] for place in places.tolist()])
+                shares.append(own.share(rows[begin : begin + count], chosen.reshape(len(places), count)))
+        return shares
 
     @property
     def books(self) -> list[EpisodeBook]:

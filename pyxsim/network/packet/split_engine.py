@@ -30,6 +30,7 @@ from pyxsim.network.windows import Totals, WindowRecorder, Windows
 FOREVER = 1 << 60
 CUT_WORDS = 1 << 20  # totals at window ends that are recorded at once: about 8 MB
 NOTHING = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+NO_MESSAGES = (*NOTHING, np.zeros(0, np.int64))
 OPEN = 2  # packets of a message that the bound does not count, as they may be partly delivered: one, and the last
 
 
@@ -75,23 +76,53 @@ class Part:
         self._quiet = FOREVER  # as of the last call of `quiet`
         self._bound: int | None = FOREVER  # the same; None: it has run, or got a message, since then
         self.numbers = array("q")  # of its messages, in the whole network
-        # Messages in flight: number in its engine, cycle of sending, flits of a packet.
-        self._live, self._at, self._flits = (np.zeros(0, np.int64) for _ in range(3))
+        # Messages in flight: number in its engine, cycle of sending, flits of a packet; since then sent and arrived.
+        self._live, self._at, self._flits = NO_MESSAGES
+        self._newly_sent: list[tuple[int, int, IntArray, IntArray]] = []  # as in `_note_sent`
+        self._newly_arrived: list[IntArray] = []
+        self._in_flight = 0
         self._last = int(links.max(initial=-1)) + 1
         self._cuts = max(1, CUT_WORDS // max(1, len(COUNTERS) * self._last))
 
     def send(self, numbers: IntArray, columns: Sequence[IntArray]) -> None:
         """Send messages with these numbers in the whole network; `columns` as in `Engine.send_many`."""
-        flits, at = columns[5], columns[7]
-        first_cycle = int(at.min())
-        if self.still:
-            self.slept += max(0, first_cycle - self.engine.now)
-            self.still = False
-        self._quiet, self._bound = min(self._quiet, first_cycle), None
-        first = self.engine.send_many(*columns)
+        at = columns[7]
+        self._wake(int(at.min()))
+        self._note_sent(self.engine.send_many(*columns), 0, at, columns[5])
         self.numbers.frombytes(numbers.astype(np.int64).tobytes())
-        self._live = np.append(self._live, np.arange(first, first + len(at)))
-        self._at, self._flits = np.append(self._at, at), np.append(self._flits, flits)
+
+    def _wake(self, cycle: int) -> None:
+        """Prepare for messages that are sent in `cycle` or later."""
+        if self.still:
+            self.slept += max(0, cycle - self.engine.now)
+            self.still = False
+        self._quiet, self._bound = min(self._quiet, cycle), None
+
+    def _note_sent(self, first: int, at: int, after: IntArray, flits: IntArray) -> None:
+        """Note messages from number `first` on, each sent some cycles `after` cycle `at`, with `flits` in a packet."""
+        self._newly_sent.append((first, at, after, flits))
+        self._in_flight += len(flits)
+
+    def _note_arrived(self, messages: IntArray) -> None:
+        self._newly_arrived.append(messages)
+        self._in_flight -= len(messages)
+        if not self._in_flight:
+            self._live, self._at, self._flits = NO_MESSAGES
+            self._newly_sent.clear()
+            self._newly_arrived.clear()
+
+    def _update_live(self) -> None:
+        """Apply what was sent and what has arrived to the messages in flight."""
+        if self._newly_sent:
+            numbers = [np.arange(first, first + len(flits)) for first, _, _, flits in self._newly_sent]
+            self._live = np.concatenate([self._live, *numbers])
+            self._at = np.concatenate([self._at, *(at + after for _, at, after, _ in self._newly_sent)])
+            self._flits = np.concatenate([self._flits, *(flits for _, _, _, flits in self._newly_sent)])
+        if self._newly_arrived:
+            pending = ~np.isin(self._live, np.concatenate(self._newly_arrived))
+            self._live, self._at, self._flits = self._live[pending], self._at[pending], self._flits[pending]
+        self._newly_sent.clear()
+        self._newly_arrived.clear()
 
     @property
     def bound(self) -> int:
@@ -112,9 +143,10 @@ class Part:
 
     def quiet(self) -> int:
         """Return a cycle up to and including which none of its messages arrives."""
-        if not len(self._live):
+        if not self._in_flight:
             self._quiet = FOREVER
             return FOREVER
+        self._update_live()
         _, unsent, left, last_flits = self.engine.packets_left(self._live)
         flits = np.stack([np.maximum((unsent - OPEN) * self._flits - self.room - 1, 0), last_flits - 1])
         all_, tail = flits * self.pace.numerator // self.pace.denominator
@@ -138,8 +170,8 @@ class Part:
                     raise RuntimeError("a message arrived before the lower bound of its arrival")
                 if not batches:
                     until = min(until, int(stop.cycles[0]) + slack)
-                self._arrived(stop.messages)
-                batches.append((np.frombuffer(self.numbers, np.int64)[stop.messages], stop.cycles))
+                self._note_arrived(stop.messages)
+                batches.append(self._delivered(stop))
             if stop.reason == "window":
                 self.record(engine.now)
             elif stop.reason == "repeats":
@@ -149,18 +181,15 @@ class Part:
                 self.record(max(engine.now, self.windows.end))
             elif engine.now >= until:
                 break
-        messages, cycles = (np.concatenate(column) for column in zip(NOTHING, *batches, strict=True))
-        return messages, cycles
+        return joined(batches)
+
+    def _delivered(self, stop: Stop) -> tuple[IntArray, IntArray]:
+        """The numbers of the delivered messages in the whole network, and their cycles."""
+        return np.frombuffer(self.numbers, np.int64)[stop.messages], stop.cycles
 
     def record(self, cycle: int) -> None:
         """Record the counters of its links at the beginning of `cycle`."""
         self.windows.record(cycle, {name: values[self.links] for name, values in self.engine.counters().items()})
-
-    def _arrived(self, messages: IntArray) -> None:
-        pending = np.zeros(len(self._live), bool)
-        if len(messages) < len(self._live):
-            pending = ~np.isin(self._live, messages)
-        self._live, self._at, self._flits = self._live[pending], self._at[pending], self._flits[pending]
 
     def _skip(self) -> None:
         """Skip the detected periods, as `PacketNetwork._skip`."""
@@ -228,19 +257,21 @@ class SplitEngine:
                 first_cycle = low + 1
             elif goal > self.now + slack:
                 self.runs += 1
-                deliveries.append(moving[first].run(goal, slack))
+                if len((delivery := moving[first].run(goal, slack))[0]):
+                    deliveries.append(delivery)
                 first_cycle = _earliest(deliveries)
             else:
                 goal = min(until, self.now + max(slack, 1))
             end = min(until, goal if first_cycle == FOREVER else first_cycle + slack)
             deliveries += self._follow(end)
-            if _earliest(deliveries) < first_cycle:  # delivered by an engine that followed
-                end = min(until, _earliest(deliveries) + slack)
+            earliest = _earliest(deliveries)
+            if earliest < first_cycle:  # delivered by an engine that followed
+                end = min(until, earliest + slack)
                 deliveries += self._follow(end)
             all_still = all(part.still for part in self.parts)
             self.now = max(part.engine.now for part in moving) if all_still else end
-            if _earliest(deliveries) < FOREVER:
-                messages, cycles = (np.concatenate(column) for column in zip(*deliveries, strict=True))
+            if deliveries:
+                messages, cycles = joined(deliveries)
                 order = np.lexsort((messages, cycles))
                 return Stop("delivered", self.now, messages[order], cycles[order])
             if end >= until and not all_still:
@@ -250,10 +281,11 @@ class SplitEngine:
     def _follow(self, end: int) -> list[tuple[IntArray, IntArray]]:
         """Run all engines to the same cycle, but for those without a delivery until then."""
         moving = [part for part in self.parts if not part.still]
-        behind = any(part.bound < FOREVER for part in moving)  # otherwise only credits are under way
-        late = [part for part in moving if part.bound < end or not behind]
+        bounds = [part.bound for part in moving]
+        behind = min(bounds, default=FOREVER) < FOREVER  # otherwise only credits are under way
+        late = [part for part, bound in zip(moving, bounds, strict=True) if bound < end or not behind]
         self.runs += len(late)
-        return [part.run(end, FOREVER) for part in late]
+        return [delivery for part in late if len((delivery := part.run(end, FOREVER))[0])]
 
     def catch_up(self) -> None:
         """Run all engines to the current cycle."""
@@ -318,9 +350,17 @@ def as_rows(columns: Sequence[ArrayLike]) -> IntArray:
     return rows
 
 
+def joined(deliveries: Sequence[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
+    """Return several pairs of arrays, such as messages and cycles, as one."""
+    if len(deliveries) == 1:
+        return deliveries[0]
+    messages, cycles = (np.concatenate(column) for column in zip(NOTHING, *deliveries, strict=True))
+    return messages, cycles
+
+
 def _earliest(deliveries: Sequence[tuple[IntArray, IntArray]]) -> int:
     """The first cycle of all deliveries."""
-    return min((int(cycles[0]) for _, cycles in deliveries if len(cycles)), default=FOREVER)
+    return min((int(cycles[0]) for _, cycles in deliveries), default=FOREVER)
 
 
 class SeveralWindows:
