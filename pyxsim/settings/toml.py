@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from os import PathLike
+from pathlib import PurePath
 from typing import Any
 
 from pyxsim.errors import InputError
@@ -17,6 +18,8 @@ from pyxsim.textfile import read_text
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 _SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+
+_OTHERS = "a file .toml, whose [network] file and [workload] file name networks and workloads in other formats"
 
 
 def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
@@ -39,7 +42,8 @@ def _syntax(message: str, file: str, lines: int) -> InputError:
     if match is None:
         return InputError(f"not valid TOML: {message}", file=file)
     column = f" (column {match[3]})" if match[3] else " (at the end of the file)"
-    return InputError(f"not valid TOML: {match[1]}{column}", file=f"{file}:{match[2] or lines}")
+    allowed = "" if PurePath(file).suffix in ("", ".toml") else _OTHERS
+    return InputError(f"not valid TOML: {match[1]}{column}", file=f"{file}:{match[2] or lines}", allowed=allowed)
 
 
 def to_toml(data: Mapping[str, Any]) -> str:

@@ -136,6 +136,14 @@ def test_a_syntax_error_is_told_with_its_line(tmp_path: Path, content: str, line
     assert place in told
 
 
+def test_a_network_or_a_workload_is_not_an_experiment(tmp_path: Path) -> None:
+    path = tmp_path / "node.xml"
+    path.write_text("<system>")
+    (told,) = lines(path)
+    assert told.startswith(f"{path}:1: not valid TOML: ")
+    assert "allowed: a file .toml, whose [network] file and [workload] file name" in told
+
+
 def test_a_hostile_file_is_refused_and_not_believed(tmp_path: Path) -> None:
     path = tmp_path / "exp.toml"
     path.write_text("a = " + "[" * 100_000)
