@@ -2,7 +2,8 @@
 //
 //     astra_sim_2 NETWORK.toml BACKEND WORKLOAD SYSTEM.json MEMORY.json COMM_GROUP|empty QUEUES NPUS...
 //
-// NPUS: per dimension. Compile it with ASTRA-sim's sources, its include paths and those of libpyxsim (docs/library.md).
+// NPUS: per dimension; their product is that of the network. WORKLOAD: PREFIX of the traces PREFIX.0.et, PREFIX.1.et, ...
+// docs/library.md says how to compile it, and what the files must not contain.
 
 #include <pyxsim_astra_network.hh>
 
@@ -21,12 +22,19 @@ int main(int count, char **words) {
         std::fprintf(stderr, "%s\n", count < 9 ? "arguments are missing" : pyxsim_error());
         return 2;
     }
-    AstraSim::LoggerFactory::init("empty", "log");
     std::vector<int> dims, queues;
+    int npus = 1;
     for (int i = 8; i < count; i++) {
         dims.push_back(std::stoi(words[i]));
         queues.push_back(std::stoi(words[7]));
+        npus *= dims.back();
     }
+    if (npus != pyxsim_npus(simulator)) {
+        std::fprintf(stderr, "NPUS has %d NPUs, and the network %d\n", npus, (int)pyxsim_npus(simulator));
+        pyxsim_destroy(simulator);
+        return 2;
+    }
+    AstraSim::LoggerFactory::init("empty", "log");
     Analytical::AnalyticalRemoteMemory memory(words[5]);
     std::vector<std::unique_ptr<PyxsimAstraNetwork>> networks;
     std::vector<AstraSim::Sys *> systems;
@@ -37,9 +45,16 @@ int main(int count, char **words) {
     }
     for (auto *system : systems)
         system->workload->fire();
-    const int code = pyxsim_run(simulator);
+    int code = pyxsim_run(simulator);
     if (code != PYXSIM_OK)
         std::fprintf(stderr, "%s\n", pyxsim_error());
+    int unfinished = 0;
+    for (auto *system : systems)
+        unfinished += !system->workload->is_finished;
+    if (code == PYXSIM_OK && unfinished) {
+        std::fprintf(stderr, "%d of %d ranks did not finish\n", unfinished, npus);
+        code = 3;
+    }
     for (auto *system : systems)
         delete system;
     networks.clear();
