@@ -28,6 +28,7 @@ from pyxsim.units import format_bytes, format_time_ns
 from pyxsim.workload import read_text_workload
 from pyxsim.workload.goal import is_goal
 from pyxsim.workload.making.devices import TimeScale, scaled_node
+from pyxsim.workload.nsight import is_nsight
 
 MAX_RANKS = 16  # rows of the table; --json has all
 STAR = "PREFIX.*.et: one trace per rank, with the rank at '*'"
@@ -76,9 +77,12 @@ def show_workload(out: CommandOutput, name: str, *, plot: str | None = None, ran
 
 def no_experiment(name: str) -> None:
     """Raises InputError for an experiment, which says what its workload is: that is what can be shown. Also for a file
-    of that kind, or a text, that is not there."""
+    of that kind, or a text, that is not there, and for an export of Nsight Systems."""
     if name.endswith(".txt") and "*" not in name:
         read_text(name)
+    if is_nsight(name):
+        allowed = "traces, a text or a GOAL schedule; [workload] file and `pyxsim workload learn` read exports"
+        raise InputError("is an export of Nsight Systems", file=name, allowed=allowed)
     if not name.endswith(".toml"):
         return
     table = read_toml(name).get("workload")

@@ -43,6 +43,9 @@ COLLECTIVES = {
 CHANNELS = 32  # of the MSCCL runtime
 PROTOCOLS = ["Simple", "LL", "LL128"]
 BUFFERS = ["i", "o", "s"]
+MOST = 2**18  # chunks of a buffer
+MOST_ON_ALL = 2**20  # chunks of a buffer times GPUs
+MOST_NAMED = 2**22  # chunks that all steps together read and write
 
 
 class _Type(NamedTuple):
@@ -102,6 +105,9 @@ class _Reader:
         chunks = algo.number("nchunksperloop", 1)
         # The buffer of one GPU is nchunksperloop chunks; of a block with two homes, each GPU has only its own.
         self.blocks = chunks * self.n ** max(self.kind.homes - 1, 0)
+        most = max(1, min(MOST // (self.blocks // chunks), MOST_ON_ALL // self.n))
+        if chunks > most:
+            algo.refuse(f"nchunksperloop is {chunks} for {coll} on {self.n} GPUs", allowed=f"at most {most}")
         if self.blocks % self.kind.units(self.n):
             algo.refuse(f"nchunksperloop is {chunks} for {coll} on {self.n} GPUs", allowed=f"a multiple of {self.n}")
         self.inplace = algo.number("inplace", 0, 0) == 1
@@ -112,11 +118,18 @@ class _Reader:
             algo.text(name, "")
         algo.done("gpu")
         self.gpus = _numbered(algo, "id", self.n)
+        self._named = 0
+
+    def name_chunks(self, step: Element, count: int) -> None:
+        """Count chunks that a step reads or writes. Raises InputError if all steps together have too many."""
+        self._named += count
+        if self._named > MOST_NAMED:
+            step.refuse("reads or writes more chunks than the steps may", allowed=f"{MOST_NAMED} in all")
 
     def program(self) -> Program:
         threads, layouts = list[Thread](), list[Layout]()
         for rank, gpu in enumerate(self.gpus):
-            buffers = _Buffers(gpu, *held(self.kind, self.n, self.blocks, rank), self.inplace)
+            buffers = _Buffers(gpu, *held(self.kind, self.n, self.blocks, rank), self.inplace, self.name_chunks)
             threads += self._threads(rank, gpu, buffers)
             layouts.append(buffers.layout())
         return Program(self.kind, self.n, self.blocks, threads, layouts)
@@ -195,16 +208,27 @@ class _Buffers:
     is a part of the larger one: where its blocks are, or at the same offset.
     """
 
-    def __init__(self, gpu: Element, starts: list[int], ends: list[int], inplace: bool) -> None:
-        self.starts, self.ends = starts, ends
+    def __init__(
+        self,
+        gpu: Element,
+        starts: list[int],
+        ends: list[int],
+        inplace: bool,
+        name_chunks: Callable[[Element, int], None],
+    ) -> None:
+        self.starts, self.ends, self._name_chunks = starts, ends, name_chunks
         self.sizes = {name: gpu.number(f"{name}_chunks", 0) for name in BUFFERS}
+        for name, chunks in self.sizes.items():
+            if chunks > MOST:
+                gpu.refuse(f"{name}_chunks is {chunks}", allowed=f"0 to {MOST}")
         gpu.done("tb", "copy")
         self.copies = [self._copy(element) for element in gpu.elements if element.tag == "copy"]
         self.names: dict[int, str] = {}
         self.inside: dict[str, dict[int, int]] = {}  # of a buffer inside another: places of its chunks
         if inplace:
             small, part, whole = ("i", starts, ends) if len(starts) < len(ends) else ("o", ends, starts)
-            self.inside[small] = {k: whole.index(block) for k, block in enumerate(part) if block in whole}
+            position = {block: number for number, block in enumerate(whole)}
+            self.inside[small] = {k: position[block] for k, block in enumerate(part) if block in position}
 
     def _copy(self, element: Element) -> tuple[int, int]:
         """The chunks of input and output of a <copy>."""
@@ -230,6 +254,7 @@ class _Buffers:
         if offset < 0 or offset + count > self.sizes[buffer]:
             there = f"{buffer}_chunks is {self.sizes[buffer]}"
             step.refuse(f"chunks {offset} to {offset + count - 1} of buffer {buffer} are used, but {there}")
+        self._name_chunks(step, count)
         return tuple(self.place(buffer, offset + k) for k in range(count))
 
     def layout(self) -> Layout:

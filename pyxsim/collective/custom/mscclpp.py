@@ -44,6 +44,8 @@ COLLECTIVES = {
 BUFFERS = ["i", "o", "s"]
 CHANNELS = ["memory", "port", "switch", "none"]
 MOST = 2**18  # chunks of a buffer times slices, and threadblocks times 32
+MOST_ON_ALL = 2**20  # chunks of a buffer times slices times GPUs
+MOST_NAMED = 2**22  # chunks times slices that all operations together read and write
 _GROUP = 64  # most threadblocks that share an operation
 
 
@@ -189,9 +191,11 @@ class _Plan:
         self.blocks = self.chunks * self.n ** max(self.kind.homes - 1, 0)
         if not self.blocks or self.blocks % self.kind.units(self.n):
             root["gpus"].refuse(f"have buffers of {self.chunks} chunks", allowed=f"a multiple of {self.n}")
-        if self.blocks * self.slices > MOST:
-            problem = f"{self.blocks} chunks in {self.slices} slices"
-            root["gpus"].refuse(problem, allowed=f"at most {MOST} in their product")
+        if self.blocks * self.slices > MOST or self.chunks * self.slices * self.n > MOST_ON_ALL:
+            problem = f"{self.blocks} chunks in {self.slices} slices on {self.n} GPUs"
+            allowed = f"at most {MOST} chunks times slices, and {MOST_ON_ALL} on all GPUs together"
+            root["gpus"].refuse(problem, allowed=allowed)
+        self.named = 0  # chunks times slices that the operations so far read and write
         self.inside = [self._inside(rank) for rank in range(self.n)]
 
     def _inside(self, rank: int) -> tuple[str, dict[int, int]] | None:
@@ -352,6 +356,9 @@ class _Threadblock:
             if index + size > chunks:
                 problem = f"chunks {index} to {index + size - 1} of buffer {name} of GPU {rank} are used"
                 buffer.refuse(problem, allowed=f"0 to {chunks - 1}")
+            self.plan.named += size * self.plan.slices
+            if self.plan.named > MOST_NAMED:
+                buffer.refuse("more chunks in slices than the operations may use", allowed=f"{MOST_NAMED} in all")
             places = self.plan.places(rank, name, index, size)
             if "tbg_info" in op:
                 group = op["tbg_info"]["tbg_size"].whole(1, _GROUP)

@@ -8,7 +8,7 @@ and take no time in the network.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
@@ -147,11 +147,11 @@ class _Run:
             if len(here) < step.barrier[1]:
                 return ("barrier", rank, step.barrier[0])
             self._meet(rank, step.barrier[0])
-        for signal in step.waits:
-            if not self.signals[signal]:
+        for signal, times in Counter(step.waits).items():
+            if len(self.signals[signal]) < times:
                 return ("signal", *signal)
-        for number in step.takes:
-            if not self.semaphores[rank, number]:
+        for number, times in Counter(step.takes).items():
+            if len(self.semaphores[rank, number]) < times:
                 return ("semaphore", rank, number)
         for region in step.reads:
             for place in region.places if region.packets else ():

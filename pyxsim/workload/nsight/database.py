@@ -25,6 +25,7 @@ _KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 _COPIES = {"CUPTI_ACTIVITY_KIND_MEMCPY": "memcpy", "CUPTI_ACTIVITY_KIND_MEMSET": "memset"}
 _NEEDED = ("start", "end", "deviceId", "streamId")
 _PID, _24_BITS = 24, 0xFFFFFF  # where a global identifier has the process
+_LEAST_ROW = 8  # bytes of a row with four columns
 _HEADER = 32  # bytes of a payload before its values
 _NCCL = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce")
 _MOST_NS = 2**61
@@ -70,6 +71,7 @@ class Export:
 
     def __init__(self, connection: sqlite3.Connection, file: str) -> None:
         self._connection, self.file = connection, file
+        self._most_rows = Path(file).stat().st_size // _LEAST_ROW
         rows = connection.execute("SELECT name, type, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")
         plain = {name for name, kind, sql in rows if kind == "table" and str(sql).upper().startswith("CREATE TABLE")}
         self._columns = {
@@ -103,17 +105,24 @@ class Export:
         label = next((column for column in ("shortName", "demangledName") if column in columns), "0")
         label = label if name is None else "0"
         values = ["start", "end", "deviceId", "streamId", process, label]
-        strange = " OR ".join(f"typeof(\"{value}\") <> 'integer'" for value in values if value != "0")
-        if self._one(f"SELECT 1 FROM {table} WHERE {strange} LIMIT 1"):
-            raise InputError(f"table {table} has values that are not numbers", file=self.file, allowed=_TEXT)
         query = ", ".join("0" if value == "0" else f'"{value}"' for value in values)
-        found = self._connection.execute(f"SELECT {query} FROM {table}")
+        source = self._limited(f"SELECT {query} FROM {table}")
+        strange = " OR ".join(f"typeof(\"{value}\") <> 'integer'" for value in values if value != "0")
+        if self._one(f"SELECT 1 FROM {source} WHERE {strange} LIMIT 1"):
+            raise InputError(f"table {table} has values that are not numbers", file=self.file, allowed=_TEXT)
+        found = self._connection.execute(f"SELECT * FROM {source}")
         rows = np.fromiter(chain.from_iterable(found), np.int64).reshape(-1, 6)  # holds one row at a time as objects
+        if len(rows) > self._most_rows:
+            raise InputError(f"table {table} has more rows than fit into the file", file=self.file, allowed=_TEXT)
         ids, which = np.unique(rows[:, 5], return_inverse=True)
         texts = [name or self._string(number) for number in ids.tolist()]
         of_text = np.array([names.setdefault(text, len(names)) for text in texts], np.int64)
         place = of_text[which.ravel()] if len(rows) else rows[:, 5]
         return np.column_stack([*rows[:, :3].T, rows[:, 4] >> _PID & _24_BITS, rows[:, 3], place])
+
+    def _limited(self, query: str) -> str:
+        """A query for at most one row more than fit into the file: in a damaged file, rows may have no end."""
+        return f"({query} LIMIT {self._most_rows + 1})"
 
     def messages(self) -> dict[tuple[int, str], list[Message]]:
         """Return the calls of NCCL whose payload the export has, by process and operation, in order of time."""
@@ -123,7 +132,8 @@ class Export:
             return {}
         words = ", ".join(f"'nccl{operation}'" for operation in _NCCL)
         rows = self._connection.execute(
-            "SELECT n.globalTid, coalesce(n.text, s.value), n.binaryData FROM NVTX_EVENTS n "
+            "SELECT n.globalTid, coalesce(n.text, s.value), n.binaryData "
+            f"FROM {self._limited('SELECT globalTid, text, textId, binaryData, start FROM NVTX_EVENTS')} n "
             "LEFT JOIN StringIds s ON s.id = n.textId "
             f"WHERE coalesce(n.text, s.value) IN ({words}) AND n.binaryData IS NOT NULL ORDER BY n.start"
         )
@@ -139,7 +149,8 @@ class Export:
     def _schemas(self) -> dict[int, dict[str, int]]:
         """The offsets of the values of each schema."""
         schemas: dict[int, dict[str, int]] = {}
-        rows = self._connection.execute('SELECT schemaId, name, coalesce("offset", 0) FROM NVTX_PAYLOAD_SCHEMA_ENTRIES')
+        entries = self._limited('SELECT schemaId, name, "offset" FROM NVTX_PAYLOAD_SCHEMA_ENTRIES')
+        rows = self._connection.execute(f'SELECT schemaId, name, coalesce("offset", 0) FROM {entries}')
         for schema, name, offset in rows:
             if isinstance(schema, int) and isinstance(name, str) and isinstance(offset, int):
                 schemas.setdefault(schema, {})[name.lower()] = offset
@@ -167,6 +178,11 @@ def opened(name: str) -> Iterator[Export]:
             yield Export(connection, name)
     except (sqlite3.Error, UnicodeError, OverflowError) as error:
         raise InputError(f"cannot be read: {error}", file=name, allowed=_TEXT) from error
+    except MemoryError as error:
+        if error.args:  # of NumPy
+            raise
+        # SQLite's answer to a length of gigabytes in a damaged file.
+        raise InputError("cannot be read: a value is too long", file=name, allowed=_TEXT) from error
 
 
 def _decoded(blob: object, schemas: dict[int, dict[str, int]]) -> Message | None:

@@ -99,12 +99,11 @@ def _interleaved(even: IntArray, odd: IntArray) -> IntArray:
 
 def _numbered(process: IntArray, device: IntArray) -> tuple[int, IntArray]:
     """How many GPUs there are, and which one each activity is of, by process, then device."""
-    processes, of_process = np.unique(process, return_inverse=True)
+    _, of_process = np.unique(process, return_inverse=True)
     devices, of_device = np.unique(device, return_inverse=True)
-    used = np.zeros((len(processes), len(devices)), np.bool_)
-    used[of_process, of_device] = True
-    number = np.cumsum(used.ravel()) - 1
-    return int(number[-1]) + 1, number[of_process.ravel() * len(devices) + of_device.ravel()]
+    pair = of_process.ravel() * len(devices) + of_device.ravel()
+    pairs, number = np.unique(pair, return_inverse=True)  # of the pairs that occur: a damaged file may name many
+    return len(pairs), number.ravel()
 
 
 def _before(rows: Activities, npu: IntArray) -> tuple[IntArray, IntArray]:
@@ -151,18 +150,22 @@ def _collectives(
     calls: list[Call] = []
     words = _operations(rows.names)
     turns: dict[tuple[int, str], dict[int, list[tuple[int, Message]]]] = {}
-    for one in np.unique(npu).tolist():
-        mine = np.flatnonzero(npu == one)
-        process = int(rows.process[mine[0]])
-        if len(np.unique(npu[rows.process == process])) > 1:
+    if not messages:
+        return call, calls
+    begin = np.flatnonzero(np.diff(npu, prepend=-1))  # rows are sorted by NPU, NPUs by process
+    processes, gpus = np.unique(rows.process[begin], return_counts=True)
+    alone = set(processes[gpus == 1].tolist())
+    is_of = {word: np.array([other == word for other in words], np.bool_)[rows.name] for word in _KINDS}
+    for first, end in zip(begin.tolist(), [*begin[1:].tolist(), len(npu)], strict=True):
+        one, process = int(npu[first]), int(rows.process[first])
+        if process not in alone:
             continue  # which GPU a call of NCCL is for cannot be told
         for word in _KINDS:
-            kernels = mine[np.isin(rows.name[mine], [number for number, other in enumerate(words) if other == word])]
+            kernels = first + np.flatnonzero(is_of[word][first:end])
             made = messages.get((process, word), [])
             if len(kernels) == len(made):
                 for kernel, message in zip(kernels.tolist(), made, strict=True):
-                    of = turns.setdefault((message.communicator, word), {})
-                    of.setdefault(one, []).append((kernel, message))
+                    turns.setdefault((message.communicator, word), {}).setdefault(one, []).append((kernel, message))
     for (_, word), of in turns.items():
         many = {len(each) for each in of.values()}
         if len(of) < 2 or len(many) > 1:

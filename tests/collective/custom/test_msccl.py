@@ -10,6 +10,7 @@ import pytest
 
 from pyxsim.collective.checker import prove
 from pyxsim.collective.compiled import CompiledSchedule
+from pyxsim.collective.custom import msccl
 from pyxsim.collective.lookup import get_algorithm, get_schedule
 from pyxsim.collective.schedule import ScheduleError
 from pyxsim.errors import InputError
@@ -227,6 +228,25 @@ def test_wrong_files(read: Reader, change: tuple[str, str], problem: str) -> Non
     text = all_pairs(2).replace(*change, -1 if change[0] in ("<step ", 'hasdep="1"') else 1)
     with pytest.raises(InputError, match=problem):
         read(text, "all-reduce", 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (('nchunksperloop="2"', 'nchunksperloop="999999999"'), "on 2 GPUs; allowed: at most 262144"),
+        (('i_chunks="2"', 'i_chunks="999999999"'), "i_chunks is 999999999; allowed: 0 to 262144"),
+    ],
+)
+def test_a_small_file_cannot_have_many_chunks(read: Reader, change: tuple[str, str], problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        read(all_pairs(2).replace(*change), "all-reduce", 2)
+
+
+def test_a_small_file_cannot_move_many_chunks(read: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(msccl, "MOST_NAMED", 30)
+    steps = [step("cpy", "i0", "o0", 8)] * 2
+    with pytest.raises(InputError, match="more chunks than the steps may; allowed: 30 in all"):
+        read(two("allreduce", 0, lambda rank: steps, chunks=8), "all-reduce", 2)
 
 
 @pytest.mark.parametrize(

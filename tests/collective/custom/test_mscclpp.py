@@ -11,6 +11,7 @@ import pytest
 from pyxsim.collective.bounds import rounds
 from pyxsim.collective.checker import prove
 from pyxsim.collective.compiled import CompiledSchedule
+from pyxsim.collective.custom import mscclpp
 from pyxsim.collective.custom.export import to_msccl
 from pyxsim.collective.lookup import get_algorithm, get_schedule
 from pyxsim.errors import InputError
@@ -146,6 +147,11 @@ def one_way(*ops: object, inplace: bool = True) -> str:
             r"step 2 .* waits for a signal of rank 1, which never comes",
         ),
         (one_way(op("sem_acquire", semaphore_ids=[0])), "waits for semaphore 0, which never comes"),
+        (one_way(*meet(2)[:-1], op("wait", channel_ids=[0, 0])), "waits for a signal of rank 1, which never comes"),
+        (
+            one_way(op("sem_release", semaphore_ids=[0]), op("sem_acquire", semaphore_ids=[0, 0])),
+            "waits for semaphore 0, which never comes",
+        ),
         (one_way(op("upkt", [local("s", 0)], [local("i", 0)])), r"waits for a packet in s\[0\], which never comes"),
         (one_way(op("barrier", barrier_id=0, num_threadblocks=2)), r"allowed: a whole number from 1 to 1"),
         (one_way(op("copy", [local("s", 1)], [local("i", 1)])), r"reads s\[1\] of rank 0, which is empty"),
@@ -171,3 +177,14 @@ def test_what_is_refused(read: Read, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         prove(read(text, 2))
     assert "\n" not in str(caught.value)
+
+
+def test_a_small_plan_cannot_take_much_time(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not by its chunks on all GPUs, nor by what its operations move."""
+    blocks = [[meet(8)] for _ in range(8)]
+    with pytest.raises(InputError, match=r"262144 chunks in 1 slices on 8 GPUs; allowed: .* 1048576 on all GPUs"):
+        read(plan("allreduce", blocks, chunks=(2**18, 2**18, 0)), 8)
+    monkeypatch.setattr(mscclpp, "MOST_NAMED", 30)
+    copies = [op("copy", [local("i", 0, 8)], [local("s", 0, 8)])] * 2
+    with pytest.raises(InputError, match="more chunks in slices than the operations may use; allowed: 30 in all"):
+        read(plan("allreduce", [[copies], [meet(2)]], chunks=(8, 8, 8)), 2)

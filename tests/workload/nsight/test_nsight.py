@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pyxsim.cli.workload_traces import no_experiment
 from pyxsim.errors import InputError
 from pyxsim.runner.lifecycle import run
 from pyxsim.workload.graph import Kind, check
@@ -114,6 +115,44 @@ def test_faults(tmp_path: Path) -> None:
         file.execute("CREATE TABLE StringIds (id, value)")
     with pytest.raises(InputError, match="has no tables CUPTI_ACTIVITY_KIND_KERNEL"):
         graph_of(str(tmp_path / "b.sqlite"), 2)
+
+
+@pytest.mark.parametrize("processes", [1, 20_000])
+def test_time_and_memory_are_linear_in_the_devices(tmp_path: Path, processes: int) -> None:
+    """A damaged file may name tens of thousands of processes and devices."""
+    path = export(tmp_path / "a.sqlite", [], [(0, 0, 64)])
+    with closing(sqlite3.connect(path)) as file:
+        rows = [(at, at + 1, at, 0, at % processes << 24, 0) for at in range(20_000)]
+        file.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?, ?, ?, ?, ?, ?)", rows)
+        file.commit()
+    with pytest.raises(InputError, match="has 20000 GPUs"):
+        graph_of(str(path), 2)
+    assert graph_of(str(path), 20_000).calls == []
+
+
+def test_commands_of_traces_name_an_export(tmp_path: Path) -> None:
+    path = export(tmp_path / "a.sqlite", [(0, 5, 0, 7, 0)])
+    with pytest.raises(InputError, match="is an export of Nsight Systems; allowed: traces"):
+        no_experiment(str(path))
+
+
+def test_rows_without_end_are_refused(tmp_path: Path) -> None:
+    """Where the pages of a damaged file are shared, a table has more rows than the file has bytes."""
+    path = export(tmp_path / "a.sqlite", [(0, 5, 0, 7, 0)] * 2000)
+    data = bytearray(path.read_bytes())
+    size = int.from_bytes(data[16:18], "big")
+    with closing(sqlite3.connect(path)) as file:
+        query = "SELECT rootpage FROM sqlite_master WHERE name = 'CUPTI_ACTIVITY_KIND_KERNEL'"
+        [[page]] = file.execute(query).fetchall()
+    root = (page - 1) * size
+    assert data[root] == 5  # an interior page: its cells name the pages of rows
+    first = data[root + 12 : root + 14]  # where its first cell is
+    many = (size - 8) // 6 - 1  # cells, as many as SQLite allows
+    data[root + 3 : root + 5] = many.to_bytes(2, "big")
+    data[root + 12 : root + 12 + 2 * many] = first * many
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="has more rows than fit into the file"):
+        graph_of(str(path), 2)
 
 
 CHANGES: Any = st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), min_size=1, max_size=6)
