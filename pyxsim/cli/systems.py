@@ -34,11 +34,11 @@ def system_rows(facts: dict[str, Any], npus: int, capacity: Capacity) -> Iterato
     """
     yield "system", facts["help"]
     exact = "" if capacity.exact else " at most"
-    rates = [f"{_rate(getattr(capacity, key))} {words}" for key, words in _MEASURES.items()]
+    rates = [f"{rounded_rate(getattr(capacity, key))} {words}" for key, words in _MEASURES.items()]
     yield "bandwidth", f"{', '.join(rates)}{exact}; both directions together"
     published = facts["published"]
     keys = _MEASURES if npus == facts["npus"] else ("npu",)
-    if figures := [f"{_rate(published[key])} {_MEASURES[key]}" for key in keys if published[key]]:
+    if figures := [f"{rounded_rate(published[key])} {_MEASURES[key]}" for key in keys if published[key]]:
         payload = published["payload"]
         yield "published", ", ".join(figures) + (f"; {100 * payload:.3g} % of it is payload" if payload < 1 else "")
     for source in facts["sources"]:
@@ -48,7 +48,7 @@ def system_rows(facts: dict[str, Any], npus: int, capacity: Capacity) -> Iterato
         yield "assumed", f"{assumption['key']}: {assumption['why']}"
 
 
-def _rate(value: int) -> str:
+def rounded_rate(value: int) -> str:
     """Return a rounded rate: 129600000000000 -> "129.6 TB/s"."""
     step = 10 ** max(0, len(str(value)) - 4)
     return format_bandwidth(Fraction(round(value / step) * step))

@@ -14,7 +14,7 @@ from typing import Any
 from pyxsim import library
 from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.faults import by_hand, placed
-from pyxsim.cli.systems import system_facts, system_rows
+from pyxsim.cli.systems import rounded_rate, system_facts, system_rows
 from pyxsim.errors import InputError, bundle, raise_all, single_faults
 from pyxsim.network.capacity import capacity_of
 from pyxsim.registry import topologies
@@ -65,7 +65,10 @@ def show_topology(
             write(topology, network)
         notes += [str(each.message) for each in lost]
     out.say(*(f"warning: {note}" for note in notes))
-    _show(out, facts, [] if system is None else system_rows(system, facts.npus, capacity))
+    rows = [] if system is None else list(system_rows(system, facts.npus, capacity))
+    if capacity.all_gather is not None:
+        rows.insert(0, ("all-gather", f"at most {rounded_rate(capacity.all_gather)} at each NPU: the bottleneck cut"))
+    _show(out, facts, rows)
     if file is not None:
         out.say("", f"wrote {file}")
     out.put({**asdict(facts), "capacity": asdict(capacity), "system": system, "file": file})

@@ -1,15 +1,19 @@
-"""Total bandwidth of a network: per NPU, of all NPUs, of the bisection."""
+"""Total bandwidth of a network: per NPU, of all NPUs, of the bisection, and what an all-gather can make of it."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
 
+from pyxsim.collective.cut_bound import bottleneck_bandwidth
 from pyxsim.network.link_paths import link_rates_of, widest
 from pyxsim.settings import Network
 from pyxsim.topology.cuts import bisection
 from pyxsim.topology.topology import Topology
+
+MOST_CUT = 128  # NPUs of a network whose bottleneck cut is computed, which takes up to two seconds
 
 
 @dataclass(frozen=True)
@@ -26,12 +30,17 @@ class Capacity:
         Between two halves of the NPUs.
     exact
         Whether `bisection` is the minimum over all halves, not only over those that were tried.
+    all_gather
+        Most bytes per second that an all-gather can deliver to every NPU, its own included, whatever its algorithm: the
+        bottleneck cut (collective/cut_bound.py). None for more than MOST_CUT NPUs, for one NPU, and where some NPU is
+        not reached.
     """
 
     npu: int
     all: int
     bisection: int
     exact: bool
+    all_gather: int | None
 
 
 def capacity_of(topology: Topology, network: Network) -> Capacity:
@@ -51,4 +60,23 @@ def capacity_of(topology: Topology, network: Network) -> Capacity:
         np.add.at(npu_width, topology.link_dst, width)
         npu_width = npu_width[routers]
     bisection_width, exact = bisection(topology, width)
-    return Capacity(int(npu_width.max()), int(npu_width.sum()), bisection_width, exact)
+    all_gather = _all_gather(topology, width.tolist(), npu_width.tolist())
+    return Capacity(int(npu_width.max()), int(npu_width.sum()), bisection_width, exact, all_gather)
+
+
+def _all_gather(topology: Topology, width: list[int], npu_width: list[int]) -> int | None:
+    """See `Capacity`; `width` of the links, `npu_width` of the NPUs in both directions together."""
+    home = topology.home.tolist()
+    if not 2 <= len(home) <= MOST_CUT:
+        return None
+    links: list[tuple[Hashable, Hashable, int]]
+    links = list(zip(topology.link_src.tolist(), topology.link_dst.tolist(), width, strict=True))
+    npus: list[Hashable] = list(home)
+    if topology.hosts or len(set(home)) < len(home):  # each NPU behind its router, with a link of its own
+        npus = [("npu", number) for number in range(len(home))]
+        for npu, router, both in zip(npus, home, npu_width, strict=True):
+            links += [(npu, router, both // 2), (router, npu, both // 2)]
+    try:
+        return int(bottleneck_bandwidth(links, npus))
+    except ValueError:  # some NPU is not reached
+        return None
