@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pyxsim.collective.cut_bound import bottleneck_bandwidth
 from pyxsim.network.link_paths import link_rates_of, widest
 from pyxsim.settings import Network
+from pyxsim.topology.cut_bound import bottleneck_bandwidth
 from pyxsim.topology.cuts import bisection
 from pyxsim.topology.topology import Topology
 
@@ -32,7 +32,7 @@ class Capacity:
         Whether `bisection` is the minimum over all halves, not only over those that were tried.
     all_gather
         Most bytes per second that an all-gather can deliver to every NPU, its own included, whatever its algorithm: the
-        bottleneck cut (collective/cut_bound.py). None for more than MOST_CUT NPUs, for one NPU, and where some NPU is
+        bottleneck cut (topology/cut_bound.py). None for more than MOST_CUT NPUs, for one NPU, and where some NPU is
         not reached.
     """
 

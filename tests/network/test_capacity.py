@@ -53,7 +53,8 @@ def test_none_for_networks_whose_cut_takes_long() -> None:
 
 def test_routers_that_npus_share() -> None:
     """An NPU behind a shared router has a link of its own."""
-    topology, network, _ = find_topology("dragonfly", None, ("network.options.p=2", "network.options.a=4", "network.options.h=1"), [])
+    options = tuple(f"network.options.{name}" for name in ("p=2", "a=4", "h=1"))
+    topology, network, _ = find_topology("dragonfly", None, options, [])
     found = capacity_of(topology, network)
     assert found.all_gather is not None
     assert found.all_gather <= found.npu // 2 * topology.npus // (topology.npus - 1)

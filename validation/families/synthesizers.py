@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import partial
 from typing import NamedTuple
 
-from pyxsim.collective.cut_bound import bottleneck_bandwidth
+from pyxsim.topology.cut_bound import bottleneck_bandwidth
 from validation.case import Case, Found, Picture, Series
 
 FORESTCOLL = "liangyuRain/ForestColl 3c13aee, topologies.py and its result"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyxsim.collective.cut_bound import bottleneck_bandwidth
+from pyxsim.topology.cut_bound import bottleneck_bandwidth
 
 Link = tuple[int, int, int]
 
