@@ -183,12 +183,17 @@ def from_networkx(
 def _routings(
     graph: Any, bandwidths: Sequence[str | None] | None, next_hops: Int32Array | None
 ) -> dict[str, WiresRouting]:
-    """The routings of a graph; the first is that which the graph names."""
+    """The routings of a graph; the first is that which the graph names, or the default.
+
+    The default is `up-down`; `minimal` where a link has no opposite, as then down is not the opposite of up.
+    """
     found = graph_routings("up-down") | ({} if next_hops is None else {"table": partial(_follow, next_hops)})
     if bandwidths is not None:
         costs = costs_of([None if text is None else parse_bandwidth(text) for text in bandwidths])
         found[FASTEST] = partial(fastest, costs if graph.is_directed() else np.repeat(costs, 2))
     first = graph.graph.get(ROUTING)
+    if first not in found and graph.is_directed() and any(not graph.has_edge(b, a) for a, b, *_ in graph.edges):
+        first = "minimal"
     return {first: found[first], **found} if first in found else found
 
 

@@ -170,3 +170,14 @@ def test_files_with_faults(name: str, text: str | None, words: str, tmp_path: Pa
         build("graph", options={"file": name}, folder=tmp_path)
     assert caught.value.key == "network.options.file"
     assert str(tmp_path / name) in str(caught.value)
+
+
+def test_links_of_one_way_are_routed_minimally() -> None:
+    """`up-down` needs an opposite of each link, so it is not the default, and says so if it is chosen."""
+    ring = nx.DiGraph([("a", "b"), ("b", "c"), ("c", "a")])
+    nx.set_node_attributes(ring, "npu", "kind")
+    topology = from_networkx(ring)
+    assert topology.routing == "minimal"
+    with pytest.raises(InputError, match="up-down requires links in both directions"):
+        topology.routed("up-down")
+    assert from_networkx(ring.to_undirected()).routing == "up-down"
