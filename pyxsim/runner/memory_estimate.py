@@ -1,5 +1,7 @@
 """The memory that a run will need, from its settings: known before its network is built, refused if it will not fit.
 
+What a workload adds is known when it has been read, before anything is sent.
+
 The estimate is a sum of terms. Each is a number of things (links, messages, ..), which follows from the settings, times
 the bytes that one of them takes. The bytes come from the records where these have a fixed size; the others are measured
 and marked so. `python -m benchmarks.memory` prints measured memory beside the estimate and its terms.
@@ -12,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from pyxsim.available_memory import available
 from pyxsim.collective.lookup import get_schedule
@@ -52,6 +55,8 @@ MESSAGE_RECORD, MESSAGE = 88, 48
 # Of a chunk, phase and NPU: five lists of numbers, twelve int64 columns of the table of the result; measured. Those of
 # a large table in lockstep are made when they are read.
 ROW, ROW_IN_STEP = 500, 105
+# Of a workload: a task of its graph; a message with its share of the tasks, chunks and rows of its collective.
+TASK, WORK_MESSAGE = 250, 110
 # Counters of links that windows list, by whether the backend has packets.
 COUNTERS = {True: 7, False: 2}
 CELL_IN_STEP = 4
@@ -81,6 +86,13 @@ class MemoryEstimate:
         return int(sum(self.terms.values()))
 
 
+class WorkCounts(NamedTuple):
+    """Tasks of the graph of a workload, if it has one, and messages of its collectives."""
+
+    tasks: int
+    messages: int
+
+
 def estimate(experiment: Experiment, size: NetworkSize, backend: str, *, folded: bool) -> MemoryEstimate:
     """Return the memory of a run on a network of this size; `folded`: if NPU 0 stands for all NPUs."""
     packets = backend_class(backend).capabilities.packets
@@ -107,6 +119,26 @@ def estimate(experiment: Experiment, size: NetworkSize, backend: str, *, folded:
     terms["windows"] = (CELL_IN_STEP if folded else CELL) * windows * COUNTERS[packets] * size.links
     counts["windows"] = windows
     return MemoryEstimate(terms, counts)
+
+
+def with_workload(needed: MemoryEstimate, experiment: Experiment, backend: str, work: WorkCounts) -> MemoryEstimate:
+    """Return the memory of a run with its workload.
+
+    Raises
+    ------
+    InputError
+        If less memory is available.
+    """
+    packets = backend_class(backend).capabilities.packets
+    level = experiment.output.level
+    messages = WORK_MESSAGE * work.messages + ATTRIBUTED[level] * work.messages
+    if packets and (level or not experiment.run.skip):  # an engine of the whole network has a record of each
+        messages += MESSAGE_RECORD * _pool(work.messages)
+    terms = {**needed.terms, "tasks": TASK * work.tasks, "messages": messages}
+    counts = {**needed.counts, "tasks": work.tasks, "messages": work.messages}
+    whole = MemoryEstimate(terms, counts)
+    check_fits(whole.bytes, experiment)
+    return whole
 
 
 def _pool(count: int) -> int:
@@ -205,7 +237,9 @@ def _windows(experiment: Experiment, size: NetworkSize, *, packets: bool) -> int
     if not packets:  # as pyxsim/network/delay limits them
         fits = max(1, min(MOST_WINDOWS, MOST_CELLS // size.npus))
     settings, nbytes = experiment.network, sum(collective.bytes for _, collective in experiment.collectives)
-    if not nbytes or experiment.traffic is not None or experiment.workload is not None:
+    if experiment.workload is not None:  # of unknown length: windows that double leave half of what fits, or more
+        return -(-3 * fits // 4)
+    if not nbytes or experiment.traffic is not None:
         return fits
     given = settings.bandwidth if isinstance(settings.bandwidth, tuple) else (settings.bandwidth,)
     rate = float(sum(given)) / len(given)

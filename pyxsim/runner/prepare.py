@@ -18,7 +18,7 @@ from pyxsim.network.backends import backend_class, check_background, check_open_
 from pyxsim.network.clock import with_clock
 from pyxsim.network.protocol import Backend
 from pyxsim.runner.hints import hints
-from pyxsim.runner.memory_estimate import refusing
+from pyxsim.runner.memory_estimate import WorkCounts, refusing, with_workload
 from pyxsim.runner.prepared import Prepared, PreparedTraffic
 from pyxsim.runner.proofs import (
     check_boost,
@@ -36,6 +36,7 @@ from pyxsim.topology import Topology
 from pyxsim.topology.build import network_of
 from pyxsim.units import to_cycles
 from pyxsim.workload import Job
+from pyxsim.workload.graph_job import GraphJob
 from pyxsim.workload.readers import WorkloadContext, make_job
 
 PathLike = str | Path
@@ -150,6 +151,11 @@ def prepare(
             warnings += [f"{text}; the run ends with an error if a deadlock occurs"] if cycle else []
         if not network.capabilities.congestion and of_system.endpoint is not None:
             warnings.append(_TOGETHER)
+    memory = watch.largest
+    if experiment.workload is not None and memory is not None:
+        tasks = len(job.graph) if isinstance(job, GraphJob) else 0
+        work = WorkCounts(tasks, int(system.traffic()[:, 4].sum()))
+        memory = with_workload(memory, experiment, backend, work)
     carrier = system.carrier(output.seed) if output.carry else None
     planned = not allow_deadlock  # every job issues all its work when it begins
     return Prepared(
@@ -165,7 +171,7 @@ def prepare(
         background=background,
         every_npu=every_npu if lockstep else None,
         why_every_npu=why,
-        memory=watch.largest,
+        memory=memory,
     )
 
 

@@ -12,12 +12,16 @@ from typing import Any
 import pytest
 
 from pyxsim import check, library
-from pyxsim.available_memory import available
+from pyxsim.available_memory import Available, available
 from pyxsim.errors import InputError
 from pyxsim.peak_memory import resident_mb
+from pyxsim.runner import memory_estimate
+from pyxsim.runner.lifecycle import run
 from pyxsim.runner.memory_estimate import check_fits, foreseen
-from pyxsim.settings import Experiment
+from pyxsim.runner.prepare import prepare
+from pyxsim.settings import Experiment, load_experiment
 
+ROOT = Path(__file__).resolve().parents[2]
 TORUS = {"topology": "torus", "shape": [16, 16, 16], "bandwidth": "100 GB/s", "latency": "100 ns", "packet": "4 KiB"}
 SMALL = {**TORUS, "shape": [4, 4, 4]}
 SWITCH = {**TORUS, "topology": "switch", "shape": [512]}
@@ -57,6 +61,25 @@ def test_the_estimate_is_near_the_peak(backend: str, experiment: dict[str, Any])
     words = [sys.executable, "-c", RUN, json.dumps(experiment), backend]
     took = float(subprocess.run(words, check=True, capture_output=True, text=True).stdout) * 1e6
     assert 1 / 1.5 < told.bytes / took < 1.5
+
+
+@pytest.mark.parametrize("backend", ["analytical", "packet"])
+def test_a_workload_adds_its_tasks_and_messages(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, overrides = ROOT / "inputs" / "training" / "gpt3_128.toml", ["workload.batch=8"]
+    experiment = load_experiment(path, overrides)
+    told = prepare(experiment, backend=backend).memory
+    assert told is not None
+    assert told.counts["messages"] == run(path, backend="analytical", overrides=overrides).json()["messages"]
+    assert told.terms["tasks"] == memory_estimate.TASK * told.counts["tasks"] > 0
+    code = RUN.replace("json.loads(sys.argv[1])", "sys.argv[1]").replace(
+        "sys.argv[2]", "sys.argv[2], overrides=sys.argv[3:]"
+    )
+    words = [sys.executable, "-c", code, str(path), backend, *overrides]
+    took = float(subprocess.run(words, check=True, capture_output=True, text=True).stdout) * 1e6
+    assert 1 / 1.5 < told.bytes / took < 1.5
+    monkeypatch.setattr(memory_estimate, "available", lambda: Available(told.bytes - 1, "of this test"))
+    with pytest.raises(InputError, match=r"this run needs about .* are available"):
+        prepare(experiment, backend=backend)
 
 
 def test_what_grows() -> None:
