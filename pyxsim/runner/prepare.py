@@ -36,7 +36,6 @@ from pyxsim.topology import Topology
 from pyxsim.topology.build import network_of
 from pyxsim.units import to_cycles
 from pyxsim.workload import Job
-from pyxsim.workload.graph_job import GraphJob
 from pyxsim.workload.readers import WorkloadContext, make_job
 
 PathLike = str | Path
@@ -153,8 +152,7 @@ def prepare(
             warnings.append(_TOGETHER)
     memory = watch.largest
     if experiment.workload is not None and memory is not None:
-        tasks = len(job.graph) if isinstance(job, GraphJob) else 0
-        work = WorkCounts(tasks, int(system.traffic()[:, 4].sum()))
+        work = WorkCounts(job.task_count, int(system.traffic()[:, 4].sum()))
         memory = with_workload(memory, experiment, backend, work)
     carrier = system.carrier(output.seed) if output.carry else None
     planned = not allow_deadlock  # every job issues all its work when it begins

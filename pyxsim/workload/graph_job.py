@@ -154,6 +154,10 @@ class GraphJob(Job):
         partner[tasks.sender[both]], partner[tasks.receiver[both]] = tasks.receiver[both], tasks.sender[both]
         return TaskTimes(tasks.ready, tasks.start, tasks.end, tasks.cause, partner, self._group)
 
+    @property
+    def task_count(self) -> int:
+        return len(self.graph)
+
     def tasks(self) -> TaskRun:
         """Return the tasks and their times."""
         return TaskRun(self.graph, self.times())

@@ -168,6 +168,11 @@ class Job(Protocol):
         """Return the tasks and their times; None for a job without tasks."""
         return None
 
+    @property
+    def task_count(self) -> int:
+        """Number of the tasks; 0 for a job without tasks."""
+        return 0
+
     def layers(self) -> dict[str, Any]:
         """Return the columns of the layers of a complete run; empty where the tasks tell them, or there are none."""
         return {}
