@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from pyxsim.errors import InputError
 from pyxsim.network.ethernet.ethernet_network import EthernetNetwork
 from pyxsim.settings import Network
 from pyxsim.topology.build import network_of
@@ -77,7 +78,11 @@ def carried(shape: tuple[tuple[int, ...], tuple[int, ...]], ethernet: dict[str, 
     """A network that has carried random messages, half of the time an incast; all of them have arrived."""
     options = {"children": list(shape[0]), "parents": list(shape[1])}
     experiment = Network(topology="folded-clos", options=options, bandwidth="50 GB/s", ethernet=ethernet)
-    network = EthernetNetwork(network_of(experiment, Path()), experiment, seed=seed)
+    try:
+        network = EthernetNetwork(network_of(experiment, Path()), experiment, seed=seed)
+    except InputError as error:  # slow ways back need more headroom for PFC than a small buffer has
+        assume(error.key != "network.ethernet.buffer.capacity")
+        raise
     random = np.random.default_rng(seed)
     count = int(random.integers(1, 60))
     src = random.integers(0, network.npus, count)
