@@ -1,17 +1,47 @@
-"""The bottleneck cut of a network: how fast any all-gather or reduce-scatter on it can be.
+"""Bottleneck cuts of a network: how fast any collective on it can be, whatever its algorithm.
 
-What is inside a cut that leaves at least one NPU out must leave it: k of n NPUs are inside, and M bytes in total take
-at least M * k / n over the bandwidth out of the cut. The largest such time is a lower bound, which spanning trees reach
-(L. Zhao and others, "ForestColl: Throughput-Optimal Collective Communications on Heterogeneous Network Fabrics", arXiv
-2402.06787). A reduce-scatter is an all-gather on the reversed links.
+What is inside a cut and wanted behind it must cross the cut. If every NPU wants what all hold, k of n NPUs are inside
+and M bytes there are in all, that takes at least M * k / n over the bandwidth of the cut. The largest such time is a
+lower bound, which spanning trees reach (L. Zhao and others, "ForestColl: Throughput-Optimal Collective Communications
+on Heterogeneous Network Fabrics", arXiv 2402.06787; J. Edmonds, "Edge-disjoint branchings", 1973, for trees).
+A reduce-scatter is an all-gather on the reversed links.
+docs/optimum.md derives the bounds of all kinds of collectives from these cuts and partitions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 
-_SOURCE = ("source", None)
+import numpy as np
+
+from pyxsim.arrays import BoolArray, IntArray
+from pyxsim.topology.capacity_graph import CapacityGraph, Classes, symmetries
+from pyxsim.topology.max_flow import FlowGraph
+
+UNLIMITED = 1 << 62  # links times flows
+
+
+@dataclass(frozen=True, eq=False)
+class Bottleneck:
+    """The cut that limits what NPUs can receive.
+
+    Attributes
+    ----------
+    rate
+        Width of the cut over the amount held outside: what is held per unit of time, at most.
+    behind
+        bool[nodes]: the nodes behind the cut; those of NPUs in another position behind other cuts of the same rate are
+        in `others`.
+    exact
+        Whether no cut has a lower rate; otherwise some may, as not all were searched.
+    """
+
+    rate: Fraction
+    behind: BoolArray
+    exact: bool
+    others: list[BoolArray] = field(default_factory=list)
 
 
 def bottleneck_bandwidth(links: Iterable[tuple[Hashable, Hashable, int]], npus: Sequence[Hashable]) -> Fraction:
@@ -29,29 +59,141 @@ def bottleneck_bandwidth(links: Iterable[tuple[Hashable, Hashable, int]], npus: 
     ValueError
         If an NPU cannot be reached from another one.
     """
-    import networkx as nx
+    graph, names = CapacityGraph.named(links, npus)
+    members = np.arange(len(npus))
+    try:
+        found = bottleneck(graph, members)
+    except Unreached as unreached:
+        raise ValueError(f"nothing reaches {names[unreached.node]}") from None
+    return found.rate * graph.unit * len(npus)
 
-    graph = nx.DiGraph()
-    graph.add_nodes_from(npus)
-    for a, b, bandwidth in links:
-        before = graph.edges[a, b]["bandwidth"] if graph.has_edge(a, b) else 0
-        graph.add_edge(a, b, bandwidth=before + bandwidth)
-    # A rate is possible if it can flow from every NPU to each of them at once. A cut that forbids this gives a smaller
-    # rate; the last one is the bottleneck (Dinkelbach's method, with whole numbers throughout).
-    rate = Fraction(sum(data["bandwidth"] for *_, data in graph.in_edges(npus[0], data=True)), len(npus) - 1)
-    checked = 0
-    while checked < len(npus):
-        target = npus[checked]
-        if not rate:
-            raise ValueError(f"nothing reaches {target}")
-        for *_, data in graph.edges(data=True):
-            data["capacity"] = data["bandwidth"] * rate.denominator
-        flow = graph.copy()
-        flow.add_edges_from(((_SOURCE, npu) for npu in npus), capacity=rate.numerator)
-        value, (inside, _) = nx.minimum_cut(flow, _SOURCE, target)
-        if value == rate.numerator * len(npus):
-            checked += 1
-            continue
-        out = sum(data["bandwidth"] for a, b, data in graph.edges(data=True) if a in inside and b not in inside)
-        rate = Fraction(out, sum(npu in inside for npu in npus))
-    return rate * len(npus)
+
+class Unreached(ValueError):
+    """No flow reaches a node."""
+
+    def __init__(self, node: int) -> None:
+        super().__init__(f"nothing reaches node {node}")
+        self.node = node
+
+
+def bottleneck(
+    graph: CapacityGraph,
+    holders: IntArray,
+    amounts: Sequence[int] | None = None,
+    targets: IntArray | None = None,
+    *,
+    shape: Sequence[int] = (),
+    work: int = UNLIMITED,
+) -> Bottleneck:
+    """Return the cut with the least width for what is held outside of it and wanted behind it.
+
+    A rate is possible if it can flow from all holders to each target, one target at a time. A cut that forbids this
+    has a lower rate; the last one is the bottleneck (Dinkelbach's method, with whole numbers throughout). Of targets
+    that a symmetry maps on each other, one is tried.
+
+    Parameters
+    ----------
+    graph
+        The network.
+    holders
+        int64[NPUs]: the nodes that hold data.
+    amounts
+        How much each of them holds (default: 1); a target wants all of it.
+    targets
+        Nodes that want data (default: the holders).
+    shape
+        The grid that the holders form, for their symmetries.
+    work
+        Links times flows that may be computed. If that is not enough, only some targets are tried, and the result is
+        not exact: its rate may be too high, so that times remain lower bounds.
+
+    Raises
+    ------
+    Unreached
+        If no data reach a target.
+    """
+    amounts = [1] * len(holders) if amounts is None else [int(amount) for amount in amounts]
+    symmetric = targets is None and len(set(amounts)) == 1
+    wanted = holders if targets is None else targets
+    held = dict(zip(holders.tolist(), amounts, strict=True))
+    needs = {node: sum(amounts) - held.get(node, 0) for node in wanted.tolist()}
+    wanted = np.array([node for node in wanted.tolist() if needs[node]], np.int64)
+    if not len(wanted):
+        raise ValueError("no target lacks data")
+    # The NPUs alone: the links to each of them.
+    into = graph.into
+    first = min(wanted.tolist(), key=lambda node: Fraction(into[node], needs[node]))
+    if not into[first]:
+        raise Unreached(first)
+    rate = Fraction(into[first], needs[first])
+    behind = np.zeros(graph.nodes, np.bool_)
+    behind[first] = True
+    flows = _Flows(graph, holders, amounts)
+    affordable = work // max(len(graph.width), 1)
+    if affordable < 2:
+        return Bottleneck(rate, behind, exact=False)
+    mappings = symmetries(graph, holders, shape) if symmetric and len(holders) > 2 else []
+    if symmetric:
+        classes = Classes(len(holders))
+        for mapping in mappings:
+            classes.join(np.argsort(holders)[np.searchsorted(np.sort(holders), mapping[holders])])
+        wanted = holders[classes.first]
+    others: list[BoolArray] = []
+    for target in wanted.tolist():
+        while affordable:
+            affordable -= 1
+            new, cut = flows.rate(target, rate)
+            if new == rate:
+                if cut is not None:
+                    behind = cut
+                    others.append(cut)
+                break
+            assert cut is not None
+            if not new:
+                raise Unreached(target)
+            rate, behind, others = new, cut, []
+        else:
+            return Bottleneck(rate, behind, exact=False)
+    return Bottleneck(rate, behind, True, _images(others, mappings))
+
+
+class _Flows:
+    """Flows from all holders to one target."""
+
+    def __init__(self, graph: CapacityGraph, holders: IntArray, amounts: Sequence[int]) -> None:
+        self.graph, self.amounts = graph, amounts
+        self.holders = np.zeros(graph.nodes, np.bool_)
+        self.holders[holders] = True
+        self.held = np.zeros(graph.nodes, object)
+        self.held[holders] = list(amounts)
+        source = np.full(len(holders), graph.nodes)
+        ends = np.concatenate([graph.src, source]), np.concatenate([graph.dst, holders])
+        self.flows = FlowGraph(graph.nodes + 1, *ends)
+
+    def rate(self, target: int, rate: Fraction) -> tuple[Fraction, BoolArray | None]:
+        """Return the rate if it can flow, and the smallest cut that allows no more; else a cut with its lower rate."""
+        by, whole = rate.denominator, rate.numerator
+        capacities = [width * by for width in self.graph.width] + [amount * whole for amount in self.amounts]
+        value, behind = self.flows.flow(capacities, self.graph.nodes, target)
+        behind = behind[:-1]
+        outside = int(self.held[~behind].sum())
+        if value == whole * sum(self.amounts):
+            return rate, behind if outside else None
+        return Fraction(self.graph.width_into(behind), outside), behind
+
+
+def _images(cuts: Sequence[BoolArray], mappings: Sequence[IntArray]) -> list[BoolArray]:
+    """The cuts and all their images."""
+    known = {cut.tobytes(): cut for cut in cuts}
+    front = list(known.values())
+    while front:
+        following = []
+        for cut in front:
+            for mapping in mappings:
+                image = np.zeros_like(cut)
+                image[mapping[cut]] = True
+                if (key := image.tobytes()) not in known:
+                    known[key] = image
+                    following.append(image)
+        front = following
+    return list(known.values())
