@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.arrays import BoolArray, Int32Array, IntArray
+from pyxsim.arrays import BoolArray, Int32Array, IntArray, unique_by_identity
 
 Link = tuple[Hashable, Hashable, int]
 Labels = NDArray[np.uint64]
@@ -51,17 +51,22 @@ class CapacityGraph:
         rates: Sequence[Fraction | int],
     ) -> CapacityGraph:
         """Return the graph of these links: parallel ones add up; loops and links without bandwidth have no effect."""
-        sums: dict[tuple[int, int], Fraction | int] = {}
-        for a, b, rate in zip(map(int, src), map(int, dst), rates, strict=True):
-            if a != b and rate:
-                sums[a, b] = sums.get((a, b), 0) + rate
-        pairs = sorted(sums)
-        unit = Fraction(
-            math.gcd(*(Fraction(sums[pair]).numerator for pair in pairs)) or 1,
-            math.lcm(*(Fraction(sums[pair]).denominator for pair in pairs)),
+        kinds, which = unique_by_identity(rates)
+        exact = [Fraction(rate) for rate in kinds]
+        whole = math.lcm(*(rate.denominator for rate in exact))
+        of_kind = [int(rate * whole) for rate in exact]
+        small = max(of_kind, default=0) * max(len(which), 1) < _MOST
+        amounts = np.array(of_kind, np.int64 if small else object)[which]
+        keys = np.asarray(src, np.int64) * nodes + np.asarray(dst, np.int64)
+        used = (np.asarray(src) != np.asarray(dst)) & (amounts > 0)
+        pairs, place = np.unique(keys[used], return_inverse=True)
+        sums = np.zeros(len(pairs), amounts.dtype)
+        np.add.at(sums, place, amounts[used])
+        widths = sums.tolist()
+        shared = math.gcd(*widths) or 1
+        return cls(
+            nodes, pairs // nodes, pairs % nodes, tuple(width // shared for width in widths), Fraction(shared, whole)
         )
-        ends = np.array(pairs, np.int64).reshape(-1, 2)
-        return cls(nodes, ends[:, 0], ends[:, 1], tuple(int(sums[pair] / unit) for pair in pairs), unit)
 
     @classmethod
     def named(cls, links: Iterable[Link], npus: Sequence[Hashable]) -> tuple[CapacityGraph, list[Hashable]]:
