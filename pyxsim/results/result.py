@@ -117,6 +117,11 @@ class Result(Viewed):
     lower_bound_ns : int or float or None
         Least time of the run from cycle 0 in nanoseconds, the same for every backend; None for workloads that
         compute.
+    optimum_ns : int or float or None
+        Least time of the run with any algorithm, from cycle 0 in nanoseconds; None for workloads that compute, and
+        where what a collective computes is not proved.
+    optimum_limit : str
+        What limits the optimum, such as "bottleneck cut before 8 of 32 NPUs".
     sim_cpu_s, total_cpu_s : float
         CPU seconds of the simulation, and of the process until the result existed.
     peak_rss_mb : float
@@ -170,6 +175,8 @@ class Result(Viewed):
     backend_tables: dict[str, BackendTable] = field(default_factory=dict)
     counts: dict[str, Any] = field(default_factory=dict)
     lower_bound_ns: int | float | None = None
+    optimum_ns: int | float | None = None
+    optimum_limit: str = ""
     sim_cpu_s: float = 0.0
     total_cpu_s: float = 0.0
     peak_rss_mb: float = 0.0
@@ -206,7 +213,7 @@ class Result(Viewed):
     def __post_init__(self) -> None:
         count = len(self.links)
         self.clock_hz = Fraction(self.clock_hz)
-        self.lower_bound_ns = plain(self.lower_bound_ns)
+        self.lower_bound_ns, self.optimum_ns = plain(self.lower_bound_ns), plain(self.optimum_ns)
         self.totals = {name: np.asarray(self.totals.get(name, np.zeros(count)), dtype=np.int64) for name in COUNTERS}
         peak = np.zeros(count) if self.buffer_max is None else self.buffer_max
         self.buffer_max = np.asarray(peak, dtype=np.int32)
@@ -283,6 +290,11 @@ class Result(Viewed):
     def ratio(self) -> float | None:
         """Simulated time over its lower bound."""
         return self.time_ns / self.lower_bound_ns if self.lower_bound_ns else None
+
+    @property
+    def of_optimum(self) -> float | None:
+        """Optimum over simulated time: the share of what is possible at all."""
+        return self.optimum_ns / self.time_ns if self.optimum_ns and self.time_cycles > 0 else None
 
     # Links
 
@@ -419,6 +431,8 @@ class Result(Viewed):
             "total_cpu_s": self.total_cpu_s,
             "peak_rss_mb": self.peak_rss_mb,
             "lower_bound_ns": self.lower_bound_ns,
+            "optimum_ns": self.optimum_ns,
+            "optimum_limit": self.optimum_limit,
             "carried": self.carried,
             "attribution": self.attribution and self.attribution.json(self.hot_links()),
             "backend": self.backend,

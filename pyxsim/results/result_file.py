@@ -39,6 +39,8 @@ RECORD = {
             "failure",
             "carried",
             "lower_bound_ns",
+            "optimum_ns",
+            "optimum_limit",
             "sim_cpu_s",
             "total_cpu_s",
             "peak_rss_mb",

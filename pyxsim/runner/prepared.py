@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from pyxsim.analysis.bound import LinkBound, lower_bound_cycles
+from pyxsim.analysis.optimum import NetworkOptimum, Optimum
 from pyxsim.network.link_paths import hops_of_routes
 from pyxsim.network.protocol import Backend, OpenBackend
 from pyxsim.runner.checkpoint.resume_info import ResumeInfo
@@ -82,7 +83,7 @@ class Prepared:
         assert self.every_npu is not None
         new = self.every_npu()
         self.network, self.system, self.job, self.every_npu = new.network, new.system, new.job, None
-        for name in ("lower_bound", "_links"):
+        for name in ("lower_bound", "_links", "_network_optimum"):
             vars(self).pop(name, None)
 
     @property
@@ -98,6 +99,26 @@ class Prepared:
     def lower_bound_of(self, collectives: Iterable[Any]) -> Fraction:
         """Return the least time of some collectives and messages, in cycles from the first issue."""
         return lower_bound_cycles(collectives, self.system, self.network, self._links)
+
+    def optimum(self) -> Optimum | None:
+        """Return the least time for any algorithm, from cycle 0; None if computation takes part, or as `optimum_of`."""
+        if not (self.job.planned and self.system.sends_planned_bytes):
+            return None
+        collectives = [group_work for collective in self.job.collectives for group_work in collective.per_group]
+        found = self._network_optimum.of_run(collectives, self.system.messages)
+        return found and Optimum(max(self.first, 0) + found.cycles, found.limit)
+
+    def optimum_of(self, collectives: Sequence[Any]) -> Optimum | None:
+        """Return the least time of a collective for any algorithm, in cycles from its issue (analysis/optimum.py).
+
+        None if what it computes is unknown, and for ASTRA-sim's system layers, which round sizes.
+        """
+        return self._network_optimum.of_collective(collectives) if self.system.sends_planned_bytes else None
+
+    @cached_property
+    def _network_optimum(self) -> NetworkOptimum:
+        endpoint = self.system.options.endpoint_delay if self.system.pays_endpoint_delays else 0
+        return NetworkOptimum(self.topology, *self.network.link_rates, endpoint)
 
     @cached_property
     def _links(self) -> LinkBound:

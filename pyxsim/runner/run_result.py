@@ -76,6 +76,7 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
     minimum = int(prepared.lower_bound) if end.complete else 0
     # Computation between collectives has no bound.
     lower_bound_ns = float(prepared.lower_bound * 10**9 / prepared.experiment.network.clock) if job.planned else None
+    optimum = prepared.optimum()
     beside = prepared.background
     background = None if beside is None else beside.record(prepared.network, end.cycle)
     names = [] if beside is None else beside.names
@@ -91,7 +92,9 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
         **common_fields(prepared, end, peak),
         **workload,
         chunks=chunks,
-        collectives=[collective_row(collective, bound) for collective, bound in zip(issued, bounds, strict=True)],
+        collectives=[
+            collective_row(prepared, collective, bound) for collective, bound in zip(issued, bounds, strict=True)
+        ],
         point_to_point=[message_row(message) for message in system.messages],
         dimensions=dimension_table(chunks, system.traffic_by_copies(), prepared.topology.shape, end.cycle),
         phases=phase_table(chunks, _kinds(prepared), prepared.topology.npus),
@@ -100,6 +103,8 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
         traffic=background,
         attribution=where_time_went,
         lower_bound_ns=lower_bound_ns,
+        optimum_ns=optimum and Fraction(optimum.cycles) * 10**9 / prepared.experiment.network.clock,
+        optimum_limit=optimum.limit if optimum else "",
         hints=prepared.hints,
         warnings=[
             *prepared.warnings,
@@ -142,9 +147,10 @@ def link_table(network: Backend) -> LinkTable:
     )
 
 
-def collective_row(collective: IssuedCollective, bound: Fraction) -> dict[str, Any]:
+def collective_row(prepared: Prepared, collective: IssuedCollective, bound: Fraction) -> dict[str, Any]:
     """Return a row of /collectives, in cycles: `end` is -1 and `ratio` NaN if it did not end, `root` -1 without one."""
     first = collective.per_group[0]
+    optimum = prepared.optimum_of(collective.per_group)
     ratio = float((collective.end - collective.start) / bound) if bound and collective.end >= 0 else float("nan")
     return {
         "name": collective.name,
@@ -158,6 +164,7 @@ def collective_row(collective: IssuedCollective, bound: Fraction) -> dict[str, A
         "bytes": first.size,
         "lower_bound": float(bound),
         "ratio": ratio,
+        "optimum": float("nan") if optimum is None else float(optimum.cycles),
     }
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.arrays import IntArray
+from pyxsim.arrays import AnyIntArray, IntArray
 from pyxsim.errors import InputError
 from pyxsim.topology.capacity_graph import CapacityGraph, Classes, symmetries
 
@@ -104,6 +104,15 @@ def _distances(after: Sequence[Sequence[tuple[int, int]]], source: int) -> list[
                 distance[near] = far + length
                 heapq.heappush(front, (far + length, near))
     return distance
+
+
+def farthest(nodes: int, src: AnyIntArray, dst: AnyIntArray, lengths: IntArray, source: int, npus: IntArray) -> int:
+    """Return the largest distance of some nodes from a source; those that are not reached do not count."""
+    after: list[list[tuple[int, int]]] = [[] for _ in range(nodes)]
+    for a, b, length in zip(src.tolist(), dst.tolist(), lengths.tolist(), strict=True):
+        after[a].append((b, length))
+    distance = _distances(after, source)
+    return max((distance[node] for node in npus.tolist() if distance[node] != _FAR), default=0)
 
 
 class Orbits:

@@ -41,6 +41,8 @@ def _bound(result: Result) -> Iterator[str]:
         yield f"{took}, so bandwidth and latency of the links limit it."
     else:
         yield f"{took}; {percent(1 - 1 / result.ratio)} of its time has other causes."
+    if (share := result.of_optimum) is not None and share <= 1:
+        yield f"It reached {percent(share)} of what is possible at all with any algorithm ({result.optimum_limit})."
 
 
 def _traffic(result: Result) -> Iterator[str]:

@@ -71,6 +71,8 @@ def facts(result: Result) -> list[Fact]:
         took = f"; the run took {result.ratio:.3f} times as long"
         note = "for its bytes on these links" + (took if result.complete else "")
         lines.append(Fact("lower bound", format_time_ns(Fraction(result.lower_bound_ns)), note))
+    if result.optimum_ns:
+        lines.append(Fact("optimum", format_time_ns(Fraction(result.optimum_ns)), _possible(result)))
     if rates := result.rates:
         note = f"algorithm bandwidth; bus bandwidth {rounded(rates.bus, 'B/s')} (as nccl-tests)"
         lines.append(Fact("bandwidth", rounded(rates.algorithm, "B/s"), note))
@@ -154,6 +156,16 @@ def _use(result: Result, name: str, links: IntArray) -> Use:
     stalls = tuple(float(result.totals[stall][links].mean()) / cycles for stall in STALLS)
     bandwidth = float(result.links.bandwidth[links].mean())
     return Use(name, len(links), bandwidth, float(share.mean()), float(share.max()), stalls)
+
+
+def _possible(result: Result) -> str:
+    """How much of the optimum a run reached, and what limits it."""
+    share = result.of_optimum
+    if not result.complete or share is None:
+        return f"with any algorithm: {result.optimum_limit}"
+    if share > 1:
+        return f"with any algorithm: {result.optimum_limit}; the backend ignores limits, so the run took less"
+    return f"the run reached {percent(share)} of what is possible at all: {result.optimum_limit}"
 
 
 def _skipped(result: Result) -> Iterator[Fact]:

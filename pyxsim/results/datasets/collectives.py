@@ -65,6 +65,7 @@ add(
             ),
             Column("lower_bound", "cycles", "lower bound of the time on these links", "float64"),
             Column("ratio", "1", "ratio of the time to its lower bound", "float64"),
+            Column("optimum", "cycles", "lower bound of the time with any algorithm", "float64", optional=True),
         ),
         lambda result: result.collectives,
         ("collective",),

@@ -16,9 +16,12 @@ MOST_ROWS = 8  # of collectives in the text
 @checks.register("collectives", order=40)
 def collectives(prepared: Prepared | PreparedTraffic) -> Finding:
     """List the collectives, with their groups, algorithms and sizes."""
-    issued = () if prepared.mode == "open" else prepared.job.collectives
-    bounds = [] if prepared.mode == "open" else [prepared.lower_bound_of(collective.per_group) for collective in issued]
-    table = [collective_row(collective, bound) for collective, bound in zip(issued, bounds, strict=True)]
+    if prepared.mode == "open":
+        return Finding((), {"collectives": []})
+    table = [
+        collective_row(prepared, collective, prepared.lower_bound_of(collective.per_group))
+        for collective in prepared.job.collectives
+    ]
     rows = [("collective", _line(row)) for row in table[:MOST_ROWS]]
     if len(table) > MOST_ROWS:
         rows.append(("collective", f"and {len(table) - MOST_ROWS} more"))
