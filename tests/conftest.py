@@ -11,7 +11,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -20,7 +22,10 @@ from pyxsim import library
 from pyxsim.peak_memory import resident_mb
 from pyxsim.registry import REGISTRIES
 from pyxsim.results import hdf5_check
+from pyxsim.runner import run_result
+from pyxsim.runner.prepared import Prepared
 from pyxsim.study.sweep import crew
+from pyxsim.workload import IssuedCollective
 from tests import examples, fork_server
 
 MUCH_MB = 300  # of garbage in a process of tests
@@ -122,6 +127,21 @@ def shelves_as_before(loaded: None) -> Iterator[None]:
         for module in {entry.module for name, entry in shelf._entries.items() if name not in names}:
             if not module.startswith("pyxsim."):  # which registers once, when it is imported
                 shelf.discard(module)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_collective_beats_its_optimum(loaded: None) -> None:
+    """Whatever a test simulates in this process takes at least the time below which no algorithm gets."""
+    row_of = run_result.collective_row
+
+    def checked(prepared: Prepared, collective: IssuedCollective, bound: Fraction) -> dict[str, Any]:
+        row = row_of(prepared, collective, bound)
+        if row["end"] >= 0 and prepared.network.capabilities.congestion:  # else messages share links for nothing
+            took = row["end"] - row["start"]
+            assert not took < row["optimum"], f"{took} cycles, below {prepared.optimum_of(collective.per_group)}: {row}"
+        return row
+
+    run_result.collective_row = checked
 
 
 @pytest.fixture(scope="session", autouse=True)

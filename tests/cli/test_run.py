@@ -32,6 +32,8 @@ PROMISED = (
     "total_cpu_s",
     "peak_rss_mb",
     "lower_bound_ns",
+    "optimum_ns",
+    "optimum_limit",
     "backend",
     "seed",
     "version",

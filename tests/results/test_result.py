@@ -19,6 +19,7 @@ from pyxsim.results.traffic import Traffic
 KEYS = {
     *("time_ns", "cycles", "npus", "messages", "packets", "flits", "flit_hops", "router_visits", "bytes_delivered"),
     *("sim_cpu_s", "total_cpu_s", "peak_rss_mb", "lower_bound_ns", "backend", "seed", "version"),
+    *("optimum_ns", "optimum_limit"),
     *("skipped_cycles", "carried"),
     *("attribution", "not_skipped", "skipped_visits", "threads", "threads_why", "resumed"),
 }
