@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,7 +92,7 @@ class NetworkOptimum:
     endpoint
         Cycles that an NPU takes to send a message, and to receive one.
     thorough
-        Whether to search until the bounds are exact; all-to-all then needs SciPy.
+        Whether to search until the bounds are exact; that of an all-to-all only is if SciPy is installed.
     """
 
     def __init__(
@@ -312,7 +313,7 @@ class _Search:
 
     def _all_to_all(self) -> tuple[Fraction, str, bool]:
         count = len(self.npus)
-        if self.network.thorough:
+        if self.network.thorough and find_spec("scipy"):
             found = concurrent_flow(self.graph, self.npus, shape=self.shape)
             if found.exact:
                 return found.time, "maximum concurrent flow", True

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
 from typing import Any
 
 from pyxsim import library
 from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.options import count
+from pyxsim.cli.topology import find_topology
 from pyxsim.collective.arrays import I64
 from pyxsim.collective.bounds import waves
 from pyxsim.collective.compiled import CompiledSchedule
@@ -18,18 +20,22 @@ from pyxsim.registry import Entry, collectives
 from pyxsim.reports.files import check_plot, save_picture
 from pyxsim.reports.plots.spacetime import runs, spacetime
 from pyxsim.reports.text.facts import plural
-from pyxsim.study.describe.collective_facts import CollectiveFacts, describe_collective
-from pyxsim.units import format_bytes
+from pyxsim.settings import Collective, Experiment
+from pyxsim.study.describe.collective_facts import CollectiveFacts, OnNetwork, describe_collective
+from pyxsim.units import format_bytes, format_time_ns, percent
 
 MAX_STEPS = 40  # rows of the table
 MAX_MESSAGES = 12  # messages of a step
+DEFAULT_NPUS = "8"
 
 
 def show_collective(
     out: CommandOutput,
     name: str | None,
     *,
-    npus: str = "8",
+    npus: str | None = None,
+    on: str | None = None,
+    shape: str | None = None,
     kind: str | None = None,
     size: str = "1 MiB",
     libraries: Iterable[str] = (),
@@ -43,7 +49,17 @@ def show_collective(
         _list(out)
         return
     path = None if plot is None else check_plot(plot)
-    facts = describe_collective(name, count(npus, "--npus"), kind=kind, size=size, libraries=libraries)
+    if on is None:
+        if shape is not None:
+            raise InputError("needs a network", key="--shape", allowed="with --on NETWORK")
+        members, experiment = count(npus or DEFAULT_NPUS, "--npus"), None
+    else:
+        if npus is not None:
+            raise InputError("a network has its own number", key="--npus", allowed="--shape")
+        topology, network, _ = find_topology(on, shape, (), list(libraries))
+        load = Collective(kind="barrier")
+        members, experiment = topology.npus, Experiment(network=network, collective=load)
+    facts = describe_collective(name, members, kind=kind, size=size, libraries=libraries, on=experiment)
     if path is not None:
         save_picture(spacetime(facts.schedule), path)
     _show(out, facts)
@@ -97,7 +113,19 @@ def _summary(facts: CollectiveFacts) -> list[tuple[str, str]]:
         ),
         ("sent", f"{_span(facts.sent)} by each rank"),
         ("received", f"{_span(facts.received)} by each rank{over}"),
+        *_on_network(facts.on),
     ]
+
+
+def _on_network(on: OnNetwork | None) -> Iterator[tuple[str, str]]:
+    if on is None:
+        return
+    yield "network", on.network
+    if on.flow_ns is not None:
+        of = "" if on.share is None else f", {percent(on.share)} of what is possible at all"
+        yield "time", f"{format_time_ns(Fraction(on.flow_ns))} with the flow backend{of}"
+    if on.optimum_ns is not None:
+        yield "optimum", f"{format_time_ns(Fraction(on.optimum_ns))} with any algorithm: {on.limit}"
 
 
 def _span(numbers: list[int]) -> str:

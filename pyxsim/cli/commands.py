@@ -336,7 +336,19 @@ def collective(
             metavar="[NAME]", callback=_name, help="An algorithm: ring, direct:4, FILE.py; without one, all are listed."
         ),
     ] = None,
-    npus: Annotated[str, typer.Option(metavar="N", help="Number of NPUs in the group.")] = "8",
+    npus: Annotated[
+        str | None, typer.Option(metavar="N", help="Number of NPUs in the group; 8 by default, or those of --on.")
+    ] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NETWORK",
+            callback=_name,
+            help="Simulate it on a network, and compare with what is possible at all: a topology or named system of "
+            "the shelf, or an experiment file.",
+        ),
+    ] = None,
+    shape: Annotated[str | None, typer.Option(metavar="4,4,4", help="NPUs per dimension of the network.")] = None,
     kind: Annotated[
         str | None,
         typer.Option(
@@ -355,7 +367,9 @@ def collective(
     """
     from pyxsim.cli.collective import show_collective
 
-    show_collective(out, name, npus=npus, kind=kind, size=size, libraries=shared.libraries, plot=plot)
+    show_collective(
+        out, name, npus=npus, on=on, shape=shape, kind=kind, size=size, libraries=shared.libraries, plot=plot
+    )
 
 
 @command(app, "settings library json")

@@ -100,12 +100,16 @@ class Prepared:
         """Return the least time of some collectives and messages, in cycles from the first issue."""
         return lower_bound_cycles(collectives, self.system, self.network, self._links)
 
-    def optimum(self) -> Optimum | None:
-        """Return the least time for any algorithm, from cycle 0; None if computation takes part, or as `optimum_of`."""
+    def optimum(self, *, thorough: bool = False) -> Optimum | None:
+        """Return the least time for any algorithm, from cycle 0; None if computation takes part, or as `optimum_of`.
+
+        `thorough`: search until the bound is exact, up to a minute.
+        """
         if not (self.job.planned and self.system.sends_planned_bytes):
             return None
         collectives = [group_work for collective in self.job.collectives for group_work in collective.per_group]
-        found = self._network_optimum.of_run(collectives, self.system.messages)
+        network = self._bounds(thorough=True) if thorough else self._network_optimum
+        found = network.of_run(collectives, self.system.messages)
         return found and Optimum(max(self.first, 0) + found.cycles, found.limit)
 
     def optimum_of(self, collectives: Sequence[Any]) -> Optimum | None:
@@ -117,8 +121,11 @@ class Prepared:
 
     @cached_property
     def _network_optimum(self) -> NetworkOptimum:
+        return self._bounds()
+
+    def _bounds(self, *, thorough: bool = False) -> NetworkOptimum:
         endpoint = self.system.options.endpoint_delay if self.system.pays_endpoint_delays else 0
-        return NetworkOptimum(self.topology, *self.network.link_rates, endpoint)
+        return NetworkOptimum(self.topology, *self.network.link_rates, endpoint, thorough=thorough)
 
     @cached_property
     def _links(self) -> LinkBound:

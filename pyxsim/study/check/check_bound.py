@@ -18,7 +18,7 @@ def bound(prepared: Prepared | PreparedTraffic) -> Finding:
         return _open_traffic(prepared)
     minimum_ns = prepared.lower_bound * 10**9 / prepared.experiment.network.clock
     rows = [("lower bound", f"{format_time_ns(minimum_ns)} for its bytes on these links")] if minimum_ns else []
-    optimum = prepared.optimum()
+    optimum = prepared.optimum(thorough=True)
     optimum_ns = None if optimum is None else optimum.cycles * 10**9 / prepared.experiment.network.clock
     if optimum is not None and optimum_ns:
         rows.append(("optimum", f"{format_time_ns(optimum_ns)} with any algorithm: {optimum.limit}"))

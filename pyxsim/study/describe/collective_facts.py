@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +22,13 @@ from pyxsim.collective.plan import whole_bytes
 from pyxsim.collective.sizes import block_sizes
 from pyxsim.errors import InputError
 from pyxsim.results.table import Facts
-from pyxsim.runner.prepare import PathLike
+from pyxsim.runner.lifecycle import simulate
+from pyxsim.runner.prepare import PathLike, prepare
+from pyxsim.settings import Experiment, load_experiment, resolved_toml
 from pyxsim.settings.types import listed
 from pyxsim.units import parse_bytes
+
+MOST_SIMULATED = 20_000  # messages of an algorithm that is simulated on a network: a few seconds
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,6 +51,8 @@ class CollectiveFacts(Facts):
         Why nothing is proved about the data; "" if it is.
     message_bytes
         int64[messages]: bytes of every message of `schedule`.
+    on
+        What it takes on a network; None without one.
     """
 
     name: str
@@ -62,11 +70,40 @@ class CollectiveFacts(Facts):
     unproved: str
     schedule: CompiledSchedule = field(repr=False)
     message_bytes: I64 = field(repr=False)
+    on: OnNetwork | None = None
 
     def json(self) -> dict[str, Any]:
         """Return the facts and every message as one JSON object."""
-        facts = {name: value for name, value in vars(self).items() if name not in ("schedule", "message_bytes")}
-        return {**facts, "schedule": message_rows(self.schedule, self.message_bytes)}
+        facts = {name: value for name, value in vars(self).items() if name not in ("schedule", "message_bytes", "on")}
+        on = None if self.on is None else vars(self.on)
+        return {**facts, "on": on, "schedule": message_rows(self.schedule, self.message_bytes)}
+
+
+@dataclass(frozen=True)
+class OnNetwork:
+    """A collective on a network.
+
+    Parameters
+    ----------
+    network
+        Its name and shape.
+    optimum_ns
+        The time below which no algorithm gets; None if what the algorithm computes is not proved.
+    limit
+        What limits that time.
+    flow_ns
+        The time of this algorithm with the flow backend; None with more than MOST_SIMULATED messages.
+    """
+
+    network: str
+    optimum_ns: float | None
+    limit: str
+    flow_ns: float | None
+
+    @property
+    def share(self) -> float | None:
+        """How much of what is possible at all the algorithm reaches."""
+        return self.optimum_ns / self.flow_ns if self.optimum_ns and self.flow_ns else None
 
 
 def describe_collective(
@@ -76,6 +113,7 @@ def describe_collective(
     kind: str | None = None,
     size: str | int = "1 MiB",
     libraries: Iterable[PathLike] = (),
+    on: Experiment | None = None,
 ) -> CollectiveFacts:
     """Prove an algorithm, count its steps and bytes, and list its messages.
 
@@ -91,6 +129,8 @@ def describe_collective(
         The buffer of one NPU.
     libraries
         Folders with algorithms of your own.
+    on
+        An experiment whose network, of `npus` NPUs, carries the collective, one group of all NPUs.
 
     Raises
     ------
@@ -111,7 +151,27 @@ def describe_collective(
     prove(schedule)
     total = _size(kind, size)
     carried = _message_bytes(schedule, total)
-    return _facts(schedule, name, total, carried)
+    facts = _facts(schedule, name, total, carried)
+    return facts if on is None else replace(facts, on=_on_network(on, facts))
+
+
+def _on_network(on: Experiment, facts: CollectiveFacts) -> OnNetwork:
+    """Simulate an algorithm as one group of all NPUs; the bound is searched until it is exact."""
+    of_kind = {f"{facts.kind.replace('-', '_')}": f"one-{facts.name}"}
+    size = {} if facts.size is None or KINDS[facts.kind].idempotent else {"size": f"{facts.size} B"}
+    network = tomllib.loads(resolved_toml(on))["network"]
+    tables = {"network": network, "system": of_kind, "collective": {"kind": facts.kind, **size}}
+    prepared = prepare(load_experiment(tables), backend="flow")
+    assert prepared.mode == "closed"
+    clock = Fraction(prepared.experiment.network.clock)
+    optimum = prepared.optimum(thorough=True)
+    simulated = facts.messages <= MOST_SIMULATED
+    return OnNetwork(
+        network=f"{prepared.topology.name} {'x'.join(map(str, prepared.topology.shape))}",
+        optimum_ns=None if optimum is None else float(optimum.cycles * 10**9 / clock),
+        limit="" if optimum is None else optimum.limit,
+        flow_ns=float(simulate(prepared).time_ns) if simulated else None,
+    )
 
 
 def _size(kind: str, text: str | int) -> int:
