@@ -21,6 +21,7 @@ _MAX_RATE = Fraction(MAX_BYTES)
 _MAX_HERTZ = Fraction(10**15)
 _MAX_SECONDS = Fraction(10**9)
 _MAX_FLOPS = Fraction(10**24)
+_MOST_OF_OTHERS = Fraction(10**15)
 
 
 @dataclass(frozen=True, order=True)
@@ -164,6 +165,16 @@ def parse_frequency(text: object) -> Fraction:
 def parse_flops(text: object) -> Fraction:
     """Return operations (additions, multiplications) per second: parse_flops("312 TFLOP/s") == 312 * 10**12."""
     return _parse(text, _FLOPS, "computing speed", "312 TFLOP/s", _MAX_FLOPS)
+
+
+def parse_quantity(text: object, units: Mapping[str, Fraction], what: str, example: str) -> Fraction:
+    """Return a quantity of another kind in its base unit; `units`: value of each unit, `what`: name of the kind."""
+    return _parse(text, units, what, example, _MOST_OF_OTHERS)
+
+
+def format_quantity(value: Fraction, units: Mapping[str, Fraction]) -> str:
+    """Exact inverse of `parse_quantity`: the shortest text."""
+    return _format(Fraction(value), units) if value else f"0 {next(iter(units))}"
 
 
 _KINDS: tuple[Mapping[str, Fraction], ...] = (

@@ -49,6 +49,7 @@ FLOORS = {
     "models": 5.5,  # layers and what they cost: of this, workloads are made
     "workload": 6,
     "results": 7,
+    "costs": 7.1,  # what a system and a run cost
     "analysis": 7.2,  # what a result means
     "runner": 8,  # one experiment
     "study": 8.2,  # many experiments

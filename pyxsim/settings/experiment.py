@@ -13,6 +13,7 @@ from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_
 from pyxsim.errors import InputError, raise_all
 from pyxsim.settings.algorithms import ALGORITHM_KEYS
 from pyxsim.settings.collective import Collective, Message
+from pyxsim.settings.cost import Cost
 from pyxsim.settings.faults import join
 from pyxsim.settings.network import Network
 from pyxsim.settings.output import Output
@@ -44,6 +45,10 @@ class Experiment(Table):
     workload: Workload | None = Field(default=None, description="A workload. Instead: collectives.")
     output: Output = Field(default_factory=Output, description="What is recorded, and the seed.")
     run: Run = Field(default_factory=Run, description="How the result is computed.")
+    cost: Cost | None = Field(
+        default=None,
+        description="Prices and powers of the parts ([cost.md](cost.md)); the result then has the energy of the run.",
+    )
     _notes: tuple[str, ...] = PrivateAttr(default=())
 
     @field_validator("system")
