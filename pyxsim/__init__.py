@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pyxsim.compat.astra.function import astra
     from pyxsim.compat.booksim.command_run import booksim
     from pyxsim.compat.htsim.command_run import htsim
+    from pyxsim.costs.energy import energy
     from pyxsim.embed.build_library import build_library
     from pyxsim.embed.simulator import Simulator
     from pyxsim.errors import (
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from pyxsim.runner.progress_bar import ProgressBar
     from pyxsim.settings import load_experiment
     from pyxsim.settings.collective import Collective, Message
+    from pyxsim.settings.cost import Cost
     from pyxsim.settings.experiment import Experiment
     from pyxsim.settings.network import Dimension, Network
     from pyxsim.settings.networks import *  # noqa: F403
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
     from pyxsim.settings.workload import Workload
     from pyxsim.study.check import check
     from pyxsim.study.compare import compare
+    from pyxsim.study.cost import cost
     from pyxsim.study.curve import curve, saturation
     from pyxsim.study.describe import describe_collective, describe_topology, export_topology
     from pyxsim.study.generate import generate
@@ -81,6 +84,7 @@ __all__ = [
     "Butterfly",
     "Collective",
     "ConcentratedMesh",
+    "Cost",
     "DeadlockError",
     "Dimension",
     "Dragonfly",
@@ -131,11 +135,13 @@ __all__ = [
     "collect_workload",
     "compare",
     "convert_workload",
+    "cost",
     "curve",
     "describe_collective",
     "describe_topology",
     "diff",
     "doctor",
+    "energy",
     "expand_workload",
     "export_topology",
     "generate",
@@ -158,6 +164,7 @@ __all__ = [
 
 _TABLES = {
     "collective": ("Collective", "Message"),
+    "cost": ("Cost",),
     "experiment": ("Experiment",),
     "network": ("Dimension", "Network"),
     "output": ("Output",),
@@ -195,11 +202,13 @@ _HOMES = {
     "build_library": "pyxsim.embed.build_library",
     "check": "pyxsim.study.check",
     "compare": "pyxsim.study.compare",
+    "cost": "pyxsim.study.cost",
     "curve": "pyxsim.study.curve",
     "diff": "pyxsim.results.diff",
     "describe_collective": "pyxsim.study.describe",
     "describe_topology": "pyxsim.study.describe",
     "doctor": "pyxsim.study.installation",
+    "energy": "pyxsim.costs.energy",
     "export_topology": "pyxsim.study.describe",
     "generate": "pyxsim.study.generate",
     "report": "pyxsim.reports.html.write_report",

@@ -210,7 +210,7 @@ def base_numbers(texts: Iterable[str]) -> tuple[str, list[int | float]]:
     return base, [number.numerator if number.denominator == 1 else float(number) for number in exact]
 
 
-def _decimal(number: Fraction) -> str:
+def decimal(number: Fraction) -> str:
     """Return an exact text: "1.5", or "1/3" where no decimal fraction is exact."""
     rest, twos, fives = number.denominator, 0, 0
     while rest % 2 == 0:
@@ -229,7 +229,7 @@ def _decimal(number: Fraction) -> str:
 def _format(value: Fraction, units: Mapping[str, Fraction]) -> str:
     """The shortest exact text with a number of at least 1; among equals that with the larger unit."""
     fitting = [u for u in units if value >= units[u]] or [min(units, key=lambda u: units[u])]
-    numbers = {u: _decimal(value / units[u]) for u in fitting}
+    numbers = {u: decimal(value / units[u]) for u in fitting}
     best = min(fitting, key=lambda u: (len(numbers[u].replace(".", "")), -units[u]))
     return f"{numbers[best]} {best}"
 
@@ -237,7 +237,7 @@ def _format(value: Fraction, units: Mapping[str, Fraction]) -> str:
 def quantity(number: Fraction, unit: str) -> str:
     """Return a short exact text: (1024, "KiB") is "1 MiB". Uncommon units are kept."""
     shown = next((table for table in (_BYTES, _SHOWN_RATES, _SHOWN_TIMES) if unit in table), None)
-    return f"{_decimal(number)} {unit}" if shown is None or not number else _format(number * shown[unit], shown)
+    return f"{decimal(number)} {unit}" if shown is None or not number else _format(number * shown[unit], shown)
 
 
 _SHOWN_RATES = {f"{p}B/s": Fraction(f) for p, f in _PREFIXES.items()}

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from pyxsim import __version__, plugins
+from pyxsim.cli import cost_commands
 from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.options import Experiment, File, Plot, Shared, command, count, maybe
 from pyxsim.cli.options import name as _name
@@ -461,6 +462,9 @@ def library(
     built = build_library(folder, compiler=compiler)
     out.put(built.json())
     out.say(f"wrote {', '.join(f'{folder}/{name}' for name in built.files)}", f"it runs {built.python}")
+
+
+cost_commands.add_to(app)
 
 
 @command(app, "json")

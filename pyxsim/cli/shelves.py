@@ -11,6 +11,7 @@ from typing import Any
 
 from pyxsim import library
 from pyxsim.cli.command_output import CommandOutput
+from pyxsim.cli.cost import CATALOGUE, catalogue_facts, catalogue_notes
 from pyxsim.cli.models import device_facts, device_notes, model_facts, model_notes, show_model
 from pyxsim.cli.systems import system_facts, system_notes
 from pyxsim.cli.topology import show_topology
@@ -110,12 +111,16 @@ def list_shelves(
     entries["models"] = [(model["name"], model["help"], model_notes(model)) for model in models]
     entries["devices"] = [(machine["name"], machine["help"], device_notes(machine)) for machine in machines]
     entries["systems"] = [(system["name"], system["help"], system_notes(system)) for system in systems]
+    catalogue = {kind: catalogue_facts(kind) for kind in CATALOGUE if what in (None, kind)}
+    for kind, facts in catalogue.items():
+        entries[kind] = [(one["name"], one["help"], catalogue_notes(kind, one["name"])) for one in facts]
     _show(out, {name: items for name, items in entries.items() if what in (None, name)})
     listing = {
         **{name: [item.json() for item in items] for name, items in shelves.items()},
         "models": models,
         "devices": machines,
         "systems": systems,
+        **catalogue,
         "folders": folders,
     }
     out.put(listing if what is None else {what: listing[what]})
@@ -228,6 +233,13 @@ _TITLES = {
     "models": "models: [workload] model = ...; pyxsim list NAME shows the layers",
     "devices": "devices: [system.npu] device = ...",
     "systems": "systems: [network] topology = ...; pyxsim list NAME shows the numbers and their sources",
+    "links": "links: [cost.links] type = ...",
+    "switches": "switches: [cost.switch] type = ...",
+    "npus": "NPUs: [cost.npu] type = ...",
+    "hosts": "hosts: [cost.host] type = ...",
+    "memories": "memories: [cost.memory] type = ...",
+    "facilities": "defaults of [cost] electricity and pue",
+    "technologies": "technologies of networks on a chip: [cost.noc] technology = ...",
 }
 
 

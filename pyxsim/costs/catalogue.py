@@ -128,12 +128,10 @@ _MAY_BE_ZERO = ("overlap_capacitance", "leakage_n", "leakage_p", "sram_leakage")
 
 
 def _technology(values: Mapping[str, Any]) -> Technology:
-    return Technology(
-        **{
-            name: tuple(v) if isinstance(v, list) else float(v) if isinstance(v, int) else v
-            for name, v in values.items()
-        }
-    )
+    typed: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list | tuple) else float(value) for name, value in values.items()
+    }
+    return Technology(**typed)
 
 
 def _entry(name: str, table: Mapping[str, Any], kind: str, file: str) -> Entry:

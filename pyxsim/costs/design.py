@@ -74,7 +74,8 @@ class DesignCost:
     parts
         One row per kind of part.
     chips, stages
-        int64[routers]: chips of each switch, and those that a packet passes at most; zero for routers in NPUs.
+        float64[routers], int64[routers]: chips of each switch, and those that a packet passes at most; zero for routers
+        in NPUs.
     chip
         Coefficients of a network on a chip, or None.
     notes
@@ -84,7 +85,7 @@ class DesignCost:
     inventory: Inventory
     figures: PartFigures
     parts: tuple[Part, ...]
-    chips: IntArray
+    chips: FloatArray
     stages: IntArray
     chip: Chip | None
     notes: tuple[str, ...] = field(default=())
@@ -178,6 +179,15 @@ def design_cost(experiment: Experiment, topology: Topology | None = None) -> Des
     return design_of(experiment, inventory, cycles[inventory.kind] * lengths)
 
 
+def check_powers(experiment: Experiment, topology: Topology) -> None:
+    """Raise InputError if [cost] is faulty, or a power for the energy of a run is not known."""
+    design = design_cost(experiment, topology)
+    for name in ("power_peak", "power_idle"):
+        error = design.known(name)[1]
+        if error is not None:
+            raise error
+
+
 def design_of(experiment: Experiment, inventory: Inventory, latency: IntArray) -> DesignCost:
     """Return the cost of a network of which the parts are known; `latency`: int64[links], cycles. Raises InputError."""
     npu = experiment.system.npu
@@ -187,7 +197,7 @@ def design_of(experiment: Experiment, inventory: Inventory, latency: IntArray) -
         chips, stages, notes = _chips(inventory, known)
         parts = [*_links(inventory, known), *_switches(inventory, known, chips)]
     else:
-        chips = stages = np.zeros(inventory.routers, np.int64)
+        chips, stages = np.zeros(inventory.routers), np.zeros(inventory.routers, np.int64)
         notes, parts = [], list(_on_chip(inventory, chip, known))
     whole = [*_npus(inventory, known), *parts, *_memory(inventory, known)]
     return DesignCost(inventory, known, tuple(whole), chips, stages, chip, (*known.notes, *notes))
@@ -260,42 +270,43 @@ def _of_npus(inventory: Inventory) -> Any:
     return ~inventory.is_switch[inventory.src]
 
 
-def _chips(inventory: Inventory, known: PartFigures) -> tuple[IntArray, IntArray, list[str]]:
+def _chips(inventory: Inventory, known: PartFigures) -> tuple[FloatArray, IntArray, list[str]]:
     """Chips of each switch, and stages that a packet passes; notes on switches of several stages."""
-    counted, passed = np.zeros(inventory.routers, np.int64), np.zeros(inventory.routers, np.int64)
+    counted, passed = np.zeros(inventory.routers), np.zeros(inventory.routers, np.int64)
     notes: list[str] = []
     for router in np.flatnonzero(inventory.is_switch & (inventory.into > 0)).tolist():
         part = known.switches[int(inventory.router_kind[router])]
         ports, speed = int(inventory.ports[router]), float(inventory.into[router])
-        counted[router], passed[router] = chips_of(ports, speed, float(part.need("capacity")), part.get("radix"))
+        need, passed[router] = chips_of(ports, speed, float(part.need("capacity")), part.get("radix"))
+        # A float above a whole number by rounding is that number.
+        counted[router] = ceil(need * (1 - 1e-12)) if part.get("whole_chips") else need
         if passed[router] > 1:
             notes.append(
-                f"a switch of {ports} ports is {counted[router]} chips of {part.name or 'cost.switch'}, of which a "
-                f"packet passes up to {passed[router]}; the links between them are not counted"
+                f"a switch of {ports} ports is {need:.4g} chips of {part.name or 'cost.switch'}, of which a packet "
+                f"passes up to {passed[router]}; the links between them are not counted"
             )
     return counted, passed, list(dict.fromkeys(notes))
 
 
-def chips_of(ports: int, bandwidth: float, capacity: float, radix: int | None) -> tuple[int, int]:
-    """Return the chips of a switch, and how many of them a packet passes at most.
+def chips_of(ports: int, bandwidth: float, capacity: float, radix: int | None) -> tuple[float, int]:
+    """Return the chips that a switch takes, and how many of them a packet passes at most.
 
-    A chip has `radix` ports k and a `capacity`. A switch of more ports is a folded Clos network of s levels, which
-    connects 2 (k / 2)^s ports and needs (2 s - 1) p / k chips for p of them (DT 6.3 and 11.4.1). Chips in parallel add
-    capacity.
+    A chip has `radix` ports k and a `capacity`; its share is that of its ports or of its capacity, whichever is larger.
+    A switch of more ports p is a folded Clos network of s levels, which connects 2 (k / 2)^s ports and needs
+    (2 s - 1) p / k chips (DT 6.3).
     """
     levels, reach = 1, radix or 0
     while radix is not None and reach < ports:
         levels, reach = levels + 1, reach * radix // 2
     passed = 2 * levels - 1
     share = bandwidth / capacity if radix is None else max(bandwidth / capacity, ports / radix)
-    # A float above a whole number by rounding is that number.
-    return max(1, ceil(passed * share * (1 - 1e-12))), passed
+    return passed * share, passed
 
 
-def _switches(inventory: Inventory, known: PartFigures, chips: IntArray) -> Iterator[Part]:
+def _switches(inventory: Inventory, known: PartFigures, chips: FloatArray) -> Iterator[Part]:
     kinds = inventory.router_kind
     for kind, part in enumerate(known.switches):
-        count = int(chips[kinds == kind].sum())
+        count = float(chips[kinds == kind].sum())
         if count:
             yield _part(
                 "switch",

@@ -152,6 +152,20 @@ def _energy(result: Result, design: DesignCost) -> RunEnergy:
     return RunEnergy(seconds, links, routers, npus, parts, design.figures.pue, bits, tuple(notes))
 
 
+def record_energy(result: Result) -> None:
+    """Put the energy of a run into its tables. A figure that is missing becomes a warning: the run is done."""
+    try:
+        run = energy(result)
+    except InputError as error:
+        result.warnings.append(f"the energy of the run is missing: {error}")
+        return
+    rows = {"energy": run.parts, "energy_links": run.links, "energy_routers": run.routers, "energy_npus": run.npus}
+    for name, values in rows.items():
+        setattr(result, name, values)
+    result.wrap()
+    result.warnings += [f"energy: {note}" for note in run.notes]
+
+
 def design_flit(result: Result) -> int:
     """Return the bytes of a flit in a result."""
     return int(Experiment.from_toml(result.experiment_toml).network.flit)

@@ -48,7 +48,7 @@ class Inventory:
     def into(self) -> FloatArray:
         """float64[routers]: bytes per second of all links into each router."""
         linked = self.dst >= 0
-        return np.bincount(self.dst[linked], self.bandwidth[linked], self.routers)
+        return np.bincount(self.dst[linked], self.bandwidth[linked], self.routers).astype(np.float64)
 
     @cached_property
     def ports(self) -> IntArray:

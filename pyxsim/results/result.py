@@ -110,6 +110,10 @@ class Result(Viewed):
         Delays of the chunks of NPU 0 in a workload.
     memory : Memory or None
         Remote memories and shared endpoints.
+    energy : Rows
+        One dict per kind of part with its energy in the run; empty without `[cost]`.
+    energy_links, energy_routers, energy_npus : Columns
+        One row per link, router and NPU with its energy; empty without `[cost]`.
     backend_tables : dict of BackendTable
         Tables that only some backends have, by the name of their dataset: `flows`, `ports`, `port_windows`.
     counts : dict
@@ -172,6 +176,10 @@ class Result(Viewed):
     work: Work | None = None
     chunk_delays: ChunkDelays | None = None
     memory: Memory | None = None
+    energy: list[dict[str, Any]] = field(default_factory=list)
+    energy_links: dict[str, NDArray[Any]] = field(default_factory=dict)
+    energy_routers: dict[str, NDArray[Any]] = field(default_factory=dict)
+    energy_npus: dict[str, NDArray[Any]] = field(default_factory=dict)
     backend_tables: dict[str, BackendTable] = field(default_factory=dict)
     counts: dict[str, Any] = field(default_factory=dict)
     lower_bound_ns: int | float | None = None
@@ -233,9 +241,9 @@ class Result(Viewed):
         lengths = {len(values) for values in sources(self.chunks).values()}
         if set(self.chunks) != set(CHUNK_COLUMNS) or len(lengths) > 1:
             raise ValueError(f"chunks require the columns {', '.join(CHUNK_COLUMNS)}, all of the same length")
-        self._wrap()
+        self.wrap()
 
-    def _wrap(self) -> None:
+    def wrap(self) -> None:
         """Give the fields that are datasets their data frames: result.chunks.to_pandas()."""
         self.links.make = partial(self.frames.__getitem__, "links")
         for spec in dataset.every():
@@ -249,7 +257,7 @@ class Result(Viewed):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._wrap()
+        self.wrap()
 
     if not TYPE_CHECKING:  # a type checker reports unknown names
 

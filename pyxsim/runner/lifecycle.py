@@ -263,6 +263,10 @@ def complete_run(
             pass  # what was simulated is kept, and `complete` stays False
         cpu = prepared.resume_info.cpu_s + time.process_time() - begin
         result = this.result(RunEnd(this.end(complete, failure), complete, cpu, context.backend), failure)
+        if prepared.experiment.cost is not None:
+            from pyxsim.costs.energy import record_energy  # most runs have no [cost]
+
+            record_energy(result)
         dataset.compute(result, prepared)
         outcome = RunOutcome(prepared, result, failure)
         try:

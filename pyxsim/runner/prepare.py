@@ -102,6 +102,10 @@ def prepare(
     settings, clock_notes = with_clock(experiment.network, topology)
     experiment = experiment.model_copy(update={"network": settings})
     notes += clock_notes
+    if experiment.cost is not None:
+        from pyxsim.costs.design import check_powers  # most runs have no [cost]
+
+        check_powers(experiment, topology)
     window = max(1, to_cycles(experiment.output.window, settings.clock)[0])
     if experiment.traffic is not None and experiment.background is None:
         prepared = _prepare_traffic(experiment, topology, window, folder, allow_deadlock, backend, notes)

@@ -23,6 +23,7 @@ from pyxsim.settings.npu import Share
 from pyxsim.settings.types import (
     Bandwidth,
     Bytes,
+    Flag,
     Frequency,
     OneOrMany,
     Options,
@@ -80,7 +81,11 @@ class SwitchCost(Table):
     )
     radix: Annotated[int, *whole(4, 2**16)] | None = Field(
         default=None,
-        description="Largest number of ports. A larger switch is a folded Clos network of several stages.",
+        description="Number of ports. A faster port of the network takes several, also of chips in parallel; a switch "
+        "with more ports than a chip is a folded Clos network of several stages.",
+    )
+    whole_chips: Flag = Field(
+        default=False, description="Whether each switch takes whole chips. Else small switches share a chip."
     )
     power: Power | None = Field(default=None, description="Power at full rate.")
     idle: IdleShare | None = Field(default=None, description="Power without traffic, as a share of `power`.")

@@ -16,7 +16,7 @@ from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
 
 from pyxsim.errors import InputError
 from pyxsim.settings.types import exact, shown
-from pyxsim.units import format_quantity, parse_quantity
+from pyxsim.units import decimal, format_quantity, parse_quantity
 
 _Number = Fraction | float | int
 
@@ -103,12 +103,20 @@ def _estimate(
     return PlainValidator(read), PlainSerializer(put), WithJsonSchema(schema)
 
 
-def _of(units: Mapping[str, Fraction], what: str, example: str) -> Any:
-    parse, write = (lambda text: parse_quantity(text, units, what, example)), (lambda v: format_quantity(v, units))
-    return Annotated[Estimate, *_estimate(parse, write, f"{what} (or low, typical, high)", example)]
+_Type = tuple[PlainValidator, PlainSerializer, WithJsonSchema]
 
 
-def _plain(least: int, most: int, what: str, example: str) -> Any:
+def _of(units: Mapping[str, Fraction], what: str, example: str) -> _Type:
+    def parse(text: object) -> Fraction:
+        return parse_quantity(text, units, what, example)
+
+    def write(value: Fraction) -> str:
+        return format_quantity(value, units)
+
+    return _estimate(parse, write, f"{what} (or low, typical, high)", example)
+
+
+def _plain(least: int, most: int, what: str, example: str) -> _Type:
     allowed = f"a number from {least} to {most}, such as {example}"
 
     def parse(value: object) -> Fraction:
@@ -117,14 +125,14 @@ def _plain(least: int, most: int, what: str, example: str) -> Any:
             raise InputError(f"{shown(value)} is not a {what}", allowed=allowed)
         return number
 
-    return Annotated[Estimate, *_estimate(parse, str, f"{what} (or low, typical, high)", example)]
+    return _estimate(parse, decimal, f"{what} (or low, typical, high)", example)
 
 
-Power = _of(WATTS, "power", "20 W")
-EnergyPerBit = _of(JOULES_PER_BIT, "energy per bit", "5 pJ/bit")
-Price = _of(DOLLARS, "price", "30 k$")
-PricePerRate = _of(DOLLARS_PER_RATE, "price per bandwidth", "4 $/GBps")
-PricePerEnergy = _of(DOLLARS_PER_JOULE, "price of electricity", "0.08 $/kWh")
-PricePerByte = _of(DOLLARS_PER_BYTE, "price per capacity", "5 $/GB")
-IdleShare = _plain(0, 1, "share", "0.9")
-Overhead = _plain(1, 10, "factor", "1.2")
+Power = Annotated[Estimate, *_of(WATTS, "power", "20 W")]
+EnergyPerBit = Annotated[Estimate, *_of(JOULES_PER_BIT, "energy per bit", "5 pJ/bit")]
+Price = Annotated[Estimate, *_of(DOLLARS, "price", "30 k$")]
+PricePerRate = Annotated[Estimate, *_of(DOLLARS_PER_RATE, "price per bandwidth", "4 $/GBps")]
+PricePerEnergy = Annotated[Estimate, *_of(DOLLARS_PER_JOULE, "price of electricity", "0.08 $/kWh")]
+PricePerByte = Annotated[Estimate, *_of(DOLLARS_PER_BYTE, "price per capacity", "5 $/GB")]
+IdleShare = Annotated[Estimate, *_plain(0, 1, "share", "0.9")]
+Overhead = Annotated[Estimate, *_plain(1, 10, "factor", "1.2")]

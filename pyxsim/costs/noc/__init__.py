@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyxsim.costs.noc.network import Activity, NocDesign, NocPower, noc_power
+from pyxsim.costs.noc.power import Activity, NocDesign, NocPower, noc_power
 from pyxsim.costs.noc.technology import Technology
 
 __all__ = ["Activity", "NocDesign", "NocPower", "Technology", "noc_power"]

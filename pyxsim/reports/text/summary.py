@@ -9,7 +9,14 @@ from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from pyxsim.reports.text import attribution_tables, flow_facts, layer_tables, memory_facts, workload_tables
+from pyxsim.reports.text import (
+    attribution_tables,
+    energy_facts,
+    flow_facts,
+    layer_tables,
+    memory_facts,
+    workload_tables,
+)
 from pyxsim.reports.text.chunk_tables import tables
 from pyxsim.reports.text.facts import (
     Fact,
@@ -117,7 +124,14 @@ def _facts(result: Result) -> list[Fact]:
     """All key figures; the first is the time, unless the traffic is open; background traffic comes last."""
     of_traffic = traffic_facts(result)
     first, *others = [*facts(result), *of_traffic] if result.is_background else [*of_traffic, *facts(result)]
-    return [first, *workload_tables.facts(result), *memory_facts.facts(result), *flow_facts.facts(result), *others]
+    return [
+        first,
+        *workload_tables.facts(result),
+        *memory_facts.facts(result),
+        *flow_facts.facts(result),
+        *others,
+        *energy_facts.facts(result),
+    ]
 
 
 def class_table(traffic: Traffic) -> Table:

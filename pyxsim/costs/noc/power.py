@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from pyxsim.arrays import FloatArray, IntArray
-from pyxsim.costs.noc.router import Buffer, Crossbar, OutputRegister
+from pyxsim.costs.noc.router_parts import Buffer, Crossbar, OutputRegister
 from pyxsim.costs.noc.technology import Technology
 from pyxsim.costs.noc.wires import Wire, best_wire, clock_energy, flop_energy
 
@@ -124,7 +124,7 @@ class NocPower:
     @property
     def total(self) -> float:
         """Total power, W."""
-        return sum(getattr(self, field.name) for field in fields(self) if not field.name.endswith("area"))
+        return float(sum(getattr(self, field.name) for field in fields(self) if not field.name.endswith("area")))
 
     @property
     def area(self) -> float:
