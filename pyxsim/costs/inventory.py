@@ -112,6 +112,5 @@ def inventory_of_result(result: Result) -> Inventory:
     elif known is None and not (links.src < 0).any():
         switches[:npus] = False
     count = int(links.dim.max(initial=0)) + 1
-    names = result.link_kinds or result.dimension_names
-    kinds = tuple(names) if len(names) >= count else tuple(f"d{kind}" for kind in range(count))
+    kinds = tuple(result.link_kinds) or tuple(f"d{kind}" for kind in range(count))
     return Inventory(npus, routers, links.src, links.dst, links.dim, links.bandwidth, kinds, switches)

@@ -49,7 +49,7 @@ def test_longer_reach_takes_more_energy() -> None:
 
 
 def test_unknown_entries_are_refused() -> None:
-    with pytest.raises(InputError, match="cost.links.type: 'opticl' is not in the catalogue.*did you mean 'optical'"):
+    with pytest.raises(InputError, match=r"cost.links.type: 'opticl' is not in the catalogue.*did you mean 'optical'"):
         entry("links", "opticl", "cost.links.type")
 
 

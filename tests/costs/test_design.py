@@ -116,7 +116,7 @@ def test_the_device_is_the_default_of_the_npu() -> None:
 def test_what_is_not_known_is_told_where_it_is_used() -> None:
     found = design({"topology": "ring", "shape": [4]}, npu={"type": "tpu-v4"})
     assert float(found.power_peak) > 0
-    with pytest.raises(InputError, match="cost.npu.price: the catalogue has no price of 'tpu-v4'; allowed: a price"):
+    with pytest.raises(InputError, match=r"cost.npu.price: the catalogue has no price of 'tpu-v4'; allowed: a price"):
         _ = found.capex
     assert found.json()["capex"] is None
     assert "tpu-v4" in found.json()["missing"][0]
@@ -125,7 +125,7 @@ def test_what_is_not_known_is_told_where_it_is_used() -> None:
 
 def test_lists_of_another_length_are_refused() -> None:
     network = {"topology": "torus", "shape": [2, 2, 2]}
-    with pytest.raises(InputError, match="cost.links: the list has 2 tables, but the network has 3 kinds of links"):
+    with pytest.raises(InputError, match=r"cost.links: the list has 2 tables, but the network has 3 kinds of links"):
         design(network, links=[{"type": "board"}, {"type": "optical"}])
 
 
@@ -158,5 +158,5 @@ def test_power_of_a_chip_is_that_of_its_parts() -> None:
 
 def test_a_chip_needs_buffers_of_a_size() -> None:
     network = {"topology": "mesh", "shape": [2, 2], "router": {"buffer": "auto"}}
-    with pytest.raises(InputError, match="network.router.buffer: with .cost.noc. the buffers need a size"):
+    with pytest.raises(InputError, match=r"network.router.buffer: with .cost.noc. the buffers need a size"):
         design(network, noc={})

@@ -30,7 +30,11 @@ def energy(result: Result, detail: Detail) -> list[Panel]:
     ]
     layout = {"barmode": "stack", "yaxis": {"title": {"text": "J"}, "rangemode": "tozero"}}
     cells = [
-        [row["part"], f"{row['count']:,}", *(amount(row[key], "J") for key in ("dynamic", "idle", "energy", "low", "high"))]
+        [
+            row["part"],
+            f"{row['count']:,}",
+            *(amount(row[key], "J") for key in ("dynamic", "idle", "energy", "low", "high")),
+        ]
         for row in rows
     ]
     text = "Energy of the parts in the run, typical values with low and high ones, without that of the data centre."
