@@ -110,6 +110,10 @@ def _phase(phase: Phase) -> Iterable[Rows]:
     if schedule.unproved:  # what it computes is unknown: count the bytes that it sends
         yield from _as_sent(phase)
         return
+    if phase.matrix is not None:
+        between = phase.exchanged * (1 - np.eye(phase.npus, dtype=np.int64))
+        yield between.sum(axis=2).ravel(), between.sum(axis=1).ravel(), phase.groups.ravel(), int(between.sum())
+        return
     root = schedule.root
     piece = phase.pieces[phase.groups[:, 0]][:, None] * phase.copies
     own = phase.own_block()[phase.groups] * phase.copies
@@ -125,7 +129,7 @@ def _phase(phase: Phase) -> Iterable[Rows]:
 
 def _as_sent(phase: Phase) -> Iterable[Rows]:
     for group in phase.groups:
-        schedule, sizes = phase.messages(int(phase.pieces[group[0]]))
+        schedule, sizes = phase.messages(int(phase.keys[group[0]]))
         others = schedule.src != schedule.dst
         sent = np.bincount(schedule.src[others], sizes[others], minlength=phase.npus).astype(np.int64)
         received = np.bincount(schedule.dst[others], sizes[others], minlength=phase.npus).astype(np.int64)

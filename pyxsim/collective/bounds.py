@@ -47,6 +47,9 @@ def phase_bytes(phase: Phase) -> Fraction:
     if get_kind(phase.kind).rooted:
         own = Fraction(int(phase.own_block()[phase.root]))
         return _busiest(phase.kind, n, int(phase.pieces[phase.root]), own, in_network)
+    if phase.matrix is not None:
+        between = int(phase.exchanged.sum() - np.trace(phase.exchanged, axis1=1, axis2=2).sum())
+        return Fraction(between, math.prod(phase.shape))
     pieces = int(phase.pieces[phase.groups[:, 0]].sum()) * phase.copies
     return _busiest(phase.kind, n, pieces, Fraction(0), in_network) * n / math.prod(phase.shape)
 
@@ -65,7 +68,7 @@ def sent_bytes(plan: Plan) -> I64:
     """Return the bytes that each NPU sends in each phase with the algorithms of the plan: int64[NPUs, phases]."""
     sent = np.zeros((plan.npus, len(plan.phases)), dtype=np.int64)
     for number, phase in enumerate(plan.phases):
-        pieces = phase.pieces[phase.groups[:, 0]]
+        pieces = phase.keys[phase.groups[:, 0]]
         for piece in np.unique(pieces).tolist():
             schedule, carried = phase.messages(piece)
             by_rank = np.zeros(phase.npus, dtype=np.int64)

@@ -26,6 +26,7 @@ class StepOrigin(NamedTuple):
     file: str
 
 
+MOST_VARIANTS = 256  # kept of a schedule
 UNKNOWN_NS = -1  # ns of a computation without a duration in its file
 
 
@@ -187,6 +188,8 @@ class CompiledSchedule:
     def variant(self, key: object, build: Callable[[], CompiledSchedule]) -> CompiledSchedule:
         """Return a schedule derived from this one, built once per key."""
         if key not in self._variants:
+            if len(self._variants) >= MOST_VARIANTS:  # an all-to-all has one for each set of pairs that send
+                self._variants.pop(next(iter(self._variants)))
             self._variants[key] = build()
         return self._variants[key]
 

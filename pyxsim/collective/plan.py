@@ -19,6 +19,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from pyxsim.collective.arrays import I32, I64, frozen
+from pyxsim.collective.byte_matrix import ByteMatrix
 from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.kinds import get_kind
 from pyxsim.collective.lookup import Algorithm, get_algorithm, get_schedule
@@ -36,7 +37,8 @@ class Phase:
     The group of an NPU works on its piece of `whole` bytes, cut before this phase along `cuts`, in that order. In an
     all-to-all, `copies` NPUs have sent theirs, and as many pieces travel together. With a rooted kind, the member that
     shares the coordinates of NPU `root` along `dims` is the root of each group, and only groups that share its
-    coordinates along `at_root` take part.
+    coordinates along `at_root` take part. With a `matrix`, pairs of an all-to-all exchange its bytes instead of equal
+    parts of `whole`.
     """
 
     kind: str
@@ -48,6 +50,7 @@ class Phase:
     copies: int = 1
     root: int = 0
     at_root: Dims = ()
+    matrix: ByteMatrix | None = None
 
     @cached_property
     def npus(self) -> int:
@@ -63,15 +66,35 @@ class Phase:
         """Return the schedule of one group, with the root in its place; see `get_schedule`."""
         return rooted_at(get_schedule(self.kind, self.algorithm, self.npus, mirror=mirror), self.root_rank)
 
+    @cached_property
+    def keys(self) -> I64:
+        """int64[NPUs]: what decides the blocks of each NPU's group: its piece, or with a matrix its number."""
+        if self.matrix is None:
+            return self.pieces
+        keys = np.zeros(math.prod(self.shape), dtype=np.int64)
+        keys[self.groups] = np.arange(len(self.groups))[:, None]
+        frozen(keys)
+        return keys
+
+    @cached_property
+    def exchanged(self) -> I64:
+        """int64[groups, npus, npus]: with a matrix, what the members of each group exchange."""
+        assert self.matrix is not None
+        return self.matrix.between(self.shape, self.cuts, self.dims)
+
     def block_sizes(self, piece: int) -> I64:
-        """Return the bytes of each block for a group that works on a piece of `piece` bytes (read-only)."""
+        """Return the bytes of each block of a group, read-only. `piece`: its entry of `keys`."""
+        if self.matrix is not None:
+            return _uneven_blocks(self.schedule().blocks, self.exchanged[piece])
         return _block_sizes(self.kind, self.npus, self.schedule().blocks, piece, self.copies)
 
     def messages(self, piece: int, *, mirror: bool = False) -> tuple[CompiledSchedule, I64]:
-        """Return what a group sends for a piece of `piece` bytes; cached.
+        """Return what a group sends whose entry of `keys` is `piece`; cached.
 
         The schedule without empty messages, and the bytes of each message (int64[M], read-only).
         """
+        if self.matrix is not None:
+            return _sent(self.schedule(mirror=mirror), self.block_sizes(piece))
         return _messages(self.schedule(mirror=mirror), piece, self.copies)
 
     @cached_property
@@ -124,6 +147,24 @@ def _piece(phase: Phase) -> I64:
     return phase.pieces
 
 
+def _before(phase: Phase) -> I64:
+    if phase.matrix is None:
+        return phase.copies * phase.pieces
+    return _by_npu(phase, phase.exchanged.sum(axis=2))
+
+
+def _after(phase: Phase) -> I64:
+    if phase.matrix is None:
+        return phase.copies * phase.npus * phase.own_block()
+    return _by_npu(phase, phase.exchanged.sum(axis=1))
+
+
+def _by_npu(phase: Phase, of_ranks: I64) -> I64:
+    values = np.zeros(math.prod(phase.shape), dtype=np.int64)
+    values[phase.groups] = of_ranks
+    return values
+
+
 def _piece_of_root(phase: Phase) -> I64:
     return np.where(phase.ranks == phase.root_rank, phase.pieces, 0)
 
@@ -133,10 +174,7 @@ _SHARES: dict[str, tuple[Callable[[Phase], I64], Callable[[Phase], I64]]] = {
     "all-reduce": (_piece, _piece),
     "reduce-scatter": (_piece, Phase.own_block),
     "all-gather": (Phase.own_block, _piece),
-    "all-to-all": (
-        lambda phase: phase.copies * phase.pieces,
-        lambda phase: phase.copies * phase.npus * phase.own_block(),
-    ),
+    "all-to-all": (_before, _after),
     "broadcast": (_piece_of_root, _piece),
     "reduce": (_piece, _piece_of_root),
     "gather": (Phase.own_block, _piece_of_root),
@@ -152,10 +190,22 @@ def _block_sizes(kind: str, n: int, blocks: int, piece: int, copies: int) -> I64
     return sizes
 
 
+def _uneven_blocks(blocks: int, exchanged: I64) -> I64:
+    """The bytes of each block where rank i sends exchanged[i, j] bytes to rank j."""
+    sizes, per_pair = exchanged.ravel(), blocks // exchanged.size
+    if per_pair > 1:
+        at = boundary(sizes[:, None], per_pair, np.arange(per_pair + 1, dtype=np.int64)[None, :])
+        sizes = np.diff(at, axis=1).ravel()
+    return sizes
+
+
 @lru_cache(maxsize=1024)
 def _messages(schedule: CompiledSchedule, piece: int, copies: int) -> tuple[CompiledSchedule, I64]:
     # By schedule, not by name: the content of a file may change under its name.
-    sizes = _block_sizes(schedule.kind.name, schedule.n, schedule.blocks, piece, copies)
+    return _sent(schedule, _block_sizes(schedule.kind.name, schedule.n, schedule.blocks, piece, copies))
+
+
+def _sent(schedule: CompiledSchedule, sizes: I64) -> tuple[CompiledSchedule, I64]:
     real = schedule.without_empty(sizes)
     carried = real.message_bytes(sizes)
     frozen(carried)
@@ -196,6 +246,8 @@ class Plan:
         Bytes of the buffer; for all-gather and gather those of the shard of one NPU; 1 for a barrier.
     root
         The NPU that the data come from or go to, for rooted kinds.
+    matrix
+        Bytes between pairs of an all-to-all; None for equal parts of `size`.
     """
 
     kind: str
@@ -203,6 +255,7 @@ class Plan:
     shape: Dims
     phases: tuple[Phase, ...]
     root: int = 0
+    matrix: ByteMatrix | None = None
 
     @property
     def npus(self) -> int:
@@ -220,6 +273,7 @@ def make_plan(
     order: Sequence[int] | None = None,
     root: int = 0,
     key: str | None = None,
+    matrix: ByteMatrix | None = None,
 ) -> Plan:
     """Return the phases of a collective on a network of `shape`; cached.
 
@@ -237,11 +291,13 @@ def make_plan(
         An NPU, for rooted kinds.
     key
         Setting that errors cite.
+    matrix
+        Bytes between pairs of an all-to-all, in place of `size`.
 
     Raises
     ------
     InputError
-        If the root does not exist, or the algorithms do not fit.
+        If the root does not exist, the algorithms do not fit, or a matrix does not.
     """
     shape = tuple(shape)
     if not get_kind(kind).rooted:
@@ -259,7 +315,14 @@ def make_plan(
             allowed=list(OPTIMIZATIONS),
             given=optimization,
         )
-    return _make_plan(kind, 1 if kind == "barrier" else size, shape, names, optimization, order, root, key)
+    if matrix is not None:
+        if kind != "all-to-all":
+            raise InputError(f"{kind} has no matrix", key="collective.matrix", allowed="with all-to-all")
+        if len(matrix) != math.prod(shape):
+            problem = f"the matrix is {len(matrix)}x{len(matrix)}, but the collective has {math.prod(shape)} NPUs"
+            raise InputError(problem, key="collective.matrix", allowed="a row and a column per NPU")
+        size = matrix.size
+    return _make_plan(kind, 1 if kind == "barrier" else size, shape, names, optimization, order, root, key, matrix)
 
 
 @lru_cache(maxsize=256)
@@ -272,16 +335,17 @@ def _make_plan(
     order: Dims,
     root: int,
     key: str | None,
+    matrix: ByteMatrix | None,
 ) -> Plan:
     chosen = [get_algorithm(name, key=key) for name in names]
     for algorithm in chosen:
         algorithm.check(kind, key=key)
     build = OPTIMIZATIONS[optimization] if kind == "all-reduce" else _ONE_WAY[kind]
-    make = _Maker(shape, whole_bytes(kind, size, math.prod(shape)), _groups(shape, chosen, order, key), root)
+    make = _Maker(shape, whole_bytes(kind, size, math.prod(shape)), _groups(shape, chosen, order, key), root, matrix)
     phases = tuple(build(make))
     for phase in phases:
         get_algorithm(phase.algorithm).check(phase.kind, key=key)
-    return Plan(kind, size, shape, phases, root)
+    return Plan(kind, size, shape, phases, root, matrix)
 
 
 def whole_bytes(kind: str, size: int, npus: int) -> int:
@@ -318,6 +382,7 @@ class _Maker:
     whole: int
     groups: list[tuple[Dims, str]]
     root: int = 0
+    matrix: ByteMatrix | None = None
 
     def phase(
         self,
@@ -335,7 +400,7 @@ class _Maker:
         dims, algorithm = self.groups[index]
         cuts = tuple(self.groups[i][0] for i in cut_before)
         fixed = tuple(dim for i in at_root for dim in self.groups[i][0])
-        return Phase(kind, algorithm, dims, self.shape, self.whole, cuts, copies, self.root, fixed)
+        return Phase(kind, algorithm, dims, self.shape, self.whole, cuts, copies, self.root, fixed, self.matrix)
 
     def npus(self, index: int) -> int:
         return math.prod(self.shape[d] for d in self.groups[index][0])

@@ -7,9 +7,12 @@ proportional to NPUs times bytes: for small sizes, where unequal and empty block
 
 from __future__ import annotations
 
+from itertools import islice
+
 import numpy as np
 
 from pyxsim.collective.arrays import I64, pointers
+from pyxsim.collective.byte_matrix import ByteMatrix
 from pyxsim.collective.checker import prove
 from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.plan import Phase, Plan, cut, whole_bytes
@@ -59,6 +62,9 @@ def final_pieces(plan: Plan) -> tuple[I64, I64]:
 
 
 def _start(plan: Plan) -> list[Memory]:
+    if plan.matrix is not None:
+        at = _addresses(plan.matrix)
+        return [dict.fromkeys(range(at[i, 0], at[i, -1]), 1 << i) for i in range(plan.npus)]
     first, size = (array.tolist() for array in final_pieces(plan))
     whole = whole_bytes(plan.kind, plan.size, plan.npus)
     if plan.kind in ("all-gather", "gather"):
@@ -69,7 +75,18 @@ def _start(plan: Plan) -> list[Memory]:
     return _at_root(plan, held) if plan.kind in ("broadcast", "scatter") else held
 
 
+def _addresses(matrix: ByteMatrix) -> I64:
+    """int64[n, n + 1]: the first address of what rank i has for rank j, and behind the last one."""
+    ends = np.cumsum(matrix.rows).reshape(matrix.rows.shape)
+    first = (ends - matrix.rows)[:, :1]
+    return np.concatenate([first, ends], axis=1)
+
+
 def _end(plan: Plan) -> list[Memory]:
+    if plan.matrix is not None:
+        at = _addresses(plan.matrix).tolist()
+        everyone = range(plan.npus)
+        return [{a: 1 << i for i in everyone for a in range(at[i][j], at[i][j + 1])} for j in everyone]
     first, size = (array.tolist() for array in final_pieces(plan))
     mine = [range(first[i], first[i] + size[i]) for i in range(plan.npus)]
     everybody, root = (1 << plan.npus) - 1, 1 << plan.root
@@ -100,7 +117,7 @@ def _expect_sizes(memories: list[Memory], wanted: I64, where: str) -> None:
 def _run_group(phase: Phase, group: list[int], memories: list[Memory]) -> None:
     """Execute the schedule of a phase on one group, on memories cut in blocks."""
     npu = group[0]
-    sizes = phase.block_sizes(int(phase.pieces[npu]))
+    sizes = phase.block_sizes(int(phase.keys[npu]))
     schedule = phase.schedule().without_empty(sizes)
     prove(schedule)
     base = int(cut(phase.shape, phase.cuts, phase.whole)[0][npu])
@@ -152,6 +169,8 @@ def _plain_blocks(phase: Phase, schedule: CompiledSchedule, rank: int, memory: M
 def _pair_blocks(phase: Phase, schedule: CompiledSchedule, rank: int, memory: Memory, base: int, sizes: I64) -> Cells:
     """Block rank*n+j: the rank's data, from all sources, for the part of the piece that belongs to rank j."""
     n, parts = phase.npus, schedule.blocks // phase.npus**2
+    if phase.matrix is not None:
+        return _uneven_pairs(phase, phase.matrix, schedule, rank, memory, sizes)
     at = base + pointers(sizes[: n * parts] // phase.copies)
     first = rank * n * parts
     held: Cells = {block: {} for block in range(first, first + n * parts)}
@@ -159,4 +178,23 @@ def _pair_blocks(phase: Phase, schedule: CompiledSchedule, rank: int, memory: Me
     blocks = first + np.searchsorted(at, within, "right") - 1
     for (address, mask), block in zip(memory.items(), blocks.tolist(), strict=True):
         held[block][address] = mask
+    return held
+
+
+def _uneven_pairs(
+    phase: Phase, matrix: ByteMatrix, schedule: CompiledSchedule, rank: int, memory: Memory, sizes: I64
+) -> Cells:
+    """The same with a matrix: the data for rank j, in the order of their addresses, cut into the blocks of the pair."""
+    n, parts = phase.npus, schedule.blocks // phase.npus**2
+    ends = np.cumsum(matrix.rows)  # of what rank i has for rank j
+    held: Cells = {block: {} for block in range(rank * n * parts, (rank + 1) * n * parts)}
+    pair = np.searchsorted(ends, np.fromiter(memory, np.int64, len(memory)), "right")
+    rows = sorted(zip(memory.items(), phase.ranks[pair % len(matrix)].tolist(), strict=True))
+    for to in range(n):
+        mine = iter([item for item, target in rows if target == to])
+        for part in range(parts):
+            block = (rank * n + to) * parts + part
+            held[block] = dict(islice(mine, int(sizes[block])))
+        if next(mine, None) is not None:
+            raise ScheduleError(f"{schedule}: rank {rank} holds more for rank {to} than its blocks carry", rank=rank)
     return held

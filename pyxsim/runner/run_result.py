@@ -154,7 +154,7 @@ def collective_row(prepared: Prepared, collective: IssuedCollective, bound: Frac
     ratio = float((collective.end - collective.start) / bound) if bound and collective.end >= 0 else float("nan")
     return {
         "name": collective.name,
-        "kind": first.kind,
+        "kind": first.kind if first.matrix is None else "all-to-all-v",
         "group": collective.group,
         "npus": len({npu for group_work in collective.per_group for npu in group_work.communicator.members}),
         "root": -1 if collective.root is None else collective.root,

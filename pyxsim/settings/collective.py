@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
 
 from pyxsim.errors import InputError, raise_all
 from pyxsim.settings.algorithms import ROOTED, AlgorithmNames
-from pyxsim.settings.types import Members, Npu, PositiveBytes, Table, Time, Word, whole, written
+from pyxsim.settings.types import Members, Npu, PositiveBytes, Table, Time, Word, shown, whole, written
+from pyxsim.units import format_bytes, parse_bytes
 
 _Dim = Annotated[int, *whole(0, 63)]
 BARRIER_BYTES = 1  # size of the messages of a barrier
+UNREAD_BYTES = 2**30  # taken for the size of a matrix in a file, where an estimate needs one before it is read
+Rows = tuple[tuple[int, ...], ...]
+
+
+def _matrix(value: object) -> str | Rows:
+    """The name of a file, or rows of sizes."""
+    if isinstance(value, str) and value.strip():
+        return value
+    if not isinstance(value, list | tuple) or not value or not all(isinstance(row, list | tuple) for row in value):
+        allowed = 'rows of sizes such as [["0 B", "4 KiB"], ["1 KiB", "0 B"]], or the name of a file'
+        raise InputError(f"{shown(value)} is not a matrix", allowed=allowed)
+    return tuple(tuple(size if type(size) is int else parse_bytes(size) for size in row) for row in value)
+
+
+def _matrix_text(value: str | Rows) -> Any:
+    return value if isinstance(value, str) else [[format_bytes(size) for size in row] for row in value]
+
+
+_Matrix = Annotated[
+    Any,
+    PlainValidator(_matrix),
+    PlainSerializer(_matrix_text, return_type=Any),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "array"}}]}),
+]
 
 
 class Collective(Table):
@@ -32,6 +57,12 @@ class Collective(Table):
         default=None,
         description="The buffer of one NPU; for all-gather and gather the shard that one NPU contributes (as in "
         "ASTRA-sim), for scatter the buffer of the root. Required, except for a barrier.",
+    )
+    matrix: _Matrix | None = Field(
+        default=None,
+        description="Instead of `size`, for an all-to-all whose pairs exchange different amounts (all-to-all-v): row i "
+        "has the sizes that the i-th NPU sends to each NPU. Or a file of bytes, a row per line (.csv, .txt, .npy), "
+        "relative to the folder of the experiment.",
     )
     name: Word | None = Field(default=None, description="Name in results. Default: its kind.")
     at: Time = Field(default=written("0 ns"), description="Time at which the collective is issued.")
@@ -68,7 +99,9 @@ class Collective(Table):
         ]
         if self.kind == "barrier" and self.size is not None:
             faults.append(InputError("a barrier transfers no data", key="size", allowed="no size"))
-        if self.kind != "barrier" and self.size is None:
+        if self.matrix is not None:
+            faults += self._matrix_faults()
+        elif self.kind != "barrier" and self.size is None:
             faults.append(InputError("is missing", key="size", allowed="a size such as '4 KiB'"))
         if self.root is not None and self.kind not in ROOTED:
             faults.append(InputError(f"{self.kind} has no root", key="root", allowed=f"with {', '.join(ROOTED)}"))
@@ -82,9 +115,27 @@ class Collective(Table):
         raise_all(faults)
         return self
 
+    def _matrix_faults(self) -> list[InputError]:
+        faults = []
+        if self.kind != "all-to-all":
+            faults.append(InputError(f"{self.kind} has no matrix", key="matrix", allowed="with all-to-all"))
+        if self.size is not None:
+            faults.append(InputError("cannot be combined with `size`", key="matrix", allowed="one of them"))
+        if isinstance(self.matrix, tuple) and any(len(row) != len(self.matrix) for row in self.matrix):
+            lengths = sorted({len(row) for row in self.matrix})
+            problem = f"{len(self.matrix)} rows with {' or '.join(map(str, lengths))} entries"
+            faults.append(InputError(problem, key="matrix", allowed="as many entries in each row as there are rows"))
+        elif isinstance(self.matrix, tuple) and not any(map(any, self.matrix)):
+            faults.append(InputError("all entries are zero", key="matrix", allowed="at least one size above zero"))
+        return faults
+
     @property
     def bytes(self) -> int:
-        """The size in bytes; for a barrier that of its messages."""
+        """The size in bytes; for a barrier that of its messages, with a matrix that of the largest buffer."""
+        if isinstance(self.matrix, tuple):
+            return max(map(sum, self.matrix))
+        if self.matrix is not None:
+            return UNREAD_BYTES
         return BARRIER_BYTES if self.size is None else self.size
 
     @property

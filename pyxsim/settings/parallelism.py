@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from pyxsim.errors import InputError, raise_all
+from pyxsim.settings.experts import Experts
 from pyxsim.settings.types import Flag, PositiveBytes, Table, whole
 
 Axis = Literal["tensor", "data", "pipeline"]
@@ -115,6 +116,9 @@ class Training(Table):
     )
     parallelism: Parallelism | None = Field(
         default=None, description="How the NPUs divide the model. Default: one replica per NPU."
+    )
+    experts: Experts | None = Field(
+        default=None, description="How tokens are spread over experts. Default: each expert receives equally many."
     )
 
     def given(self) -> list[str]:

@@ -38,6 +38,8 @@ def check_phase(phase: Phase) -> None:
     """Raise LockstepLost unless every NPU is in a group of the phase, and all groups have pieces of one size."""
     if phase.groups.size != len(phase.pieces):
         raise LockstepLost("some NPUs take no part in a phase")
+    if phase.matrix is not None:
+        raise LockstepLost("NPUs send different amounts")
     if (phase.pieces != phase.pieces[0]).any():
         raise LockstepLost("the groups of a phase have pieces of different sizes")
 

@@ -133,7 +133,10 @@ class Programs:
         return {**vars(self), "_of_phase": {}, "_made": {}}
 
     def get(self, phase: Phase, piece: int, *, mirror: bool) -> Program:
-        """Return the program of a group that works on a piece of `piece` bytes (of `phase.pieces`)."""
+        """Return the program of a group whose entry of `phase.keys` is `piece`."""
+        if phase.matrix is not None:  # seldom comes again
+            schedule, sizes = phase.schedule(mirror=mirror), phase.block_sizes(piece)
+            return self._program(schedule.without_empty(sizes), sizes, offloaded=self.offload)
         place = (id(phase), piece, mirror)
         if place not in self._of_phase:
             self._of_phase[place] = phase, self._of_schedule(phase, piece, phase.schedule(mirror=mirror))

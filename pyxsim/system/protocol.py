@@ -12,9 +12,10 @@ from functools import lru_cache
 from typing import Any
 
 from pyxsim.arrays import IntArray
+from pyxsim.collective.byte_matrix import ByteMatrix
 from pyxsim.collective.communicator import Communicator, coordinates
 from pyxsim.collective.plan import Phase
-from pyxsim.errors import LockstepLost, StuckError
+from pyxsim.errors import InputError, LockstepLost, StuckError
 from pyxsim.network.lines import Lines
 from pyxsim.network.protocol import Backend
 from pyxsim.system.data_carrier import DataCarrier
@@ -96,6 +97,7 @@ class SystemLayer(ABC):
         open: bool = False,  # noqa: A002
         joined: Callable[[Collective, int], None] | None = None,
         done: Callable[[Collective], None] | None = None,
+        matrix: ByteMatrix | None = None,
     ) -> Collective:
         """Issue a collective in cycle `at`, or with `open` one that each NPU enters by itself (see `enter`).
 
@@ -117,6 +119,9 @@ class SystemLayer(ABC):
             Called with each NPU in the cycle in which it has finished its part.
         done
             Called in the cycle in which the last NPU has finished.
+        matrix
+            Of an all-to-all whose pairs exchange different amounts: their bytes, by positions in the communicator; then
+            `size` has no effect.
 
         Raises
         ------
@@ -127,6 +132,14 @@ class SystemLayer(ABC):
         """
         if open and at:
             raise ValueError("an open collective begins when its NPUs enter it, not at a given cycle")
+        if matrix is not None:
+            if self.options.compat is not None:
+                problem = f"{self.options.compat} has no all-to-all with different amounts"
+                raise InputError(problem, key="collective.matrix", allowed="size, or no system.compat")
+            if self.options.carry:
+                problem = "the data of an all-to-all with a matrix are not carried"
+                raise InputError(problem, key="output.carry", allowed="false")
+            size = matrix.size
         collective = Collective(
             kind,
             BARRIER_BYTES if kind == "barrier" else size,
@@ -138,6 +151,7 @@ class SystemLayer(ABC):
             joined=joined,
             done=done,
             number=len(self.collectives),
+            matrix=matrix,
         )
         self._issue(collective, algorithms, priority)
         return collective

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyxsim.collective.byte_matrix import ByteMatrix
 from pyxsim.collective.plan import Phase, Plan, dimension_order, make_plan
 from pyxsim.collective.sizes import chunk_sizes
 from pyxsim.collective.themis import Themis
@@ -94,6 +95,9 @@ class System(SystemLayer):
                 key="system.boost",
                 allowed="false",
             )
+        if self.options.boost and collective.matrix is not None:
+            problem = "boost simulates only the groups of one NPU; with a matrix NPUs send different amounts"
+            raise InputError(problem, key="system.boost", allowed="false")
         if size * len(group) > MOST_BYTES:
             raise InputError(
                 f"{kind} of {size} bytes on {len(group)} NPUs exceeds the range of the counters",
@@ -169,6 +173,8 @@ class System(SystemLayer):
         if self.options.inter_dimension == "round-robin":  # depends on the chunks before
             return self._new_plans(collective)
         group = collective.communicator
+        if collective.matrix is not None:  # seldom comes again
+            return self._new_plans(collective)
         key = collective.kind, collective.size, group.shape, group.dims, collective.algorithms, collective.root
         if key not in self._plans_of:
             self._plans_of[key] = list(self._new_plans(collective))
@@ -181,10 +187,35 @@ class System(SystemLayer):
         if any(phase.schedule().given_bytes is not None for phase in whole.phases):
             yield whole  # a file gives the bytes of each message: no chunks
             return
+        if collective.matrix is not None:
+            for order, part in self._cut_matrix(collective, collective.matrix):
+                yield self._plan(collective, part.size, order, part)
+            return
         for order, size in self._cut(collective):
             yield self._plan(collective, size, order)
 
-    def _plan(self, collective: Collective, size: int, order: tuple[int, ...] | None = None) -> Plan:
+    def _cut_matrix(self, collective: Collective, matrix: ByteMatrix) -> Iterator[tuple[tuple[int, ...], ByteMatrix]]:
+        """Yield the order of dimensions and the bytes between pairs of each chunk; Themis sees its largest buffer."""
+        options, group = self.options, collective.communicator
+        bandwidths = [options.bandwidths[dim] for dim in group.dims] if group.is_grid else options.bandwidths[:1]
+        themis = Themis(group.shape, bandwidths)
+        chunks = options.chunks if matrix.rows.any() else 1  # one without bytes: all NPUs end when they begin
+        for index in range(chunks):
+            part = matrix.part(index, chunks)
+            if chunks > 1 and not part.rows.any():
+                continue
+            if options.inter_dimension.startswith("themis"):
+                yield themis.order(collective.kind, part.size), part
+            else:
+                yield dimension_order(options.inter_dimension, collective.kind, len(group.shape), self._chunks), part
+
+    def _plan(
+        self,
+        collective: Collective,
+        size: int,
+        order: tuple[int, ...] | None = None,
+        matrix: ByteMatrix | None = None,
+    ) -> Plan:
         kind, themis = collective.kind, self.options.inter_dimension.startswith("themis")
         return make_plan(
             kind,
@@ -195,6 +226,7 @@ class System(SystemLayer):
             order=order,
             root=collective.root,
             key=f"system.{kind.replace('-', '_')}",
+            matrix=collective.matrix if matrix is None else matrix,
         )
 
     def _check_routes(self, collective: Collective, plan: Plan) -> None:
@@ -256,14 +288,14 @@ class System(SystemLayer):
             (chunk_queue.plane for chunk_queue in queues if chunk_queue.direction != queue.direction), queue.plane
         )
         planes = (queue.plane, other) if queue.direction > 0 else (other, queue.plane)  # clockwise, counterclockwise
-        pieces, groups, copies = phase.pieces, phase.groups, 1
+        keys, groups, copies = phase.keys, phase.groups, 1
         if stage.one_group:
             groups = groups[groups[:, 0] == 0]
         if self.options.lockstep:
             check_phase(phase)
             copies = len(phase.groups)
         for positions in groups.tolist():
-            program = self._programs.get(phase, int(pieces[positions[0]]), mirror=queue.direction < 0)
+            program = self._programs.get(phase, int(keys[positions[0]]), mirror=queue.direction < 0)
             npus = tuple(members[position] for position in positions)
             key = (own, stage.place, npus)
             if key not in self._chunk_queues:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pyxsim.arrays import IntArray
+from pyxsim.collective.byte_matrix import ByteMatrix
 from pyxsim.collective.communicator import Communicator
 from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.plan import Phase, Plan
@@ -61,6 +62,8 @@ class Collective:
         Chunks that each position has not finished; empty without `joined`.
     turns
         Number of chunks so far for each order of dimensions.
+    matrix
+        Bytes between pairs of an all-to-all; None for equal parts of `size`.
     """
 
     kind: str
@@ -83,6 +86,7 @@ class Collective:
     chunks: list[Chunk] = field(default_factory=list)
     turns: dict[object, int] = field(default_factory=dict)
     unfinished: int = 0
+    matrix: ByteMatrix | None = None
 
     def __post_init__(self) -> None:
         self.name = self.name or self.kind

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+import numpy as np
+
+from pyxsim.collective.byte_matrix import ByteMatrix, byte_matrix
 from pyxsim.collective.communicator import NO_GRID, Communicator
 from pyxsim.collective.lookup import get_algorithm
 from pyxsim.errors import InputError, raise_all
@@ -12,6 +16,7 @@ from pyxsim.settings.algorithms import ALGORITHM_KEYS, ROOTED, algorithm_key
 from pyxsim.settings.faults import join
 from pyxsim.system import PointToPoint, SystemLayer
 from pyxsim.topology import Topology
+from pyxsim.traffic.matrix import read_matrix
 from pyxsim.units import to_cycles
 from pyxsim.workload.job import IssuedCollective, Job
 
@@ -27,16 +32,21 @@ class CommunicationJob(Job):
         If an NPU or a dimension does not exist.
     """
 
-    def __init__(self, experiment: Experiment, topology: Topology) -> None:
+    def __init__(self, experiment: Experiment, topology: Topology, folder: Path = Path()) -> None:
         self.experiment = experiment
         self.collectives: list[IssuedCollective] = []
         self.traffic: list[str] = []
         self._groups = _communicators(experiment, topology)
+        self._matrices = [
+            _matrix(each, key, groups, folder)
+            for (key, each), groups in zip(experiment.collectives, self._groups, strict=True)
+        ]
         self._messages: list[PointToPoint] = []
 
     def begin(self, system: SystemLayer) -> None:
         clock = self.experiment.network.clock
-        for (key, each), groups in zip(self.experiment.collectives, self._groups, strict=True):
+        rows = zip(self.experiment.collectives, self._groups, self._matrices, strict=True)
+        for (key, each), groups, matrix in rows:
             root = each.root
             if root is None and each.kind in ROOTED and each.dims is None:
                 root = groups[0].members[0]
@@ -56,6 +66,7 @@ class CommunicationJob(Job):
                         priority=each.priority,
                         name=each.label,
                         tag=len(self.traffic) - 1,
+                        matrix=matrix,
                     )
                 except InputError as error:
                     raise _placed(error, key, place) from None
@@ -86,6 +97,29 @@ class CommunicationJob(Job):
         return max((item.end for item in (*issued, *self._messages)), default=0)
 
 
+def _matrix(each: Collective, key: str, groups: list[Communicator], folder: Path) -> ByteMatrix | None:
+    """The bytes between pairs of an all-to-all. Raises InputError unless they fit the groups, which have one size."""
+    if each.matrix is None:
+        return None
+    place, npus = join(key, "matrix"), len(groups[0])
+    try:
+        if isinstance(each.matrix, str):
+            rows = read_matrix(folder / each.matrix, npus)
+            if (rows != np.floor(rows)).any():
+                row, column = np.argwhere(rows != np.floor(rows))[0].tolist()
+                problem = f"entry {column} of row {row} is {rows[row, column]:g}"
+                raise InputError(problem, file=str(folder / each.matrix), allowed="whole numbers of bytes")
+            matrix = ByteMatrix(rows)
+        else:
+            matrix = byte_matrix(each.matrix)
+    except InputError as error:
+        raise error.named_by(place) from None
+    if len(matrix) != npus:
+        problem = f"the matrix is {len(matrix)}x{len(matrix)}, but the collective has {npus} NPUs"
+        raise InputError(problem, key=place, allowed=f"{npus} rows and columns")
+    return matrix
+
+
 def _of_group(names: str | tuple[str, ...] | None, group: Communicator, kind: str, key: str) -> tuple[str, ...] | None:
     """The algorithm for each dimension of a group. Raises InputError for an unknown or unsuitable one."""
     if names is None:
@@ -104,8 +138,8 @@ def _of_group(names: str | tuple[str, ...] | None, group: Communicator, kind: st
 
 def _placed(error: InputError, key: str, place: str) -> InputError:
     """A fault of the system layer, with the key of the collective or of its algorithms."""
-    if error.key == "collective.size":
-        return InputError(error.problem, key=join(key, "size"), allowed=error.allowed)
+    if error.key in ("collective.size", "collective.matrix"):
+        return InputError(error.problem, key=join(key, error.key.partition(".")[2]), allowed=error.allowed)
     if error.key in {f"system.{key}" for key in ALGORITHM_KEYS}:
         return InputError(error.problem, key=place, allowed=error.allowed, given=error.given)
     return error.named_by(place)  # of an algorithm, about the number of ranks

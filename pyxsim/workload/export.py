@@ -65,6 +65,9 @@ def export(graph: TaskGraph, target: str | Path, shape: Sequence[int], clock: Fr
     that are being written are held in memory. Nothing is written if traces of other NPUs exist under these names.
     """
     check(graph, shape)
+    if any(call.matrices is not None for call in graph.calls):
+        problem = "a Chakra trace has one size for each collective, but some pairs exchange different amounts"
+        raise InputError(problem, key="workload.experts", allowed="without this table")
     graph = apart(graph)
     pattern, prefix = star(str(target))
     refuse_others(pattern, range(graph.npus))

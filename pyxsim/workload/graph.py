@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pyxsim.arrays import Int32Array, IntArray
+from pyxsim.collective.byte_matrix import ByteMatrix
 from pyxsim.collective.communicator import Communicator
 from pyxsim.collective.kinds import get_kind
 from pyxsim.errors import InputError, raise_all
@@ -58,6 +59,9 @@ class Call:
         One per dimension; None for those of the system layer.
     root
         An NPU; with groups, a position in each.
+    matrices
+        Of an all-to-all whose pairs exchange different amounts: the bytes in each group, or in the only one. `size` is
+        then their largest buffer.
     """
 
     kind: str
@@ -69,6 +73,7 @@ class Call:
     name: str = ""
     root: int | None = None
     groups: tuple[tuple[int, ...], ...] | None = None
+    matrices: tuple[ByteMatrix, ...] | None = None
 
     @property
     def has_groups(self) -> bool:

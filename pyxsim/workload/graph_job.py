@@ -203,7 +203,7 @@ class GraphJob(Job):
         system, key = self._system, f"system.{algorithm_key(call.kind)}"
         name = call.name or call.kind
         collective = IssuedCollective(name, key, _group_name(call), call.root)
-        for group in _communicators(call, system):
+        for at, group in enumerate(_communicators(call, system)):
             root = 0 if call.root is None else call.root if call.has_groups else group.members.index(call.root)
             try:
                 issued = system.issue(
@@ -217,6 +217,7 @@ class GraphJob(Job):
                     tag=self._tag(name),
                     open=True,
                     joined=partial(self._member_ended, number * self.graph.npus),
+                    matrix=None if call.matrices is None else call.matrices[at],
                 )
             except InputError as error:
                 raise error.named_by(key) from None

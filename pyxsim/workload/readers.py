@@ -92,7 +92,7 @@ def make_job(context: WorkloadContext) -> Job:
     """
     workload = context.experiment.workload
     if workload is None:
-        return CommunicationJob(context.experiment, context.topology)
+        return CommunicationJob(context.experiment, context.topology, context.folder)
     key = "file" if workload.file is not None else "model"
     name = str(getattr(workload, key))
     if key == "file":

@@ -84,12 +84,13 @@ def _small(plan: Plan) -> Plan:
     shape = plan.shape if plan.npus <= MAX_NPUS else tuple(min(n, MAX_SIDE) for n in plan.shape)
     npus, root = math.prod(shape), _moved(plan.root, plan.shape, shape)
     size = {"all-gather": 3, "gather": 3, "barrier": 1}.get(plan.kind, npus + npus // 2 + 1)
+    matrix = None if plan.matrix is None else plan.matrix.small(npus)
     phases = []
     for phase in plan.phases:
         copies = math.prod(shape[d] for dims in phase.cuts for d in dims) if plan.kind == "all-to-all" else 1
         whole = whole_bytes(plan.kind, size, npus)
-        phases.append(replace(phase, shape=shape, whole=whole, copies=copies, root=root))
-    return replace(plan, size=size, shape=shape, phases=tuple(phases), root=root)
+        phases.append(replace(phase, shape=shape, whole=whole, copies=copies, root=root, matrix=matrix))
+    return replace(plan, size=size, shape=shape, phases=tuple(phases), root=root, matrix=matrix)
 
 
 def _moved(npu: int, shape: tuple[int, ...], small: tuple[int, ...]) -> int:

@@ -58,6 +58,9 @@ def without_collectives(graph: TaskGraph) -> TaskGraph:
 
 def _messages(builder: GraphBuilder, call: Call, begin: dict[int, int], ends: list[tuple[int, int]], tag: int) -> int:
     """Add the messages of a collective; return the next tag."""
+    if call.matrices is not None:
+        problem = f"the pairs of collective '{call.name or call.kind}' exchange different amounts"
+        raise InputError(problem, allowed="collectives with one size")
     if call.dims is not None:
         problem = f"collective '{call.name or call.kind}' runs along dimensions"
         raise InputError(problem, allowed="collectives of lists of NPUs, or of all")

@@ -8,12 +8,14 @@ from pathlib import Path
 
 from pyxsim.errors import InputError, InputErrors
 from pyxsim.models import load_model
+from pyxsim.models.expert_routing import expert_routing
 from pyxsim.models.npu import capacity, peak_flops, processor
 from pyxsim.settings import Workload
 from pyxsim.settings.faults import join
 from pyxsim.settings.memory import RemoteMemory
 from pyxsim.settings.npu import Npu
 from pyxsim.workload.graph import TaskGraph
+from pyxsim.workload.parallel.experts import expert_choice
 from pyxsim.workload.parallel.footprint import footprint
 from pyxsim.workload.parallel.plan import Plan, make_plan
 from pyxsim.workload.parallel.program import program
@@ -50,8 +52,12 @@ def training_plan(
         machine = processor(npu)
     except InputError as error:
         raise _below("system.npu", error) from None
+    try:
+        routing = expert_routing(workload.experts, *expert_choice(model), folder)
+    except InputError as error:
+        raise error.named_by("workload.experts.file") from None
     in_switch = workload.offloaded and memory is not None and bool(memory.in_switch)
-    return make_plan(model, workload, machine, shape, clock, in_switch=in_switch)
+    return make_plan(model, workload, machine, shape, clock, in_switch=in_switch, routing=routing)
 
 
 def training_graph(

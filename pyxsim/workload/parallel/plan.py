@@ -11,6 +11,7 @@ from typing import Protocol
 
 from pyxsim.errors import InputError, raise_all
 from pyxsim.models import Kind, Layer, Model, Part, Share, Work
+from pyxsim.models.expert_routing import ExpertRouting
 from pyxsim.models.layer import Split
 from pyxsim.settings import Workload
 from pyxsim.settings.parallelism import Parallelism
@@ -39,7 +40,10 @@ class Machine(Protocol):
 
 @dataclass(frozen=True)
 class Plan:
-    """The model and how it is trained. `samples`: of a micro-batch; `shape`: of the network."""
+    """The model and how it is trained.
+
+    `samples`: of a micro-batch; `shape`: of the network; `routing`: of tokens to experts, None if each gets as many.
+    """
 
     model: Model
     workload: Workload
@@ -51,6 +55,7 @@ class Plan:
     npu: Machine
     clock: Fraction
     offload: Offload | None = None
+    routing: ExpertRouting | None = None
 
     @property
     def stages(self) -> int:
@@ -203,8 +208,11 @@ def make_plan(
     clock: Fraction,
     *,
     in_switch: bool = False,
+    routing: ExpertRouting | None = None,
 ) -> Plan:
-    """Return the plan of a training. `in_switch`: whether its remote memory has collectives.
+    """Return the plan of a training.
+
+    `in_switch`: whether its remote memory has collectives. `routing`: of tokens to experts.
 
     Raises
     ------
@@ -246,7 +254,7 @@ def make_plan(
     if tasks > MOST_PASSES:
         problem = f"{micro_batches} micro-batches of {len(model.layers)} layers are more than {tasks} tasks"
         raise InputError(problem, key="workload.batch", allowed=f"at most {MOST_PASSES} tasks; or larger micro-batches")
-    return Plan(model, workload, parallelism, grid, tuple(shape), samples, micro_batches, npu, clock, offload)
+    return Plan(model, workload, parallelism, grid, tuple(shape), samples, micro_batches, npu, clock, offload, routing)
 
 
 def _division_faults(model: Model, parallelism: Parallelism, data: int) -> Iterator[InputError]:
@@ -278,6 +286,11 @@ def _division_faults(model: Model, parallelism: Parallelism, data: int) -> Itera
 def _kind_faults(model: Model, workload: Workload, parallelism: Parallelism) -> Iterator[InputError]:
     """Settings that only some kinds of models support."""
     layers = model.layers
+    if workload.experts is not None and not any(layer.kind == Kind.EXPERTS for layer in layers):
+        yield InputError(f"{model.name} has no experts", key="workload.experts", allowed="a model with experts")
+    elif workload.experts is not None and parallelism.sequence and parallelism.expert > 1:
+        problem = "tensor-parallel NPUs would gather different numbers of tokens, which is not modeled"
+        yield InputError(problem, key="workload.experts", allowed="sequence = false, or expert = 1")
     if any(layer.kind == Kind.TABLES for layer in layers):
         for key in ("tensor", "pipeline"):
             if getattr(parallelism, key) > 1:

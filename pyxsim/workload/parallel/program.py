@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from pyxsim.arrays import IntArray
+from pyxsim.collective.byte_matrix import ByteMatrix
 from pyxsim.models import Kind as LayerKind
 from pyxsim.models import Layer, Part
 from pyxsim.workload.graph import Access, Call, GraphBuilder, Kind, TaskGraph
+from pyxsim.workload.parallel.experts import UnevenExperts
 from pyxsim.workload.parallel.grid import Groups, dims_of
 from pyxsim.workload.parallel.offload import Offload
 from pyxsim.workload.parallel.plan import Plan
 from pyxsim.workload.parallel.schedules import Turn
 
 Tasks = list[IntArray]
+Cost = tuple[int, int] | tuple[IntArray, IntArray]
 COMPUTE = ("compute", 1)  # communication overlaps computation; the system layer orders it
 MEMORY = ("memory", 1)  # accesses of an NPU to remote memory, one after the other
 _OF = {"data": "", "replica": " of experts"}  # suffix of names of parameters, by the axis of NPUs with the same ones
@@ -52,6 +57,8 @@ class _Stage:
         self._vectors: Tasks = []  # vectors of tables in flight
         self._together: Tasks = []  # the last joint access: the same order on each NPU, or they wait forever
         self._label = ""
+        self._micro_batch = 0
+        self._uneven = None if plan.routing is None else UnevenExperts(plan, plan.routing)
 
     def write(self) -> None:
         """Write all micro-batches, then the optimizer step."""
@@ -63,7 +70,7 @@ class _Stage:
             self._label = f"micro-batch {turns[0].micro_batch}"
             self._fetched = self._fetch(visits[0])
         for turn in turns:
-            self._label = f"micro-batch {turn.micro_batch}"
+            self._label, self._micro_batch = f"micro-batch {turn.micro_batch}", turn.micro_batch
             self._receive(turn)
             for block in self._blocks(turn):
                 self._arrive(next(following))
@@ -90,10 +97,10 @@ class _Stage:
     def _name(self, what: str) -> str:
         return f"{what}, {self._label}"
 
-    def _compute(self, layer: Layer, part: Part, cost: tuple[int, int], before: Tasks) -> Tasks:
-        """Compute after some tasks; return these if it takes no time. `cost`: as of Plan.cost."""
+    def _compute(self, layer: Layer, part: Part, cost: Cost, before: Tasks) -> Tasks:
+        """Compute after some tasks; return these if it takes no time. `cost`: as of Plan.cost, or one for each NPU."""
         ticks, size = cost
-        if not ticks:
+        if not np.any(ticks):
             return before
         name = self._name(f"{layer.name}, {part.name.lower().replace('_', ' ')}")
         number = self._number[layer.name]
@@ -111,6 +118,8 @@ class _Stage:
         return [task]
 
     def _work(self, layer: Layer, part: Part, before: Tasks) -> Tasks:
+        if self._uneven is not None and layer.kind == LayerKind.EXPERTS:
+            return self._compute(layer, part, self._uneven.cost(layer, part, self._micro_batch), before)
         return self._compute(layer, part, self.plan.cost(layer, part), before)
 
     def _collective(
@@ -123,18 +132,23 @@ class _Stage:
         part: Part,
         before: Tasks,
         stages: Sequence[int] = (),
+        matrices: tuple[ByteMatrix, ...] | None = None,
     ) -> Tasks:
         """A collective of the groups along an axis, after some tasks; returns these where groups have one member.
 
-        `stages`: those of the groups, if not this one alone.
+        `stages`: those of the groups, if not this one alone. `matrices`: of each group, if pairs exchange different
+        amounts.
         """
         groups, dims = self._along(axis, tuple(stages))
+        if matrices is not None:
+            dims = None  # whose groups have another order
         if len(groups[0]) == 1:
             return before
         number = self._shared.get(tuple(stages)) if stages else None
         if number is None:
             called = f"{layer.name}, {what}"
-            number = self.builder.call(Call(kind, size, dims=dims, groups=None if dims else groups, name=called))
+            call = Call(kind, size, dims=dims, groups=None if dims else groups, name=called, matrices=matrices)
+            number = self.builder.call(call)
             if stages:
                 self._shared[tuple(stages)] = number
         key, name = self._number[layer.name], self._name(f"{layer.name}, {what}")
@@ -317,6 +331,11 @@ class _Stage:
         """Send tokens, or their gradients, to the NPUs with the experts, or back."""
         if not layer.dispatched or layer.kind != LayerKind.EXPERTS:
             return before
+        if self._uneven is not None and self.plan.grid.expert > 1:
+            back = what.endswith("from experts")
+            matrices = self._uneven.matrices(layer, self._micro_batch, back=back)
+            size = max(max(matrix.size for matrix in matrices), 1)
+            return self._collective("all-to-all", size, "expert", what, layer, part, before, matrices=matrices)
         among = self.plan.grid.tensor if self._own_tokens(layer) else 1
         size = self.plan.bytes(-(-layer.dispatched * self.plan.samples // among))
         return self._collective("all-to-all", size, "expert", what, layer, part, before)

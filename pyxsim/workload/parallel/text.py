@@ -41,6 +41,8 @@ def _faults(plan: Plan) -> Iterator[InputError]:
         yield InputError(problem, key="workload.micro_batch", allowed="one; or traces, PREFIX.*.et")
     if plan.workload.recompute == "full":
         yield InputError(said, key="workload.recompute", allowed='"none"; or traces, PREFIX.*.et')
+    if plan.routing is not None:
+        yield InputError(said, key="workload.experts", allowed="without this table")
     if plan.offload is not None:
         yield InputError(said, key="workload.offload", allowed='"none"; or traces, PREFIX.*.et')
     if parallelism.tensor > 1 and plan.grid.data not in (1, plan.shape[0]) and _replicas_first(plan):
