@@ -1,7 +1,8 @@
-"""A model of the shelf, trained on all NPUs: `[workload] model` (docs/training.md)."""
+"""A model of the shelf: `[workload] model`, trained (docs/training.md) or serving requests (docs/serving.md)."""
 
 from __future__ import annotations
 
+from pyxsim.errors import InputError, raise_all
 from pyxsim.registry import readers
 from pyxsim.workload.graph_job import GraphJob
 from pyxsim.workload.job import Job
@@ -17,6 +18,8 @@ def read(name: str, context: WorkloadContext) -> Job:
     from pyxsim.workload.parallel import program, training_plan, training_step  # only runs that train a model need it
 
     experiment, workload = context.experiment, context.workload
+    if workload.serving is not None:
+        return _serving(context)
     npu, memory = experiment.system.npu, experiment.system.remote_memory
     plan = training_plan(workload, npu, context.topology.shape, context.clock, context.folder, memory)
     assert npu is not None  # training_plan requires it
@@ -25,3 +28,16 @@ def read(name: str, context: WorkloadContext) -> Job:
     job = GraphJob(repeated(program(plan), workload.passes), key="workload.model")
     job.training = step
     return job
+
+
+def _serving(context: WorkloadContext) -> Job:
+    """Requests that the model answers."""
+    from pyxsim.workload.serving import serving_job
+
+    system = context.experiment.system
+    faults = []
+    for key, value in (("compat", system.compat), ("boost", system.boost or None), ("endpoint", system.endpoint)):
+        if value is not None:
+            faults.append(InputError("is not supported by serving", key=f"system.{key}", allowed="without this setting"))
+    raise_all(faults)
+    return serving_job(context.workload, system.npu, context.topology.shape, context.clock, context.folder)

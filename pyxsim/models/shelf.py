@@ -41,6 +41,18 @@ def load_model(name: str, sequence: int | None = None) -> Model:
     return _read(path, sequence)
 
 
+def load_transformer(name: str) -> tuple[Transformer, Model]:
+    """Return the description of a transformer, and its model. Raises InputError with the key, also for other models."""
+    path = Path(name)
+    model = load_model(name)
+    path = path if path.suffix in (".csv", ".toml") else model_files()[name]
+    description = None if path.suffix == ".csv" else _description(path)
+    if not isinstance(description, Transformer):
+        others = [other for other, file in model_files().items() if file.suffix == ".toml" and other != "dlrm"]
+        raise InputError(f"{model.name} is not a transformer", key="model", allowed=others)
+    return description, model
+
+
 def _read(path: Path, sequence: int | None) -> Model:
     if path.suffix == ".csv":
         _refuse(sequence, path.stem)

@@ -68,18 +68,19 @@ class Transformer(Table):
             raise InputError(problem, key="sequence", allowed=f"1 to {self.positions}")
         blocks: list[Layer] = []
         for block in range(self.layers):
-            blocks.append(self._attention(tokens, block))
+            blocks.append(self.attention_layer(tokens, block))
             if self.experts:
-                blocks += [self._router(tokens, block), self._experts(tokens, block)]
+                blocks += [self.router_layer(tokens, block), self.experts_layer(tokens, block)]
             else:
-                blocks.append(self._mlp(tokens, block))
-        return [self._embedding(tokens), *blocks, self._head(tokens)]
+                blocks.append(self.mlp_layer(tokens, block))
+        return [self.embedding_layer(tokens), *blocks, self.head_layer(tokens)]
 
     @property
     def _norm(self) -> int:
         return self.hidden * (2 if self.bias else 1)
 
-    def _embedding(self, tokens: int) -> Layer:
+    def embedding_layer(self, tokens: int) -> Layer:
+        """Return the embedding for samples of `tokens` tokens."""
         hidden = self.hidden
         return Layer(
             "embedding",
@@ -93,7 +94,8 @@ class Transformer(Table):
             kept=Elements(whole=tokens * hidden if self.dropout else 0),  # a mask
         )
 
-    def _attention(self, tokens: int, block: int) -> Layer:
+    def attention_layer(self, tokens: int, block: int = 0) -> Layer:
+        """Return an attention for samples of `tokens` tokens."""
         hidden, heads = self.hidden, self.heads
         size = hidden // heads
         keys = (self.kv_heads or heads) * size  # elements of the keys of a token
@@ -132,7 +134,8 @@ class Transformer(Table):
             block=block,
         )
 
-    def _mlp(self, tokens: int, block: int) -> Layer:
+    def mlp_layer(self, tokens: int, block: int = 0) -> Layer:
+        """Return an MLP for samples of `tokens` tokens."""
         hidden, ffn, inner = self.hidden, self.ffn, self.ffn * (2 if self.gated else 1)
         return Layer(
             f"block {block}: MLP",
@@ -154,7 +157,8 @@ class Transformer(Table):
             block=block,
         )
 
-    def _router(self, tokens: int, block: int) -> Layer:
+    def router_layer(self, tokens: int, block: int = 0) -> Layer:
+        """Return a gating layer for samples of `tokens` tokens."""
         hidden, experts = self.hidden, self.experts
         return Layer(
             f"block {block}: router",
@@ -169,7 +173,8 @@ class Transformer(Table):
             block=block,
         )
 
-    def _experts(self, tokens: int, block: int) -> Layer:
+    def experts_layer(self, tokens: int, block: int = 0) -> Layer:
+        """Return a layer of experts for samples of `tokens` tokens."""
         hidden, ffn, inner = self.hidden, self.ffn, self.ffn * (2 if self.gated else 1)
         rows = tokens * self.top_k
         bias = inner + hidden if self.bias else 0
@@ -192,7 +197,8 @@ class Transformer(Table):
             block=block,
         )
 
-    def _head(self, tokens: int) -> Layer:
+    def head_layer(self, tokens: int) -> Layer:
+        """Return the head for samples of `tokens` tokens."""
         hidden, vocabulary = self.hidden, self.vocabulary
         return Layer(
             "head",

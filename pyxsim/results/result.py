@@ -37,6 +37,7 @@ from pyxsim.results.traffic import TRAFFIC_KEYS, Traffic
 from pyxsim.results.views import Viewed
 from pyxsim.results.work import Work
 from pyxsim.system.table import COLUMNS as CHUNK_COLUMNS
+from pyxsim.workload.serving_record import ServingRecord
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,6 +115,8 @@ class Result(Viewed):
         One dict per kind of part with its energy in the run; empty without `[cost]`.
     energy_links, energy_routers, energy_npus : Columns
         One row per link, router and NPU with its energy; empty without `[cost]`.
+    serving : ServingRecord or None
+        Requests that were served, iterations and their summary.
     backend_tables : dict of BackendTable
         Tables that only some backends have, by the name of their dataset: `flows`, `ports`, `port_windows`.
     counts : dict
@@ -180,6 +183,7 @@ class Result(Viewed):
     energy_links: dict[str, NDArray[Any]] = field(default_factory=dict)
     energy_routers: dict[str, NDArray[Any]] = field(default_factory=dict)
     energy_npus: dict[str, NDArray[Any]] = field(default_factory=dict)
+    serving: ServingRecord | None = None
     backend_tables: dict[str, BackendTable] = field(default_factory=dict)
     counts: dict[str, Any] = field(default_factory=dict)
     lower_bound_ns: int | float | None = None
@@ -211,6 +215,9 @@ class Result(Viewed):
     timeline = _Derived()
     links_total = _Derived()
     npu_memory = _Derived()
+    requests = _Derived()
+    iterations = _Derived()
+    served = _Derived()
     memories = _Derived()
     layer_phases = _Derived()
     occupancy = _Derived()
@@ -450,6 +457,7 @@ class Result(Viewed):
             **(self.work.json(self.to_ns) if self.work is not None else {}),
             **(self.memory.json(self.time_cycles) if self.memory is not None else {}),
             **{key: row[key] for row in self.training for key in THROUGHPUT},
+            **({"serving": self.serving.summary_json()} if self.serving is not None else {}),
         }
         return {key: plain(value) for key, value in known.items()}
 

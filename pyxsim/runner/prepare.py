@@ -136,6 +136,8 @@ def prepare(
         traffic = system.traffic()
         advice += hints(experiment, network, job, traffic)
         pairs: IntArray | None = unique_rows(traffic[:, :3])[0]
+        if job.issues_later:
+            pairs = open_traffic_pairs(topology)
         if experiment.background is not None:
             from pyxsim.runner.traffic.background import Background  # most runs have no [traffic]
             from pyxsim.runner.traffic.open_loop import largest_packet
@@ -145,12 +147,15 @@ def prepare(
             network.carry_background(background, len(job.traffic))
             warnings += background.warnings
             of_background = open_traffic_pairs(topology)
-            pairs = None if of_background is None else np.concatenate([pairs, of_background])
+            pairs = None if pairs is None or of_background is None else np.concatenate([pairs, of_background])
         warnings += deadlock_warnings(topology, settings, pairs, longest, allow_deadlock)
     else:
         warnings += network.warnings
         if network.capabilities.pauses:
-            text, cycle = network.prove_pauses(np.unique(system.traffic()[:, :2], axis=0))
+            ends = np.unique(system.traffic()[:, :2], axis=0)
+            if job.issues_later:
+                ends = np.argwhere(~np.eye(topology.npus, dtype=bool)).astype(np.int64)
+            text, cycle = network.prove_pauses(ends)
             warnings += [f"{text}; the run ends with an error if a deadlock occurs"] if cycle else []
         if not network.capabilities.congestion and of_system.endpoint is not None:
             warnings.append(_TOGETHER)
@@ -159,7 +164,7 @@ def prepare(
         work = WorkCounts(job.task_count, int(system.traffic()[:, 4].sum()))
         memory = with_workload(memory, experiment, backend, work)
     carrier = system.carrier(output.seed) if output.carry else None
-    planned = not allow_deadlock  # every job issues all its work when it begins
+    planned = not allow_deadlock and not job.issues_later
     return Prepared(
         experiment,
         topology,

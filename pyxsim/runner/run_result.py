@@ -87,6 +87,7 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
     peak = peak_mb()
     chunks = _chunks(prepared, counted)
     workload = _workload(prepared, end)
+    served = job.serving_record()
     work: Work | None = workload.get("work")
     return Result(
         **common_fields(prepared, end, peak),
@@ -100,6 +101,7 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
         phases=phase_table(chunks, _kinds(prepared), prepared.topology.npus),
         chunk_delays=delays,
         memory=_memory(prepared),
+        serving=served,
         traffic=background,
         attribution=where_time_went,
         lower_bound_ns=lower_bound_ns,
@@ -113,6 +115,7 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
             *(work.warnings if work else ()),
             *_impossible(prepared, end, minimum),
             *(background.notes if background else ()),
+            *(served.notes if served else ()),
         ],
     )
 

@@ -9,6 +9,7 @@ from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, mod
 
 from pyxsim.errors import InputError, raise_all
 from pyxsim.settings.parallelism import Training
+from pyxsim.settings.serving import Serving
 from pyxsim.settings.types import Flag, Word, exact, shown, whole
 
 
@@ -62,6 +63,11 @@ class Workload(Training):
         description="Number of passes over the workload (num-passes in ASTRA-sim). With traces, an NPU starts a pass "
         "when its previous one ends.",
     )
+    serving: Serving | None = Field(
+        default=None,
+        description="Requests that the model answers (inference), instead of training steps "
+        "([serving.md](serving.md)). Training settings have no effect then.",
+    )
     comm_scale: Scale = Field(
         default=Fraction(1), description="Factor for the bytes of every collective and message, rounded down."
     )
@@ -81,8 +87,19 @@ class Workload(Training):
             faults.append(InputError("requires traces", key="algorithms", allowed="with `file`"))
         if self.replay and self.file is None:
             faults.append(InputError("requires traces", key="replay", allowed="with `file`"))
+        if self.serving is not None:
+            faults += self._serving_faults()
         if self.model is None:
             problem = "requires a model"
             faults += [InputError(problem, key=key, allowed="with `model`") for key in self.given()]
         raise_all(faults)
         return self
+
+    def _serving_faults(self) -> list[InputError]:
+        if self.model is None:
+            return [InputError("requires a model", key="serving", allowed="with `model`")]
+        given = [key for key in self.given() if key not in ("experts", "element")]
+        faults = [InputError("has no effect on serving", key=key, allowed="with training") for key in given]
+        if self.passes > 1:
+            faults.append(InputError("has no effect on serving", key="passes", allowed="1, or more requests"))
+        return faults

@@ -9,6 +9,7 @@ from pyxsim.arrays import Int32Array, IntArray
 from pyxsim.system import Options, SystemLayer
 from pyxsim.workload.graph import TaskGraph
 from pyxsim.workload.logical_dims import LogicalDims
+from pyxsim.workload.serving_record import ServingRecord
 from pyxsim.workload.system_services import MemoryTotals
 from pyxsim.workload.training_step import TrainingStep
 
@@ -127,6 +128,8 @@ class Job(Protocol):
         before the run. Otherwise tasks decide while they run.
     per_npu
         Whether NPUs have tasks of their own and finish one by one; otherwise all do the same.
+    issues_later
+        Whether work is issued while the job runs, so that no message is known before: routes are proved for all pairs.
     sequential
         Whether events of one cycle are processed one by one, in the order of ASTRA-sim.
     dims
@@ -139,6 +142,7 @@ class Job(Protocol):
     traffic: list[str]
     planned: bool = True
     per_npu: bool = False
+    issues_later: bool = False
     sequential: bool = False
     dims: LogicalDims | None = None
     training: TrainingStep | None = None
@@ -184,6 +188,14 @@ class Job(Protocol):
     def pass_ends(self) -> list[int]:
         """Return the cycles in which NPU 0 finished each pass; empty where passes have no end of their own."""
         return []
+
+    def serving_record(self) -> ServingRecord | None:
+        """Return what was measured of requests; None for a job without any."""
+        return None
+
+    def footprint_text(self) -> str:
+        """Return what the memory of the NPUs is used for, where a job without a training step knows it; else ""."""
+        return ""
 
     def remote_memory(self) -> MemoryTotals | None:
         """Return what was done with remote memory; None without any."""
