@@ -38,6 +38,8 @@ def _serving(context: WorkloadContext) -> Job:
     faults = []
     for key, value in (("compat", system.compat), ("boost", system.boost or None), ("endpoint", system.endpoint)):
         if value is not None:
-            faults.append(InputError("is not supported by serving", key=f"system.{key}", allowed="without this setting"))
+            faults.append(
+                InputError("is not supported by serving", key=f"system.{key}", allowed="without this setting")
+            )
     raise_all(faults)
     return serving_job(context.workload, system.npu, context.topology.shape, context.clock, context.folder)

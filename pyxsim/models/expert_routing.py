@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pyxsim.arrays import FloatArray, IntArray
 from pyxsim.models.routing_trace import RoutingTrace, read_routing
 from pyxsim.settings.experts import Experts
 
+Bools = NDArray[np.bool_]
 _POPULARITY, _TOKENS = 0, 1  # purposes of drawn numbers
 _PERIOD = 3  # steps for which the hot experts of W6 stay; a step after so many is the burst of W7
 
@@ -85,16 +87,17 @@ class ExpertRouting:
         width = max(self.top_k, experts // 4)
         at = np.arange(experts)
         if name == "W3":
-            even = (at % 2 == 0) & (at < 2 * max(self.top_k, experts // 2))
-            return (even if even.sum() >= self.top_k else np.ones(experts)) * 1.0, 4
+            return self._pool((at % 2 == 0) & (at < 2 * max(self.top_k, experts // 2))), 4
         if name == "W5":
-            upper = at >= experts // 2
-            return (upper if upper.sum() >= self.top_k else np.ones(experts)) * 1.0, 0
+            return self._pool(at >= experts // 2), 0
         first = step // _PERIOD * width % experts if name == "W6" else 0
-        hot = ((at - first) % experts < width) * 1.0
         if name == "W4" or (name == "W7" and step % (_PERIOD + 1) != _PERIOD):
             return np.ones(experts), 0
-        return hot, 2 if name == "W7" else 4
+        return self._pool((at - first) % experts < width), 2 if name == "W7" else 4
+
+    def _pool(self, chosen: Bools) -> FloatArray:
+        """Equal weights of the chosen experts; of all if they are fewer than a token needs."""
+        return (chosen if chosen.sum() >= self.top_k else np.ones(self.experts, bool)).astype(np.float64)
 
 
 def expert_routing(settings: Experts | None, experts: int, top_k: int, folder: Path = Path()) -> ExpertRouting | None:

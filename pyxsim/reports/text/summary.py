@@ -15,6 +15,7 @@ from pyxsim.reports.text import (
     flow_facts,
     layer_tables,
     memory_facts,
+    serving_facts,
     workload_tables,
 )
 from pyxsim.reports.text.chunk_tables import tables
@@ -92,6 +93,7 @@ class Summary:
         for table in (
             *(fitted(layer_table, width) for layer_table in layer_tables.tables(result)),
             *workload_tables.tables(result, width),
+            *serving_facts.tables(result, width),
         ):
             yield Text()
             yield table
@@ -124,14 +126,8 @@ def _facts(result: Result) -> list[Fact]:
     """All key figures; the first is the time, unless the traffic is open; background traffic comes last."""
     of_traffic = traffic_facts(result)
     first, *others = [*facts(result), *of_traffic] if result.is_background else [*of_traffic, *facts(result)]
-    return [
-        first,
-        *workload_tables.facts(result),
-        *memory_facts.facts(result),
-        *flow_facts.facts(result),
-        *others,
-        *energy_facts.facts(result),
-    ]
+    of_work = [*workload_tables.facts(result), *serving_facts.facts(result), *memory_facts.facts(result)]
+    return [first, *of_work, *flow_facts.facts(result), *others, *energy_facts.facts(result)]
 
 
 def class_table(traffic: Traffic) -> Table:

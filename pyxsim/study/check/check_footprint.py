@@ -1,4 +1,4 @@
-"""The memory that a model's training needs on an NPU."""
+"""The memory that a model needs on an NPU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from pyxsim.study.check.registered import Finding, checks
 @checks.register("footprint", order=85)
 def footprint(prepared: Prepared | PreparedTraffic) -> Finding | None:
     """Report the memory of an NPU of the fullest stage and its largest terms."""
-    if prepared.mode == "open" or prepared.job.training is None:
+    if prepared.mode == "open":
+        return None
+    if text := prepared.job.footprint_text():
+        return Finding([("NPU memory", text)], {"npu_memory": text})
+    if prepared.job.training is None:
         return None
     step = prepared.job.training
     stage = f"stage {step.fullest.stage}: " if len(step.stages) > 1 else ""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import ceil
+from typing import Any
 
 from pyxsim.collective.byte_matrix import ByteMatrix
 from pyxsim.errors import InputError
@@ -19,7 +20,7 @@ from pyxsim.settings import Workload
 from pyxsim.settings.serving import Instances, Serving
 from pyxsim.units import rounded
 
-TERMS = ("weights", "expert weights", "activations", "KV cache")
+MOST_KNOWN = 2**14  # times of layers
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,7 @@ class InstancePlan:
         self.npu, self.clock, self.routing = npu, clock, routing
         self.share = Share(instances.tensor, instances.expert)
         self.layers = InferenceLayers(description, self.share)
+        self._known: dict[tuple[Any, ...], int] = {}
         assert workload.serving is not None
         self.serving: Serving = workload.serving
         tensor, ranks = instances.tensor, range(instances.expert)
@@ -211,6 +213,15 @@ class InstancePlan:
         """Return the time of works in cycles, rounded up."""
         return ceil(self.npu.seconds(works, self.element) * self.workload.compute_scale * self.clock) if works else 0
 
+    def _ticks(self, layer: str, *of: Any) -> int:
+        """The cycles of a layer, a method of `InferenceLayers`, for arguments; those of the last ones are kept."""
+        key = layer, *of
+        if key not in self._known:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[key] = self.cycles(getattr(self.layers, layer)(*of))
+        return self._known[key]
+
     def bytes(self, elements: int) -> int:
         """Return the bytes of communicated elements; 0 for none."""
         return max(int(elements * self.element * self.workload.comm_scale), 1) if elements else 0
@@ -221,16 +232,17 @@ class InstancePlan:
 
     def steps(self, stage: int, parts: Sequence[Part], iteration: int) -> list[Step]:
         """Return what the NPUs of a stage do in an iteration, in order. `parts`: of each rank."""
-        layers, model, blocks = self.layers, self.description, self.blocks_of(stage)
+        model, blocks = self.description, self.blocks_of(stage)
         steps: list[Step] = []
         if stage == 0:
-            ticks = [self.cycles(layers.embedding(part.tokens)) for part in parts]
+            ticks = [self._ticks("embedding", part.tokens) for part in parts]
             steps.append(self._step(ticks, self._sum("embedding", parts)))
-        attention = self._step([self.cycles(layers.attention(part.spans)) for part in parts], self._sum("attention", parts))
+        ticks = [self._ticks("attention", part.spans) for part in parts]
+        attention = self._step(ticks, self._sum("attention", parts))
         simulated = blocks if self.serving.blocks is None else blocks[: self.serving.blocks]
         mlp = None
         if not model.experts:
-            mlp = self._step([self.cycles(layers.mlp(part.tokens)) for part in parts], self._sum("MLP", parts))
+            mlp = self._step([self._ticks("mlp", part.tokens) for part in parts], self._sum("MLP", parts))
         for block in simulated:
             begins = block == simulated[0] and len(simulated) < len(blocks)
             steps.append(Step(attention.ticks, attention.exchange, begins=begins))
@@ -239,7 +251,7 @@ class InstancePlan:
             others = Fraction(len(blocks) - len(simulated), len(simulated))
             steps.append(Step((0,) * len(self.npus(0, stage)), others=others))
         if self._last(stage):
-            ticks = [self.cycles(layers.head(part.outputs)) for part in parts]
+            ticks = [self._ticks("head", part.outputs) for part in parts]
             tensor = self.instances.tensor
             shards = [self.bytes(-(-part.outputs * model.vocabulary // tensor)) for part in parts]
             steps.append(self._step(ticks, Exchange("all-gather", "logits", self.tensor_groups, tuple(shards))))
@@ -254,16 +266,17 @@ class InstancePlan:
 
     def _experts(self, parts: Sequence[Part], block: int, iteration: int) -> Iterator[Step]:
         """The gating layer, tokens to their experts, the experts, tokens back."""
-        model, layers, expert = self.description, self.layers, self.instances.expert
+        model, expert = self.description, self.instances.expert
         tokens = [part.tokens for part in parts]
         assert self.routing is not None
         counts = self.routing.counts(tokens, block, iteration).reshape(expert, expert, -1)
         sizes = counts.sum(axis=2) * model.hidden * self.element
         scale = self.workload.comm_scale
         there = ByteMatrix(sizes * scale.numerator // scale.denominator)
-        yield self._step([self.cycles(layers.router(count)) for count in tokens], self._all_to_all("tokens to experts", there))
+        ticks = [self._ticks("router", count) for count in tokens]
+        yield self._step(ticks, self._all_to_all("tokens to experts", there))
         rows = counts.sum(axis=0).tolist()
-        ticks = [self.cycles(layers.experts(rows[rank], tokens[rank])) for rank in range(expert)]
+        ticks = [self._ticks("experts", tuple(rows[rank]), tokens[rank]) for rank in range(expert)]
         yield self._step(ticks, self._all_to_all("tokens from experts", there.transposed))
         yield self._step([0] * expert, self._sum("experts", parts))
 

@@ -42,6 +42,8 @@ class Scheduler:
 
     Attributes
     ----------
+    moves
+        Whether requests move to another instance when they have their first token.
     waiting
         Requests without KV cache, in the order in which they start.
     running
@@ -53,6 +55,7 @@ class Scheduler:
     serving: Serving
     ranks: int
     blocks: int
+    moves: bool = False
     waiting: deque[Request] = field(default_factory=deque)
     running: list[Request] = field(default_factory=list)
     held: list[int] = field(default_factory=list)
@@ -69,13 +72,13 @@ class Scheduler:
         """Return the blocks that so many tokens need."""
         return -(-tokens // self.serving.kv_block)
 
-    def fits(self, request: Request, tokens: int) -> bool:
-        """Return whether an empty cache has room for some tokens of a request."""
+    def fits(self, tokens: int) -> bool:
+        """Return whether an empty cache has room for so many tokens of a request."""
         return self.blocks_for(tokens) <= self.blocks
 
     def wanted(self, request: Request) -> int:
         """Return the blocks with which a request starts: for what it must compute, or for all that it will have."""
-        reserve = self.serving.admission == "reserve"
+        reserve = self.serving.admission == "reserve" and not self.moves
         return self.blocks_for(request.most_cached if reserve else request.target)
 
     def admit(self, request: Request, blocks: int) -> bool:

@@ -78,20 +78,20 @@ class ServingJob(Job):
         self._stopped = ""
         self._rows: dict[str, IssuedCollective] = {}
         self._tags: dict[str, int] = {}
-        self._check_positions()
+        self._reject()
 
-    def _check_positions(self) -> None:
+    def _reject(self) -> None:
         """Reject requests that no instance can ever serve."""
         most = self.plans[0].description.positions
+        first, last = self._first[0].scheduler, (self._second or self._first)[0].scheduler
         for request in self.requests:
-            if most and request.most_cached > most:
-                request.rejected = f"{request.most_cached} tokens, but the model has {most} positions"
-            elif not self.serving.chunked_prefill and request.most_cached > self.serving.max_tokens:
-                request.rejected = f"up to {request.most_cached} tokens in one iteration, but max_tokens is smaller"
-            elif not self._first[0].scheduler.fits(request, request.most_cached if not self._second else request.prompt):
-                request.rejected = "the KV cache is too small"
-            elif self._second and request.output > 1 and not self._second[0].scheduler.fits(request, request.most_cached):
-                request.rejected = "the KV cache of a decode instance is too small"
+            tokens = request.most_cached
+            if most and tokens > most:
+                request.rejected = f"{tokens} tokens, but the model has {most} positions"
+            elif not self.serving.chunked_prefill and tokens > self.serving.max_tokens:
+                request.rejected = f"up to {tokens} tokens in one iteration, but max_tokens is smaller"
+            elif not (first.fits(request.prompt) and (request.output == 1 or last.fits(tokens))):
+                request.rejected = f"the KV cache has no room for {tokens} tokens"
 
     # -- the job --
 
@@ -139,10 +139,11 @@ class ServingJob(Job):
         """Return the memory of an NPU of each role, and the tokens for which its KV cache has room."""
         texts = []
         for plan, blocks in zip(self.plans, self.kv_blocks, strict=True):
-            terms = max((plan.footprint(stage) for stage in range(plan.instances.pipeline)), key=lambda each: sum(each.values()))
+            stages, tokens = range(plan.instances.pipeline), blocks * self.serving.kv_block
+            terms = max(map(plan.footprint, stages), key=lambda each: sum(each.values()))
             shown = ", ".join(f"{term} {rounded(size, 'B')}" for term, size in terms.items() if size)
-            cache = rounded(blocks * self.serving.kv_block * max(map(plan.kv_bytes, range(plan.instances.pipeline))), "B")
-            texts.append(f"{plan.role}: {shown}; KV cache {cache}, {blocks * self.serving.kv_block} tokens")
+            cache = rounded(tokens * max(map(plan.kv_bytes, stages)), "B")
+            texts.append(f"{plan.role}: {shown}; KV cache {cache} for {tokens} tokens")
         return "; ".join(texts)
 
     # -- services of stages --
@@ -217,7 +218,8 @@ class ServingJob(Job):
         if self.until is not None and self.now() > self.until:
             self._stopped = "workload.serving.until: requests are unfinished"
         if len(self._system.collectives) > MOST_COLLECTIVES:
-            self._stopped = f"the run stopped after {MOST_COLLECTIVES} collectives; workload.serving.blocks reduces them"
+            problem = f"the run stopped after {MOST_COLLECTIVES} collectives"
+            self._stopped = f"{problem}; workload.serving.blocks reduces them"
         return not self._stopped
 
     def iteration_ended(self, instance: Instance, batch: Batch, begun: int) -> None:
@@ -291,7 +293,7 @@ class Instance:
 
     def __init__(self, job: ServingJob, plan: InstancePlan, place: int, blocks: int) -> None:
         self.job, self.plan, self.place = job, plan, place
-        self.scheduler = Scheduler(job.serving, plan.instances.expert, blocks)
+        self.scheduler = Scheduler(job.serving, plan.instances.expert, blocks, moves=plan.role == "prefill")
         self.number = 0  # among all instances
         self.leaving = self.coming = 0  # requests whose keys and values wait for a move or are on it
         self._in_progress = 0
