@@ -6,7 +6,7 @@ order of its schedule. Operations that it begins without waiting run in the back
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -35,11 +35,11 @@ def program(plan: Plan) -> TaskGraph:
     builder = GraphBuilder(len(plan.grid), resources, layers=names)
     shared: dict[tuple[int, ...], int] = {}
     for stage in range(plan.parallelism.pipeline):
-        _Stage(plan, builder, stage, shared).write()
+        StageWriter(plan, builder, stage, shared).write()
     return builder.graph()
 
 
-class _Stage:
+class StageWriter:
     """Writes the tasks of the NPUs of a stage. `front`: the last tasks of the thread.
 
     `shared`: collectives of several stages, created by the first stage that needs them.
@@ -59,28 +59,42 @@ class _Stage:
         self._label = ""
         self._micro_batch = 0
         self._uneven = None if plan.routing is None else UnevenExperts(plan, plan.routing)
+        self._last: dict[int, Turn] = {}
+        self._following: Iterator[Sequence[Layer] | None] = iter(())
 
     def write(self) -> None:
         """Write all micro-batches, then the optimizer step."""
         turns = self.plan.turns(self.stage)
-        last = {turn.chunk: turn for turn in turns if not turn.forward}
+        self.open(turns)
+        for turn in turns:
+            self.pass_through(turn)
+        self.close()
+
+    def open(self, turns: Sequence[Turn]) -> None:
+        """Begin with the parameters of the first block; `turns`: all that `pass_through` will be called with."""
+        self._last = {turn.chunk: turn for turn in turns if not turn.forward}
         visits = [block for turn in turns for block in self._blocks(turn)]
-        following = iter([*visits[1:], None])
+        self._following = iter([*visits[1:], None])
         if visits:
             self._label = f"micro-batch {turns[0].micro_batch}"
             self._fetched = self._fetch(visits[0])
-        for turn in turns:
-            self._label, self._micro_batch = f"micro-batch {turn.micro_batch}", turn.micro_batch
-            self._receive(turn)
-            for block in self._blocks(turn):
-                self._arrive(next(following))
-                if turn.forward:
-                    self._forward(block)
-                else:
-                    self._backward(block, final=turn is last[turn.chunk])
-            if not turn.forward:
-                self._tables_backward()
-            self._send(turn)
+
+    def pass_through(self, turn: Turn) -> None:
+        """Write a turn: receive, compute block by block, send."""
+        self._label, self._micro_batch = f"micro-batch {turn.micro_batch}", turn.micro_batch
+        self._receive(turn)
+        for block in self._blocks(turn):
+            self._arrive(next(self._following))
+            if turn.forward:
+                self._forward(block)
+            else:
+                self._backward(block, final=turn is self._last[turn.chunk])
+        if not turn.forward:
+            self._tables_backward()
+        self._send(turn)
+
+    def close(self) -> None:
+        """Write the optimizer step."""
         self._label = "step"
         self._update()
 
