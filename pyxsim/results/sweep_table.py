@@ -35,7 +35,13 @@ def write_tables(sweep: Sweep) -> None:
     """Write all tables into the folder of the sweep."""
     for name in names_of(sweep):
         path = sweep.folder / name
-        other = _csv(_timing(sweep)) if name == TIMING else _csv(answer_columns(sweep)) if name == ANSWERS else None
+        other = (
+            csv_bytes(_timing(sweep))
+            if name == TIMING
+            else csv_bytes(answer_columns(sweep))
+            if name == ANSWERS
+            else None
+        )
         put_file(path, KINDS[path.suffix](sweep) if other is None else other)
 
 
@@ -74,7 +80,8 @@ def answer_columns(sweep: Sweep) -> dict[str, list[Any]]:
 # CSV
 
 
-def _csv(columns: Columns) -> bytes:
+def csv_bytes(columns: Columns) -> bytes:
+    """Return columns as CSV."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(map(csv_text, columns))
@@ -150,7 +157,7 @@ def _uniform(values: list[Any]) -> list[Any]:
 
 
 KINDS: dict[str, Callable[[Sweep], bytes]] = {
-    ".csv": lambda sweep: _csv(sweep.columns()),
+    ".csv": lambda sweep: csv_bytes(sweep.columns()),
     ".h5": _hdf5,
     ".parquet": _parquet,
 }

@@ -27,7 +27,7 @@ _FILES = ("file", "groups", "algorithms", "trace")  # settings that are always t
 _PATH = re.compile(r"(one-)?([^:]+)((?::\w+)*)")  # FILE, or as an algorithm one-FILE.py:FUNCTION:4
 _OVERRIDE = "--set"
 LOADS = ("collective", "traffic", "workload")  # one of these tables, and traffic beside another
-STUDY = ("sweep", "variant")  # tables of a file that holds several experiments: points.py
+STUDY = ("sweep", "variant", "search")  # tables of a file that holds several experiments: points.py
 BESIDE = "message"  # with collectives or alone
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _TABLES = "one of [collective], [[message]], [traffic] and [workload]"
@@ -65,6 +65,8 @@ def load_experiment(
         if table in data:
             what = "the file defines several experiments" if file else "the source defines several experiments"
             allowed = "`pyxsim sweep` or `pyxsim compare`, which run all of them"
+            if table == "search":
+                allowed = "`pyxsim search`, which looks for the best of them"
             raise InputError(what, file=file, key=table, allowed=allowed)
     experiment = assemble(data, read_overrides(overrides), file, Systems(libraries), work=work)
     return experiment if isinstance(source, Mapping) else experiment.placed(folder_of(source))

@@ -34,7 +34,7 @@ def parse_override(text: str) -> tuple[Steps, Any]:
     if not equals:
         raise InputError(f"'{text}' has no '='", allowed=_EXAMPLE)
     steps = _parse_path(path)
-    given = _override_value(value.strip(), path)
+    given = override_value(value.strip(), path)
     steps, read = _canonical(steps)
     return steps, read(given)
 
@@ -117,7 +117,8 @@ def _check_place(place: object, step: str | int, path: Steps) -> None:
             )
 
 
-def _override_value(text: str, path: str) -> Any:
+def override_value(text: str, path: str) -> Any:
+    """Return the value of an override: TOML, or a bare word or quantity. Raises InputError."""
     if not text:
         raise InputError("missing value", key=path, allowed=_EXAMPLE)
     try:

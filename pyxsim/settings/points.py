@@ -18,7 +18,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -42,6 +42,7 @@ from pyxsim.settings.load import (
 )
 from pyxsim.settings.named import Systems
 from pyxsim.settings.override import Steps, read_path
+from pyxsim.settings.search import Search
 from pyxsim.settings.spelling import Reader
 from pyxsim.settings.sweep import MOST, Goal, Swept
 from pyxsim.settings.types import Line, Options, Table, fresh, shown
@@ -68,6 +69,9 @@ class Study(Table):
     )
     variant: tuple[Variant, ...] = Field(
         default=(), description="Named sets of changes; each variant is combined with every point of the sweep."
+    )
+    search: Search | None = Field(
+        default=None, description="A space of designs and an objective, for `pyxsim search` ([search.md](search.md))."
     )
 
 
@@ -146,40 +150,61 @@ def points(source: Source, overrides: Iterable[str] = (), libraries: Iterable[st
 def plan_of(source: Source, overrides: Iterable[str] = (), libraries: Iterable[str | PathLike[str]] = ()) -> Plan:
     """Return the experiments of a file with axes and goal; with a goal, the points are its candidates."""
     file, data = read_source(source)
-    study = _study({table: data.pop(table) for table in STUDY if table in data}, file)
+    study = read_study({table: data.pop(table) for table in STUDY if table in data}, file)
     by_hand = read_overrides(overrides)
+    if study.search is not None:
+        raise InputError("defines a search", file=file, key="search", allowed="only with `pyxsim search`")
     axes = _axes(study, [listed_point for listed_point in by_hand if isinstance(listed_point, Setting)], file)
     count = math.prod(len(axis) for axis in axes)
     if count > MOST:
         raise InputError(f"{count} points are too many", file=file, key=STUDY[0], allowed=f"at most {MOST}")
-    alone = Path(file).stem if file else "experiment"
     made: list[Point] = []
-    faults, systems = _Faults(), Systems(libraries)
+    faults, maker = _Faults(), Maker(data, by_hand, file, libraries)
     for choices in itertools.product(*axes):
-        label = ", ".join(choice.label for choice in choices) or alone
-        chosen = [setting for choice in choices for setting in choice.settings]
-        settings = [setting for setting in chosen if setting.steps != (BACKEND,)]
-        backend = next((str(setting.value) for setting in chosen if setting.steps == (BACKEND,)), None)
         try:
-            experiment = assemble(fresh(data), [*settings, *by_hand], file, systems)
+            made.append(maker.point(choices))
         except InputError as error:
-            faults.add(label, error)
-            continue
-        values = {key_path(setting.steps): setting.value for setting in settings}
-        variant = next((choice.variant for choice in choices if choice.variant is not None), None)
-        swept = {name: value for choice in choices for name, value in choice.swept.items()}
-        known = tuple(listed_point for listed_point in (*settings, *by_hand) if isinstance(listed_point, Setting))
-        point = Point(label, experiment, values, variant, swept, file, known, backend)
-        try:
-            experiment.run.check_single()
-        except InputError as error:
-            faults.add(label, point.placed(error))
-        made.append(point)
+            faults.add(maker.label(choices), error)
     faults.raise_all(count)
     return Plan(made, _swept_values(axes), study.sweep.goal)
 
 
-def _swept_values(axes: list[list[_Choice]]) -> dict[str, list[Any]]:
+@dataclass
+class Maker:
+    """Makes the point of a choice of each axis. `data`: the tables of the file without those of a study."""
+
+    data: dict[str, Any]
+    by_hand: Sequence[Setting | InputError]
+    file: str | None
+    libraries: Iterable[str | PathLike[str]] = ()
+
+    def __post_init__(self) -> None:
+        self._systems = Systems(self.libraries)
+
+    def label(self, choices: Sequence[Choice]) -> str:
+        """Return the name of a point: what was chosen."""
+        alone = Path(self.file).stem if self.file else "experiment"
+        return ", ".join(choice.label for choice in choices) or alone
+
+    def point(self, choices: Sequence[Choice]) -> Point:
+        """Return a point. Raises InputError."""
+        chosen = [setting for choice in choices for setting in choice.settings]
+        settings = [setting for setting in chosen if setting.steps != (BACKEND,)]
+        backend = next((str(setting.value) for setting in chosen if setting.steps == (BACKEND,)), None)
+        experiment = assemble(fresh(self.data), [*settings, *self.by_hand], self.file, self._systems)
+        values = {key_path(setting.steps): setting.value for setting in settings}
+        variant = next((choice.variant for choice in choices if choice.variant is not None), None)
+        swept = {name: value for choice in choices for name, value in choice.swept.items()}
+        known = tuple(listed_point for listed_point in (*settings, *self.by_hand) if isinstance(listed_point, Setting))
+        point = Point(self.label(choices), experiment, values, variant, swept, self.file, known, backend)
+        try:
+            experiment.run.check_single()
+        except InputError as error:
+            raise point.placed(error) from None
+        return point
+
+
+def _swept_values(axes: list[list[Choice]]) -> dict[str, list[Any]]:
     """Each swept key with its distinct values."""
     swept: dict[str, list[Any]] = {}
     for name, value in (item for axis in axes for choice in axis for item in choice.swept.items()):
@@ -190,7 +215,7 @@ def _swept_values(axes: list[list[_Choice]]) -> dict[str, list[Any]]:
 
 
 @dataclass(frozen=True)
-class _Choice:
+class Choice:
     """A value of an axis: its label and its settings."""
 
     label: str
@@ -208,7 +233,7 @@ class _Choice:
         }
 
 
-def _study(tables: dict[str, Any], file: str | None) -> Study:
+def read_study(tables: dict[str, Any], file: str | None) -> Study:
     sweep = tables.get("sweep")
     if isinstance(sweep, Mapping):
         keys = [key for key in sweep if key not in Swept.model_fields and _is_unquoted(key, sweep[key])]
@@ -241,11 +266,11 @@ def _unquoted(steps: tuple[str, ...], value: Any, file: str | None) -> InputErro
 Row = tuple[Setting, ...]
 
 
-def _axes(study: Study, by_hand: list[Setting], file: str | None) -> list[list[_Choice]]:
+def _axes(study: Study, by_hand: list[Setting], file: str | None) -> list[list[Choice]]:
     """The axes: variants, and the values of each swept key. Raises all errors of key paths together."""
     faults: list[InputError] = []
     variants = [
-        _Choice(
+        Choice(
             each.name,
             tuple(_set(each.set, f"variant[{number}].set", file, faults)),
             each.name,
@@ -258,19 +283,19 @@ def _axes(study: Study, by_hand: list[Setting], file: str | None) -> list[list[_
             problem, key = f"same name as variant[{seen[each.name]}]", f"variant[{number}].name"
             faults.append(InputError(problem, file=file, key=key, allowed="unique names"))
         seen.setdefault(each.name, number)
-    rows = [_left(axis, by_hand) for axis in _rows(study.sweep, file, faults)]
+    rows = [without_overridden(axis, by_hand) for axis in _rows(study.sweep, file, faults)]
     rows = [axis for axis in rows if any(axis)]
-    faults += _twice([setting for variant in variants for setting in variant.settings], rows)
+    faults += set_twice([setting for variant in variants for setting in variant.settings], rows)
     if (goal := study.sweep.goal) is not None and not faults:
         searched = list(_goal(goal, file, faults))
-        if searched and len(_left(searched, by_hand)) < len(searched):
+        if searched and len(without_overridden(searched, by_hand)) < len(searched):
             faults.append(
                 InputError("cannot be set, because the sweep searches it", file="--set", key=_path(searched[0][0]))
             )
-        faults += _twice([setting for variant in variants for setting in variant.settings], [*rows, searched])
+        faults += set_twice([setting for variant in variants for setting in variant.settings], [*rows, searched])
         rows.append(searched)
     raise_all(faults)
-    return [*([variants] if variants else []), *_named(rows)]
+    return [*([variants] if variants else []), *labelled(rows)]
 
 
 def _rows(sweep: Swept, file: str | None, faults: list[InputError]) -> Iterator[list[Row]]:
@@ -278,10 +303,10 @@ def _rows(sweep: Swept, file: str | None, faults: list[InputError]) -> Iterator[
     if sweep.points:
         yield [tuple(_set(point, f"sweep.points[{n}]", file, faults)) for n, point in enumerate(sweep.points)]
     if sweep.zip:
-        columns = [list(_swept(path, values, "sweep.zip", file, faults)) for path, values in sweep.zip.items()]
+        columns = [list(swept_settings(path, values, "sweep.zip", file, faults)) for path, values in sweep.zip.items()]
         yield list(zip(*columns, strict=False))  # a column with an error is empty; the error is raised later
     for path, values in sweep.product.items():
-        yield [(setting,) for setting in _swept(path, values, "sweep", file, faults)]
+        yield [(setting,) for setting in swept_settings(path, values, "sweep", file, faults)]
 
 
 def _goal(goal: Goal, file: str | None, faults: list[InputError]) -> Iterator[Row]:
@@ -296,7 +321,7 @@ def _goal(goal: Goal, file: str | None, faults: list[InputError]) -> Iterator[Ro
         yield (Setting(steps, read(value), f"{written}[{number}]" if goal.values is not None else written, file),)
 
 
-def _left(axis: list[Row], by_hand: list[Setting]) -> list[Row]:
+def without_overridden(axis: list[Row], by_hand: list[Setting]) -> list[Row]:
     """The distinct rows of an axis without the keys that --set sets."""
     left = [
         tuple(cell for cell in row if not any(hand.written(_path(cell)) is not None for hand in by_hand))
@@ -308,7 +333,7 @@ def _left(axis: list[Row], by_hand: list[Setting]) -> list[Row]:
     return [row for number, row in enumerate(left) if keys[number] not in keys[:number]]
 
 
-def _named(axes: list[list[Row]]) -> Iterator[list[_Choice]]:
+def labelled(axes: list[list[Row]]) -> Iterator[list[Choice]]:
     """The axes with a short unique label for each value."""
     paths = dict.fromkeys(_path(setting) for axis in axes for row in axis for setting in row)
     last = {path: path.rpartition(".")[2] for path in paths}
@@ -318,12 +343,12 @@ def _named(axes: list[list[Row]]) -> Iterator[list[_Choice]]:
         labels = [", ".join(f"{names[_path(cell)]}={_text(cell)}" for cell in row) or "as it is" for row in axis]
         alike = len(set(labels)) < len(labels)  # long values are cut off
         yield [
-            _Choice(f"{label} ({number})" if alike else label, row)
+            Choice(f"{label} ({number})" if alike else label, row)
             for number, (label, row) in enumerate(zip(labels, axis, strict=True))
         ]
 
 
-def _swept(
+def swept_settings(
     path: str, values: tuple[Any, ...], table: str, file: str | None, faults: list[InputError]
 ) -> Iterator[Setting]:
     key = f"{table}.{key_path((path,))}"
@@ -383,7 +408,7 @@ def _columns(axis: list[Row]) -> dict[str, Setting]:
     return columns
 
 
-def _twice(of_variants: list[Setting], axes: list[list[Row]]) -> Iterator[InputError]:
+def set_twice(of_variants: list[Setting], axes: list[list[Row]]) -> Iterator[InputError]:
     """Errors for keys that two axes, or a variant and the sweep, set: one would have no effect."""
     every = [(number, setting) for number, axis in enumerate(axes) for setting in _columns(axis).values()]
     for (number, one), (other_number, other) in itertools.combinations(every, 2):

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyxsim.errors import InputError
 from pyxsim.study.sweep.local_cluster import LocalCluster
-from pyxsim.study.sweep.task import DIED, Outcome, Task, carry_out
+from pyxsim.study.sweep.task import DIED, Outcome, Work, carry_out
 
 LOCAL = "local"
 CLOSE_S = 3.0
@@ -65,7 +65,7 @@ class Cluster:
         threads = sum(self._client.nthreads().values())
         return max(1, int(threads)) - len(self._running)
 
-    def submit(self, number: int, task: Task) -> None:
+    def submit(self, number: int, task: Work) -> None:
         future = self._client.submit(carry_out, task, pure=False, key=f"pyxsim-{number}-{time.monotonic_ns()}")
         self._running[future] = number
 

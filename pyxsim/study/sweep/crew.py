@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pyxsim.errors import InputError, PyxsimError
-from pyxsim.study.sweep.task import DIED, Outcome, Task
+from pyxsim.study.sweep.task import DIED, Outcome, Work
 
 # As in cli/app.py: garbage collection during the imports takes long.
 _BEGIN = (
@@ -48,7 +48,7 @@ class Crew(Protocol):
     def free(self) -> int:
         """Return how many more tasks it can take."""
 
-    def submit(self, number: int, task: Task) -> None:
+    def submit(self, number: int, task: Work) -> None:
         """Start a task with a number that identifies it."""
 
     def wait(self, seconds: float) -> list[tuple[int, Outcome]]:
@@ -78,7 +78,7 @@ class _Worker:
             self.pipe = Connection(ours.detach())
         os.close(lifeline)
 
-    def begin(self, number: int, task: Task) -> bool:
+    def begin(self, number: int, task: Work) -> bool:
         """Send a task; return whether that succeeded."""
         self.number = number
         try:
@@ -131,7 +131,7 @@ class Local:
     def free(self) -> int:
         return self.count - len(self._busy)
 
-    def submit(self, number: int, task: Task) -> None:
+    def submit(self, number: int, task: Work) -> None:
         worker = self._idle.pop() if self._idle else _Worker(self.log)
         self._busy.append(worker)
         worker.begin(number, task)  # `wait` reports a worker that has died

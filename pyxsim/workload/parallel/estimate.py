@@ -22,7 +22,8 @@ from pyxsim.workload.parallel.program import StageWriter, Tasks
 from pyxsim.workload.parallel.schedules import SCHEDULES, Turn
 
 AWAITED = ("tensor", "expert")  # axes of the collectives that a stage waits for
-_PASSES = 3  # micro-batches that are followed: the first, one like all others, the last
+_PASSES = 2  # micro-batches that are followed: one like all others, and the last
+_FETCHING = 3  # with parameters or gradients under way between micro-batches (ZeRO 2 and 3): also the first
 
 
 class PhaseTimes(Protocol):
@@ -32,7 +33,7 @@ class PhaseTimes(Protocol):
         """Return the cycles of a collective of the groups along an axis of the plan's grid, of all stages at once."""
 
     def message(self, plan: Plan, size: int) -> float:
-        """Return the cycles of a message from each NPU to that at its place in the next stage, of all stages at once."""
+        """Return the cycles of a message from each NPU to that at its place in the next stage, all stages at once."""
 
 
 class _Moment:
@@ -184,7 +185,8 @@ def _signature(plan: Plan, stage: int) -> Any:
 
 def _follow(clock: _StageClock, plan: Plan) -> _Turns:
     """The cycles of the turns of a stage: a few micro-batches, each forward and then backward."""
-    passes, chunks = min(_PASSES, plan.micro_batches), range(plan.parallelism.virtual)
+    followed = _FETCHING if plan.parallelism.zero >= 2 else _PASSES
+    passes, chunks = min(followed, plan.micro_batches), range(plan.parallelism.virtual)
     turns = [
         Turn(forward, number, chunk)
         for number in range(passes)
@@ -199,7 +201,7 @@ def _follow(clock: _StageClock, plan: Plan) -> _Turns:
         taken[turn] = clock.now - begin
     ended = clock.now
     clock.close()
-    usual = min(1, passes - 1)
+    usual = max(passes - 2, 0)
     return _Turns(
         first=tuple(taken[Turn(True, 0, chunk)] for chunk in chunks),
         forward=tuple(taken[Turn(True, usual, chunk)] for chunk in chunks),
