@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from pyxsim.study.generate import generate
     from pyxsim.study.installation import doctor
     from pyxsim.study.new_project import new
+    from pyxsim.study.search import search
     from pyxsim.study.sweep import sweep
 
 __version__ = "0.1.0"
@@ -155,6 +156,7 @@ __all__ = [
     "resume",
     "run",
     "saturation",
+    "search",
     "show_workload",
     "sweep",
     "synthesize_workload",
@@ -219,6 +221,7 @@ _HOMES = {
     "resume": "pyxsim.runner.lifecycle",
     "run": "pyxsim.runner.lifecycle",
     "saturation": "pyxsim.study.curve",
+    "search": "pyxsim.study.search",
     "sweep": "pyxsim.study.sweep",
 }
 

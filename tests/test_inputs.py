@@ -13,11 +13,12 @@ INPUTS = Path(__file__).resolve().parents[1] / "inputs"
 STUDIES = INPUTS / "studies"  # several experiments in a file each: tests/test_studies.py
 TRAINING = INPUTS / "training"  # too much for the packet backend: tests/test_training.py
 SWEEPS = INPUTS / "sweeps"  # the same: tests/study/sweep/test_inputs.py
+SEARCHES = INPUTS / "search"  # the same: tests/study/search/
 ETHERNET = INPUTS / "ethernet"  # for another backend: tests/network/ethernet/test_rails.py
 EXPERIMENTS = sorted(
     path
     for path in INPUTS.rglob("*.toml")
-    if path.parent not in (SWEEPS, TRAINING, ETHERNET) and STUDIES not in path.parents
+    if path.parent not in (SWEEPS, SEARCHES, TRAINING, ETHERNET) and STUDIES not in path.parents
 )
 
 

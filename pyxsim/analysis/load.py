@@ -9,21 +9,25 @@ import h5py
 
 from pyxsim.analysis import goal
 from pyxsim.errors import InputError
-from pyxsim.results import comparison_file
+from pyxsim.results import comparison_file, search
 from pyxsim.results.comparison import Comparison
 from pyxsim.results.curve import Curve
 from pyxsim.results.hdf5 import reading
 from pyxsim.results.result import Result
+from pyxsim.results.search import SearchResult
 from pyxsim.results.sweep import Sweep
 
 NOT_LOADABLE = (".json", ".csv", ".md", ".parquet", ".html")  # written by commands, without all of the data
 
 
-def load(path: str | os.PathLike[str]) -> Result | Sweep | Curve | Comparison:
-    """Load an HDF5 file of `pyxsim run`, `pyxsim curve` or `pyxsim compare`, or a folder of `pyxsim sweep`.
+def load(path: str | os.PathLike[str]) -> Result | Sweep | SearchResult | Curve | Comparison:
+    """Load an HDF5 file of `pyxsim run`, `pyxsim curve` or `pyxsim compare`, or a folder of `pyxsim sweep` or
+    `pyxsim search`.
 
     Raises InputError for anything else.
     """
+    if search.is_search(path):
+        return search.read(path)
     if Path(path).is_dir():
         return goal.read(path)
     kind = _kind(path)

@@ -219,6 +219,30 @@ def sweep(
     )
 
 
+@command(app, "settings workers library allow_deadlock allow_oom json quiet")
+def search(
+    out: CommandOutput,
+    shared: Shared,
+    experiment: Experiment,
+    folder: Annotated[
+        str,
+        typer.Option("-o", metavar="DIR", callback=_name, help="Folder of the search: a new one, or one to continue."),
+    ],
+    dask: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", callback=_name, help="Run on a Dask cluster: tcp://node:8786 or local."),
+    ] = None,
+) -> None:
+    """Look for the best design in a space.
+
+    The table [search] of an experiment has the axes, the constraints and the objective. Points that cannot run are cut,
+    a cheap model screens the others, and packets decide among the best. The same command resumes: docs/search.md.
+    """
+    from pyxsim.cli.search import show_search
+
+    show_search(out, experiment, folder, **shared.simulation, workers=shared.worker_count, dask=dask)
+
+
 @command(app, "settings workers library allow_deadlock threads json quiet")
 def curve(
     out: CommandOutput,

@@ -33,6 +33,7 @@ from pyxsim.results.comparison import Comparison
 from pyxsim.results.curve import Curve
 from pyxsim.results.diff import Diff, diff
 from pyxsim.results.result import Result
+from pyxsim.results.search import SearchResult
 from pyxsim.results.sweep import Sweep
 from pyxsim.runner.hooks import Progress
 from pyxsim.runner.lifecycle import resume, run
@@ -66,6 +67,7 @@ from pyxsim.study.describe import (
 from pyxsim.study.generate import GeneratedWorkload, generate
 from pyxsim.study.installation import doctor
 from pyxsim.study.new_project import NewProject, new
+from pyxsim.study.search import search
 from pyxsim.study.sweep import sweep
 
 MARK = "<!-- every name: written by pyxsim.cli.python_page from here on -->\n"
@@ -80,6 +82,7 @@ FUNCTIONS: tuple[Callable[..., Any], ...] = (
     curve,
     saturation,
     sweep,
+    search,
     report,
     timeline,
     describe_topology,
@@ -112,6 +115,7 @@ CLASSES = (
     Curve,
     Saturation,
     Sweep,
+    SearchResult,
     TopologyFacts,
     CollectiveFacts,
     GeneratedWorkload,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Annotated, Literal
@@ -11,6 +12,7 @@ from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, mod
 from pyxsim.errors import InputError, raise_all
 from pyxsim.settings.types import (
     Bandwidth,
+    Bytes,
     Flag,
     Flops,
     Frequency,
@@ -39,6 +41,22 @@ Share = Annotated[
     PlainValidator(_share),
     PlainSerializer(str, return_type=str),
     WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": 1}),
+]
+
+
+def _fragments(value: object) -> Fraction:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", value, re.ASCII) if isinstance(value, str) else None
+    share = Fraction(match[1]) / 100 if match else exact(value)
+    if share is None or not 0 <= share <= 1:
+        raise InputError(f"{shown(value)} is not a fraction", allowed="from 0 to 1, such as '4 %' or 0.04")
+    return share
+
+
+Fragments = Annotated[
+    Fraction,
+    PlainValidator(_fragments),
+    PlainSerializer(lambda share: f"{float(100 * share):.12g} %", return_type=str),
+    WithJsonSchema({"type": "string", "format": "share", "examples": ["4 %"]}),
 ]
 
 
@@ -86,6 +104,16 @@ class Npu(Table):
         default=None,
         description="Memory capacity; replaces that of the device. A model that needs more is rejected "
         "([training.md](training.md#how-much-memory-does-an-npu-need)).",
+    )
+    reserved: Bytes = Field(
+        default=written("0 B"),
+        description="Memory that the device's context and its libraries take; not for the model "
+        "([training.md](training.md#what-does-the-estimate-leave-out)).",
+    )
+    fragments: Fragments = Field(
+        default=written("0 %"),
+        description="Memory that the allocator holds but cannot use, as a share of what the model needs "
+        "([training.md](training.md#what-does-the-estimate-leave-out)).",
     )
     efficiency: Share = Field(
         default=written("1"), description="Share of the peak that matrix products can reach (roofline)."

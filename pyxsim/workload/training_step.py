@@ -21,6 +21,8 @@ _SMALLER = {
     "logits": "a smaller micro_batch, a larger tensor",
     "recomputed block": "a smaller micro_batch, a larger tensor",
     "communication": "a smaller micro_batch",
+    "fragments": "a smaller system.npu.fragments",
+    "reserved": "a smaller system.npu.reserved",
 }
 
 

@@ -8,14 +8,22 @@ from collections.abc import Mapping, Sequence
 import h5py
 
 from pyxsim.errors import InputError, InputErrors, raise_all
-from pyxsim.reports.html import backends_chapter, curve_chapter, result_chapter, side_by_side, sweep_chapter
+from pyxsim.reports.html import (
+    backends_chapter,
+    curve_chapter,
+    result_chapter,
+    search_chapter,
+    side_by_side,
+    sweep_chapter,
+)
 from pyxsim.reports.html.elements import Chapter
+from pyxsim.results import search as searches
 from pyxsim.results import sweep as sweeps
 from pyxsim.results.curve import Curve
 from pyxsim.results.hdf5 import reading
 from pyxsim.results.result import Result
 
-KINDS = "a result, a load-latency curve or a comparison (.h5), or the folder of a sweep"
+KINDS = "a result, a load-latency curve or a comparison (.h5), or the folder of a sweep or search"
 
 
 def chapters(sources: Sequence[Result | str]) -> list[Chapter]:
@@ -53,6 +61,8 @@ def of_results(results: Mapping[str, Result]) -> list[Chapter]:
 
 def _read(path: str, name: str) -> Result | list[Chapter]:
     """A result, or the chapters of other files."""
+    if searches.is_search(path):
+        return [search_chapter.chapter(searches.read(path), name)]
     if os.path.isdir(path):
         return [sweep_chapter.chapter(sweeps.read(path), name)]
     if os.path.isfile(path) and h5py.is_hdf5(path):

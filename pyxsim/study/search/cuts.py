@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -180,7 +181,8 @@ class Cutter:
                 raise point.placed(error) from None
         except InputError as error:
             fault = single_faults(error)[0]
-            return Cut(SETTINGS, f"{fault.key}: {_general(fault.problem)}", detail=str(fault))
+            key = re.sub(r"\[\d+\]$", "", fault.key or "")
+            return Cut(SETTINGS, f"{key}: {_general(fault.problem)}", detail=str(fault))
         if step.fits or experiment.run.allow_oom:
             return None
         assert step.capacity is not None

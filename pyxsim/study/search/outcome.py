@@ -136,8 +136,8 @@ def _text(found: dict[str, Any], never: int) -> str:
     if found["ratio_to_win"] is not None:
         lines.append(
             f"the best of the {found['not_decided']} points that were only screened would win at "
-            f"{found['ratio_to_win']:.4g} times its screened value or less; {found['could_win']} of them would win at a "
-            "ratio within those seen"
+            f"{found['ratio_to_win']:.4g} times its screened value or less; {found['could_win']} of them would win "
+            "at a ratio within those seen"
         )
     if never:
         lines.append(f"{never} points that can run were never simulated")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from math import ceil
 from pathlib import Path
 
 from pyxsim.errors import InputError, InputErrors
@@ -84,11 +85,18 @@ def training_step(plan: Plan, npu: Npu) -> TrainingStep:
         model_flops=3 * plan.model.flops * samples,
         peak=peak_flops(npu),
         stages=tuple(
-            StageMemory(stage, len(plan.grid.stage(stage)), footprint(plan, stage))
+            StageMemory(stage, len(plan.grid.stage(stage)), with_overhead(footprint(plan, stage), npu))
             for stage in range(plan.parallelism.pipeline)
         ),
         capacity=capacity(npu),
     )
+
+
+def with_overhead(terms: dict[str, int], npu: Npu) -> dict[str, int]:
+    """Return the terms of the memory of an NPU with what its allocator and its context take."""
+    fragments = ceil(sum(terms.values()) * npu.fragments)
+    more = {"fragments": fragments, "reserved": npu.reserved}
+    return terms | {term: size for term, size in more.items() if size}
 
 
 def _below(table: str, error: InputError) -> InputError:

@@ -11,6 +11,8 @@ from pyxsim.errors import InputError
 from pyxsim.models import Elements, Kind, Layer, Model, load_model
 from pyxsim.models.transformer import Transformer
 from pyxsim.settings import Workload
+from pyxsim.settings.npu import Npu
+from pyxsim.workload.parallel import with_overhead
 from pyxsim.workload.parallel.footprint import TERMS, footprint
 from pyxsim.workload.parallel.plan import Plan, make_plan
 from pyxsim.workload.parallel.statistics import stages
@@ -95,6 +97,50 @@ def test_selective_recomputation_saves(name: str, saved: float) -> None:
     """With sequence parallelism, 5 a s / h of 34 + 5 a s / h: 80 of 114 for GPT-3, 64 of 98 for MT-NLG."""
     kept, less = (footprint(megatron(name, sequence=True, recompute=how), 0) for how in ("none", "selective"))
     assert 1 - less["activations"] / kept["activations"] == pytest.approx(saved, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("layers", "experts", "tensor", "npus", "zero", "gib"),
+    [
+        # A report in the manner of Megatron-LM (flagos-ai/FlagScale, pull request 454): 16.42 billion parameters, of
+        # which 1.56 of embeddings and 0.06 + 0.21 of each layer; 46983.28 MiB of weights, gradients and optimizer.
+        (54, 0, 4, 8, 1, 46983.28 / 1024),
+        # Measured for a mixture of experts with 1,250,961,408 parameters on 8 GPUs (README of ISEEKYAN's MoE LLM Memory
+        # Estimator, "Real Model"); as the products of its layers say: 2048 to 4096 and 10880, 8 experts, 32000 words.
+        (4, 8, 1, 8, 1, 8.8),
+        (4, 8, 2, 8, 1, 5.3),
+    ],
+)
+def test_published_model_states(layers: int, experts: int, tensor: int, npus: int, zero: int, gib: float) -> None:
+    """Gradients in FP32, and the optimizer divided among the replicas."""
+    dense: dict[str, Any] = {"hidden": 5120, "heads": 40, "kv_heads": 8, "ffn": 13824, "vocabulary": 152064}
+    sparse: dict[str, Any] = {"hidden": 2048, "heads": 16, "kv_heads": 8, "ffn": 5440, "vocabulary": 32000}
+    sizes = {**sparse, "experts": experts, "top_k": 2} if experts else dense
+    described = Transformer(
+        kind="transformer",
+        help="x",
+        source="x",
+        layers=layers,
+        gated=True,
+        fused_attention=True,
+        sequence=4096,
+        **sizes,
+    )
+    model = Model("published", tuple(described.build(4096)), "a sequence", 4096)
+    plan = planned(model, npus, {"tensor": tensor, "zero": zero}, batch=npus, micro_batch=1, gradient="4 B")
+    terms = footprint(plan, 0)
+    states = sum(terms[term] for term in ("weights", "expert weights", "gradients", "optimizer"))
+    assert states / 2**30 == pytest.approx(gib, rel=0.05)
+
+
+def test_fragments_and_context() -> None:
+    npu = Npu.model_validate({"device": "h100", "reserved": "2 GB", "fragments": "4 %"})
+    terms = with_overhead({"weights": 100, "optimizer": 50}, npu)
+    assert terms == {"weights": 100, "optimizer": 50, "fragments": 6, "reserved": 2 * 10**9}
+    assert with_overhead({"weights": 100}, Npu.model_validate({"device": "h100"})) == {"weights": 100}
+    for wrong in ("-1 %", "101 %", "some", 2):
+        with pytest.raises(ValueError, match="is not a fraction"):
+            Npu.model_validate({"device": "h100", "fragments": wrong})
 
 
 def test_ends_of_a_model() -> None:
