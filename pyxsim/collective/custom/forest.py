@@ -1,0 +1,185 @@
+"""Forests: spanning trees from every rank, as a schedule and as text.
+
+A tree broadcasts some *units* of the data of its root: all trees together are an all-gather. Reversed, they add up: a
+reduce-scatter; both in turn are an all-reduce. In an all-to-all, a block follows its tree from its source to its
+destination. Every edge has a step: the order in which ranks send.
+
+The text has one line for each tree: root, first unit, units, then the parent and the step of every rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from pyxsim.collective.arrays import I32, I64
+from pyxsim.collective.compiled import CompiledSchedule
+from pyxsim.collective.custom.transfers import Transfer, compile_transfers
+from pyxsim.collective.kinds import KINDS
+from pyxsim.errors import InputError
+
+MOST_BLOCKS = 4096  # units times slices of a rank
+MOST_MESSAGES = 2**22
+FOREST_KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Spanning trees over `n` ranks.
+
+    Attributes
+    ----------
+    units
+        Equal parts of the data of a rank; its trees carry each of them once.
+    root, first, count
+        int32[trees]: where a tree begins, and the units of its root that it carries.
+    parent, step
+        int32[trees, n]: from which rank each rank receives, and in which step; -1 at the root. Steps increase on the
+        way down.
+    """
+
+    n: int
+    units: int
+    root: I32
+    first: I32
+    count: I32
+    parent: I32
+    step: I32
+
+    def check(self) -> None:
+        """Raise InputError unless these are spanning trees that carry every unit of every rank once."""
+        trees = np.arange(len(self.root))
+        carried = np.zeros((self.n, self.units + 1), np.int64)
+        wrong = (self.root < 0) | (self.root >= self.n) | (self.first < 0) | (self.count < 1)
+        if wrong.any() or (self.first + self.count > self.units).any():
+            raise InputError("a tree has a root or units that do not exist", allowed=f"units 0 to {self.units - 1}")
+        np.add.at(carried, (self.root, self.first), 1)
+        np.add.at(carried, (self.root, self.first + self.count), -1)
+        if (np.cumsum(carried, axis=1)[:, :-1] != 1).any():
+            raise InputError("the trees do not carry every unit of every rank once")
+        inner = np.ones(self.parent.shape, bool)
+        inner[trees, self.root] = False
+        if ((self.parent < 0) | (self.parent >= self.n))[inner].any() or (self.parent[~inner] != -1).any():
+            raise InputError("a rank has no parent in a tree", allowed=f"0 to {self.n - 1}, and -1 at the root")
+        above = np.take_along_axis(self.step, np.where(inner, self.parent, 0), axis=1)
+        if (self.step[~inner] != -1).any() or (self.step <= above)[inner].any():
+            raise InputError("the steps of a tree do not increase from its root to its leaves")
+
+    @cached_property
+    def steps(self) -> int:
+        """The number of steps."""
+        return int(self.step.max(initial=0)) + 1
+
+    @cached_property
+    def depth(self) -> I32:
+        """int32[trees, n]: edges from the root."""
+        at, depth = self.parent.copy(), np.zeros(self.parent.shape, np.int32)
+        while (up := at >= 0).any():
+            depth[up] += 1
+            at = np.where(up, np.take_along_axis(self.parent, np.where(up, at, 0), axis=1), -1)
+        return depth
+
+    @cached_property
+    def edges(self) -> tuple[I32, I32, I32]:
+        """int32[edges] each: tree, parent and child, in the order of the steps."""
+        tree, child = np.nonzero(self.parent >= 0)
+        order = np.argsort(self.step[tree, child], kind="stable")
+        tree, child = tree[order].astype(np.int32), child[order].astype(np.int32)
+        return tree, self.parent[tree, child], child
+
+    def by_depth(self) -> Forest:
+        """Return the same trees with the depth of an edge as its step."""
+        return replace(self, step=np.where(self.parent >= 0, self.depth - 1, -1).astype(np.int32))
+
+    def below(self) -> I32:
+        """int32[trees, n]: the ranks at and below each rank."""
+        below = np.ones(self.parent.shape, np.int32)
+        for level in range(int(self.depth.max(initial=0)), 0, -1):
+            tree, child = np.nonzero(self.depth == level)
+            np.add.at(below, (tree, self.parent[tree, child]), below[tree, child])
+        return below
+
+    def schedule(self, kind: str, slices: int = 1, name: str = "forest") -> CompiledSchedule:
+        """Return the schedule of a kind, with every unit cut in `slices` equal parts, one step behind each other.
+
+        Raises InputError for a kind that trees cannot do, and for more blocks or messages than are kept in memory.
+        """
+        if kind not in FOREST_KINDS:
+            raise InputError(f"{name} does not support {kind}", allowed=", ".join(FOREST_KINDS))
+        if self.units * slices > MOST_BLOCKS:
+            problem = f"{slices} slices of {self.units} units are {self.units * slices}"
+            raise InputError(problem, allowed=f"at most {MOST_BLOCKS // self.units} slices")
+        messages = len(self.root) * (self.n - 1) * slices * (2 if kind == "all-reduce" else 1)
+        if messages > MOST_MESSAGES:
+            raise InputError(f"{name}: {messages} messages", allowed=f"at most {MOST_MESSAGES}: fewer slices")
+        per_rank = self.units * slices * (self.n if kind == "all-to-all" else 1)
+        return compile_transfers(KINDS[kind], self.n, per_rank * self.n, self._transfers(kind, slices), name)
+
+    def _transfers(self, kind: str, slices: int) -> Iterator[Transfer]:
+        trees, parents, children = (values.tolist() for values in self.edges)
+        steps = self.step[self.edges[0], self.edges[2]].tolist()
+        last = self.steps - 1
+        rows: list[tuple[int, int, int, int, int, bool]] = []
+        for tree, parent, child, step in zip(trees, parents, children, steps, strict=True):
+            for part in range(slices):
+                if kind in ("reduce-scatter", "all-reduce"):
+                    rows.append((part + last - step, tree, part, child, parent, True))
+                if kind == "all-reduce":
+                    rows.append((part + last + 1 + step, tree, part, parent, child, False))
+                elif kind != "reduce-scatter":
+                    rows.append((part + step, tree, part, parent, child, False))
+        rows.sort(key=lambda row: row[0])
+        root, first, count = self.root.tolist(), self.first.tolist(), self.count.tolist()
+        subtree = self._subtrees() if kind == "all-to-all" else {}
+        for _, tree, part, src, dst, reduce in rows:
+            if kind == "all-to-all":
+                begin = first[tree] * slices + part * count[tree]
+                size = self.units * slices
+                blocks = [
+                    (root[tree] * self.n + rank) * size + begin + unit
+                    for rank in subtree[tree, dst]
+                    for unit in range(count[tree])
+                ]
+            else:
+                begin = (root[tree] * self.units + first[tree]) * slices + part * count[tree]
+                blocks = list(range(begin, begin + count[tree]))
+            yield Transfer(src, dst, blocks, dst, f"tree {tree}", reduce)
+
+    def _subtrees(self) -> dict[tuple[int, int], list[int]]:
+        """The ranks at and below each rank of each tree."""
+        below: dict[tuple[int, int], list[int]] = {}
+        for tree in range(len(self.root)):
+            for rank in np.argsort(-self.depth[tree], kind="stable").tolist():
+                below.setdefault((tree, rank), []).append(rank)
+                if (parent := int(self.parent[tree, rank])) >= 0:
+                    below.setdefault((tree, parent), []).extend(below[tree, rank])
+        return below
+
+    def text(self) -> str:
+        """Return the lines of the trees."""
+        rows = np.concatenate(
+            [np.stack([self.root, self.first, self.count], axis=1), self.parent, self.step], axis=1
+        ).tolist()
+        return "\n".join(" ".join(map(str, row)) for row in rows)
+
+    @classmethod
+    def of_text(cls, n: int, units: int, text: str) -> Forest:
+        """Return the forest of such lines. Raises InputError."""
+        lines = [line.split() for line in text.splitlines() if line.strip()]
+        for number, line in enumerate(lines, 1):
+            if len(line) != 3 + 2 * n or not all(word.removeprefix("-").isdecimal() for word in line):
+                raise InputError(f"tree {number} does not have {3 + 2 * n} whole numbers")
+        rows = np.array(lines, dtype=np.int64).reshape(len(lines), 3 + 2 * n).astype(np.int32)
+        forest = cls(n, units, *rows[:, :3].T, parent=rows[:, 3 : 3 + n], step=rows[:, 3 + n :])
+        forest.check()
+        return forest
+
+
+def forest_of(n: int, units: int, trees: list[tuple[int, int, int, I64 | list[int], I64 | list[int]]]) -> Forest:
+    """Return a forest of rows (root, first unit, units, parents, steps)."""
+    root, first, count = np.array([tree[:3] for tree in trees], np.int32).reshape(len(trees), 3).T
+    parent, step = (np.array([tree[at] for tree in trees], np.int32) for at in (3, 4))
+    return Forest(n, units, root, first, count, parent, step)

@@ -1,0 +1,233 @@
+"""The network as a graph of NPUs, switches and links with whole-number rates, and the routes between NPUs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import gcd
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.arrays import IntArray
+from pyxsim.errors import InputError, UnreachableError
+from pyxsim.network.link_paths import link_rates_of, routes, widest
+from pyxsim.settings import Network
+from pyxsim.topology import Topology
+
+MOST_PAIRS = 2**21  # pairs of NPUs whose routes are kept
+_PLANE = 0  # of the messages of a collective with all NPUs in one group
+
+
+@dataclass(frozen=True, eq=False)
+class LinkGraph:
+    """Links between nodes. NPU i is node i; all other nodes are switches. Parallel links are one.
+
+    Attributes
+    ----------
+    npus, nodes
+        Numbers of them.
+    src, dst, rate
+        int64[links]: ends, and bandwidth in `unit`.
+    latency
+        float64[links], in seconds.
+    unit
+        Bytes per second of a rate of 1.
+    shape
+        NPUs per dimension: NPU i has the coordinates of i in this shape, the first dimension fastest.
+    topology
+        The network that routes the messages; None: they take shortest paths.
+    of_link
+        int64[links of the topology]: the link here.
+    own
+        Links own + i and own + npus + i join NPU i with the router that it shares; -1 where NPUs are routers.
+    """
+
+    npus: int
+    nodes: int
+    src: IntArray
+    dst: IntArray
+    rate: IntArray
+    latency: NDArray[np.float64]
+    unit: int
+    shape: tuple[int, ...]
+    topology: Topology | None = None
+    of_link: IntArray | None = None
+    own: int = -1
+
+    @cached_property
+    def pairs(self) -> tuple[IntArray, IntArray, IntArray]:
+        """From, to (int64[pairs]) and links of the route (int64[pairs, hops], then -1) of adjacent NPUs.
+
+        NPUs are adjacent if the route between them passes no other NPU. Raises InputError for more than MOST_PAIRS.
+        """
+        ends, route = self._own_routes() if self.topology is None else self._network_routes()
+        inner = np.where(route >= 0, self.dst[route], self.npus)
+        inner[np.arange(len(route)), (route >= 0).sum(1) - 1] = self.npus  # the destination may be an NPU
+        kept = (inner >= self.npus).all(axis=1) if len(route) else np.zeros(0, bool)
+        return ends[0][kept], ends[1][kept], route[kept]
+
+    def _network_routes(self) -> tuple[IntArray, IntArray]:
+        assert self.topology is not None and self.of_link is not None
+        ends = self._reachable()
+        try:
+            route = routes(self.topology.relation, ends[0], ends[1], np.full(ends.shape[1], _PLANE, np.int64))
+        except UnreachableError as error:
+            raise InputError(f"no route: {error}", allowed="a network that connects all NPUs") from None
+        route = np.where(route >= 0, self.of_link[route], -1)
+        if self.own >= 0:
+            hops = (route >= 0).sum(1)
+            whole = np.full((len(route), route.shape[1] + 2), -1, np.int64)
+            whole[:, 0] = self.own + ends[0]
+            whole[:, 1:-1] = route
+            whole[np.arange(len(route)), hops + 1] = self.own + self.npus + ends[1]
+            route = whole
+        return ends, route
+
+    def _own_routes(self) -> tuple[IntArray, IntArray]:
+        """Shortest paths over switches; of several, the first of the widest."""
+        ends: list[tuple[int, int]] = []
+        found: list[list[int]] = []
+        for npu in range(self.npus):
+            ways: dict[int, list[int]] = {npu: []}
+            width: dict[int, int] = {npu: 1 << 62}
+            level = [npu]
+            while level:
+                following: dict[int, None] = {}
+                for at in level:
+                    for link, to in self.out[at] if at == npu or at >= self.npus else ():
+                        wide = min(width[at], int(self.rate[link]))
+                        if to not in ways or (to in following and wide > width[to]):
+                            ways[to], width[to] = [*ways[at], link], wide
+                            following[to] = None
+                level = list(following)
+            for to in sorted(ways):
+                if to < self.npus and to != npu:
+                    ends.append((npu, to))
+                    found.append(ways[to])
+            self._check_pairs(len(ends))
+        route = np.full((len(found), max(map(len, found), default=1)), -1, np.int64)
+        for number, way in enumerate(found):
+            route[number, : len(way)] = way
+        return np.array(ends, np.int64).reshape(-1, 2).T, route
+
+    def _reachable(self) -> IntArray:
+        """int64[2, pairs]: NPUs between which a path without other NPUs exists."""
+        behind: dict[int, set[int]] = {}  # the NPUs that a switch reaches over switches
+        pairs: list[tuple[int, int]] = []
+        for npu in range(self.npus):
+            reached = set[int]()
+            for _, to in self.out[npu]:
+                if to < self.npus:
+                    reached.add(to)
+                else:
+                    if to not in behind:
+                        behind[to] = self._behind(to)
+                    reached |= behind[to]
+            pairs += [(npu, to) for to in sorted(reached - {npu})]
+            self._check_pairs(len(pairs))
+        return np.array(pairs, np.int64).reshape(-1, 2).T
+
+    def _behind(self, switch: int) -> set[int]:
+        waiting, seen = [switch], {switch}
+        for at in waiting:
+            for _, to in self.out[at] if at >= self.npus else ():
+                if to not in seen:
+                    seen.add(to)
+                    waiting.append(to)
+        return {node for node in seen if node < self.npus}
+
+    def _check_pairs(self, count: int) -> None:
+        if count > MOST_PAIRS:
+            problem = f"more than {MOST_PAIRS} pairs of NPUs reach each other over switches"
+            raise InputError(problem, key="network", allowed="a smaller network")
+
+    @cached_property
+    def out(self) -> dict[int, list[tuple[int, int]]]:
+        """The links out of each node, with their ends."""
+        out = defaultdict[int, list[tuple[int, int]]](list)
+        for link, (a, b) in enumerate(zip(self.src.tolist(), self.dst.tolist(), strict=True)):
+            out[a].append((link, b))
+        return out
+
+    @property
+    def links(self) -> list[tuple[Hashable, Hashable, int]]:
+        """Rows (from, to, rate)."""
+        return list(zip(self.src.tolist(), self.dst.tolist(), self.rate.tolist(), strict=True))
+
+
+def graph_of_links(links: Sequence[tuple[Hashable, Hashable, int]], npus: Sequence[Hashable]) -> LinkGraph:
+    """Return the graph of rows (from, to, bytes per second) without latencies; all nodes but `npus` are switches."""
+    number = {node: at for at, node in enumerate(npus)}
+    for a, b, _ in links:
+        number.setdefault(a, len(number))
+        number.setdefault(b, len(number))
+    rows = np.array([(number[a], number[b], rate) for a, b, rate in links], np.int64).reshape(-1, 3)
+    return _graph(len(npus), len(number), rows, np.zeros(len(rows)), (len(npus),))
+
+
+def graph_of(topology: Topology, network: Network) -> LinkGraph:
+    """Return the graph of a network. Raises InputError for a link with an invalid bandwidth, and for one NPU."""
+    if topology.npus < 2:
+        raise InputError(f"{topology.npus} NPU", key="network", allowed="a network of at least 2 NPUs")
+    rates, latencies = link_rates_of(topology, network)
+    rate = [int(value * network.clock) for value in rates[: topology.links]]
+    late = [float(value / network.clock) for value in latencies[: topology.links]]
+    n, home = topology.npus, topology.home
+    shared = topology.hosts or len(np.unique(home)) < n
+    node = np.full(topology.routers, -1, np.int64)
+    if not shared:
+        node[home] = np.arange(n)
+    switches = np.flatnonzero(node < 0)
+    node[switches] = n + np.arange(len(switches))
+    rows = [np.stack([node[topology.link_src], node[topology.link_dst], np.array(rate, np.int64)], axis=1)]
+    if shared:
+        if topology.hosts:
+            own, wait = int(network.bandwidths(len(topology.link_kinds))[0]), float(latencies[-1] / network.clock)
+        else:
+            lanes = network.lanes if isinstance(network.lanes, int) else 1
+            each = network.lane_bandwidth or widest(topology, network, rates) * network.clock
+            own, wait = int(each * lanes), 0.0
+        npus, width = np.arange(n), np.full(n, own)
+        rows += [np.stack([npus, node[home], width], axis=1), np.stack([node[home], npus, width], axis=1)]
+        late += [wait] * (2 * n)
+    return _graph(
+        n, n + len(switches), np.concatenate(rows), np.array(late), topology.shape, topology, n if shared else 0
+    )
+
+
+def _graph(
+    npus: int,
+    nodes: int,
+    rows: IntArray,
+    late: NDArray[np.float64],
+    shape: tuple[int, ...],
+    topology: Topology | None = None,
+    own: int = 0,
+) -> LinkGraph:
+    """Merge parallel links; the last 2 * own rows are those between NPUs and their routers."""
+    key = rows[:, 0] * nodes + rows[:, 1]
+    keys, first, of_link = np.unique(key, return_index=True, return_inverse=True)
+    if own:  # they keep their order, behind the others
+        order = np.argsort(np.where(first >= len(rows) - 2 * own, first, -1), kind="stable")
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        keys, first, of_link = keys[order], first[order], place[of_link]
+    rate = np.zeros(len(keys), np.int64)
+    np.add.at(rate, of_link, rows[:, 2])
+    unit = gcd(*rate.tolist()) or 1
+    return LinkGraph(
+        npus,
+        nodes,
+        keys // nodes,
+        keys % nodes,
+        rate // unit,
+        late[first],
+        unit,
+        shape,
+        topology,
+        of_link,
+        len(keys) - 2 * own if own else -1,
+    )
