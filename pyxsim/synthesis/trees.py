@@ -20,6 +20,7 @@ from math import lcm
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pyxsim.arrays import IntArray
 from pyxsim.collective.custom.forest import Forest, forest_of
@@ -50,6 +51,7 @@ def packed_forest(graph: LinkGraph, bandwidth: Fraction, *, seconds: float = 60.
 def _capacities(graph: LinkGraph, rate: Fraction, deadline: float) -> Iterator[tuple[int, IntArray]]:
     """Yield trees per root and whole capacities between NPUs that allow them, those closest to the bound first."""
     exact = lcm(*((Fraction(int(each)) / rate).denominator for each in np.unique(graph.rate)))
+    choices = _route_choices(graph)
     for slack in _SLACK:
         counts = list(range(1, MOST_TREES + 1))
         if not slack:
@@ -61,9 +63,11 @@ def _capacities(graph: LinkGraph, rate: Fraction, deadline: float) -> Iterator[t
             whole = np.array([int(each * scale) for each in graph.rate.tolist()], np.int64)
             if whole.sum() * 2 + trees * graph.npus > _MOST_FLOW or not _may_do(graph, whole, trees):
                 continue
-            capacity = _between_npus(graph, whole)
-            if _allows(capacity, trees):
-                yield trees, capacity
+            for used in choices:
+                capacity = _between_npus(graph, whole, used)
+                if _allows(capacity, trees):
+                    yield trees, capacity
+                    break
 
 
 def _may_do(graph: LinkGraph, whole: IntArray, trees: int) -> bool:
@@ -73,7 +77,23 @@ def _may_do(graph: LinkGraph, whole: IntArray, trees: int) -> bool:
     return bool((enters >= least).all()) and bool((whole[graph.src < graph.npus] >= 0).all())
 
 
-def _between_npus(graph: LinkGraph, whole: IntArray) -> IntArray:
+def _route_choices(graph: LinkGraph) -> list[NDArray[np.bool_]]:
+    """Return which routes to use: all, or those over switches only between groups that nothing else connects."""
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    src, dst, route = graph.pairs
+    direct = (route >= 0).sum(axis=1) == 1
+    every = np.ones(len(src), bool)
+    n = graph.npus
+    links = csr_matrix((np.ones(int(direct.sum())), (src[direct], dst[direct])), shape=(n, n))
+    count, group = connected_components(links, connection="strong")
+    if not 1 < count < n:
+        return [every]
+    return [every, direct | (group[src] != group[dst])]
+
+
+def _between_npus(graph: LinkGraph, whole: IntArray, used: NDArray[np.bool_]) -> IntArray:
     """int64[npus, npus]: whole shares of the routes between adjacent NPUs in the capacities of their links.
 
     All routes get equally much until a link is full. What is left of links goes to the routes in turns, those over the
@@ -83,7 +103,7 @@ def _between_npus(graph: LinkGraph, whole: IntArray) -> IntArray:
     padded = np.where(route >= 0, route, len(whole))
     left = np.append(whole, _MOST_FLOW)
     share = np.zeros(len(src), np.int64)
-    open_ = left[padded].min(axis=1) > 0
+    open_ = used & (left[padded].min(axis=1) > 0)
     while open_.any():
         on = np.bincount(padded[open_].ravel(), minlength=len(left))
         on[-1] = 0
@@ -112,16 +132,18 @@ def _allows(capacity: IntArray, trees: int) -> bool:
     flow[n, :n] = trees
     enters = capacity.sum(axis=0)
     for target in np.argsort(enters).tolist():
-        if _max_flow(flow, n, target) < trees * n:
+        if _max_flow(flow, n, target)[0] < trees * n:
             return False
     return True
 
 
-def _max_flow(capacity: Any, source: int, target: int) -> int:
+def _max_flow(capacity: Any, source: int, target: int) -> tuple[int, Any]:
+    """Return the maximum flow (capacities: int32[nodes, nodes]) and what is left of the capacities."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import maximum_flow
 
-    return int(maximum_flow(csr_matrix(capacity), source, target).flow_value)
+    result = maximum_flow(csr_matrix(capacity), source, target)
+    return int(result.flow_value), result.flow
 
 
 @dataclass
@@ -140,6 +162,8 @@ class _Packing:
         self.capacity = capacity.copy()
         self.n, self.trees = len(capacity), trees
         self.waiting = np.ones(self.n, bool)  # roots whose trees have not begun
+        # Sets of NPUs that what enters them just suffices for: they stay so, and a tree inside uses no edge into them.
+        self.tight = np.zeros((0, self.n), bool)
 
     def run(self, deadline: float) -> Forest | None:
         """Return the forest; None after the deadline."""
@@ -164,11 +188,16 @@ class _Packing:
         """Add an edge to a tree; copies that the edge cannot carry become a tree of their own. False if none can."""
         outside = np.ones(self.n, bool)
         outside[tree.reached] = False
+        inside = self.tight[self.tight[:, tree.reached].any(axis=1)]
         for before in tree.reached:
             row = np.where(outside, self.capacity[before], 0)
+            row[inside[~inside[:, before]].any(axis=0)] = 0
             for npu in np.argsort(-row, kind="stable")[: int((row > 0).sum())].tolist():
                 copies = min(tree.copies, int(row[npu]))
-                copies = min(copies, self._room(before, npu, tree, under_way))
+                room, behind = self._room(before, npu, tree, under_way)
+                if room <= copies:
+                    self.tight = np.concatenate([self.tight, behind[None]])
+                copies = min(copies, room)
                 if copies <= 0:
                     continue
                 if copies < tree.copies:
@@ -180,8 +209,11 @@ class _Packing:
                 return True
         return False
 
-    def _room(self, before: int, npu: int, tree: _Tree, under_way: list[_Tree]) -> int:
-        """How many copies an edge may carry so that all other trees can still be completed."""
+    def _room(self, before: int, npu: int, tree: _Tree, under_way: list[_Tree]) -> tuple[int, NDArray[np.bool_]]:
+        """How many copies an edge may carry so that all other trees can still be completed.
+
+        And the set of NPUs behind the edge that allows no more.
+        """
         others = [each for each in under_way if each is not tree and len(each.reached) > 1]
         alone = sum(each.copies for each in under_way if each is not tree and len(each.reached) == 1)
         n = self.n
@@ -195,4 +227,10 @@ class _Packing:
             flow[before, number] = each.copies
             flow[number, each.reached] = each.copies
         taken = int(self.waiting.sum()) * self.trees + alone + sum(each.copies for each in others)
-        return _max_flow(flow, before, npu) - taken
+        value, carried = _max_flow(flow, before, npu)
+        left = flow - carried.toarray() > 0
+        reached = np.zeros(len(flow), bool)
+        reached[before] = True
+        while (further := left[reached].any(axis=0) & ~reached).any():
+            reached |= further
+        return value - taken, ~reached[:n]
