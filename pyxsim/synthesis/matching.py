@@ -32,12 +32,12 @@ _BIT = _ONE << np.arange(64, dtype=np.uint64)
 def matched_forest(
     graph: LinkGraph, units: int = 1, *, size: float = 0.0, seed: int = 0, seconds: float = 600.0
 ) -> Forest | None:
-    """Return the forest of a greedy matching for `units` chunks of every NPU; None if it takes more than `seconds`.
+    """Return the forest of a greedy matching for `units` chunks of every NPU; None if it takes more than `seconds` of CPU time.
 
     `size`: bytes of a chunk, against which latencies count; 0: without latencies. Raises InputError if an NPU is out of
     reach.
     """
-    return _Matching(graph, units, size, seed).run(time.monotonic() + seconds)
+    return _Matching(graph, units, size, seed).run(time.process_time() + seconds)
 
 
 class _Matching:
@@ -92,7 +92,7 @@ class _Matching:
         batches: dict[int, tuple[IntArray, IntArray]] = {}
         now, rounds = 0, 0
         while True:
-            if time.monotonic() > deadline:
+            if time.process_time() > deadline:
                 return None
             for pairs, chunks, ends in self._match(now):
                 left -= len(pairs)

@@ -35,12 +35,12 @@ _MOST_FLOW = 2**31 - 1  # of scipy's maximum flow
 def packed_forest(graph: LinkGraph, bandwidth: Fraction, *, seconds: float = 60.0) -> Forest | None:
     """Return the packing whose rate is closest to the bound, of at most MOST_TREES trees per root.
 
-    `bandwidth`: the bound, in units of the graph. None if no packing is found within `seconds`, or for more than
+    `bandwidth`: the bound, in units of the graph. None if no packing is found within `seconds` of CPU time, or for more than
     MOST_NPUS NPUs.
     """
     if graph.npus > MOST_NPUS:
         return None
-    deadline = time.monotonic() + seconds
+    deadline = time.process_time() + seconds
     for trees, capacity in _capacities(graph, bandwidth / graph.npus, deadline):
         packed = _Packing(capacity, trees).run(deadline)
         if packed is not None:
@@ -57,7 +57,7 @@ def _capacities(graph: LinkGraph, rate: Fraction, deadline: float) -> Iterator[t
         if not slack:
             counts = [exact * times for times in range(1, MOST_TREES // exact + 1)] if exact <= MOST_TREES else []
         for trees in counts:
-            if time.monotonic() > deadline:
+            if time.process_time() > deadline:
                 return
             scale = trees * (1 + slack) / rate
             whole = np.array([int(each * scale) for each in graph.rate.tolist()], np.int64)
@@ -179,7 +179,7 @@ class _Packing:
                     rows.append((root, first, tree.copies, tree.parent, [-1] * self.n))
                     first += tree.copies
                     continue
-                if time.monotonic() > deadline or not self._grow(tree, under_way):
+                if time.process_time() > deadline or not self._grow(tree, under_way):
                     return None
         forest = forest_of(self.n, self.trees, rows)
         return forest.by_depth()
