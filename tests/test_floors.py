@@ -53,6 +53,7 @@ FLOORS = {
     "analysis": 7.2,  # what a result means
     "runner": 8,  # one experiment
     "study": 8.2,  # many experiments
+    "synthesis": 8.2,  # collectives for one network
     "embed": 8.2,  # the network of one experiment inside another simulator
     "reports": 8.4,
     "cli": 9,

@@ -397,6 +397,70 @@ def collective(
     )
 
 
+@command(app, "settings library json quiet")
+def synthesize(
+    out: CommandOutput,
+    shared: Shared,
+    network: Annotated[
+        str,
+        typer.Argument(
+            metavar="NETWORK", callback=_name, help="A topology or system of the shelf, or an experiment (.toml)."
+        ),
+    ],
+    options: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Options of the topology, and routing=NAME.")
+    ] = None,
+    kind: Annotated[
+        str,
+        typer.Option("--collective", metavar="KIND", help="all-reduce, all-gather, reduce-scatter or all-to-all."),
+    ] = "all-reduce",
+    size: Annotated[str, typer.Option(metavar="SIZE", help="Size of the collective.")] = "256 MiB",
+    shape: Annotated[str | None, typer.Option(metavar="4,4,4", help="NPUs per dimension.")] = None,
+    method: Annotated[str, typer.Option(metavar="NAME", help="auto, trees, matching or exact.")] = "auto",
+    rank: Annotated[
+        str, typer.Option(metavar="HOW", help="Simulate the candidates: by flits (packet), as flows (flow), or none.")
+    ] = "packet",
+    file: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", callback=_name, help="Write the best: .py, .xml, .json or .csv."
+        ),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option("--format", metavar="FORMAT", help="python, msccl, forestcoll, mscclpp or tacos."),
+    ] = None,
+    in_switch: Annotated[bool, typer.Option("--in-switch", help="Let switches reduce and multicast.")] = False,
+    slices: Annotated[
+        str | None, typer.Option(metavar="N", help="Parts of each unit of a tree; by default several are tried.")
+    ] = None,
+    seconds: Annotated[str, typer.Option(metavar="S", help="CPU time of each method.")] = "60",
+) -> None:
+    """Synthesize a collective for a network.
+
+    The bound of its links, schedules that reach it or come close, their proof, and their simulated times beside those
+    of the shelf. Ctrl-C keeps the best so far.
+    """
+    from pyxsim.cli.synthesize import seconds_of, show_synthesis
+
+    show_synthesis(
+        out,
+        " ".join([network, *(options or ())]),
+        kind=kind,
+        size=size,
+        file=file,
+        form=form,
+        method=method,
+        rank=rank,
+        shape=shape,
+        in_switch=in_switch,
+        slices=maybe(slices, "--slices", most=4096),
+        seconds=seconds_of(seconds),
+        overrides=shared.overrides,
+        libraries=shared.libraries,
+    )
+
+
 @command(app, "settings library json")
 def topology(
     out: CommandOutput,

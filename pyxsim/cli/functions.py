@@ -57,6 +57,80 @@ def list_(what: str | None = None, *, device: str | None = None, libraries: Iter
     return out.data
 
 
+def synthesize(
+    network: PathLike,
+    *,
+    kind: str = "all-reduce",
+    size: str | int = "256 MiB",
+    file: PathLike | None = None,
+    format: str | None = None,  # noqa: A002
+    method: str = "auto",
+    rank: str = "packet",
+    shape: Sequence[int] | None = None,
+    in_switch: bool = False,
+    slices: int | None = None,
+    seconds: float = 60.0,
+    overrides: Iterable[str] = (),
+    libraries: Iterable[PathLike] = (),
+) -> dict[str, Any]:
+    """Synthesize a collective for a network: its bound, schedules near it, their proof and their simulated times.
+
+    Parameters
+    ----------
+    network
+        A topology or system of the shelf, or an experiment, whose collective is replaced.
+    kind, size
+        The collective: all-reduce, all-gather, reduce-scatter or all-to-all, and its size.
+    file, format
+        Where to write the best schedule: .py, .xml, .json or .csv; python, msccl, forestcoll, mscclpp or tacos.
+    method
+        auto, trees, matching or exact.
+    rank
+        How candidates are simulated: packet, flow or none.
+    shape
+        NPUs per dimension.
+    in_switch
+        Let switches reduce and multicast.
+    slices
+        Equal parts of each unit of a tree, which follow each other; by default several numbers are tried.
+    seconds
+        CPU time of each method.
+    overrides, libraries
+        As for `run`.
+
+    Returns
+    -------
+    dict
+        `bound_s`, `ranked` (best first), the index of the `best` synthesized one, `proof`, `file` and `use`, the
+        setting that runs the file.
+
+    Raises
+    ------
+    InputError
+        For an invalid input, and for a network that does not connect its NPUs.
+    """
+    from pyxsim.cli.synthesize import show_synthesis
+
+    out = ReturnedOutput()
+    show_synthesis(
+        out,
+        str(network),
+        kind=kind,
+        size=str(size),
+        file=_text(file),
+        form=format,
+        method=method,
+        rank=rank,
+        shape=_shape(shape),
+        in_switch=in_switch,
+        slices=slices,
+        seconds=seconds,
+        overrides=overrides,
+        libraries=[str(library) for library in listed(libraries)],
+    )
+    return out.data
+
+
 def validate(
     names: Iterable[str] = (),
     *,

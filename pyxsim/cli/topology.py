@@ -55,7 +55,7 @@ def show_topology(
     name, *words = name.split() if WORD.search(name.partition(" ")[2]) or not _is_path(name) else [name]
     write = _writer(out, name, export, file)
     libraries = list(libraries)
-    topology, network, notes = find_topology(name, shape, (*map(_override, words), *overrides), libraries)
+    topology, network, notes = find_topology(name, shape, (*map(override_of, words), *overrides), libraries)
     facts = facts_of(topology, network)
     system = _system_of(name, network, libraries)
     capacity = capacity_of(topology, network)
@@ -126,7 +126,7 @@ def _as_typed(fault: InputError, overrides: tuple[str, ...]) -> InputError:
     return renamed
 
 
-def _override(word: str) -> str:
+def override_of(word: str) -> str:
     """An option as a setting: "k=4" becomes network.options.k=4, "routing=valiant" network.router.routing."""
     match = WORD.fullmatch(word)
     if match is None:

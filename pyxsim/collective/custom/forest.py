@@ -102,11 +102,17 @@ class Forest:
             np.add.at(below, (tree, self.parent[tree, child]), below[tree, child])
         return below
 
-    def schedule(self, kind: str, slices: int = 1, name: str = "forest") -> CompiledSchedule:
+    def schedule(
+        self, kind: str, slices: int = 1, name: str = "forest", n: int | None = None
+    ) -> CompiledSchedule:
         """Return the schedule of a kind, with every unit cut in `slices` equal parts, one step behind each other.
 
-        Raises InputError for a kind that trees cannot do, and for more blocks or messages than are kept in memory.
+        Raises InputError for a kind that trees cannot do, for a group of other than `n` ranks, and for more blocks or
+        messages than are kept in memory.
         """
+        if n not in (None, self.n):
+            allowed = f"a group of {self.n}; 'one-' before the path treats the NPUs of all dimensions as one group"
+            raise InputError(f"{name} is for {self.n} NPUs, but the group has {n}", allowed=allowed)
         if kind not in FOREST_KINDS:
             raise InputError(f"{name} does not support {kind}", allowed=", ".join(FOREST_KINDS))
         if self.units * slices > MOST_BLOCKS:

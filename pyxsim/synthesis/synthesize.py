@@ -1,0 +1,307 @@
+"""Synthesize a collective for a network: bound, methods, proof, ranking, and the file of the best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyxsim.collective.checker import prove
+from pyxsim.collective.custom.forest import FOREST_KINDS, MOST_MESSAGES, Forest
+from pyxsim.collective.lookup import get_schedule
+from pyxsim.errors import InputError, PyxsimError
+from pyxsim.results.table import Facts
+from pyxsim.settings import Network
+from pyxsim.synthesis.bounds import MOST_CUT, least_seconds
+from pyxsim.synthesis.candidates import METHODS, Attempts, attempt, slice_counts
+from pyxsim.synthesis.files import Described, check_format, file_text, python_text, used_as
+from pyxsim.synthesis.graph import LinkGraph, graph_of
+from pyxsim.synthesis.ranking import Setting, shelf_names, simulate, simulate_text
+from pyxsim.topology import Topology
+from pyxsim.units import format_bytes, parse_bytes
+
+RANKS = ("packet", "flow", "none")
+MOST_PROVED = 200_000  # messages of a schedule that is compiled and proved before it is written
+FINALISTS = 2  # of the synthesized schedules, and as many of the shelf, that are simulated by flits
+CLOSE = 1.15  # of the best estimate: what is worth simulating
+
+
+@dataclass
+class Ranked:
+    """A schedule and what is known about it.
+
+    Attributes
+    ----------
+    source
+        "synthesized" or "shelf".
+    estimate_s
+        Of a synthesized one, seconds of its busiest link.
+    simulated_s, backend
+        Seconds on the simulated network; None where it was not simulated.
+    of_bound
+        The time, simulated if it is, over the bound.
+    note
+        What its method says, or why it cannot be simulated.
+    """
+
+    name: str
+    source: str
+    slices: int = 1
+    estimate_s: float | None = None
+    simulated_s: float | None = None
+    backend: str = ""
+    of_bound: float | None = None
+    note: str = ""
+    cpu_s: float = 0.0
+    forest: Forest | None = field(default=None, repr=False)
+    algorithm: str | list[str] = ""
+
+
+@dataclass(repr=False)
+class Synthesis(Facts):
+    """What `synthesize` found: `ranked`, best first, `best` among the synthesized ones, and its file.
+
+    Attributes
+    ----------
+    size
+        Bytes, as in the settings of the collective.
+    bound_s
+        Seconds below which no algorithm gets on these links.
+    bound_kind
+        What the bound counts.
+    proof
+        What is proved of the schedule that is written.
+    """
+
+    network: str
+    npus: int
+    kind: str
+    size: int
+    bound_s: float
+    bound_kind: str
+    proof: str
+    file: str | None
+    format: str | None
+    use: str | None
+    complete: bool
+    cpu_s: float
+    best: Ranked
+    ranked: list[Ranked]
+    without: dict[str, str]
+
+    def json(self) -> dict[str, Any]:
+        """Return all of it as one JSON object."""
+        hidden = ("forest", "algorithm")
+        rows = [{name: value for name, value in vars(each).items() if name not in hidden} for each in self.ranked]
+        best = self.ranked.index(self.best)
+        return {**{name: value for name, value in vars(self).items() if name != "best"}, "ranked": rows, "best": best}
+
+
+@dataclass(frozen=True)
+class Task:
+    """A network and the collective to synthesize for it."""
+
+    setting: Setting
+    topology: Topology
+    network: Network
+    kind: str
+    size: int
+    method: str = "auto"
+    rank: str = "packet"
+    in_switch: bool = False
+    slices: int | None = None
+    seconds: float = 60.0
+
+
+def task_of(
+    setting: Setting,
+    topology: Topology,
+    network: Network,
+    *,
+    kind: str = "all-reduce",
+    size: str | int = "256 MiB",
+    method: str = "auto",
+    rank: str = "packet",
+    in_switch: bool = False,
+    slices: int | None = None,
+    seconds: float = 60.0,
+) -> Task:
+    """Return the task of such options. Raises InputError for one that is not allowed."""
+    for value, allowed, key in ((kind, FOREST_KINDS, "--collective"), (method, METHODS, "--method"), (rank, RANKS, "--rank")):
+        if value not in allowed:
+            raise InputError(f"unknown value '{value}'", key=key, allowed=list(allowed), given=value)
+    try:
+        nbytes = parse_bytes(size)
+    except InputError as error:
+        raise error.at(key="--size") from None
+    if nbytes < 1:
+        raise InputError(f"{size!r} is zero", key="--size", allowed="at least 1 B")
+    if not 0 < seconds <= 86400:
+        raise InputError(f"{seconds:g} is out of range", key="--seconds", allowed="more than 0, up to 86400")
+    if in_switch and (kind != "all-reduce" or not any("switch" in dim.name for dim in topology.dims)):
+        problem = f"{kind} on {' x '.join(dim.name for dim in topology.dims)} cannot be reduced in a switch"
+        raise InputError(problem, key="--in-switch", allowed="all-reduce on a network with a dimension that is one switch")
+    return Task(setting, topology, network, kind, nbytes, method, rank, in_switch, slices, seconds)
+
+
+def run_task(task: Task, file: str | None = None, form: str | None = None, progress: Callable[[str], None] = lambda _: None) -> Synthesis:
+    """Synthesize, prove, rank, and write the best. Ctrl-C ends the search and keeps the best so far.
+
+    Raises InputError for a network that does not connect its NPUs, and if no method finds a schedule.
+    """
+    import time
+
+    begin = time.process_time()
+    form = None if file is None else check_format(file, form, task.kind)
+    graph = graph_of(task.topology, task.network)
+    bound = least_seconds(graph, task.kind, task.size, in_switch=task.in_switch)
+    progress(f"at least {bound * 1e6:.6g} us; trying {task.method}")
+    attempts = attempt(graph, task.kind, task.size, task.method, task.seconds)
+    ranked = _candidates(task, graph, attempts)
+    if not ranked:
+        reasons = "; ".join(f"{name}: {why}" for name, why in attempts.without.items()) or "interrupted"
+        raise InputError(f"no schedule was found: {reasons}", key="--method", allowed="auto, or more --seconds")
+    complete = not attempts.interrupted
+    took = time.process_time() - begin
+    for each in ranked:
+        each.of_bound = (each.estimate_s or 0.0) / bound
+    if complete and task.rank != "none":
+        complete = _rank(task, ranked, bound, progress)
+    ranked.sort(key=lambda each: (each.simulated_s is None, _order(each, task.rank)))
+    best = next(each for each in ranked if each.source == "synthesized")
+    described = _described(task, best)
+    proof = _proof(task, best, described)
+    if file is not None and form is not None:
+        text = file_text(form, described, graph)
+        try:
+            Path(file).write_text(text)
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror}", file=file) from None
+        proof = _file_proof(task, file, form, best, proof)
+    return Synthesis(
+        network=task.topology.name,
+        npus=task.topology.npus,
+        kind=task.kind,
+        size=task.size,
+        bound_s=bound,
+        bound_kind=_bound_kind(task),
+        proof=proof,
+        file=file,
+        format=form,
+        use=None if file is None or form is None else _use(task, used_as(form, file, best.slices)),
+        complete=complete,
+        cpu_s=took,
+        best=best,
+        ranked=ranked,
+        without=attempts.without,
+    )
+
+
+def _candidates(task: Task, graph: LinkGraph, attempts: Attempts) -> list[Ranked]:
+    each = task.size if task.kind in ("all-gather", "all-to-all") else task.size / graph.npus
+    found: list[Ranked] = []
+    for one in attempts.found:
+        estimate = float(one.time) * each / graph.unit
+        counts = [task.slices] if task.slices is not None else slice_counts(one.forest, task.kind, task.size)
+        found += [
+            Ranked(one.method, "synthesized", slices, estimate, note=one.note, cpu_s=one.cpu_s, forest=one.forest)
+            for slices in counts
+        ]
+    if task.in_switch and len(task.topology.shape) == 1:
+        least = least_seconds(graph, task.kind, task.size, in_switch=True)
+        found.append(Ranked("in-switch", "synthesized", task.slices or 4, least, note="the switch adds and multicasts"))
+    return found
+
+
+def _order(each: Ranked, rank: str) -> tuple[bool, float]:
+    """Runs by flits first, each by time; what was not simulated by its estimate."""
+    time = each.simulated_s if each.simulated_s is not None else each.estimate_s
+    return each.backend != rank, float("inf") if time is None else time
+
+
+def _rank(task: Task, ranked: list[Ranked], bound: float, progress: Callable[[str], None]) -> bool:
+    """Simulate the candidates; first as flows, then the best of each source as asked. False if interrupted."""
+    best = min(each.estimate_s for each in ranked if each.estimate_s is not None)
+    work = [each for each in ranked if each.estimate_s is not None and each.estimate_s <= CLOSE * best]
+    shelf = [
+        Ranked(name if isinstance(name, str) else " ".join(name), "shelf", algorithm=name)
+        for name in shelf_names(task.kind, task.topology, in_switch=task.in_switch)
+    ]
+    try:
+        for each in work + shelf:
+            progress(f"flow: {each.name}, slices {each.slices}")
+            _simulate(task, each, bound, "flow")
+            if each.source == "shelf" and each.simulated_s is not None:
+                ranked.append(each)
+        if task.rank == "packet":
+            for source in ("synthesized", "shelf"):
+                timed = [each for each in ranked if each.source == source and each.simulated_s is not None]
+                timed.sort(key=lambda each: each.simulated_s or 0.0)
+                for each in timed[:FINALISTS]:
+                    progress(f"packet: {each.name}, slices {each.slices}")
+                    _simulate(task, each, bound, "packet")
+    except KeyboardInterrupt:
+        return False
+    return True
+
+
+def _simulate(task: Task, each: Ranked, bound: float, backend: str) -> None:
+    if each.source == "shelf":
+        result = simulate(task.setting, task.kind, task.size, each.algorithm, backend)
+    else:
+        text = python_text(_described(task, each))
+        over_all = len(task.topology.shape) > 1
+        result = simulate_text(task.setting, task.kind, task.size, text, backend, over_all=over_all)
+    if isinstance(result, str):
+        each.note = result
+        return
+    each.simulated_s, each.backend, each.of_bound = result, backend, result / bound
+
+
+def _described(task: Task, each: Ranked) -> Described:
+    shape = "x".join(map(str, task.topology.shape))
+    name = f"synthesized-{task.kind}-{task.topology.name}-{shape}".replace("_", "-")
+    title = f"{task.kind} of {format_bytes(task.size)} for {task.topology.name} {shape}: {each.name}, {each.note}."
+    title = title.replace("\\", "/").replace('"', "'")
+    return Described(each.forest, task.kind, task.size, each.slices, name, title)
+
+
+def _proof(task: Task, best: Ranked, described: Described) -> str:
+    """Prove the schedule. Raises ScheduleError, which would be a bug."""
+    if best.forest is None:
+        return "one reduction in the switch"
+    best.forest.check()
+    phases = 2 if task.kind == "all-reduce" else 1
+    messages = len(best.forest.root) * (best.forest.n - 1) * best.slices * phases
+    if messages > min(MOST_PROVED, MOST_MESSAGES):
+        return f"spanning trees from every NPU, every unit once; {messages} messages are not compiled here"
+    prove(best.forest.schedule(task.kind, best.slices, described.name))
+    return "correct for every order of arrival"
+
+
+def _file_proof(task: Task, file: str, form: str, best: Ranked, proof: str) -> str:
+    """Read the file back and prove what it says."""
+    if "not compiled" in proof:
+        return proof
+    name = used_as(form, str(Path(file).absolute()), best.slices)
+    try:
+        prove(get_schedule(task.kind, name, task.topology.npus))
+    except PyxsimError as error:
+        raise InputError(f"does not hold what was written: {error}", file=file) from None
+    return f"{proof}, as read back from the file"
+
+
+def _use(task: Task, name: str) -> str:
+    """The setting that runs the file."""
+    one = "one-" if len(task.topology.shape) > 1 else ""
+    return f'{task.kind.replace("-", "_")} = "{one}{name}"'
+
+
+def _bound_kind(task: Task) -> str:
+    if task.kind == "all-to-all":
+        return "the links of an NPU, and all links for the hops of all bytes"
+    if task.in_switch:
+        return "the links of an NPU, with reduction and multicast in the switch"
+    cut = "bottleneck cut" if task.topology.npus <= MOST_CUT else "cuts around single NPUs"
+    return f"{cut}, of a reduce-scatter, then an all-gather" if task.kind == "all-reduce" else cut
