@@ -103,8 +103,8 @@ def compute(new: int, context: int, tensor: int, layers: int = LAYERS) -> int:
 
 
 def message(nbytes: int) -> int:
-    """Cycles of a message through the switch."""
-    return ceil(Fraction(nbytes, BANDWIDTH)) + 2 * LATENCY
+    """Cycles of a message through the switch, truncated as docs/analytical.md says."""
+    return nbytes // BANDWIDTH + 2 * LATENCY
 
 
 def communicate(new: int, tensor: int) -> int:
