@@ -8,6 +8,7 @@ import numpy as np
 
 from pyxsim.errors import InputError
 from pyxsim.synthesis.graph import LinkGraph
+from pyxsim.synthesis.scipy_extra import require_scipy
 from pyxsim.topology.cut_bound import bottleneck_bandwidth
 
 MOST_CUT = 128  # NPUs of a network whose bottleneck cut is computed; of larger ones, the cuts around single NPUs
@@ -74,6 +75,7 @@ def _at_npus(graph: LinkGraph) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _exchange_seconds(graph: LinkGraph, size: int) -> float:
+    require_scipy("the bound of an all-to-all")
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import shortest_path
 

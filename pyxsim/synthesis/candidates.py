@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from pyxsim.collective.custom.forest import MOST_BLOCKS, MOST_MESSAGES, Forest
+from pyxsim.errors import InputError
 from pyxsim.synthesis.bounds import gather_bandwidth
 from pyxsim.synthesis.estimate import forest_time
 from pyxsim.synthesis.exact import exact_forest
 from pyxsim.synthesis.graph import LinkGraph
 from pyxsim.synthesis.matching import matched_forest
+from pyxsim.synthesis.scipy_extra import INSTALL, has_scipy
 from pyxsim.synthesis.symmetric import symmetric_forest
 from pyxsim.synthesis.timing import timed
 from pyxsim.synthesis.trees import MOST_NPUS, packed_forest
@@ -61,11 +63,14 @@ class Attempts:
 def attempt(graph: LinkGraph, kind: str, size: int, method: str, seconds: float) -> Attempts:
     """Return the forests of the methods, each within `seconds` of CPU time."""
     attempts = Attempts()
-    # A reduce-scatter is an all-gather on the reversed links, backwards. With links of one way the trees of an
-    # all-reduce could not be reversed; such networks need trees for each phase.
-    bound = gather_bandwidth(graph)
+    if kind == "all-reduce" and not graph.reversible:
+        problem = "the trees of an all-reduce are used in both directions, but some NPUs are linked in one only"
+        raise InputError(problem, key="--collective", allowed="reduce-scatter and all-gather, each with its trees")
+    # A reduce-scatter is an all-gather on the reversed links, backwards.
+    worked = graph if kind != "reduce-scatter" or graph.same_both_ways else graph.reversed()
+    bound = gather_bandwidth(worked)
     try:
-        for name, run in _runs(graph, kind, size, method, bound, seconds):
+        for name, run in _runs(worked, kind, size, method, bound, seconds):
             begin = time.process_time()
             forest, note = run()
             took = time.process_time() - begin
@@ -96,6 +101,8 @@ def _runs(
         return forest, _trees(forest)
 
     def packed() -> tuple[Forest | None, str]:
+        if not has_scipy():
+            return None, INSTALL
         if graph.npus > MOST_NPUS:
             return None, f"packs trees of at most {MOST_NPUS} NPUs"
         forest = packed_forest(graph, bound, seconds=seconds)
@@ -114,6 +121,8 @@ def _runs(
         return run
 
     def exact() -> tuple[Forest | None, str]:
+        if not has_scipy():
+            return None, INSTALL
         least = math.ceil(time_ * int(graph.rate.max()))
         result = exact_forest(graph, least, seconds=seconds)
         if result.forest is None:

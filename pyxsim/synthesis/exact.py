@@ -1,7 +1,7 @@
 """Small all-gathers in the fewest steps, by integer programming with HiGHS (scipy).
 
-Time is cut into steps of one unit on the fastest link. In each, a link carries at most one unit, or goes on with the one
-it has begun. The fewest steps that a capacity bound allows are tried first, then one more, until a schedule exists;
+Time is cut into steps of one unit on the fastest link. In each, a link carries at most one unit, or goes on with the
+one it has begun. The fewest steps that a capacity bound allows are tried first, then one more, until a schedule exists;
 it is optimal if all fewer steps are proved infeasible.
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd
 
@@ -70,7 +70,8 @@ class LinkGraph:
         return ends[0][kept], ends[1][kept], route[kept]
 
     def _network_routes(self) -> tuple[IntArray, IntArray]:
-        assert self.topology is not None and self.of_link is not None
+        assert self.topology is not None
+        assert self.of_link is not None
         ends = self._reachable()
         try:
             route = routes(self.topology.relation, ends[0], ends[1], np.full(ends.shape[1], _PLANE, np.int64))
@@ -143,6 +144,27 @@ class LinkGraph:
         if count > MOST_PAIRS:
             problem = f"more than {MOST_PAIRS} pairs of NPUs reach each other over switches"
             raise InputError(problem, key="network", allowed="a smaller network")
+
+    @cached_property
+    def reversible(self) -> bool:
+        """Whether all adjacent NPUs are adjacent in the other direction, too."""
+        src, dst, _ = self.pairs
+        forward, back = np.unique(src * self.npus + dst), np.unique(dst * self.npus + src)
+        return np.array_equal(forward, back)
+
+    @property
+    def same_both_ways(self) -> bool:
+        """Whether every link has one of the same rate back."""
+        links = {(a, b, rate) for a, b, rate in self.links}
+        return self.reversible and links == {(b, a, rate) for a, b, rate in links}
+
+    def reversed(self) -> LinkGraph:
+        """Return the graph with all links, and the routes on them, in the other direction."""
+        back = replace(self, src=self.dst, dst=self.src)
+        src, dst, route = self.pairs
+        # The value of a cached property: routes are not computed again.
+        vars(back)["pairs"] = dst, src, route
+        return back
 
     @cached_property
     def out(self) -> dict[int, list[tuple[int, int]]]:

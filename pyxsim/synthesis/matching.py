@@ -32,7 +32,7 @@ _BIT = _ONE << np.arange(64, dtype=np.uint64)
 def matched_forest(
     graph: LinkGraph, units: int = 1, *, size: float = 0.0, seed: int = 0, seconds: float = 600.0
 ) -> Forest | None:
-    """Return the forest of a greedy matching for `units` chunks of every NPU; None if it takes more than `seconds` of CPU time.
+    """Return the forest of a greedy matching for `units` chunks of every NPU; None after `seconds` of CPU time.
 
     `size`: bytes of a chunk, against which latencies count; 0: without latencies. Raises InputError if an NPU is out of
     reach.

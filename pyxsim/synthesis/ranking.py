@@ -55,9 +55,7 @@ def simulate(setting: Setting, kind: str, size: int, algorithm: str | Sequence[s
     return float(outcome.result.time_ns) * 1e-9
 
 
-def simulate_text(
-    setting: Setting, kind: str, size: int, text: str, backend: str, *, over_all: bool
-) -> float | str:
+def simulate_text(setting: Setting, kind: str, size: int, text: str, backend: str, *, over_all: bool) -> float | str:
     """Return the seconds of a collective of a Python file, or why it cannot be simulated."""
     with tempfile.TemporaryDirectory(prefix="pyxsim-synthesize-") as folder:
         path = Path(folder) / "candidate.py"

@@ -24,6 +24,7 @@ from pyxsim.units import format_bytes, parse_bytes
 RANKS = ("packet", "flow", "none")
 MOST_PROVED = 200_000  # messages of a schedule that is compiled and proved before it is written
 FINALISTS = 2  # of the synthesized schedules, and as many of the shelf, that are simulated by flits
+MOST_SIMULATED = 6  # synthesized schedules
 CLOSE = 1.15  # of the best estimate: what is worth simulating
 
 
@@ -128,7 +129,11 @@ def task_of(
     seconds: float = 60.0,
 ) -> Task:
     """Return the task of such options. Raises InputError for one that is not allowed."""
-    for value, allowed, key in ((kind, FOREST_KINDS, "--collective"), (method, METHODS, "--method"), (rank, RANKS, "--rank")):
+    for value, allowed, key in (
+        (kind, FOREST_KINDS, "--collective"),
+        (method, METHODS, "--method"),
+        (rank, RANKS, "--rank"),
+    ):
         if value not in allowed:
             raise InputError(f"unknown value '{value}'", key=key, allowed=list(allowed), given=value)
     try:
@@ -141,11 +146,15 @@ def task_of(
         raise InputError(f"{seconds:g} is out of range", key="--seconds", allowed="more than 0, up to 86400")
     if in_switch and (kind != "all-reduce" or not any("switch" in dim.name for dim in topology.dims)):
         problem = f"{kind} on {' x '.join(dim.name for dim in topology.dims)} cannot be reduced in a switch"
-        raise InputError(problem, key="--in-switch", allowed="all-reduce on a network with a dimension that is one switch")
+        raise InputError(
+            problem, key="--in-switch", allowed="all-reduce on a network with a dimension that is one switch"
+        )
     return Task(setting, topology, network, kind, nbytes, method, rank, in_switch, slices, seconds)
 
 
-def run_task(task: Task, file: str | None = None, form: str | None = None, progress: Callable[[str], None] = lambda _: None) -> Synthesis:
+def run_task(
+    task: Task, file: str | None = None, form: str | None = None, progress: Callable[[str], None] = lambda _: None
+) -> Synthesis:
     """Synthesize, prove, rank, and write the best. Ctrl-C ends the search and keeps the best so far.
 
     Raises InputError for a network that does not connect its NPUs, and if no method finds a schedule.
@@ -224,6 +233,7 @@ def _rank(task: Task, ranked: list[Ranked], bound: float, progress: Callable[[st
     """Simulate the candidates; first as flows, then the best of each source as asked. False if interrupted."""
     best = min(each.estimate_s for each in ranked if each.estimate_s is not None)
     work = [each for each in ranked if each.estimate_s is not None and each.estimate_s <= CLOSE * best]
+    work = sorted(work, key=lambda each: each.estimate_s or 0.0)[:MOST_SIMULATED]
     shelf = [
         Ranked(name if isinstance(name, str) else " ".join(name), "shelf", algorithm=name)
         for name in shelf_names(task.kind, task.topology, in_switch=task.in_switch)

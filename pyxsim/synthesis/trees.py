@@ -35,8 +35,8 @@ _MOST_FLOW = 2**31 - 1  # of scipy's maximum flow
 def packed_forest(graph: LinkGraph, bandwidth: Fraction, *, seconds: float = 60.0) -> Forest | None:
     """Return the packing whose rate is closest to the bound, of at most MOST_TREES trees per root.
 
-    `bandwidth`: the bound, in units of the graph. None if no packing is found within `seconds` of CPU time, or for more than
-    MOST_NPUS NPUs.
+    `bandwidth`: the bound, in units of the graph. None if no packing is found within `seconds` of CPU time, or for more
+    than MOST_NPUS NPUs.
     """
     if graph.npus > MOST_NPUS:
         return None
@@ -131,10 +131,7 @@ def _allows(capacity: IntArray, trees: int) -> bool:
     flow[:n, :n] = capacity
     flow[n, :n] = trees
     enters = capacity.sum(axis=0)
-    for target in np.argsort(enters).tolist():
-        if _max_flow(flow, n, target)[0] < trees * n:
-            return False
-    return True
+    return all(_max_flow(flow, n, target)[0] >= trees * n for target in np.argsort(enters).tolist())
 
 
 def _max_flow(capacity: Any, source: int, target: int) -> tuple[int, Any]:

@@ -200,7 +200,9 @@ def to_forestcoll(forest: Forest) -> str:
     return "\n".join([*lines, "</Algo>", ""])
 
 
-def to_tacos(forest: Forest, size: int, latency: dict[tuple[int, int], float], rate: dict[tuple[int, int], float]) -> str:
+def to_tacos(
+    forest: Forest, size: int, latency: dict[tuple[int, int], float], rate: dict[tuple[int, int], float]
+) -> str:
     """Return the transfers of an all-gather in the form of TACOS (2024).
 
     Parameters

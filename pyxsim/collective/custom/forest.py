@@ -102,9 +102,7 @@ class Forest:
             np.add.at(below, (tree, self.parent[tree, child]), below[tree, child])
         return below
 
-    def schedule(
-        self, kind: str, slices: int = 1, name: str = "forest", n: int | None = None
-    ) -> CompiledSchedule:
+    def schedule(self, kind: str, slices: int = 1, name: str = "forest", n: int | None = None) -> CompiledSchedule:
         """Return the schedule of a kind, with every unit cut in `slices` equal parts, one step behind each other.
 
         Raises InputError for a kind that trees cannot do, for a group of other than `n` ranks, and for more blocks or
