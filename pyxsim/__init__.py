@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         learn_workload,
         list_,
         show_workload,
+        synthesize,
         synthesize_workload,
         validate,
     )
@@ -159,6 +160,7 @@ __all__ = [
     "search",
     "show_workload",
     "sweep",
+    "synthesize",
     "synthesize_workload",
     "timeline",
     "validate",
@@ -189,6 +191,7 @@ _HOMES = {
             "learn_workload",
             "list_",
             "show_workload",
+            "synthesize",
             "synthesize_workload",
             "validate",
         ),

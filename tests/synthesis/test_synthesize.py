@@ -1,0 +1,73 @@
+"""The command and the function: what is found, proved, ranked and written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import pyxsim
+from pyxsim.errors import InputError
+
+pytest.importorskip("scipy")
+
+
+def test_a_file_runs_at_once_and_takes_the_time_that_was_ranked(tmp_path: Path) -> None:
+    file = tmp_path / "torus.py"
+    found = pyxsim.synthesize("torus", shape=[3, 3], size="2 MiB", rank="flow", slices=2, file=file)
+    assert found["proof"] == "correct for every order of arrival, as read back from the file"
+    best = found["ranked"][found["best"]]
+    key, _, name = found["use"].partition(" = ")
+    run = pyxsim.run(
+        {
+            "network": {"topology": "torus", "shape": [3, 3]},
+            "system": {key: name.strip('"')},
+            "collective": {"kind": "all-reduce", "size": "2 MiB"},
+        },
+        backend="flow",
+    )
+    assert run.time_ns * 1e-9 == pytest.approx(best["simulated_s"], rel=1e-6)
+    assert best["simulated_s"] >= found["bound_s"]
+    assert all(each["of_bound"] >= 1 for each in found["ranked"] if each["simulated_s"] is not None)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"kind": "all-redcue"}, "--collective"),
+        ({"method": "tree"}, "--method"),
+        ({"rank": "flits"}, "--rank"),
+        ({"size": "0 B"}, "--size"),
+        ({"size": "many"}, "--size"),
+        ({"seconds": -1.0}, "--seconds"),
+        ({"file": "x.txt"}, "x.txt"),
+        ({"file": "x.csv"}, "tacos has no all-reduce"),
+        ({"format": "msccl"}, "--format"),
+        ({"in_switch": True}, "--in-switch"),
+    ],
+)
+def test_wrong_options_are_named(
+    options: dict[str, object], problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=problem):
+        pyxsim.synthesize("ring", shape=[4], **options)  # type: ignore[arg-type]
+
+
+def test_one_npu_and_networks_in_two_parts_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError):
+        pyxsim.synthesize("ring", shape=[1])
+    (tmp_path / "parts.edges").write_text("0 1\n2 3\n")
+    experiment = tmp_path / "parts.toml"
+    experiment.write_text('[network]\ntopology = "graph"\noptions = { file = "parts.edges" }\n')
+    with pytest.raises(InputError):
+        pyxsim.synthesize(experiment, rank="none")
+
+
+def test_a_switch_that_reduces_halves_the_bound(tmp_path: Path) -> None:
+    file = tmp_path / "switch.py"
+    found = pyxsim.synthesize("switch", shape=[4], size="1 MiB", rank="none", in_switch=True, file=file)
+    without = pyxsim.synthesize("switch", shape=[4], size="1 MiB", rank="none")
+    # 2 (N-1)/N of the buffer without, the buffer once with reduction in the switch.
+    assert without["bound_s"] / found["bound_s"] == pytest.approx(1.5)
+    assert found["proof"].startswith("one reduction")
