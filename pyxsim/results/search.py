@@ -20,8 +20,8 @@ import h5py
 import numpy as np
 
 from pyxsim.errors import InputError
-from pyxsim.results.hdf5 import VERSIONS, put_file, write_table
-from pyxsim.results.sweep_table import csv_bytes
+from pyxsim.results.hdf5 import VERSIONS, put_file
+from pyxsim.results.sweep_table import csv_bytes, put_table
 from pyxsim.results.table import Framed, Table, Variable, column
 
 SEARCH, EVALUATIONS, CSV, HDF5 = "search.json", "evaluations.jsonl", "table.csv", "table.h5"
@@ -143,7 +143,7 @@ def write(result: SearchResult) -> list[str]:
         file.attrs.update({"title": result.title, "experiment": result.experiment})
         for name in ("axes", "objectives", "counts", "cuts", "confidence", "sensitivities", "provenance"):
             file.attrs[name] = json.dumps(getattr(result, name))
-        write_table(file.create_group("points"), result.table())
+        put_table(file.create_group("points"), result.table())
     put_file(result.folder / HDF5, image.getvalue())
     return [CSV, HDF5, SEARCH]
 

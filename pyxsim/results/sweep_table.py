@@ -105,9 +105,9 @@ def _hdf5(sweep: Sweep) -> bytes:
         about: dict[str, Any] = {"title": sweep.title, "experiment": sweep.experiment, "backend": sweep.backend}
         file.attrs.update(sweep.counts)
         file.attrs.update({**about, "axes": json.dumps(sweep.axes), "goal": json.dumps(sweep.goal)})
-        _put(file.create_group("points"), sweep.table())
+        put_table(file.create_group("points"), sweep.table())
         if sweep.answers:
-            _put(file.create_group("answers"), _answers(sweep))
+            put_table(file.create_group("answers"), _answers(sweep))
     return data.getvalue()
 
 
@@ -120,7 +120,7 @@ def _answers(sweep: Sweep) -> Table:
     return Table(variables)
 
 
-def _put(group: h5py.Group, table: Table) -> None:
+def put_table(group: h5py.Group, table: Table) -> None:
     """Write a table with truth values as 1 and 0, and without slashes, which separate groups, in names."""
     variables = {}
     for name, variable in table.variables.items():

@@ -241,6 +241,9 @@ def read_study(tables: dict[str, Any], file: str | None) -> Study:
     elif sweep is not None:  # keys are free: pydantic's message would be less clear
         allowed = "a table such as { key = value }"
         raise InputError(f"{shown(sweep)} is not a table", file=file, key="sweep", allowed=allowed)
+    searched = tables.get("search")
+    if isinstance(searched, Mapping) and isinstance(axes := searched.get("axes"), Mapping):
+        raise_all([_unquoted((key,), axes[key], file, "search.axes") for key in axes if _is_unquoted(key, axes[key])])
     try:
         return Study.model_validate(tables)
     except ValidationError as error:
@@ -253,14 +256,14 @@ def _is_unquoted(key: str, value: Any) -> bool:
     return isinstance(value, Mapping) and "." not in key and not is_range and not is_named(value, (key,))
 
 
-def _unquoted(steps: tuple[str, ...], value: Any, file: str | None) -> InputError:
+def _unquoted(steps: tuple[str, ...], value: Any, file: str | None, table: str = "sweep") -> InputError:
     """The error for an unquoted key path: TOML reads `collective.size = [..]` as a table `collective`."""
     while isinstance(value, Mapping) and value:
         key, value = next(iter(value.items()))
         steps = (*steps, str(key))
     path = ".".join(steps)
     allowed = f'the key path in quotes: "{path}" = [..]'
-    return InputError("a table, not a list of values", file=file, key=f"sweep.{path}", allowed=allowed)
+    return InputError("a table, not a list of values", file=file, key=f"{table}.{path}", allowed=allowed)
 
 
 Row = tuple[Setting, ...]

@@ -10,7 +10,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema, field_validator, mod
 
 from pyxsim.errors import InputError, raise_all
 from pyxsim.settings.sweep import Number, Values
-from pyxsim.settings.types import Table, Word, exact, shown, whole
+from pyxsim.settings.types import Flag, Table, Word, exact, shown, whole
 
 MOST_COMBINATIONS = 1_000_000  # of the values of all axes; each is checked before anything runs
 NPUS = "npus"  # in a constraint: the NPUs of the network
@@ -125,7 +125,7 @@ class Budget(Table):
         default=None, description="Points that are screened. Default: all, or 400 with a sampling method."
     )
     decide: _Some = Field(default=20, description="Best screened points that are simulated by `decide`.")
-    sensitivities: bool = Field(
+    sensitivities: Flag = Field(
         default=True, description="Whether the best point is estimated again with 10 % more of each resource."
     )
 

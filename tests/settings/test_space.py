@@ -63,6 +63,7 @@ def test_a_budget_is_spent(parts: int, price: int) -> None:
     [
         ({"axes": {"network.shap": [1, 2]}}, r'search.axes."network.shap": .*did you mean'),
         ({"axes": {}}, "search.axes: has no axes"),
+        ({"axes": {"output": {"seed": [1, 2]}}}, r'search.axes.output.seed: .*in quotes: "output.seed"'),
         ({"axes": {"collective.size": []}}, "search.axes"),
         ({"axes": {"output.seed": [1, 1]}}, "duplicate value"),
         ({"axes": {"output.seed": {"from": 0, "to": 5, "step": 1}}, "seeds": 1}, "search.seeds: .*did you mean 'seed'"),
@@ -83,7 +84,7 @@ def test_other_commands_refuse_it() -> None:
     import pyxsim
 
     source = {**RING, "search": {"axes": {"output.seed": [1, 2]}}}
-    with pytest.raises(InputError, match="search: .*allowed: `pyxsim search`"):
+    with pytest.raises(InputError, match=r"search: .*allowed: `pyxsim search`"):
         pyxsim.run(source)
     with pytest.raises(InputError, match="defines no search"):
         read_space(RING)

@@ -88,6 +88,9 @@ class Cutter:
     def _resolved(self, number: int, constraint: Constraint) -> tuple[Constraint, list[str]]:
         """A constraint with the key paths of its names. Raises InputError for unknown ones."""
         try:
+            for _, operand in constraint.comparisons:
+                if isinstance(operand, str):
+                    self._path(operand)
             return constraint, [self._path(name) for name in constraint.names]
         except InputError as error:
             key = f"search.constraint[{number}]"
