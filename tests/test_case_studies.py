@@ -15,7 +15,9 @@ from pyxsim.workload.parallel.footprint import footprint
 ROOT = Path(__file__).resolve().parents[1]
 INPUTS = ROOT / "inputs" / "studies"
 PAGE = ROOT / "docs" / "case_studies.md"
-FILES = sorted(path for name in ("wafer", "scaling", "disaggregated", "comet") for path in (INPUTS / name).glob("*.toml"))
+FILES = sorted(
+    path for name in ("wafer", "scaling", "disaggregated", "comet") for path in (INPUTS / name).glob("*.toml")
+)
 GIB = 2**30
 
 
@@ -34,7 +36,9 @@ def test_a_file_is_read_and_stands_on_the_page(path: Path) -> None:
 @pytest.mark.slow
 def test_with_themis_a_conventional_network_is_as_fast_as_a_wafer_of_its_bandwidth(network: str, wafer: str) -> None:
     times = [
-        run(point("wafer/all_reduce.toml", f"{name}, inter_dimension=themis").experiment, "analytical-congestion").time_ns
+        run(
+            point("wafer/all_reduce.toml", f"{name}, inter_dimension=themis").experiment, "analytical-congestion"
+        ).time_ns
         for name in (network, wafer)
     ]
     assert times[0] == pytest.approx(times[1], rel=0.03)

@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 # In the order in which tables are listed:
-from pyxsim.results.datasets import links, collectives, workload, serving, memory, traffic, attribution, ethernet, energy  # isort: skip
+from pyxsim.results.datasets import (
+    links,
+    collectives,
+    workload,
+    serving,
+    memory,
+    traffic,
+    attribution,
+    ethernet,
+    energy,
+)  # isort: skip
 
 __all__ = ["attribution", "collectives", "energy", "ethernet", "links", "memory", "serving", "traffic", "workload"]

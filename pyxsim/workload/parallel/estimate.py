@@ -14,11 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from pyxsim.collective.byte_matrix import ByteMatrix
 from pyxsim.errors import InputError
 from pyxsim.models import Layer, Part
 from pyxsim.workload.graph import Access, Kind
 from pyxsim.workload.parallel.plan import Plan
-from pyxsim.workload.parallel.program import StageWriter, Tasks
+from pyxsim.workload.parallel.program import Cost, StageWriter, Tasks
 from pyxsim.workload.parallel.schedules import SCHEDULES, Turn
 
 AWAITED = ("tensor", "expert")  # axes of the collectives that a stage waits for
@@ -71,7 +72,8 @@ class _StageClock(StageWriter):
     def _name(self, what: str) -> str:
         return what
 
-    def _compute(self, layer: Layer, part: Part, cost: tuple[int, int], before: Tasks) -> Tasks:
+    def _compute(self, layer: Layer, part: Part, cost: Cost, before: Tasks) -> Tasks:
+        assert isinstance(cost[0], int)  # experts are used evenly
         if not cost[0]:
             return before
         self._computing = max(self._computing, _latest(before)) + cost[0]
@@ -87,6 +89,7 @@ class _StageClock(StageWriter):
         part: Part,
         before: Tasks,
         stages: Sequence[int] = (),
+        matrices: tuple[ByteMatrix, ...] | None = None,
     ) -> Tasks:
         if self._counts.get(axis, len(stages)) == 1:
             return before
@@ -152,7 +155,9 @@ class _Turns:
 
 
 def step_cycles(plan: Plan, times: PhaseTimes) -> float:
-    """Return the cycles of one training step of a plan. Raises InputError for a plan with remote memory."""
+    """Return the cycles of one training step of a plan. Raises InputError for remote memory and for uneven experts."""
+    if plan.routing is not None:  # micro-batches and NPUs differ
+        raise InputError("the estimate of a step spreads tokens evenly", key="workload.experts", allowed="another model")
     shared = _sharing(plan)
     known: dict[Any, _Turns] = {}
     rows = []
