@@ -56,8 +56,6 @@ class Limit:
     ----------
     per_byte
         Cycles per byte: of the buffer for all-reduce, broadcast and reduce, of a block for all others.
-    after
-        Latency that the last byte has after its link, cycles.
     least
         Latency between the NPUs that are farthest from each other, as far as it was searched, cycles.
     limit
@@ -67,14 +65,13 @@ class Limit:
     """
 
     per_byte: Fraction
-    after: int
     least: int
     limit: str
     exact: bool
 
     def optimum(self, nbytes: int, endpoint: int) -> Optimum:
         """Return the bound for this many bytes; `endpoint`: cycles that NPUs take for sending and receiving."""
-        busy = int(nbytes * self.per_byte) + self.after if self.per_byte and nbytes else 0
+        busy = int(nbytes * self.per_byte)
         if busy >= self.least:
             return Optimum(busy + endpoint if busy else 0, self.limit)
         return Optimum(self.least + endpoint, "latency between the farthest NPUs")
@@ -109,7 +106,6 @@ class NetworkOptimum:
         npus, routers = topology.npus, topology.routers
         src, dst, kind = topology.link_src, topology.link_dst, topology.link_dim
         late = np.array([int(value) for value in latencies], np.int64)
-        self._after = int(late.min(initial=0)) if len(late) else 0
         shared = not topology.hosts and bool((np.bincount(topology.home) > 1).any())
         self.nodes = topology.home.astype(np.int64)
         widths = list(rates)
@@ -121,7 +117,6 @@ class NetworkOptimum:
         if shared:
             widths += [sum(set(rates), Fraction(1)) * max(len(rates), 1)] * (2 * npus)
             late = np.concatenate([late, np.zeros(2 * npus, np.int64)])
-            self._after = 0
         self.graph = CapacityGraph.of(int(max(routers, self.nodes.max(initial=0) + 1)), src, dst, widths)
         self._ends = src, dst, late
         self._kinds = self._link_kinds(src, dst, kind)
@@ -165,7 +160,9 @@ class NetworkOptimum:
             amounts[_Key(item.kind, item.communicator, item.root or 0, needs.reduces)] += needs.nbytes
         best = Optimum(0, "")
         for key, nbytes in amounts.most_common(MOST_GROUPS):
-            if (limit := self.limit(*key)) is not None:
+            # Some blocks of fewer bytes than members are empty, and nobody waits for them.
+            needed = nbytes or key.kind == "barrier"
+            if needed and (limit := self.limit(*key)) is not None:
                 best = max(best, limit.optimum(nbytes, self.endpoint), key=lambda found: found.cycles)
         if len(amounts) > 1 or messages:
             best = max(best, self._at_npus(amounts, messages), key=lambda found: found.cycles)
@@ -202,10 +199,10 @@ class NetworkOptimum:
         back = kind in ("reduce", "gather")
         least = self._farthest(npus, int(npus[root]), back)
         if kind == "barrier":
-            return Limit(Fraction(0), 0, least, "latency between the farthest NPUs", True)
+            return Limit(Fraction(0), least, "latency between the farthest NPUs", True)
         bound = _Search(self.graph, npus, shape, self)
         per_byte, limit, exact = bound.of(kind, root, in_network)
-        return Limit(per_byte / self.graph.unit, self._after, least, limit, exact)
+        return Limit(per_byte / self.graph.unit, least, limit, exact)
 
     def _farthest(self, npus: IntArray, origin: int, back: bool) -> int:
         src, dst, late = self._ends
@@ -240,7 +237,7 @@ class NetworkOptimum:
                 best = max(best, int(exact * (1 - Fraction(1, 10**9))))
         if not best:
             return Optimum(0, "")
-        return Optimum(best + self._after + self.endpoint, "links of one NPU, for all collectives together")
+        return Optimum(best + self.endpoint, "links of one NPU, for all collectives together")
 
 
 class _Search:
