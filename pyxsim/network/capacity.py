@@ -9,11 +9,13 @@ import numpy as np
 
 from pyxsim.network.link_paths import link_rates_of, widest
 from pyxsim.settings import Network
-from pyxsim.topology.cut_bound import bottleneck_bandwidth
+from pyxsim.topology.capacity_graph import CapacityGraph
+from pyxsim.topology.cut_bound import Unreached, bottleneck
 from pyxsim.topology.cuts import bisection
 from pyxsim.topology.topology import Topology
 
-MOST_CUT = 128  # NPUs of a network whose bottleneck cut is computed, which takes up to two seconds
+MOST_CUT = 1024  # NPUs of a network whose bottleneck cut is computed,
+MOST_WORK = 4_000_000  # and links times flows, which take some seconds
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,8 @@ class Capacity:
         Whether `bisection` is the minimum over all halves, not only over those that were tried.
     all_gather
         Most bytes per second that an all-gather can deliver to every NPU, its own included, whatever its algorithm: the
-        bottleneck cut (topology/cut_bound.py). None for more than MOST_CUT NPUs, for one NPU, and where some NPU is
-        not reached.
+        bottleneck cut (topology/cut_bound.py). None for more than MOST_CUT NPUs or MOST_WORK flows, for one NPU, and
+        where some NPU is not reached.
     """
 
     npu: int
@@ -76,7 +78,9 @@ def _all_gather(topology: Topology, width: list[int], npu_width: list[int]) -> i
         npus = [("npu", number) for number in range(len(home))]
         for npu, router, both in zip(npus, home, npu_width, strict=True):
             links += [(npu, router, both // 2), (router, npu, both // 2)]
+    graph, _ = CapacityGraph.named(links, npus)
     try:
-        return int(bottleneck_bandwidth(links, npus))
-    except ValueError:  # some NPU is not reached
+        found = bottleneck(graph, np.arange(len(npus)), shape=topology.shape, work=MOST_WORK)
+    except Unreached:
         return None
+    return int(found.rate * graph.unit * len(npus)) if found.exact else None
