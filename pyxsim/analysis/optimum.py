@@ -316,13 +316,14 @@ class _Search:
                 return found.time, "maximum concurrent flow", True
         kinds = self.network.link_kinds()
         time = quick_time(self.graph, self.npus, kinds, self.shape, work=self.work)
-        times = [(time, "distances between the NPUs")]
+        times = []
         cuts = [self._gathered(graph).behind for graph in (self.graph, self.graph.reverse)]
         for behind in [*cuts, *self._rows()]:
             inside = int(behind[self.npus].sum())
             width = min(self.graph.width_into(behind), self.graph.width_out(behind))
             if 0 < inside < count and width:
                 times.append((Fraction(inside * (count - inside), width), f"cut before {inside} of {count} NPUs"))
+        times.append((time, "distances between the NPUs"))  # last: of equal bounds, a cut says more
         return *max(times, key=lambda each: each[0]), False
 
     def _rows(self) -> Iterator[BoolArray]:

@@ -97,7 +97,7 @@ def test_the_limit_is_named() -> None:
 
 def test_host_links_count() -> None:
     """A fat tree whose hosts are slower than its switches."""
-    tree = {"topology": "k-ary-n-tree", "options": {"k": 2, "n": 3}, "bandwidth": ["1 GB/s", "9 GB/s"]}
+    tree = {"topology": "k-ary-n-tree", "options": {"k": 2, "n": 3}, "bandwidth": ["1 GB/s", "9 GB/s", "9 GB/s"]}
     assert per_byte(tree, "all-gather")[0] == 7
 
 
