@@ -77,7 +77,8 @@ def run_facts(step: StepCost) -> Iterator[tuple[str, str]]:
         yield "share of the price", spread(step.system_dollars, "$")
         yield "cost of the run", spread(step.dollars, "$")
     if step.energy_per_token is not None:
-        cost = f", {spread(step.dollars_per_token * 1e6, '$')} per million" if why is None and step.tokens else ""
+        price = step.dollars_per_token if why is None else None
+        cost = "" if price is None else f", {spread(price * 1e6, '$')} per million"
         yield "per token", f"{spread(step.energy_per_token, 'J')}{cost}"
 
 
