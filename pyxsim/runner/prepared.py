@@ -88,8 +88,8 @@ class Prepared:
 
     @property
     def bytes_planned(self) -> int:
-        """Bytes that the run will deliver."""
-        return self.system.bytes_planned
+        """Bytes that the run will deliver; 0 if they are not known before."""
+        return 0 if self.job.issues_later else self.system.bytes_planned
 
     @cached_property
     def lower_bound(self) -> Fraction:

@@ -72,6 +72,9 @@ def cost(prepared: Prepared | PreparedTraffic) -> Finding:
     if prepared.background is not None:
         reason = "the length of the run depends on how much background traffic slows the other work down"
         return Finding([("cost", f"unknown: {reason}")], asdict(Cost(0, 0.0, None, unknown=reason)) | {"run_s": None})
+    if prepared.job.issues_later:
+        reason = "the run decides what is computed and communicated"
+        return Finding([("cost", f"unknown: {reason}")], asdict(Cost(0, 0.0, None, unknown=reason)) | {"run_s": None})
     estimate = measure(prepared)
     run_s = None
     if estimate.seconds is None:

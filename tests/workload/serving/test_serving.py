@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import pyxsim
 from pyxsim.errors import InputError
+from pyxsim.reports.text.summary import text as summary_text
 from tests.examples import part_of
 
 H, HEADS, KV, FFN, VOCABULARY, LAYERS = 64, 4, 2, 96, 256, 3
@@ -186,7 +187,7 @@ def test_waiting_in_a_queue_with_one_server(model: str) -> None:
     # Poisson arrivals, equal service times S, one request at a time: an M/D/1 queue waits rho S / (2 (1 - rho)) on
     # average (Pollaczek-Khinchine). Batches of 100 requests give the standard error.
     service = iteration(50, 0, 1)
-    rho, count = 0.6, 4000
+    rho, count = 0.6, 6000
     rate = ceil(rho * 10**9 / service)
     lines = f"requests = {count}\nmax_batch = 1\nseed = 3\nprompt = {{ tokens = 50 }}\noutput = {{ tokens = 1 }}"
     result = serve(model, f'{lines}\narrivals = {{ process = "poisson", rate = {rate} }}')
@@ -229,7 +230,7 @@ def loads(draw: Any) -> tuple[str, int]:
     return "\n".join(lines), tokens
 
 
-@settings(max_examples=part_of(150, 12))
+@settings(max_examples=part_of(150, 12), deadline=None)
 @given(loads())
 def test_invariants(model: str, load: tuple[str, int]) -> None:
     text, most = load
@@ -316,13 +317,13 @@ def test_objective_and_percentiles(model: str) -> None:
 
 
 def test_run_limit_names_the_unfinished(model: str) -> None:
-    result = serve(model, BUSY + 'until = "100 us"')
+    result = serve(model, BUSY + 'until = "600 us"')
     table = result.requests.to_pandas()
     left = table[table.state == "unfinished"]
     assert len(left)
     assert len(table[table.state == "finished"])
     assert any(f"{len(left)} of 12 requests have not ended: {left.index[0]}" in line for line in result.warnings)
-    assert (result.iterations["begin"] <= 100_000).all()
+    assert (result.iterations["begin"] <= 600_000).all()
 
 
 def test_file_summary_and_report(model: str, tmp_path: Path) -> None:
@@ -334,8 +335,9 @@ def test_file_summary_and_report(model: str, tmp_path: Path) -> None:
     assert result.to_xarray("requests").sizes["request"] == 12
     assert result.json()["serving"]["finished"] == 12
     assert result.json()["serving"]["kv_transfer_mean"] is None
-    text = result.summary() if callable(getattr(result, "summary", None)) else str(result)
+    text = summary_text(result)
     assert "to the first token (TTFT)" in text
+    assert "goodput" in text
     pyxsim.report(tmp_path / "r.h5", tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text()
     for title in (
@@ -350,7 +352,7 @@ def test_file_summary_and_report(model: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("serving", "line"),
     [
-        ("requests = 1", "workload.serving.arrivals: is missing"),
+        ("requests = 1", "workload.serving.arrivals"),
         ('arrivals = { process = "poisson", rate = 1 }', "workload.serving.requests: is missing"),
         (
             lone(1, 1, instances="tensor = 3"),
