@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -159,8 +161,6 @@ def run_task(
 
     Raises InputError for a network that does not connect its NPUs, and if no method finds a schedule.
     """
-    import time
-
     begin = time.process_time()
     form = None if file is None else check_format(file, form, task.kind)
     graph = graph_of(task.topology, task.network)
@@ -271,9 +271,10 @@ def _simulate(task: Task, each: Ranked, bound: float, backend: str) -> None:
 
 def _described(task: Task, each: Ranked) -> Described:
     shape = "x".join(map(str, task.topology.shape))
-    name = f"synthesized-{task.kind}-{task.topology.name}-{shape}".replace("_", "-")
-    title = f"{task.kind} of {format_bytes(task.size)} for {task.topology.name} {shape}: {each.name}, {each.note}."
-    title = title.replace("\\", "/").replace('"', "'")
+    # Names and titles become a part of a Python file, in which they must stay text.
+    network = re.sub(r"[^A-Za-z0-9.+-]+", "-", task.topology.name)
+    name = f"synthesized-{task.kind}-{network}-{shape}"
+    title = f"{task.kind} of {format_bytes(task.size)} for {network} {shape}: {each.name}, {each.note}."
     return Described(each.forest, task.kind, task.size, each.slices, name, title)
 
 

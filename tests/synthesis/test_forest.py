@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from networks import ring
+from tests.synthesis.networks import ring
 
 from pyxsim.collective.checker import prove
 from pyxsim.collective.custom.export import to_msccl

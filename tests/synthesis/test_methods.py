@@ -9,7 +9,7 @@ import networkx as nx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from networks import both_ways, box_of_two, graph, ring
+from tests.synthesis.networks import both_ways, box_of_two, graph, ring
 
 from pyxsim.errors import InputError
 from pyxsim.synthesis.bounds import gather_bandwidth, least_seconds
