@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pyxsim.collective.checker import prove
-from pyxsim.collective.custom.forest import FOREST_KINDS, MOST_MESSAGES, Forest
+from pyxsim.collective.custom.forest import FOREST_KINDS, Forest
 from pyxsim.collective.lookup import get_schedule
 from pyxsim.errors import InputError, PyxsimError
 from pyxsim.results.table import Facts
@@ -24,7 +24,8 @@ from pyxsim.topology import Topology
 from pyxsim.units import format_bytes, parse_bytes
 
 RANKS = ("packet", "flow", "none")
-MOST_PROVED = 200_000  # messages of a schedule that is compiled and proved before it is written
+MOST_PROVED = 200_000  # messages of a schedule that is compiled and proved before it is written, and simulated
+MOST_SHELF = 256  # NPUs of networks on which the algorithms of the shelf are simulated
 FINALISTS = 2  # of the synthesized schedules, and as many of the shelf, that are simulated by flits
 MOST_SIMULATED = 6  # synthesized schedules
 CLOSE = 1.15  # of the best estimate: what is worth simulating
@@ -234,9 +235,14 @@ def _rank(task: Task, ranked: list[Ranked], bound: float, progress: Callable[[st
     best = min(each.estimate_s for each in ranked if each.estimate_s is not None)
     work = [each for each in ranked if each.estimate_s is not None and each.estimate_s <= CLOSE * best]
     work = sorted(work, key=lambda each: each.estimate_s or 0.0)[:MOST_SIMULATED]
+    for each in work:
+        if (count := _messages(task, each)) > MOST_PROVED:
+            each.note = f"{each.note}; not simulated: {count} messages"
+    work = [each for each in work if _messages(task, each) <= MOST_PROVED]
     shelf = [
         Ranked(name if isinstance(name, str) else " ".join(name), "shelf", algorithm=name)
         for name in shelf_names(task.kind, task.topology, in_switch=task.in_switch)
+        if task.topology.npus <= MOST_SHELF
     ]
     try:
         for each in work + shelf:
@@ -283,12 +289,19 @@ def _proof(task: Task, best: Ranked, described: Described) -> str:
     if best.forest is None:
         return "one reduction in the switch"
     best.forest.check()
-    phases = 2 if task.kind == "all-reduce" else 1
-    messages = len(best.forest.root) * (best.forest.n - 1) * best.slices * phases
-    if messages > min(MOST_PROVED, MOST_MESSAGES):
+    messages = _messages(task, best)
+    if messages > MOST_PROVED:
         return f"spanning trees from every NPU, every unit once; {messages} messages are not compiled here"
     prove(best.forest.schedule(task.kind, best.slices, described.name))
     return "correct for every order of arrival"
+
+
+def _messages(task: Task, each: Ranked) -> int:
+    """The messages of a synthesized schedule."""
+    if each.forest is None:
+        return task.topology.npus * each.slices
+    phases = 2 if task.kind == "all-reduce" else 1
+    return len(each.forest.root) * (each.forest.n - 1) * each.slices * phases
 
 
 def _file_proof(task: Task, file: str, form: str, best: Ranked, proof: str) -> str:
