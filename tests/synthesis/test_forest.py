@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.synthesis.networks import ring
 
 from pyxsim.collective.checker import prove
 from pyxsim.collective.custom.export import to_msccl
@@ -15,6 +14,7 @@ from pyxsim.collective.custom.forest import FOREST_KINDS, Forest, forest_of
 from pyxsim.collective.lookup import get_schedule
 from pyxsim.errors import InputError
 from pyxsim.synthesis.matching import matched_forest
+from tests.synthesis.networks import ring
 
 KINDS = FOREST_KINDS[:3]
 

@@ -9,7 +9,6 @@ import networkx as nx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.synthesis.networks import both_ways, box_of_two, graph, ring
 
 from pyxsim.errors import InputError
 from pyxsim.synthesis.bounds import gather_bandwidth, least_seconds
@@ -20,6 +19,7 @@ from pyxsim.synthesis.matching import matched_forest
 from pyxsim.synthesis.symmetric import symmetric_forest
 from pyxsim.synthesis.timing import timed
 from pyxsim.synthesis.trees import packed_forest
+from tests.synthesis.networks import both_ways, box_of_two, graph, ring
 
 pytest.importorskip("scipy")
 
@@ -32,7 +32,7 @@ def bound(network: LinkGraph) -> Fraction:
 @pytest.mark.parametrize(
     ("network", "time"),
     [
-        # N-1 shards enter each NPU over all of its links: 2 in a ring, 4 in a torus, N-1 fully connected, 1 at a switch.
+        # N-1 shards enter each NPU over its links: 2 in a ring, 4 in a torus, N-1 fully connected, 1 at a switch.
         ({"topology": "ring", "shape": [8]}, Fraction(7, 2)),
         ({"topology": "torus", "shape": [4, 4]}, Fraction(15, 4)),
         ({"topology": "torus", "shape": [3, 4, 5]}, Fraction(59, 6)),
