@@ -36,9 +36,9 @@ def test_a_file_runs_at_once_and_takes_the_time_that_was_ranked(tmp_path: Path) 
     [
         ({"kind": "all-redcue"}, "--collective"),
         ({"method": "tree"}, "--method"),
-        ({"rank": "flits"}, "--rank"),
-        ({"size": "0 B"}, "--size"),
-        ({"size": "many"}, "--size"),
+        ({"rank": "flits"}, "rank"),
+        ({"size": "0 B"}, "size"),
+        ({"size": "many"}, "size"),
         ({"seconds": -1.0}, "--seconds"),
         ({"file": "x.txt"}, "x.txt"),
         ({"file": "x.csv"}, "tacos has no all-reduce"),
