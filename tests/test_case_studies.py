@@ -1,4 +1,4 @@
-"""The case studies of ASTRA-sim 2.0 and COMET: their files are read, and what their page says follows from the sizes."""
+"""The case studies of ASTRA-sim 2.0 and COMET: their files are read, their page says what follows from sizes."""
 
 from __future__ import annotations
 
