@@ -37,7 +37,8 @@ def test_a_file_is_read_and_stands_on_the_page(path: Path) -> None:
 def test_with_themis_a_conventional_network_is_as_fast_as_a_wafer_of_its_bandwidth(network: str, wafer: str) -> None:
     times = [
         run(
-            point("wafer/all_reduce.toml", f"{name}, inter_dimension=themis").experiment, "analytical-congestion"
+            point("wafer/all_reduce.toml", f"{name}, inter_dimension=themis").experiment,
+            backend="analytical-congestion",
         ).time_ns
         for name in (network, wafer)
     ]
@@ -58,7 +59,7 @@ def test_a_larger_wafer_gains_what_the_links_gain() -> None:
     found = []
     for label, shape in {"512": (2, 8, 8, 4), "2048, larger": (8, 8, 8, 4)}.items():
         each = point("scaling/all_reduce.toml", f"{label}, inter_dimension=ascending")
-        result = run(each.experiment, "analytical")
+        result = run(each.experiment, backend="analytical")
         assert result.lower_bound_ns == pytest.approx(links(shape), rel=1e-5)
         found.append(result.time_ns)
     assert 2.2 < found[0] / found[1] < 2.5
