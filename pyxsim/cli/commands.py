@@ -78,7 +78,8 @@ def report(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE...", help="Results, load-latency curves and comparisons (.h5), or folders of sweeps."
+            metavar="FILE...",
+            help="Results, load-latency curves and comparisons (.h5), or folders of sweeps or searches.",
         ),
     ],
     file: Annotated[

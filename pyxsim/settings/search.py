@@ -48,7 +48,7 @@ def _price(value: object) -> Fraction:
 Words = Annotated[
     tuple[str, ...], PlainValidator(_words), WithJsonSchema({"type": "array", "items": {"type": "string"}})
 ]
-Operand = Annotated[Any, PlainValidator(_operand), WithJsonSchema({"type": ["number", "string"]})]
+Operand = Annotated[Any, PlainValidator(_operand), WithJsonSchema({"type": "string"})]
 Price = Annotated[Fraction, PlainValidator(_price), WithJsonSchema({"type": "number"})]
 
 

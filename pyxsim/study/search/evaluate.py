@@ -20,9 +20,10 @@ from pyxsim.settings.search import ESTIMATE, PHASES
 from pyxsim.settings.space import Place, Space
 from pyxsim.study.search.cuts import Networks, plan_of_step
 from pyxsim.study.search.phase_times import FittedTimes, SimulatedTimes
+from pyxsim.study.search.pricing import Prices
 from pyxsim.study.sweep.task import Outcome
 from pyxsim.topology import Topology
-from pyxsim.workload.parallel.estimate import step_cycles
+from pyxsim.workload.parallel.estimate import computing_cycles, step_cycles
 from pyxsim.workload.training_step import TrainingStep
 
 MODELS = (ESTIMATE, PHASES)  # beside the backends
@@ -58,11 +59,15 @@ class Estimator:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.networks = Networks(folder)
+        self.prices = Prices()
         self._fitted: dict[str, FittedTimes] = {}
         self._simulated: dict[str, SimulatedTimes] = {}
 
-    def values(self, experiment: Experiment, model: str) -> Values:
-        """Return the objectives of an experiment by the model ESTIMATE or PHASES. Raises InputError."""
+    def values(self, experiment: Experiment, model: str, *, priced: bool = False) -> Values:
+        """Return the objectives of an experiment by the model ESTIMATE or PHASES. Raises InputError.
+
+        `priced`: whether the cost and energy per token are among them.
+        """
         if experiment.workload is None or experiment.workload.model is None:
             raise InputError(
                 f"'{model}' needs the training of a model", key="search", allowed="a backend, or [workload] model"
@@ -74,7 +79,13 @@ class Estimator:
             cycles = times.of_plan(plan, step_cycles)
         else:
             cycles = step_cycles(plan, times)
-        return step_values(step, cycles / float(experiment.network.clock))
+        clock = float(experiment.network.clock)
+        seconds = cycles / clock
+        values = step_values(step, seconds)
+        if priced:
+            computing = computing_cycles(plan) / clock
+            values |= self.prices.of_estimate(experiment, topology, step, seconds, computing)
+        return values
 
     def _times(self, experiment: Experiment, topology: Topology, model: str) -> FittedTimes:
         key = repr((experiment.network, experiment.system.model_copy(update={"npu": None}), experiment.output.seed))
@@ -109,6 +120,7 @@ class Estimates:
     model: str
     folder: Path
     libraries: tuple[str, ...] = ()
+    priced: bool = False
 
     def carry_out(self) -> Outcome:
         """Estimate all points."""
@@ -119,7 +131,7 @@ class Estimates:
         try:
             point = self.space.point(place)
             try:
-                return {"values": own.values(point.experiment, self.model)}
+                return {"values": own.values(point.experiment, self.model, priced=self.priced)}
             except InputError as error:
                 raise point.placed(error) from None
         except PyxsimError as error:

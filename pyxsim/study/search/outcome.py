@@ -15,6 +15,7 @@ from pyxsim.settings.space import Place, Space
 from pyxsim.settings.types import fresh
 from pyxsim.study.search.evaluate import Estimator
 from pyxsim.study.search.explore import fronts
+from pyxsim.study.search.pricing import PRICED
 
 MORE = Fraction(11, 10)  # of a resource, for the sensitivities
 MOST_FREED = 64  # points that more memory would let run, of which the best is sought
@@ -169,16 +170,19 @@ def sensitivities(
     """
     name = objectives[0]
     experiment = space.point(best).experiment
-    base = own.values(experiment, ESTIMATE)
+    priced = bool(set(objectives) & set(PRICED))
+    base = own.values(experiment, ESTIMATE, priced=priced)
     gains = []
     for resource, richer in _richer(experiment):
         try:
-            values = own.values(richer, ESTIMATE)
+            values = own.values(richer, ESTIMATE, priced=priced)
         except InputError:
             continue
         gains.append({"resource": resource, "objective": name, "gain": _gain(name, base[name], values[name])})
     if capacity_of(experiment) is not None:
-        found = [own.values(space.point(place).experiment, ESTIMATE)[name] for place in freed[:MOST_FREED]]
+        found = [
+            own.values(space.point(place).experiment, ESTIMATE, priced=priced)[name] for place in freed[:MOST_FREED]
+        ]
         gain = max((_gain(name, base[name], value) for value in found), default=0.0)
         gains.append({"resource": "system.npu.memory", "objective": name, "gain": max(gain, 0.0)})
     return sorted(gains, key=lambda each: -each["gain"])

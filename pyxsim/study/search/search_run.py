@@ -27,6 +27,7 @@ from pyxsim.study.search.cuts import Cutter
 from pyxsim.study.search.evaluate import MODELS, Estimates, estimator, step_of, step_values
 from pyxsim.study.search.explore import Explorer, at_random, exhaustive, sampled
 from pyxsim.study.search.outcome import best_places, confidence, sensitivities, table_rows
+from pyxsim.study.search.pricing import PRICED, Prices
 from pyxsim.study.sweep.cluster import Cluster
 from pyxsim.study.sweep.crew import Crew, Local, processes
 from pyxsim.study.sweep.folder import Folder
@@ -146,14 +147,17 @@ class _Search:
         self._crew: Crew | None = None
         self.standing = SearchStanding()
         self.cutter = Cutter(space, at)
+        self.prices = Prices()
         trains = (space.maker.data.get("workload") or {}).get("model") is not None
         self.screen = self.search.screen or (ESTIMATE if trains else "analytical")
         self.decide = self.search.decide
+        self.priced = bool(set(self.search.objective) & set(PRICED))
         for key, model in (("screen", self.screen), ("decide", self.decide)):
             _check_model(model, f"search.{key}", space.maker.file)
         self.keys = Keys(at, "packet", libraries, allow_deadlock)
         about = [__version__, [[choice.label for choice in axis] for axis in space.axes]]
         texts = repr([(choice.settings) for axis in space.axes for choice in axis])
+        about.append(self.priced)
         digest = sha256(json.dumps([*about, texts, repr(space.maker.data), repr(space.maker.by_hand)]))[:16]
         folder.want(self._manifest())
         self.known = Evaluations(folder.path, digest)
@@ -336,7 +340,7 @@ class _Search:
             size = 1 if model != ESTIMATE else max(1, min(_TOGETHER, -(-len(missing) // (4 * self.processes))))
             parts = [missing[begin : begin + size] for begin in range(0, len(missing), size)]
             works: list[tuple[Sequence[Place], Work]] = [
-                (part, Estimates(self.space, part, model, self.at, self.libraries)) for part in parts
+                (part, Estimates(self.space, part, model, self.at, self.libraries, self.priced)) for part in parts
             ]
             if model == ESTIMATE and (self.processes == 1 or len(missing) <= _HERE):
                 for part, work in works:
@@ -393,6 +397,9 @@ class _Search:
             if experiment.workload is not None and experiment.workload.model is not None:
                 step = step_of(experiment, self.cutter.networks, self.at)
                 values |= step_values(step, float(numbers["time_ns"]) / 1e9 / step.passes)
+            if self.priced:
+                clocked, topology = self.cutter.networks.of(experiment)
+                values |= self.prices.of_result(clocked, topology, self.folder.result(key))
             self.known.add(model, places, [{"values": values, "key": key}])
 
     def _see(self, stage: str, done: int, total: int) -> None:

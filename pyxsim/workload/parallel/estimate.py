@@ -170,6 +170,12 @@ def step_cycles(plan: Plan, times: PhaseTimes) -> float:
     return _pipeline(plan, rows, hop)
 
 
+def computing_cycles(plan: Plan) -> float:
+    """Return the cycles that an NPU computes forward and backward passes in a step, as a mean over all NPUs."""
+    ticks = sum(plan.ticks(layer, part) for layer in plan.model.layers for part in plan.parts(layer))
+    return plan.micro_batches * ticks / plan.parallelism.pipeline
+
+
 def message_bytes(plan: Plan) -> int:
     """Return the bytes of the largest message between stages."""
     elements = max(blocks[-1][-1].outputs for blocks in plan.blocks) * plan.samples
