@@ -51,30 +51,33 @@ def sampled(
     axes whose values are numbers. A neighbor differs in a step along one axis or along two, such as a tensor
     parallelism twice as large and a pipeline half as long.
     """
-    study, ask = _optuna(sizes, ordered, objectives, seed, method, min(budget, len(places)))
+    learn, ask = _optuna(sizes, ordered, objectives, seed, method, min(budget, len(places)))
     left = _Left(places, sizes, ordered)
+    notes: Sequence[dict[str, Any]]
     found: list[tuple[Place, tuple[float, ...]]] = []
     drawn = random.Random(seed)
     budget = min(budget, len(places))
     while left.taken < budget:
         count = min(BATCH, budget - left.taken)
         if left.taken < _FIRST * budget:
-            batch = [left.take(drawn.choice(places)) for _ in range(count)]
+            batch, notes = [left.take(drawn.choice(places)) for _ in range(count)], []
         elif left.taken < _PROPOSED * budget or not found:
-            batch = [left.take(ask()) for _ in range(count)]
+            proposed, notes = zip(*(ask() for _ in range(count)), strict=True)
+            batch = [left.take(place) for place in proposed]
         else:
-            batch = left.take_near([place for place, _ in _best(found)[:_BASES]], count)
+            batch, notes = left.take_near([place for place, _ in _best(found)[:_BASES]], count), []
         losses = yield batch
-        for place, loss in zip(batch, losses, strict=True):
+        for number, (place, loss) in enumerate(zip(batch, losses, strict=True)):
             if loss is not None:
                 found.append((place, loss))
-                study(place, loss)
+                learn(place, loss, notes[number] if notes else {})
 
 
 def _optuna(
     sizes: Sequence[int], ordered: Sequence[bool], objectives: int, seed: int, method: str, budget: int
-) -> tuple[Callable[[Place, tuple[float, ...]], None], Callable[[], Place]]:
-    """A function that a study learns from, and one that it proposes places with."""
+) -> tuple[Callable[[Place, tuple[float, ...], dict[str, Any]], None], Callable[[], tuple[Place, dict[str, Any]]]]:
+    """A function that a study learns from, and one that it proposes places with. The dict: notes of the sampler about
+    a proposal, which it needs when it learns."""
     optuna = _library()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     kinds = optuna.distributions
@@ -89,14 +92,16 @@ def _optuna(
         sampler = samplers.TPESampler(seed=seed, n_startup_trials=2)
     study = optuna.create_study(sampler=sampler, directions=["minimize"] * objectives)
 
-    def learn(place: Place, loss: tuple[float, ...]) -> None:
+    def learn(place: Place, loss: tuple[float, ...], notes: dict[str, Any]) -> None:
         params = {str(axis): number for axis, number in enumerate(place)}
-        study.add_trial(optuna.trial.create_trial(params=params, distributions=space, values=list(loss)))
+        trial = optuna.trial.create_trial(params=params, distributions=space, values=list(loss), system_attrs=notes)
+        study.add_trial(trial)
 
-    def ask() -> Place:
+    def ask() -> tuple[Place, dict[str, Any]]:
         trial = study.ask(space)
+        notes = dict(study.get_trials(deepcopy=False)[trial.number].system_attrs)  # such as its generation
         study.tell(trial, state=optuna.trial.TrialState.FAIL)  # what is evaluated instead is learned
-        return tuple(int(trial.params[str(axis)]) for axis in range(len(sizes)))
+        return tuple(int(trial.params[str(axis)]) for axis in range(len(sizes))), notes
 
     return learn, ask
 
