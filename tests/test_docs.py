@@ -167,8 +167,8 @@ def follow(page: Path, run: Run) -> None:
             assert code == 0, f"{where}: {said}"
 
 
-# What a sweep says every ten seconds where there is no terminal: whether it comes is up to the machine.
-PROGRESS = re.compile(r"\d+ of \d+ points(, .*)?|checking every point")
+# What a sweep or search says every ten seconds where there is no terminal: whether it comes is up to the machine.
+PROGRESS = re.compile(r"(\w+: )?\d+ of \d+ points(, .*)?|checking every point")
 
 
 def plain(text: str) -> str:
