@@ -62,7 +62,13 @@ def test_equals_brute_force(tmp_path: Path) -> None:
 
 
 def test_training_is_cut_screened_and_decided(tmp_path: Path) -> None:
-    source = of_training(tmp_path)
+    axes = {
+        "workload.parallelism.tensor": [1, 4, 16],
+        "workload.parallelism.pipeline": [1, 4, 16],
+        "workload.parallelism.zero": [0, 1],
+        "workload.micro_batch": [1],
+    }
+    source = of_training(tmp_path, axes=axes)
     found = pyxsim.search(source, tmp_path / "out", workers=1)
     can_run = 0
     fastest: dict[tuple[Any, ...], float] = {}
