@@ -105,7 +105,7 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
         traffic=background,
         attribution=where_time_went,
         lower_bound_ns=lower_bound_ns,
-        optimum_ns=optimum and Fraction(optimum.cycles) * 10**9 / prepared.experiment.network.clock,
+        optimum_ns=None if optimum is None else float(optimum.cycles * 10**9 / prepared.experiment.network.clock),
         optimum_limit=optimum.limit if optimum else "",
         hints=prepared.hints,
         warnings=[

@@ -179,7 +179,8 @@ class _Matching:
         """Some of the edges, no two of which end at the same NPU or share a link."""
         if self.single:
             place = self.place[pairs]
-            return pairs[place == place[self.order.integers(len(place))]]
+            one: IntArray = pairs[place == place[self.order.integers(len(place))]]
+            return one
         pairs = pairs[self.order.permutation(len(pairs))]
         pairs = pairs[np.unique(self.dst[pairs], return_index=True)[1]]
         for hop in range(self.route.shape[1]):

@@ -33,7 +33,7 @@ class Setting:
     def with_algorithm(self, kind: str, size: int, algorithm: str | Sequence[str]) -> dict[str, Any]:
         """Return the experiment with this collective."""
         system = {**self.data.get("system", {}), SETTINGS[kind]: algorithm}
-        kept = {name: self.data[name] for name in ("network", "npu", "seed") if name in self.data}
+        kept: dict[str, Any] = {name: self.data[name] for name in ("network", "npu", "seed") if name in self.data}
         return {**kept, "system": system, "collective": {"kind": kind, "size": f"{size} B"}}
 
 

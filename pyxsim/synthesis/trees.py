@@ -164,7 +164,7 @@ class _Packing:
 
     def run(self, deadline: float) -> Forest | None:
         """Return the forest; None after the deadline."""
-        rows: list[tuple[int, int, int, list[int], list[int]]] = []
+        rows: list[tuple[int, int, int, IntArray | list[int], IntArray | list[int]]] = []
         for root in range(self.n):
             self.waiting[root] = False
             under_way = [_Tree([root], [-1] * self.n, self.trees)]

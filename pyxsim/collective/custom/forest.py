@@ -9,7 +9,7 @@ The text has one line for each tree: root, first unit, units, then the parent an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -85,9 +85,10 @@ class Forest:
     @cached_property
     def edges(self) -> tuple[I32, I32, I32]:
         """int32[edges] each: tree, parent and child, in the order of the steps."""
-        tree, child = np.nonzero(self.parent >= 0)
-        order = np.argsort(self.step[tree, child], kind="stable")
-        tree, child = tree[order].astype(np.int32), child[order].astype(np.int32)
+        trees, children = np.nonzero(self.parent >= 0)
+        order = np.argsort(self.step[trees, children], kind="stable")
+        tree: I32 = trees[order].astype(np.int32)
+        child: I32 = children[order].astype(np.int32)
         return tree, self.parent[tree, child], child
 
     def by_depth(self) -> Forest:
@@ -177,12 +178,13 @@ class Forest:
             if len(line) != 3 + 2 * n or not all(word.removeprefix("-").isdecimal() for word in line):
                 raise InputError(f"tree {number} does not have {3 + 2 * n} whole numbers")
         rows = np.array(lines, dtype=np.int64).reshape(len(lines), 3 + 2 * n).astype(np.int32)
-        forest = cls(n, units, *rows[:, :3].T, parent=rows[:, 3 : 3 + n], step=rows[:, 3 + n :])
+        root, first, count = rows[:, :3].T
+        forest = cls(n, units, root, first, count, rows[:, 3 : 3 + n], rows[:, 3 + n :])
         forest.check()
         return forest
 
 
-def forest_of(n: int, units: int, trees: list[tuple[int, int, int, I64 | list[int], I64 | list[int]]]) -> Forest:
+def forest_of(n: int, units: int, trees: Sequence[tuple[int, int, int, I64 | list[int], I64 | list[int]]]) -> Forest:
     """Return a forest of rows (root, first unit, units, parents, steps)."""
     root, first, count = np.array([tree[:3] for tree in trees], np.int32).reshape(len(trees), 3).T
     parent, step = (np.array([tree[at] for tree in trees], np.int32) for at in (3, 4))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -64,4 +65,4 @@ def sheet(result: Result) -> Sheet:
 
 
 def _time(seconds: float) -> str:
-    return format_time_ns(seconds * 1e9)
+    return format_time_ns(Fraction(seconds * 1e9))

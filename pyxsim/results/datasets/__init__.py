@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 # In the order in which tables are listed:
-from pyxsim.results.datasets import (
-    links,
-    collectives,
-    workload,
-    serving,
-    memory,
-    traffic,
-    attribution,
-    ethernet,
-    energy,
-)  # isort: skip
+# isort: off
+from pyxsim.results.datasets import links, collectives, workload, serving, memory, traffic, attribution, ethernet
+from pyxsim.results.datasets import energy
+# isort: on
 
 __all__ = ["attribution", "collectives", "energy", "ethernet", "links", "memory", "serving", "traffic", "workload"]

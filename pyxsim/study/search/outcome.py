@@ -98,13 +98,13 @@ def confidence(rows: Sequence[dict[str, Any]], objectives: Sequence[str]) -> dic
     """
     name = objectives[0]
     decided = [row for row in rows if row["state"] == DECIDED]
-    pairs = [_as_losses(name, row[f"screen.{name}"], row[f"decide.{name}"]) for row in decided]
-    pairs = [(one, other) for one, other in pairs if one is not None and other is not None]
+    both = [(_as_loss(name, row[f"screen.{name}"]), _as_loss(name, row[f"decide.{name}"])) for row in decided]
+    pairs = [(one, other) for one, other in both if one is not None and other is not None]
     if not pairs:
         return {}
     ratios = [other / one for one, other in pairs]
     best = min(other for _, other in pairs)
-    others = [_as_losses(name, row[name], None)[0] for row in rows if row["state"] == SCREENED and row["rank"]]
+    others = [_as_loss(name, row[name]) for row in rows if row["state"] == SCREENED and row["rank"]]
     needed = [best / other for other in others if other is not None]
     could = sum(ratio > min(ratios) for ratio in needed)
     result: dict[str, Any] = {
@@ -122,9 +122,11 @@ def confidence(rows: Sequence[dict[str, Any]], objectives: Sequence[str]) -> dic
     return {**result, "never_simulated": never, "text": _text(result, never)}
 
 
-def _as_losses(name: str, *values: float | None) -> list[float | None]:
-    """Values so that less is better and ratios stay meaningful: of a rate, the time per unit."""
-    return [None if not value else 1 / value if name in HIGHER else value for value in values]
+def _as_loss(name: str, value: float | None) -> float | None:
+    """The value so that less is better and ratios stay meaningful: of a rate, the time per unit."""
+    if not value:
+        return None
+    return 1 / value if name in HIGHER else value
 
 
 def _text(found: dict[str, Any], never: int) -> str:

@@ -155,7 +155,7 @@ class _Search:
         for key, model in (("screen", self.screen), ("decide", self.decide)):
             _check_model(model, f"search.{key}", space.maker.file)
         self.keys = Keys(at, "packet", libraries, allow_deadlock)
-        about = [__version__, [[choice.label for choice in axis] for axis in space.axes]]
+        about: list[Any] = [__version__, [[choice.label for choice in axis] for axis in space.axes]]
         texts = repr([(choice.settings) for axis in space.axes for choice in axis])
         about.append(self.priced)
         digest = sha256(json.dumps([*about, texts, repr(space.maker.data), repr(space.maker.by_hand)]))[:16]

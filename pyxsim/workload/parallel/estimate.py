@@ -157,7 +157,9 @@ class _Turns:
 def step_cycles(plan: Plan, times: PhaseTimes) -> float:
     """Return the cycles of one training step of a plan. Raises InputError for remote memory and for uneven experts."""
     if plan.routing is not None:  # micro-batches and NPUs differ
-        raise InputError("the estimate of a step spreads tokens evenly", key="workload.experts", allowed="another model")
+        raise InputError(
+            "the estimate of a step spreads tokens evenly", key="workload.experts", allowed="another model"
+        )
     shared = _sharing(plan)
     known: dict[Any, _Turns] = {}
     rows = []
