@@ -232,9 +232,10 @@ class NetworkOptimum:
             times = np.divide(load, width, out=np.zeros_like(load), where=width > 0)
             at = int(np.argmax(times))
             if times[at]:
-                # Rounded down by more than the sums of floating-point numbers can be wrong.
                 exact = Fraction(int(load[at])) / (widths[int(self.nodes[at])] * self.graph.unit)
-                best = max(best, int(exact * (1 - Fraction(1, 10**9))))
+                if load[at] >= 2**53:  # sums of larger floating-point numbers may be rounded up
+                    exact *= 1 - Fraction(1, 10**9)
+                best = max(best, int(exact))
         if not best:
             return Optimum(0, "")
         return Optimum(best + self.endpoint, "links of one NPU, for all collectives together")

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from pyxsim.errors import InputError
-from pyxsim.synthesis.graph import LinkGraph
+from pyxsim.synthesis.link_graph import LinkGraph
 from pyxsim.synthesis.scipy_extra import require_scipy
 from pyxsim.topology.cut_bound import bottleneck_bandwidth
 

@@ -13,7 +13,7 @@ from pyxsim.errors import InputError
 from pyxsim.synthesis.bounds import gather_bandwidth
 from pyxsim.synthesis.estimate import forest_time
 from pyxsim.synthesis.exact import exact_forest
-from pyxsim.synthesis.graph import LinkGraph
+from pyxsim.synthesis.link_graph import LinkGraph
 from pyxsim.synthesis.matching import matched_forest
 from pyxsim.synthesis.scipy_extra import INSTALL, has_scipy
 from pyxsim.synthesis.symmetric import symmetric_forest

@@ -8,7 +8,7 @@ import numpy as np
 
 from pyxsim.arrays import IntArray
 from pyxsim.collective.custom.forest import Forest
-from pyxsim.synthesis.graph import LinkGraph
+from pyxsim.synthesis.link_graph import LinkGraph
 
 
 def link_units(graph: LinkGraph, forest: Forest, kind: str = "all-gather") -> IntArray:

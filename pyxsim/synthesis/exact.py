@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pyxsim.collective.custom.forest import Forest
-from pyxsim.synthesis.graph import LinkGraph
+from pyxsim.synthesis.link_graph import LinkGraph
 
 MOST_VARIABLES = 60_000
 

@@ -11,7 +11,7 @@ from pyxsim.collective.custom.export import to_msccl
 from pyxsim.collective.custom.export_plan import to_forestcoll, to_mscclpp, to_tacos
 from pyxsim.collective.custom.forest import FOREST_KINDS, Forest
 from pyxsim.errors import InputError
-from pyxsim.synthesis.graph import LinkGraph
+from pyxsim.synthesis.link_graph import LinkGraph
 
 FORMATS = {"python": ".py", "msccl": ".xml", "forestcoll": ".xml", "mscclpp": ".json", "tacos": ".csv"}
 _SUFFIXES = {".py": "python", ".xml": "msccl", ".json": "mscclpp", ".csv": "tacos"}

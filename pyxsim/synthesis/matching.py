@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pyxsim.arrays import IntArray
 from pyxsim.collective.custom.forest import Forest
 from pyxsim.errors import InputError
-from pyxsim.synthesis.graph import LinkGraph
+from pyxsim.synthesis.link_graph import LinkGraph
 
 _TICKS = 5040  # of a chunk on the fastest link: divides into rates of 1 to 10 times the slowest
 _LATE = 1 << 62

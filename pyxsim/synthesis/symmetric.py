@@ -17,7 +17,7 @@ from fractions import Fraction
 import numpy as np
 
 from pyxsim.collective.custom.forest import Forest
-from pyxsim.synthesis.graph import LinkGraph
+from pyxsim.synthesis.link_graph import LinkGraph
 
 MOST_TREES = 8  # of a root; more even out the classes better
 

@@ -18,7 +18,7 @@ from pyxsim.settings import Network
 from pyxsim.synthesis.bounds import MOST_CUT, least_seconds
 from pyxsim.synthesis.candidates import METHODS, Attempts, attempt, slice_counts
 from pyxsim.synthesis.files import Described, check_format, file_text, python_text, used_as
-from pyxsim.synthesis.graph import LinkGraph, graph_of
+from pyxsim.synthesis.link_graph import LinkGraph, graph_of
 from pyxsim.synthesis.ranking import Setting, shelf_names, simulate, simulate_text
 from pyxsim.topology import Topology
 from pyxsim.units import format_bytes, parse_bytes

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from pyxsim.collective.custom.forest import Forest
-from pyxsim.synthesis.graph import LinkGraph
+from pyxsim.synthesis.link_graph import LinkGraph
 
 
 def timed(graph: LinkGraph, forest: Forest) -> Forest:

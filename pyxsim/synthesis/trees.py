@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from pyxsim.arrays import IntArray
 from pyxsim.collective.custom.forest import Forest, forest_of
-from pyxsim.synthesis.graph import LinkGraph
+from pyxsim.synthesis.link_graph import LinkGraph
 
 MOST_NPUS = 64
 MOST_TREES = 48  # of a root

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pyxsim.settings import load_experiment
-from pyxsim.synthesis.graph import LinkGraph, graph_of, graph_of_links
+from pyxsim.synthesis.link_graph import LinkGraph, graph_of, graph_of_links
 from pyxsim.topology.build import network_of
 
 

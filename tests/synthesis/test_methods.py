@@ -14,7 +14,7 @@ from pyxsim.errors import InputError
 from pyxsim.synthesis.bounds import gather_bandwidth, least_seconds
 from pyxsim.synthesis.estimate import forest_time, link_units
 from pyxsim.synthesis.exact import exact_forest
-from pyxsim.synthesis.graph import LinkGraph, graph_of_links
+from pyxsim.synthesis.link_graph import LinkGraph, graph_of_links
 from pyxsim.synthesis.matching import matched_forest
 from pyxsim.synthesis.symmetric import symmetric_forest
 from pyxsim.synthesis.timing import timed
