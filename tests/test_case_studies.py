@@ -60,7 +60,7 @@ def test_a_larger_wafer_gains_what_the_links_gain() -> None:
     for label, shape in {"512": (2, 8, 8, 4), "2048, larger": (8, 8, 8, 4)}.items():
         each = point("scaling/all_reduce.toml", f"{label}, inter_dimension=ascending")
         result = run(each.experiment, backend="analytical")
-        assert result.lower_bound_ns == pytest.approx(links(shape), rel=1e-5)
+        assert result.lower_bound_ns == pytest.approx(links(shape) + 500, rel=1e-6)  # and the latency of a link
         found.append(result.time_ns)
     assert 2.2 < found[0] / found[1] < 2.5
 

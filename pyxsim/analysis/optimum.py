@@ -372,7 +372,9 @@ class _Needs(NamedTuple):
 def _needs(collective: Any) -> _Needs:
     plans = [chunk.plan for chunk in collective.chunks]
     schedules = [phase.schedule() for plan in {id(plan): plan for plan in plans}.values() for phase in plan.phases]
-    known = not any(schedule.unproved or schedule.given_bytes is not None for schedule in schedules)
+    known = collective.matrix is None and not any(
+        schedule.unproved or schedule.given_bytes is not None for schedule in schedules
+    )
     reduces = any(bool((schedule.join >= 0).any()) for schedule in schedules)
     # Blocks may differ in size by a byte: the smallest ones count.
     parts = len(collective.communicator) if collective.kind in _BY_BLOCKS else 1

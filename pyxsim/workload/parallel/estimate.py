@@ -273,7 +273,7 @@ def _sharing(plan: Plan) -> dict[tuple[str, str], bool]:
 
 def dims_along(plan: Plan, axis: str) -> set[int]:
     """Return the dimensions of the network in which the members of the groups along an axis differ."""
-    stages = range(plan.parallelism.pipeline) if axis == "pipeline" else [0]
+    stages = range(plan.grid.pipeline) if axis == "pipeline" else [0]
     members = plan.grid.groups(axis, stages)[0]
     differing, weight = set(), 1
     for dim, size in enumerate(plan.shape):
