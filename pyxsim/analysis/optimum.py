@@ -20,6 +20,7 @@ from pyxsim.arrays import AnyIntArray, BoolArray, IntArray
 from pyxsim.topology.capacity_graph import CapacityGraph
 from pyxsim.topology.concurrent_flow import concurrent_flow, farthest, quick_time
 from pyxsim.topology.cut_bound import Bottleneck, Unreached, bottleneck
+from pyxsim.topology.max_flow import FEW
 from pyxsim.topology.partition_bound import known_partition, least_partition
 from pyxsim.topology.topology import Topology
 
@@ -103,6 +104,8 @@ class NetworkOptimum:
     ) -> None:
         self.endpoint, self.thorough = 2 * endpoint, thorough
         self.work = THOROUGH if thorough else WORK
+        # Beside a run, flows that need SciPy would take longer than small runs; cuts around single NPUs are at hand.
+        self.flow_work = self.work if thorough or topology.links <= FEW else 0
         npus, routers = topology.npus, topology.routers
         src, dst, kind = topology.link_src, topology.link_dst, topology.link_dim
         late = np.array([int(value) for value in latencies], np.int64)
@@ -246,7 +249,7 @@ class _Search:
 
     def __init__(self, graph: CapacityGraph, npus: IntArray, shape: Sequence[int], network: NetworkOptimum) -> None:
         self.graph, self.npus, self.shape, self.network = graph, npus, shape, network
-        self.work = network.work
+        self.work, self.flow_work = network.work, network.flow_work
 
     def of(self, kind: str, root: int, in_network: bool) -> tuple[Fraction, str, bool]:
         """Return the bound of a kind of collective."""
@@ -262,16 +265,16 @@ class _Search:
         if kind in ("broadcast", "reduce"):
             return self._said(self._spread(graph if kind == "broadcast" else back, root), after=kind == "reduce")
         to_root = graph if kind == "gather" else back
-        found = bottleneck(to_root, self.npus, targets=self.npus[[root]], work=self.work)
+        found = bottleneck(to_root, self.npus, targets=self.npus[[root]], work=self.flow_work)
         return self._said(found, after=kind == "scatter")
 
     def _gathered(self, graph: CapacityGraph) -> Bottleneck:
-        return bottleneck(graph, self.npus, shape=self.shape, work=self.work)
+        return bottleneck(graph, self.npus, shape=self.shape, work=self.flow_work)
 
     def _spread(self, graph: CapacityGraph, root: int) -> Bottleneck:
         amounts = [int(position == root) for position in range(len(self.npus))]
         others = np.delete(self.npus, root)
-        return bottleneck(graph, self.npus, amounts, others, work=self.work)
+        return bottleneck(graph, self.npus, amounts, others, work=self.flow_work)
 
     def _said(self, found: Bottleneck, after: bool = False) -> tuple[Fraction, str, bool]:
         behind, count = int(found.behind[self.npus].sum()), len(self.npus)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 from pyxsim import library
 from pyxsim.cli.command_output import CommandOutput
-from pyxsim.cli.options import count
+from pyxsim.cli.options import maybe
 from pyxsim.cli.topology import find_topology
 from pyxsim.collective.arrays import I64
 from pyxsim.collective.bounds import waves
@@ -26,7 +27,6 @@ from pyxsim.units import format_bytes, format_time_ns, percent
 
 MAX_STEPS = 40  # rows of the table
 MAX_MESSAGES = 12  # messages of a step
-DEFAULT_NPUS = "8"
 
 
 def show_collective(
@@ -49,17 +49,14 @@ def show_collective(
         _list(out)
         return
     path = None if plot is None else check_plot(plot)
-    if on is None:
-        if shape is not None:
-            raise InputError("needs a network", key="--shape", allowed="with --on NETWORK")
-        members, experiment = count(npus or DEFAULT_NPUS, "--npus"), None
-    else:
-        if npus is not None:
-            raise InputError("a network has its own number", key="--npus", allowed="--shape")
-        topology, network, _ = find_topology(on, shape, (), list(libraries))
-        load = Collective(kind="barrier")
-        members, experiment = topology.npus, Experiment(network=network, collective=load)
-    facts = describe_collective(name, members, kind=kind, size=size, libraries=libraries, on=experiment)
+    members = maybe(npus, "--npus")
+    if on is None and shape is not None:
+        raise InputError("needs a network", key="--shape", allowed="with --on NETWORK")
+    carrier: Experiment | None = None
+    if on is not None:
+        network = find_topology(on, shape, (), list(libraries))[1]
+        carrier = Experiment(network=network, collective=Collective(kind="barrier")).placed(Path(on).parent)
+    facts = describe_collective(name, members, kind=kind, size=size, libraries=libraries, on=carrier)
     if path is not None:
         save_picture(spacetime(facts.schedule), path)
     _show(out, facts)

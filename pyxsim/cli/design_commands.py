@@ -70,7 +70,7 @@ def add_to(app: typer.Typer) -> None:
                 "--output", "-o", metavar="FILE", callback=_name, help="Write the best: .py, .xml, .json or .csv."
             ),
         ] = None,
-        form: Annotated[
+        format: Annotated[  # noqa: A002
             str | None,
             typer.Option("--format", metavar="FORMAT", help="python, msccl, forestcoll, mscclpp or tacos."),
         ] = None,
@@ -93,7 +93,7 @@ def add_to(app: typer.Typer) -> None:
             kind=kind,
             size=size,
             file=file,
-            form=form,
+            form=format,
             method=method,
             rank=rank,
             shape=shape,

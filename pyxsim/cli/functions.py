@@ -59,6 +59,7 @@ def list_(what: str | None = None, *, device: str | None = None, libraries: Iter
 
 def synthesize(
     network: PathLike,
+    options: Iterable[str] = (),
     *,
     kind: str = "all-reduce",
     size: str | int = "256 MiB",
@@ -79,6 +80,8 @@ def synthesize(
     ----------
     network
         A topology or system of the shelf, or an experiment, whose collective is replaced.
+    options
+        Options of the topology, such as "k=4", and "routing=NAME".
     kind, size
         The collective: all-reduce, all-gather, reduce-scatter or all-to-all, and its size.
     file, format
@@ -114,7 +117,7 @@ def synthesize(
     out = ReturnedOutput()
     show_synthesis(
         out,
-        str(network),
+        " ".join([str(network), *listed(options)]),
         kind=kind,
         size=str(size),
         file=_text(file),

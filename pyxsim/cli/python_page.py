@@ -22,9 +22,11 @@ from pyxsim.cli.functions import (
     learn_workload,
     list_,
     show_workload,
+    synthesize,
     synthesize_workload,
     validate,
 )
+from pyxsim.costs import DesignCost, RunEnergy, StepCost, energy
 from pyxsim.embed.build_library import BuiltLibrary, build_library
 from pyxsim.embed.simulator import Simulator, Statistics
 from pyxsim.reports.html.write_report import report
@@ -51,11 +53,13 @@ from pyxsim.settings import (
     load_experiment,
     networks,
 )
+from pyxsim.settings.cost import Cost
 from pyxsim.settings.page import linked, write_below
 from pyxsim.settings.run import Run
 from pyxsim.settings.traffic import Traffic, TrafficClass
 from pyxsim.study.check import CheckReport, check
 from pyxsim.study.compare import compare
+from pyxsim.study.cost import cost
 from pyxsim.study.curve import Saturation, curve, saturation
 from pyxsim.study.describe import (
     CollectiveFacts,
@@ -83,11 +87,14 @@ FUNCTIONS: tuple[Callable[..., Any], ...] = (
     saturation,
     sweep,
     search,
+    cost,
+    energy,
     report,
     timeline,
     describe_topology,
     export_topology,
     describe_collective,
+    synthesize,
     generate,
     show_workload,
     check_workload,
@@ -116,6 +123,9 @@ CLASSES = (
     Saturation,
     Sweep,
     SearchResult,
+    DesignCost,
+    StepCost,
+    RunEnergy,
     TopologyFacts,
     CollectiveFacts,
     GeneratedWorkload,
@@ -142,6 +152,7 @@ TABLES = (
     Workload,
     Output,
     Run,
+    Cost,
 )
 
 

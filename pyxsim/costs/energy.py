@@ -21,6 +21,7 @@ from pyxsim.settings.estimate import Estimate
 
 Columns = dict[str, NDArray[Any]]
 _BOUNDS = ("low", "energy", "high")
+_NO_WORK = "NPUs did no work of their own: they count with their power without work"
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +148,7 @@ def _energy(result: Result, design: DesignCost) -> RunEnergy:
     parts += [_sum("npus", npus)] if npus else []
     parts += [*_hosts(design, seconds), *_memory(result, design)]
     if not npus or not npus["compute"].any():
-        notes += ["NPUs did no work of their own: they count with their power without work"] if npus else []
+        notes += [_NO_WORK] if npus else []
     bits = BITS * int(result.counts.get("bytes_delivered", 0))
     return RunEnergy(seconds, links, routers, npus, parts, design.figures.pue, bits, tuple(notes))
 
@@ -163,7 +164,9 @@ def record_energy(result: Result) -> None:
     for name, values in rows.items():
         setattr(result, name, values)
     result.wrap()
-    result.warnings += [f"energy: {note}" for note in run.notes]
+    # A collective alone, or traffic, gives NPUs no work: only `pyxsim cost` tells that.
+    idle = result.work is None and Experiment.from_toml(result.experiment_toml).workload is None
+    result.warnings += [f"energy: {note}" for note in run.notes if not (idle and note == _NO_WORK)]
 
 
 def design_flit(result: Result) -> int:

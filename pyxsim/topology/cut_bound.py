@@ -116,13 +116,17 @@ def bottleneck(
     symmetric = targets is None and len(set(amounts)) == 1
     wanted = holders if targets is None else targets
     held = dict(zip(holders.tolist(), amounts, strict=True))
-    needs = {node: sum(amounts) - held.get(node, 0) for node in wanted.tolist()}
+    total = sum(amounts)
+    needs = {node: total - held.get(node, 0) for node in wanted.tolist()}
     wanted = np.array([node for node in wanted.tolist() if needs[node]], np.int64)
     if not len(wanted):
         raise ValueError("no target lacks data")
     # The NPUs alone: the links to each of them.
     into = graph.into
-    first = min(wanted.tolist(), key=lambda node: Fraction(into[node], needs[node]))
+    if symmetric:  # all need as much
+        first = min(wanted.tolist(), key=into.__getitem__)
+    else:
+        first = min(wanted.tolist(), key=lambda node: Fraction(into[node], needs[node]))
     if not into[first]:
         raise Unreached(first)
     rate = Fraction(into[first], needs[first])

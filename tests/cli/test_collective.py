@@ -84,6 +84,7 @@ def test_one_algorithm_in_json(pyxsim: Command) -> None:
         "least": 8.0,
         "proved": True,
         "unproved": "",
+        "on": None,
         "file": None,
     }
 

@@ -26,7 +26,8 @@ def test_it_has_every_command_once(tree: Path) -> None:
 
 def test_an_option_is_told_as_it_is() -> None:
     """A row of its own, or a name among those that many commands have; a default where there is one."""
-    assert "| `--npus N` | Number of NPUs in the group. Default: `8`. |" in table("collective")
+    assert "| `--size SIZE` | Size of the collective. Default: `1 MiB`. |" in table("collective")
+    assert "| `--npus N` | Number of NPUs in the group; 8 by default, or those of --on. |" in table("collective")
     assert "| `-q`, `--quiet` | Print errors only. |" in table(EVERYWHERE)
     assert "| <code>--threads N&#124;auto</code> |" in table(EVERYWHERE)
     assert "Print errors only" not in table("run")

@@ -20,6 +20,7 @@ from pyxsim.results.work import Work
 from pyxsim.workload.graph import Call, GraphBuilder, Kind, Part, TaskGraph
 from pyxsim.workload.job import TaskTimes
 from pyxsim.workload.layer_table import layer_table
+from pyxsim.workload.serving_record import ServingRecord
 from pyxsim.workload.training_step import StageMemory, TrainingStep
 from pyxsim.workload.usage import at_work
 
@@ -253,6 +254,70 @@ def make_backend_tables() -> dict[str, BackendTable]:
         "port_windows": BackendTable({"time": np.array([0, 100, 200]), **windows}, {"window_cycles": 100}),
         "pfc_frames": BackendTable({name: np.array(column) for name, column in frames.items()}),
     }
+
+
+def make_serving() -> ServingRecord:
+    """Two requests that arrive in cycles 0 and 10; the second one finds no room in any cache."""
+    unknown = float("nan")
+    requests: dict[str, list[Any]] = {
+        "arrival": [0, 10],
+        "scheduled": [20, -1],
+        "first_token": [120, -1],
+        "last_token": [220, -1],
+        "prompt": [16, 4096],
+        "output": [2, 8],
+        "generated": [2, 0],
+        "instance": [0, -1],
+        "decoder": [1, -1],
+        "kv_sent": [120, -1],
+        "kv_received": [150, -1],
+        "preemptions": [0, 0],
+        "ttft": [120e-9, unknown],
+        "tpot": [100e-9, unknown],
+        "end_to_end": [220e-9, unknown],
+        "queueing": [20e-9, unknown],
+        "kv_transfer": [30e-9, unknown],
+        "longest_gap": [100e-9, unknown],
+        "good": [1, 0],
+    }
+    iterations = {
+        "instance": [0, 1],
+        "begin": [20, 150],
+        "end": [120, 220],
+        "requests": [1, 1],
+        "prompt_tokens": [16, 0],
+        "outputs": [0, 1],
+        "waiting": [0, 0],
+        "kv_tokens": [16, 0],
+    }
+    summary: dict[str, Any] = {"requests": 2, "finished": 1, "rejected": 1, "good": 1, "generated": 2, "preemptions": 0}
+    summary |= {"seconds": 250e-9, "requests_per_s": 4e6, "tokens_per_s": 8e6, "prompt_tokens_per_s": 64e6}
+    summary |= {"goodput": 4e6}
+    for name in ("ttft", "tpot", "end_to_end", "queueing", "kv_transfer"):
+        summary |= {f"{name}_{statistic}": requests[name][0] for statistic in ("mean", "p50", "p90", "p99")}
+    columns = {name: np.array(column) for name, column in requests.items()}
+    columns["state"] = np.array(["finished", "rejected"], dtype=object)
+    return ServingRecord(columns, {name: np.array(column) for name, column in iterations.items()}, summary)
+
+
+def make_energy() -> dict[str, Any]:
+    """The energy of `make_result`: 1 pJ per bit of a link, 2 pJ in a router, and NPUs of 10 W that do no work."""
+    flits = np.array([69, 3, 0, 60])
+    bits, passed = flits * 256 * 8, np.array([60, 72])
+
+    def joules(dynamic: Any, idle: Any) -> dict[str, Any]:
+        return {"dynamic": dynamic, "idle": idle, "low": idle, "energy": dynamic + idle, "high": 2 * dynamic + idle}
+
+    links = {"link": np.arange(4), "bits": bits, **joules(bits * 1e-12, np.zeros(4))}
+    routers = {"router": np.arange(2), "flits": passed, **joules(passed * 256 * 8 * 2e-12, np.zeros(2))}
+    npus = {"npu": np.arange(2), "compute": np.zeros(2, np.int64), **joules(np.zeros(2), np.full(2, 10 * 250e-9))}
+    tables = {"links": links, "routers": routers, "npus": npus}
+    parts = [
+        {"part": name, "count": len(table["energy"])}
+        | {title: float(table[title].sum()) for title in ("dynamic", "idle", "low", "energy", "high")}
+        for name, table in tables.items()
+    ]
+    return {"energy": parts, **{f"energy_{name}": table for name, table in tables.items()}}
 
 
 def make_empty() -> Result:

@@ -16,8 +16,10 @@ from tests.results.conftest import (
     make_attribution,
     make_backend_tables,
     make_detail,
+    make_energy,
     make_layers,
     make_memory,
+    make_serving,
     make_training,
     make_work,
 )
@@ -48,6 +50,8 @@ def test_every_variable_is_told(page: str, build: Callable[..., Result]) -> None
         chunk_delays=make_detail(),
         memory=make_memory(),
         backend_tables=make_backend_tables(),
+        serving=make_serving(),
+        **make_energy(),
         **make_training(),
     )
     for group in datasets:

@@ -28,8 +28,10 @@ from tests.results.conftest import (
     make_attribution,
     make_backend_tables,
     make_detail,
+    make_energy,
     make_layers,
     make_memory,
+    make_serving,
     make_training,
     make_work,
 )
@@ -45,6 +47,8 @@ def full(build: Callable[..., Result]) -> Result:
         chunk_delays=make_detail(),
         memory=make_memory(),
         backend_tables=make_backend_tables(),
+        serving=make_serving(),
+        **make_energy(),
         **make_training(),
     )
 

@@ -164,8 +164,8 @@ def _possible(result: Result) -> str:
     if not result.complete or share is None:
         return f"with any algorithm: {result.optimum_limit}"
     if share > 1:
-        return f"with any algorithm: {result.optimum_limit}; the backend ignores limits, so the run took less"
-    return f"the run reached {percent(share)} of what is possible at all: {result.optimum_limit}"
+        return f"the backend ignores limits and took less: {result.optimum_limit}"
+    return f"{percent(share)} of what is possible at all: {result.optimum_limit}"
 
 
 def _skipped(result: Result) -> Iterator[Fact]:

@@ -114,7 +114,7 @@ class Summary:
         for table in attribution_tables.tables(result, width):
             yield Text()
             yield table
-        if result.warnings or result.hints:
+        if result.warnings:
             yield Text()
         for line in shortened([f"warning: {text}" for text in result.warnings], MAX_WARNINGS, "warnings"):
             yield Text(line, style="yellow")

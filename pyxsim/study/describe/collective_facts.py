@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -24,10 +24,13 @@ from pyxsim.errors import InputError
 from pyxsim.results.table import Facts
 from pyxsim.runner.lifecycle import simulate
 from pyxsim.runner.prepare import PathLike, prepare
-from pyxsim.settings import Experiment, load_experiment, resolved_toml
+from pyxsim.settings import Collective, Experiment, Network, folder_of, load_experiment, resolved_toml
 from pyxsim.settings.types import listed
+from pyxsim.topology.build import network_of
+from pyxsim.topology.exported import restored
 from pyxsim.units import parse_bytes
 
+DEFAULT_NPUS = 8
 MOST_SIMULATED = 20_000  # messages of an algorithm that is simulated on a network: a few seconds
 
 
@@ -108,12 +111,13 @@ class OnNetwork:
 
 def describe_collective(
     name: str,
-    npus: int = 8,
+    npus: int | None = None,
     *,
     kind: str | None = None,
     size: str | int = "1 MiB",
     libraries: Iterable[PathLike] = (),
-    on: Experiment | None = None,
+    on: Experiment | Network | PathLike | None = None,
+    shape: Sequence[int] | None = None,
 ) -> CollectiveFacts:
     """Prove an algorithm, count its steps and bytes, and list its messages.
 
@@ -122,7 +126,7 @@ def describe_collective(
     name
         The algorithm: "ring", "direct:4", or a file.
     npus
-        NPUs of the group.
+        NPUs of the group; 8 by default, or those of `on`.
     kind
         The collective; all-reduce by default, or the first that the algorithm can do.
     size
@@ -130,7 +134,10 @@ def describe_collective(
     libraries
         Folders with algorithms of your own.
     on
-        An experiment whose network, of `npus` NPUs, carries the collective, one group of all NPUs.
+        A network that carries the collective, one group of all NPUs: a Network such as `pyxsim.Torus([4, 4])`, the name
+        of a topology or system, or an experiment or its file.
+    shape
+        NPUs per dimension of `on`.
 
     Raises
     ------
@@ -139,7 +146,17 @@ def describe_collective(
     ScheduleError
         For an algorithm that does not compute its collective.
     """
-    library.load_all(listed(libraries))
+    libraries = listed(libraries)
+    library.load_all(libraries)
+    carrier = None if on is None else _carrier(on, shape, libraries)
+    if carrier is None:
+        if shape is not None:
+            raise InputError("needs a network", key="--shape", allowed="a shape together with --on")
+        npus = DEFAULT_NPUS if npus is None else npus
+    else:
+        if npus is not None:
+            raise InputError("a network has its own number", key="--npus", allowed="--shape")
+        npus = network_of(*_restored(carrier)).npus
     name = located(name, Path.cwd())
     if kind is None:
         kinds = get_algorithm(name).kinds
@@ -152,7 +169,24 @@ def describe_collective(
     total = _size(kind, size)
     carried = _message_bytes(schedule, total)
     facts = _facts(schedule, name, total, carried)
-    return facts if on is None else replace(facts, on=_on_network(on, facts))
+    return facts if carrier is None else replace(facts, on=_on_network(carrier, facts))
+
+
+def _carrier(on: Experiment | Network | PathLike, shape: Sequence[int] | None, libraries: list[Any]) -> Experiment:
+    """Return an experiment on a network of this shape, with the folder where its files are."""
+    overrides = [] if shape is None else [f"network.shape={list(shape)}"]
+    source: Any = on
+    if isinstance(on, Network):
+        source = Experiment(network=on, collective=Collective(kind="barrier"))
+    elif isinstance(on, str) and not on.endswith(".toml"):
+        source = {"network": {"topology": on}, "collective": {"kind": "barrier"}}
+    return load_experiment(source, overrides, libraries).placed(folder_of(source))
+
+
+def _restored(carrier: Experiment) -> tuple[Network, Path]:
+    """Return the network of an experiment, that of a graph as it was written, and the folder of its files."""
+    folder = folder_of(carrier)
+    return restored(carrier.network, folder)[0], folder
 
 
 def _on_network(on: Experiment, facts: CollectiveFacts) -> OnNetwork:
@@ -161,7 +195,7 @@ def _on_network(on: Experiment, facts: CollectiveFacts) -> OnNetwork:
     size = {} if facts.size is None or KINDS[facts.kind].idempotent else {"size": f"{facts.size} B"}
     network = tomllib.loads(resolved_toml(on))["network"]
     tables = {"network": network, "system": of_kind, "collective": {"kind": facts.kind, **size}}
-    prepared = prepare(load_experiment(tables), backend="flow")
+    prepared = prepare(load_experiment(tables).placed(folder_of(on)), backend="flow")
     assert prepared.mode == "closed"
     clock = Fraction(prepared.experiment.network.clock)
     optimum = prepared.optimum(thorough=True)
