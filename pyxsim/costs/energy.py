@@ -21,7 +21,7 @@ from pyxsim.settings.estimate import Estimate
 
 Columns = dict[str, NDArray[Any]]
 _BOUNDS = ("low", "energy", "high")
-_NO_WORK = "NPUs did no work of their own: they count with their power without work"
+_NO_WORK = "no computation of NPUs is recorded: they count with their power without work"
 
 
 @dataclass(frozen=True, eq=False)
