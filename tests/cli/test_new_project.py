@@ -57,5 +57,5 @@ def test_all_has_every_extra_of_a_user(tree: Path) -> None:
     extras = tomllib.loads((tree / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     (names,) = extras["all"]
     assert set(names.removeprefix("pyxsim[").removesuffix("]").split(",")) == {
-        "report", "xarray", "notebook", "dask", "parquet", "yaml"
+        "report", "xarray", "notebook", "dask", "parquet", "yaml", "design"
     }  # fmt: skip

@@ -30,6 +30,7 @@ class OnePhase:
     plain: CompiledSchedule
     each: int
     copies: int = 1
+    matrix: None = None
 
     def schedule(self, *, mirror: bool = False) -> CompiledSchedule:
         return self.plain
