@@ -1,4 +1,4 @@
-"""The least time of a collective on the links of a network, whatever its algorithm."""
+"""The least time of a synthesized collective on the links of a network."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def scatter_bandwidth(graph: LinkGraph) -> Fraction:
 
 
 def least_seconds(graph: LinkGraph, kind: str, size: int, *, in_switch: bool = False) -> float:
-    """Return a time below which no algorithm gets.
+    """Return a time below which no algorithm gets; for an all-reduce, no reduce-scatter and then all-gather.
 
-    An all-reduce is bounded as a reduce-scatter, then an all-gather, with equal parts at all NPUs. With switches that
-    reduce and multicast (`in_switch`), every NPU sends and receives the buffer once. An all-to-all takes at least as
-    long as the links of an NPU need for its data, and as all links together for the fewest links that every byte
-    crosses.
+    These have equal parts at all NPUs. Where NPUs differ, an all-reduce of another form may take less, as on a mesh;
+    analysis/optimum.py bounds all of them. With switches that reduce and multicast (`in_switch`), every NPU sends and
+    receives the buffer once. An all-to-all takes at least as long as the links of an NPU need for its data, and as all
+    links together for the fewest links that every byte crosses.
     """
     n = graph.npus
     if kind == "all-to-all":
