@@ -163,7 +163,7 @@ class NetworkOptimum:
             amounts[_Key(item.kind, item.communicator, item.root or 0, needs.reduces)] += needs.nbytes
         best = Optimum(0, "")
         for key, nbytes in amounts.most_common(MOST_GROUPS):
-            # Some blocks of fewer bytes than members are empty, and nobody waits for them.
+            # Some blocks of fewer bytes than members are empty, and no NPU waits for them.
             needed = nbytes or key.kind == "barrier"
             if needed and (limit := self.limit(*key)) is not None:
                 best = max(best, limit.optimum(nbytes, self.endpoint), key=lambda found: found.cycles)

@@ -6,7 +6,7 @@ bounds the time from below, and the best one is the time of the maximum concurre
 "The maximum concurrent flow problem", 1990), by the duality of linear programs. Here the linear program only finds the
 lengths; the bound is that of the lengths, in whole numbers, so it holds whatever the solver's tolerance.
 
-This assumes that data are forwarded, not coded: nobody sends a combination of blocks of which another makes one.
+This assumes that data are forwarded, not coded: no node sends a combination of blocks of which another makes one.
 """
 
 from __future__ import annotations
