@@ -4,7 +4,7 @@ The program of a stage (`program.StageWriter`) is followed on a clock instead of
 takes its cycles; a collective takes what `PhaseTimes` says for its kind, size and groups when the groups of all stages
 begin together. The turns of the schedule then follow one another as in a pipeline whose stages wait for each other's
 messages. What the estimate leaves out: NPUs of a stage that drift apart, and how collectives that are under way at the
-same time share links. Collectives that no stage waits for (gradients, parameters) follow one another, and are delayed by
+same time share links. Collectives that no stage awaits (gradients, parameters) follow one another, and are delayed by
 those that a stage waits for if both use one dimension.
 """
 
