@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import re
+from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from pyxsim.errors import InputError
 from pyxsim.paths import missing
@@ -44,3 +49,49 @@ def read_text(path: str | PathLike[str], what: str = "a text file") -> str:
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise InputError(f"is not a text (byte {raw[error.start]:#04x} is not UTF-8)", file=f"{file}:{line}") from error
+
+
+def json_objects(path: Path, what: str, example: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the place and the object of each line of a file of JSON lines.
+
+    Raises InputError; `what` names the expected file, and `example` is a line of it.
+    """
+    for number, line in enumerate(io.StringIO(read_text(path, what)), 1):
+        if not line.strip():
+            continue
+        place = f"{path}:{number}"
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            raise InputError("is not a line of JSON", file=place, allowed=example) from None
+        if not isinstance(row, dict):
+            raise InputError("is not an object", file=place, allowed=example)
+        yield place, row
+
+
+def csv_rows(path: Path, what: str) -> tuple[list[str], Iterator[tuple[str, list[str]]]]:
+    """Return the header of a CSV file in small letters, and an iterator over the place and cells of each row.
+
+    Raises InputError; `what` names the expected file.
+    """
+    reader = csv.reader(io.StringIO(read_text(path, what)))
+    try:
+        header = [name.strip().lower() for name in next(reader, [])]
+    except csv.Error as error:
+        raise InputError(f"is not CSV: {error}", file=f"{path}:1", allowed=what) from None
+    return header, _rows_below(reader, len(header), path)
+
+
+def _rows_below(reader: Any, width: int, path: Path) -> Iterator[tuple[str, list[str]]]:
+    while True:
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            raise InputError(f"is not CSV: {error}", file=f"{path}:{reader.line_num}") from None
+        if row is None:
+            return
+        if row and len(row) != width:
+            problem = f"the row has {len(row)} entries, and the header {width}"
+            raise InputError(problem, file=f"{path}:{reader.line_num}")
+        if row:
+            yield f"{path}:{reader.line_num}", row

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 from pyxsim.models import scalesim, systolic
 from pyxsim.models.devices import device
@@ -107,14 +108,18 @@ def processor(settings: NpuSettings) -> Npu:
     """Return the NPU of [system.npu]. Raises InputError with a key below it."""
     if settings.array is None:
         roof = roofline(settings)
-        return Npu(lambda work: work.flops / roof.peak, roof.bandwidth)
-    array, count = settings.array, _CYCLES[settings.compute]
+        return Npu(partial(_at_peak, roof.peak), roof.bandwidth)
     bandwidth = settings.memory_bandwidth
     if bandwidth is None:
         assert settings.device is not None  # checked by the settings
         bandwidth = device(settings.device).bandwidth
+    return Npu(partial(_on_array, settings.array, _CYCLES[settings.compute]), bandwidth)
 
-    def product(work: Work) -> Fraction:
-        return work.count * count(work.m, -(-work.n // array.count), work.k, array) / array.clock
 
-    return Npu(product, bandwidth)
+# Functions of the module, as a serving run keeps its NPU and checkpoints pickle it.
+def _at_peak(peak: Fraction, work: Work) -> Fraction:
+    return work.flops / peak
+
+
+def _on_array(array: Array, cycles: Callable[[int, int, int, Array], int], work: Work) -> Fraction:
+    return work.count * cycles(work.m, -(-work.n // array.count), work.k, array) / array.clock

@@ -7,9 +7,6 @@ source and expert: `expert`, `tokens`, and optionally `layer` and `source`.
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +16,7 @@ import numpy as np
 
 from pyxsim.arrays import IntArray
 from pyxsim.errors import InputError
-from pyxsim.textfile import read_text
+from pyxsim.textfile import csv_rows, json_objects
 
 MOST_ENTRIES = 2**22  # tokens times layers, or rows of a table
 _LAYER, _EXPERTS = ("layer", "layer_index"), ("experts", "expert_ids")
@@ -73,16 +70,7 @@ def read_routing(path: Path, experts: int, top_k: int) -> RoutingTrace:
 
 def _entries(path: Path) -> Iterator[tuple[str, int, tuple[int, ...]]]:
     """Yield the place, layer and experts of each token."""
-    for number, line in enumerate(io.StringIO(read_text(path, "a routing trace")), 1):
-        if not line.strip():
-            continue
-        place = f"{path}:{number}"
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            raise InputError("is not a line of JSON", file=place) from None
-        if not isinstance(row, dict):
-            raise InputError("is not an object", file=place, allowed='{"layer": 0, "experts": [3, 5]}')
+    for place, row in json_objects(path, "a routing trace", '{"layer": 0, "experts": [3, 5]}'):
         rows = row.get("routing", [row])
         for entry in rows if isinstance(rows, list) else [rows]:
             found = _entry(entry)
@@ -106,16 +94,12 @@ def _entry(entry: Any) -> tuple[int, tuple[int, ...]] | None:
 
 def _table(path: Path, experts: int) -> RoutingTrace:
     """Counts by layer and source from a CSV file with a header."""
-    reader = csv.reader(io.StringIO(read_text(path, "a table of counts")))
-    header = [name.strip().lower() for name in next(reader, [])]
+    header, rows = csv_rows(path, "a table of counts")
     if not {"expert", "tokens"} <= set(header) <= set(_COLUMNS):
         problem = f"the columns are {', '.join(header)[:80] or 'missing'}"
         raise InputError(problem, file=f"{path}:1", allowed=", ".join(_COLUMNS))
     found: dict[tuple[int, int], IntArray] = {}
-    for number, row in enumerate(reader, 2):
-        if not row:
-            continue
-        place = f"{path}:{number}"
+    for number, (place, row) in enumerate(rows, 1):
         try:
             values = dict(zip(header, map(int, row), strict=True))
         except ValueError:

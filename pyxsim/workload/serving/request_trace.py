@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Iterator
 from datetime import datetime
 from fractions import Fraction
@@ -14,8 +11,9 @@ from typing import Any, NamedTuple
 from pyxsim.errors import InputError
 from pyxsim.settings.serving import MOST_REQUESTS, MOST_TOKENS
 from pyxsim.settings.types import exact
-from pyxsim.textfile import read_text
+from pyxsim.textfile import csv_rows, json_objects
 
+_WHAT = "a trace of requests"
 _LATEST = 10**9  # seconds
 
 
@@ -48,22 +46,18 @@ FORMS = (
 def read_requests(path: Path, most: int | None = None) -> tuple[list[Arrival], int]:
     """Return the requests of a trace by arrival, at most `most`, and how many without output were left out.
 
-    Dates count from the first one. Raises InputError with the line.
+    Dates count from the earliest one. Raises InputError with the line.
     """
     found: list[Arrival] = []
     empty = 0
-    first: Fraction | None = None
-    rows = _json_rows(path) if path.suffix in (".jsonl", ".json") else _csv_rows(path)
-    for place, row in rows:
+    form: _Form | None = None
+    for place, row in _rows(path):
         form = next((form for form in FORMS if {form.time, form.prompt, form.output} <= row.keys()), None)
         if form is None:
             known = "; ".join(f"{form.time}, {form.prompt}, {form.output}" for form in FORMS)
             raise InputError(f"the columns are {', '.join(row)[:80]}", file=place, allowed=known)
         time = _date(row[form.time], place) if form.unit is None else _time(row[form.time], form.unit, place)
-        if form.unit is None:
-            first = time if first is None else first
-            time -= first
-        if not 0 <= time <= _LATEST:
+        if form.unit is not None and not 0 <= time <= _LATEST:
             raise InputError(f"a request arrives at {float(time):g} s", file=place, allowed=f"0 to {_LATEST} s")
         output = _tokens(row[form.output], 0, place, form.output)
         if not output:
@@ -76,33 +70,21 @@ def read_requests(path: Path, most: int | None = None) -> tuple[list[Arrival], i
             break
     if not found:
         raise InputError("has no requests", file=str(path), allowed="a line per request")
-    return sorted(found, key=lambda arrival: arrival.time), empty
+    found.sort(key=lambda arrival: arrival.time)
+    if form is not None and form.unit is None:
+        found = [arrival._replace(time=arrival.time - found[0].time) for arrival in found]
+    return found, empty
 
 
-def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    for number, line in enumerate(io.StringIO(read_text(path, "a trace of requests")), 1):
-        if not line.strip():
-            continue
-        place = f"{path}:{number}"
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            raise InputError("is not a line of JSON", file=place) from None
-        if not isinstance(row, dict):
-            raise InputError("is not an object", file=place, allowed='{"arrival_time": 0.5, "prompt_tokens": 9, ...}')
-        yield place, {key.lower(): value for key, value in row.items()}
-
-
-def _csv_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    reader = csv.reader(io.StringIO(read_text(path, "a trace of requests")))
-    header = [name.strip().lower() for name in next(reader, [])]
-    for number, row in enumerate(reader, 2):
-        if not row:
-            continue
-        if len(row) != len(header):
-            problem = f"the row has {len(row)} entries, and the header {len(header)}"
-            raise InputError(problem, file=f"{path}:{number}")
-        yield f"{path}:{number}", dict(zip(header, row, strict=True))
+def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the place and the values by column, in small letters, of each row."""
+    if path.suffix in (".jsonl", ".json"):
+        for place, entry in json_objects(path, _WHAT, '{"arrival_time": 0.5, "prompt_tokens": 9, "output_tokens": 5}'):
+            yield place, {key.lower(): value for key, value in entry.items()}
+        return
+    header, rows = csv_rows(path, _WHAT)
+    for place, cells in rows:
+        yield place, dict(zip(header, cells, strict=True))
 
 
 def _time(value: Any, unit: Fraction, place: str) -> Fraction:

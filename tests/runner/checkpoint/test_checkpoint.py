@@ -111,6 +111,9 @@ WORKLOADS = (
     "inputs/memory/zero_infinity.toml",
     "inputs/memory/in_switch.toml",
     "inputs/collectives/exchange.toml",
+    "inputs/cost/torus_energy.toml",
+    "inputs/serving/disaggregated.toml",
+    "inputs/serving/experts.toml",
 )
 DELAYS = ("analytical", "analytical-congestion", "flow")
 
