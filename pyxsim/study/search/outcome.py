@@ -131,10 +131,10 @@ def _as_loss(name: str, value: float | None) -> float | None:
 
 def _text(found: dict[str, Any], never: int) -> str:
     """The confidence in a sentence or two."""
-    low, high = found["least_ratio"], found["largest_ratio"]
+    shifts = [f"{(ratio - 1) * 100:+.2g} %" for ratio in (found["least_ratio"], found["largest_ratio"])]
     lines = [
-        f"{found['decided']} points decided: {found['objective']} is {low:.4g} to {high:.4g} times the screened one, "
-        f"Kendall's tau of the orders {found['kendall_tau']:.2f}"
+        f"{found['decided']} points decided: {found['objective']} differs from the screened one by {shifts[0]} to "
+        f"{shifts[1]}, Kendall's tau of the orders {found['kendall_tau']:.2f}"
     ]
     if found["ratio_to_win"] is not None:
         lines.append(
