@@ -226,6 +226,11 @@ def decimal(number: Fraction) -> str:
     return f"{digits[:-places]}.{digits[-places:]}" if places else digits
 
 
+def nine_places(number: Fraction) -> str:
+    """Return a number rounded to nine places after the point, without trailing zeros, for files of other tools."""
+    return f"{float(number):.9f}".rstrip("0").rstrip(".") or "0"
+
+
 def _format(value: Fraction, units: Mapping[str, Fraction]) -> str:
     """The shortest exact text with a number of at least 1; among equals that with the larger unit."""
     fitting = [u for u in units if value >= units[u]] or [min(units, key=lambda u: units[u])]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from pyxsim.topology.inventory.plain import PlainNetwork, lost
+from pyxsim.units import nine_places
 
 FORM = "hpcc"
-_PLACES = 9
 
 
 def hpcc_text(network: PlainNetwork) -> str:
@@ -21,10 +19,6 @@ def hpcc_text(network: PlainNetwork) -> str:
     lost(FORM, "names, kinds of links and routes")
     lines = [f"{len(order)} {len(switches)} {len(network.links)}", " ".join(map(str, switches))]
     for link in network.links:
-        rate, delay = _decimal(link.rate * 8 / 10**9), _decimal(link.latency * 10**9)
+        rate, delay = nine_places(link.rate * 8 / 10**9), nine_places(link.latency * 10**9)
         lines.append(f"{number[link.a]} {number[link.b]} {rate}Gbps {delay}ns 0")
     return "\n".join(lines) + "\n"
-
-
-def _decimal(value: Fraction) -> str:
-    return f"{float(value):.{_PLACES}f}".rstrip("0").rstrip(".") or "0"

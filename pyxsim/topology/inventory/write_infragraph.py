@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from fractions import Fraction
 
 from pyxsim.topology.inventory.plain import PlainLink, PlainNetwork, lost
+from pyxsim.units import nine_places
 
 FORM = "infragraph"
 _PART = re.compile(r"([^.\[\]]+)\.(0|[1-9]\d{0,8})", re.ASCII)
-_PLACES = 9
 
 Place = tuple[tuple[str, int], ...]
 Tree = dict[str, dict[int, "Tree | bool"]]  # component -> index -> what is in it, or whether it is an NPU
@@ -106,8 +105,8 @@ def _lines(network: PlainNetwork, places: list[Place]) -> Iterator[str]:
         yield f"  - name: {_quoted(name)}"
         yield "    physical:"
         unit = "gigabytes_per_second"
-        yield f"      bandwidth: {{ choice: {unit}, {unit}: {_decimal(link.rate / 10**9)} }}"
-        yield f"      latency: {{ choice: ns, ns: {_decimal(link.latency * 10**9)} }}"
+        yield f"      bandwidth: {{ choice: {unit}, {unit}: {nine_places(link.rate / 10**9)} }}"
+        yield f"      latency: {{ choice: ns, ns: {nine_places(link.latency * 10**9)} }}"
     yield "instances:"
     for name, members in root.items():
         yield f"  - {{ name: {_quoted(name)}, device: {_quoted(name)}, count: {len(members)} }}"
@@ -146,7 +145,3 @@ def _endpoint(place: Place) -> str:
 
 def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
-
-
-def _decimal(value: Fraction) -> str:
-    return f"{float(value):.{_PLACES}f}".rstrip("0").rstrip(".") or "0"
