@@ -72,7 +72,9 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
     """Return the Result of collectives, messages or a workload."""
     job, system = prepared.job, prepared.system
     issued = job.collectives
-    bounds = [prepared.lower_bound_of(collective.per_group) for collective in issued]
+    bounds = [
+        Fraction(0) if collective.repeated else prepared.lower_bound_of(collective.per_group) for collective in issued
+    ]
     minimum = int(prepared.lower_bound) if end.complete else 0
     # Computation between collectives has no bound.
     lower_bound_ns = float(prepared.lower_bound * 10**9 / prepared.experiment.network.clock) if job.planned else None
@@ -151,10 +153,13 @@ def link_table(network: Backend) -> LinkTable:
 
 
 def collective_row(prepared: Prepared, collective: IssuedCollective, bound: Fraction) -> dict[str, Any]:
-    """Return a row of /collectives, in cycles: `end` is -1 and `ratio` NaN if it did not end, `root` -1 without one."""
+    """Return a row of /collectives, in cycles: `end` is -1 and `ratio` NaN if it did not end, `root` -1 without one.
+
+    Calls of a repeated collective share a row, without bounds.
+    """
     first = collective.per_group[0]
-    optimum = prepared.optimum_of(collective.per_group)
-    ratio = float((collective.end - collective.start) / bound) if bound and collective.end >= 0 else float("nan")
+    optimum = None if collective.repeated else prepared.optimum_of(collective.per_group)
+    bounded = bound and collective.end >= 0 and not collective.repeated
     return {
         "name": collective.name,
         "kind": first.kind if first.matrix is None else "all-to-all-v",
@@ -165,9 +170,21 @@ def collective_row(prepared: Prepared, collective: IssuedCollective, bound: Frac
         "start": collective.start,
         "end": collective.end,
         "bytes": first.size,
-        "lower_bound": float(bound),
-        "ratio": ratio,
+        "lower_bound": float("nan") if collective.repeated else float(bound),
+        "ratio": float((collective.end - collective.start) / bound) if bounded else float("nan"),
         "optimum": float("nan") if optimum is None else float(optimum.cycles),
+        **(_calls(collective) if collective.repeated else {}),
+    }
+
+
+def _calls(collective: IssuedCollective) -> dict[str, Any]:
+    """The columns of a repeated collective: how many calls, and means over them and those that have ended."""
+    calls = collective.per_group
+    times = [call.end - call.start for call in calls if call.end >= 0]
+    return {
+        "bytes": round(sum(call.size for call in calls) / len(calls)),
+        "calls": len(calls),
+        "time": sum(times) / len(times) if times else float("nan"),
     }
 
 

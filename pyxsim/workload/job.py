@@ -30,6 +30,8 @@ class IssuedCollective:
         An NPU; None without a root, or with a root in each group.
     per_group
         The collectives of the system layer.
+    repeated
+        Whether these are calls of different sizes, one after the other, instead of groups at the same time.
     """
 
     name: str
@@ -37,6 +39,7 @@ class IssuedCollective:
     group: str = "all"
     root: int | None = None
     per_group: list[Any] = field(default_factory=list)
+    repeated: bool = False
 
     @property
     def start(self) -> int:

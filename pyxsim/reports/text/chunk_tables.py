@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyxsim.reports.text.facts import dimension_names, percent, rounded
 from pyxsim.results.result import Result
-from pyxsim.units import format_time_ns
+from pyxsim.units import format_time_ns, plural
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -58,6 +58,8 @@ def _collective_rows(result: Result) -> Iterator[Sequence[str]]:
         ratio = row.get("ratio")
         times = _times(result, row["start"], row["end"])
         label = f"{name}: {kind}" if name not in ("", kind) else kind
+        if "calls" in row:
+            label, times = f"{label}, {plural(row['calls'], 'call')}", (*times[:2], _time(result, row["time"]))
         bound = "" if ratio is None or math.isnan(ratio) else f"{ratio:.2f}"
         yield label, f"{row.get('npus', '')}", rounded(row["bytes"], "B", 1024), *times, bound
 

@@ -42,7 +42,7 @@ add(
 add(
     Dataset(
         "collectives",
-        "One row per collective.",
+        "One row per collective; for requests, one row for all calls of a layer's collective, without bounds.",
         (
             Column("name", "", "name of the collective", "text", optional=True),
             Column("kind", "", "kind of the collective", "text", optional=True),
@@ -61,11 +61,14 @@ add(
             Column(
                 "bytes",
                 "bytes",
-                "size of the buffer of one NPU; for an all-gather, of the shard that one NPU contributes",
+                "size of the buffer of one NPU; for an all-gather, of the shard that one NPU contributes; "
+                "mean of all calls",
             ),
             Column("lower_bound", "cycles", "lower bound of the time on these links", "float64"),
             Column("ratio", "1", "ratio of the time to its lower bound", "float64"),
             Column("optimum", "cycles", "lower bound of the time with any algorithm", "float64", optional=True),
+            Column("calls", "1", "number of calls", optional=True),
+            Column("time", "cycles", "mean time of the calls that have ended", "float64", optional=True),
         ),
         lambda result: result.collectives,
         ("collective",),

@@ -171,7 +171,7 @@ class ServingJob(Job):
         )
         if name not in self._rows:
             key = f"system.{algorithm_key(exchange.kind)}"
-            self._rows[name] = IssuedCollective(name, key, role)
+            self._rows[name] = IssuedCollective(name, key, role, repeated=True)
             self.collectives.append(self._rows[name])
         self._rows[name].per_group.append(issued)
         return issued

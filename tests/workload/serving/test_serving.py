@@ -137,6 +137,18 @@ def test_a_lone_request(model: str, tensor: int, prompt: int, output: int) -> No
     assert np.diff([0, *result.iterations["end"]]).tolist() == [first, *gaps]
 
 
+def test_calls_of_a_collective_share_a_row(model: str) -> None:
+    """A layer's collective, of 300 tokens, then twice of one token: the closed forms give size and mean time."""
+    result = serve(model, lone(300, 3, instances="tensor = 2"), npus=2)
+    row = next(row for row in result.collectives if row["name"].endswith("embedding"))
+    sizes = [300 * H * 2, H * 2, H * 2]
+    assert row["calls"] == 3
+    assert row["bytes"] == round(sum(sizes) / 3)
+    assert row["time"] == sum(2 * message(size // 2) for size in sizes) / 3
+    assert np.isnan([row["lower_bound"], row["ratio"], row["optimum"]]).all()
+    assert "embedding: all-reduce, 3 calls" in summary_text(result)
+
+
 def test_chunks_of_a_prompt(model: str) -> None:
     # 300 tokens in iterations of 128: 128, 128, 44. Only the last one is followed by logits.
     result = serve(model, lone(300, 2) + "\nmax_tokens = 128")

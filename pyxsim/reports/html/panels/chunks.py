@@ -39,7 +39,7 @@ def chunks(result: Result, detail: Detail) -> list[Panel]:
 _ABOUT = {
     "collective": (
         "Collectives and messages",
-        "Time from issue to end, and its ratio to the lower bound.",
+        "Time from issue to end, and its ratio to the lower bound; for several calls, mean size and time.",
     ),
     "phase": (
         "Phases of the collective",

@@ -14,7 +14,12 @@ from pyxsim.reports.text.serving_facts import TIMES, sheet
 from pyxsim.results.result import Result
 
 MOST_POINTS = 4000  # of a line
-LINES = {"requests": "requests in the batch", "waiting": "requests that wait", "kv_tokens": "tokens in the KV cache"}
+LINES = {
+    "requests": ("requests in the batch", "in batch"),
+    "waiting": ("requests that wait", "waiting"),
+    "kv_tokens": ("tokens in the KV cache", "KV tokens"),
+}
+"""Column of an iteration: its name in the legend and at its axis."""
 
 
 @html_panel("serving", section="workload", applies=lambda result: result.serving is not None)
@@ -53,7 +58,7 @@ def _over_time(result: Result, detail: Detail) -> Panel:
     clock, table = Clock.of(result), result.serving.iterations
     instance, end = np.asarray(table["instance"]), np.asarray(table["end"], np.int64)
     traces: list[dict[str, Any]] = []
-    for row, (column, title) in enumerate(LINES.items()):
+    for row, (column, (title, _)) in enumerate(LINES.items()):
         for number in np.unique(instance).tolist():
             mine = np.flatnonzero(instance == number)
             mine = mine[_some(len(mine), detail.most(MOST_POINTS // len(LINES)))]
@@ -69,10 +74,10 @@ def _over_time(result: Result, detail: Detail) -> Panel:
                 }
             )
     layout: dict[str, Any] = {"xaxis": {"title": {"text": clock.unit}, "anchor": f"y{len(LINES)}"}}
-    for row, title in enumerate(LINES.values()):
+    for row, (_, title) in enumerate(LINES.values()):
         top = 1 - row / len(LINES)
         domain = [top - 1 / len(LINES) + 0.04, top]
-        axis = {"domain": domain, "title": {"text": title.partition(" ")[0]}, "rangemode": "tozero"}
+        axis = {"domain": domain, "title": {"text": title}, "rangemode": "tozero"}
         layout[f"yaxis{row + 1}" if row else "yaxis"] = axis
     about = "At the end of each iteration: its requests, those that wait, and tokens for which KV cache is held."
     return Panel("Batches over time", about, figure(traces, layout), height=480)
