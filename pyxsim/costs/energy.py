@@ -268,7 +268,9 @@ def _memory(result: Result, design: DesignCost) -> list[dict[str, Any]]:
 
 def _sum(name: str, columns: Columns) -> dict[str, Any]:
     numbers = next(iter(columns.values()), np.zeros(0))  # -1 is not a part: injection by lanes
-    return _part(name, int((numbers >= 0).sum()), float(columns["dynamic"].sum()), [columns[bound].sum() for bound in _BOUNDS])
+    return _part(
+        name, int((numbers >= 0).sum()), float(columns["dynamic"].sum()), [columns[bound].sum() for bound in _BOUNDS]
+    )
 
 
 def _part(name: str, count: int, dynamic: float, bounds: Any) -> dict[str, Any]:
