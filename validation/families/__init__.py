@@ -18,6 +18,7 @@ from validation.families import (
     queue,
     repeat,
     ring,
+    search,
     sizes,
     switch,
     synthesizers,
@@ -52,6 +53,7 @@ ALL = (
     made_traces.FAMILY,
     pipeline.FAMILY,
     themis.FAMILY,
+    search.FAMILY,
     tests_of.FAMILY,
     repeat.FAMILY,
 )

@@ -91,10 +91,10 @@ class Estimator:
         key = repr((experiment.network, experiment.system.model_copy(update={"npu": None}), experiment.output.seed))
         if model == ESTIMATE:
             if key not in self._fitted:
-                self._fitted[key] = FittedTimes(experiment, topology, _SCREENING)
+                self._fitted[key] = FittedTimes(experiment, topology, self.folder, _SCREENING)
             return self._fitted[key]
         if key not in self._simulated:
-            self._simulated[key] = SimulatedTimes(experiment, topology, _DECIDING)
+            self._simulated[key] = SimulatedTimes(experiment, topology, self.folder, _DECIDING)
         return self._simulated[key]
 
 

@@ -14,14 +14,25 @@ from typing import Any
 import numpy as np
 
 from pyxsim.errors import InputError
+from pyxsim.settings.points import Choice
 from pyxsim.settings.space import Place
 
 BATCH = 8  # points that a sampler proposes at a time, whatever the number of workers
 _FIRST = 0.25  # share of the budget that is drawn at random, for the sampler to learn from
 _PROPOSED = 0.5  # share of the budget after which the neighbors of the best points follow
-_BASES = 6  # best points whose neighbors are tried
+_BASES = 3  # best points whose neighbors are tried
 Losses = list[tuple[float, ...] | None]
 Explorer = Generator[list[Place], Losses, None]
+
+
+def numeric_axes(axes: Sequence[Sequence[Choice]]) -> list[bool]:
+    """Return which axes have numbers as values, so that they are ordered."""
+    return [all(_is_number(choice) for choice in axis) for axis in axes]
+
+
+def _is_number(choice: Choice) -> bool:
+    values = list(choice.swept.values())
+    return len(values) == 1 and isinstance(values[0], int | float) and not isinstance(values[0], bool)
 
 
 def exhaustive(places: Sequence[Place], batch: int) -> Explorer:

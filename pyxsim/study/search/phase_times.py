@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from pyxsim.errors import LockstepLost
 from pyxsim.network.backends import make_backend
-from pyxsim.runner.closed_run import announce_traffic, run_out
+from pyxsim.runner.closed_run import ClosedRun, announce_traffic, run_out
+from pyxsim.runner.prepare import prepare
 from pyxsim.runner.prepared import Prepared
 from pyxsim.settings import Experiment
+from pyxsim.settings.collective import Collective
 from pyxsim.system import make_system, resolve
 from pyxsim.topology import Topology
 from pyxsim.units import to_cycles
@@ -47,13 +51,30 @@ def simulated_cycles(experiment: Experiment, topology: Topology, backend: str, g
     return job.end
 
 
-def collective_graph(plan: Plan, kind: str, axis: str, size: int) -> Any:
-    """Return the graph of one collective of the groups along an axis, of all stages."""
-    npus = len(plan.grid)
-    groups = plan.grid.groups(axis, range(plan.parallelism.pipeline))
-    dims = dims_of(groups, plan.shape)
+def collective_cycles(
+    experiment: Experiment, folder: Path, backend: str, kind: str, size: int, dims: tuple[int, ...]
+) -> int:
+    """Return the cycles of one collective of all groups along some dimensions, on an experiment's network and system.
+
+    The run is that of an experiment with this collective, so that one NPU may stand for all.
+    """
+    collective = Collective.model_validate({"kind": kind, "size": f"{size} B", "dims": list(dims)})
+    alone = experiment.model_copy(update={"workload": None, "collective": collective})
+    prepared = prepare(alone, folder=folder, backend=backend)
+    assert isinstance(prepared, Prepared)
+    try:
+        ClosedRun(prepared).run()
+    except LockstepLost:
+        assert prepared.every_npu is not None
+        prepared = prepared.every_npu()
+        ClosedRun(prepared).run()
+    return prepared.job.end
+
+
+def groups_graph(npus: int, kind: str, groups: Any, size: int) -> Any:
+    """Return the graph of one collective of some groups."""
     builder = GraphBuilder(npus)
-    call = builder.call(Call(kind, size, dims=dims, groups=None if dims else groups, name=kind))
+    call = builder.call(Call(kind, size, groups=groups, name=kind))
     builder.tasks(np.arange(npus), Kind.COLLECTIVE, kind, call=call)
     return builder.graph()
 
@@ -72,12 +93,13 @@ def message_graph(plan: Plan, size: int) -> Any:
 class FittedTimes:
     """Times by a line through two simulated sizes, for any number of plans on one network.
 
-    `experiment`: its network, system and outputs count. `known`: results of simulations by kind and groups, which
-    several objects may share.
+    `experiment`: its network, system and outputs count. `folder`: start of its relative paths. `known`: results of
+    simulations by kind and groups, which several objects may share.
     """
 
     experiment: Experiment
     topology: Topology
+    folder: Path
     backend: str
     known: dict[Any, tuple[float, float]] = field(default_factory=dict)
     simulations: int = 0
@@ -85,22 +107,32 @@ class FittedTimes:
     def collective(self, plan: Plan, kind: str, axis: str, size: int) -> float:
         """Return the cycles of a collective; `PhaseTimes`."""
         key = (kind, axis, *_groups_of(plan, axis))
-        return self._at(key, size, lambda nbytes: collective_graph(plan, kind, axis, nbytes))
+
+        def cycles(nbytes: int) -> int:
+            groups = plan.grid.groups(axis, range(plan.parallelism.pipeline))
+            if dims := dims_of(groups, plan.shape):
+                return collective_cycles(self.experiment, self.folder, self.backend, kind, nbytes, dims)
+            return self._of(groups_graph(len(plan.grid), kind, groups, nbytes))
+
+        return self._at(key, size, cycles)
 
     def message(self, plan: Plan, size: int) -> float:
         """Return the cycles of a message between stages; `PhaseTimes`."""
-        return self._at((MESSAGE, *_shape(plan)), size, lambda nbytes: message_graph(plan, nbytes))
+        return self._at((MESSAGE, *_shape(plan)), size, lambda nbytes: self._of(message_graph(plan, nbytes)))
 
-    def _at(self, key: Any, size: int, graph: Callable[[int], Any]) -> float:
+    def _at(self, key: Any, size: int, cycles: Callable[[int], int]) -> float:
         if key not in self.known:
-            low, high = (self._simulated(graph(nbytes)) for nbytes in FITTED)
+            low, high = (self._simulated(cycles, nbytes) for nbytes in FITTED)
             slope = (high - low) / (FITTED[1] - FITTED[0])
             self.known[key] = (max(low - slope * FITTED[0], 0.0), slope)
         constant, slope = self.known[key]
         return constant + slope * size
 
-    def _simulated(self, graph: Any) -> int:
+    def _simulated(self, cycles: Callable[[int], int], size: int) -> int:
         self.simulations += 1
+        return cycles(size)
+
+    def _of(self, graph: Any) -> int:
         return simulated_cycles(self.experiment, self.topology, self.backend, graph)
 
 
@@ -113,14 +145,14 @@ class SimulatedTimes(FittedTimes):
     exact: dict[tuple[Any, int], int] = field(default_factory=dict)
     counting: bool = True
 
-    def _at(self, key: Any, size: int, graph: Callable[[int], Any]) -> float:
+    def _at(self, key: Any, size: int, cycles: Callable[[int], int]) -> float:
         if self.counting:
             self.sizes.setdefault(key, set()).add(size)
             return 0.0
         ends = min(self.sizes[key]), max(self.sizes[key])
         for nbytes in ends:
             if (key, nbytes) not in self.exact:
-                self.exact[key, nbytes] = self._simulated(graph(nbytes))
+                self.exact[key, nbytes] = self._simulated(cycles, nbytes)
         low, high = (self.exact[key, nbytes] for nbytes in ends)
         if ends[0] == ends[1]:
             return float(low)

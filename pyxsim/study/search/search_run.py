@@ -25,7 +25,7 @@ from pyxsim.settings.space import Place, Space, read_space
 from pyxsim.settings.types import listed
 from pyxsim.study.search.cuts import Cutter
 from pyxsim.study.search.evaluate import MODELS, Estimates, estimator, step_of, step_values
-from pyxsim.study.search.explore import Explorer, at_random, exhaustive, sampled
+from pyxsim.study.search.explore import Explorer, at_random, exhaustive, numeric_axes, sampled
 from pyxsim.study.search.outcome import best_places, confidence, sensitivities, table_rows
 from pyxsim.study.search.pricing import PRICED, Prices
 from pyxsim.study.sweep.cluster import Cluster
@@ -300,7 +300,7 @@ class _Search:
     def _sampler(self, can_run: list[Place], method: str, budget: int) -> Explorer:
         if method == "random":
             return at_random(can_run, budget, self.search.seed)
-        ordered = [all(_is_number(choice) for choice in axis) for axis in self.space.axes]
+        ordered = numeric_axes(self.space.axes)
         count = len(self.search.objective)
         return sampled(can_run, self.space.sizes, ordered, count, budget, self.search.seed, method)
 
@@ -406,11 +406,6 @@ class _Search:
         self.standing.stage, self.standing.done, self.standing.total = stage, done, total
         if self.watch is not None:
             self.watch(self.standing)
-
-
-def _is_number(choice: Any) -> bool:
-    values = list(choice.swept.values())
-    return len(values) == 1 and isinstance(values[0], int | float) and not isinstance(values[0], bool)
 
 
 def _check_model(model: str, key: str, file: str | None) -> None:
