@@ -32,7 +32,16 @@ PAUSE = 0.1  # seconds between two updates of a terminal
 SILENCE = 10.0  # seconds between two lines without a terminal
 NO_HUE = "-"
 _TELLING = (  # columns on a terminal, where the points have them
-    *("time_ns", "lower_bound_ns", "accepted_load", "packet_latency", "packet_latency_p99", "saturated"),
+    *(
+        "time_ns",
+        "lower_bound_ns",
+        "compute_ns",
+        "exposed_ns",
+        "accepted_load",
+        "packet_latency",
+        "packet_latency_p99",
+        "saturated",
+    ),
 )
 
 
