@@ -5,6 +5,7 @@ from __future__ import annotations
 from validation.families import (
     astra,
     booksim,
+    case_studies,
     collectives,
     contention_free,
     endurance,
@@ -52,6 +53,7 @@ ALL = (
     made_traces.FAMILY,
     pipeline.FAMILY,
     themis.FAMILY,
+    case_studies.FAMILY,
     tests_of.FAMILY,
     repeat.FAMILY,
 )
