@@ -10,9 +10,10 @@ from random import Random
 from typing import Any
 
 from pyxsim.results.result import Result
-from pyxsim.runner.lifecycle import run
+from pyxsim.runner.lifecycle import simulate
+from pyxsim.runner.prepare import prepare
 from pyxsim.settings.memory import BANDWIDTHS, RemoteMemory
-from pyxsim.settings.points import Point, points
+from pyxsim.settings.points import Point, plan_of
 from pyxsim.system.memory import Access, make_memory, resolve_memory
 from pyxsim.workload.parallel import training_plan
 from pyxsim.workload.parallel.footprint import footprint
@@ -36,15 +37,20 @@ DRAWN, SEED = 300, 1
 CLOCK = Fraction(10**9)
 
 
+def points(file: str, overrides: Sequence[str] = ()) -> list[Point]:
+    """Return the points of a study."""
+    return plan_of(STUDIES / file, overrides).points
+
+
 def select(file: str, label: str, overrides: Sequence[str] = ()) -> Point:
     """Return the point of a study that has a label."""
-    (found,) = [each for each in points(STUDIES / file, list(overrides)) if each.label == label]
+    (found,) = [point for point in points(file, overrides) if point.label == label]
     return found
 
 
-def simulated(point: Point, backend: str) -> Result:
+def simulated(file: str, point: Point, backend: str) -> Result:
     """Return the complete result of a point."""
-    result = run(point.experiment, backend=backend)
+    result = simulate(prepare(point.experiment, folder=(STUDIES / file).parent, backend=backend), backend=backend)
     must(result.complete, f"{point.label} did not end")
     return result
 
@@ -67,8 +73,9 @@ def ratios(pairs: Mapping[str, tuple[float, float]], what: str, note: str = "") 
 
 def larger_wafer(overrides: Sequence[str]) -> Found:
     """Speed-up of an all-reduce by a wafer of 8 instead of 2, in a ring, with 4 times as many NPUs."""
+    file = "scaling/all_reduce.toml"
     small, large = (
-        simulated(select("scaling/all_reduce.toml", f"{name}, inter_dimension=ascending", overrides), "analytical")
+        simulated(file, select(file, f"{name}, inter_dimension=ascending", overrides), "analytical")
         for name in ("512", "2048, larger")
     )
     return ratios({"speed-up": (LARGER_WAFER, small.time_ns / large.time_ns)}, "speed-up")
@@ -76,9 +83,10 @@ def larger_wafer(overrides: Sequence[str]) -> Found:
 
 def usable_bandwidth() -> Found:
     """Exposed communication of GPT-3, over that on a wafer of the same bandwidth."""
+    file = "wafer/training.toml"
     exposed = {
-        str(point.variant): float(simulated(point, "analytical-congestion").json()["exposed_ns"]["mean"])
-        for point in points(STUDIES / "wafer/training.toml")
+        str(point.variant): float(simulated(file, point, "analytical-congestion").json()["exposed_ns"]["mean"])
+        for point in points(file)
         if "gpt3" in str(point.swept["workload.model"])
     }
     pairs = {name: (ratio, exposed[name] / exposed[wafer]) for name, (wafer, ratio) in USABLE.items()}
@@ -87,8 +95,9 @@ def usable_bandwidth() -> Found:
 
 def pool() -> Found:
     """Percent by which the step takes longer with a pool than with slow memories."""
+    file = "disaggregated/systems.toml"
     slow, pooled = (
-        float(simulated(select("disaggregated/systems.toml", name), "analytical-congestion").time_ns) / 1e9
+        float(simulated(file, select(file, name), "analytical-congestion").time_ns) / 1e9
         for name in ("ZeRO-Infinity", "pool")
     )
     must(pooled >= slow, "the pool is faster than ZeRO-Infinity")
@@ -115,12 +124,12 @@ def seconds_in_switches(memory: RemoteMemory) -> float:
 
 def memory_in_switches(names: Sequence[str]) -> Found:
     """Seconds of accesses of an NPU, with memories whose switches copy and add."""
-    pairs = {}
+    file, pairs = "disaggregated/systems.toml", {}
     for name in names:
-        point = select("disaggregated/systems.toml", name)
+        point = select(file, name)
         memory = point.experiment.system.remote_memory
         assert memory is not None
-        took = float(simulated(point, "analytical-congestion").json()["memory_ns"]["mean"]) / 1e9
+        took = float(simulated(file, point, "analytical-congestion").json()["memory_ns"]["mean"]) / 1e9
         pairs[name] = (seconds_in_switches(memory), took)
     return ratios(pairs, "accesses (s)", "; ".join(pairs))
 
@@ -202,7 +211,7 @@ def remote_memory() -> Found:
 def footprints() -> Found:
     """GB of an NPU: 2 bytes of each of P / T weights; 14 of gradients and optimizer, in P / NPUs parts (ZeRO-2)."""
     pairs = {}
-    for point in points(STUDIES / "comet/parallelism.toml", ["workload.model=models/transformer_1t.toml"]):
+    for point in points("comet/parallelism.toml", ["workload.model=models/transformer_1t.toml"]):
         workload, dims = point.experiment.workload, point.experiment.network.dims
         assert workload is not None
         assert dims is not None
@@ -220,8 +229,8 @@ def footprints() -> Found:
 def packets(file: str, wanted: Mapping[str, str]) -> Found:
     """An all-reduce of 128 MiB with packets, and without: chunks as long as those of the study, but fewer."""
     packet, model = (
-        float(simulated(point, str(point.backend)).time_ns) / 1e6
-        for point in points(STUDIES / file, SHORTER)
+        float(simulated(file, point, str(point.backend)).time_ns) / 1e6
+        for point in points(file, SHORTER)
         if all(point.swept[key] == value for key, value in wanted.items())
     )
     return ratios({file: (model, packet)}, "ms")
@@ -249,10 +258,10 @@ def cases() -> Iterator[Case]:
         ("conv-4d-themis", {"network.topology": "conv-4d", "system.inter_dimension": "themis"}),
     ):
         measure = partial(packets, "wafer/packets.toml", wanted)
-        yield Case(f"case-studies/packets-{name}", claim, PAGE, 1, "%", measure, 5)
+        yield Case(f"case-studies/packets-{name}", claim, PAGE, 0.2, "%", measure, 5)
     for npus, variant in ((512, "512"), (2048, "2048, larger")):
         measure = partial(packets, "scaling/packets.toml", {"variant": variant})
-        yield Case(f"case-studies/packets-{npus}-npus", claim, PAGE, 1, "%", measure, 15)
+        yield Case(f"case-studies/packets-{npus}-npus", claim, PAGE, 0.2, "%", measure, 15)
 
 
 FAMILY = ("case-studies", "Case studies of ASTRA-sim 2.0 and COMET", ("expected", "simulated"), cases)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -248,7 +249,7 @@ def label_of(name: str) -> str:
 
 
 def text_of(value: Any) -> str:
-    """Return a value for a legend or axis: 4, 1 MiB, 4x4."""
+    """Return a value for a legend or axis: 4, 1 MiB, 4x4; of a long path, the name of the file."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
@@ -256,6 +257,8 @@ def text_of(value: Any) -> str:
     if isinstance(value, list) and all(isinstance(item, int | str) for item in value):
         return "x".join(map(str, value))
     text = str(value)
+    if len(text) > 24 and "/" in text and " " not in text:
+        text = PurePath(text).stem
     return text if len(text) <= 24 else f"{text[:21]}..."
 
 
