@@ -212,7 +212,8 @@ class Scale:
         ax.xaxis.set_minor_locator(NullLocator())
         longest = max(len(text_of(value)) for value in self.values)
         if longest * len(self.values) > 70:
-            ax.tick_params("x", rotation=30)
+            for label in ax.get_xticklabels():
+                label.set(rotation=30, horizontalalignment="right", rotation_mode="anchor")
 
 
 def _numbers(values: Sequence[Any]) -> list[float] | None:
