@@ -222,7 +222,9 @@ def _shown(swept: Sweep, standing: Standing, width: int | None) -> Iterator[Any]
         more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
         yield Text(f"failed: {labels[0]}{more}: {reason}", overflow="fold")
     yield from map(Text, shortened([f"warning: {text}" for text in swept.warnings], MAX_WARNINGS, "warnings"))
-    if standing.unwanted:
+    if standing.unwanted == 1:
+        yield "1 point in the folder has other settings, so the table omits it"
+    elif standing.unwanted:
         yield f"{standing.unwanted} points in the folder have other settings, so the table omits them"
 
 
