@@ -119,16 +119,23 @@ def test_the_page_has_the_steps_of_all_systems_of_memory() -> None:
         ]
 
 
+@pytest.mark.parametrize(
+    ("row", "backend", "bandwidth"),
+    [
+        ("time with 2039 GB/s", "analytical-congestion", "2039 GB/s"),
+        ("time with 500 GB/s", "analytical-congestion", "500 GB/s"),
+        ("`flow`, 2039 GB/s", "flow", "2039 GB/s"),
+        ("`flow`, 500 GB/s", "flow", "500 GB/s"),
+    ],
+)
 @pytest.mark.slow
-def test_the_page_has_the_times_of_all_degrees() -> None:
-    rows = {"2039 GB/s": "time with 2039 GB/s", "500 GB/s": "time with 500 GB/s"}
-    for bandwidth, row in rows.items():
-        mine = [each for each in points(COMET) if each.swept["system.npu.memory_bandwidth"] == bandwidth]
-        found = [simulated(COMET, each, "analytical-congestion") for each in mine]
-        assert cells(row) == [f"{result.time_ns / 1e6:.1f} ms" for result in found]
-        if bandwidth == "2039 GB/s":
-            exposed = [f"{1000 * seconds(result, 'exposed_ns'):.1f} ms" for result in found]
-            assert cells("of this, exposed communication") == exposed
+def test_the_page_has_the_times_of_all_degrees(row: str, backend: str, bandwidth: str) -> None:
+    mine = [each for each in points(COMET) if each.swept["system.npu.memory_bandwidth"] == bandwidth]
+    found = [simulated(COMET, each, backend) for each in mine]
+    assert cells(row) == [f"{result.time_ns / 1e6:.1f} ms" for result in found]
+    if row == "time with 2039 GB/s":
+        exposed = [f"{1000 * seconds(result, 'exposed_ns'):.1f} ms" for result in found]
+        assert cells("of this, exposed communication") == exposed
 
 
 def footprint_of(point: Point) -> tuple[int, dict[str, int]]:
