@@ -32,7 +32,16 @@ PAUSE = 0.1  # seconds between two updates of a terminal
 SILENCE = 10.0  # seconds between two lines without a terminal
 NO_HUE = "-"
 _TELLING = (  # columns on a terminal, where the points have them
-    *("time_ns", "lower_bound_ns", "accepted_load", "packet_latency", "packet_latency_p99", "saturated"),
+    *(
+        "time_ns",
+        "lower_bound_ns",
+        "compute_ns",
+        "exposed_ns",
+        "accepted_load",
+        "packet_latency",
+        "packet_latency_p99",
+        "saturated",
+    ),
 )
 
 
@@ -213,7 +222,9 @@ def _shown(swept: Sweep, standing: Standing, width: int | None) -> Iterator[Any]
         more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
         yield Text(f"failed: {labels[0]}{more}: {reason}", overflow="fold")
     yield from map(Text, shortened([f"warning: {text}" for text in swept.warnings], MAX_WARNINGS, "warnings"))
-    if standing.unwanted:
+    if standing.unwanted == 1:
+        yield "1 point in the folder has other settings, so the table omits it"
+    elif standing.unwanted:
         yield f"{standing.unwanted} points in the folder have other settings, so the table omits them"
 
 

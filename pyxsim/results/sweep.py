@@ -290,14 +290,18 @@ def state_of(folder: Path, key: str) -> State:
     return "failed" if (folder / POINTS / f"{key}.json").exists() else "missing"
 
 
-def is_number(value: Any) -> bool:
-    """Whether an entry of a summary is a column of the table: a number or a truth value."""
-    return isinstance(value, int | float)
+def columns_in(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entries of a summary that are columns of the table: numbers, and None for one that is unknown.
+
+    The times of a workload's NPUs (`compute_ns` ..) count with their mean.
+    """
+    means = {name: value.get("mean", "") if isinstance(value, dict) else value for name, value in summary.items()}
+    return {name: value for name, value in means.items() if value is None or isinstance(value, int | float)}
 
 
 def split(summary: Mapping[str, Any]) -> tuple[dict[str, Number], dict[str, Number]]:
     """Split the numbers of a summary: those that depend on the experiment only, and the others."""
-    numbers = {name: value for name, value in summary.items() if is_number(value)}
+    numbers = {name: value for name, value in columns_in(summary).items() if value is not None}
     values = {name: value for name, value in numbers.items() if name not in HOW_IT_RAN}
     return values, {name: value for name, value in numbers.items() if name in HOW_IT_RAN}
 

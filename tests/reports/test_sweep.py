@@ -53,6 +53,22 @@ def test_other_axes_are_a_range() -> None:
     assert ax.get_legend() is None
 
 
+def test_a_zipped_axis_is_no_range() -> None:
+    pairs = [{"tensor": tensor, "data": 8 // tensor} for tensor in (1, 2, 4)]
+    points = [Point(str(k), one, "done", {"time_ns": k}) for k, one in enumerate(pairs)]
+    ax = Sweep(Path(), "ring 8", {"tensor": [1, 2, 4], "data": [8, 4, 2]}, points).plot("tensor", "time_ns")
+    assert list(ax.texts) == []
+
+
+def test_times_have_the_unit_of_the_longest() -> None:
+    sweep = made({"n": [1, 2, 3]}, lambda one: {"time_ns": one["n"] * 10**6, "cycles": one["n"] * 10**6})
+    ax = sweep.plot("n", "time_ns")
+    assert ax.get_ylabel() == "simulated time (ms)"
+    assert ax.lines[0].get_ydata().tolist() == [1e6, 2e6, 3e6]
+    assert ax.yaxis.get_major_formatter()(2_500_000, 0) == "2.5"
+    assert sweep.plot("n", "cycles").get_ylabel() == "simulated time (cycles)"
+
+
 def test_sizes_are_shown_in_logarithms() -> None:
     sizes = ["64 KiB", "1 MiB", "16 MiB"]
     sweep = made({"collective.size": sizes}, lambda one: {"time_ns": 10 ** (3 * sizes.index(one["collective.size"]))})

@@ -8,7 +8,7 @@ import pytest
 
 from pyxsim.errors import InputError
 from pyxsim.results.result import HOW_IT_RAN, Result
-from pyxsim.results.sweep import FORMAT, MANIFEST, POINTS, read
+from pyxsim.results.sweep import FORMAT, MANIFEST, POINTS, read, split
 
 KEYS = ["a" * 64, "b" * 64, "c" * 64]
 
@@ -39,6 +39,11 @@ def folder(tmp_path: Path, result: Result) -> Path:
     failure = {"reason": "deadlock", "kind": "DeadlockError", "tries": 1}
     (tmp_path / POINTS / f"{KEYS[1]}.json").write_text(json.dumps(failure))
     return tmp_path
+
+
+def test_the_times_of_npus_count_with_their_mean() -> None:
+    summary = {"time_ns": 3, "compute_ns": {"min": 1, "mean": 1.5, "max": 2}, "critical_path": {"steps": 4}, "seed": 1}
+    assert split(summary) == ({"time_ns": 3, "compute_ns": 1.5, "seed": 1}, {})
 
 
 def test_the_folder_tells_what_became_of_each_point(folder: Path, result: Result) -> None:

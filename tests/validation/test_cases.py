@@ -31,6 +31,7 @@ QUICK = [
     "pipeline/1f1b",
     "themis/torus-4x4x4",
     "themis/torus-4x4x4-compat",
+    "case-studies/remote-memory",
     # Seconds each: with --slow.
     *(
         pytest.param(name, marks=pytest.mark.slow)
@@ -44,6 +45,8 @@ QUICK = [
             "issue-370/compat",
             "pipeline/interleaved",
             "traces/loops-analytical",
+            "case-studies/footprints",
+            "case-studies/packets-conv-3d",
         )
     ),
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from validation.families import (
     astra,
     booksim,
+    case_studies,
     collectives,
     contention_free,
     endurance,
@@ -54,6 +55,7 @@ ALL = (
     pipeline.FAMILY,
     themis.FAMILY,
     search.FAMILY,
+    case_studies.FAMILY,
     tests_of.FAMILY,
     repeat.FAMILY,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from pyxsim.reports.plots.load_latency import HEADROOM
 from pyxsim.reports.plots.style import GREY, axes, colour, nothing, save_figure, titled
 from pyxsim.results.sweep import VARIANT, Point, Sweep
 from pyxsim.results.traffic import TRAFFIC_KEYS, unit_of
-from pyxsim.units import in_one_unit
+from pyxsim.units import in_one_unit, time_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,6 +37,10 @@ _LABELS = {
     "output.seed": "seed",
     "time_ns": "simulated time (ns)",
     "lower_bound_ns": "lower bound of the time (ns)",
+    "compute_ns": "computation (ns)",
+    "memory_ns": "accesses to remote memory (ns)",
+    "communication_ns": "communication (ns)",
+    "exposed_ns": "exposed communication (ns)",
     "cycles": "simulated time (cycles)",
     "packet_latency_p99": "99th percentile of the packet latency (cycles)",
 }
@@ -77,13 +82,22 @@ def number_over(sweep: Sweep, x: str, y: str, hue: str | None = None, ax: Axes |
         ax.set_yscale("log")
     elif min(ends) >= 0:
         ax.set_ylim(bottom=0)
+        if label_of(y).endswith("(ns)"):
+            _time_axis(ax, label_of(y), max(ends))
         if "latency" in y and max(ends) > HEADROOM * min(ends):  # latencies beyond are saturated
             ax.set_ylim(top=HEADROOM * min(ends))
     if hue is not None:
         _legend(ax, label_of(hue), len(values))
-    _notes(ax, sweep, [x, *([hue] if hue else [])], len(points) - len(shown))
+    _notes(ax, sweep, shown, [x, *([hue] if hue else [])], len(points) - len(shown))
     titled(ax, sweep.title)
     return ax
+
+
+def _time_axis(ax: Axes, label: str, longest_ns: float) -> None:
+    """Label times in the unit of the longest one instead of ns; the drawn numbers stay ns."""
+    unit, size = time_unit(longest_ns)
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value / size:g}")
+    ax.set_ylabel(label.replace("(ns)", f"({unit})"))
 
 
 def _axis(sweep: Sweep, name: str) -> str:
@@ -143,9 +157,9 @@ def _legend(ax: Axes, title: str, count: int) -> None:
     ax.legend(title=title, title_fontsize=8, ncols=-(-count // 20), **(outside if count > INSIDE else {}))
 
 
-def _notes(ax: Axes, sweep: Sweep, drawn: Sequence[str], saturated: int) -> None:
+def _notes(ax: Axes, sweep: Sweep, shown: Sequence[Point], drawn: Sequence[str], saturated: int) -> None:
     """Note the keys that a mean covers, and what is omitted."""
-    more = [label_of(name) for name, values in sweep.axes.items() if name not in drawn and len(values) > 1]
+    more = [label_of(name) for name in sweep.axes if name not in drawn and _differs(name, shown, drawn)]
     notes = [f"mean and range over {' and '.join(more)}"] if more else []
     notes += [f"saturated: {saturated} point{'s' if saturated > 1 else ''} left out"] if saturated else []
     failed = sweep.counts["failed"]
@@ -154,6 +168,13 @@ def _notes(ax: Axes, sweep: Sweep, drawn: Sequence[str], saturated: int) -> None
         ax.annotate(
             "; ".join(notes), (1, 0), (0, -34), "axes fraction", "offset points", ha="right", fontsize=7, color=GREY
         )
+
+
+def _differs(name: str, points: Sequence[Point], drawn: Sequence[str]) -> bool:
+    """Whether points with the same values of the drawn keys have several values of another key."""
+    first: dict[str, Any] = {}
+    places = [(repr([point.changed.get(key) for key in drawn]), point.changed.get(name)) for point in points]
+    return any(first.setdefault(place, value) != value for place, value in places)
 
 
 @dataclass(frozen=True)
@@ -191,7 +212,8 @@ class Scale:
         ax.xaxis.set_minor_locator(NullLocator())
         longest = max(len(text_of(value)) for value in self.values)
         if longest * len(self.values) > 70:
-            ax.tick_params("x", rotation=30)
+            for label in ax.get_xticklabels():
+                label.set(rotation=30, horizontalalignment="right", rotation_mode="anchor")
 
 
 def _numbers(values: Sequence[Any]) -> list[float] | None:
@@ -228,7 +250,7 @@ def label_of(name: str) -> str:
 
 
 def text_of(value: Any) -> str:
-    """Return a value for a legend or axis: 4, 1 MiB, 4x4."""
+    """Return a value for a legend or axis: 4, 1 MiB, 4x4; of a long path, the name of the file."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
@@ -236,6 +258,8 @@ def text_of(value: Any) -> str:
     if isinstance(value, list) and all(isinstance(item, int | str) for item in value):
         return "x".join(map(str, value))
     text = str(value)
+    if len(text) > 24 and "/" in text and " " not in text:
+        text = PurePath(text).stem
     return text if len(text) <= 24 else f"{text[:21]}..."
 
 

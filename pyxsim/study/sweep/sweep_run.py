@@ -20,7 +20,7 @@ from pyxsim.network.backends import backend_class
 from pyxsim.plugins import backends
 from pyxsim.results.provenance import provenance
 from pyxsim.results.result import HOW_IT_RAN
-from pyxsim.results.sweep import Point, Sweep, is_number, read_point, read_summary, state_of
+from pyxsim.results.sweep import Point, Sweep, columns_in, read_point, read_summary, state_of
 from pyxsim.results.sweep_table import write_tables
 from pyxsim.results.title import title_of
 from pyxsim.runner.progress_bar import clock
@@ -386,8 +386,7 @@ class _Run:
         """Raise InputError for columns of a plot or goal that the first finished point does not have."""
         if key is None or not self.needs:
             return
-        summary = read_summary(self.folder.result(key))
-        names = (name for name, value in summary.items() if value is None or is_number(value))
+        names = columns_in(read_summary(self.folder.result(key)))
         columns = [*self.plan.axes, *(name for name in names if name not in HOW_IT_RAN)]
         faults = [
             InputError(
