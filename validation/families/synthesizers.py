@@ -200,10 +200,10 @@ def cases() -> Iterator[Case]:
     for grid in GRIDS:
         yield Case(f"synthesizers/tacos-{grid.name}", claim, TACOS, 20, "%", partial(tacos, grid), 1)
     claim = "What pyxsim synthesizes for 256 MiB takes at most 5 % longer than the optimum, and less than the shelf"
-    for network in NETWORKS:
+    for site in NETWORKS:
         for kind in ("all-reduce", "all-gather"):
-            run = partial(synthesized, network, kind)
-            yield Case(f"synthesizers/{network.name}-{kind}", claim, "docs/optimum.md", 5, "%", run, 15)
+            run = partial(synthesized, site, kind)
+            yield Case(f"synthesizers/{site.name}-{kind}", claim, "docs/optimum.md", 5, "%", run, 15)
 
 
 FAMILY = ("synthesizers", "Synthesizers of collectives", ("published", "shelf", "best", "cut"), cases)
