@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pyxsim.arrays import AnyIntArray, BoolArray, IntArray
+from pyxsim.collective.communicator import Communicator
 from pyxsim.topology.capacity_graph import CapacityGraph
 from pyxsim.topology.concurrent_flow import concurrent_flow, farthest, quick_time
 from pyxsim.topology.cut_bound import Bottleneck, Unreached, bottleneck
@@ -103,6 +104,7 @@ class NetworkOptimum:
         thorough: bool = False,
     ) -> None:
         self.endpoint, self.thorough = 2 * endpoint, thorough
+        self.all_npus = Communicator.whole(topology.shape)
         self.work = THOROUGH if thorough else WORK
         # Beside a run, flows that need SciPy would take longer than small runs; cuts around single NPUs are at hand.
         self.flow_work = self.work if thorough or topology.links <= FEW else 0
@@ -170,6 +172,12 @@ class NetworkOptimum:
         if len(amounts) > 1 or messages:
             best = max(best, self._at_npus(amounts, messages), key=lambda found: found.cycles)
         return best
+
+    def of_all(self, kind: str, size: int, *, in_network: bool = False) -> Optimum | None:
+        """Return the bound of a collective of all NPUs, `size` bytes as in its settings; None as `limit`."""
+        limit = self.limit(kind, self.all_npus, in_network=in_network)
+        nbytes = size // len(self.all_npus) if kind in _BY_BLOCKS else size
+        return None if limit is None else limit.optimum(nbytes, self.endpoint)
 
     def _needs(self, collective: Any) -> _Needs:
         key = collective.kind, collective.communicator, tuple(id(chunk.plan) for chunk in collective.chunks)

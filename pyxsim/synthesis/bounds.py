@@ -1,91 +1,77 @@
-"""The least time of a synthesized collective on the links of a network."""
+"""What bounds a collective on a network, and the trees that it is made of: the optimum of analysis/optimum.py."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
+from pyxsim.analysis.optimum import NetworkOptimum
 from pyxsim.errors import InputError
+from pyxsim.network.link_paths import link_rates_of
+from pyxsim.settings import Network
 from pyxsim.synthesis.link_graph import LinkGraph
-from pyxsim.synthesis.scipy_extra import require_scipy
-from pyxsim.topology.cut_bound import bottleneck_bandwidth
-
-MOST_CUT = 128  # NPUs of a network whose bottleneck cut is computed; of larger ones, the cuts around single NPUs
+from pyxsim.topology import Topology
 
 
-def gather_bandwidth(graph: LinkGraph) -> Fraction:
-    """Return the most data per time, in units of the graph, that an all-gather can deliver to every NPU.
+@dataclass(frozen=True)
+class Bounds:
+    """Least times of any algorithm.
 
-    That of the bottleneck cut; for more than MOST_CUT NPUs, of the cuts around single NPUs, which may be more. Raises
-    InputError if an NPU is out of reach.
+    Attributes
+    ----------
+    seconds, limit
+        Of the collective, and what limits it.
+    trees
+        Of its trees without latency, for data of 1 at every NPU at link rates in units of the graph: of an all-reduce
+        in which NPUs add, of a reduce-scatter, else of an all-gather.
+    gather
+        The same of an all-gather; for a reduce-scatter, of one on the reversed links.
     """
-    enters, leaves = _at_npus(graph)
-    n = graph.npus
-    if not (enters.all() and leaves.all()):
-        npu = int(np.argmin(np.minimum(enters, leaves)))
-        raise InputError(f"NPU {npu} has no link in each direction", key="network", allowed="a connected network")
-    if n > MOST_CUT:
-        return Fraction(int(min(enters.min(), leaves.min())) * n, n - 1)
-    try:
-        return bottleneck_bandwidth(graph.links, list(range(n)))
-    except ValueError as error:
-        raise InputError(f"NPU {str(error).rpartition(' ')[2]} is not reached", key="network") from None
+
+    seconds: float
+    limit: str
+    trees: Fraction
+    gather: Fraction
 
 
-def scatter_bandwidth(graph: LinkGraph) -> Fraction:
-    """Return the most data per time that a reduce-scatter can add up: an all-gather on the reversed links."""
-    pairs = set(zip(graph.src.tolist(), graph.dst.tolist(), graph.rate.tolist(), strict=True))
-    if pairs == {(b, a, rate) for a, b, rate in pairs}:
-        return gather_bandwidth(graph)
-    if graph.npus > MOST_CUT:
-        return gather_bandwidth(graph)
-    return bottleneck_bandwidth([(b, a, rate) for a, b, rate in graph.links], list(range(graph.npus)))
+def bounds_of(
+    topology: Topology,
+    network: Network,
+    graph: LinkGraph,
+    kind: str,
+    size: int,
+    *,
+    in_switch: bool = False,
+    endpoint: int = 0,
+) -> Bounds:
+    """Return the bounds of a collective of all NPUs of a network.
 
+    Parameters
+    ----------
+    size
+        Bytes, as in the settings of the collective.
+    in_switch
+        Whether switches add data.
+    endpoint
+        Cycles that an NPU takes to send a message, and to receive one.
 
-def least_seconds(graph: LinkGraph, kind: str, size: int, *, in_switch: bool = False) -> float:
-    """Return a time below which no algorithm gets; for an all-reduce, no reduce-scatter and then all-gather.
-
-    These have equal parts at all NPUs. Where NPUs differ, an all-reduce of another form may take less, as on a mesh;
-    analysis/optimum.py bounds all of them. With switches that reduce and multicast (`in_switch`), every NPU sends and
-    receives the buffer once. An all-to-all takes at least as long as the links of an NPU need for its data, and as all
-    links together for the fewest links that every byte crosses.
+    Raises
+    ------
+    InputError
+        If an NPU is out of reach.
     """
-    n = graph.npus
-    if kind == "all-to-all":
-        return _exchange_seconds(graph, size)
-    if in_switch and kind == "all-reduce":
-        enters, leaves = _at_npus(graph)
-        return size / (float(min(enters.min(), leaves.min())) * graph.unit)
-    each = size if kind == "all-gather" else size / n
-    phases = {
-        "all-gather": [gather_bandwidth],
-        "reduce-scatter": [scatter_bandwidth],
-        "all-reduce": [scatter_bandwidth, gather_bandwidth],
-    }[kind]
-    return sum(each * n / (float(phase(graph)) * graph.unit) for phase in phases)
+    rates, latencies = link_rates_of(topology, network)
+    optimum = NetworkOptimum(topology, rates, latencies, endpoint, thorough=True)
 
+    def per_byte(kind: str, share: int) -> Fraction:
+        limit = optimum.limit(kind, optimum.all_npus)
+        if limit is None:
+            raise InputError("some NPU is not reached", key="network", allowed="a network that connects all NPUs")
+        return limit.per_byte * share / network.clock * graph.unit
 
-def _at_npus(graph: LinkGraph) -> tuple[np.ndarray, np.ndarray]:
-    """What enters and leaves every NPU per time, in units."""
-    n = graph.npus
-    enters = np.bincount(graph.dst, weights=graph.rate, minlength=graph.nodes)[:n]
-    leaves = np.bincount(graph.src, weights=graph.rate, minlength=graph.nodes)[:n]
-    return enters, leaves
-
-
-def _exchange_seconds(graph: LinkGraph, size: int) -> float:
-    require_scipy("the bound of an all-to-all")
-    from scipy.sparse import csr_matrix
-    from scipy.sparse.csgraph import shortest_path
-
-    n = graph.npus
-    enters, leaves = _at_npus(graph)
-    alone = size * (n - 1) / n / (float(min(enters.min(), leaves.min())) * graph.unit)
-    links = csr_matrix((np.ones(len(graph.src)), (graph.src, graph.dst)), shape=(graph.nodes, graph.nodes))
-    hops = shortest_path(links, unweighted=True, indices=np.arange(n))[:, :n]
-    if not np.isfinite(hops).all():
-        npu = int(np.argwhere(~np.isfinite(hops))[0][1])
-        raise InputError(f"NPU {npu} is not reached", key="network", allowed="a connected network")
-    together = float(hops.sum()) * size / n / (float(graph.rate.sum()) * graph.unit)
-    return max(alone, together)
+    gather = per_byte("reduce-scatter" if kind == "reduce-scatter" else "all-gather", 1)
+    trees = per_byte(kind, graph.npus) if kind == "all-reduce" else gather
+    found = optimum.of_all(kind, size, in_network=in_switch)
+    assert found is not None
+    # What is over before the first cycle ends counts as one.
+    return Bounds(float(max(found.cycles, 1) / network.clock), found.limit, trees, gather)

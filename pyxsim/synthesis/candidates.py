@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 
 from pyxsim.collective.custom.forest import MOST_BLOCKS, MOST_MESSAGES, Forest
-from pyxsim.errors import InputError
-from pyxsim.synthesis.bounds import gather_bandwidth
+from pyxsim.synthesis.balanced import UnreachedError, gather_trees, reduce_trees
+from pyxsim.synthesis.bounds import Bounds
 from pyxsim.synthesis.estimate import forest_time
 from pyxsim.synthesis.exact import exact_forest
 from pyxsim.synthesis.link_graph import LinkGraph
@@ -25,6 +26,14 @@ MATCHING_UNITS = (1, 2, 4)
 MOST_MATCHED = 2**22  # chunks times NPUs of a matching with several units
 SMALL = 10  # NPUs up to which `auto` tries integer programming
 ATTEMPTS = 3  # matchings with different random numbers
+REACHED = 1.02  # of the bound: what is so close ends the search of `auto`
+BALANCED = 1.02  # of the bound: balanced trees that end so early, one after the other, are enough
+WORTH = Fraction(98, 100)  # of the time: more balanced trees that end no earlier than that are not tried
+REDUCE_TREES = 512  # at least, of an all-reduce: while links return some, they add up others
+MOST_TREES = 2048  # of an all-reduce, or of an NPU
+MOST_TREE_MESSAGES = 180_000  # of balanced trees
+LEAST_SLICE = 64 * 1024  # bytes of a message
+MOST_SLICED = 60_000  # messages of a pipeline
 
 
 @dataclass
@@ -60,17 +69,15 @@ class Attempts:
     interrupted: bool = False
 
 
-def attempt(graph: LinkGraph, kind: str, size: int, method: str, seconds: float) -> Attempts:
+def attempt(graph: LinkGraph, kind: str, size: int, bounds: Bounds, method: str, seconds: float) -> Attempts:
     """Return the forests of the methods, each within `seconds` of CPU time."""
     attempts = Attempts()
-    if kind == "all-reduce" and not graph.reversible:
-        problem = "the trees of an all-reduce are used in both directions, but some NPUs are linked in one only"
-        raise InputError(problem, key="--collective", allowed="reduce-scatter and all-gather, each with its trees")
+    if kind == "all-reduce":
+        graph = graph.both_ways()
     # A reduce-scatter is an all-gather on the reversed links, backwards.
     worked = graph if kind != "reduce-scatter" or graph.same_both_ways else graph.reversed()
-    bound = gather_bandwidth(worked)
     try:
-        for name, run in _runs(worked, kind, size, method, bound, seconds):
+        for name, run in _Methods(worked, kind, size, bounds, seconds).runs(method):
             begin = time.process_time()
             forest, note = run()
             took = time.process_time() - begin
@@ -87,69 +94,131 @@ def attempt(graph: LinkGraph, kind: str, size: int, method: str, seconds: float)
 Run = Callable[[], tuple[Forest | None, str]]
 
 
-def _runs(
-    graph: LinkGraph, kind: str, size: int, method: str, bound: Fraction, seconds: float
-) -> Iterator[tuple[str, Run]]:
-    time_ = Fraction(graph.npus) / bound  # data of 1 at every NPU
-    reached = list[bool]()
+class _Methods:
+    """The methods for a collective, in the order in which they are tried."""
 
-    def symmetric() -> tuple[Forest | None, str]:
-        forest = symmetric_forest(graph, time_)
+    def __init__(self, graph: LinkGraph, kind: str, size: int, bounds: Bounds, seconds: float) -> None:
+        self.graph, self.kind, self.bounds, self.seconds = graph, kind, bounds, seconds
+        self.share = size if kind == "all-gather" else size / graph.npus  # bytes of an NPU
+        self.size = size
+        self.reached = False
+
+    def runs(self, method: str) -> Iterator[tuple[str, Run]]:
+        """Yield the methods; `auto` and `trees` end with the first one that comes within REACHED of the bound."""
+        if method in ("auto", "trees"):
+            yield "symmetric trees", self.symmetric
+            if not self.reached:
+                yield "balanced trees", self.balanced
+            if not self.reached:
+                yield "packed trees", self.packed
+        if method == "matching" or (method == "auto" and not self.reached):
+            for units in MATCHING_UNITS:
+                if units == 1 or self.graph.npus**2 * units <= MOST_MATCHED:
+                    for seed in range(ATTEMPTS if self.graph.npus <= MOST_NPUS else 1):
+                        yield f"matching {units}.{seed}", partial(self.matching, units, seed)
+        if method == "exact" or (method == "auto" and self.graph.npus <= SMALL and not self.reached):
+            yield "exact", self.exact
+
+    def symmetric(self) -> tuple[Forest | None, str]:
+        forest = symmetric_forest(self.graph, self.bounds.gather)
         if forest is None:
             return None, "the network does not look the same from every NPU"
-        reached.append(forest_time(graph, forest, "all-gather") <= time_ * Fraction(102, 100))
+        self._compare(forest)
         return forest, _trees(forest)
 
-    def packed() -> tuple[Forest | None, str]:
-        if not has_scipy():
-            return None, INSTALL
-        if graph.npus > MOST_NPUS:
-            return None, f"packs trees of at most {MOST_NPUS} NPUs"
-        forest = packed_forest(graph, bound, seconds=seconds)
-        if forest is None:
-            return None, f"no packing within {seconds:g} s of CPU time"
-        return timed(graph, forest), _trees(forest)
+    def balanced(self) -> tuple[Forest | None, str]:
+        """Over switches with few partners first, as then no messages collide; if that is too slow, with all."""
+        few = self.graph.with_few_partners()
+        found = self._balanced(few)
+        if few is not self.graph and not self.reached:
+            every = self._balanced(self.graph)
+            if found[0] is None or (every[0] is not None and self._ratio(every[0]) < self._ratio(found[0])):
+                return every
+        return found
 
-    def matching(units: int, seed: int) -> Run:
-        def run() -> tuple[Forest | None, str]:
-            each = size / units if kind == "all-gather" else size / graph.npus / units
-            forest = matched_forest(graph, units, size=each, seed=seed, seconds=seconds)
+    def _balanced(self, graph: LinkGraph) -> tuple[Forest | None, str]:
+        deadline = time.process_time() + self.seconds
+        best: tuple[Fraction, Forest] | None = None
+        for units in self._unit_counts():
+            left = deadline - time.process_time()
+            try:
+                if self.kind == "all-reduce":
+                    forest = reduce_trees(graph, units, self.bounds.trees, seconds=left)
+                else:
+                    forest = gather_trees(graph, units, self.bounds.gather, seconds=left)
+            except UnreachedError as error:
+                return None, str(error)
             if forest is None:
-                return None, f"not complete within {seconds:g} s of CPU time"
-            return forest, f"{units} chunk{'s' if units > 1 else ''} of each NPU"
+                break
+            forest, ends = timed(graph, forest, (self.share if forest.up is None else self.size) / units)
+            if ends <= self.bounds.trees * BALANCED or (best is not None and ends > best[0] * WORTH):
+                best = min(best or (ends, forest), (ends, forest), key=lambda each: each[0])
+                break
+            best = ends, forest
+        if best is None:
+            return None, f"no trees within {self.seconds:g} s of CPU time"
+        self._compare(best[1])
+        return best[1], _trees(best[1])
 
-        return run
+    def _unit_counts(self) -> list[int]:
+        """Numbers of trees, of each NPU or in all: more even out the links better, but their messages are smaller."""
+        if self.kind == "all-reduce":
+            edges, least, factor, data = 2 * (self.graph.npus - 1), REDUCE_TREES, 2, float(self.size)
+        else:
+            edges, least, factor, data = self.graph.npus * (self.graph.npus - 1), 1, 4, self.share
+        most = min(MOST_TREE_MESSAGES // edges, int(data / LEAST_SLICE), MOST_TREES)
+        counts = []
+        while least * factor <= most:
+            counts.append(least)
+            least *= factor
+        return [*counts, max(most, 1)]
 
-    def exact() -> tuple[Forest | None, str]:
+    def packed(self) -> tuple[Forest | None, str]:
         if not has_scipy():
             return None, INSTALL
-        least = math.ceil(time_ * int(graph.rate.max()))
-        result = exact_forest(graph, least, seconds=seconds)
+        if self.graph.npus > MOST_NPUS:
+            return None, f"packs trees of at most {MOST_NPUS} NPUs"
+        forest = packed_forest(self.graph, self.graph.npus / self.bounds.gather, seconds=self.seconds)
+        if forest is None:
+            return None, f"no packing within {self.seconds:g} s of CPU time"
+        return timed(self.graph, forest, self.share / forest.units)[0], _trees(forest)
+
+    def matching(self, units: int, seed: int) -> tuple[Forest | None, str]:
+        forest = matched_forest(self.graph, units, size=self.share / units, seed=seed, seconds=self.seconds)
+        if forest is None:
+            return None, f"not complete within {self.seconds:g} s of CPU time"
+        return forest, f"{units} chunk{'s' if units > 1 else ''} of each NPU"
+
+    def exact(self) -> tuple[Forest | None, str]:
+        if not has_scipy():
+            return None, INSTALL
+        least = math.ceil(self.bounds.gather * int(self.graph.rate.max()))
+        result = exact_forest(self.graph, least, seconds=self.seconds)
         if result.forest is None:
-            return None, f"no schedule of {result.steps} steps within {seconds:g} s of CPU time, or too large"
+            return None, f"no schedule of {result.steps} steps within {self.seconds:g} s of CPU time, or too large"
         proof = "optimal for one chunk of each NPU" if result.optimal else "not proved optimal"
         return result.forest, f"{result.steps} steps, {proof}"
 
-    if method in ("auto", "trees"):
-        yield "symmetric trees", symmetric
-        if not any(reached):
-            yield "packed trees", packed
-    if method == "matching" or (method == "auto" and not any(reached)):
-        for units in MATCHING_UNITS:
-            if units == 1 or graph.npus**2 * units <= MOST_MATCHED:
-                for seed in range(ATTEMPTS if graph.npus <= MOST_NPUS else 1):
-                    yield f"matching {units}.{seed}", matching(units, seed)
-    if method == "exact" or (method == "auto" and graph.npus <= SMALL and not any(reached)):
-        yield "exact", exact
+    def _ratio(self, forest: Forest) -> float:
+        """The time of the busiest link over the bound."""
+        kind = "all-reduce" if self.kind == "all-reduce" else "all-gather"
+        return float(forest_time(self.graph, forest, kind) / self.bounds.trees)
+
+    def _compare(self, forest: Forest) -> None:
+        self.reached = self.reached or self._ratio(forest) <= REACHED
 
 
 def _trees(forest: Forest) -> str:
     count = len(forest.root)
+    if forest.up is not None:
+        return f"{count} trees that add up and return, at most {int(forest.depth.max(initial=0))} deep"
     return f"{forest.units} tree{'s' if forest.units > 1 else ''} of each NPU, {count} different ones"
 
 
 def slice_counts(forest: Forest, kind: str, size: int) -> list[int]:
     """Return the numbers of slices to try: whole trees, and pipelines of messages of 64 KiB or more."""
+    if forest.up is not None:  # many trees are a pipeline
+        return [1]
     unit = size / forest.units / (1 if kind == "all-gather" else forest.n)
     phases = 2 if kind == "all-reduce" else 1
     messages = len(forest.root) * (forest.n - 1) * phases
@@ -159,7 +228,3 @@ def slice_counts(forest: Forest, kind: str, size: int) -> list[int]:
         if slices == 1 or (fits and unit / slices >= LEAST_SLICE):
             counts.append(slices)
     return counts
-
-
-LEAST_SLICE = 64 * 1024  # bytes
-MOST_SLICED = 60_000  # messages of a pipeline

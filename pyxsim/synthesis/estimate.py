@@ -12,7 +12,7 @@ from pyxsim.synthesis.link_graph import LinkGraph
 
 
 def link_units(graph: LinkGraph, forest: Forest, kind: str = "all-gather") -> IntArray:
-    """int64[links]: the units that each link carries in a phase of the kind.
+    """int64[links]: the units that each link carries in a phase of the kind, of all-reduce trees in both directions.
 
     An all-to-all carries, on an edge, the blocks of all ranks below it.
     """
@@ -22,6 +22,8 @@ def link_units(graph: LinkGraph, forest: Forest, kind: str = "all-gather") -> In
         weight *= forest.below()[tree, child]
     if kind == "reduce-scatter":
         parent, child = child, parent
+    if forest.up is not None:
+        parent, child, weight = np.append(parent, child), np.append(child, parent), np.append(weight, weight)
     n = graph.npus
     load = np.bincount(parent.astype(np.int64) * n + child, weights=weight, minlength=0)
     used = np.flatnonzero(load)
@@ -43,9 +45,13 @@ def forest_time(graph: LinkGraph, forest: Forest, kind: str) -> Fraction:
 
     Without latencies, and without the time until the first data arrive.
     """
-    phases = ("reduce-scatter", "all-gather") if kind == "all-reduce" else (kind,)
+    phases = ("reduce-scatter", "all-gather") if kind == "all-reduce" and forest.up is None else (kind,)
     total = Fraction(0)
-    per = forest.units * (forest.n if kind == "all-to-all" else 1)
+    per = Fraction(forest.units)
+    if kind == "all-to-all":
+        per *= forest.n
+    if forest.up is not None:
+        per /= forest.n
     for phase in phases:
         units = link_units(graph, forest, phase)
         rates = graph.rate.tolist()

@@ -106,7 +106,9 @@ def python_text(what: Described) -> str:
         title=what.title,
         trees=what.forest.text(),
         name=what.name,
-        kinds=repr((what.kind,) if what.kind == "all-to-all" else FOREST_KINDS[:3]),
+        kinds=repr(
+            (what.kind,) if what.kind == "all-to-all" else tuple(k for k in what.forest.kinds if k != "all-to-all")
+        ),
         slices=what.slices,
         n=what.forest.n,
         units=what.forest.units,

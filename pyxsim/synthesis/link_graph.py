@@ -43,6 +43,8 @@ class LinkGraph:
         int64[links of the topology]: the link here.
     own
         Links own + i and own + npus + i join NPU i with the router that it shares; -1 where NPUs are routers.
+    router_delay
+        Seconds that the router before each link takes for a head flit, in the packet backend.
     """
 
     npus: int
@@ -56,6 +58,7 @@ class LinkGraph:
     topology: Topology | None = None
     of_link: IntArray | None = None
     own: int = -1
+    router_delay: float = 0.0
 
     @cached_property
     def pairs(self) -> tuple[IntArray, IntArray, IntArray]:
@@ -145,26 +148,71 @@ class LinkGraph:
             problem = f"more than {MOST_PAIRS} pairs of NPUs reach each other over switches"
             raise InputError(problem, key="network", allowed="a smaller network")
 
+    def both_ways(self) -> LinkGraph:
+        """Return the graph with those adjacent NPUs only that are adjacent in the other direction, too.
+
+        Raises InputError if there are none.
+        """
+        src, dst, route = self.pairs
+        kept = np.isin(src * self.npus + dst, dst * self.npus + src)
+        if kept.all():
+            return self
+        if not kept.any():
+            problem = "the trees of an all-reduce are used in both directions, but NPUs are linked in one only"
+            raise InputError(problem, key="--collective", allowed="reduce-scatter and all-gather, each with its trees")
+        return self._with_pairs(src[kept], dst[kept], route[kept])
+
     @cached_property
-    def reversible(self) -> bool:
-        """Whether all adjacent NPUs are adjacent in the other direction, too."""
-        src, dst, _ = self.pairs
-        forward, back = np.unique(src * self.npus + dst), np.unique(dst * self.npus + src)
-        return np.array_equal(forward, back)
+    def boxes(self) -> IntArray:
+        """int64[npus]: the smallest number of those NPUs that are connected without switches."""
+        src, dst, route = self.pairs
+        direct = (route >= 0).sum(axis=1) == 1
+        src, dst = src[direct], dst[direct]
+        box = np.arange(self.npus)
+        while (box[src] != box[dst]).any():
+            np.minimum.at(box, dst, box[src])
+            np.minimum.at(box, src, box[dst])
+        return box
+
+    def with_few_partners(self) -> LinkGraph:
+        """Return the graph with one route into and out of each box over switches, for most of its NPUs.
+
+        Messages from several NPUs that meet at a link into one wait for each other, and hold up those behind them. So
+        NPUs that are also linked directly send over switches at the distance, in numbers of NPUs, that joins the most
+        of them in different boxes, and at that distance backwards. The graph itself, if there is no such network.
+        """
+        src, dst, route = self.pairs
+        direct = (route >= 0).sum(axis=1) == 1
+        if direct.all() or not 1 < len(np.unique(self.boxes)) < self.npus:
+            return self
+        distance = (dst - src) % self.npus
+        between = ~direct & (self.boxes[src] != self.boxes[dst])
+        best = int(np.bincount(distance[between], minlength=1).argmax())
+        kept = direct | (between & np.isin(distance, (best, self.npus - best)))
+        return self._with_pairs(src[kept], dst[kept], route[kept])
+
+    def with_shape(self, shape: tuple[int, ...]) -> LinkGraph:
+        """Return the graph with its NPUs in another grid."""
+        return replace(self, shape=shape)._with_pairs(*self.pairs)
+
+    def _with_pairs(self, src: IntArray, dst: IntArray, route: IntArray) -> LinkGraph:
+        graph = replace(self)
+        # The value of a cached property: routes are not computed again.
+        vars(graph)["pairs"] = src, dst, route
+        return graph
 
     @property
     def same_both_ways(self) -> bool:
         """Whether every link has one of the same rate back."""
         links = {(a, b, rate) for a, b, rate in self.links}
-        return self.reversible and links == {(b, a, rate) for a, b, rate in links}
+        src, dst, _ = self.pairs
+        pairs = set(zip(src.tolist(), dst.tolist(), strict=True))
+        return pairs == {(b, a) for a, b in pairs} and links == {(b, a, rate) for a, b, rate in links}
 
     def reversed(self) -> LinkGraph:
         """Return the graph with all links, and the routes on them, in the other direction."""
-        back = replace(self, src=self.dst, dst=self.src)
         src, dst, route = self.pairs
-        # The value of a cached property: routes are not computed again.
-        vars(back)["pairs"] = dst, src, route
-        return back
+        return replace(self, src=self.dst, dst=self.src)._with_pairs(dst, src, route)
 
     @cached_property
     def out(self) -> dict[int, list[tuple[int, int]]]:
@@ -215,9 +263,10 @@ def graph_of(topology: Topology, network: Network) -> LinkGraph:
         npus, width = np.arange(n), np.full(n, own)
         rows += [np.stack([npus, node[home], width], axis=1), np.stack([node[home], npus, width], axis=1)]
         late += [wait] * (2 * n)
-    return _graph(
+    graph = _graph(
         n, n + len(switches), np.concatenate(rows), np.array(late), topology.shape, topology, n if shared else 0
     )
+    return replace(graph, router_delay=float(sum(network.router.stages()) / network.clock))
 
 
 def _graph(

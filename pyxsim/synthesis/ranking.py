@@ -6,6 +6,7 @@ import tempfile
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from pyxsim.runner.lifecycle import run_experiment
 from pyxsim.runner.prepare import PathLike
 from pyxsim.settings import load_experiment
 from pyxsim.topology import Topology
+from pyxsim.units import to_cycles
 
 SETTINGS = {kind: kind.replace("-", "_") for kind in ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")}
 
@@ -35,6 +37,11 @@ class Setting:
         system = {**self.data.get("system", {}), SETTINGS[kind]: algorithm}
         kept: dict[str, Any] = {name: self.data[name] for name in ("network", "npu", "seed") if name in self.data}
         return {**kept, "system": system, "collective": {"kind": kind, "size": f"{size} B"}}
+
+    def endpoint_cycles(self, kind: str, size: int, clock: Fraction) -> int:
+        """Return how long an NPU takes to send or to receive a message."""
+        data = self.with_algorithm(kind, size, "direct")
+        return to_cycles(load_experiment(data, self.overrides, self.libraries).system.endpoint_delay, clock)[0]
 
 
 def simulate(setting: Setting, kind: str, size: int, algorithm: str | Sequence[str], backend: str) -> float | str:

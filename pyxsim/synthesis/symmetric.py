@@ -10,6 +10,7 @@ fully connected groups, switches and their products have this symmetry; meshes a
 from __future__ import annotations
 
 import heapq
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,9 +18,11 @@ from fractions import Fraction
 import numpy as np
 
 from pyxsim.collective.custom.forest import Forest
+from pyxsim.synthesis.balanced import Growth
 from pyxsim.synthesis.link_graph import LinkGraph
 
-MOST_TREES = 8  # of a root; more even out the classes better
+MOST_TREES = 8  # of a root along shortest paths; more even out the classes better
+GROWN = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # of a root along any paths
 
 
 @dataclass(frozen=True)
@@ -47,11 +50,18 @@ class _Symmetry:
 def symmetric_forest(graph: LinkGraph, time: Fraction) -> Forest | None:
     """Return the fewest trees per root, at most MOST_TREES, that take at most 1 % more than the bound, else the best.
 
-    `time`: the bound, for data of 1 at every NPU. None for a network without the symmetry.
+    `time`: the bound, for data of 1 at every NPU. None for a network without the symmetry: neither in its own shape nor
+    in rows of equal length, such as the boxes of a cluster.
     """
-    symmetry = _symmetry(graph)
-    if symmetry is None:
-        return None
+    n = graph.npus
+    for shape in dict.fromkeys([graph.shape, *((row, n // row) for row in range(2, n) if n % row == 0)]):
+        shaped = graph.with_shape(shape)
+        if (symmetry := _symmetry(shaped)) is not None:
+            return _fewest(shaped, symmetry, time)
+    return None
+
+
+def _fewest(graph: LinkGraph, symmetry: _Symmetry, time: Fraction) -> Forest | None:
     options = _options(graph, symmetry)
     if options is None:
         return None
@@ -64,7 +74,33 @@ def symmetric_forest(graph: LinkGraph, time: Fraction) -> Forest | None:
         if slow <= time * Fraction(101, 100):
             break
     assert best is not None
+    assert least is not None
+    if least > time * Fraction(101, 100):
+        best = _grown(graph, symmetry, time, least) or best
     return _moved(graph, symmetry, best)
+
+
+def _grown(
+    graph: LinkGraph, symmetry: _Symmetry, time: Fraction, least: Fraction
+) -> list[list[tuple[int, int]]] | None:
+    """Return trees of NPU 0 that leave the shortest paths, in which classes take less than `least`; None without."""
+    plus = _sums(graph)[symmetry.ends]
+    of = {(npu, int(to)): edge for edge, row in enumerate(plus) for npu, to in enumerate(row)}
+    ways = [symmetry.classes[edge] for edge in of.values()]
+    each = [float(1 / rate) for rate in symmetry.rate]
+    best = None
+    for trees in GROWN:
+        growth = Growth(graph.npus, [0] * trees, list(of), ways, each)
+        growth.run(float(time) * trees, math.inf)
+        if growth.time / trees < least:
+            least = Fraction(growth.time) / trees
+            best = [
+                [(of[before, npu], before) if before >= 0 else (-1, -1) for npu, before in enumerate(parent)]
+                for parent in growth.parents
+            ]
+        if least <= time * Fraction(101, 100):
+            break
+    return best
 
 
 def _coordinates(graph: LinkGraph) -> np.ndarray:

@@ -15,7 +15,7 @@ from pyxsim.collective.lookup import get_schedule
 from pyxsim.errors import InputError, PyxsimError
 from pyxsim.results.table import Facts
 from pyxsim.settings import Network
-from pyxsim.synthesis.bounds import MOST_CUT, least_seconds
+from pyxsim.synthesis.bounds import Bounds, bounds_of
 from pyxsim.synthesis.candidates import METHODS, Attempts, attempt, slice_counts
 from pyxsim.synthesis.files import Described, check_format, file_text, python_text, used_as
 from pyxsim.synthesis.link_graph import LinkGraph, graph_of
@@ -24,10 +24,14 @@ from pyxsim.topology import Topology
 from pyxsim.units import format_bytes, parse_bytes
 
 RANKS = ("packet", "flow", "none")
-MOST_PROVED = 200_000  # messages of a schedule that is compiled and proved before it is written, and simulated
+MOST_MESSAGES = 200_000  # of a schedule that is simulated
+MOST_PROVED = (
+    30_000  # messages of a schedule that is compiled and proved, if no simulation does, and when it is written
+)
 MOST_SHELF = 256  # NPUs of networks on which the algorithms of the shelf are simulated
 FINALISTS = 2  # of the synthesized schedules, and as many of the shelf, that are simulated by flits
 MOST_SIMULATED = 6  # synthesized schedules
+PROVED = "correct for every order of arrival"
 CLOSE = 1.15  # of the best estimate: what is worth simulating
 
 
@@ -71,9 +75,9 @@ class Synthesis(Facts):
     size
         Bytes, as in the settings of the collective.
     bound_s
-        Seconds below which no algorithm gets on these links.
+        Seconds below which no algorithm gets on this network: the optimum of `pyxsim check`.
     bound_kind
-        What the bound counts.
+        What limits it, in words.
     proof
         What is proved of the schedule that is written.
     """
@@ -165,10 +169,14 @@ def run_task(
     begin = time.process_time()
     form = None if file is None else check_format(file, form, task.kind)
     graph = graph_of(task.topology, task.network)
-    bound = least_seconds(graph, task.kind, task.size, in_switch=task.in_switch)
-    progress(f"at least {bound * 1e6:.6g} us; trying {task.method}")
-    attempts = attempt(graph, task.kind, task.size, task.method, task.seconds)
-    ranked = _candidates(task, graph, attempts)
+    endpoint = task.setting.endpoint_cycles(task.kind, task.size, task.network.clock)
+    bounds = bounds_of(
+        task.topology, task.network, graph, task.kind, task.size, in_switch=task.in_switch, endpoint=endpoint
+    )
+    bound = bounds.seconds
+    progress(f"at least {bound * 1e6:.6g} us: {bounds.limit}; trying {task.method}")
+    attempts = attempt(graph, task.kind, task.size, bounds, task.method, task.seconds)
+    ranked = _candidates(task, graph, attempts, bounds)
     if not ranked:
         reasons = "; ".join(f"{name}: {why}" for name, why in attempts.without.items()) or "interrupted"
         raise InputError(f"no schedule was found: {reasons}", key="--method", allowed="auto, or more --seconds")
@@ -195,7 +203,7 @@ def run_task(
         kind=task.kind,
         size=task.size,
         bound_s=bound,
-        bound_kind=_bound_kind(task),
+        bound_kind=bounds.limit,
         proof=proof,
         file=file,
         format=form,
@@ -208,7 +216,7 @@ def run_task(
     )
 
 
-def _candidates(task: Task, graph: LinkGraph, attempts: Attempts) -> list[Ranked]:
+def _candidates(task: Task, graph: LinkGraph, attempts: Attempts, bounds: Bounds) -> list[Ranked]:
     each = task.size if task.kind in ("all-gather", "all-to-all") else task.size / graph.npus
     found: list[Ranked] = []
     for one in attempts.found:
@@ -219,8 +227,8 @@ def _candidates(task: Task, graph: LinkGraph, attempts: Attempts) -> list[Ranked
             for slices in counts
         ]
     if task.in_switch and len(task.topology.shape) == 1:
-        least = least_seconds(graph, task.kind, task.size, in_switch=True)
-        found.append(Ranked("in-switch", "synthesized", task.slices or 4, least, note="the switch adds and multicasts"))
+        note = "the switch adds and multicasts"
+        found.append(Ranked("in-switch", "synthesized", task.slices or 4, bounds.seconds, note=note))
     return found
 
 
@@ -236,9 +244,9 @@ def _rank(task: Task, ranked: list[Ranked], bound: float, progress: Callable[[st
     work = [each for each in ranked if each.estimate_s is not None and each.estimate_s <= CLOSE * best]
     work = sorted(work, key=lambda each: each.estimate_s or 0.0)[:MOST_SIMULATED]
     for each in work:
-        if (count := _messages(task, each)) > MOST_PROVED:
+        if (count := _messages(task, each)) > MOST_MESSAGES:
             each.note = f"{each.note}; not simulated: {count} messages"
-    work = [each for each in work if _messages(task, each) <= MOST_PROVED]
+    work = [each for each in work if _messages(task, each) <= MOST_MESSAGES]
     shelf = [
         Ranked(name if isinstance(name, str) else " ".join(name), "shelf", algorithm=name)
         for name in shelf_names(task.kind, task.topology, in_switch=task.in_switch)
@@ -289,11 +297,13 @@ def _proof(task: Task, best: Ranked, described: Described) -> str:
     if best.forest is None:
         return "one reduction in the switch"
     best.forest.check()
+    if best.simulated_s is not None:  # every run proves its schedules first
+        return PROVED
     messages = _messages(task, best)
     if messages > MOST_PROVED:
-        return f"spanning trees from every NPU, every unit once; {messages} messages are not compiled here"
+        return f"spanning trees that carry every unit once; {messages} messages are not compiled here"
     prove(best.forest.schedule(task.kind, best.slices, described.name))
-    return "correct for every order of arrival"
+    return PROVED
 
 
 def _messages(task: Task, each: Ranked) -> int:
@@ -306,7 +316,7 @@ def _messages(task: Task, each: Ranked) -> int:
 
 def _file_proof(task: Task, file: str, form: str, best: Ranked, proof: str) -> str:
     """Read the file back and prove what it says."""
-    if "not compiled" in proof:
+    if _messages(task, best) > MOST_PROVED:
         return proof
     name = used_as(form, str(Path(file).absolute()), best.slices)
     try:
@@ -320,12 +330,3 @@ def _use(task: Task, name: str) -> str:
     """The setting that runs the file."""
     one = "one-" if len(task.topology.shape) > 1 else ""
     return f'{task.kind.replace("-", "_")} = "{one}{name}"'
-
-
-def _bound_kind(task: Task) -> str:
-    if task.kind == "all-to-all":
-        return "the links of an NPU, and all links for the hops of all bytes"
-    if task.in_switch:
-        return "the links of an NPU, with reduction and multicast in the switch"
-    cut = "bottleneck cut" if task.topology.npus <= MOST_CUT else "cuts around single NPUs"
-    return f"{cut}, of a reduce-scatter, then an all-gather" if task.kind == "all-reduce" else cut

@@ -4,72 +4,208 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 
+from pyxsim.arrays import IntArray
+from pyxsim.collective.arrays import I32
 from pyxsim.collective.custom.forest import Forest
 from pyxsim.synthesis.link_graph import LinkGraph
 
+_SPREAD = 4  # trees count as closer together than they are, so that the time behind their edges counts more
+_TICKS = 5040  # of a unit on the fastest link, in whole numbers, so that links of the same rate stay in step
 
-def timed(graph: LinkGraph, forest: Forest) -> Forest:
-    """Return the forest with steps in the order in which a greedy schedule uses its edges.
+
+def timed(graph: LinkGraph, forest: Forest, size: float = 0.0) -> tuple[Forest, Fraction]:
+    """Return the forest with steps in the order in which a greedy schedule uses its edges, and when the last one ends.
+
+    The time is that of data of 1 at every NPU at link rates in units of the graph, as `forest_time`.
 
     An edge occupies each link of its route as long as the link takes for its units, and what it brings can be passed on
-    when the slowest link is through. Of the edges that could begin at the same time, the one with the most levels below
-    it goes first.
+    when the slowest link is through. Of the edges that could begin at the same time, the one that must begin first goes
+    first, if trees end one after the other at equal distances: that is, by the time of all edges behind it, less that
+    of the trees before its own. So deep trees begin early, and links that returned sums would leave idle add up others.
+
+    `size`: bytes of a unit, against which latencies count; 0: without latencies.
     """
-    src, dst, route = graph.pairs
-    pair = {(a, b): at for at, (a, b) in enumerate(zip(src.tolist(), dst.tolist(), strict=True))}
-    ways = [[link for link in way if link >= 0] for way in route.tolist()]
-    rate = graph.rate.tolist()
-    parent, count = forest.parent.tolist(), forest.count.tolist()
-    height = _height(forest).tolist()
-    children = [[list[int]() for _ in range(forest.n)] for _ in parent]
-    for tree, row in enumerate(parent):
-        for npu, before in enumerate(row):
-            if before >= 0:
-                children[tree][before].append(npu)
-    free = [0.0] * len(rate)
-    start = np.full(forest.parent.shape, -1.0)
-    queue: list[tuple[float, int, int, int]] = []
-    for tree, root in enumerate(forest.root.tolist()):
-        queue += [(0.0, -height[tree][npu], npu - root, tree) for npu in children[tree][root]]
-    heapq.heapify(queue)
-    while queue:
-        at, level, turn, tree = heapq.heappop(queue)
-        npu = turn + int(forest.root[tree])
-        way = ways[pair[parent[tree][npu], npu]]
-        begin = max(at, *(free[link] for link in way))
-        if begin > at:
-            heapq.heappush(queue, (begin, level, turn, tree))
-            continue
-        start[tree, npu] = begin
-        end = begin
-        for link in way:
-            free[link] = begin + count[tree] / rate[link]
+    links = _Links(graph, size)
+    tree, child = np.nonzero(forest.parent >= 0)
+    parent = forest.parent[tree, child]
+    edges, trees, units = len(tree), len(forest.root), forest.count.astype(np.int64)
+    down_of = np.full(forest.parent.shape, -1)
+    down_of[tree, child] = np.arange(edges)
+    after, before = down_of[tree, parent], np.arange(edges)
+    at_root = after < 0
+    time_down = links.time(parent, child) * units[tree]
+    behind, _ = _paths(forest, tree, child, time_down)
+    jobs = [np.stack([tree, parent, child, behind])]
+    waits = [np.stack([after, before])[:, ~at_root]]
+    if forest.up is not None:
+        # In this order: edges down, edges up, and the sums at the roots, which no link carries.
+        longest = np.zeros(trees, np.int64)
+        np.maximum.at(longest, tree, behind)
+        _, above = _paths(forest, tree, child, links.time(child, parent) * units[tree])
+        waits.append(np.stack([before, after])[:, ~at_root] + edges)
+        waits.append(np.stack([edges + before, 2 * edges + tree])[:, at_root])
+        waits.append(np.stack([2 * edges + tree, before])[:, at_root])
+        jobs.append(np.stack([tree, child, parent, above + longest[tree]]))
+        jobs.append(np.stack([np.arange(trees), forest.root, forest.root, longest]))
+    rows = np.concatenate(jobs, axis=1)
+    load = links.load(rows[1], rows[2], units[rows[0]])
+    # The units before a tree are those of its root; all-reduce trees share the units of the buffer.
+    if forest.up is not None:
+        rows[3] -= forest.first.astype(np.int64)[rows[0]] * int(load.max()) // (_SPREAD * forest.units)
+    start = _start(links, forest, rows, np.concatenate(waits, axis=1))
+    at = np.unique(start, return_inverse=True)[1].astype(np.int32)
+    ways = [np.full(forest.parent.shape, -1, np.int32) for _ in range(2)]
+    for way, part in zip(ways, (at[:edges], at[edges : 2 * edges]), strict=True):
+        if len(part):
+            way[tree, child] = part
+    there = rows[1] != rows[2]
+    end = int((start[there] + links.time(rows[1][there], rows[2][there]) * units[rows[0][there]]).max(initial=0))
+    whole = Fraction(end, _TICKS * int(graph.rate.max()) * forest.units) * (1 if forest.up is None else forest.n)
+    return _increasing(replace(forest, step=ways[0], up=None if forest.up is None else ways[1])), whole
+
+
+class _Links:
+    """The links of routes between adjacent NPUs, and the ticks of a unit on each."""
+
+    def __init__(self, graph: LinkGraph, size: float) -> None:
+        src, dst, self.route = graph.pairs
+        self.pair = np.full((graph.npus, graph.npus), -1, np.int32)
+        self.pair[src, dst] = np.arange(len(src))
+        ticks = np.rint(graph.rate.max() / graph.rate * _TICKS)
+        self.ticks = np.append(np.maximum(ticks, 1).astype(np.int64), 0)
+        late = graph.latency + graph.router_delay
+        late = late * (graph.unit * float(graph.rate.max()) / size * _TICKS) if size else 0 * late
+        self.late = np.append(np.rint(late).astype(np.int64), 0)
+
+    def time(self, src: IntArray | I32, dst: IntArray | I32) -> IntArray:
+        """int64[edges]: ticks of a unit on the slowest link between NPUs."""
+        ticks: IntArray = self.ticks[self.route[self.pair[src, dst]]].max(axis=1)
+        return ticks
+
+    def load(self, src: IntArray, dst: IntArray, units: IntArray) -> IntArray:
+        """int64[links]: ticks of all edges; those of an NPU to itself have no links."""
+        there = src != dst
+        pair = self.pair[src[there], dst[there]]
+        each = np.bincount(pair, units[there], len(self.route)).astype(np.int64)
+        load = np.zeros(len(self.ticks), np.int64)
+        for hop in self.route.T:
+            np.add.at(load, hop, each)
+        load *= self.ticks
+        return load
+
+    def latency(self, src: IntArray, dst: IntArray) -> list[int]:
+        """Ticks of latency of each edge."""
+        route = np.where((src == dst)[:, None], -1, self.route[self.pair[src, dst]])
+        ticks: list[int] = self.late[route].sum(axis=1).tolist()
+        return ticks
+
+    def ways(self, src: IntArray, dst: IntArray) -> list[list[int]]:
+        """The links of each edge."""
+        ways = [[link for link in way if link >= 0] for way in self.route.tolist()] + [[]]
+        pair = np.where(src == dst, -1, self.pair[src, dst])
+        return [ways[at] for at in pair.tolist()]
+
+
+def _paths(forest: Forest, tree: IntArray, child: IntArray, time: IntArray) -> tuple[IntArray, IntArray]:
+    """int64[edges] each: the time of the longest path down from each edge, and of that up to the root, both with it."""
+    own = np.zeros(forest.parent.shape, np.int64)
+    own[tree, child] = time
+    below, above = own.copy(), own.copy()
+    level = forest.depth[tree, child]
+    parent = forest.parent[tree, child]
+    for depth in range(2, int(level.max(initial=0)) + 1):
+        here = level == depth
+        above[tree[here], child[here]] += above[tree[here], parent[here]]
+    for depth in range(int(level.max(initial=0)), 1, -1):
+        here = level == depth
+        t, c, p = tree[here], child[here], parent[here]
+        np.maximum.at(below, (t, p), own[t, p] + below[t, c])
+    return below[tree, child], above[tree, child]
+
+
+def _start(links: _Links, forest: Forest, jobs: IntArray, waits: IntArray) -> IntArray:
+    """int64[jobs]: when each begins.
+
+    `jobs`: tree, from, to and urgency of each; `waits`: pairs (before, after) of jobs. A job that finds a link of its
+    route occupied waits at this link; when a link is free again, the first of those that wait there begins.
+    """
+    each, tree = links.ticks.tolist(), jobs[0]
+    units = forest.count[tree].tolist()
+    # Of equal urgency, what is closer to its root in the numbers of NPUs first: roots take turns.
+    turn = (jobs[2] - forest.root[tree]) % forest.n
+    rank = np.empty(len(tree), np.int64)
+    rank[np.lexsort((tree, turn, -jobs[3]))] = np.arange(len(tree))
+    first = rank.tolist()
+    way_of, late = links.ways(jobs[1], jobs[2]), links.latency(jobs[1], jobs[2])
+    missing = np.bincount(waits[1], minlength=len(tree)).tolist()
+    order = np.argsort(waits[0], kind="stable")
+    waiting = waits[1][order].tolist()
+    place = np.searchsorted(waits[0][order], np.arange(len(tree) + 1)).tolist()
+    ready_at = [0] * len(tree)
+    free = [0] * len(each)
+    queue: list[list[tuple[int, int]]] = [[] for _ in each]  # of each link: order and job
+    start = np.full(len(tree), -1)
+    events: list[tuple[int, int]] = [
+        (0, job) for job, left in enumerate(missing) if not left
+    ]  # time, and a job or ~link
+
+    def begin(now: int, job: int) -> None:
+        start[job] = end = now
+        for link in way_of[job]:
+            free[link] = now + units[job] * each[link]
             end = max(end, free[link])
-        for child in children[tree][npu]:
-            heapq.heappush(queue, (end, -height[tree][child], child - int(forest.root[tree]), tree))
-    # Rounded, so that equal times are one step.
-    begins = np.round(start / max(start.max(), 1e-30), 9)
-    times = np.unique(begins[begins >= 0])
-    step = np.where(start >= 0, np.searchsorted(times, begins), -1).astype(np.int32)
-    return _increasing(replace(forest, step=step))
+            heapq.heappush(events, (free[link], ~link))
+        for following in waiting[place[job] : place[job + 1]]:
+            missing[following] -= 1
+            ready_at[following] = max(ready_at[following], end + late[job])
+            if not missing[following]:
+                heapq.heappush(events, (ready_at[following], following))
 
+    def wait(job: int) -> int:
+        """Wait at the link of the route that is occupied the longest, and return it."""
+        way = way_of[job]
+        busy = way[0] if len(way) == 1 else max(way, key=free.__getitem__)
+        heapq.heappush(queue[busy], (first[job], job))
+        return busy
 
-def _height(forest: Forest) -> np.ndarray:
-    """int[trees, npus]: levels below each NPU."""
-    height = np.zeros(forest.parent.shape, np.int64)
-    for level in range(int(forest.depth.max(initial=0)), 0, -1):
-        tree, child = np.nonzero(forest.depth == level)
-        np.maximum.at(height, (tree, forest.parent[tree, child]), height[tree, child] + 1)
-    return height
+    while events:
+        now = events[0][0]
+        now_free, ready = dict[int, None](), list[int]()
+        while events and events[0][0] == now:
+            if (which := heapq.heappop(events)[1]) < 0:
+                now_free[~which] = None
+            elif way_of[which]:
+                ready.append(which)
+            else:
+                begin(now, which)
+        # Those that are ready now compete with those that have waited.
+        now_free.update(dict.fromkeys(map(wait, ready)))
+        for link in now_free:
+            while queue[link] and free[link] <= now:
+                job = heapq.heappop(queue[link])[1]
+                if any(free[each_link] > now for each_link in way_of[job]):
+                    wait(job)
+                else:
+                    begin(now, job)
+    return start
 
 
 def _increasing(forest: Forest) -> Forest:
     """Return the forest with every step later than that of the edge before it."""
     step = forest.step.copy()
-    for level in range(1, int(forest.depth.max(initial=0)) + 1):
+    levels = range(1, int(forest.depth.max(initial=0)) + 1)
+    up = None if forest.up is None else forest.up.copy()
+    if up is not None:
+        for level in reversed(levels[1:]):
+            tree, child = np.nonzero(forest.depth == level)
+            np.maximum.at(up, (tree, forest.parent[tree, child]), up[tree, child] + 1)
+        tree, child = np.nonzero(forest.depth == 1)
+        step[tree, child] = np.maximum(step[tree, child], up.max(axis=1)[tree] + 1)
+    for level in levels:
         tree, child = np.nonzero(forest.depth == level)
         step[tree, child] = np.maximum(step[tree, child], step[tree, forest.parent[tree, child]] + 1)
-    return replace(forest, step=step)
+    return replace(forest, step=step, up=up)

@@ -79,18 +79,11 @@ def _may_do(graph: LinkGraph, whole: IntArray, trees: int) -> bool:
 
 def _route_choices(graph: LinkGraph) -> list[NDArray[np.bool_]]:
     """Return which routes to use: all, or those over switches only between groups that nothing else connects."""
-    from scipy.sparse import csr_matrix
-    from scipy.sparse.csgraph import connected_components
-
     src, dst, route = graph.pairs
-    direct = (route >= 0).sum(axis=1) == 1
     every = np.ones(len(src), bool)
-    n = graph.npus
-    links = csr_matrix((np.ones(int(direct.sum())), (src[direct], dst[direct])), shape=(n, n))
-    count, group = connected_components(links, connection="strong")
-    if not 1 < count < n:
+    if not 1 < len(np.unique(graph.boxes)) < graph.npus:
         return [every]
-    return [every, direct | (group[src] != group[dst])]
+    return [every, ((route >= 0).sum(axis=1) == 1) | (graph.boxes[src] != graph.boxes[dst])]
 
 
 def _between_npus(graph: LinkGraph, whole: IntArray, used: NDArray[np.bool_]) -> IntArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -97,3 +98,51 @@ def test_files_of_other_programs_read_back_and_send_the_same(kind: str, tmp_path
         again = get_schedule(kind, str(path), 5)
         prove(again)
         assert sent(again) == sent(original), name
+
+
+def reducing() -> Forest:
+    """Two trees of an all-reduce of 4 ranks in a ring, each a chain, with different roots in the middle."""
+    parent = [[1, 2, -1, 2], [3, 0, 3, -1]]
+    up = [[0, 1, -1, 0], [1, 0, 0, -1]]
+    down = [[3, 2, -1, 2], [2, 3, 2, -1]]
+    rows = [np.array(values, np.int32) for values in ([2, 3], [0, 1], [1, 1], parent, down, up)]
+    return Forest(4, 2, rows[0], rows[1], rows[2], rows[3], rows[4], rows[5])
+
+
+def test_all_reduce_trees_may_begin_anywhere_and_add_up_and_return_at_once() -> None:
+    trees = reducing()
+    trees.check()
+    for slices in (1, 3):
+        schedule = trees.schedule("all-reduce", slices)
+        prove(schedule)
+        # The buffer is 2 units, not 2 of every rank.
+        assert schedule.blocks == 2 * slices
+        assert int((~schedule.local).sum()) == 2 * 2 * 3 * slices
+    for kind in ("all-gather", "reduce-scatter", "all-to-all"):
+        with pytest.raises(InputError, match="all-reduce"):
+            trees.schedule(kind)
+
+
+def test_files_of_all_reduce_trees_read_back_and_send_the_same(tmp_path: Path) -> None:
+    trees = reducing()
+    again = Forest.of_text(4, 2, trees.text())
+    assert again.up is not None
+    assert np.array_equal(again.up, trees.up)
+    original = trees.schedule("all-reduce")
+    for name, text in {"plan.json": to_mscclpp(trees, "all-reduce"), "msccl.xml": to_msccl(original)}.items():
+        path = tmp_path / name
+        path.write_text(text)
+        read = get_schedule("all-reduce", str(path), 4)
+        prove(read)
+        assert sent(read) == sent(original), name
+    with pytest.raises(InputError, match="ForestColl"):
+        to_forestcoll(trees)
+
+
+@pytest.mark.parametrize(("name", "at", "value"), [("up", (0, 0), 1), ("up", (0, 2), 0), ("step", (0, 1), 1)])
+def test_damaged_all_reduce_trees_are_refused(name: str, at: tuple[int, int], value: int) -> None:
+    good = reducing()
+    rows = getattr(good, name).copy()
+    rows[at] = value
+    with pytest.raises(InputError, match="do not increase"):
+        replace(good, **{name: rows}).check()

@@ -11,6 +11,8 @@ from collections import defaultdict
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
+import numpy as np
+
 from pyxsim.collective.custom.forest import Forest
 from pyxsim.collective.custom.mscclpp import COLLECTIVES
 from pyxsim.errors import InputError
@@ -24,8 +26,9 @@ def to_mscclpp(forest: Forest, kind: str, slices: int = 1, name: str = "forest")
 
     Raises InputError for a kind that is not all-reduce, all-gather or reduce-scatter.
     """
-    if kind not in _KINDS:
-        raise InputError(f"MSCCL++ plans of trees have no {kind}", allowed=", ".join(_KINDS))
+    allowed = [known for known in _KINDS if known in forest.kinds]
+    if kind not in allowed:
+        raise InputError(f"MSCCL++ plans of trees have no {kind}", allowed=", ".join(allowed))
     return json.dumps(_Plan(forest, kind, slices, name).plan(), indent=1) + "\n"
 
 
@@ -33,7 +36,7 @@ class _Plan:
     def __init__(self, forest: Forest, kind: str, slices: int, name: str) -> None:
         self.forest, self.kind, self.slices, self.name = forest, kind, slices, name
         self.per_rank = forest.units * slices
-        self.blocks = forest.n * self.per_rank
+        self.blocks = forest.blocks(slices)
         # By rank and what the threadblock is for: the operations.
         self.ops: list[defaultdict[tuple[str, int], list[dict[str, Any]]]] = [
             defaultdict(list) for _ in range(forest.n)
@@ -44,18 +47,19 @@ class _Plan:
             self.children[tree, parent].append(child)
 
     def plan(self) -> dict[str, Any]:
-        forest, last = self.forest, self.forest.steps - 1
+        forest = self.forest
+        ups, downs = (way.tolist() for way in forest.ways())
+        at_root = np.where(forest.parent >= 0, forest.ways()[1], forest.ways()[1].max()).min(axis=1).tolist()
         events: list[tuple[int, int, int, int, int]] = []  # step, phase, tree, slice, rank
         for tree, _, child in zip(*(values.tolist() for values in forest.edges), strict=True):
-            step = int(forest.step[tree, child])
             for part in range(self.slices):
                 if self.kind != "all-gather":
-                    events.append((part + last - step, 0, tree, part, child))
+                    events.append((part + ups[tree][child], 0, tree, part, child))
                 if self.kind != "reduce-scatter":
-                    events.append((part + last + 2 + step, 2, tree, part, child))
+                    events.append((part + downs[tree][child], 2, tree, part, child))
         if self.kind != "all-gather":
             events += [
-                (part + last + 1, 1, tree, part, root)
+                (part + at_root[tree], 1, tree, part, root)
                 for tree, root in enumerate(forest.root.tolist())
                 for part in range(self.slices)
             ]
@@ -112,10 +116,7 @@ class _Plan:
         }
 
     def _first(self, tree: int, part: int) -> int:
-        """The first block of a slice of a tree."""
-        count = int(self.forest.count[tree])
-        unit = int(self.forest.first[tree]) * self.slices + part * count
-        return int(self.forest.root[tree]) * self.per_rank + unit
+        return self.forest.first_block(tree, self.slices, part)
 
     def _mine(self, tree: int, part: int, rank: int) -> dict[str, Any]:
         """The place of a block in the data of a rank."""
@@ -182,7 +183,13 @@ class _Plan:
 
 
 def to_forestcoll(forest: Forest) -> str:
-    """Return the trees in the form of ForestColl; slices are chosen when the file is used (FILE.xml:8)."""
+    """Return the trees in the form of ForestColl; slices are chosen when the file is used (FILE.xml:8).
+
+    Raises InputError for all-reduce trees.
+    """
+    if forest.up is not None:
+        problem = "files of ForestColl have as many trees from every rank, and no order of both directions"
+        raise InputError(problem, allowed="a file .py, .xml of MSCCL or .json")
     names = [f"(0, 'GPU', {rank})" for rank in range(forest.n)]
     lines = [f'<Algo nchunkspernode="{forest.units}">']
     order = sorted(range(len(forest.root)), key=lambda tree: (int(forest.root[tree]), int(forest.first[tree])))

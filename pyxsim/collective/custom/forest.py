@@ -4,7 +4,12 @@ A tree broadcasts some *units* of the data of its root: all trees together are a
 reduce-scatter; both in turn are an all-reduce. In an all-to-all, a block follows its tree from its source to its
 destination. Every edge has a step: the order in which ranks send.
 
-The text has one line for each tree: root, first unit, units, then the parent and the step of every rank.
+The trees of an all-reduce may begin anywhere, and one rank may be the root of more trees than another: each adds up
+some units of the whole buffer and returns them at once, while other trees still add up. Such *all-reduce trees* have a
+step for each direction of an edge.
+
+The text has one line for each tree: root, first unit, units, then the parent and the step of every rank, and of
+all-reduce trees the step in which every rank sends to its parent.
 """
 
 from __future__ import annotations
@@ -15,7 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pyxsim.collective.arrays import I32, I64
+from pyxsim.collective.arrays import I32, I64, Bools
 from pyxsim.collective.compiled import CompiledSchedule
 from pyxsim.collective.custom.transfers import Transfer, compile_transfers
 from pyxsim.collective.kinds import KINDS
@@ -33,12 +38,15 @@ class Forest:
     Attributes
     ----------
     units
-        Equal parts of the data of a rank; its trees carry each of them once.
+        Equal parts of the data of a rank, of all-reduce trees of the buffer; trees carry each of them once.
     root, first, count
         int32[trees]: where a tree begins, and the units of its root that it carries.
     parent, step
         int32[trees, n]: from which rank each rank receives, and in which step; -1 at the root. Steps increase on the
         way down.
+    up
+        Of all-reduce trees, int32[trees, n]: the step in which each rank sends its sum to its parent; -1 at the root.
+        Steps increase on the way up, and those on the way down are later. None for all other trees.
     """
 
     n: int
@@ -48,18 +56,26 @@ class Forest:
     count: I32
     parent: I32
     step: I32
+    up: I32 | None = None
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The collectives that the trees can do."""
+        return FOREST_KINDS if self.up is None else ("all-reduce",)
 
     def check(self) -> None:
         """Raise InputError unless these are spanning trees that carry every unit of every rank once."""
         trees = np.arange(len(self.root))
-        carried = np.zeros((self.n, self.units + 1), np.int64)
+        owner = self.root if self.up is None else np.zeros_like(self.root)
+        carried = np.zeros((self.n if self.up is None else 1, self.units + 1), np.int64)
         wrong = (self.root < 0) | (self.root >= self.n) | (self.first < 0) | (self.count < 1)
         if wrong.any() or (self.first + self.count > self.units).any():
             raise InputError("a tree has a root or units that do not exist", allowed=f"units 0 to {self.units - 1}")
-        np.add.at(carried, (self.root, self.first), 1)
-        np.add.at(carried, (self.root, self.first + self.count), -1)
+        np.add.at(carried, (owner, self.first), 1)
+        np.add.at(carried, (owner, self.first + self.count), -1)
         if (np.cumsum(carried, axis=1)[:, :-1] != 1).any():
-            raise InputError("the trees do not carry every unit of every rank once")
+            whose = "every unit of every rank" if self.up is None else "every unit of the buffer"
+            raise InputError(f"the trees do not carry {whose} once")
         inner = np.ones(self.parent.shape, bool)
         inner[trees, self.root] = False
         if ((self.parent < 0) | (self.parent >= self.n))[inner].any() or (self.parent[~inner] != -1).any():
@@ -67,11 +83,41 @@ class Forest:
         above = np.take_along_axis(self.step, np.where(inner, self.parent, 0), axis=1)
         if (self.step[~inner] != -1).any() or (self.step <= above)[inner].any():
             raise InputError("the steps of a tree do not increase from its root to its leaves")
+        if self.up is not None:
+            self._check_up(self.up, inner)
+
+    def _check_up(self, up: I32, inner: Bools) -> None:
+        at_root = (up[~inner] != -1).any() or (up[inner] < 0).any()
+        parents = np.where(inner, self.parent, 0)
+        above = np.take_along_axis(up, parents, axis=1)
+        above[np.take_along_axis(~inner, parents, axis=1)] = np.iinfo(np.int32).max
+        first = np.where(inner, self.step, np.iinfo(np.int32).max).min(axis=1)
+        if at_root or (up >= above)[inner].any() or (up.max(axis=1) >= first).any():
+            raise InputError("the steps of an all-reduce tree do not increase from its leaves to its root and back")
 
     @cached_property
     def steps(self) -> int:
-        """The number of steps."""
+        """The number of steps on the way down."""
         return int(self.step.max(initial=0)) + 1
+
+    def ways(self) -> tuple[I32, I32]:
+        """Return int32[trees, n] each: the steps of an all-reduce on the way up, and on the way down.
+
+        Trees that are not those of an all-reduce go up in the opposite order, all before the first one goes down.
+        """
+        if self.up is not None:
+            return self.up, self.step
+        last, inner = self.steps - 1, self.step >= 0
+        return np.where(inner, last - self.step, -1), np.where(inner, last + 1 + self.step, -1)
+
+    def blocks(self, slices: int) -> int:
+        """Return the blocks of an all-gather, a reduce-scatter or an all-reduce."""
+        return self.units * slices * (self.n if self.up is None else 1)
+
+    def first_block(self, tree: int, slices: int, part: int) -> int:
+        """Return the first block of a slice of a tree; as many as its units follow."""
+        before = int(self.root[tree]) * self.units if self.up is None else 0
+        return (before + int(self.first[tree])) * slices + part * int(self.count[tree])
 
     @cached_property
     def depth(self) -> I32:
@@ -112,30 +158,27 @@ class Forest:
         if n not in (None, self.n):
             allowed = f"a group of {self.n}; 'one-' before the path treats the NPUs of all dimensions as one group"
             raise InputError(f"{name} is for {self.n} NPUs, but the group has {n}", allowed=allowed)
-        if kind not in FOREST_KINDS:
-            raise InputError(f"{name} does not support {kind}", allowed=", ".join(FOREST_KINDS))
+        if kind not in self.kinds:
+            raise InputError(f"{name} does not support {kind}", allowed=", ".join(self.kinds))
         if self.units * slices > MOST_BLOCKS:
             problem = f"{slices} slices of {self.units} units are {self.units * slices}"
             raise InputError(problem, allowed=f"at most {MOST_BLOCKS // self.units} slices")
         messages = len(self.root) * (self.n - 1) * slices * (2 if kind == "all-reduce" else 1)
         if messages > MOST_MESSAGES:
             raise InputError(f"{name}: {messages} messages", allowed=f"at most {MOST_MESSAGES}: fewer slices")
-        per_rank = self.units * slices * (self.n if kind == "all-to-all" else 1)
-        return compile_transfers(KINDS[kind], self.n, per_rank * self.n, self._transfers(kind, slices), name)
+        blocks = self.blocks(slices) * (self.n if kind == "all-to-all" else 1)
+        return compile_transfers(KINDS[kind], self.n, blocks, self._transfers(kind, slices), name)
 
     def _transfers(self, kind: str, slices: int) -> Iterator[Transfer]:
         trees, parents, children = (values.tolist() for values in self.edges)
-        steps = self.step[self.edges[0], self.edges[2]].tolist()
-        last = self.steps - 1
+        ways = [way[self.edges[0], self.edges[2]].tolist() for way in self.ways()]
         rows: list[tuple[int, int, int, int, int, bool]] = []
-        for tree, parent, child, step in zip(trees, parents, children, steps, strict=True):
+        for tree, parent, child, up, down in zip(trees, parents, children, *ways, strict=True):
             for part in range(slices):
                 if kind in ("reduce-scatter", "all-reduce"):
-                    rows.append((part + last - step, tree, part, child, parent, True))
-                if kind == "all-reduce":
-                    rows.append((part + last + 1 + step, tree, part, parent, child, False))
-                elif kind != "reduce-scatter":
-                    rows.append((part + step, tree, part, parent, child, False))
+                    rows.append((part + up, tree, part, child, parent, True))
+                if kind != "reduce-scatter":
+                    rows.append((part + down, tree, part, parent, child, False))
         rows.sort(key=lambda row: row[0])
         root, first, count = self.root.tolist(), self.first.tolist(), self.count.tolist()
         subtree = self._subtrees() if kind == "all-to-all" else {}
@@ -149,7 +192,7 @@ class Forest:
                     for unit in range(count[tree])
                 ]
             else:
-                begin = (root[tree] * self.units + first[tree]) * slices + part * count[tree]
+                begin = self.first_block(tree, slices, part)
                 blocks = list(range(begin, begin + count[tree]))
             yield Transfer(src, dst, blocks, dst, f"tree {tree}", reduce)
 
@@ -165,8 +208,9 @@ class Forest:
 
     def text(self) -> str:
         """Return the lines of the trees."""
+        ups = [] if self.up is None else [self.up]
         rows = np.concatenate(
-            [np.stack([self.root, self.first, self.count], axis=1), self.parent, self.step], axis=1
+            [np.stack([self.root, self.first, self.count], axis=1), self.parent, self.step, *ups], axis=1
         ).tolist()
         return "\n".join(" ".join(map(str, row)) for row in rows)
 
@@ -174,12 +218,15 @@ class Forest:
     def of_text(cls, n: int, units: int, text: str) -> Forest:
         """Return the forest of such lines. Raises InputError."""
         lines = [line.split() for line in text.splitlines() if line.strip()]
+        both_ways = bool(lines) and len(lines[0]) == 3 + 3 * n
+        words = 3 + (3 if both_ways else 2) * n
         for number, line in enumerate(lines, 1):
-            if len(line) != 3 + 2 * n or not all(word.removeprefix("-").isdecimal() for word in line):
-                raise InputError(f"tree {number} does not have {3 + 2 * n} whole numbers")
-        rows = np.array(lines, dtype=np.int64).reshape(len(lines), 3 + 2 * n).astype(np.int32)
+            if len(line) != words or not all(word.removeprefix("-").isdecimal() for word in line):
+                raise InputError(f"tree {number} does not have {words} whole numbers")
+        rows = np.array(lines, dtype=np.int64).reshape(len(lines), words).astype(np.int32)
         root, first, count = rows[:, :3].T
-        forest = cls(n, units, root, first, count, rows[:, 3 : 3 + n], rows[:, 3 + n :])
+        parent, step, up = rows[:, 3 : 3 + n], rows[:, 3 + n : 3 + 2 * n], rows[:, 3 + 2 * n :]
+        forest = cls(n, units, root, first, count, parent, step, up if both_ways else None)
         forest.check()
         return forest
 
