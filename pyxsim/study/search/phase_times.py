@@ -60,15 +60,13 @@ def collective_cycles(
     """
     collective = Collective.model_validate({"kind": kind, "size": f"{size} B", "dims": list(dims)})
     alone = experiment.model_copy(update={"workload": None, "collective": collective})
-    prepared = prepare(alone, folder=folder, backend=backend)
-    assert isinstance(prepared, Prepared)
+    prepared: Any = prepare(alone, folder=folder, backend=backend)
     try:
         ClosedRun(prepared).run()
     except LockstepLost:
-        assert prepared.every_npu is not None
         prepared = prepared.every_npu()
         ClosedRun(prepared).run()
-    return prepared.job.end
+    return int(prepared.job.end)
 
 
 def groups_graph(npus: int, kind: str, groups: Any, size: int) -> Any:
