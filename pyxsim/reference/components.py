@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from pyxsim.core.engine_options import EQUAL_SHARE, WORMHOLE
 from pyxsim.reference import draws
+from pyxsim.reference.retry import FLIT_ERROR, ErrorDraws, Retry
 
 CAUSES = ("vc", "credit", "serial", "arbitration")
 
@@ -55,6 +56,7 @@ class Message:
     opened: int = 0
     arrived: int = 0
     hops: int = 0  # routers visited by the heads of its packets that have arrived
+    lost: int = 0  # packets that arrived with a lost flit
     first_launch: int = -1
     last_arrival: int = -1
 
@@ -87,6 +89,7 @@ class Packet:
     arrived: int = 0
     first_launch: int = -1
     hops: int = 0  # routers visited
+    lost: bool = False  # a flit of it was lost on a link
     vc_class: int = 0  # on the link that it took last
 
     @property
@@ -290,6 +293,24 @@ class Link:
     returning: Timed[int] = field(default_factory=deque)  # credits: their VCs
     flits: int = 0
     stalls: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CAUSES, 0))
+    down: bool = False
+    retry: Retry | None = None
+    errors: ErrorDraws = field(default_factory=lambda: ErrorDraws(0))
+    lost: int = 0  # flits lost on the wire
+
+    def change(self, t: int, s: Fraction, delay: int, credit_delay: int, *, down: bool, lose: bool) -> None:
+        """Change the link from step 2 of cycle `t` on. `lose`: flits on the wire are lost as it goes down."""
+        self.clear += max(0, self.delay - delay)  # no flit overtakes another
+        self.s, self.delay, self.credit_delay = s, delay, credit_delay
+        if down and lose and not self.down:
+            self.lost += len(self.flying)
+            if self.retry is None:
+                for _, (flit, _) in self.flying:
+                    flit.packet.lost = True
+            else:
+                self.flying.clear()
+                self.retry.lose(t)
+        self.down = down
 
     def share_slots(self, policy: int) -> None:
         """Divide all slots among the VCs that packets hold, those whose tail has been sent excepted."""
@@ -300,7 +321,7 @@ class Link:
 
     def available(self, t: int) -> bool:
         """Return whether a flit can start in cycle `t`."""
-        return self.clear < t + 1
+        return not self.down and self.clear < t + 1
 
     @property
     def in_use(self) -> int:
@@ -310,7 +331,19 @@ class Link:
     @property
     def busy(self) -> bool:
         """Whether a flit or a credit is in flight on it."""
-        return bool(self.flying or self.returning or self.queue or self.traversing)
+        sending = self.retry is not None and bool(self.retry.waiting)
+        return bool(self.flying or self.returning or self.queue or self.traversing or sending)
+
+    @property
+    def timed(self) -> bool:
+        """Whether a flit or a credit on it will move by itself."""
+        return bool(self.flying or self.returning) or (self.busy and not self.down)
+
+    def give_back(self, vc: int, t: int) -> None:
+        """Send the credit of a slot that is emptied in cycle `t`."""
+        self.returning.append((t + self.credit_delay, vc))
+        if len(self.returning) > 1 and self.returning[-2][0] > self.returning[-1][0]:  # the link is faster now
+            self.returning = deque(sorted(self.returning, key=lambda credit: credit[0]))
 
     def launch(self, flit: Flit, vc: int, t: int) -> None:
         """Send a flit in cycle `t`: the link is busy for `s` cycles, and the flit arrives `delay` cycles later."""
@@ -321,13 +354,19 @@ class Link:
             self.queued[waiting[0]] = (self.queued[waiting[0]][0], t)
         end = max(Fraction(t), self.clear) + self.s
         self.clear = end
-        self.flying.append((math.ceil(end) + self.delay, (flit, vc)))
-        self.flits += 1
+        launch, self.flits = self.flits, self.flits + 1
+        arrival = math.ceil(end) + self.delay
+        if self.retry is not None:
+            self.retry.launched(self, flit, vc, t, launch, math.ceil(end))
+        elif self.errors.hits(launch, FLIT_ERROR):
+            flit.packet.lost = True
+        if self.retry is None or self.retry.accepts_last:
+            self.flying.append((arrival, (flit, vc)))
 
     def accepts(self, t: int, u: int) -> bool:
         """Return whether the switch may grant this output in tick `u` of cycle `t`."""
         if not self.output_queue:
-            return self.available(t)
+            return self.available(t) and (self.retry is None or self.retry.accepts(t))
         inside = [tick for tick, left in self.queued if tick < u and (left < 0 or left >= t)]
         return not self.limit or len(inside) < self.limit
 
@@ -347,6 +386,8 @@ class Link:
 
     def launch_queued(self, t: int) -> bool:
         """Do step 1 of the output queue. Return whether a flit was launched or joined the queue."""
+        if self.retry is not None:
+            return self.retry.send_again(self, t)
         joining = due(self.traversing, t)
         self.queue.extend(joining)
         launching = bool(self.queue) and self.available(t)
