@@ -111,7 +111,7 @@ cdef class Engine(EngineArrays):
         m.eject = s.links.network + s.links.injection + eject
         m.exit = s.ports.eject_router[eject]
         m.dst, m.plane, m.packets, m.flits, m.last_flits = dst, plane, packets, flits, last_flits
-        m.opened = m.delivered = 0
+        m.opened = m.delivered = m.lost = 0
         m.klass = klass
         m.tag = tag
         m.next = NONE

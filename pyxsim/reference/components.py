@@ -294,13 +294,17 @@ class Link:
     flits: int = 0
     stalls: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CAUSES, 0))
     down: bool = False
+    end: Fraction = Fraction(0)  # of the last flit at the sender
+    bound: Fraction | None = None  # and with its delay
     retry: Retry | None = None
     errors: ErrorDraws = field(default_factory=lambda: ErrorDraws(0))
     lost: int = 0  # flits lost on the wire
 
     def change(self, t: int, s: Fraction, delay: int, credit_delay: int, *, down: bool, lose: bool) -> None:
         """Change the link from step 2 of cycle `t` on. `lose`: flits on the wire are lost as it goes down."""
-        self.clear += max(0, self.delay - delay)  # no flit overtakes another
+        if self.bound is None:
+            self.bound = self.end + self.delay
+        self.clear = max(self.end, self.bound - delay)  # no flit overtakes the last one
         self.s, self.delay, self.credit_delay = s, delay, credit_delay
         if down and lose and not self.down:
             self.lost += len(self.flying)
@@ -353,7 +357,8 @@ class Link:
         if waiting:
             self.queued[waiting[0]] = (self.queued[waiting[0]][0], t)
         end = max(Fraction(t), self.clear) + self.s
-        self.clear = end
+        self.clear = self.end = end
+        self.bound = end + self.delay
         launch, self.flits = self.flits, self.flits + 1
         arrival = math.ceil(end) + self.delay
         if self.retry is not None:

@@ -44,7 +44,7 @@ class Fault(Table):
     router: Line | None = Field(default=None, description="Names of routers: all their links, in both directions.")
     npu: Annotated[Line | None, BeforeValidator(_named)] = Field(
         default=None,
-        description="Numbers of NPUs, such as 3 or '*': their host links, or the links of a router that only they have.",
+        description="Numbers of NPUs, such as 3 or '*': their host links, or those of routers that only they have.",
     )
     group: Line | None = Field(default=None, description="Names of `[[system.groups]]`: all their NPUs.")
     count: Annotated[int, *whole(1, 2**20)] | None = Field(

@@ -30,8 +30,7 @@ cdef void change_link(
         return   # its records are in another process
     if was_down:
         wire.free = s.links.up_free[link]
-    if delay < wire.delay:   # no flit overtakes one that was launched before
-        wire.free += <int64_t> (wire.delay - delay) * wire.den
+    pause_link(s, link, delay)
     wire.num, wire.delay, wire.credit_delay = num, delay, credit_delay
     if wire.dst != NONE:
         s.ports.input[s.vcs.input[wire.base].port].credit_delay = credit_delay
@@ -50,6 +49,16 @@ cdef void change_link(
         wake_changed_lane(s, link)
     else:
         wake_changed_output(s, link)
+
+
+cdef void pause_link(State* s, int32_t link, int32_t delay) noexcept nogil:
+    """No flit overtakes the last one on the wire, which may have had a longer delay: the link waits for that."""
+    cdef Link* wire = &s.links.link[link]
+    cdef int64_t* pause = &s.links.pause[3 * link]
+    if wire.free != pause[0]:   # a flit was launched since the last change, with the present delay
+        pause[1] = wire.free
+        pause[2] = wire.free + wire.delay * wire.den
+    wire.free = pause[0] = max(pause[1], pause[2] - delay * wire.den)
 
 
 cdef void wake_changed_lane(State* s, int32_t link) noexcept nogil:

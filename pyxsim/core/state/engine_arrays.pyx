@@ -187,6 +187,7 @@ cdef class EngineArrays(ArrayOwner):
         s.config.unusual = bool(s.config.unusual or s.config.lossy or s.config.retry)
         if self.varies:
             s.links.up_free = self._longs("up_free", np.zeros(count))
+            s.links.pause = self._longs("pause", np.full(3 * count, -1))
         if s.config.lossy:
             bounds = {name: self._mask(name, count) != NULL for name in ("error_bound", "nack_bound")}
             for name in bounds:

@@ -133,6 +133,8 @@ cdef struct LinkArrays:
     ReplayFlit* replay_flit             # [slots of all replay buffers]
     # --- decides ---
     int64_t* up_free                    # [count] where links change: `free` of a link that is down; else NULL
+    int64_t* pause                      # [3 * count] where links change: `free` after the last change, and then ...
+    # ... the end of the last flit on the wire, and its end with its delay, in the units of `free`
     uint64_t* error_bound               # [count] where flits may be lost: a draw below it is a bit error
     uint64_t* nack_bound                # [count] likewise: a lost nack
     # --- counts ---
