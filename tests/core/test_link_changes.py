@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,9 @@ from hypothesis import strategies as st
 from pyxsim.core.engine import Engine
 from pyxsim.core.engine_options import Links
 from tests.core.test_oracle import agree, same_launches
+from tests.core.test_partition import parts_of
 from tests.examples import part_of
+from tests.ranks_in_threads import on_all, worlds
 from tests.reference.cases import Case, adaptive_nets, cases, nets, risky_nets, whole_options
 from tests.reference.recording import RecordingEngine
 
@@ -106,14 +110,6 @@ def schedule(links: Links, some: list[Change]) -> list[list[Change]]:
     return [[c for c in rows if c.cycle == cycle] for cycle in sorted({c.cycle for c in rows})]
 
 
-def conserved(machine: Any) -> None:
-    """Injected = delivered + lost + in flight."""
-    totals = machine.totals()
-    injection = machine.counters()["flits"]
-    assert totals["flits"] + totals["flits_lost"] + machine.flits_in_flight >= 0
-    assert injection.sum() >= totals["flits"] + totals["flits_lost"]
-
-
 def compare(case: Case, some: list[Change], *, lossy: bool, retry: list[int]) -> None:
     links = varied(case, lossy=lossy, retry=retry)
     description = case.net.routers, links, case.net.routes(), case.options
@@ -182,3 +178,79 @@ def test_retry_agrees(case: Case, some: list[Change], retry: list[int]) -> None:
 @given(any_case, changes, st.booleans(), st.lists(st.sampled_from([0, 1, 2, 7, 40]), max_size=4))
 def test_many_schedules_agree(case: Case, some: list[Change], lossy: bool, retry: list[int]) -> None:
     compare(without_speedups(case) if any(retry) else case, some, lossy=lossy, retry=retry if any(retry) else [])
+
+
+# --- partitions and ranks -------------------------------------------------------------------------------------------
+
+
+def drive(machine: Any, links: Links, some: list[Change], *, lossy: bool, **how: Any) -> list[tuple[int, int]]:
+    """Run to the end, with the changes; the cycles of all deliveries."""
+    delivered: list[tuple[int, int]] = []
+    for due in schedule(links, some):
+        reason, more = run_to(machine, due[0].cycle, patient=True, **how)
+        delivered += more
+        if reason == "idle":
+            run_to(machine, machine.now, **how)
+        if machine.now < due[0].cycle:
+            break
+        apply(machine, links, due, lossy=lossy)
+    return [*delivered, *run_to(machine, FAR, **how)[1]]
+
+
+def results(machine: Any) -> dict[str, Any]:
+    """What every way of running the engine must give."""
+    found = {"now": machine.now, "in flight": machine.flits_in_flight, "totals": machine.totals()}
+    for name, values in (machine.counters() | machine.losses() | machine.retries()).items():
+        found[name] = values.tolist()
+    return found
+
+
+kinds = st.tuples(st.booleans(), st.lists(st.sampled_from([0, 1, 7, 40]), max_size=3))
+
+
+@few
+@given(any_case, changes, kinds, st.integers(2, 4), st.integers(0, 99))
+def test_partitions_agree(case: Case, some: list[Change], kind: tuple[bool, list[int]], parts: int, seed: int) -> None:
+    lossy, retry = kind
+    case = without_speedups(case)
+    links = varied(case, lossy=lossy, retry=retry)
+    description = case.net.routers, links, case.net.routes(), case.options
+    whole, divided = Engine(*description, trace=True), Engine(*description, trace=True)
+    divided.divide(parts_of(case.net.routers, parts, seed))
+    for send in case.messages:
+        assert whole.send(*send) == divided.send(*send)
+    mine = drive(divided, links, some, lossy=lossy, apart=True)
+    assert mine == drive(whole, links, some, lossy=lossy)
+    assert results(divided) == results(whole)
+    assert divided.lost_messages().tolist() == whole.lost_messages().tolist()
+    assert sorted(map(tuple, divided.trace().tolist())) == sorted(map(tuple, whole.trace().tolist()))
+
+
+@few
+@given(any_case, changes, st.sampled_from([[], [3], [0, 20]]), st.integers(2, 3), st.integers(0, 99))
+def test_ranks_agree(case: Case, some: list[Change], retry: list[int], parts: int, seed: int) -> None:
+    case = without_speedups(case)
+    lossy = bool(retry) and all(retry)  # without retry, the record of a lost packet is in another process
+    links = varied(case, lossy=lossy, retry=retry)
+    description = case.net.routers, links, case.net.routes(), case.options
+    part = parts_of(case.net.routers, parts, seed)
+    size = int(part.max(initial=0)) + 1
+    whole, ranks = Engine(*description), [Engine(*description) for _ in range(size)]
+    for world, engine in zip(worlds(size), ranks, strict=True):
+        engine.divide(part, world.rank, world.exchange)
+    with ThreadPoolExecutor(size) as pool:
+        for send in case.messages:
+            on_all(pool, partial(send_to, send), [whole, *ranks][1:])
+            whole.send(*send)
+        found = on_all(pool, partial(drive, links=links, some=some, lossy=lossy, apart=True), ranks)
+    assert all(each == found[0] for each in found)
+    assert found[0] == drive(whole, links, some, lossy=lossy)
+    wanted, mine = results(whole), [results(engine) for engine in ranks]
+    for name in ("now", "in flight", "totals"):
+        assert all(each[name] == wanted[name] for each in mine), name
+    for name in ("flits", "errors", "lost", *(("resent", "full") if any(retry) and any(links.replay) else ())):
+        assert np.sum([each[name] for each in mine], axis=0).tolist() == wanted[name], name
+
+
+def send_to(send: Any, engine: Engine) -> int:
+    return engine.send(*send)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pyxsim.arrays import IntArray
 from pyxsim.core.engine import Engine
@@ -60,7 +61,7 @@ def fault_tables(network: PacketNetwork) -> dict[str, BackendTable]:
     totals, windows = network.totals(), network.windows_table()
     most = network.engine.retries()["count_most"][: len(totals["errors"])]
     names = ("errors", "flits_lost", "resent", "timeouts", "stall_replay")
-    whole = {name: totals[name] for name in names}
+    whole: dict[str, NDArray[Any]] = {name: totals[name] for name in names}
     whole["replay_max"] = most if len(most) else np.zeros(len(totals["errors"]), np.int64)
     whole["replay_mean"] = totals["replay_held"] / max(1, network.end)
     ends = np.minimum(windows.start + windows.length, max(network.end, 1))

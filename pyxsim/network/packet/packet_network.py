@@ -528,7 +528,7 @@ class PacketNetwork(DividedNetwork):
 
     def _lost(self, totals: dict[str, int]) -> dict[str, int]:
         """The packets and flits that were lost, and the flits in flight; nothing where none can be lost."""
-        if self.faults is None:
+        if not self._counts_losses:
             return {}
         names = ("packets_lost", "flits_lost")
         return {name: totals[name] for name in names} | {"flits_in_flight": self.engine.flits_in_flight}
