@@ -100,7 +100,10 @@ BITMASK_CONDITIONS: tuple[Condition, ...] = (
     ("wormhole flow control", lambda f: f.wormhole),
     ("no input speed-up, no internal speed-up", lambda f: f.input_speedup == 1 and f.ticks == 1),
     ("one priority for all message classes", lambda f: not f.priorities),
-    ("no output speed-up, no held switch, no shared VC classes, no VA by credits, no lost flits, no retry", lambda f: not f.unusual),
+    (
+        "no output speed-up, no held switch, no shared VC classes, no VA by credits, no lost flits, no retry",
+        lambda f: not f.unusual,
+    ),
     ("no bubble flow control", lambda f: not f.bubble),
     ("no ordered switch, no speculation", lambda f: not (f.ordered or f.speculative)),
     ("no shared buffer pool", lambda f: not f.shared_pool),
