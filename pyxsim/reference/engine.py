@@ -118,9 +118,9 @@ class ReferenceEngine:
         """Change links from step 2 of the current cycle on; parameters as for `Engine.change_links`."""
         columns = [np.asarray(column).astype(object) for column in (links, num, delay, credit_delay)]
         others = [np.asarray(column).astype(object) for column in (down, lose, error_bound, nack_bound)]
-        for number, flit, late, credit, is_down, loses, *bounds in np.stack(
-            np.broadcast_arrays(*columns, *others), axis=-1
-        ).reshape(-1, 8).tolist():
+        for number, flit, late, credit, is_down, loses, *bounds in (
+            np.stack(np.broadcast_arrays(*columns, *others), axis=-1).reshape(-1, 8).tolist()
+        ):
             link = self.links[number]
             s = Fraction(int(flit), int(self._given.s_den[number]))
             link.change(self.now, s, int(late), int(credit), down=bool(is_down), lose=bool(loses))

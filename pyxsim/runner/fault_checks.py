@@ -79,4 +79,3 @@ def compute_faults(experiment: Experiment, topology: Topology) -> dict[int, list
             for npu in npus_of(experiment, topology, fault, key).tolist():
                 found.setdefault(npu, []).append(one)
     return found
-

@@ -126,9 +126,7 @@ class Network(Table):
         "Garnet.",
     )
     router: RouterSettings = Field(default_factory=RouterSettings, description="The routers.")
-    retry: Retry | None = Field(
-        default=None, description="Retry at the link, of the packet backend. Default: none."
-    )
+    retry: Retry | None = Field(default=None, description="Retry at the link, of the packet backend. Default: none.")
     analytical: Analytical = Field(
         default_factory=Analytical, description="Settings of the analytical and flow backends."
     )

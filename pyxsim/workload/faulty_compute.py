@@ -73,4 +73,3 @@ def faulty_compute_executor(graph: TaskGraph, system: SystemServices, ended: End
     faults: Mapping[int, Sequence[ComputeFault]] = system.options.compute_faults
     executor = FaultyComputeExecutor(graph, faults, system, ended) if faults else None
     return executor if executor is not None and len(executor.tasks) else None
-

@@ -92,7 +92,10 @@ def test_a_link_that_stays_down_is_named_with_what_waits() -> None:
 
 def test_a_flapping_link_elsewhere_does_not_keep_a_run_alive() -> None:
     ring = {"network": {**LINE["network"], "shape": [3]}, "message": LINE["message"]}
-    faults = [{"link": LINK, "at": "1 us", "down": True}, {"link": "d0+:(1)->(2)", "for": "1 us", "up": "1 us", "down": True}]
+    faults = [
+        {"link": LINK, "at": "1 us", "down": True},
+        {"link": "d0+:(1)->(2)", "for": "1 us", "up": "1 us", "down": True},
+    ]
     with pytest.raises(StuckError, match="is down"):
         run(*faults, experiment=ring)
 
@@ -151,8 +154,9 @@ def test_the_overhead_of_a_preset_is_its_efficiency(preset: str) -> None:
 def rate_of(errors: float, *, buffer: int | str = "auto", size: str = "16 MiB", seed: int = 1) -> tuple[float, Any]:
     """Cycles per flit of a link with a bit error rate, and the result."""
     tables = {**LINE, "message": [{"src": 0, "dst": 1, "size": size}], "output": {"seed": seed}}
-    result = run({"link": LINK, "both_directions": False, "bit_error_rate": errors}, experiment=tables,
-                 retry={"buffer": buffer})
+    result = run(
+        {"link": LINK, "both_directions": False, "bit_error_rate": errors}, experiment=tables, retry={"buffer": buffer}
+    )
     return result.time_cycles / result.counts["flits"], result
 
 
@@ -195,7 +199,7 @@ def test_a_lost_nack_costs_the_timeout() -> None:
 NETWORKS = (
     {"topology": "torus", "shape": [4]},
     {"topology": "torus", "shape": [2, 3]},
-    {"topology": "fat-tree", "options": {"k": 2}},
+    {"topology": "folded-clos", "options": {"children": [2, 2], "parents": [2]}},
     {"dims": [{"block": "ring", "npus": 3}, {"block": "switch", "npus": 2}]},
 )
 ns = st.integers(0, 3000).map("{} ns".format)
@@ -229,7 +233,7 @@ def faulty_experiments(draw: st.DrawFn) -> dict[str, Any]:
         network["retry"] = {"buffer": draw(st.sampled_from(["auto", 5])), "nack_bits": draw(st.sampled_from([0, 9000]))}
     return {
         "network": network,
-        "collective": {"kind": draw(st.sampled_from(["all-reduce", "all-to-all"])), "size": "8 KiB"},
+        "collective": {"kind": draw(st.sampled_from(["all-reduce", "all-to-all"])), "size": "4 KiB"},
         "system": {"chunks": draw(st.integers(1, 2))},
         "faults": draw(st.lists(some_fault(loses=retry), min_size=1, max_size=3)),
         "output": {"window": "200 ns"},
@@ -244,7 +248,7 @@ def outcome(experiment: dict[str, Any], folder: Path, *, backend: str = "packet"
     return datasets(result, folder / "result.h5")
 
 
-few = settings(max_examples=part_of(60), deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=part_of(60, 6), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @few
