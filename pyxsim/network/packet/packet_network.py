@@ -490,6 +490,8 @@ class PacketNetwork(DividedNetwork):
             return 'output.attribution = "messages" needs every cycle simulated'
         if self._every_step or self.engine.watching:
             return f"a {'trace' if self._every_step else 'watched packet'} needs every cycle simulated"
+        if self._counts_losses and not self._every_cycle:
+            return "bit errors, lost flits and retry need every cycle simulated"
         return self._every_cycle or "nothing was found to repeat within the run"
 
     def buffer_max(self) -> NDArray[np.int32]:

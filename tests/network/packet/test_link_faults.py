@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from fractions import Fraction
+from itertools import count
 from math import ceil, expm1, log1p, sqrt
 from pathlib import Path
 from typing import Any
@@ -14,10 +16,11 @@ from hypothesis import strategies as st
 
 import pyxsim
 from pyxsim.errors import InputError, StuckError
+from pyxsim.runner.lifecycle import simulate
 from pyxsim.runner.prepare import prepare
 from pyxsim.settings import load_experiment
 from tests.examples import part_of
-from tests.runner.test_fast_forward import datasets
+from tests.runner.test_fast_forward import changed, compare, datasets
 
 LINE: dict[str, Any] = {
     "network": {
@@ -324,3 +327,53 @@ def test_settings_are_written_as_they_are_read() -> None:
     first = load_experiment({**LINE, "faults": [fault]})
     assert type(first).from_toml(first.to_toml()) == first
     assert 'for = "2 us"' in first.to_toml()
+
+
+# --- skipping, checkpoints -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"link": "*", "count": 1, "at": "40 us", "for": "5 us", "down": True},
+        {"link": "*", "count": 1, "at": "40 us", "bandwidth": "32 GB/s"},
+        {"link": "*", "count": 2, "at": "30 us", "for": "10 us", "up": "20 us", "latency": "25 ns"},
+        {"link": "*", "at": "1 s", "down": True},
+    ],
+)
+def test_skipping_stops_at_faults_and_goes_on_behind_them(fault: dict[str, Any], tmp_path: Path) -> None:
+    long = changed(collective={"size": "4 MiB"}) | {"faults": [fault]}
+    assert compare(long, tmp_path).counts["skipped_cycles"] > 10_000
+
+
+class _EnoughError(Exception):
+    pass
+
+
+def test_a_run_with_faults_and_retry_continues_from_its_pickle() -> None:
+    lossy = {"link": LINK, "count": 1, "at": "1 us", "for": "1 us", "up": "700 ns", "down": True, "in_flight": "lose"}
+    errors = {"link": "*", "bit_error_rate": 1e-5}
+    network = {**LINE["network"], "retry": {}}
+    experiment = load_experiment({**LINE, "network": network, "faults": [errors, lossy], "run": {"skip": False}})
+    wanted = simulate(prepare(experiment))
+    first = prepare(experiment)
+    assert first.mode == "closed"
+    first.network.set_tick_interval(500)
+    calls = count()
+
+    def pause() -> None:
+        if next(calls) == 8:
+            raise _EnoughError
+
+    first.network.pause = pause
+    with pytest.raises(_EnoughError):
+        simulate(first)
+    assert 0 < first.network.now < wanted.time_cycles
+    second = prepare(experiment)
+    assert second.mode == "closed"
+    second.network, second.system, second.job = pickle.loads(pickle.dumps((first.network, first.system, first.job)))
+    found = simulate(second)
+    assert found.time_cycles == wanted.time_cycles
+    columns = found.backend_tables["link_faults"].columns
+    for name, values in wanted.backend_tables["link_faults"].columns.items():
+        np.testing.assert_array_equal(columns[name], values, err_msg=name)
