@@ -14,6 +14,7 @@ from pyxsim.reference import draws
 from pyxsim.reference.retry import FLIT_ERROR, ErrorDraws, Retry
 
 CAUSES = ("vc", "credit", "serial", "arbitration")
+IN_USE_IF_DOWN = 1 << 30
 
 
 Item = TypeVar("Item")
@@ -138,6 +139,7 @@ class Candidate:
     room: int = 0  # free slots of its own that a VC must have to count as free
     credit: bool = False  # whether a VC counts as free only with a credit
     kept: int | None = None  # the only VC that the packet may take, as it keeps it
+    choice: bool = False  # whether the packet requests other candidates, too
 
     def unheld(self, u: int) -> list[int]:
         """Return its VCs without a holder in tick `u`, whatever their free slots."""
@@ -146,6 +148,8 @@ class Candidate:
     def free(self, u: int) -> list[int]:
         """Return its VCs that count as free."""
         outputs = self.link.outputs
+        if self.choice and self.link.down:
+            return []
         if self.credit and not self.room:
             return [v for v in self.unheld(u) if outputs[v].has(1)]
         return [v for v in self.unheld(u) if outputs[v].credits >= self.room]
@@ -329,7 +333,9 @@ class Link:
 
     @property
     def in_use(self) -> int:
-        """Flits in use: used slots of all its VCs."""
+        """Flits in use: used slots of all its VCs; of a link that is down more than any has."""
+        if self.down:
+            return IN_USE_IF_DOWN
         return sum(out.out for out in self.outputs)
 
     @property

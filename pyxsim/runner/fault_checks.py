@@ -18,19 +18,21 @@ from pyxsim.topology import Topology
 
 def check_faults(experiment: Experiment, backend: str) -> None:
     """Raise InputError for faults and retry that the backend, or another setting, excludes."""
-    raise_all([*_of_backend(experiment, backend), *_of_settings(experiment)])
+    flits = backend_class(backend).capabilities.packets
+    raise_all([*_of_backend(experiment, backend), *(_of_flits(experiment) if flits else ()), *_of_npus(experiment)])
 
 
 def _of_backend(experiment: Experiment, backend: str) -> Iterator[InputError]:
-    models = [entry.name for entry in backends.entries if entry.value.capabilities.link_faults]
-    if backend_class(backend).capabilities.link_faults:
-        return
+    capabilities = backend_class(backend).capabilities
+    others = [(entry.name, entry.value.capabilities) for entry in backends.entries]
     for number, fault in enumerate(experiment.faults):
-        if fault.affects_links:
+        if fault.affects_links and not capabilities.link_faults:
             problem = f"backend '{backend}' does not change links during a run"
+            models = [name for name, can in others if can.link_faults]
             yield InputError(problem, key=f"faults[{number}].{_effect(fault)}", allowed=f"with {_either(models)}")
-    if experiment.network.retry is not None:
+    if experiment.network.retry is not None and not (capabilities.packets and capabilities.link_faults):
         problem = f"backend '{backend}' has no retry at the link"
+        models = [name for name, can in others if can.packets and can.link_faults]
         yield InputError(problem, key="network.retry", allowed=f"with {_either(models)}")
 
 
@@ -44,7 +46,7 @@ def _effect(fault: Fault) -> str:
     return next((key for key in keys if getattr(fault, key)), "bit_error_rate")
 
 
-def _of_settings(experiment: Experiment) -> Iterator[InputError]:
+def _of_flits(experiment: Experiment) -> Iterator[InputError]:
     loses = any(fault.loses for fault in experiment.faults)
     retry, faults = experiment.network.retry is not None, list(enumerate(experiment.faults))
     if experiment.output.level and (loses or retry):
@@ -60,6 +62,11 @@ def _of_settings(experiment: Experiment) -> Iterator[InputError]:
             elif experiment.run.mpi:
                 problem = "flits that are lost without retry exclude run.mpi (--mpi)"
                 yield InputError(problem, key=what, allowed="with [network.retry], or one process")
+
+
+def _of_npus(experiment: Experiment) -> Iterator[InputError]:
+    for number, fault in enumerate(experiment.faults):
+        key = f"faults[{number}]"
         if fault.affects_npus and experiment.workload is None:
             what = "stop" if fault.stop else "slow"
             yield InputError("has no effect without computation", key=f"{key}.{what}", allowed="with [workload]")

@@ -11,6 +11,7 @@ from pyxsim.core.state.records cimport LAUNCH, NONE, FifoNode, QueuedFlit
 
 cdef enum:
     EQUAL_SHARE = -1   # as in pyxsim/core/engine_options.py
+    IN_USE_IF_DOWN = 1 << 30
 
 
 cdef void enqueue_flit(
@@ -95,9 +96,11 @@ cdef void share_slots(State* s, int32_t link) noexcept nogil:
 
 
 cdef int64_t flits_in_use(State* s, int32_t link) noexcept nogil:
-    """Occupied slots behind a link, as its sender knows them."""
+    """Occupied slots behind a link, as its sender knows them; of a link that is down more than any has."""
     cdef int32_t vc
     cdef int64_t used = 0
+    if s.links.link[link].free == INT64_MAX:
+        return IN_USE_IF_DOWN
     for vc in range(s.links.link[link].base, s.links.link[link].base + s.links.link[link].vcs):
         used += s.links.link[link].depth - s.vcs.output[vc].credit
     return used

@@ -251,7 +251,7 @@ cdef class EngineArrays(ArrayOwner):
         s.routes.plane_equal = self._ints("plane_equal", plain["plane_equal"])
         s.routes.ways, s.routes.choose = len(routes.way_last), routes.choose
         s.routes.early, s.routes.bubble = routes.early, routes.bubble
-        s.config.va_limited |= routes.bubble
+        s.config.va_limited |= routes.bubble or (self.varies and (plain["plane_select"] == SELECT_EACH).any())
         s.routes.way_first = self._ints("way_first", routes.way_first)
         s.routes.way_last = self._ints("way_last", routes.way_last)
         s.routes.way_via = self._ints("way_via", routes.way_via)

@@ -197,6 +197,44 @@ def test_a_lost_nack_costs_the_timeout() -> None:
     assert unsure.time_cycles > sure.time_cycles + 1000 * timeouts
 
 
+# --- adaptive routing -------------------------------------------------------------------------------------------------
+
+TREE: dict[str, Any] = {
+    "network": {
+        "topology": "folded-clos",
+        "options": {"children": [2, 2], "parents": [2]},
+        "latency": "50 ns",
+        "router": {"routing": "adaptive-nearest-common-ancestor"},
+    },
+    "message": [{"src": 0, "dst": 2, "size": "64 KiB"}, {"src": 1, "dst": 3, "size": "64 KiB"}],
+}
+
+
+def up_link(result: Any) -> str:
+    """A link from the first leaf to a switch above it."""
+    names = list(result.links.name)
+    return str(names[int(np.flatnonzero((result.links.src == 0) & (result.links.dst > 1))[0])])
+
+
+def test_adaptive_routes_avoid_a_link_that_is_down() -> None:
+    sound = run(experiment=TREE)
+    link = up_link(sound)
+    number = list(sound.links.name).index(link)
+    assert sound.totals["flits"][number] > 0
+    faulty = run({"link": link, "both_directions": False, "down": True}, experiment=TREE)
+    assert faulty.complete
+    assert faulty.totals["flits"][number] == 0
+    assert faulty.counts["flits"] == sound.counts["flits"]
+    assert faulty.time_cycles > sound.time_cycles
+
+
+def test_random_routes_wait_for_a_link_that_is_down() -> None:
+    network = {**TREE["network"], "router": {"routing": "nearest-common-ancestor"}}
+    link = up_link(run(experiment=TREE))
+    with pytest.raises(StuckError, match="is down"):
+        run({"link": link, "both_directions": False, "down": True}, experiment={**TREE, "network": network})
+
+
 # --- any faults: all ways of running agree ---------------------------------------------------------------------------
 
 NETWORKS = (
