@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from pyxsim.reference import draws
 
-if TYPE_CHECKING:
-    from pyxsim.reference.components import Flit, Link
-
 FLIT_ERROR, NACK_ERROR = range(2)
+
+
+class Wire(Protocol):
+    """The link that retries, as far as its sender needs it."""
+
+    delay: int
+    credit_delay: int
+    errors: ErrorDraws
+
+    def available(self, t: int) -> bool:
+        """Return whether a flit can start in cycle `t`."""
+
+    def launch(self, flit: Any, vc: int, t: int) -> None:
+        """Send a flit in cycle `t`."""
 
 
 @dataclass(eq=False)
@@ -34,7 +45,7 @@ class ErrorDraws:
 class Sent:
     """A flit in the replay buffer. `arrival`, `acked`: of the launch that the receiver accepts; -1: none yet."""
 
-    flit: Flit
+    flit: Any
     vc: int
     entered: int
     arrival: int = -1
@@ -75,13 +86,13 @@ class Retry:
         self.drop(t)
         return not self.again and len(self.buffer) < self.slots
 
-    def stalls(self, link: Link, t: int) -> None:
+    def stalls(self, link: Wire, t: int) -> None:
         """Note that a flit lacks nothing but the link: count the cycle if only the buffer keeps it from it."""
         if link.available(t) and not self.again and len(self.buffer) == self.slots and self.full_at != t:
             self.full_at = t
             self.full += 1
 
-    def launched(self, link: Link, flit: Flit, vc: int, t: int, launch: int, end: int) -> None:
+    def launched(self, link: Wire, flit: Any, vc: int, t: int, launch: int, end: int) -> None:
         """Note that a flit is launched, which leaves the sender by cycle `end`: does the receiver accept it?"""
         if self.again:
             sent = self.again.popleft()
@@ -104,7 +115,7 @@ class Retry:
         self.accepts_last = True
         sent.arrival, sent.acked = end + link.delay, answer
 
-    def send_again(self, link: Link, t: int) -> bool:
+    def send_again(self, link: Wire, t: int) -> bool:
         """Do step 1: go back if it is time, and launch the next flit to send again. Return whether one was."""
         if self.rewind is not None and self.rewind[0] <= t:
             first, self.rewind = self.rewind[1], None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,29 +12,28 @@ from pyxsim.arrays import IntArray
 from pyxsim.core.engine import Engine
 from pyxsim.network.packet.link_faults import LinkFaults
 from pyxsim.network.protocol import BackendTable
-
-if TYPE_CHECKING:
-    from pyxsim.network.packet.packet_network import PacketNetwork
+from pyxsim.network.windows import Windows
 
 MOST_LINES = 20
 
 
-def fault_report(network: PacketNetwork, faults: LinkFaults) -> list[str]:
+def fault_report(
+    engine: Engine, faults: LinkFaults, link_name: Callable[[int], str], message_name: Callable[[int], str]
+) -> list[str]:
     """Return a line for each message with lost packets, then one for each link that is down, with what waits for it."""
-    engine = network.engine
     lines = []
     for message, lost in engine.lost_messages().tolist():
         packets = "a packet" if lost == 1 else f"{lost} packets"
-        lines.append(f"{network.message_name(message)}, lost {packets}")
+        lines.append(f"{message_name(message)}, lost {packets}")
     down = faults.down(engine.now)
     waiting: dict[int, list[int]] = {}
     for entry in engine.waiting() if down else ():
         waiting.setdefault(entry["wants"], []).append(entry["message"])
     for link in down:
         messages = sorted(set(waiting.get(link, ())))
-        shown = "; ".join(network.message_name(message) for message in messages[:3])
+        shown = "; ".join(message_name(message) for message in messages[:3])
         more = f"; and {len(messages) - 3} more" if len(messages) > 3 else ""
-        lines.append(f"link {network.link_name(link)} is down" + (f": {shown}{more}" if messages else ""))
+        lines.append(f"link {link_name(link)} is down" + (f": {shown}{more}" if messages else ""))
     more_lines = len(lines) - MOST_LINES
     return [*lines[:MOST_LINES], f"... and {more_lines} more"] if more_lines > 0 else lines
 
@@ -56,21 +56,30 @@ def loss_counters(engine: Engine) -> dict[str, IntArray]:
     }
 
 
-def fault_tables(network: PacketNetwork) -> dict[str, BackendTable]:
-    """Return the tables `link_faults` and `link_fault_windows`, after the end of the run."""
-    totals, windows = network.totals(), network.windows_table()
-    most = network.engine.retries()["count_most"][: len(totals["errors"])]
+def fault_tables(
+    totals: Mapping[str, IntArray], most: NDArray[Any], windows: Windows, end: int
+) -> dict[str, BackendTable]:
+    """Return the tables `link_faults` and `link_fault_windows`.
+
+    Parameters
+    ----------
+    totals
+        Running totals at the end, with those of `loss_counters`.
+    most
+        Most flits in each replay buffer; empty without retry.
+    windows
+        The same totals by windows.
+    end
+        Cycle in which the run ended.
+    """
+    count = len(totals["errors"])
     names = ("errors", "flits_lost", "resent", "timeouts", "stall_replay")
     whole: dict[str, NDArray[Any]] = {name: totals[name] for name in names}
-    whole["replay_max"] = most if len(most) else np.zeros(len(totals["errors"]), np.int64)
-    whole["replay_mean"] = totals["replay_held"] / max(1, network.end)
-    ends = np.minimum(windows.start + windows.length, max(network.end, 1))
+    whole["replay_max"] = most[:count] if len(most) else np.zeros(count, np.int64)
+    whole["replay_mean"] = totals["replay_held"] / max(1, end)
+    ends = np.minimum(windows.start + windows.length, max(end, 1))
     length = np.maximum(ends - windows.start, 1)[:, np.newaxis]
-    counts = {name: windows.counts[name].astype(np.int64) for name in names}
-    mean = windows.counts["replay_held"] / length
-    return {
-        "link_faults": BackendTable(whole),
-        "link_fault_windows": BackendTable(
-            {"time": windows.start, **counts, "replay_mean": mean}, {"window_cycles": windows.length}
-        ),
-    }
+    by_window: dict[str, NDArray[Any]] = {name: windows.counts[name].astype(np.int64) for name in names}
+    by_window |= {"time": windows.start, "replay_mean": windows.counts["replay_held"] / length}
+    attrs = {"window_cycles": windows.length}
+    return {"link_faults": BackendTable(whole), "link_fault_windows": BackendTable(by_window, attrs)}

@@ -18,7 +18,7 @@ from pyxsim.errors import InputError
 from pyxsim.network.engine_config import EngineConfig
 from pyxsim.network.fault_targets import links_of
 from pyxsim.network.fault_times import FaultClock, times_of
-from pyxsim.network.link_params import MAX_DENOMINATOR, LinkParams, LinkParamsFactory
+from pyxsim.network.link_params import MAX_DENOMINATOR, Keys, LinkParams, LinkParamsFactory
 from pyxsim.network.retry import bits_on_the_wire, share_of_bandwidth
 from pyxsim.settings import Experiment, per_dimension
 from pyxsim.settings.failure import Fault
@@ -139,8 +139,14 @@ class LinkFaults:
         if key not in self._memo:
             out, into, serdes = self._place[link]
             bandwidth = self._network.flit * self._network.clock / s
-            made = self._factory.wire(bandwidth, latency, from_router=out, into_router=into, serdes_credit=serdes)
-            self._memo[key] = made
+            entries = [self._entries[number] for number in self._of_link[link]]
+            keys = Keys(
+                f"{next((entry.key for entry in entries if entry.s == s), entries[0].key)}.bandwidth",
+                f"{next((entry.key for entry in entries if entry.latency == latency), entries[0].key)}.latency",
+            )
+            self._memo[key] = self._factory.wire(
+                bandwidth, latency, from_router=out, into_router=into, serdes_credit=serdes, keys=keys
+            )
         return self._memo[key]
 
     @property

@@ -501,10 +501,13 @@ class PacketNetwork(DividedNetwork):
         return peaks.reshape(-1, vcs).max(axis=1) if peaks.size else np.zeros(0, dtype=np.int32)
 
     def fault_report(self) -> list[str]:
-        return [] if self.faults is None else fault_report(self, self.faults)
+        faults = self.faults
+        return [] if faults is None else fault_report(self.engine, faults, self.link_name, self.message_name)
 
     def tables(self) -> dict[str, BackendTable]:
-        return fault_tables(self) if self._counts_losses else {}
+        if not self._counts_losses:
+            return {}
+        return fault_tables(self.totals(), self.engine.retries()["count_most"], self.windows_table(), self.end)
 
     def counts(self) -> dict[str, Any]:
         """Return the counters of the JSON summary."""

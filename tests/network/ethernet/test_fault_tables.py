@@ -64,5 +64,5 @@ def test_errors_name_the_fault() -> None:
 
 
 def test_retry_is_refused() -> None:
-    with pytest.raises(InputError, match="network.retry: backend 'ethernet' has no retry at the link"):
+    with pytest.raises(InputError, match=r"network\.retry: backend 'ethernet' has no retry at the link"):
         pyxsim.run({**RING, "network": {**RING["network"], "retry": {}}}, backend="ethernet")
