@@ -22,7 +22,7 @@ def fault_report(
 ) -> list[str]:
     """Return a line for each message with lost packets, then one for each link that is down, with what waits for it."""
     lines = []
-    for message, lost in engine.lost_messages().tolist():
+    for message, lost in engine.lost_messages().tolist() if faults.drops else ():
         packets = "a packet" if lost == 1 else f"{lost} packets"
         lines.append(f"{message_name(message)}, lost {packets}")
     down = faults.down(engine.now)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, expm1, lcm, log1p
+from math import ceil, exp, expm1, lcm, log, log1p
 from typing import Any, Self
 
 import numpy as np
@@ -17,13 +17,16 @@ from pyxsim.core.engine_options import Links
 from pyxsim.errors import InputError
 from pyxsim.network.engine_config import EngineConfig
 from pyxsim.network.fault_targets import links_of
-from pyxsim.network.fault_times import FaultClock, times_of
+from pyxsim.network.fault_times import NEVER, FaultClock, times_of
 from pyxsim.network.link_params import MAX_DENOMINATOR, Keys, LinkParams, LinkParamsFactory
 from pyxsim.network.retry import bits_on_the_wire, share_of_bandwidth
 from pyxsim.settings import Experiment, per_dimension
 from pyxsim.settings.failure import Fault
 from pyxsim.topology.topology import Topology
 from pyxsim.units import to_cycles
+
+_AGAIN = 100  # longest delays after which flits that were only sent again are given up
+_LEAST_SHARE = 1e-3  # of the flits of a link with retry that must have no error
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,11 +161,22 @@ class LinkFaults:
         """Whether flits may be lost."""
         return bool(self.links.lossy)
 
+    @property
+    def drops(self) -> bool:
+        """Whether packets may be lost for good."""
+        return self.loses and self._network.retry is None
+
     def patient(self, moved: tuple[int, ...], cycle: int) -> bool:
         """Return whether flits that cannot move may move later. `moved`: what has moved up to the current cycle."""
         if moved != self._still[0]:
             self._still = moved, cycle
         return self._clock.may_help(self._still[1], cycle)
+
+    def hopeless(self, moved: tuple[int, ...], cycle: int) -> bool:
+        """Return whether links that flap lose the same flits again and again: nothing has moved for very long."""
+        if moved != self._still[0] or self.due >= NEVER:
+            return False
+        return not self._clock.may_help(self._still[1] + _AGAIN * self.links.longest, cycle)
 
     def apply(self, engine: Engine) -> None:
         """Change the links in the current cycle, which is `due`; its arrivals have been processed."""
@@ -209,6 +223,11 @@ def _entry(experiment: Experiment, topology: Topology, fault: Fault, key: str) -
         s = network.cycles_per_flit(fault.bandwidth * share_of_bandwidth(network))
     if fault.latency is not None:
         latency = to_cycles(fault.latency, network.clock)[0]
+    right = exp(bits_on_the_wire(network) * log1p(-float(fault.bit_error_rate)))
+    if network.retry is not None and right < _LEAST_SHARE:
+        problem = f"of 1000 flits of {bits_on_the_wire(network)} bits not even one would arrive without an error"
+        allowed = f"at most {-log(_LEAST_SHARE) / bits_on_the_wire(network):.1e}"
+        raise InputError(problem, key=f"{key}.bit_error_rate", allowed=allowed)
     return _Entry(fault, key, links_of(experiment, topology, fault, key), s, latency, float(fault.bit_error_rate))
 
 

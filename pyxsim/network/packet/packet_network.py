@@ -353,6 +353,9 @@ class PacketNetwork(DividedNetwork):
         stop = self.engine.run(until, slack=slack, window=window, repeats_until=repeats_until, apart=apart, **more)
         if self.faults is not None and stop.reason in ("until", "delivered") and self.engine.now >= self.faults.due:
             self.faults.apply(self.engine)
+            if self.engine.flits_in_flight and self.faults.hopeless(self._moved(), self.engine.now):
+                self._record()
+                raise self._failed(self.engine.now, "nothing has arrived for long")
         if stop.reason == "window":
             self._record()
         elif stop.reason == "repeats":
@@ -366,9 +369,8 @@ class PacketNetwork(DividedNetwork):
             self.tick()
         if stop.reason == "deadlock":
             self._record()
-            if report := self.fault_report():
-                problem = f"faults keep work from ending, and nothing moves after cycle {stop.cycle}: {report[0]}"
-                raise StuckError(problem, report[1:])
+            if self.fault_report():
+                raise self._failed(stop.cycle, f"nothing moves after cycle {stop.cycle}")
             stuck: list[Entry] = list(self.engine.waiting())
             reasons = self.watchdog.waits(stuck) if self.parts is None else {}
             raise deadlock_error(stop.cycle, stuck, reasons, self.link_name, self.message_name)
@@ -381,6 +383,10 @@ class PacketNetwork(DividedNetwork):
         if stop.reason == "idle" and self.parts is None:  # the parts record their windows themselves
             self._idle_since = self.engine.now
         return stop
+
+    def _failed(self, cycle: int, why: str) -> StuckError:
+        lines = self.fault_report() or [f"flits are lost again and again in cycle {cycle}"]
+        return StuckError(f"faults keep work from ending, and {why}: {lines[0]}", lines[1:])
 
     def _moved(self) -> tuple[int, ...]:
         """What changes as long as anything moves."""

@@ -103,6 +103,20 @@ def test_a_flapping_link_elsewhere_does_not_keep_a_run_alive() -> None:
         run(*faults, experiment=ring)
 
 
+def test_a_link_that_loses_every_flit_as_it_flaps_ends_the_run() -> None:
+    # Up for 20 of 70 cycles, and a flit takes more than 100: no flit ever arrives.
+    flapping = {"link": LINK, "at": "1 us", "for": "50 ns", "up": "20 ns", "down": True, "in_flight": "lose"}
+    with pytest.raises(StuckError, match="faults keep work from ending"):
+        run(flapping, retry={})
+
+
+def test_open_traffic_names_what_waits_for_a_link_that_stays_down() -> None:
+    traffic = {"pattern": "uniform", "load": 0.2}
+    torus = {"network": {"topology": "torus", "shape": [3, 3]}, "traffic": traffic}
+    with pytest.raises(StuckError, match="is down: message"):
+        run({"link": "*", "count": 1, "at": "2 us", "down": True}, experiment=torus)
+
+
 def test_lost_flits_are_counted_and_their_message_named() -> None:
     with pytest.raises(StuckError, match="message 0, NPU 0 to 1, lost") as caught:
         run({"link": LINK, "at": "1 us", "for": "500 ns", "down": True, "in_flight": "lose"})
@@ -321,6 +335,11 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"link": LINK, "bandwidth": "1 TB/s"}, {}, "faults[0].bandwidth: no link is worse"),
     ({"link": LINK, "latency": "1 ns"}, {}, "faults[0].latency: no link is worse"),
     ({"link": LINK, "bit_error_rate": 1}, {}, "faults[0].bit_error_rate: no flit would arrive"),
+    (
+        {"link": LINK, "bit_error_rate": 0.01},
+        {"network": {**LINE["network"], "retry": {}}},
+        "faults[0].bit_error_rate: of 1000 flits of 2048 bits not even one would arrive",
+    ),
     ({"link": LINK, "down": True, "every": "1 us"}, {}, "faults[0].for: a fault that repeats has an end"),
     ({"link": LINK, "down": True, "for": "2 us", "every": "1 us"}, {}, "faults[0].every: the fault repeats before"),
     ({"link": LINK, "down": True, "until": "1 us"}, {}, "faults[0].until: has no effect"),
