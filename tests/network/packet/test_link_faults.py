@@ -110,11 +110,10 @@ def test_a_link_that_loses_every_flit_as_it_flaps_ends_the_run() -> None:
         run(flapping, retry={})
 
 
-def test_open_traffic_names_what_waits_for_a_link_that_stays_down() -> None:
-    traffic = {"pattern": "uniform", "load": 0.2}
-    torus = {"network": {"topology": "torus", "shape": [3, 3]}, "traffic": traffic}
+def test_open_traffic_names_what_waits_for_a_link_that_stays_down(tree: Path) -> None:
+    down = 'faults=[{link="*", count=1, at="2 us", down=true}]'
     with pytest.raises(StuckError, match="is down: message"):
-        run({"link": "*", "count": 1, "at": "2 us", "down": True}, experiment=torus)
+        pyxsim.run(tree / "inputs" / "torus_uniform.toml", overrides=["network.shape=[4, 4]", down])
 
 
 def test_lost_flits_are_counted_and_their_message_named() -> None:
