@@ -18,9 +18,16 @@ MOST_LINES = 20
 
 
 def fault_report(
-    engine: Engine, faults: LinkFaults, link_name: Callable[[int], str], message_name: Callable[[int], str]
+    engine: Engine,
+    faults: LinkFaults,
+    link_name: Callable[[int], str],
+    message_name: Callable[[int], str],
+    held: Callable[[int], list[int]],
 ) -> list[str]:
-    """Return a line for each message with lost packets, then one for each link that is down, with what waits for it."""
+    """Return a line for each message with lost packets, then one for each link that is down, with what waits for it.
+
+    `held`: returns the messages that wait at their source for a link.
+    """
     lines = []
     for message, lost in engine.lost_messages().tolist() if faults.drops else ():
         packets = "a packet" if lost == 1 else f"{lost} packets"
@@ -30,7 +37,7 @@ def fault_report(
     for entry in engine.waiting() if down else ():
         waiting.setdefault(entry["wants"], []).append(entry["message"])
     for link in down:
-        messages = sorted(set(waiting.get(link, ())))
+        messages = sorted({*waiting.get(link, ()), *held(link)})
         shown = "; ".join(message_name(message) for message in messages[:3])
         more = f"; and {len(messages) - 3} more" if len(messages) > 3 else ""
         lines.append(f"link {link_name(link)} is down" + (f": {shown}{more}" if messages else ""))

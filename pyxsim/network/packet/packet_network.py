@@ -507,8 +507,14 @@ class PacketNetwork(DividedNetwork):
         return peaks.reshape(-1, vcs).max(axis=1) if peaks.size else np.zeros(0, dtype=np.int32)
 
     def fault_report(self) -> list[str]:
-        faults = self.faults
-        return [] if faults is None else fault_report(self.engine, faults, self.link_name, self.message_name)
+        if self.faults is None:
+            return []
+        return fault_report(self.engine, self.faults, self.link_name, self.message_name, self._held)
+
+    def _held(self, link: int) -> list[int]:
+        """The messages that wait at their NPU for its host link."""
+        sent = [message for message, src in enumerate(self._src) if src == link - self.topology.links]
+        return [message for message in sent if self.engine.message_times(message)[2] < 0]
 
     def tables(self) -> dict[str, BackendTable]:
         if not self._counts_losses:
