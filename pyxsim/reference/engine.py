@@ -280,6 +280,11 @@ class ReferenceEngine:
             "vc.occupancy": np.array([len(vc.fifo) for link in self.links for vc in link.inputs]),
         }
 
+    def slots(self) -> tuple[Int32Array, Int32Array, Int32Array]:
+        """Return credits and used slots of all VCs, and what is left of each pool, as `Engine.slots`."""
+        state = self.state(True)
+        return state["out.credit"], state["vc.occupancy"], state["link.pool_left"]
+
     def waiting(self) -> list[dict[str, Any]]:
         """Return every front flit in a router: its VC, the output VC it holds (-1: none), and the VCs it requests."""
         rows = []
@@ -360,4 +365,5 @@ class ReferenceEngine:
     def deadlocked(self) -> bool:
         """Return whether flits are buffered, none is in flight, and nothing changed for longer than RC and VA."""
         quiet = self.now - 1 - self.last_change > self.options.rc + self.options.va + 1
-        return self.flits_in_flight > 0 and quiet and not self.timed
+        answers = any(link.retry is not None and link.retry.answered(self.now) for link in self.links)
+        return self.flits_in_flight > 0 and quiet and not self.timed and not answers

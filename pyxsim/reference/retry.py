@@ -75,6 +75,10 @@ class Retry:
         """Whether a flit has not been accepted."""
         return any(sent.arrival < 0 for sent in self.buffer)
 
+    def answered(self, t: int) -> bool:
+        """Return whether an acknowledgement arrives in cycle `t` or later."""
+        return any(sent.acked >= t for sent in self.buffer)
+
     def drop(self, t: int) -> None:
         """Remove the acknowledged flits at the beginning of the buffer."""
         while self.buffer and 0 <= self.buffer[0].acked <= t:

@@ -208,6 +208,14 @@ def test_a_small_replay_buffer_limits_the_rate_to_its_flits_per_round_trip() -> 
     assert int(result.backend_tables["link_faults"].columns["replay_max"].max()) == 50
 
 
+def test_the_reference_waits_for_acknowledgements_as_the_engine_does() -> None:
+    # With one slot the link is silent until each acknowledgement arrives, which is no deadlock.
+    tables = {**LINE, "message": [{"src": 0, "dst": 1, "size": "2 KiB"}], "faults": []}
+    tables["network"] = {**LINE["network"], "retry": {"buffer": 1}}
+    cycles = [pyxsim.run(tables, backend=backend).time_cycles for backend in ("packet", "reference")]
+    assert cycles[0] == cycles[1] > 8 * (2 + 101 + 101) - 204
+
+
 def test_a_lost_nack_costs_the_timeout() -> None:
     errors = {"link": LINK, "both_directions": False, "bit_error_rate": 1e-5}
     tables = {**LINE, "message": [{"src": 0, "dst": 1, "size": "4 MiB"}]}
