@@ -96,6 +96,21 @@ TRAFFIC: dict[str, tuple[Any, ...]] = {
     "injection": ({"process": "on-off", "alpha": 0.2, "beta": 0.3},),
     "replies": ({"delay": 3},),
 }
+FAULTS: tuple[dict[str, Any], ...] = (
+    {"down": True},
+    {"down": True, "in_flight": "lose"},
+    {"bandwidth": "3 GB/s"},
+    {"latency": "333 ns"},
+    {"bit_error_rate": 1e-4},
+    {"bandwidth": "7 GB/s", "bit_error_rate": 1e-5},
+)
+RETRY: dict[str, tuple[Any, ...]] = {
+    "preset": ("uec", "ualink", "pcie"),
+    "buffer": (1, 5, 100),
+    "ack_delay": ("7 ns",),
+    "timeout": ("50 ns", "1 us"),
+    "nack_bits": (64, 10_000),
+}
 KINDS = ("all-reduce", "all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast", "gather", "barrier")
 SIZES = ("64 B", "1 KiB", "3000 B", "8 KiB")
 
@@ -134,7 +149,28 @@ def experiment(rng: Random, threads: tuple[int, ...]) -> tuple[dict[str, Any], s
         found["run"] = {"threads": rng.choice(threads), "skip": rng.random() < 0.7}
     else:
         found["output"].pop("attribution", None)
+    if packets and rng.random() < 0.3:
+        _add_faults(rng, found)
     return found, backend
+
+
+def _add_faults(rng: Random, found: dict[str, Any]) -> None:
+    """Let links fail, and mostly come up again."""
+    if rng.random() < 0.6:
+        found["network"]["retry"] = part(rng, RETRY, 0.3)
+        found["output"].pop("attribution", None)
+    found["faults"] = [_fault(rng) for _ in range(rng.choice((1, 1, 2, 3)))]
+
+
+def _fault(rng: Random) -> dict[str, Any]:
+    what = rng.choice(({"link": "*"}, {"link": "*"}, {"router": "*"}, {"npu": "*"}))
+    times = {"at": f"{rng.randrange(2000)} ns", "for": f"{rng.randrange(1, 500)} ns"}
+    if rng.random() < 0.3:
+        times["up"] = f"{rng.randrange(1, 500)} ns"
+    elif rng.random() < 0.1:
+        del times["for"]
+    count = {"count": rng.choice((1, 2)), "seed": rng.randrange(9), "both_directions": rng.random() < 0.7}
+    return {**what, **count, **times, **rng.choice(FAULTS)}
 
 
 def _collective(rng: Random) -> dict[str, Any]:

@@ -11,9 +11,10 @@ from pyxsim.core.fast_path.vc_masks cimport unblock_output
 from pyxsim.core.router.buffer cimport collect_woken, next_filled_word, vc_at_mask_bit, wake_router, write_buffer
 from pyxsim.core.router.calendar cimport next_scheduled, schedule
 from pyxsim.core.router.crossbar cimport traverse_winners
-from pyxsim.core.router.interface cimport consume_packet, join_sources, next_start_cycle, visit_lane
+from pyxsim.core.router.interface cimport consume_packet, join_sources, next_start_cycle, sources_hold, visit_lane
 from pyxsim.core.router.link cimport is_observed, launch_queued, receive_credit
 from pyxsim.core.router.route_computation cimport route_new_heads
+from pyxsim.core.router.retry cimport send_again
 from pyxsim.core.router.router_step cimport receive_flit, visit_router
 from pyxsim.core.router.stall_counters cimport flush_port_stalls
 from pyxsim.core.state.bits cimport lowest, prefetch, seldom, set_bit
@@ -131,6 +132,8 @@ cdef inline void link_became_available(State* s, int32_t outlet) noexcept nogil:
         wake_router(s, router, unblock_output(s, router, outlet, True))
     elif s.links.link[s.ports.out_links[outlet]].queued:
         launch_queued(s, s.ports.out_links[outlet], s.now)
+    elif s.config.retry and s.links.replay[s.ports.out_links[outlet]].slots:
+        send_again(s, s.ports.out_links[outlet], s.now)
     else:
         wake_router(s, router, unblock_output(s, router, outlet, False))
 
@@ -167,7 +170,10 @@ cdef bint process_arrivals(State* s) noexcept nogil:
         if number < s.routers.count:
             wake_router(s, number, 1)
         else:
-            set_bit(s.lanes.active, number - s.routers.count)
+            number -= s.routers.count
+            set_bit(s.lanes.active, number)
+            if s.config.retry and s.links.replay[s.links.network + number].slots:
+                send_again(s, s.links.network + number, s.now)
     collect_woken(s)
     for i in range(KINDS):
         slot.count[i] = 0
@@ -355,13 +361,14 @@ cdef Reason run_cycles(State* s, int64_t until, int64_t slack, int64_t window) n
             # Nothing is active in the next cycle: continue with the next arrival, timer or message.
             following = next_scheduled(s)
             if following == NONE:
-                if s.in_flight:   # flits are inside and nothing can move them; new messages cannot, either
+                if s.in_flight and not s.patient:
+                    # Flits are inside and nothing can move them; new messages cannot, either.
                     s.now += 1
                     s.arrived = 0
                     return DEADLOCK
                 following = INT64_MAX
             following = min(following, next_start_cycle(s))
-            if following == INT64_MAX:
+            if following == INT64_MAX and not (s.patient and (s.in_flight or sources_hold(s))):
                 s.now += 1
                 s.arrived = 0
                 return NOTHING_LEFT

@@ -174,7 +174,16 @@ class Engine:
     """Cycles that partitions run without synchronising."""
     epochs: int
     """Number of epochs so far."""
-    def run(self, until: int, *, slack: int = 0, window: int = 0, repeats_until: int = 0, apart: bool = False) -> Stop:
+    def run(
+        self,
+        until: int,
+        *,
+        slack: int = 0,
+        window: int = 0,
+        repeats_until: int = 0,
+        apart: bool = False,
+        patient: bool = False,
+    ) -> Stop:
         """Simulate up to cycle `until`, including its arrivals, or until something earlier stops the run.
 
         Parameters
@@ -190,6 +199,8 @@ class Engine:
             with a trace, a watched packet or attribution 2.
         apart : bool
             Run the partitions of `divide` on threads, with the same result; not with `repeats_until` or `watch`.
+        patient : bool
+            Flits that cannot move are neither a deadlock nor the end: links will change (`change_links`).
 
         Returns
         -------
@@ -201,6 +212,44 @@ class Engine:
         MemoryError
             If the state does not fit into memory.
         """
+    def change_links(
+        self,
+        links: ArrayLike,
+        num: ArrayLike,
+        delay: ArrayLike,
+        credit_delay: ArrayLike,
+        down: ArrayLike,
+        *,
+        lose: ArrayLike = False,
+        error_bound: ArrayLike = 0,
+        nack_bound: ArrayLike = 0,
+    ) -> None:
+        """Change links from step 2 of the current cycle on, whose arrivals have been processed.
+
+        Parameters
+        ----------
+        links, num, delay, credit_delay, down : array_like, shape (n,)
+            Links, each once; cycles per flit in units of 1 / `Links.s_den`; delays; whether it accepts no flit.
+        lose : array_like of bool, shape (n,)
+            Whether flits on the wire are lost as the link goes down.
+        error_bound, nack_bound : array_like of uint64, shape (n,)
+            As in `Links`.
+
+        Raises
+        ------
+        ValueError
+            Without `Links.varies`; for losses without `Links.lossy`; at the end of a window.
+        """
+    def losses(self) -> dict[str, IntArray]:
+        """Return counts of each link: "errors", flits with a bit error; "lost", flits lost on the wire."""
+    def retries(self) -> dict[str, IntArray]:
+        """Return counts of each link with retry, empty without any.
+
+        "resent", "timeouts"; "full": cycles in which a flit waited for a full replay buffer; "count_most": most flits
+        in it; "held": cycles that flits were in it, together.
+        """
+    def lost_messages(self) -> IntArray:
+        """Return int64[n, 2]: messages that lost packets, and how many. Raises ValueError with `recycle`."""
     ahead: int
     """The cycle that `skip` reaches, after `run` has stopped for "repeats"; else `now`."""
     def totals_ahead(self, cycles: ArrayLike, links: int) -> IntArray:

@@ -33,6 +33,8 @@ from pyxsim.core.parallel.partition cimport (
 from pyxsim.core.parallel.worker_threads cimport run_team, start_workers, stop_workers
 from pyxsim.core.record_tables cimport arrivals, launches, notes, splits, stays, take_delivered, waits
 from pyxsim.core.router.interface cimport add_waiting
+from pyxsim.core.router.link_changes cimport change_link
+from pyxsim.core.router.retry cimport held_until
 from pyxsim.core.router.stall_counters cimport settle_counters
 from pyxsim.core.state.engine_arrays cimport EngineArrays
 from pyxsim.core.state.inspection cimport calendar_entries, packets_of, pending_messages, prove_invariants, stuck_flits
@@ -109,7 +111,7 @@ cdef class Engine(EngineArrays):
         m.eject = s.links.network + s.links.injection + eject
         m.exit = s.ports.eject_router[eject]
         m.dst, m.plane, m.packets, m.flits, m.last_flits = dst, plane, packets, flits, last_flits
-        m.opened = m.delivered = 0
+        m.opened = m.delivered = m.lost = 0
         m.klass = klass
         m.tag = tag
         m.next = NONE
@@ -249,11 +251,13 @@ cdef class Engine(EngineArrays):
                 raise RuntimeError(f"rank {number} simulates something else than rank {team.first}")
         return 0
 
-    def run(self, int64_t until, *, int64_t slack=0, int64_t window=0, int64_t repeats_until=0, bint apart=False):
+    def run(self, int64_t until, *, int64_t slack=0, int64_t window=0, int64_t repeats_until=0, bint apart=False,
+            bint patient=False):
         cdef State* s = &self.s
         cdef Reason reason
         if apart and (not self.team.parts or not self.divisible or repeats_until):
             raise ValueError("a partitioned run needs partitions, and excludes a watched packet and repeats_until")
+        s.patient = patient
         look_for_periods(s, self.arrays, self.records, repeats_until, window)
         if DEBUG and not has_remote_parts(&self.team):   # check the invariants after every cycle
             while True:
@@ -268,6 +272,53 @@ cdef class Engine(EngineArrays):
         if reason == NO_MEMORY:
             raise MemoryError("the network's state does not fit into memory")
         return Stop(REASONS[<int> reason], s.now, *take_delivered(s))
+
+    def change_links(self, links, num, delay, credit_delay, down, *, lose=False, error_bound=0, nack_bound=0):
+        cdef State* s = &self.s
+        cdef Team* team = &self.team
+        cdef Py_ssize_t i
+        if not self.varies:
+            raise ValueError("links change only where links.varies is set")
+        if not s.arrived:
+            raise ValueError("the arrivals of this cycle have not been processed: run to it first")
+        columns = np.broadcast_arrays(links, num, delay, credit_delay, down, lose)
+        cdef int64_t[:, ::1] rows = np.ascontiguousarray(np.stack(columns, axis=-1).reshape(-1, 6), dtype=np.int64)
+        if s.config.lossy:
+            self.arrays["error_bound"][links] = error_bound
+            self.arrays["nack_bound"][links] = nack_bound
+        elif np.any(lose) or np.any(error_bound):
+            raise ValueError("flits are lost only where links.lossy is set")
+        if has_remote_parts(team):
+            s = &team.part[team.first].state
+        else:
+            self._whole()
+        den = np.asarray(self.made_of[0][1].s_den)
+        for i in range(rows.shape[0]):
+            change_link(s, <int32_t> rows[i, 0], rows[i, 1], <int32_t> rows[i, 2], <int32_t> rows[i, 3],
+                        rows[i, 4], rows[i, 5])
+            team.longest_ejection = max(team.longest_ejection, -(-rows[i, 1] // int(den[rows[i, 0]])) + rows[i, 2])
+        if s.failed:
+            raise MemoryError
+
+    def losses(self):
+        cdef int64_t count = self.s.links.count
+        none = np.zeros(count, np.int64)
+        kept = self.s.config.lossy
+        return {name: self.arrays[f"link_{name}"][:count].copy() if kept else none for name in ("errors", "lost")}
+
+    def retries(self):
+        cdef int32_t link
+        replay = self.records["replay"]
+        held = np.array([held_until(&self.s, link, self.s.now) for link in range(len(replay))], np.int64)
+        return {name: replay[name].copy() for name in ("resent", "timeouts", "full", "count_most")} | {"held": held}
+
+    def lost_messages(self):
+        cdef int32_t message
+        if self.s.config.recycling:
+            raise ValueError("records of delivered messages are recycled")
+        lost = [(message, self.s.pools.messages[message].lost) for message in range(self.s.stats.messages_sent)
+                if self.s.pools.messages[message].lost]
+        return np.array(lost, np.int64).reshape(-1, 2)
 
     @property
     def ahead(self):
@@ -341,6 +392,8 @@ cdef class Engine(EngineArrays):
             "latency_sum": s.stats.latency_sum,
             "network_latency_sum": s.stats.network_latency_sum,
             "hops_sum": s.stats.hops_sum,
+            "packets_lost": s.stats.packets_lost,
+            "flits_lost": s.stats.flits_lost,
         }
 
     def message_times(self, int message):

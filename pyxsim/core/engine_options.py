@@ -45,7 +45,19 @@ LONGEST_EPOCH = 64
 class Links:
     """Links in engine order: network links, then injection lanes, then ejection lanes. See engine.pyi.
 
-    `counted`: the first links, for which `Engine.totals_ahead` has totals (default: network links).
+    Attributes
+    ----------
+    counted
+        The first links, for which `Engine.totals_ahead` has totals (default: network links).
+    varies, longest
+        Whether `Engine.change_links` changes links, and the most cycles that a flit or credit then spends on one.
+    lossy
+        Whether flits may be lost: by bit errors, or on links that go down.
+    error_bound, nack_bound
+        Per link: a draw of 64 bits below it is a bit error in a flit, or in a nack. None: no errors.
+    replay, ack, timeout
+        Per link: slots of its replay buffer (0: no retry), cycles of an acknowledgement beyond `credit_delay`, cycles
+        after a flit without an answer. None: no retry.
     """
 
     network: int
@@ -67,6 +79,14 @@ class Links:
     low: Any
     high: Any
     counted: int | None = None
+    varies: bool = False
+    longest: int = 0
+    lossy: bool = False
+    error_bound: Any = None
+    nack_bound: Any = None
+    replay: Any = None
+    ack: Any = None
+    timeout: Any = None
 
 
 @dataclass

@@ -36,7 +36,7 @@ class Facts:
         Message classes differ in priority.
     unusual : bool
         The switch is held, VC classes share VCs, ranks differ within a class, VA looks at credits, or there is an
-        output speed-up or a limit of output queues.
+        output speed-up or a limit of output queues, flits may be lost, or links retry.
     bubble : bool
         Packets enter rings by bubble flow control.
     shared_pool, output_queues : bool
@@ -100,7 +100,10 @@ BITMASK_CONDITIONS: tuple[Condition, ...] = (
     ("wormhole flow control", lambda f: f.wormhole),
     ("no input speed-up, no internal speed-up", lambda f: f.input_speedup == 1 and f.ticks == 1),
     ("one priority for all message classes", lambda f: not f.priorities),
-    ("no output speed-up, no held switch, no shared VC classes, no VA by credits", lambda f: not f.unusual),
+    (
+        "no output speed-up, no held switch, no shared VC classes, no VA by credits, no lost flits, no retry",
+        lambda f: not f.unusual,
+    ),
     ("no bubble flow control", lambda f: not f.bubble),
     ("no ordered switch, no speculation", lambda f: not (f.ordered or f.speculative)),
     ("no shared buffer pool", lambda f: not f.shared_pool),

@@ -13,6 +13,7 @@ from pyxsim.garbage import without_collection
 from pyxsim.network.backends import backend_class, make_backend
 from pyxsim.network.clock import with_clock
 from pyxsim.network.protocol import Backend
+from pyxsim.runner.fault_checks import check_faults
 from pyxsim.runner.proofs import check_lengths, deadlock_warnings
 from pyxsim.runner.resolved import resolved
 from pyxsim.settings import Experiment
@@ -65,6 +66,7 @@ def outside_network(
     library.load_all(tuple(libraries))
     capabilities = backend_class(backend).capabilities
     raise_all(_without_effect(experiment))
+    check_faults(experiment, backend)
     experiment, notes = resolved(experiment, folder)
     topology = network_of(experiment.network, folder)
     check_lengths(experiment, topology)

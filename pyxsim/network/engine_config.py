@@ -15,6 +15,7 @@ from pyxsim.core.engine_options import Links, RouterOptions, Routes
 from pyxsim.errors import InputError
 from pyxsim.network.lanes import Lanes, make_lanes
 from pyxsim.network.link_params import Keys, LinkParams, LinkParamsFactory
+from pyxsim.network.retry import retry_arrays, share_of_bandwidth
 from pyxsim.routing.relation import EACH, Relation, vc_ranges
 from pyxsim.settings import Network, RouterSettings, Stages, per_dimension
 from pyxsim.topology.topology import Topology
@@ -77,6 +78,13 @@ class EngineConfig:
     eject: Lanes
     warnings: list[str]
 
+    def params_of_counted(self, topology: Topology) -> Sequence[LinkParams]:
+        """Return the parameters of the links that tables list: host links are behind the others."""
+        if not topology.hosts:
+            return self.link_params
+        hosts = [lanes.wires[kind] for lanes in (self.inject, self.eject) for kind in lanes.wire.tolist()]
+        return [*self.link_params, *hosts]
+
     @property
     def head_wait(self) -> int:
         """Minimum of the cycles that a head spends in a router before it leaves its buffer: RC and VA."""
@@ -134,6 +142,7 @@ def build_engine_config(
     link_classes = np.concatenate([relation.link_classes, np.ones(lanes, np.int32)]).astype(np.int32)
     low, high, ranges = _ranges(link_classes, topology.links, relation.fixed_vcs, network)
     queues = router.output_queue or router.queue_after_st
+    retry = retry_arrays(network, _with_retry(topology, link_params, into, out))
     links = Links(
         network=topology.links,
         injection=len(into.npu),
@@ -158,6 +167,7 @@ def build_engine_config(
         low=low,
         high=high,
         counted=topology.counted_links,
+        **({} if retry is None else retry._asdict()),
     )
     return EngineConfig(
         links=links,
@@ -170,6 +180,14 @@ def build_engine_config(
         eject=out,
         warnings=wiring.warnings,
     )
+
+
+def _with_retry(
+    topology: Topology, link_params: Sequence[LinkParams], into: Lanes, out: Lanes
+) -> list[LinkParams | None]:
+    """The parameters of all links of the engine; None for lanes that are no host links."""
+    lanes = [lanes.wires[kind] if topology.hosts else None for lanes in (into, out) for kind in lanes.wire.tolist()]
+    return [*link_params, *lanes]
 
 
 def _check_routing(relation: Relation, network: Network) -> None:
@@ -208,7 +226,8 @@ def _links_of(
 ) -> tuple[list[LinkParams], list[LinkParams]]:
     """The wires of each kind of links, and of each link."""
     router, kinds = network.router, len(topology.link_kinds)
-    bandwidths = network.bandwidths(kinds)
+    share = share_of_bandwidth(network)
+    bandwidths = [bandwidth * share for bandwidth in network.bandwidths(kinds)]
     latencies = [to_cycles(latency, network.clock)[0] for latency in network.latencies(kinds)]
     credits: tuple[int | None, ...] = per_dimension(router.serdes_credit, kinds)
     used = set(topology.link_dim.tolist())  # where each link has its own bandwidth, that of its kind may be any
@@ -229,7 +248,7 @@ def _links_of(
         if row not in memo:
             kind, length, width, latency = row
             keys = Keys(*(f"{what} of link {topology.link_name[link]}" for what in ("bandwidth", "latency")))
-            bandwidth = bandwidths[kind] if width is None else _quantity(parse_bandwidth, width, keys.bandwidth)
+            bandwidth = bandwidths[kind] if width is None else share * _quantity(parse_bandwidth, width, keys.bandwidth)
             cycles = latencies[kind] * length
             if latency is not None:
                 duration = _quantity(parse_duration, latency, keys.latency)

@@ -15,6 +15,7 @@ from pyxsim.arrays import AnyIntArray, ArrayMemo, BoolArray, IntArray, unique_by
 from pyxsim.errors import InputError
 from pyxsim.network.link_params import LANE, LINK, LinkParams, LinkParamsFactory
 from pyxsim.network.link_paths import ends_of_routes
+from pyxsim.network.retry import share_of_bandwidth
 from pyxsim.settings import Network
 from pyxsim.topology.topology import Topology
 from pyxsim.units import to_cycles
@@ -145,7 +146,8 @@ def make_lanes(
     keys_of = LINK if topology.hosts else LANE
     make = partial(wiring.wire, latency=latency, from_router=incoming, into_router=not incoming, keys=keys_of)
     if topology.hosts:
-        kinds_of_lanes = [make(network.bandwidths(len(topology.link_kinds))[0])] * len(fastest)
+        width = network.bandwidths(len(topology.link_kinds))[0] * share_of_bandwidth(network)
+        kinds_of_lanes = [make(width)] * len(fastest)
     elif network.lane_bandwidth is None:
         kinds_of_lanes = [make(network.flit * network.clock / speeds[i]) for i in fastest.tolist()]
     else:

@@ -58,6 +58,8 @@ class Capabilities:
         Switches pause links, so routes need a proof (`Backend.prove_pauses`).
     in_order
         Arrivals of the same cycle have an order of their own.
+    link_faults
+        [[faults]] change links.
     """
 
     packets: bool = False
@@ -72,6 +74,7 @@ class Capabilities:
     checkpoint: bool = True
     pauses: bool = False
     in_order: bool = False
+    link_faults: bool = False
 
 
 class BackgroundSource(Protocol):
@@ -368,6 +371,10 @@ class Backend(ABC):
     def tables(self) -> dict[str, BackendTable]:
         """Return further tables for the result by the name of their dataset, after `finish`; by default none."""
         return {}
+
+    def fault_report(self) -> list[str]:
+        """Return a line for each message that faults keep from arriving, and for each link that is down."""
+        return []
 
     def counts(self) -> dict[str, Any]:
         """Return the counters of the JSON summary."""

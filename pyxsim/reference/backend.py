@@ -22,7 +22,7 @@ BACKGROUND = ("klass", "at", "first", "last", "hops", "packets", "flits", "dst")
 class ReferenceNetwork(PacketNetwork):
     """The packet backend in plain Python, to read and to check the engine (docs/reference.md)."""
 
-    capabilities = Capabilities(packets=True, background=True)
+    capabilities = Capabilities(packets=True, background=True, link_faults=True)
     _taken = 0  # deliveries of the background that were returned
 
     @classmethod
@@ -31,7 +31,8 @@ class ReferenceNetwork(PacketNetwork):
             raise InputError("the reference router does not record this", key="output.attribution", allowed="off")
         seed = experiment.output.seed
         options: Any = {"background": background_classes(experiment), "packet": longest_packet(experiment)}
-        return cls(topology, experiment.network, window=window, seed=seed, skip=False, threads=1, **options)
+        options |= {"skip": False, "threads": 1, "faulty": experiment}
+        return cls(topology, experiment.network, window=window, seed=seed, **options)
 
     def _make_engine(self, **options: Any) -> Engine:
         config = self.config

@@ -11,8 +11,10 @@ from typing import TypeVar
 
 from pyxsim.core.engine_options import EQUAL_SHARE, WORMHOLE
 from pyxsim.reference import draws
+from pyxsim.reference.retry import FLIT_ERROR, ErrorDraws, Retry
 
 CAUSES = ("vc", "credit", "serial", "arbitration")
+IN_USE_IF_DOWN = 1 << 30
 
 
 Item = TypeVar("Item")
@@ -55,6 +57,7 @@ class Message:
     opened: int = 0
     arrived: int = 0
     hops: int = 0  # routers visited by the heads of its packets that have arrived
+    lost: int = 0  # packets that arrived with a lost flit
     first_launch: int = -1
     last_arrival: int = -1
 
@@ -87,6 +90,7 @@ class Packet:
     arrived: int = 0
     first_launch: int = -1
     hops: int = 0  # routers visited
+    lost: bool = False  # a flit of it was lost on a link
     vc_class: int = 0  # on the link that it took last
 
     @property
@@ -135,6 +139,7 @@ class Candidate:
     room: int = 0  # free slots of its own that a VC must have to count as free
     credit: bool = False  # whether a VC counts as free only with a credit
     kept: int | None = None  # the only VC that the packet may take, as it keeps it
+    choice: bool = False  # whether the packet requests other candidates, too
 
     def unheld(self, u: int) -> list[int]:
         """Return its VCs without a holder in tick `u`, whatever their free slots."""
@@ -143,6 +148,8 @@ class Candidate:
     def free(self, u: int) -> list[int]:
         """Return its VCs that count as free."""
         outputs = self.link.outputs
+        if self.choice and self.link.down:
+            return []
         if self.credit and not self.room:
             return [v for v in self.unheld(u) if outputs[v].has(1)]
         return [v for v in self.unheld(u) if outputs[v].credits >= self.room]
@@ -290,6 +297,28 @@ class Link:
     returning: Timed[int] = field(default_factory=deque)  # credits: their VCs
     flits: int = 0
     stalls: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CAUSES, 0))
+    down: bool = False
+    end: Fraction = Fraction(0)  # of the last flit at the sender
+    bound: Fraction | None = None  # and with its delay
+    retry: Retry | None = None
+    errors: ErrorDraws = field(default_factory=lambda: ErrorDraws(0))
+    lost: int = 0  # flits lost on the wire
+
+    def change(self, t: int, s: Fraction, delay: int, credit_delay: int, *, down: bool, lose: bool) -> None:
+        """Change the link from step 2 of cycle `t` on. `lose`: flits on the wire are lost as it goes down."""
+        if self.bound is None:
+            self.bound = self.end + self.delay
+        self.clear = max(self.end, self.bound - delay)  # no flit overtakes the last one
+        self.s, self.delay, self.credit_delay = s, delay, credit_delay
+        if down and lose and not self.down:
+            self.lost += len(self.flying)
+            if self.retry is None:
+                for _, (flit, _) in self.flying:
+                    flit.packet.lost = True
+            else:
+                self.flying.clear()
+                self.retry.lose(t)
+        self.down = down
 
     def share_slots(self, policy: int) -> None:
         """Divide all slots among the VCs that packets hold, those whose tail has been sent excepted."""
@@ -300,17 +329,31 @@ class Link:
 
     def available(self, t: int) -> bool:
         """Return whether a flit can start in cycle `t`."""
-        return self.clear < t + 1
+        return not self.down and self.clear < t + 1
 
     @property
     def in_use(self) -> int:
-        """Flits in use: used slots of all its VCs."""
+        """Flits in use: used slots of all its VCs; of a link that is down more than any has."""
+        if self.down:
+            return IN_USE_IF_DOWN
         return sum(out.out for out in self.outputs)
 
     @property
     def busy(self) -> bool:
         """Whether a flit or a credit is in flight on it."""
-        return bool(self.flying or self.returning or self.queue or self.traversing)
+        sending = self.retry is not None and bool(self.retry.waiting)
+        return bool(self.flying or self.returning or self.queue or self.traversing or sending)
+
+    @property
+    def timed(self) -> bool:
+        """Whether a flit or a credit on it will move by itself."""
+        return bool(self.flying or self.returning) or (self.busy and not self.down)
+
+    def give_back(self, vc: int, t: int) -> None:
+        """Send the credit of a slot that is emptied in cycle `t`."""
+        self.returning.append((t + self.credit_delay, vc))
+        if len(self.returning) > 1 and self.returning[-2][0] > self.returning[-1][0]:  # the link is faster now
+            self.returning = deque(sorted(self.returning, key=lambda credit: credit[0]))
 
     def launch(self, flit: Flit, vc: int, t: int) -> None:
         """Send a flit in cycle `t`: the link is busy for `s` cycles, and the flit arrives `delay` cycles later."""
@@ -320,14 +363,21 @@ class Link:
         if waiting:
             self.queued[waiting[0]] = (self.queued[waiting[0]][0], t)
         end = max(Fraction(t), self.clear) + self.s
-        self.clear = end
-        self.flying.append((math.ceil(end) + self.delay, (flit, vc)))
-        self.flits += 1
+        self.clear = self.end = end
+        self.bound = end + self.delay
+        launch, self.flits = self.flits, self.flits + 1
+        arrival = math.ceil(end) + self.delay
+        if self.retry is not None:
+            self.retry.launched(self, flit, vc, t, launch, math.ceil(end))
+        elif self.errors.hits(launch, FLIT_ERROR):
+            flit.packet.lost = True
+        if self.retry is None or self.retry.accepts_last:
+            self.flying.append((arrival, (flit, vc)))
 
     def accepts(self, t: int, u: int) -> bool:
         """Return whether the switch may grant this output in tick `u` of cycle `t`."""
         if not self.output_queue:
-            return self.available(t)
+            return self.available(t) and (self.retry is None or self.retry.accepts(t))
         inside = [tick for tick, left in self.queued if tick < u and (left < 0 or left >= t)]
         return not self.limit or len(inside) < self.limit
 
@@ -347,6 +397,8 @@ class Link:
 
     def launch_queued(self, t: int) -> bool:
         """Do step 1 of the output queue. Return whether a flit was launched or joined the queue."""
+        if self.retry is not None:
+            return self.retry.send_again(self, t)
         joining = due(self.traversing, t)
         self.queue.extend(joining)
         launching = bool(self.queue) and self.available(t)

@@ -21,5 +21,10 @@ def key(seed: int, serial: int, number: int) -> int:
     return mix(seed + G * (serial + 1)) ^ mix(G * (number + 1))
 
 
+def error(seed: int, link: int, launch: int, purpose: int) -> int:
+    """Return the 64 bits that decide on a bit error in launch number `launch` of a link."""
+    return mix(mix(seed + G * (link + 1)) + G * (2 * launch + purpose + 1))
+
+
 def draw(packet_key: int, a: int, purpose: int) -> int:
     return mix(packet_key + G * (8 * a + purpose)) >> 16

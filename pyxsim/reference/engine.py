@@ -16,6 +16,7 @@ from pyxsim.arrays import Int32Array, IntArray
 from pyxsim.core.engine_options import STORE_AND_FORWARD, Links, RouterOptions, Routes, Stop
 from pyxsim.reference.components import CAUSES, Flit, InputVC, Kind, Link, Message, OutputVC, Packet, Pool, due
 from pyxsim.reference.lane import Lane
+from pyxsim.reference.retry import ErrorDraws, Retry
 from pyxsim.reference.router import Router, first_tick, queue_after_st
 from pyxsim.reference.routing import Routing
 
@@ -38,11 +39,11 @@ class ReferenceEngine:
         self._starts: dict[int, list[Message]] = {}  # messages by the cycle in which they start
         self._window = -1  # the cycle of the last stop at the end of a window
         self.messages: list[Message] = []
-        self.flits_in_flight = 0
+        self.flits_in_flight = self.packets_lost = self.flits_lost = 0
         self.done: list[tuple[Packet, int]] = []  # packets that have arrived, with their cycles
         self._arrived = -1  # the last cycle whose arrivals have been processed
         self.last_change = -1  # the last cycle with an arrival, a start, an opening, a grant or a launch
-        self.options = options
+        self.options, self._given = options, links
         classes = zip(options.class_vnet, options.class_priority, strict=True)
         self._kinds = [Kind(k, int(vnet), int(priority)) for k, (vnet, priority) in enumerate(classes)]
         self.links = [self._link(links, i) for i in range(links.network + links.injection + links.ejection)]
@@ -73,7 +74,12 @@ class ReferenceEngine:
         outputs = [OutputVC(v, depth, bool(options.drained), shared, depth) for v in range(int(links.vcs[i]))]
         ends, limit = (src, int(links.dst[i])), int(options.queue_limit) if src >= 0 else 0
         group = int(links.group[i])
-        return self.link(i, *ends, s, *delays, queue, by_vnet, group, shared, inputs, outputs, limit=limit)
+        link = self.link(i, *ends, s, *delays, queue, by_vnet, group, shared, inputs, outputs, limit=limit)
+        bounds = [0 if given is None else int(given[i]) for given in (links.error_bound, links.nack_bound)]
+        link.errors = ErrorDraws(i, int(options.seed), (bounds[0], bounds[1]))
+        if links.replay is not None and links.replay[i]:
+            link.retry = Retry(int(links.replay[i]), int(links.ack[i]), int(links.timeout[i]))
+        return link
 
     def send(
         self,
@@ -96,6 +102,57 @@ class ReferenceEngine:
         self.messages.append(message)
         self._starts.setdefault(at, []).append(message)
         return number
+
+    def change_links(
+        self,
+        links: ArrayLike,
+        num: ArrayLike,
+        delay: ArrayLike,
+        credit_delay: ArrayLike,
+        down: ArrayLike,
+        *,
+        lose: ArrayLike = False,
+        error_bound: ArrayLike = 0,
+        nack_bound: ArrayLike = 0,
+    ) -> None:
+        """Change links from step 2 of the current cycle on; parameters as for `Engine.change_links`."""
+        columns = [np.asarray(column).astype(object) for column in (links, num, delay, credit_delay)]
+        others = [np.asarray(column).astype(object) for column in (down, lose, error_bound, nack_bound)]
+        for number, flit, late, credit, is_down, loses, *bounds in (
+            np.stack(np.broadcast_arrays(*columns, *others), axis=-1).reshape(-1, 8).tolist()
+        ):
+            link = self.links[number]
+            s = Fraction(int(flit), int(self._given.s_den[number]))
+            link.change(self.now, s, int(late), int(credit), down=bool(is_down), lose=bool(loses))
+            link.errors.bounds = int(bounds[0]), int(bounds[1])
+
+    def losses(self) -> dict[str, IntArray]:
+        """Return counts of each link, as `Engine.losses`."""
+        return {
+            "errors": np.array([link.errors.count for link in self.links], np.int64),
+            "lost": np.array([link.lost for link in self.links], np.int64),
+        }
+
+    def retries(self) -> dict[str, IntArray]:
+        """Return counts of each link, as `Engine.retries`."""
+        ends = [link.retry or Retry(0, 0, 0) for link in self.links if self._given.replay is not None]
+        counts = {
+            "resent": [end.resent for end in ends],
+            "timeouts": [end.timeouts for end in ends],
+            "full": [end.full for end in ends],
+            "count_most": [end.most for end in ends],
+            "held": [end.held_until(self.now) for end in ends],
+        }
+        return {name: np.array(values, np.int64) for name, values in counts.items()}
+
+    def lost_messages(self) -> IntArray:
+        """Return int64[rows, 2]: messages that lost packets, and how many."""
+        return np.array([(m.number, m.lost) for m in self.messages if m.lost], np.int64).reshape(-1, 2)
+
+    @property
+    def messages_pending(self) -> int:
+        """Messages sent and not delivered."""
+        return sum(m.last_arrival < 0 for m in self.messages)
 
     def send_many(self, *columns: ArrayLike) -> int:
         """Send arrays of messages (scalars are broadcast); return the number of the first."""
@@ -159,7 +216,7 @@ class ReferenceEngine:
                 flit.packet.hops += flit.head
             else:
                 link.inputs[vc].most = 1  # the flit occupies a slot only within this cycle
-                link.returning.append((t + link.credit_delay, vc))
+                link.give_back(vc, t)
                 self._consume(flit, t)
         if link.launch_queued(t) or slots or flits:
             self.last_change = t
@@ -170,11 +227,16 @@ class ReferenceEngine:
             raise AssertionError(f"message {message.number} packet {packet.index}: flit {flit.index} out of order")
         packet.arrived += 1
         message.arrived += 1
+        self.flits_in_flight -= 1
+        if flit.tail and packet.lost:  # the packet is dropped
+            self.packets_lost += 1
+            self.flits_lost += packet.size
+            message.lost += 1
+            return
         if flit.tail:
             self.done.append((packet, t))
             message.hops += packet.hops
-        self.flits_in_flight -= 1
-        if message.arrived == message.total:
+        if message.arrived == message.total and not message.lost:
             message.last_arrival = t
             if message.kind.number < self.silent_class:
                 self.delivered.append((t, message.number))
@@ -190,11 +252,13 @@ class ReferenceEngine:
             "messages": len(self.messages),
             "messages_delivered": sum(m.last_arrival >= 0 for m in self.messages),
             "packets": len(self.done),
-            "flits": sum(m.arrived for m in self.messages),
+            "flits": sum(m.arrived for m in self.messages) - self.flits_lost,
             "latency_sum": sum(end - packet.message.at for packet, end in self.done),
             "network_latency_sum": sum(end - packet.first_launch for packet, end in self.done),
             "router_visits": self.router_visits,
             "hops_sum": sum(packet.hops for packet, _ in self.done),
+            "packets_lost": self.packets_lost,
+            "flits_lost": self.flits_lost,
         }
 
     @property
@@ -215,6 +279,11 @@ class ReferenceEngine:
             "out.credit": np.array([out.credits - out.borrowed for out in outputs]),
             "vc.occupancy": np.array([len(vc.fifo) for link in self.links for vc in link.inputs]),
         }
+
+    def slots(self) -> tuple[Int32Array, Int32Array, Int32Array]:
+        """Return credits and used slots of all VCs, and what is left of each pool, as `Engine.slots`."""
+        state = self.state(True)
+        return state["out.credit"], state["vc.occupancy"], state["link.pool_left"]
 
     def waiting(self) -> list[dict[str, Any]]:
         """Return every front flit in a router: its VC, the output VC it holds (-1: none), and the VCs it requests."""
@@ -253,9 +322,18 @@ class ReferenceEngine:
     @property
     def timed(self) -> bool:
         """Return whether a flit or a credit is in flight on a link."""
-        return any(link.busy for link in self.links)
+        return any(link.timed for link in self.links)
 
-    def run(self, until: int, *, slack: int = 0, window: int = 0, repeats_until: int = 0, apart: bool = False) -> Stop:
+    def run(
+        self,
+        until: int,
+        *,
+        slack: int = 0,
+        window: int = 0,
+        repeats_until: int = 0,
+        apart: bool = False,
+        patient: bool = False,
+    ) -> Stop:
         """Simulate to cycle `until`, or stop earlier, as `Engine.run` does; it never reports "repeats".
 
         The arrivals of the cycle in which it stops have been processed, except at the end of a window.
@@ -265,7 +343,7 @@ class ReferenceEngine:
             reason = self._reason_to_stop(until, slack, window)
             if not reason:
                 self.step()
-                reason = "idle" if self.idle else "deadlock" if self.deadlocked else ""
+                reason = "idle" if self.idle else "deadlock" if self.deadlocked and not patient else ""
         rows = np.array(sorted(self.delivered), np.int64).reshape(-1, 2)
         self.delivered.clear()
         return Stop(reason, self.now, rows[:, 1], rows[:, 0])
@@ -287,4 +365,5 @@ class ReferenceEngine:
     def deadlocked(self) -> bool:
         """Return whether flits are buffered, none is in flight, and nothing changed for longer than RC and VA."""
         quiet = self.now - 1 - self.last_change > self.options.rc + self.options.va + 1
-        return self.flits_in_flight > 0 and quiet and not self.timed
+        answers = any(link.retry is not None and link.retry.answered(self.now) for link in self.links)
+        return self.flits_in_flight > 0 and quiet and not self.timed and not answers

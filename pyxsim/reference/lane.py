@@ -80,7 +80,7 @@ class Lane:
             vcs = [vc for vc in vcs if self.payable(vc)]
             top = max((self.open[vc].message.kind.priority for vc in vcs), default=0)
             vcs = [vc for vc in vcs if self.open[vc].message.kind.priority == top]
-        if not vcs or not self.link.available(t):
+        if not vcs or not self.link.accepts(t, t):
             return None
         vc = rotate(vcs, self.launch_pointer)
         if not self.payable(vc):

@@ -241,6 +241,8 @@ class Router:
             cause = "credit" if usable else "vc"
         elif not link.accepts(t, u):
             cause = "serial"
+            if link.retry is not None:
+                link.retry.stalls(link, t)
         else:
             first = self.turns.get((link, vcs), (0, 0))[0]
             return self.request(front, link, rotate([out.number for out in ready], first))
@@ -363,7 +365,7 @@ class Router:
         granted = vc.granted
         flit = vc.take(u)
         self.visits += 1
-        source.returning.append((t + source.credit_delay, number))
+        source.give_back(number, t)
         target.outputs[granted].spend(flit, self.options.flow, u)
         done = u + self.options.st
         target.accept(flit, granted, t, cycle_of(done, self.options) if queue_after_st(self.options) else t, done)

@@ -91,7 +91,9 @@ class Routing:
         room, kept = self.room(packet, link), None
         if self.routes.bubble and link.group >= 0:
             room, kept = (0, vc) if stays else (packet.size + 1, None)
-        return Candidate(link, link.ranges[vnet][vc_class], vc_class, room=room, credit=self.credit, kept=kept)
+        several = self.routes.plane_select[packet.plane] == codes.EACH
+        vcs = link.ranges[vnet][vc_class]
+        return Candidate(link, vcs, vc_class, room=room, credit=self.credit, kept=kept, choice=several)
 
     def room(self, packet: Packet, link: Link) -> int:
         """Return the free slots that a VC needs for a packet with several candidates: a packet, if buffered whole."""
@@ -110,7 +112,9 @@ class Routing:
             return []
         vnet, entries = packet.message.kind.vnet, self.entries(plane, router, packet.target)
         escapes = [
-            Candidate(link, link.ranges[vnet][vc_class], vc_class, True, self.room(packet, link), self.credit)
+            Candidate(
+                link, link.ranges[vnet][vc_class], vc_class, True, self.room(packet, link), self.credit, choice=True
+            )
             for link, vc_class in entries
         ]
         return self.select(escapes, packet, router, plane)

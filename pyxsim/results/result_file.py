@@ -136,7 +136,9 @@ def read_result(file: h5py.Group) -> Result:
         name: spec.restore(tables[name]) for name, spec in specs.items() if spec.restored and name in tables
     }
     for restore in dataset.RESTORE:
-        fields |= restore(tables)
+        found = restore(tables)
+        found["backend_tables"] = {**fields.get("backend_tables", {}), **found.get("backend_tables", {})}
+        fields |= found
     return Result(
         time_cycles=record["cycles"],
         clock_hz=clock,

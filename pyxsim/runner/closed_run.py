@@ -63,6 +63,10 @@ def run_out(prepared: Prepared) -> None:
         prepared.system.run()
     except StuckError as error:
         lines = job.stuck_report()
+        if failed := prepared.network.fault_report():
+            after = f"nothing moves after cycle {prepared.system.cycle}"
+            problem = f"faults keep work from ending, and {after}: {failed[0]}"
+            raise StuckError(problem, [*failed[1:], *lines, *error.waits]) from None
         raise StuckError(str(error), [*lines, *(line for line in error.waits if line not in lines)]) from None
     if lines := job.stuck_report():
         problem = f"nothing moves after cycle {prepared.system.cycle}, but some work has not ended"

@@ -17,6 +17,7 @@ from pyxsim.garbage import without_collection
 from pyxsim.network.backends import backend_class, check_background, check_open_traffic, make_backend, make_open_backend
 from pyxsim.network.clock import with_clock
 from pyxsim.network.protocol import Backend
+from pyxsim.runner.fault_checks import check_faults, compute_faults
 from pyxsim.runner.hints import hints
 from pyxsim.runner.memory_estimate import WorkCounts, refusing, with_workload
 from pyxsim.runner.prepared import Prepared, PreparedTraffic
@@ -90,6 +91,7 @@ def prepare(
     )
     capabilities = backend_class(backend).capabilities
     check_mpi(experiment, backend)
+    check_faults(experiment, backend)
     if experiment.background is not None:
         check_background(backend)
     elif experiment.traffic is not None:
@@ -116,6 +118,9 @@ def prepare(
     make_job(context)  # its faults come before those of the network
     network = make_backend(backend, experiment, topology, window)
     lockstep, why = lockstep and not allow_deadlock and may_keep_step(experiment, network), ""
+    alike = experiment.workload is None and not experiment.message
+    if experiment.faults and alike and network.capabilities.fast_forward:
+        lockstep, why = False, "[[faults]] may make NPUs and links differ"
     try:
         job, system = _begun(context, network, lockstep=lockstep)
     except LockstepLost as error:
@@ -198,7 +203,9 @@ def _begun(context: WorkloadContext, network: Backend, *, lockstep: bool) -> tup
     output, settings = experiment.output, experiment.network
     bandwidths = network.injection_bandwidths()
     options = resolve(experiment.system, topology, settings.clock, bandwidths, seed=output.seed, carry=output.carry)
-    options = replace(job.system_options(options), lockstep=lockstep)
+    options = replace(
+        job.system_options(options), lockstep=lockstep, compute_faults=compute_faults(experiment, topology)
+    )
     system = make_system(network, job.system_shape(topology.shape), options)
     job.begin(system)
     if lockstep and not network.expect_lines(system.lines()):

@@ -14,6 +14,7 @@ from pyxsim.errors import InputError, raise_all
 from pyxsim.settings.algorithms import ALGORITHM_KEYS
 from pyxsim.settings.collective import Collective, Message
 from pyxsim.settings.cost import Cost
+from pyxsim.settings.failure import Fault
 from pyxsim.settings.faults import join
 from pyxsim.settings.network import Network
 from pyxsim.settings.output import Output
@@ -43,6 +44,9 @@ class Experiment(Table):
         description="Open traffic. In combination with collectives, messages or a workload it is background traffic.",
     )
     workload: Workload | None = Field(default=None, description="A workload. Instead: collectives.")
+    faults: tuple[Fault, ...] = Field(
+        default=(), description="What fails during the run, one table [[faults]] each ([faults.md](faults.md))."
+    )
     output: Output = Field(default_factory=Output, description="What is recorded, and the seed.")
     run: Run = Field(default_factory=Run, description="How the result is computed.")
     cost: Cost | None = Field(

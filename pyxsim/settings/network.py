@@ -12,6 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pyxsim.errors import InputError, raise_all
 from pyxsim.settings.analytical import Analytical
 from pyxsim.settings.ethernet import Ethernet
+from pyxsim.settings.failure import Retry
 from pyxsim.settings.router import PipelineTable, RouterSettings, Stages
 from pyxsim.settings.types import (
     Bandwidth,
@@ -125,6 +126,7 @@ class Network(Table):
         "Garnet.",
     )
     router: RouterSettings = Field(default_factory=RouterSettings, description="The routers.")
+    retry: Retry | None = Field(default=None, description="Retry at the link, of the packet backend. Default: none.")
     analytical: Analytical = Field(
         default_factory=Analytical, description="Settings of the analytical and flow backends."
     )

@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 
 from pyxsim.settings.describe import models_in, table_headers, words_of
 from pyxsim.settings.experiment import Experiment
+from pyxsim.settings.faults import fields
 from pyxsim.settings.points import Study
 
 MARK = "<!-- every key: written by pyxsim.settings.page from here on -->\n"
@@ -38,10 +39,10 @@ def _section(path: str, model: type[BaseModel], header: Sequence[str] = ()) -> I
     text = (model.__doc__ or "").partition("\nParameters\n")[0].partition("\n    Parameters\n")[0]
     yield from ("", " ".join(text.split()), "")
     yield from ("| key | allowed | default | |", "|---|---|---|---|")
-    for key, info in model.model_fields.items():
+    for key, info in fields(model).items():
         allowed = words_of(model, key)
         yield f"| `{key}` | {allowed} | {_default(info)} | {info.description} |".replace("  ", " ")
-    for key, info in model.model_fields.items():
+    for key, info in fields(model).items():
         for inner in dict.fromkeys(models_in(info.annotation)):
             inside = f"{path}.{key}" if path else key
             yield from _section(inside, inner, table_headers(inside, info.annotation))

@@ -63,9 +63,10 @@ class Table(BaseModel, metaclass=TableType):
     def __repr_args__(self) -> Iterator[tuple[str, Any]]:
         """Yield the settings that were given, as a file has them: `Collective(kind='all-reduce', size='1 MiB')`."""
         written = self.model_dump(include=self.model_fields_set)
-        for key in type(self).model_fields:
+        for name, info in type(self).model_fields.items():
+            key = info.serialization_alias or name
             if written.get(key) not in (None, {}, ()):
-                value = getattr(self, key)
+                value = getattr(self, name)
                 has_tables = isinstance(value, BaseModel) or (
                     isinstance(value, tuple) and any(isinstance(item, BaseModel) for item in value)
                 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from math import ceil
@@ -14,6 +14,7 @@ import numpy as np
 from pyxsim.collective.communicator import Communicator
 from pyxsim.collective.lookup import get_algorithm
 from pyxsim.errors import InputError
+from pyxsim.network.fault_times import FaultTimes
 from pyxsim.settings import System as Settings
 from pyxsim.settings import per_dimension
 from pyxsim.system.memory import MemoryOptions, resolve_memory
@@ -51,6 +52,14 @@ class Endpoint:
 
 
 @dataclass(frozen=True)
+class ComputeFault:
+    """When an NPU computes `slow` times as long, or (0) not at all."""
+
+    times: FaultTimes
+    slow: Fraction
+
+
+@dataclass(frozen=True)
 class Options:
     """Options of a system layer, named as in [system]; delays in cycles.
 
@@ -61,6 +70,7 @@ class Options:
     reduction_bytes_per_cycle   of the local memory, which a reduction reads twice and writes once; None: no time
     start_skew   per NPU: so much later it begins with everything; empty: none does
     slowdown     per NPU: factor of its delays; empty: 1
+    compute_faults   NPU -> when it is slow or stops; empty: no NPU ever
     lockstep     simulate the groups of NPU 0 in each phase, which stand for all others (pyxsim/system/lockstep.py)
     confined     messages cannot leave the dimension that they are in (Garnet's rings)
     remote_memory   what NPUs load from and store to besides; None: nothing
@@ -88,6 +98,7 @@ class Options:
     rendezvous: bool = False
     start_skew: Sequence[int] = ()
     slowdown: Sequence[Fraction] = ()
+    compute_faults: Mapping[int, Sequence[ComputeFault]] = field(default_factory=dict)
     confined: bool = False
     remote_memory: MemoryOptions | None = None
     carry: bool = False

@@ -14,6 +14,7 @@ import numpy as np
 from pyxsim.arrays import IntArray
 from pyxsim.errors import InputError
 from pyxsim.system.endpoint import MOST, Endpoints
+from pyxsim.workload.faulty_compute import faulty_compute_executor
 from pyxsim.workload.graph import Kind, TaskGraph
 from pyxsim.workload.remote_memory import remote_memory
 from pyxsim.workload.system_services import EndCallback, SystemServices, TaskExecutor
@@ -56,4 +57,4 @@ def compute_executor(graph: TaskGraph, system: SystemServices, ended: EndCallbac
     return ComputeExecutor(graph, system.endpoint, tasks, ended) if len(tasks) else None
 
 
-TASK_EXECUTORS: tuple[ExecutorFactory, ...] = (remote_memory, compute_executor)
+TASK_EXECUTORS: tuple[ExecutorFactory, ...] = (remote_memory, compute_executor, faulty_compute_executor)

@@ -262,6 +262,7 @@ def check_credits(link: Link) -> None:
     """Check, for each VC, that credits + flits in the buffer, in flight, in the output queue and reserved + credits
     in flight = B."""
     flits = [place for _, place in (*link.flying, *link.traversing)] + list(link.queue)
+    flits += [(sent.flit, sent.vc) for sent in (link.retry.buffer if link.retry else ()) if sent.arrival < 0]
     away = Counter([vc for _, vc in flits] + [vc for _, vc in link.returning])
     for out, buffer in zip(link.outputs, link.inputs, strict=True):
         total = out.credits - out.borrowed + len(buffer.fifo) + away[out.number] + out.reserved

@@ -252,6 +252,29 @@ def make_backend_tables() -> dict[str, BackendTable]:
         "flows": BackendTable({name: np.array(column) for name, column in flows.items()}, {"left_out": 0}),
         "ports": BackendTable(links),
         "port_windows": BackendTable({"time": np.array([0, 100, 200]), **windows}, {"window_cycles": 100}),
+        "link_faults": BackendTable(
+            {
+                "errors": np.array([3, 0, 1, 0]),
+                "flits_lost": np.array([0, 2, 0, 0]),
+                "resent": np.array([40, 2, 9, 0]),
+                "timeouts": np.array([1, 0, 0, 0]),
+                "stall_replay": np.array([7, 0, 0, 0]),
+                "replay_max": np.array([16, 16, 12, 0]),
+                "replay_mean": np.array([4.5, 1.25, 1.0, 0.0]),
+            }
+        ),
+        "link_fault_windows": BackendTable(
+            {
+                "time": np.array([0, 100, 200]),
+                "errors": np.array([[3, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]]),
+                "flits_lost": np.array([[0, 0, 0, 0], [0, 2, 0, 0], [0, 0, 0, 0]]),
+                "resent": np.array([[40, 0, 0, 0], [0, 2, 9, 0], [0, 0, 0, 0]]),
+                "timeouts": np.array([[1, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]),
+                "stall_replay": np.array([[7, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]),
+                "replay_mean": np.array([[9.0, 1.5, 0.0, 0.0], [3.0, 1.0, 2.0, 0.0], [1.5, 1.25, 1.0, 0.0]]),
+            },
+            {"window_cycles": 100},
+        ),
         "pfc_frames": BackendTable({name: np.array(column) for name, column in frames.items()}),
     }
 

@@ -8,6 +8,7 @@ from pyxsim.core.state.network_state cimport State
 cdef bint observe_cycle(State* s) noexcept nogil
 cdef void perform_jump(State* s) noexcept nogil
 cdef void reset_detector(State* s) noexcept nogil
+cdef void forget_periods(State* s) noexcept nogil
 cdef bint create_detector(State* s, int32_t compared, int32_t blocks) except -1
 cdef object deciding_state(State* s)
 cdef void shift_time(State* s, int64_t cycles) noexcept nogil

@@ -95,6 +95,16 @@ cdef void reset_detector(State* s) noexcept nogil:
     stop_log(s)
 
 
+cdef void forget_periods(State* s) noexcept nogil:
+    """Links change: what was proved before does not hold any more."""
+    cdef int32_t i
+    reset_detector(s)
+    s.detector.period = 0
+    for i in range(MOST_PERIODS):
+        s.detector.known[i].count = 0
+        s.detector.known[i].used = 0
+
+
 # --- snapshots ------------------------------------------------------------------------------------------------------
 
 cdef void take_snapshot(State* s) noexcept nogil:

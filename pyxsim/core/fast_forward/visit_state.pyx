@@ -14,7 +14,7 @@ are used, so their indices do not matter: a packet is identified by its message 
 packet that the message opens next.
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t
 from libc.string cimport memcmp, memcpy
 
 from pyxsim.core.fast_forward.detector_state cimport MessageEntry, PeriodDetector
@@ -195,7 +195,9 @@ cdef void visit_link(State* s, Visitor* w, int32_t number) noexcept nogil:
     cdef Link* link = &s.links.link[number]
     cdef int32_t index = link.queue_head
     cdef QueuedFlit* queued
-    visit_deadline(s, w, &link.free, link.den)
+    visit_equal(s, w, link.free == INT64_MAX)
+    if link.free != INT64_MAX:   # a link that is down stays so
+        visit_deadline(s, w, &link.free, link.den)
     if s.config.attribution:
         visit_link_record(s, w, number)
     visit_equal(s, w, link.launch_pointer)

@@ -24,7 +24,7 @@ cdef void rebuild_masks(State* s) noexcept nogil:
         s.masks.busy_outputs[i] = 0
     for i in range(s.links.count):
         wire = &s.links.link[i]
-        if wire.src != NONE and not wire.queued and wire.num != wire.den:
+        if wire.src != NONE and not wire.queued and (wire.num != wire.den or s.links.up_free != NULL):
             s.masks.free_from[wire.outlet] = link_available_at(s, i)
             s.masks.busy_outputs[wire.src] |= <uint64_t> (s.masks.free_from[wire.outlet] > s.now) << wire.out_port
     for vc in range(s.vcs.count):

@@ -24,7 +24,7 @@ from pyxsim.core.parallel.mailbox cimport receive_entries
 from pyxsim.core.parallel.partition cimport LONGEST_EPOCH, Part, Summary, has_remote_parts
 from pyxsim.core.router.buffer cimport first_packet_place, next_packet_place, packet_at
 from pyxsim.core.router.calendar cimport last_scheduled, next_scheduled
-from pyxsim.core.router.interface cimport next_start_cycle
+from pyxsim.core.router.interface cimport next_start_cycle, sources_hold
 from pyxsim.core.router.stall_counters cimport flush_port_stalls
 from pyxsim.core.state.network_state cimport State, grow_array
 from pyxsim.core.state.records cimport LAST, NONE, CalendarSlot, Message, Outbox, Packet
@@ -91,6 +91,7 @@ cdef Summary summary_of(Team* team, int32_t number) noexcept nogil:
     summary.scheduled = next_scheduled(s) != NONE
     summary.following, summary.pending = next_event_cycle(s), next_start_cycle(s)
     summary.latest = last_scheduled(s)
+    summary.held = s.patient and not part.awake and not summary.scheduled and sources_hold(s)
     summary.completing = first_completion(team, s)
     summary.delivered = first_delivery(team, s)
     for other in range(team.parts):
@@ -145,7 +146,7 @@ cdef Summary summary_of_all(Team* team) noexcept nogil:
     cdef Summary all
     cdef Summary* one
     cdef int32_t number
-    all.awake = all.failed = all.scheduled = 0
+    all.awake = all.failed = all.scheduled = all.held = 0
     all.changed, all.in_flight, all.visited, all.latest = team.whole.stats.changed, team.whole.in_flight, 0, NONE
     all.following = all.pending = all.completing = all.delivered = INT64_MAX
     if team.whole.arrivals.delivered_count:   # from an earlier call; the debug build calls in every cycle
@@ -156,6 +157,7 @@ cdef Summary summary_of_all(Team* team) noexcept nogil:
         all.failed |= one.failed
         all.changed |= one.changed
         all.scheduled |= one.scheduled
+        all.held |= one.held
         all.in_flight += one.in_flight
         all.visited = max(all.visited, one.visited)
         all.following = min(all.following, one.following)
@@ -198,7 +200,10 @@ cdef void decide_next_epoch(Team* team) noexcept nogil:
     if all.failed:
         end_run(team, NO_MEMORY, now, arrived)
         return
-    if now > team.start and not all.awake and not all.scheduled and all.visited < now:
+    if (
+        now > team.start and not all.awake and not all.scheduled and all.visited < now
+        and not (team.whole.patient and (all.in_flight or all.held))
+    ):
         # No partition has been active since the cycle after `visited`.
         if all.in_flight:
             end_run(team, DEADLOCK, all.visited + 1, 0)

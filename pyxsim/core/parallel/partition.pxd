@@ -27,6 +27,7 @@ cdef struct Summary:
     int32_t failed
     int32_t changed
     int32_t scheduled        # there is a calendar entry
+    int32_t held             # where links will change: a source holds a message
     int64_t in_flight
     int64_t visited
     int64_t following        # next cycle with a calendar entry, or a message that starts

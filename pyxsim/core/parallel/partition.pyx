@@ -122,6 +122,7 @@ cdef void clear_part(State* s) noexcept nogil:
     s.stats.changed = 0
     s.stats.router_visits = s.stats.packets_delivered = s.stats.messages_delivered = s.stats.flits_delivered = 0
     s.stats.latency_sum = s.stats.network_latency_sum = s.stats.hops_sum = 0
+    s.stats.packets_lost = s.stats.flits_lost = 0
 
 
 cdef void destroy_team(Team* team) noexcept:
@@ -267,7 +268,7 @@ cdef void refresh_parts(Team* team) noexcept nogil:
         p.pools.messages, p.pools.message_capacity = s.pools.messages, s.pools.message_capacity
         if not has_remote_parts(team):   # else a process has its own, which grow at any time
             p.pools.packets, p.pools.packet_capacity = s.pools.packets, s.pools.packet_capacity
-        p.config.tracing, p.failed = s.config.tracing, s.failed
+        p.config.tracing, p.failed, p.patient = s.config.tracing, s.failed, s.patient
 
 
 cdef void distribute_state(Team* team) noexcept nogil:
@@ -388,11 +389,14 @@ cdef void collect_totals(Team* team) noexcept nogil:
         s.stats.latency_sum += p.stats.latency_sum
         s.stats.network_latency_sum += p.stats.network_latency_sum
         s.stats.hops_sum += p.stats.hops_sum
+        s.stats.packets_lost += p.stats.packets_lost
+        s.stats.flits_lost += p.stats.flits_lost
         p.in_flight = p.stats.messages_joined = p.routes.draws = 0
         team.part[number].summary.in_flight = 0
         team.part[number].summary.delivered = INT64_MAX
         p.stats.router_visits = p.stats.packets_delivered = p.stats.messages_delivered = p.stats.flits_delivered = 0
         p.stats.latency_sum = p.stats.network_latency_sum = p.stats.hops_sum = 0
+        p.stats.packets_lost = p.stats.flits_lost = 0
         s.stats.changed |= p.stats.changed
         s.failed |= p.failed
         p.stats.changed = team.part[number].summary.changed = 0

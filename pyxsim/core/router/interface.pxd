@@ -3,7 +3,7 @@
 Here is what every message and packet does; interface.pyx has the rest.
 """
 
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
+from libc.stdint cimport INT64_MAX, int16_t, int32_t, int64_t, uint64_t
 
 from pyxsim.core.latency.latency_totals cimport book_packet, open_packet_record
 from pyxsim.core.latency.source_waits cimport message_joins
@@ -111,7 +111,8 @@ cdef inline void open_packet(
     p.dst = message.dst
     p.plane = message.plane
     p.via = NONE
-    p.last = message.plane
+    p.last = <int16_t> message.plane
+    p.lost = 0
     p.eject = message.eject
     p.exit = message.exit
     p.vnet = s.config.class_vnet[klass]
@@ -171,6 +172,9 @@ cdef inline void consume_packet(State* s, int32_t vc, int64_t t) noexcept nogil:
     cdef int32_t packet = pop_packet(s, vc)
     cdef Packet* p = &s.pools.packets[packet]
     cdef Message* message = &s.pools.messages[p.message]
+    if s.config.lossy and p.lost:
+        drop_packet(s, packet)
+        return
     s.stats.packets_delivered += 1
     s.stats.latency_sum += t - message.at
     s.stats.network_latency_sum += t - p.launched
@@ -187,5 +191,7 @@ cdef inline void consume_packet(State* s, int32_t vc, int64_t t) noexcept nogil:
 cdef void add_waiting(State* s, int32_t message) noexcept nogil
 cdef int32_t pop_heap(State* s) noexcept nogil
 cdef void visit_lane(State* s, int32_t link, int64_t t) noexcept nogil
+cdef bint sources_hold(State* s) noexcept nogil
+cdef void drop_packet(State* s, int32_t packet) noexcept nogil
 cdef void grow_delivered(State* s) noexcept nogil
 cdef void record_arrival(State* s, Message* m, int32_t index) noexcept nogil

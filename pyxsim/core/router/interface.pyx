@@ -21,8 +21,9 @@ from pyxsim.core.router.link cimport (
     send_flit,
     share_slots,
 )
-from pyxsim.core.state.bits cimport clear_bit, has_bit, next_bit
-from pyxsim.core.state.network_state cimport grow_array, grow_list, priority_rank
+from pyxsim.core.router.retry cimport replay_accepts
+from pyxsim.core.state.bits cimport any_bit, clear_bit, has_bit, next_bit
+from pyxsim.core.state.network_state cimport free_packet, grow_array, grow_list, priority_rank
 from pyxsim.core.state.records cimport NONE, Arrival, Message, Packet
 
 
@@ -202,17 +203,42 @@ cdef void visit_lane(State* s, int32_t link, int64_t t) noexcept nogil:
     if klass != NONE:
         open_packet(s, link, klass, pick, -1, False)
     if link_available(s, link, t):
-        pick = next_to_launch(s, link)
-        if pick >= 0:
-            launch_flit(s, link, pick, t)
-            idle = False
+        if s.config.retry and not replay_accepts(s, link, t):
+            idle = idle and not any_bit(link_vc_mask(s.lanes.opened, s, link), s.links.link[link].words)
+        else:
+            pick = next_to_launch(s, link)
+            if pick >= 0:
+                launch_flit(s, link, pick, t)
+                idle = False
     if s.config.attribution:
         lane_visited(s, link, klass, t)
     if idle:
         clear_bit(s.lanes.active, link - s.links.network)
 
 
+cdef bint sources_hold(State* s) noexcept nogil:
+    """Does a lane of this partition hold a message, or a packet that is not sent?"""
+    cdef int32_t lane, i
+    for lane in range(s.links.injection):
+        if s.part.sender != NULL and s.part.sender[s.links.network + lane] != s.part.number:
+            continue
+        for i in range(lane * s.config.classes, (lane + 1) * s.config.classes):
+            if s.lanes.source_head[i] != NONE or s.lanes.open_count[i]:
+                return True
+    return False
+
+
 # --- a sink ---------------------------------------------------------------------------------------------------------
+
+cdef void drop_packet(State* s, int32_t packet) noexcept nogil:
+    """The tail of a packet that has lost a flit has arrived: the packet is dropped, so its message stays incomplete."""
+    cdef Packet* p = &s.pools.packets[packet]
+    s.stats.packets_lost += 1
+    s.stats.flits_lost += p.flits
+    s.stats.flits_delivered -= p.flits   # each was counted as it arrived
+    s.pools.messages[p.message].lost += 1
+    free_packet(s, packet)
+
 
 cdef void grow_delivered(State* s) noexcept nogil:
     cdef int32_t capacity = s.arrivals.delivered_capacity * 2 + 64

@@ -11,6 +11,7 @@ from pyxsim.core.latency.router_waits cimport flit_starts, record_owner
 from pyxsim.core.parallel.mailbox cimport post
 from pyxsim.core.router.buffer cimport link_vc_mask, push_packet
 from pyxsim.core.router.calendar cimport schedule
+from pyxsim.core.router.retry cimport send_with_retry, spoil
 from pyxsim.core.state.bits cimport clear_bit, set_bit
 from pyxsim.core.state.network_state cimport State, log_launch, note_event
 from pyxsim.core.state.records cimport (
@@ -159,12 +160,17 @@ cdef inline void send_flit(
     """
     cdef Link* wire = &s.links.link[link]
     cdef int64_t free
+    if s.config.retry and s.links.replay[link].slots:
+        send_with_retry(s, vc, kind, packet, flit, t)
+        return
     if wire.queued and not (enter == t and wire.queue_head == NONE and link_available(s, link, t)):
         enqueue_flit(s, vc, kind, packet, flit, enter, tick)
     else:
         if wire.queued and s.config.queue_limit:
             s.links.left_tick[link], s.links.left_cycle[link] = tick, t
         free = launch_on_link(s, vc, link, kind, packet, flit, t, traced, False)
+        if s.config.lossy and s.links.error_bound[link]:
+            spoil(s, link, packet)
         if free <= t + 1:
             return
         if wire.src == NONE:

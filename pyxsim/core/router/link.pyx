@@ -1,8 +1,9 @@
 """Output queues, and flits in use on a link."""
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
 from pyxsim.core.latency.router_waits cimport flit_queued, note_queue_arrivals
+from pyxsim.core.router.retry cimport spoil
 from pyxsim.core.state.network_state cimport free_node, new_node
 from pyxsim.core.state.bits cimport has_bit
 from pyxsim.core.state.records cimport LAUNCH, NONE, FifoNode, QueuedFlit
@@ -10,6 +11,7 @@ from pyxsim.core.state.records cimport LAUNCH, NONE, FifoNode, QueuedFlit
 
 cdef enum:
     EQUAL_SHARE = -1   # as in pyxsim/core/engine_options.py
+    IN_USE_IF_DOWN = 1 << 30
 
 
 cdef void enqueue_flit(
@@ -38,8 +40,11 @@ cdef void enqueue_flit(
 
 cdef void schedule_queue_launch(State* s, int32_t link, int64_t enter) noexcept nogil:
     """The first flit of the output queue, there from cycle `enter` on, starts when the link is available."""
-    cdef int64_t when = link_available_at(s, link)
+    cdef int64_t when
     s.links.link[link].queued_since = enter
+    if s.links.link[link].free == INT64_MAX:   # it is down: `change_link` schedules the launch
+        return
+    when = link_available_at(s, link)
     schedule(s, when if when > enter else enter, s.links.link[link].outlet, LAUNCH)
 
 
@@ -56,6 +61,8 @@ cdef void launch_queued(State* s, int32_t link, int64_t t) noexcept nogil:
     free_node(s, node)
     s.stats.changed = 1
     launch_on_link(s, flit.vc, link, <Event> flit.kind, entry.packet, flit.flit, t, True, False)
+    if s.config.lossy and s.links.error_bound[link]:
+        spoil(s, link, entry.packet)
     s.links.link[link].stall_serial += t - s.links.link[link].queued_since
     if entry.next != NONE:
         schedule_queue_launch(s, link, max(t, s.pools.queued[entry.next].at))
@@ -89,9 +96,11 @@ cdef void share_slots(State* s, int32_t link) noexcept nogil:
 
 
 cdef int64_t flits_in_use(State* s, int32_t link) noexcept nogil:
-    """Occupied slots behind a link, as its sender knows them."""
+    """Occupied slots behind a link, as its sender knows them; of a link that is down more than any has."""
     cdef int32_t vc
     cdef int64_t used = 0
+    if s.links.link[link].free == INT64_MAX:
+        return IN_USE_IF_DOWN
     for vc in range(s.links.link[link].base, s.links.link[link].base + s.links.link[link].vcs):
         used += s.links.link[link].depth - s.vcs.output[vc].credit
     return used

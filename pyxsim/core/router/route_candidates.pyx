@@ -4,7 +4,7 @@ Valiant and Brebner 1981 (any node), Nesson and Johnsson 1995 (ROMM: a node in t
 smaller estimated delay, queue times hops, of a minimal route and one through a random node).
 """
 
-from libc.stdint cimport INT64_MAX, int32_t, int64_t
+from libc.stdint cimport int16_t, int32_t, INT64_MAX, int64_t
 
 from pyxsim.core.router.link cimport flits_in_use
 from pyxsim.core.router.random_draws cimport DRAW_VIA, DRAW_WAY, draw
@@ -112,7 +112,7 @@ cdef void choose_route_candidate(State* s, Packet* p, int32_t router) noexcept n
             cost = s.routes.way_bias[way] + (flits_in_use(s, first) * hops if first != NONE else 0)
             if cost < least:
                 best, best_via, least = way, via, cost
-    p.last = s.routes.way_last[best]
+    p.last = <int16_t> s.routes.way_last[best]
     if best_via != NONE and s.routes.home[best_via] != router:
         p.via = best_via
         p.plane = s.routes.way_first[best]

@@ -4,7 +4,7 @@
 grants.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
 from pyxsim.core.fast_path.vc_masks cimport assign_output_vc
 from pyxsim.core.latency.router_waits cimport record_contender, record_va_losers, set_moving
@@ -82,12 +82,14 @@ cdef inline int32_t first_usable_vc(State* s, int32_t vc, int32_t low, int32_t h
 
     A head with several candidates gives up the others, and its escape, for the VC that it is granted. So in cut-through
     and store-and-forward that VC must have room for the whole packet in slots of its own. A head that enters a ring by
-    bubble flow control requires one more slot.
+    bubble flow control requires one more slot. No VC of a link that is down counts as free for it.
     """
     cdef int32_t link = s.vcs.input[vc].out_link
     cdef int32_t pick = next_unheld_vc(s, vc, low, high)
     cdef int32_t needed
     if s.config.va_limited:
+        if s.vcs.input[vc].multi and s.links.link[link].free == INT64_MAX:   # it is down
+            return -1
         needed = ring_slots(s, vc)
         if s.config.flow and s.vcs.input[vc].multi:
             needed = min(s.pools.packets[s.vcs.input[vc].packet].flits, s.links.link[link].depth)

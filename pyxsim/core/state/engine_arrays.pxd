@@ -1,30 +1,21 @@
 """The arrays of one network: see engine_arrays.pyx."""
 
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t
 
+from pyxsim.core.state.array_owner cimport ArrayOwner
 from pyxsim.core.state.network_state cimport State
 
 
-cdef class EngineArrays:
+cdef class EngineArrays(ArrayOwner):
     cdef State s
     cdef tuple made_of    # positional and keyword arguments of the constructor, for pickling
-    cdef dict arrays      # name -> array, of fixed size
-    cdef dict deciding    # name -> whether it decides what happens next
-    cdef dict records     # kind -> structured array
-    cdef list memory      # buffers behind the records
-    cdef object pages     # their allocator
     cdef object listed    # index of each VC, by link and number
     cdef int64_t most_found
     cdef bint bitmask
+    cdef bint varies      # links may change
+    cdef int64_t longest  # most cycles between a launch and what follows from it, where links change or have retry
     cdef object users     # UserAllocators, or None
     cdef object choice    # Choice of router_choice.py
 
-    cdef void* _address(self, records) except NULL
-    cdef object _own(self, str name, values, dtype, bint deciding)
-    cdef int32_t* _ints(self, str name, values, bint deciding=*) except NULL
-    cdef int64_t* _longs(self, str name, values, bint deciding=*) except NULL
-    cdef int16_t* _shorts(self, str name, values) except NULL
-    cdef uint64_t* _mask(self, str name, int64_t words) except NULL
-    cdef uint8_t* _bytes(self, str name, int64_t count, bint deciding=*) except NULL
     cdef int _allocate_scratch(self, State* s) except -1
     cdef int64_t size_in_bytes(self)

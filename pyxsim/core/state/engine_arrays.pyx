@@ -10,18 +10,18 @@ from pyxsim.core.parallel.partition cimport MOST_PARTS
 from pyxsim.core.router.buffer cimport CATCH_ALL_WORD
 from pyxsim.core.router.crossbar cimport WINNERS_AHEAD
 from pyxsim.core.router.user_matching cimport make_user_allocators, set_allocators
+from pyxsim.core.state.array_owner cimport ArrayOwner
 from pyxsim.core.state.bits cimport set_bit
 from pyxsim.core.state.network_state cimport free_state
 from pyxsim.core.state.records cimport (
     CREDIT, KINDS, LANE_CREDIT, NONE, PRIORITY_SHIFT, ROUTE_SHIFT, SELECT_EACH, SELECT_RANDOM, CalendarSlot,
-    FifoNode, InPort, InputVc, Link, Message, OutputVc, Packet, QueuedFlit, Router, RouterBounds, VcMasks, VcRange,
+    FifoNode, InPort, InputVc, Link, Message, OutputVc, Packet, QueuedFlit, Replay, ReplayFlit, Router, RouterBounds, VcMasks, VcRange,
 )
 
 from fractions import Fraction
 from pyxsim.core.router_choice import Facts, RouterKind, choose_router
-from pyxsim.core.state.large_pages import Pages
 from pyxsim.core.state.record_dtypes import (
-    LATENCY_RECORDS, BOUNDS, IN_PORT, INPUTS, LINK, OUT, RANGE, ROUTER, VC, check_size,
+    LATENCY_RECORDS, BOUNDS, IN_PORT, INPUTS, LINK, NEVER_COMES, OUT, RANGE, REPLAY, REPLAY_FLIT, ROUTER, VC,
 )
 from pyxsim.core.state.wiring import classes_of_vcs, wire
 
@@ -37,14 +37,7 @@ NEAR_BYTES = 2**19   # records that fit into the nearest caches
 MIDDLE_BYTES = 2**22   # below this the full-option router loses more by prefetching than it gains
 
 
-SIZES = {"inputs": sizeof(VcMasks), "in_port": sizeof(InPort), "bounds": sizeof(RouterBounds), "vc": sizeof(InputVc),
-         "out": sizeof(OutputVc), "ranges": sizeof(VcRange), "link": sizeof(Link), "router": sizeof(Router),
-         "owner": sizeof(VcOwner),
-         "vc_book": sizeof(VcWait), "vc_margin": sizeof(VcWaitDetail), "link_book": sizeof(LinkWait),
-         "lane_book": sizeof(LaneWait)}
-
-
-cdef class EngineArrays:
+cdef class EngineArrays(ArrayOwner):
     """Owner of everything that the cycle loop works on; base class of Engine."""
 
     def __init__(self, int routers, links, routes, options, *, bint trace=False, bint recycle=False, int attribution=0,
@@ -52,11 +45,7 @@ cdef class EngineArrays:
         cdef State* s = &self.s
         self.made_of = (routers, links, routes, options), {"trace": trace, "recycle": recycle, "bitmask": bitmask,
                                                            "attribution": attribution, "silent_class": silent_class}
-        self.arrays = {}
-        self.deciding = {}
-        self.records = {}
-        self.memory = []
-        self.pages = Pages(large=int(np.sum(links.vcs)) * sizeof(InputVc) >= LARGE_BYTES)
+        self._begin(large=int(np.sum(links.vcs)) * sizeof(InputVc) >= LARGE_BYTES)
         self.bitmask = bitmask
         s.routers.count = routers
         s.links.network = links.network
@@ -71,6 +60,7 @@ cdef class EngineArrays:
         s.trace.watch_serial = NONE
         self._read_options(options)
         self._read_links(links)
+        self._read_losses(links)
         self._read_routes(routes)
         self._wire()
         self.users = make_user_allocators(s, options)
@@ -78,52 +68,6 @@ cdef class EngineArrays:
         self._allocate_scratch(s)
         self._allocate_latency_records()
         self._make_calendar()
-
-    def _records(self, kind, fields, int count):
-        """Allocate an array of C structs as a structured numpy array that begins with a cache line."""
-        dtype = np.dtype({"names": list(fields), "formats": list(fields.values())}, align=True)
-        check_size(kind, SIZES[kind], dtype.itemsize)
-        room = self.pages.room(max(count, 1) * dtype.itemsize)
-        records = room[: count * dtype.itemsize].view(dtype)
-        self.memory.append(room)
-        self.records[kind] = records
-        return records
-
-    cdef void* _address(self, records) except NULL:
-        return <void*> <size_t> records.ctypes.data
-
-    cdef object _own(self, str name, values, dtype, bint deciding):
-        """Allocate or adopt a flat array that lives as long as the engine; empty ones get an entry for an address."""
-        array = np.asarray(values)
-        # Arrays of the right kind may be shared with the caller and other engines: they are not copied.
-        if array.dtype != dtype or not array.flags.c_contiguous or not array.size:
-            array = self.pages.room(max(array.size, 1) * np.dtype(dtype).itemsize).view(dtype)
-            if np.any(values):   # zeros take no memory before they are written
-                array[: np.size(values)] = np.reshape(values, -1)
-        array = array.reshape(-1)
-        self.arrays[name] = array
-        self.deciding[name] = deciding
-        return array
-
-    cdef int32_t* _ints(self, str name, values, bint deciding=True) except NULL:
-        cdef int32_t[::1] view = self._own(name, values, np.int32, deciding)
-        return &view[0]
-
-    cdef int64_t* _longs(self, str name, values, bint deciding=True) except NULL:
-        cdef int64_t[::1] view = self._own(name, values, np.int64, deciding)
-        return &view[0]
-
-    cdef int16_t* _shorts(self, str name, values) except NULL:
-        cdef int16_t[::1] view = self._own(name, values, np.int16, False)
-        return &view[0]
-
-    cdef uint64_t* _mask(self, str name, int64_t words) except NULL:
-        cdef uint64_t[::1] view = self._own(name, np.zeros(words), np.uint64, True)
-        return &view[0]
-
-    cdef uint8_t* _bytes(self, str name, int64_t count, bint deciding=True) except NULL:
-        cdef uint8_t[::1] view = self._own(name, np.zeros(count), np.uint8, deciding)
-        return &view[0]
 
     def _read_options(self, options):
         cdef State* s = &self.s
@@ -223,6 +167,50 @@ cdef class EngineArrays:
         }.items():
             records[name] = values
 
+    def _read_losses(self, links):
+        """Bit errors, replay buffers, and links that change."""
+        cdef State* s = &self.s
+        cdef int64_t count = s.links.count
+        link = self.records["link"]
+        slots = np.zeros(count, np.int32) if links.replay is None else np.asarray(links.replay, np.int32)
+        ack = np.zeros(count, np.int32) if links.ack is None else np.asarray(links.ack, np.int32)
+        timeout = np.zeros(count, np.int64) if links.timeout is None else np.asarray(links.timeout, np.int64)
+        if len(slots) != count or len(ack) != count or len(timeout) != count or (slots < 0).any() or (ack < 0).any():
+            raise ValueError("replay, ack and timeout need an entry for each link, none below 0")
+        if (slots.astype(bool) & link["queued"].astype(bool)).any():
+            raise ValueError("a link with retry has no output queue")
+        if (slots.astype(bool) & (timeout < 1)).any():
+            raise ValueError("a link with retry needs a timeout of at least one cycle")
+        self.varies = bool(links.varies)
+        s.config.lossy = bool(links.lossy or links.error_bound is not None)
+        s.config.retry = bool(slots.any())
+        s.config.unusual = bool(s.config.unusual or s.config.lossy or s.config.retry)
+        if self.varies:
+            s.links.up_free = self._longs("up_free", np.zeros(count))
+            s.links.pause = self._longs("pause", np.full(3 * count, -1))
+        if s.config.lossy:
+            bounds = {name: self._mask(name, count) != NULL for name in ("error_bound", "nack_bound")}
+            for name in bounds:
+                if getattr(links, name) is not None:
+                    self.arrays[name][:count] = getattr(links, name)
+            s.links.error_bound = <uint64_t*> self._address(self.arrays["error_bound"])
+            s.links.nack_bound = <uint64_t*> self._address(self.arrays["nack_bound"])
+            s.links.errors = self._longs("link_errors", np.zeros(count), False)
+            s.links.lost = self._longs("link_lost", np.zeros(count), False)
+        replay = self._records("replay", REPLAY, count if s.config.retry else 0)
+        flits = self._records("replay_flit", REPLAY_FLIT, int(slots.sum()))
+        s.links.replay, s.links.replay_flit = <Replay*> self._address(replay), <ReplayFlit*> self._address(flits)
+        flits["arrival"] = flits["acked"] = NEVER_COMES
+        if s.config.retry:
+            for name, values in {
+                "slots": slots, "base": np.cumsum(slots) - slots, "ack": ack, "timeout": timeout,
+                "rewind_at": NEVER_COMES, "due": NEVER_COMES, "full_at": -1,
+            }.items():
+                replay[name] = values
+        num, den = link["num"], link["den"]
+        answered = -(-num // den) + np.maximum(timeout, link["delay"] + link["credit_delay"] + ack.astype(np.int64))
+        self.longest = max(int(links.longest), int(answered[slots > 0].max(initial=0)))
+
     def _read_routes(self, routes):
         cdef State* s = &self.s
         digits = np.asarray(routes.digits, dtype=np.int32)
@@ -233,6 +221,8 @@ cdef class EngineArrays:
         if own.size % max(1, s.routes.dims * s.routers.count):
             raise ValueError("routes.own must be [planes * routers, dims]")
         planes = own.size // max(1, s.routes.dims * s.routers.count)
+        if planes > MAX_NUMBER:
+            raise ValueError(f"more than {MAX_NUMBER} planes")
         home = np.asarray(routes.home, dtype=np.int32)
         if len(home) != s.routes.nodes or (s.routes.nodes and not 0 <= home.min() <= home.max() < s.routers.count):
             raise ValueError("routes.home must be a router for each node")
@@ -261,7 +251,7 @@ cdef class EngineArrays:
         s.routes.plane_equal = self._ints("plane_equal", plain["plane_equal"])
         s.routes.ways, s.routes.choose = len(routes.way_last), routes.choose
         s.routes.early, s.routes.bubble = routes.early, routes.bubble
-        s.config.va_limited |= routes.bubble
+        s.config.va_limited |= routes.bubble or (self.varies and (plain["plane_select"] == SELECT_EACH).any())
         s.routes.way_first = self._ints("way_first", routes.way_first)
         s.routes.way_last = self._ints("way_last", routes.way_last)
         s.routes.way_via = self._ints("way_via", routes.way_via)
@@ -391,7 +381,7 @@ cdef class EngineArrays:
             fan_out=int(fan_out.max(initial=0)), output_vcs=int(found["output_vcs"].max(initial=0)),
             one_word=bool(((bits > 0) & (bits <= 64) & (fan_out > 0) & (fan_out <= 64)).all()),
             uniform=bool((first_offset[ports] == offsets).all()),
-            unit_rate=bool((link["num"] == link["den"]).all()), classes=s.config.classes,
+            unit_rate=bool((link["num"] == link["den"]).all()) and not self.varies, classes=s.config.classes,
         )
         self.choice = choose_router(facts)
         s.path.bitmask_sa = self.choice.kind >= RouterKind.BITMASK
@@ -566,7 +556,7 @@ cdef class EngineArrays:
             link = self.records["link"]
             num, den = link["num"], link["den"]
             delays = np.maximum(link["delay"], link["credit_delay"])
-            longest = int((-(-num // den) + delays).max())
+            longest = max(int((-(-num // den) + delays).max()), self.longest)
         else:
             longest = 1
         longest += s.config.rc + s.config.va + 4

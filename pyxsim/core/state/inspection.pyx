@@ -3,7 +3,7 @@
 The debug build checks after every cycle, other builds on request (`Engine.check`).
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
 from pyxsim.core.router.buffer cimport (
     first_packet_place,
@@ -17,7 +17,7 @@ from pyxsim.core.router.crossbar cimport packet_complete
 from pyxsim.core.router.route_computation cimport all_candidates, front_time
 from pyxsim.core.router.vc_allocator cimport ring_slots, ring_vc
 from pyxsim.core.state.bits cimport has_bit
-from pyxsim.core.state.records cimport ACTIVE, HOLDING, IDLE, KINDS, LANE_CREDIT, LAST, NONE, ROUTING, WAITING, Router
+from pyxsim.core.state.records cimport ACTIVE, HOLDING, IDLE, KINDS, LANE_CREDIT, LAST, NONE, ROUTING, WAITING, Replay, Router
 
 
 cdef list calendar_entries(State* s):
@@ -121,6 +121,8 @@ cdef int prove_invariants(State* s) except -1:
         while node != NONE:
             on_the_way[s.pools.queued[node].vc] += 1
             node = s.pools.nodes[node].next
+        for vc in unaccepted(s, link):
+            on_the_way[vc] += 1
         for number in range(s.links.link[link].vcs):
             vc = s.links.link[link].base + number
             where = f"VC {number} of link {link} in cycle {s.now}"
@@ -141,6 +143,17 @@ cdef int prove_invariants(State* s) except -1:
     require(s.latency.unexplained == 0, f"{s.latency.unexplained} packets whose latency is not the sum of its parts")
     require(flying == s.in_flight, f"{s.in_flight} flits counted in flight, {flying} found in cycle {s.now}")
     return 0
+
+
+cdef list unaccepted(State* s, int32_t link):
+    """The VCs of the flits in a replay buffer that the receiver has not accepted."""
+    cdef int64_t number
+    cdef Replay* r
+    if not s.config.retry or not s.links.replay[link].slots:
+        return []
+    r = &s.links.replay[link]
+    flits = [s.links.replay_flit[r.base + number % r.slots] for number in range(r.oldest, r.newest)]
+    return [flit["vc"] for flit in flits if flit["arrival"] == INT64_MAX]
 
 
 cdef int prove_masks(State* s, str where, int32_t vc) except -1:

@@ -25,6 +25,8 @@ from pyxsim.core.state.records cimport (
     PacketEvent,
     PacketNote,
     QueuedFlit,
+    Replay,
+    ReplayFlit,
     Request,
     RANK_BY_AGE,
     RANK_BY_HOPS,
@@ -78,6 +80,8 @@ cdef struct RouterConfig:
     int32_t recycling       # records of delivered messages are reused
     int32_t silent_class    # the first message class whose deliveries do not end a run
     int32_t attribution     # 1: latency attribution; 2: every stay is logged, too
+    int32_t lossy           # 1 where flits may be lost: bit errors, or links that lose what is on the wire
+    int32_t retry           # 1 where any link has a replay buffer
     uint64_t seed
     int32_t* class_vnet     # [classes]
     int64_t* class_rank     # [classes] rank of their priority
@@ -125,6 +129,17 @@ cdef struct LinkArrays:
     int32_t* limit                      # [count] with a `shared_limit`: slots that a VC may use in this tick
     int64_t* left_tick                  # [count] with a queue limit: `tick` of the flit that left the queue last
     int64_t* left_cycle                 # [count] and the cycle in which it left
+    Replay* replay                      # [count] where any link has retry
+    ReplayFlit* replay_flit             # [slots of all replay buffers]
+    # --- decides ---
+    int64_t* up_free                    # [count] where links change: `free` of a link that is down; else NULL
+    int64_t* pause                      # [3 * count] where links change: `free` after the last change, and then ...
+    # ... the end of the last flit on the wire, and its end with its delay, in the units of `free`
+    uint64_t* error_bound               # [count] where flits may be lost: a draw below it is a bit error
+    uint64_t* nack_bound                # [count] likewise: a lost nack
+    # --- counts ---
+    int64_t* errors                     # [count] likewise: flits with a bit error
+    int64_t* lost                       # [count] flits lost on the wire, as the link went down
 
 
 cdef struct RouterArrays:
@@ -275,6 +290,7 @@ cdef struct Statistics:
     int64_t window_reported   # last cycle at which the end of a window was reported
     int64_t router_visits, packets_delivered, messages_delivered, flits_delivered
     int64_t latency_sum, network_latency_sum, hops_sum
+    int64_t packets_lost, flits_lost   # dropped at their sink
     int64_t messages_sent
     int64_t messages_joined   # that have joined their source queue
 
@@ -345,6 +361,7 @@ cdef struct State:
     int64_t now
     int32_t arrived            # step 1 of cycle `now` is done
     int32_t failed             # memory ran out
+    int32_t patient            # links will change: flits that cannot move now may move then
     int64_t in_flight          # flits launched and not consumed
     # --- configuration ---
     RouterConfig config

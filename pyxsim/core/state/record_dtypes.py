@@ -82,6 +82,34 @@ LINK = {
     "vc_offset": "i4",
     "pool_left": "i4",
 }
+REPLAY = {
+    "oldest": "i8",
+    "next": "i8",
+    "newest": "i8",
+    "rewind_at": "i8",
+    "rewind_to": "i8",
+    "due": "i8",
+    "timeout": "i8",
+    "slots": "i4",
+    "base": "i4",
+    "ack": "i4",
+    "count_most": "i4",
+    "resent": "i8",
+    "timeouts": "i8",
+    "full": "i8",
+    "full_at": "i8",
+    "held": "i8",
+}
+REPLAY_FLIT = {
+    "arrival": "i8",
+    "acked": "i8",
+    "entered": "i8",
+    "vc": "i4",
+    "packet": "i4",
+    "flit": "i4",
+    "kind": "i4",
+}
+NEVER_COMES = 2**63 - 1  # a cycle
 INPUTS = {"occupied": "u8", "heads": "u8", "holding": "u8", "credit": "u8", "early": "4u8"}
 BOUNDS = {"base": "i4", "input_vcs": "i4", "out_start": "i4", "in_ports": "i4"}
 IN_PORT = {"base": "i4", "credit_delay": "i4", "credit_kind": "i4", "group": "i4", "following": "i4"}
@@ -191,6 +219,8 @@ COUNTING = {
         "stall_arbitration",
     },
     "router": {"looked"},
+    "replay": {"count_most", "resent", "timeouts", "full", "full_at", "held"},
+    "replay_flit": {"entered"},
     **{kind: set(fields) for kind, (fields, _) in LATENCY_RECORDS.items()},
 }
 
@@ -244,8 +274,8 @@ NOT_VISITED: dict[str, dict[str, tuple[str, ...]]] = {
         "derived": ("filled",),
     },
     "VcRange": {"fixed": ("mask", "outlet"), "scratch": ("pick",)},
-    "Packet": {"fixed": ("exit", "vnet")},
-    "Message": {"fixed": ("exit", "tag")},
+    "Packet": {"fixed": ("exit", "vnet"), "counts": ("lost",)},
+    "Message": {"fixed": ("exit", "tag"), "counts": ("lost",)},
     "LinkWait": {"scratch": ("won",)},
 }
 

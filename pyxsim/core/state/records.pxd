@@ -137,7 +137,7 @@ cdef struct VcRange:
 
 cdef struct Link:
     # --- routing, launch and the fast path: one cache line ---
-    int64_t free             # time at which it can start the next flit, in units of 1 / den cycles
+    int64_t free             # time at which it can start the next flit, in units of 1 / den cycles; INT64_MAX: it is down
     int64_t flits            # counting
     int64_t num              # serialisation: num / den cycles per flit
     int64_t den
@@ -231,7 +231,8 @@ cdef struct Packet:
     int32_t dst
     int32_t plane      # NONE: a way is still to be chosen
     int32_t via        # intermediate NPU, or NONE
-    int32_t last       # plane to use from there on
+    int16_t last       # plane to use from there on
+    uint8_t lost       # 1: a flit of it was lost on a link; its sink drops it
     int32_t eject      # link
     int32_t exit       # router at its beginning
     int16_t vnet
@@ -256,6 +257,7 @@ cdef struct Message:
     int32_t next         # in the source queue, or in the free list
     int16_t klass        # message class
     int16_t tag          # counting: traffic class for attribution
+    int32_t lost         # packets that arrived with a lost flit, and were dropped
     int64_t serial       # number of the call that sent it
     int64_t at           # cycle in which it joins its source queue
     int64_t hops         # counting: routers passed by its heads
@@ -276,6 +278,38 @@ cdef struct QueuedFlit:
     int32_t vc
     int32_t flit
     int32_t kind   # Event: of its arrival
+
+
+cdef struct Replay:
+    # Retry at a link, at its sending end (retry.pyx). Flits have the sequence numbers `oldest` to `newest` - 1; the slot
+    # of a flit is its sequence number modulo `slots`. INT64_MAX is a cycle that does not come.
+    int64_t oldest       # the first flit that is not acknowledged
+    int64_t next         # the flit to send again next; `newest`: none
+    int64_t newest
+    int64_t rewind_at    # cycle in which the sender goes back to flit `rewind_to`; INT64_MAX: it has no reason to
+    int64_t rewind_to
+    int64_t due          # cycle of the calendar entry for the next flit to send again, or INT64_MAX
+    int64_t timeout      # fixed: cycles from the end of a flit on the wire
+    int32_t slots        # fixed; 0: no retry on this link
+    int32_t base         # fixed: number of its first slot
+    int32_t ack          # fixed: cycles of an acknowledgement beyond the credit delay of the link
+    int32_t count_most   # counting: most flits in the buffer
+    int64_t resent       # counting: launches of flits that had been launched before
+    int64_t timeouts     # counting
+    int64_t full         # counting: cycles in which a flit could go but for a full buffer
+    int64_t full_at      # counting: the last one
+    int64_t held         # counting: cycles that acknowledged flits have been in the buffer, together
+
+
+cdef struct ReplayFlit:
+    # A slot of a replay buffer.
+    int64_t arrival   # of the launch that the receiver accepts, or INT64_MAX
+    int64_t acked     # cycle in which its acknowledgement arrives, or INT64_MAX
+    int64_t entered   # counting
+    int32_t vc
+    int32_t packet
+    int32_t flit
+    int32_t kind      # Event: of its arrival
 
 
 cdef struct CalendarSlot:

@@ -22,7 +22,7 @@ cdef dict save_state(State* s):
         "counts": (s.in_flight, s.routes.draws, s.stats.messages_sent, s.stats.messages_joined, s.stats.router_visits,
                    s.stats.packets_delivered,
                    s.stats.messages_delivered, s.stats.flits_delivered, s.stats.latency_sum,
-                   s.stats.network_latency_sum, s.stats.hops_sum),
+                   s.stats.network_latency_sum, s.stats.hops_sum, s.stats.packets_lost, s.stats.flits_lost),
         "lists": (s.pools.packet_free, s.pools.packet_spare, s.pools.message_free, s.waiting.first, s.waiting.last),
         "watched": (s.trace.watch_serial, s.trace.watch_packet),
         "nodes": saved(s.pools.nodes, s.pools.node_capacity, sizeof(FifoNode)),
@@ -46,7 +46,8 @@ cdef int load_state(State* s, dict kept) except -1:
     s.now, s.arrived, s.stats.window_reported, s.stats.flush_due, s.stats.changed, s.scratch.winner_count = kept["time"]
     (s.in_flight, s.routes.draws, s.stats.messages_sent, s.stats.messages_joined, s.stats.router_visits,
         s.stats.packets_delivered, s.stats.messages_delivered,
-     s.stats.flits_delivered, s.stats.latency_sum, s.stats.network_latency_sum, s.stats.hops_sum) = kept["counts"]
+     s.stats.flits_delivered, s.stats.latency_sum, s.stats.network_latency_sum, s.stats.hops_sum,
+     s.stats.packets_lost, s.stats.flits_lost) = kept["counts"]
     (s.pools.packet_free, s.pools.packet_spare, s.pools.message_free, s.waiting.first, s.waiting.last) = kept["lists"]
     s.trace.watch_serial, s.trace.watch_packet = kept["watched"]
     s.pools.node_capacity = <int32_t> load_pool(<void**> &s.pools.nodes, kept["nodes"], sizeof(FifoNode))

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from pyxsim.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from pyxsim.errors import InputError
-from pyxsim.network.ethernet.name_patterns import matches
 from pyxsim.network.ethernet.ns3_random import streams
 from pyxsim.network.link_paths import link_rates_of
+from pyxsim.network.name_patterns import matches
 from pyxsim.settings import Network
 from pyxsim.settings.ethernet import Ethernet
 from pyxsim.topology.topology import Topology

@@ -11,11 +11,13 @@ from typing import Any, Self
 import numpy as np
 
 from pyxsim.arrays import IntArray
+from pyxsim.errors import InputError
 from pyxsim.network.delay.pairs import Pairs
 from pyxsim.network.ethernet.config import DATA_CLASS, PICOSECONDS, PINT, EthernetConfig, make_config
 from pyxsim.network.ethernet.deadlock import LEAST_INTERVAL, PauseWatch, cycle_warning, pause_cycle
 from pyxsim.network.ethernet.engine import Engine
 from pyxsim.network.ethernet.engine_tables import FLOW_COLUMNS
+from pyxsim.network.ethernet.fault_tables import renamed, with_faults
 from pyxsim.network.ethernet.flow_samples import FlowSamples
 from pyxsim.network.ethernet.ideal import ideal_times, round_trip
 from pyxsim.network.ethernet.link_faults import link_changes
@@ -48,7 +50,7 @@ class EthernetNetwork(Backend):
     `seed`: of marks and of random routes. `attribution`: whether the time of flows is divided by what they wait for.
     """
 
-    capabilities = Capabilities(pauses=True, in_order=True)
+    capabilities = Capabilities(pauses=True, in_order=True, link_faults=True)
 
     def __init__(
         self,
@@ -110,13 +112,11 @@ class EthernetNetwork(Backend):
     @classmethod
     def for_experiment(cls, experiment: Experiment, topology: Topology, *, window: int) -> Self:
         output = experiment.output
-        return cls(
-            topology,
-            experiment.network,
-            window=window,
-            seed=output.seed,
-            attribution=output.attribution != "off",
-        )
+        network, faults = with_faults(experiment, topology)
+        try:
+            return cls(topology, network, window=window, seed=output.seed, attribution=output.attribution != "off")
+        except InputError as error:
+            raise renamed(error, experiment, faults) from None
 
     @property
     def now(self) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from pyxsim.arrays import BoolArray
 from pyxsim.errors import InputError
 from pyxsim.network.ethernet.config import EthernetConfig, picoseconds, routes_of
-from pyxsim.network.ethernet.name_patterns import matches
+from pyxsim.network.name_patterns import matches
 from pyxsim.settings import Network
 from pyxsim.settings.ethernet import LinkFault
 from pyxsim.topology.topology import Topology

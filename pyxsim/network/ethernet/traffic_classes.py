@@ -9,7 +9,7 @@ import numpy as np
 from pyxsim.arrays import BoolArray, IntArray
 from pyxsim.errors import InputError
 from pyxsim.network.ethernet.config import DATA_CLASS
-from pyxsim.network.ethernet.name_patterns import matches
+from pyxsim.network.name_patterns import matches
 from pyxsim.settings.ethernet import TrafficClass
 
 MOST_NAMES = 8  # in a note

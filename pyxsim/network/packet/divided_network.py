@@ -20,6 +20,7 @@ from pyxsim.network.packet.congruent_groups import CongruentGroups, congruent_gr
 from pyxsim.network.packet.congruent_lines import represented
 from pyxsim.network.packet.folded_engine import FoldedEngine, fold
 from pyxsim.network.packet.independent_groups import independent_groups
+from pyxsim.network.packet.link_faults import LinkFaults
 from pyxsim.network.packet.split_engine import Groups, SplitEngine
 from pyxsim.network.protocol import Backend
 from pyxsim.network.windows import WindowRecorder
@@ -33,6 +34,7 @@ class DividedNetwork(Backend):
     config: EngineConfig
     parts: SplitEngine | None
     windows: WindowRecorder
+    faults: LinkFaults | None
     skips: bool
     attribution_level: int
     caches_episodes: bool
@@ -68,7 +70,7 @@ class DividedNetwork(Backend):
         fresh = self.parts is None and not begun and not len(self._bytes)
         fixed_lanes = not isinstance(self.settings.lanes, int)  # else they are used round robin
         every_cycle = self.attribution_level or self._every_step
-        return fresh and fixed_lanes and self.skips and not every_cycle
+        return fresh and fixed_lanes and self.skips and not every_cycle and self.faults is None
 
     @property
     def skipped_visits(self) -> int:

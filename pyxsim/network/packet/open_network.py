@@ -67,6 +67,7 @@ class OpenNetwork(PacketNetwork, OpenBackend):
             attribution=experiment.output.level,
             threads=experiment.run.most_threads,
             world=mpi_world() if experiment.run.mpi else None,
+            faulty=experiment,
         )
 
     def inject(

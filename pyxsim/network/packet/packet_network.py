@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Self
@@ -15,12 +16,14 @@ from pyxsim.arrays import IntArray
 from pyxsim.core.engine import Engine, Stop
 from pyxsim.core.engine_options import MOST_TAGS
 from pyxsim.core.state.record_dtypes import COUNTERS
-from pyxsim.errors import InputError
+from pyxsim.errors import InputError, StuckError
 from pyxsim.network.engine_config import MessageClass, build_engine_config
 from pyxsim.network.lanes import LaneChoice
 from pyxsim.network.link_params import LinkParams
 from pyxsim.network.packet.divided_network import FOREVER, DividedNetwork
+from pyxsim.network.packet.fault_report import fault_report, fault_tables, loss_counters
 from pyxsim.network.packet.folded_engine import FoldedEngine
+from pyxsim.network.packet.link_faults import LinkFaults
 from pyxsim.network.packet.mpi_world import MpiWorld, mpi_world
 from pyxsim.network.packet.packet_attribution import PacketAttribution
 from pyxsim.network.packet.packet_classes import background_classes, longest_packet
@@ -29,7 +32,7 @@ from pyxsim.network.packet.split_engine import NOTHING, SplitEngine
 from pyxsim.network.packet.thread_count import ThreadChoice
 from pyxsim.network.packet.watchdog import Entry, Watchdog, deadlock_error
 from pyxsim.network.packet.why_every_cycle import why_every_cycle
-from pyxsim.network.protocol import AttributionRecords, BackgroundSource, Capabilities
+from pyxsim.network.protocol import AttributionRecords, BackendTable, BackgroundSource, Capabilities
 from pyxsim.network.windows import WindowRecorder, Windows
 from pyxsim.settings import Experiment, Network
 from pyxsim.topology.topology import Topology
@@ -72,6 +75,8 @@ class PacketNetwork(DividedNetwork):
         Message classes of background traffic, behind `classes`.
     world
         The processes that simulate the network together; None: this one alone. With several, nothing is skipped.
+    faulty
+        The experiment, if its [[faults]] change links.
     """
 
     capabilities = Capabilities(
@@ -83,6 +88,7 @@ class PacketNetwork(DividedNetwork):
         threads=True,
         mpi=True,
         fast_forward=True,
+        link_faults=True,
     )
 
     def __init__(
@@ -104,6 +110,7 @@ class PacketNetwork(DividedNetwork):
         threads: int | None = 1,
         background: Sequence[MessageClass] = (),
         world: MpiWorld | None = None,
+        faulty: Experiment | None = None,
     ) -> None:
         super().__init__(topology, network, window=window, tick=tick)
         self.silent_class = {"silent_class": len(classes)} if background else {}
@@ -111,6 +118,9 @@ class PacketNetwork(DividedNetwork):
         self.config = build_engine_config(
             topology, network, classes=classes, open_traffic=open_traffic, packet=packet, seed=seed
         )
+        self.faults = LinkFaults.of(faulty, topology, self.config)
+        if self.faults is not None:
+            self.config = replace(self.config, links=self.faults.links)
         config = self.config
         self.attribution_level, self.caches_episodes = attribution, caches_episodes
         self._engine_options = {"trace": trace, "recycle": recycle, "attribution": attribution, **self.silent_class}
@@ -156,6 +166,7 @@ class PacketNetwork(DividedNetwork):
             packet=longest_packet(experiment),
             background=background,
             world=mpi_world() if experiment.run.mpi else None,
+            faulty=experiment,
         )
 
     def _make_engine(self, **options: Any) -> Engine:
@@ -334,8 +345,17 @@ class PacketNetwork(DividedNetwork):
         apart = self.threads.decide(self.engine)
         watched = FOREVER if self.parts is not None else self.watchdog.due
         until = min(limit, self.engine.now + min(SLICE, self.threads.horizon), watched)
-        repeats_until = limit if self.skips else 0
-        stop = self.engine.run(until, slack=slack, window=self.windows.window, repeats_until=repeats_until, apart=apart)
+        repeats_until, more = limit if self.skips else 0, {}
+        if self.faults is not None:
+            until, repeats_until = min(until, self.faults.due), min(repeats_until, self.faults.due)
+            more = {"patient": self.faults.patient(self._moved(), self.engine.now)}
+        window = self.windows.window
+        stop = self.engine.run(until, slack=slack, window=window, repeats_until=repeats_until, apart=apart, **more)
+        if self.faults is not None and stop.reason in ("until", "delivered") and self.engine.now >= self.faults.due:
+            self.faults.apply(self.engine)
+            if self.engine.flits_in_flight and self.faults.hopeless(self._moved(), self.engine.now):
+                self._record()
+                raise self._failed(self.engine.now, "nothing has arrived for long")
         if stop.reason == "window":
             self._record()
         elif stop.reason == "repeats":
@@ -349,18 +369,29 @@ class PacketNetwork(DividedNetwork):
             self.tick()
         if stop.reason == "deadlock":
             self._record()
+            if self.fault_report():
+                raise self._failed(stop.cycle, f"nothing moves after cycle {stop.cycle}")
             stuck: list[Entry] = list(self.engine.waiting())
             reasons = self.watchdog.waits(stuck) if self.parts is None else {}
-            raise deadlock_error(stop.cycle, stuck, reasons, self.link_name, self._message_name)
+            raise deadlock_error(stop.cycle, stuck, reasons, self.link_name, self.message_name)
         if self.engine.now >= watched:
             stuck, reasons = self.watchdog.search()
             if reasons:
                 self._record()
                 now = self.engine.now
-                raise deadlock_error(now, stuck, reasons, self.link_name, self._message_name, others_move=True)
+                raise deadlock_error(now, stuck, reasons, self.link_name, self.message_name, others_move=True)
         if stop.reason == "idle" and self.parts is None:  # the parts record their windows themselves
             self._idle_since = self.engine.now
         return stop
+
+    def _failed(self, cycle: int, why: str) -> StuckError:
+        lines = self.fault_report() or [f"flits are lost again and again in cycle {cycle}"]
+        return StuckError(f"faults keep work from ending, and {why}: {lines[0]}", lines[1:])
+
+    def _moved(self) -> tuple[int, ...]:
+        """What changes as long as anything moves."""
+        engine = self.engine
+        return engine.router_visits, engine.flits_in_flight, engine.messages_pending
 
     def _record(self) -> None:
         self.windows.record(self.engine.now, self.totals())
@@ -389,6 +420,7 @@ class PacketNetwork(DividedNetwork):
             self._close_before(cycle)
         self.windows.record(max(cycle, self.windows.end), self.totals())
         self.windows.close(cycle)
+        self.end = cycle
         self._remember_episodes()
 
     # -- results --
@@ -405,11 +437,7 @@ class PacketNetwork(DividedNetwork):
 
     @property
     def link_params(self) -> Sequence[LinkParams]:
-        config = self.config
-        if not self.topology.hosts:
-            return config.link_params
-        hosts = [lanes.wires[kind] for lanes in (config.inject, config.eject) for kind in lanes.wire.tolist()]
-        return [*config.link_params, *hosts]
+        return self.config.params_of_counted(self.topology)
 
     def injection_bandwidths(self) -> list[Fraction]:
         topology, links = self.topology, self.config.link_params
@@ -449,7 +477,15 @@ class PacketNetwork(DividedNetwork):
 
     def totals(self) -> dict[str, NDArray[np.int64]]:
         """Return running totals per network link."""
-        return {name: values[: self.topology.counted_links] for name, values in self.engine.counters().items()}
+        totals = dict(self.engine.counters())
+        if self._counts_losses:
+            totals |= loss_counters(self.engine)
+        return {name: values[: self.topology.counted_links] for name, values in totals.items()}
+
+    @property
+    def _counts_losses(self) -> bool:
+        """Whether flits may be lost, or sent again: then nothing is skipped."""
+        return self.settings.retry is not None or (self.faults is not None and self.faults.loses)
 
     @property
     def not_skipped(self) -> str | None:
@@ -460,6 +496,8 @@ class PacketNetwork(DividedNetwork):
             return 'output.attribution = "messages" needs every cycle simulated'
         if self._every_step or self.engine.watching:
             return f"a {'trace' if self._every_step else 'watched packet'} needs every cycle simulated"
+        if self._counts_losses and not self._every_cycle:
+            return "bit errors, lost flits and retry need every cycle simulated"
         return self._every_cycle or "nothing was found to repeat within the run"
 
     def buffer_max(self) -> NDArray[np.int32]:
@@ -467,6 +505,21 @@ class PacketNetwork(DividedNetwork):
         vcs = self.settings.router.vcs
         peaks = self.engine.buffer_max()[: self.topology.counted_links * vcs]
         return peaks.reshape(-1, vcs).max(axis=1) if peaks.size else np.zeros(0, dtype=np.int32)
+
+    def fault_report(self) -> list[str]:
+        if self.faults is None:
+            return []
+        return fault_report(self.engine, self.faults, self.link_name, self.message_name, self._held)
+
+    def _held(self, link: int) -> list[int]:
+        """The messages that wait at their NPU for its host link."""
+        sent = [message for message, src in enumerate(self._src) if src == link - self.topology.links]
+        return [message for message in sent if self.engine.message_times(message)[2] < 0]
+
+    def tables(self) -> dict[str, BackendTable]:
+        if not self._counts_losses:
+            return {}
+        return fault_tables(self.totals(), self.engine.retries()["count_most"], self.windows_table(), self.end)
 
     def counts(self) -> dict[str, Any]:
         """Return the counters of the JSON summary."""
@@ -476,6 +529,7 @@ class PacketNetwork(DividedNetwork):
             "messages": totals["messages_delivered"],
             "packets": totals["packets"],
             "flits": totals["flits"],
+            **self._lost(totals),
             "flit_hops": int(self.totals()["flits"].sum()),
             "router_visits": totals["router_visits"],
             "bytes_delivered": self.bytes_delivered,
@@ -488,6 +542,13 @@ class PacketNetwork(DividedNetwork):
             "threads_why": self.threads.why,
             **({"ranks": self.world.size} if self.world else {}),
         }
+
+    def _lost(self, totals: dict[str, int]) -> dict[str, int]:
+        """The packets and flits that were lost, and the flits in flight; nothing where none can be lost."""
+        if not self._counts_losses:
+            return {}
+        names = ("packets_lost", "flits_lost")
+        return {name: totals[name] for name in names} | {"flits_in_flight": self.engine.flits_in_flight}
 
     @property
     def _folded(self) -> dict[str, int]:
@@ -516,7 +577,8 @@ class PacketNetwork(DividedNetwork):
         links = self.config.links
         return [self.link_name(link) for link in range(links.network + links.injection + links.ejection)]
 
-    def _message_name(self, message: int) -> str:
+    def message_name(self, message: int) -> str:
+        """Return the number of a message and its ends."""
         src, dst = self._ends_of(message)
         return f"message {message}, NPU {src} to {dst}"
 

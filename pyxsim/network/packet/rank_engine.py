@@ -49,6 +49,14 @@ class RankEngine(Engine):
         mine = super().counters()
         return dict(zip(mine, self.world.sum(np.stack(list(mine.values()))), strict=True))
 
+    def losses(self) -> dict[str, NDArray[np.int64]]:
+        mine = super().losses()
+        return dict(zip(mine, self.world.sum(np.stack(list(mine.values()))), strict=True))
+
+    def retries(self) -> dict[str, NDArray[np.int64]]:
+        mine = {name: values.astype(np.int64) for name, values in super().retries().items()}
+        return dict(zip(mine, self.world.sum(np.stack(list(mine.values()))), strict=True))
+
     def buffer_max(self) -> NDArray[np.int32]:
         return self.world.max(super().buffer_max())
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyxsim.reports.text import (
     attribution_tables,
     energy_facts,
+    fault_facts,
     flow_facts,
     layer_tables,
     memory_facts,
@@ -127,7 +128,14 @@ def _facts(result: Result) -> list[Fact]:
     of_traffic = traffic_facts(result)
     first, *others = [*facts(result), *of_traffic] if result.is_background else [*of_traffic, *facts(result)]
     of_work = [*workload_tables.facts(result), *serving_facts.facts(result), *memory_facts.facts(result)]
-    return [first, *of_work, *flow_facts.facts(result), *others, *energy_facts.facts(result)]
+    return [
+        first,
+        *of_work,
+        *flow_facts.facts(result),
+        *others,
+        *fault_facts.facts(result),
+        *energy_facts.facts(result),
+    ]
 
 
 def class_table(traffic: Traffic) -> Table:

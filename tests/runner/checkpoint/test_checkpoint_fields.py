@@ -15,6 +15,7 @@ LEFT_OUT = ("fixed", "derived", "scratch")
 # Of the rest, what is neither an array nor written by state_io.pyx.
 MADE_ANEW = {
     "State.detector",  # what fast-forward remembers
+    "State.patient",  # an argument of each call
     "Calendar.words",  # a size
     "Calendar.used",  # by the calendar
 }

@@ -1,4 +1,4 @@
-"""Patterns of names in [network.ethernet]."""
+"""Patterns of names in settings."""
 
 from __future__ import annotations
 

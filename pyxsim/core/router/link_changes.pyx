@@ -1,0 +1,185 @@
+"""Links that change between two cycles: other rates and latencies, down and up (docs/router.md, "Links that change").
+
+A link that is down is a link that is never available: `Link.free` is INT64_MAX.
+"""
+
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
+
+from pyxsim.core.fast_forward.period_detector cimport forget_periods
+from pyxsim.core.fast_path.vc_masks cimport block_output, unblock_output
+from pyxsim.core.router.buffer cimport first_packet_place, next_packet_place, packet_at
+from pyxsim.core.router.calendar cimport schedule
+from pyxsim.core.router.link cimport link_available_at
+from pyxsim.core.router.retry cimport lose_unaccepted, resume_sending
+from pyxsim.core.state.bits cimport set_bit
+from pyxsim.core.state.records cimport HEAD, IDLE, LAST, LAUNCH, NONE, WAKE, CalendarSlot, InputVc, Link
+
+
+cdef void change_link(
+    State* s, int32_t link, int64_t num, int32_t delay, int32_t credit_delay, bint down, bint lose
+) noexcept nogil:
+    """Change a link from step 2 of the current cycle on. `num`: cycles per flit, in units of 1 / den.
+
+    `lose`: as it goes down, flits on the wire are lost.
+    """
+    cdef Link* wire = &s.links.link[link]
+    cdef bint sends = s.part.sender == NULL or s.part.sender[link] == s.part.number
+    cdef bint receives = s.part.receiver == NULL or s.part.receiver[link] == s.part.number
+    cdef bint was_down = wire.free == INT64_MAX
+    if not (sends or receives):
+        return   # its records are in another process
+    if was_down:
+        wire.free = s.links.up_free[link]
+    pause_link(s, link, delay)
+    wire.num, wire.delay, wire.credit_delay = num, delay, credit_delay
+    if wire.dst != NONE:
+        s.ports.input[s.vcs.input[wire.base].port].credit_delay = credit_delay
+    if down and lose and not was_down:
+        lose_flits(s, link, sends, receives)
+    if down:
+        s.links.up_free[link] = wire.free
+        wire.free = INT64_MAX
+    if s.detector != NULL:
+        forget_periods(s)
+    if not sends:
+        return
+    if s.config.retry and s.links.replay[link].slots:
+        resume_sending(s, link)
+    if wire.src == NONE:
+        wake_changed_lane(s, link)
+    else:
+        wake_changed_output(s, link)
+
+
+cdef void pause_link(State* s, int32_t link, int32_t delay) noexcept nogil:
+    """No flit overtakes the last one on the wire, which may have had a longer delay: the link waits for that."""
+    cdef Link* wire = &s.links.link[link]
+    cdef int64_t* pause = &s.links.pause[3 * link]
+    if wire.free != pause[0]:   # a flit was launched since the last change, with the present delay
+        pause[1] = wire.free
+        pause[2] = wire.free + wire.delay * wire.den
+    wire.free = pause[0] = max(pause[1], pause[2] - delay * wire.den)
+
+
+cdef void wake_changed_lane(State* s, int32_t link) noexcept nogil:
+    """A lane looks at its link anew."""
+    cdef int32_t lane = link - s.links.network
+    set_bit(s.lanes.active, lane)
+    if s.links.link[link].free != INT64_MAX and link_available_at(s, link) > s.now:
+        schedule(s, link_available_at(s, link), s.routers.count + lane, WAKE)
+
+
+cdef void wake_changed_output(State* s, int32_t link) noexcept nogil:
+    """A router looks at an output anew; with an output queue, its first flit starts when the link is available."""
+    cdef Link* wire = &s.links.link[link]
+    set_bit(s.routers.active, wire.src)
+    if wire.queued:
+        remove_entries(s, LAUNCH, wire.outlet, wire.outlet + 1)
+        if wire.queue_head != NONE and wire.free != INT64_MAX:
+            schedule(s, max(link_available_at(s, link), max(s.now + 1, s.pools.queued[wire.queue_head].at)),
+                     wire.outlet, LAUNCH)
+        return
+    if not s.path.bitmask_sa:
+        return
+    remove_entries(s, LAUNCH, wire.outlet, wire.outlet + 1)
+    unblock_output(s, wire.src, wire.outlet, s.path.batch_path)
+    s.masks.free_from[wire.outlet] = s.now
+    if wire.free == INT64_MAX or link_available_at(s, link) > s.now:
+        block_output(s, wire.src, wire.outlet, s.now + 1 if wire.free == INT64_MAX else link_available_at(s, link),
+                     s.path.batch_path)
+    if wire.free == INT64_MAX:
+        remove_entries(s, LAUNCH, wire.outlet, wire.outlet + 1)
+        s.masks.free_from[wire.outlet] = INT64_MAX
+
+
+cdef int64_t remove_entries(State* s, int32_t kind, int32_t begin, int32_t end) noexcept nogil:
+    """Remove the calendar entries of a kind with a number from `begin` to `end` - 1. Return how many."""
+    cdef int64_t place
+    cdef int32_t i, k, kept
+    cdef int64_t removed = 0
+    cdef CalendarSlot* slot
+    for place in range(s.calendar.slot_mask + 1):
+        slot = &s.calendar.slots[place]
+        if not slot.count[kind]:
+            continue
+        kept = 0
+        for i in range(slot.count[kind]):
+            slot.events[kind][kept] = slot.events[kind][i]
+            kept += not begin <= slot.events[kind][i] < end
+        removed += slot.count[kind] - kept
+        slot.count[kind] = kept
+        for k in range(8):
+            kept |= slot.count[k]
+        if not kept:
+            s.calendar.used[place >> 6] &= ~(<uint64_t> 1 << (place & 63))
+    return removed
+
+
+# --- flits that are lost --------------------------------------------------------------------------------------------
+
+cdef void lose_flits(State* s, int32_t link, bint sends, bint receives) noexcept nogil:
+    """The flits on the wire are lost: with retry they are sent again, otherwise their packets are lost."""
+    cdef Link* wire = &s.links.link[link]
+    cdef int32_t kind
+    if not (s.config.retry and s.links.replay[link].slots):
+        for kind in range(wire.vcs):
+            s.links.lost[link] += lose_packets(s, wire.base + kind)
+        return
+    if receives:
+        for kind in range(HEAD, LAST + 1):
+            s.links.lost[link] += remove_entries(s, kind, wire.base, wire.base + wire.vcs)
+    if sends:
+        lose_unaccepted(s, link)
+
+
+cdef int64_t lose_packets(State* s, int32_t vc) noexcept nogil:
+    """Mark the packets with a flit on the wire of a VC. Return the number of these flits."""
+    cdef InputVc* v = &s.vcs.input[vc]
+    cdef int32_t place = first_packet_place(s, vc)
+    cdef int64_t flying = count_arrivals(s, vc, HEAD, LAST)
+    cdef int64_t packets, inside, flits, left
+    if flying and v.router == NONE:   # a sink, where tails tell packets apart; the last packet may have more flits
+        packets = count_arrivals(s, vc, LAST, LAST) + (not ends_with_tail(s, vc))
+        while place != NONE and packets:
+            s.pools.packets[packet_at(s, vc, place)].lost = 1
+            place = next_packet_place(s, vc, place)
+            packets -= 1
+        return flying
+    inside, left = v.occupancy, flying   # the first flits are in the buffer, the next ones on the wire
+    while place != NONE and left > 0:
+        flits = s.pools.packets[packet_at(s, vc, place)].flits
+        if place == first_packet_place(s, vc) and v.state != IDLE:
+            flits = v.left
+        if flits > inside:
+            s.pools.packets[packet_at(s, vc, place)].lost = 1
+            left -= flits - inside
+            inside = 0
+        else:
+            inside -= flits
+        place = next_packet_place(s, vc, place)
+    return flying
+
+
+cdef int64_t count_arrivals(State* s, int32_t vc, int32_t first, int32_t last) noexcept nogil:
+    """Flits on the wire of a VC, of some kinds."""
+    cdef int64_t place
+    cdef int32_t kind, i
+    cdef int64_t count = 0
+    for place in range(s.calendar.slot_mask + 1):
+        for kind in range(first, last + 1):
+            for i in range(s.calendar.slots[place].count[kind]):
+                count += s.calendar.slots[place].events[kind][i] == vc
+    return count
+
+
+cdef bint ends_with_tail(State* s, int32_t vc) noexcept nogil:
+    """Is the last flit on the wire of a VC that ends at a sink a tail?"""
+    cdef int64_t offset
+    cdef int32_t kind, i
+    cdef bint tail = False
+    for offset in range(s.calendar.slot_mask + 1):
+        for kind in range(HEAD, LAST + 1):
+            for i in range(s.calendar.slots[(s.now + offset) & s.calendar.slot_mask].count[kind]):
+                if s.calendar.slots[(s.now + offset) & s.calendar.slot_mask].events[kind][i] == vc:
+                    tail = kind == LAST
+    return tail

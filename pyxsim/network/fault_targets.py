@@ -1,0 +1,116 @@
+"""What [[faults]] affect: the names of links, routers, NPUs and groups as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pyxsim.arrays import IntArray
+from pyxsim.errors import InputError
+from pyxsim.network.name_patterns import matches
+from pyxsim.settings import Experiment
+from pyxsim.settings.failure import Fault
+from pyxsim.topology.topology import Topology
+
+
+def links_of(experiment: Experiment, topology: Topology, fault: Fault, key: str) -> IntArray:
+    """Return int64[K]: the counted links that a fault affects, ascending.
+
+    Parameters
+    ----------
+    key
+        Key path of the fault, for errors.
+
+    Raises
+    ------
+    InputError
+        If no link, router, NPU or group has the name, fewer than `count` do, or an NPU has no link of its own.
+    """
+    src, dst = _ends(topology)
+    back = _opposite(src, dst)
+    if fault.link is not None:
+        found = _named(topology.counted_link_name, fault, fault.link, "link", key)
+        if fault.both_directions:
+            with_back = np.where(back[found] < 0, found, np.minimum(found, back[found]))
+            found = np.unique(with_back)
+        return _with(back, _drawn(found, fault, key), fault)
+    if fault.router is not None:
+        routers = _drawn(_named(topology.router_name, fault, fault.router, "router", key), fault, key)
+        touching = np.isin(src, routers) | np.isin(dst, routers)
+        return np.flatnonzero(touching)
+    npus = npus_of(experiment, topology, fault, key)
+    if topology.hosts:
+        return _with(back, topology.links + npus, fault)
+    homes = topology.home[npus]
+    shared = np.bincount(topology.home, minlength=topology.routers)[homes] > np.bincount(homes)[homes]
+    if shared.any():
+        npu = int(npus[shared.argmax()])
+        problem = f"NPU {npu} shares its router with others and has no link of its own"
+        raise InputError(problem, key=f"{key}.{_key_of(fault)}", allowed="a link or router, or network.host_links")
+    return np.flatnonzero(np.isin(src, homes) | (fault.both_directions & np.isin(dst, homes)))
+
+
+def npus_of(experiment: Experiment, topology: Topology, fault: Fault, key: str) -> IntArray:
+    """Return int64[K]: the NPUs that a fault with `npu` or `group` affects, ascending. Raises InputError."""
+    if fault.npu is not None:
+        names = [str(npu) for npu in range(topology.npus)]
+        return _drawn(_named(names, fault, fault.npu, "npu", key), fault, key)
+    groups = experiment.system.groups
+    if not groups:
+        raise InputError("there is no group", key=f"{key}.group", allowed="with [[system.groups]]")
+    found = _named([group.name for group in groups], fault, fault.group or "", "group", key)
+    members = [npu for group in _drawn(found, fault, key).tolist() for npu in groups[group].npus]
+    return np.unique(np.array(members, np.int64))
+
+
+def _key_of(fault: Fault) -> str:
+    return "npu" if fault.npu is not None else "group"
+
+
+def _named(names: Sequence[str], fault: Fault, pattern: str, what: str, key: str) -> IntArray:
+    found = np.flatnonzero(np.fromiter((matches(name, pattern) for name in names), np.bool_, len(names)))
+    if not len(found):
+        called = "NPU" if what == "npu" else what
+        raise InputError(f"no {called} has the name '{pattern}'", key=f"{key}.{what}", allowed=names, given=pattern)
+    return found
+
+
+def _drawn(found: IntArray, fault: Fault, key: str) -> IntArray:
+    """Draw as many of them as fail."""
+    if fault.count is None:
+        return found
+    if fault.count > len(found):
+        raise InputError(f"only {len(found)} have the name", key=f"{key}.count", allowed=f"1 to {len(found)}")
+    chosen = np.random.default_rng(fault.seed).choice(len(found), fault.count, replace=False)
+    return np.sort(found[chosen])
+
+
+def _with(back: IntArray, links: IntArray, fault: Fault) -> IntArray:
+    """The links, and those of the opposite directions."""
+    if not fault.both_directions:
+        return links
+    others = back[links]
+    return np.unique(np.concatenate([links, others[others >= 0]]))
+
+
+def _ends(topology: Topology) -> tuple[IntArray, IntArray]:
+    """Both ends of all counted links: routers, then NPUs behind them."""
+    src, dst = topology.link_src.astype(np.int64), topology.link_dst.astype(np.int64)
+    if not topology.hosts:
+        return src, dst
+    npus, home = topology.routers + np.arange(topology.npus), topology.home.astype(np.int64)
+    return np.concatenate([src, npus, home]), np.concatenate([dst, home, npus])
+
+
+def _opposite(src: IntArray, dst: IntArray) -> IntArray:
+    """The link of the opposite direction of each link: of parallel links the n-th has the n-th; -1: there is none."""
+    pairs: dict[tuple[int, int], list[int]] = {}
+    ends = list(zip(src.tolist(), dst.tolist(), strict=True))
+    for link, pair in enumerate(ends):
+        pairs.setdefault(pair, []).append(link)
+    back = np.full(len(src), -1, np.int64)
+    for (begin, end), links in pairs.items():
+        for link, other in zip(links, pairs.get((end, begin), ()), strict=False):
+            back[link] = other
+    return back

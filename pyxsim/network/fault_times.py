@@ -1,0 +1,109 @@
+"""When [[faults]] begin and end, in cycles."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pyxsim.errors import InputError
+from pyxsim.settings import Experiment
+from pyxsim.settings.failure import Fault
+from pyxsim.units import Duration, to_cycles
+
+NEVER = 1 << 60  # a cycle that does not come
+
+
+@dataclass(frozen=True)
+class FaultTimes:
+    """A fault begins in the cycles start + k * period below `until`, and each time lasts `length` cycles.
+
+    `length`, `until`: NEVER for ever. `period`: 0 for a fault that begins once.
+    """
+
+    start: int
+    length: int
+    period: int
+    until: int
+
+    def active(self, cycle: int) -> bool:
+        """Return whether the fault is there in a cycle."""
+        begin = self._last_begin(cycle)
+        return begin is not None and cycle < begin + self.length
+
+    def following(self, cycle: int) -> int:
+        """Return the first cycle after `cycle` in which the fault begins or ends, or NEVER."""
+        begin = self._last_begin(cycle)
+        if begin is None:
+            return self.start if self.start < self.until else NEVER
+        if cycle < begin + self.length:
+            return min(begin + self.length, NEVER)
+        return begin + self.period if self.period and begin + self.period < self.until else NEVER
+
+    def settled(self, cycle: int) -> int:
+        """Return a cycle by which the fault has begun and ended as often as it can matter after `cycle`; or NEVER-free.
+
+        A fault that repeats has been through a whole period by then; one that does not, through its end.
+        """
+        if self.period:
+            return max(cycle, self.start) + 2 * self.period
+        last = self.start + self.length
+        return last if last < NEVER else self.start
+
+    def _last_begin(self, cycle: int) -> int | None:
+        if cycle < self.start or self.start >= self.until:
+            return None
+        if not self.period:
+            return self.start
+        last = (min(cycle, self.until - 1) - self.start) // self.period
+        return self.start + last * self.period
+
+
+def times_of(experiment: Experiment, fault: Fault, key: str) -> FaultTimes:
+    """Return the times of a fault in cycles of the network. Raises InputError."""
+
+    def cycles(time: Duration) -> int:
+        return to_cycles(time, experiment.network.clock)[0]
+
+    length = NEVER if fault.duration is None else max(1, cycles(fault.duration))
+    period = 0
+    if fault.every is not None:
+        period = cycles(fault.every)
+        if period <= length:
+            raise InputError("the fault repeats before it has ended", key=f"{key}.every", allowed="more than `for`")
+    elif fault.up is not None:
+        period = length + max(1, cycles(fault.up))
+    until = NEVER if fault.until is None else cycles(fault.until)
+    return FaultTimes(cycles(fault.at), length, period, until)
+
+
+class FaultClock:
+    """The beginnings and ends of several faults, in order of time.
+
+    Attributes
+    ----------
+    due
+        The next cycle in which a fault begins or ends, or NEVER.
+    """
+
+    def __init__(self, times: Iterable[FaultTimes]) -> None:
+        self.times = list(times)
+        self._next = [(each.following(-1), number) for number, each in enumerate(self.times)]
+        heapq.heapify(self._next)
+
+    @property
+    def due(self) -> int:
+        return self._next[0][0] if self._next else NEVER
+
+    def take(self) -> list[int]:
+        """Return the numbers of the faults that begin or end in cycle `due`, and move on."""
+        cycle, numbers = self.due, []
+        while self._next and self._next[0][0] == cycle < NEVER:
+            number = heapq.heappop(self._next)[1]
+            numbers.append(number)
+            heapq.heappush(self._next, (self.times[number].following(cycle), number))
+        return sorted(numbers)
+
+    def may_help(self, since: int, cycle: int) -> bool:
+        """Return whether a network that has not moved since cycle `since` may still move after `cycle`."""
+        return self.due < NEVER and any(cycle < each.settled(since) for each in self.times)

@@ -1,0 +1,237 @@
+"""Faults of links in the packet backend: which links of the engine change, when and how (docs/faults.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, exp, expm1, lcm, log, log1p
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyxsim.arrays import IntArray
+from pyxsim.core.engine import Engine
+from pyxsim.core.engine_options import Links
+from pyxsim.errors import InputError
+from pyxsim.network.engine_config import EngineConfig
+from pyxsim.network.fault_targets import links_of
+from pyxsim.network.fault_times import NEVER, FaultClock, times_of
+from pyxsim.network.link_params import MAX_DENOMINATOR, Keys, LinkParams, LinkParamsFactory
+from pyxsim.network.retry import bits_on_the_wire, share_of_bandwidth
+from pyxsim.settings import Experiment, per_dimension
+from pyxsim.settings.failure import Fault
+from pyxsim.topology.topology import Topology
+from pyxsim.units import to_cycles
+
+_AGAIN = 100  # longest delays after which flits that were only sent again are given up
+_LEAST_SHARE = 1e-3  # of the flits of a link with retry that must have no error
+
+
+@dataclass(frozen=True, eq=False)
+class _Entry:
+    """A fault: its links, and what it does to them.
+
+    `s`: least cycles per flit; `latency`: least cycles; 0: as they are. `error`: bit error rate.
+    """
+
+    fault: Fault
+    key: str
+    links: IntArray
+    s: Fraction
+    latency: int
+    error: float
+
+
+class LinkFaults:
+    """The faults of links of an experiment, which change an engine over time.
+
+    Parameters
+    ----------
+    experiment, topology
+        The experiment, and its network.
+    config
+        The configuration of the engine, as without faults.
+
+    Attributes
+    ----------
+    links
+        Links of the engine, which allow for all changes.
+    due
+        The cycle in which links change next; NEVER of fault_times.py for no cycle.
+
+    Raises
+    ------
+    InputError
+        If a fault does not fit the network.
+    """
+
+    def __init__(self, experiment: Experiment, topology: Topology, config: EngineConfig) -> None:
+        self._network = experiment.network
+        self._entries = [
+            _entry(experiment, topology, fault, f"faults[{number}]")
+            for number, fault in enumerate(experiment.faults)
+            if fault.affects_links
+        ]
+        self._clock = FaultClock(times_of(experiment, entry.fault, entry.key) for entry in self._entries)
+        self._factory = LinkParamsFactory(self._network)
+        wires = config.params_of_counted(topology)
+        serdes = per_dimension(self._network.router.serdes_credit, len(topology.link_kinds))
+        dims, hosts, npus = topology.link_dim.tolist(), topology.links, topology.npus
+        self._of_link: dict[int, list[int]] = {}
+        for number, entry in enumerate(self._entries):
+            for link in entry.links.tolist():
+                self._of_link.setdefault(link, []).append(number)
+        self._plain = {link: wires[link] for link in self._of_link}
+        # Whether the link leaves a router, enters one, and its own credit delay of a serializer.
+        self._place: dict[int, tuple[bool, bool, int | None]] = {
+            link: (not hosts <= link < hosts + npus, link < hosts + npus, serdes[dims[link]] if link < hosts else None)
+            for link in self._of_link
+        }
+        self._memo: dict[Any, LinkParams] = {}
+        self._still: tuple[tuple[int, ...], int] = (), 0  # what has moved, and since when it is the same
+        for entry in self._entries:
+            self._check_effect(entry)
+        self.links = self._varying(config.links)
+        self._den = np.asarray(self.links.s_den, np.int64)
+
+    @classmethod
+    def of(cls, experiment: Experiment | None, topology: Topology, config: EngineConfig) -> Self | None:
+        """Return the faults of an experiment; None if no link fails. Raises InputError."""
+        if experiment is None or not any(fault.affects_links for fault in experiment.faults):
+            return None
+        return cls(experiment, topology, config)
+
+    def _check_effect(self, entry: _Entry) -> None:
+        """Raise InputError if no link is worse with the fault."""
+        if entry.fault.down or entry.error:
+            return
+        wires = [self._plain[link] for link in entry.links.tolist()]
+        if all(entry.s <= wire.s and entry.latency <= wire.latency for wire in wires):
+            key = "bandwidth" if entry.fault.bandwidth is not None else "latency"
+            allowed = "a lower bandwidth, or a longer latency, than that of a link"
+            raise InputError("no link is worse than without the fault", key=f"{entry.key}.{key}", allowed=allowed)
+
+    def _varying(self, links: Links) -> Links:
+        """Flit times with a common denominator, and the longest delay. Raises InputError."""
+        num, den = (np.array(values, np.int64) for values in (links.s_num, links.s_den))
+        longest = 0
+        for link, numbers in self._of_link.items():
+            entries = [self._entries[number] for number in numbers]
+            speeds = [entry.s for entry in entries if entry.s > self._plain[link].s]
+            common = lcm(int(den[link]), *(s.denominator for s in speeds))
+            if common > MAX_DENOMINATOR:
+                key = next(entry.key for entry in entries if entry.s)
+                problem = f"the flit times of the link have the common denominator {common}"
+                allowed = f"a bandwidth with which it is at most {MAX_DENOMINATOR}"
+                raise InputError(problem, key=f"{key}.bandwidth", allowed=allowed)
+            num[link] *= common // den[link]
+            den[link] = common
+            worst = self._wire(link, max(entry.s for entry in entries), max(entry.latency for entry in entries))
+            rounds = 0 if links.replay is None else int(links.ack[link]) + int(links.timeout[link])
+            longest = max(longest, 2 * ceil(worst.s) + worst.delay + worst.credit_delay + rounds + 4)
+        loses = any(entry.fault.loses for entry in self._entries)
+        return replace(links, s_num=num, s_den=den, varies=True, longest=longest, lossy=links.lossy or loses)
+
+    def _wire(self, link: int, s: Fraction, latency: int) -> LinkParams:
+        """The parameters of a link with at least these cycles per flit and of latency. Raises InputError."""
+        plain = self._plain[link]
+        s, latency = max(s, plain.s), max(latency, plain.latency)
+        key = (plain, *self._place[link], s, latency)
+        if key not in self._memo:
+            out, into, serdes = self._place[link]
+            bandwidth = self._network.flit * self._network.clock / s
+            entries = [self._entries[number] for number in self._of_link[link]]
+            keys = Keys(
+                f"{next((entry.key for entry in entries if entry.s == s), entries[0].key)}.bandwidth",
+                f"{next((entry.key for entry in entries if entry.latency == latency), entries[0].key)}.latency",
+            )
+            self._memo[key] = self._factory.wire(
+                bandwidth, latency, from_router=out, into_router=into, serdes_credit=serdes, keys=keys
+            )
+        return self._memo[key]
+
+    @property
+    def due(self) -> int:
+        return self._clock.due
+
+    @property
+    def loses(self) -> bool:
+        """Whether flits may be lost."""
+        return bool(self.links.lossy)
+
+    @property
+    def drops(self) -> bool:
+        """Whether packets may be lost for good."""
+        return self.loses and self._network.retry is None
+
+    def patient(self, moved: tuple[int, ...], cycle: int) -> bool:
+        """Return whether flits that cannot move may move later. `moved`: what has moved up to the current cycle."""
+        if moved != self._still[0]:
+            self._still = moved, cycle
+        return self._clock.may_help(self._still[1], cycle)
+
+    def hopeless(self, moved: tuple[int, ...], cycle: int) -> bool:
+        """Return whether links that flap lose the same flits again and again: nothing has moved for very long."""
+        if moved != self._still[0] or self.due >= NEVER:
+            return False
+        return not self._clock.may_help(self._still[1] + _AGAIN * self.links.longest, cycle)
+
+    def apply(self, engine: Engine) -> None:
+        """Change the links in the current cycle, which is `due`; its arrivals have been processed."""
+        cycle = self.due
+        before = [times.active(cycle - 1) for times in self._clock.times]
+        changing = self._clock.take()
+        links = np.unique(np.concatenate([self._entries[number].links for number in changing]))
+        losing: set[int] = set()
+        for number in changing:
+            if self._entries[number].fault.in_flight == "lose" and not before[number]:
+                losing.update(self._entries[number].links.tolist())
+        wires, down, errors = zip(*(self._state(link, cycle) for link in links.tolist()), strict=True)
+        bounds = bits_on_the_wire(self._network), self._network.retry.nack_bits if self._network.retry else 0
+        engine.change_links(
+            links,
+            [int(wire.s * den) for wire, den in zip(wires, self._den[links].tolist(), strict=True)],
+            [wire.delay for wire in wires],
+            [wire.credit_delay for wire in wires],
+            down,
+            lose=[link in losing for link in links.tolist()],
+            error_bound=error_bounds(errors, bounds[0]),
+            nack_bound=error_bounds(errors, bounds[1]),
+        )
+
+    def down(self, cycle: int) -> list[int]:
+        """Return the links that are down in a cycle."""
+        return [link for link in self._of_link if self._state(link, cycle)[1]]
+
+    def _state(self, link: int, cycle: int) -> tuple[LinkParams, bool, float]:
+        """Parameters, whether it is down, and bit error rate of a link in a cycle."""
+        active = [self._entries[number] for number in self._of_link[link] if self._clock.times[number].active(cycle)]
+        s = max((entry.s for entry in active), default=Fraction(0))
+        latency = max((entry.latency for entry in active), default=0)
+        right = 0.0
+        for entry in active:
+            right += log1p(-entry.error)
+        return self._wire(link, s, latency), any(entry.fault.down for entry in active), -expm1(right)
+
+
+def _entry(experiment: Experiment, topology: Topology, fault: Fault, key: str) -> _Entry:
+    network = experiment.network
+    s, latency = Fraction(0), 0
+    if fault.bandwidth is not None:
+        s = network.cycles_per_flit(fault.bandwidth * share_of_bandwidth(network))
+    if fault.latency is not None:
+        latency = to_cycles(fault.latency, network.clock)[0]
+    right = exp(bits_on_the_wire(network) * log1p(-float(fault.bit_error_rate)))
+    if network.retry is not None and right < _LEAST_SHARE:
+        problem = f"of 1000 flits of {bits_on_the_wire(network)} bits not even one would arrive without an error"
+        allowed = f"at most {-log(_LEAST_SHARE) / bits_on_the_wire(network):.1e}"
+        raise InputError(problem, key=f"{key}.bit_error_rate", allowed=allowed)
+    return _Entry(fault, key, links_of(experiment, topology, fault, key), s, latency, float(fault.bit_error_rate))
+
+
+def error_bounds(rates: Sequence[float], bits: int) -> NDArray[np.uint64]:
+    """Return uint64[K]: a draw of 64 bits below it is an error in one of `bits` bits with these bit error rates."""
+    shares = [-expm1(bits * log1p(-rate)) for rate in rates]
+    return np.array([min(int(share * 2.0**64), 2**64 - 1) for share in shares], np.uint64)

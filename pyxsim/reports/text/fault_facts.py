@@ -1,0 +1,33 @@
+"""Key figures of faults and retry: what was lost, and what was sent again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyxsim.reports.text.facts import Fact, percent, plural
+from pyxsim.results.result import Result
+
+
+def facts(result: Result) -> Iterator[Fact]:
+    """Yield the flits lost and sent again, where either may happen."""
+    table = result.backend_tables.get("link_faults")
+    if table is None:
+        return
+    columns = table.columns
+    if lost := int(result.counts.get("packets_lost", 0)):
+        yield Fact(
+            "lost", f"{lost:,}", f"packets of {plural(int(result.counts['flits_lost']), 'flit')}, dropped at NPUs"
+        )
+    resent, sent = int(columns["resent"].sum()), int(result.totals["flits"].sum())
+    if resent or columns["replay_max"].any():
+        errors = plural(int(columns["errors"].sum()), "bit error")
+        share = percent(resent / sent) if sent else "0 %"
+        yield Fact("sent again", f"{resent:,}", f"flits, {share} of those sent; {errors}")
+
+
+def worst_links(result: Result, most: int) -> list[int]:
+    """Return the links with most errors, losses and flits sent again, worst first; only those with any."""
+    columns = result.backend_tables["link_faults"].columns
+    bad = columns["errors"] + columns["flits_lost"] + columns["resent"] + columns["stall_replay"]
+    order = sorted(range(len(bad)), key=lambda link: (-int(bad[link]), link))
+    return [link for link in order[:most] if bad[link]]

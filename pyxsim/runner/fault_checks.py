@@ -1,0 +1,88 @@
+"""[[faults]] and [network.retry]: what a run with them excludes, and NPUs that stop or slow down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from pyxsim.errors import InputError, raise_all
+from pyxsim.network.backends import backend_class
+from pyxsim.network.fault_targets import npus_of
+from pyxsim.network.fault_times import times_of
+from pyxsim.plugins import backends
+from pyxsim.settings import Experiment
+from pyxsim.settings.failure import Fault
+from pyxsim.system.options import ComputeFault
+from pyxsim.topology import Topology
+
+
+def check_faults(experiment: Experiment, backend: str) -> None:
+    """Raise InputError for faults and retry that the backend, or another setting, excludes."""
+    flits = backend_class(backend).capabilities.packets
+    raise_all([*_of_backend(experiment, backend), *(_of_flits(experiment) if flits else ()), *_of_npus(experiment)])
+
+
+def _of_backend(experiment: Experiment, backend: str) -> Iterator[InputError]:
+    capabilities = backend_class(backend).capabilities
+    others = [(entry.name, entry.value.capabilities) for entry in backends.entries]
+    for number, fault in enumerate(experiment.faults):
+        if fault.affects_links and not capabilities.link_faults:
+            problem = f"backend '{backend}' does not change links during a run"
+            models = [name for name, can in others if can.link_faults]
+            yield InputError(problem, key=f"faults[{number}].{_effect(fault)}", allowed=f"with {_either(models)}")
+    if experiment.network.retry is not None and not (capabilities.packets and capabilities.link_faults):
+        problem = f"backend '{backend}' has no retry at the link"
+        models = [name for name, can in others if can.packets and can.link_faults]
+        yield InputError(problem, key="network.retry", allowed=f"with {_either(models)}")
+
+
+def _either(names: list[str]) -> str:
+    return " or ".join(f"--backend {name}" for name in names)
+
+
+def _effect(fault: Fault) -> str:
+    """The key by which a fault changes links."""
+    keys = ("down", "bandwidth", "latency")
+    return next((key for key in keys if getattr(fault, key)), "bit_error_rate")
+
+
+def _of_flits(experiment: Experiment) -> Iterator[InputError]:
+    loses = any(fault.loses for fault in experiment.faults)
+    retry, faults = experiment.network.retry is not None, list(enumerate(experiment.faults))
+    if experiment.output.level and (loses or retry):
+        problem = "attribution does not know flits that are lost or sent again"
+        yield InputError(problem, key="output.attribution", allowed="'off', or without bit errors, losses and retry")
+    for number, fault in faults:
+        key = f"faults[{number}]"
+        if fault.loses and not retry:
+            what = f"{key}.{'bit_error_rate' if fault.bit_error_rate else 'in_flight'}"
+            if experiment.traffic is not None:
+                problem = "packets that are lost would never arrive, and [traffic] waits for them"
+                yield InputError(problem, key=what, allowed="with [network.retry]")
+            elif experiment.run.mpi:
+                problem = "flits that are lost without retry exclude run.mpi (--mpi)"
+                yield InputError(problem, key=what, allowed="with [network.retry], or one process")
+
+
+def _of_npus(experiment: Experiment) -> Iterator[InputError]:
+    for number, fault in enumerate(experiment.faults):
+        key = f"faults[{number}]"
+        if fault.affects_npus and experiment.workload is None:
+            what = "stop" if fault.stop else "slow"
+            yield InputError("has no effect without computation", key=f"{key}.{what}", allowed="with [workload]")
+        for name in ("endpoint", "compat") if fault.affects_npus else ():
+            if getattr(experiment.system, name) is not None:
+                problem = f"system.{name} does not know NPUs whose speed changes"
+                yield InputError(problem, key=f"{key}.{'stop' if fault.stop else 'slow'}", allowed=f"no system.{name}")
+
+
+def compute_faults(experiment: Experiment, topology: Topology) -> dict[int, list[ComputeFault]]:
+    """Return when each NPU stops or slows down; NPUs that never do are left out. Raises InputError."""
+    found: dict[int, list[ComputeFault]] = {}
+    for number, fault in enumerate(experiment.faults):
+        if fault.affects_npus:
+            key = f"faults[{number}]"
+            one = ComputeFault(times_of(experiment, fault, key), Fraction(0) if fault.stop else fault.slow)
+            for npu in npus_of(experiment, topology, fault, key).tolist():
+                found.setdefault(npu, []).append(one)
+    return found

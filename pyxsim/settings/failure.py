@@ -1,0 +1,179 @@
+"""[[faults]] and [network.retry]: what fails during a run, and retry at the link (docs/faults.md)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+
+from pyxsim.errors import InputError, raise_all
+from pyxsim.settings.types import (
+    Bandwidth,
+    Flag,
+    Line,
+    PositiveTime,
+    Table,
+    Time,
+    number,
+    whole,
+    written,
+)
+
+_Share = Annotated[Fraction, *number(0, 1)]
+_WHAT = ("link", "router", "npu", "group")
+_OF_LINKS = ("down", "bandwidth", "latency", "bit_error_rate")
+_OF_NPUS = ("slow", "stop")
+MOST_SLOTS = 2**20
+
+
+def _named(value: Any) -> Any:
+    """The number of an NPU is its name."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+class Fault(Table):
+    """A fault: what fails, when, for how long, and how. One of `link`, `router`, `npu` and `group` says what.
+
+    In names, `*` stands for any text and `?` for any character.
+    """
+
+    model_config = ConfigDict(serialize_by_alias=True, validate_by_name=True, validate_by_alias=True)
+
+    link: Line | None = Field(default=None, description="Names of links, as in the table `links`.")
+    router: Line | None = Field(default=None, description="Names of routers: all their links, in both directions.")
+    npu: Annotated[Line | None, BeforeValidator(_named)] = Field(
+        default=None,
+        description="Numbers of NPUs, such as 3 or '*': their host links, or those of routers that only they have.",
+    )
+    group: Line | None = Field(default=None, description="Names of `[[system.groups]]`: all their NPUs.")
+    count: Annotated[int, *whole(1, 2**20)] | None = Field(
+        default=None, description="How many of them fail, drawn at random. Default: all."
+    )
+    seed: Annotated[int, *whole(0, 2**63 - 1)] = Field(default=0, description="Seed of the draw.")
+    both_directions: Flag = Field(
+        default=True, description="Whether the links in the opposite direction are affected, too."
+    )
+    at: Time = Field(default=written("0 ns"), description="When it begins.")
+    duration: PositiveTime | None = Field(
+        default=None, alias="for", description="How long it lasts. Default: until the end of the run."
+    )
+    every: PositiveTime | None = Field(
+        default=None, description="Distance between the beginnings of a fault that repeats."
+    )
+    up: PositiveTime | None = Field(
+        default=None, description="Time between the end of a fault and its next beginning; instead of `every`."
+    )
+    until: PositiveTime | None = Field(
+        default=None, description="When a repeating fault begins no more. Default: at the end of the run."
+    )
+    down: Flag = Field(default=False, description="Whether the links accept no flits.")
+    in_flight: Literal["drain", "lose"] = Field(
+        default="drain",
+        description='What becomes of flits that are on the wire as a link goes down: they arrive, or ("lose") they are '
+        "lost.",
+    )
+    bandwidth: Bandwidth | None = Field(default=None, description="Bandwidth of the links, where theirs is higher.")
+    latency: PositiveTime | None = Field(default=None, description="Latency of the links, where theirs is shorter.")
+    bit_error_rate: _Share = Field(
+        default=Fraction(0), description="Probability that a bit of a flit is wrong on the links."
+    )
+    slow: Annotated[Fraction, *number(1, 10**6)] = Field(
+        default=Fraction(1), description="Factor for the compute times of the NPUs."
+    )
+    stop: Flag = Field(default=False, description="Whether the NPUs do not compute.")
+
+    @model_validator(mode="after")
+    def _is_a_fault(self) -> Fault:
+        raise_all(list(self._conflicts()))
+        return self
+
+    def _conflicts(self) -> Any:
+        given = [key for key in _WHAT if getattr(self, key) is not None]
+        if len(given) != 1:
+            problem = f"{' and '.join(given)} exclude each other" if given else "it does not say what fails"
+            yield InputError(problem, allowed="exactly one of link, router, npu, group")
+        if not self.affects_links and not self.affects_npus:
+            yield InputError("it has no effect", allowed=f"one of {', '.join((*_OF_LINKS, *_OF_NPUS))}")
+        if self.affects_npus and (self.link is not None or self.router is not None):
+            key = "stop" if self.stop else "slow"
+            yield InputError("links and routers do not compute", key=key, allowed="with npu or group")
+        if self.stop and self.slow != 1:
+            yield InputError("an NPU that does not compute is not slow, too", key="slow", allowed="without stop")
+        if self.bit_error_rate == 1:
+            yield InputError("no flit would arrive", key="bit_error_rate", allowed="below 1, or down = true")
+        if self.in_flight == "lose" and not self.down:
+            yield InputError("has no effect", key="in_flight", allowed="with down = true")
+        if self.every is not None and self.up is not None:
+            yield InputError("cannot be combined with `every`", key="up", allowed="one of them")
+        if self.repeats and self.duration is None:
+            yield InputError("a fault that repeats has an end", key="for", allowed="a time such as '10 us'")
+        if self.until is not None and not self.repeats:
+            yield InputError("has no effect", key="until", allowed="with every or up")
+
+    @property
+    def affects_links(self) -> bool:
+        """Whether it changes links."""
+        return self.down or self.bandwidth is not None or self.latency is not None or self.bit_error_rate > 0
+
+    @property
+    def affects_npus(self) -> bool:
+        """Whether it changes how fast NPUs compute."""
+        return self.stop or self.slow != 1
+
+    @property
+    def loses(self) -> bool:
+        """Whether flits may be lost."""
+        return self.bit_error_rate > 0 or (self.down and self.in_flight == "lose")
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it begins more than once."""
+        return self.every is not None or self.up is not None
+
+
+class Retry(Table):
+    """Retry at the link: a replay buffer at the sender, acknowledgements, go-back-N."""
+
+    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
+        "uec": {"efficiency": Fraction(1)},
+        "ualink": {"efficiency": Fraction(628, 640)},
+        "pcie": {"efficiency": Fraction(236, 256)},
+    }
+
+    preset: Literal["uec", "ualink", "pcie"] | None = Field(
+        default=None, description="Defaults of a standard ([faults.md](faults.md))."
+    )
+    buffer: Annotated[int | Literal["auto"], *whole(1, MOST_SLOTS, "auto")] = Field(
+        default="auto",
+        description='Flits in the replay buffer of a link. "auto": as many as keep the link busy until the first '
+        "acknowledgement.",
+    )
+    ack_delay: Time = Field(
+        default=written("0 ns"), description="Time of an acknowledgement beyond that of a credit of the link."
+    )
+    timeout: PositiveTime | None = Field(
+        default=None,
+        description="Time after a flit in which an answer must arrive. Default: twice the round trip of the link.",
+    )
+    efficiency: _Share | None = Field(
+        default=None,
+        description="Share of the bandwidth that is left to flits; the rest are checksums, sequence numbers and "
+        "acknowledgements. Default: 1, or that of the preset.",
+    )
+    nack_bits: Annotated[int, *whole(0, 10**6)] = Field(
+        default=0, description="Bits of a nack, which the bit errors of its link may destroy. 0: none is destroyed."
+    )
+
+    @model_validator(mode="after")
+    def _leaves_bandwidth(self) -> Retry:
+        faults = [InputError("no flit would pass", key="efficiency", allowed="above 0")] if self.efficiency == 0 else []
+        raise_all(faults)
+        return self
+
+    @property
+    def share(self) -> Fraction:
+        """The share of the bandwidth that is left to flits."""
+        if self.efficiency is not None:
+            return self.efficiency
+        return Fraction(self.PRESETS[self.preset]["efficiency"]) if self.preset else Fraction(1)

@@ -1,0 +1,59 @@
+"""The panels and the summary lines of faults and retry show what the tables hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pyxsim
+from pyxsim.reports.html.elements import Detail
+from pyxsim.reports.html.panels.retries import faults
+from pyxsim.reports.text.summary import text
+from pyxsim.results.result import Result
+
+LINE: dict[str, Any] = {
+    "network": {"topology": "mesh", "shape": [3], "bandwidth": "64 GB/s", "flit": "64 B", "retry": {}},
+    "message": [{"src": 0, "dst": 2, "size": "64 KiB"}],
+    "output": {"window": "200 ns"},
+}
+LINK = "d0+:(0)->(1)"
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    errors = {"link": LINK, "both_directions": False, "bit_error_rate": 1e-5}
+    return pyxsim.run({**LINE, "faults": [errors]})
+
+
+def test_the_panel_shows_the_links_with_errors(result: Result) -> None:
+    resent, buffers, numbers = faults(result, Detail())
+    columns = result.backend_tables["link_faults"].columns
+    windows = result.backend_tables["link_fault_windows"].columns
+    number = list(result.links.name).index(LINK)
+    assert resent.figure is not None
+    assert sum(resent.figure["data"][0]["y"]) == columns["resent"][number] == windows["resent"][:, number].sum() > 0
+    assert buffers.figure is not None
+    assert list(buffers.figure["data"][0]["y"]) == windows["replay_mean"][:, number].tolist()
+    assert numbers.sheet is not None
+    assert numbers.sheet.rows[0][0] == LINK
+    assert numbers.sheet.rows[0][1] == f"{columns['errors'][number]:,}"
+
+
+def test_occupancy_by_windows_adds_up_to_that_of_the_run(result: Result) -> None:
+    columns = result.backend_tables["link_faults"].columns
+    windows = result.backend_tables["link_fault_windows"].columns
+    ends = np.minimum(windows["time"] + 200, result.time_cycles)
+    held = (windows["replay_mean"] * (ends - windows["time"])[:, np.newaxis]).sum(axis=0)
+    np.testing.assert_allclose(held, columns["replay_mean"] * result.time_cycles)
+
+
+def test_the_summary_counts_what_is_sent_again(result: Result) -> None:
+    resent = int(result.backend_tables["link_faults"].columns["resent"].sum())
+    (line,) = [line for line in text(result).splitlines() if line.startswith("sent again")]
+    assert line.split()[2] == f"{resent:,}"
+
+
+def test_no_panel_without_errors() -> None:
+    assert not faults(pyxsim.run({**LINE, "message": [{"src": 0, "dst": 1, "size": "64 B"}]}), Detail())
