@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import prod
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -49,17 +50,29 @@ class WorkloadContext:
     experiment
         All settings.
     topology
-        The network; `topology.shape` has the NPUs per dimension.
+        The network.
     folder
         Where relative paths of the experiment start.
     packets
         Whether the backend simulates packets.
+    shape
+        The NPUs per dimension: those of the network, or for the workload of a job those of the job.
     """
 
     experiment: Experiment
     topology: Topology
     folder: Path
     packets: bool = True
+    shape: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.shape:
+            object.__setattr__(self, "shape", tuple(self.topology.shape))
+
+    @property
+    def npus(self) -> int:
+        """The number of NPUs of the workload."""
+        return prod(self.shape)
 
     @property
     def workload(self) -> Workload:
@@ -83,16 +96,25 @@ class WorkloadContext:
 
 
 def make_job(context: WorkloadContext) -> Job:
-    """Return the job of an experiment: of the reader of its workload, or without one its collectives and messages.
+    """Return the job of an experiment: several jobs, of the reader of its workload, or its collectives and messages.
 
     Raises
     ------
     InputError
         If the workload cannot be read, or a setting is given that its reader does not use.
     """
-    workload = context.experiment.workload
-    if workload is None:
+    if context.experiment.job:
+        from pyxsim.workload.jobs.jobs_job import jobs_job  # most runs have no [[job]]
+
+        return jobs_job(context)
+    if context.experiment.workload is None:
         return CommunicationJob(context.experiment, context.topology, context.folder)
+    return read_workload(context)
+
+
+def read_workload(context: WorkloadContext) -> Job:
+    """Return what the reader of `[workload]` makes of it. Raises InputError as `make_job`."""
+    workload = context.workload
     key = "file" if workload.file is not None else "model"
     name = str(getattr(workload, key))
     if key == "file":
