@@ -257,6 +257,9 @@ def _job_conflicts(jobs: tuple[JobTable, ...], system: System) -> Iterator[Input
     for key, value in (("compat", system.compat), ("boost", system.boost), ("remote_memory", system.remote_memory)):
         if value:
             yield InputError(f"cannot be combined with system.{key}", key="", allowed="without this setting")
+    if system.inter_dimension == "round-robin":
+        problem = "cannot be combined with system.inter_dimension = 'round-robin', which counts the chunks of all jobs"
+        yield InputError(problem, key="", allowed="another order of dimensions")
     for number, job in enumerate(jobs):
         for key, one in job.collectives:
             yield from _conflicts(one, system, f"[{number}].{key}")

@@ -13,6 +13,7 @@ from pyxsim.reports.text import (
     attribution_tables,
     energy_facts,
     flow_facts,
+    job_tables,
     layer_tables,
     memory_facts,
     serving_facts,
@@ -91,6 +92,7 @@ class Summary:
             yield Text()
             yield fitted(class_table(result.traffic), width)
         for table in (
+            *job_tables.tables(result, width),
             *(fitted(layer_table, width) for layer_table in layer_tables.tables(result)),
             *workload_tables.tables(result, width),
             *serving_facts.tables(result, width),

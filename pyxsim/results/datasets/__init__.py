@@ -5,7 +5,18 @@ from __future__ import annotations
 # In the order in which tables are listed:
 # isort: off
 from pyxsim.results.datasets import links, collectives, workload, serving, memory, traffic, attribution, ethernet
-from pyxsim.results.datasets import energy
+from pyxsim.results.datasets import energy, jobs
 # isort: on
 
-__all__ = ["attribution", "collectives", "energy", "ethernet", "links", "memory", "serving", "traffic", "workload"]
+__all__ = [
+    "attribution",
+    "collectives",
+    "energy",
+    "ethernet",
+    "jobs",
+    "links",
+    "memory",
+    "serving",
+    "traffic",
+    "workload",
+]

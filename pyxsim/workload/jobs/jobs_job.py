@@ -75,7 +75,10 @@ class JobsJob(GraphJob):
         return [f"job '{name}': {line}" for name, step in steps for line in step.check_memory(allowed=True)]
 
     def jobs(self) -> list[dict[str, Any]]:
-        """Return a row per job: `start` and `end` are -1 before the first task starts and the last one ends."""
+        """Return a row per job: `start` and `end` are -1 before the first task starts and the last one ends.
+
+        `alone` and `slowdown` are not known.
+        """
         times, job = self.times(), self._job_of[self.graph.npu]
         rows = []
         for number, arrival in enumerate(self.arrivals):
@@ -91,6 +94,8 @@ class JobsJob(GraphJob):
                     "start": int(started.min()) if len(started) else -1,
                     "end": end,
                     "time": -1 if end < 0 else end - arrival.at,
+                    "alone": -1,
+                    "slowdown": float("nan"),
                 }
             )
         return rows
