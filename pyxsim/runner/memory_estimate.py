@@ -237,9 +237,8 @@ def _windows(experiment: Experiment, size: NetworkSize, *, packets: bool) -> int
     if not packets:  # as pyxsim/network/delay limits them
         fits = max(1, min(MOST_WINDOWS, MOST_CELLS // size.npus))
     settings, nbytes = experiment.network, sum(collective.bytes for _, collective in experiment.collectives)
-    if (
-        experiment.workload is not None or experiment.job
-    ):  # of unknown length: windows that double leave half of what fits, or more
+    if experiment.workload is not None or experiment.job:
+        # Of unknown length: windows that double leave half of what fits, or more.
         return -(-3 * fits // 4)
     if not nbytes or experiment.traffic is not None:
         return fits
