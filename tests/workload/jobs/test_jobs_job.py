@@ -25,7 +25,13 @@ NETWORK = {
 }
 ALL_REDUCE = {"kind": "all-reduce", "size": "64 KiB"}
 ALL_TO_ALL = {"kind": "all-to-all", "size": "48 KiB"}
-TRAINING = {"model": "llama2-7b", "tensor": 4, "pipeline": 2, "batch": 16, "micro_batch": 1, "sequence_length": 64}
+NPU = {"npu": {"device": "h100", "efficiency": 0.5}}
+
+
+def training(npus: int) -> dict[str, Any]:
+    """Some steps of a small model, by data and tensor parallelism."""
+    parallelism = {"tensor": 4, "data": npus // 4, "zero": 3}
+    return {"model": "gpt3-13b", "batch": npus // 4, "micro_batch": 1, "sequence": 8, "parallelism": parallelism}
 
 
 def run(work: dict[str, Any], backend: str = "packet", **tables: Any) -> Result:
@@ -91,7 +97,7 @@ def test_jobs_on_rows_of_a_torus_do_not_change_each_other(backend: str) -> None:
 def test_two_messages_over_one_link_take_as_long_as_the_link_needs(backend: str) -> None:
     line = {**NETWORK, "topology": "mesh", "shape": [4]}
     size = 1 << 20
-    send = {"kind": "broadcast", "size": size, "algorithm": "direct"}
+    send = {"kind": "broadcast", "size": "1 MiB", "algorithm": "direct"}
     jobs = [job("a", send, placement=[0, 2]), job("b", send, placement=[1, 3])]  # both over the link from 1 to 2
     together = pyxsim.run({"network": line, "job": jobs}, backend=backend)
     alone = pyxsim.run({"network": line, "job": jobs[:1]}, backend=backend)
@@ -101,7 +107,7 @@ def test_two_messages_over_one_link_take_as_long_as_the_link_needs(backend: str)
 
 
 def test_interference_of_four_jobs_adds_up_to_their_waits() -> None:
-    jobs = [job(name, ALL_TO_ALL, ALL_REDUCE, npus=4, placement="scattered", at=f"{i} us") for i, name in enumerate("abcd")]
+    jobs = [job(name, ALL_TO_ALL, ALL_REDUCE, npus=4, placement="random", seed=3) for name in "abcd"]
     result = run({"job": jobs}, output={"attribution": "messages"})
     table = result.to_xarray("interference")
     assert table["victim"].values.tolist() == list("abcd")
@@ -114,11 +120,13 @@ def test_interference_of_four_jobs_adds_up_to_their_waits() -> None:
     rows = [int(waited[traffic[result.stays["message"]] == number].sum()) for number in range(4)]
     assert cycles.sum(axis=1).tolist() == rows
     assert cycles[:, :4].sum() > np.trace(cycles[:, :4]) > 0  # of others, and of themselves
-    assert result.json()["interference"]["b"]["a"] == cycles[1, 0] > 0
+    assert result.json()["interference"]["c"]["b"] == cycles[2, 1] > 0
 
 
 def test_jobs_that_share_no_link_wait_for_themselves_only() -> None:
-    jobs = [job(name, ALL_TO_ALL, npus=4) for name in "ab"]
+    # No grids, so each is one group; routes go along rows first, and stay in rows 0 and 1, and 2 and 3.
+    work = {"kind": "all-to-all", "size": "512 KiB", "algorithm": "direct"}
+    jobs = [job("a", work, placement=[0, 1, 2, 5, 6, 7]), job("b", work, placement=[8, 9, 10, 13, 14, 15])]
     result = run({"job": jobs}, output={"attribution": "links"})
     cycles = np.asarray(result.interference["cycles"])
     assert cycles[0, 0] > 0
@@ -140,3 +148,40 @@ def test_the_tables_of_jobs_are_read_back(tmp_path: Path) -> None:
     loaded = Result.load(tmp_path / "jobs.h5")
     assert [dict(row) for row in loaded.jobs][0]["end"] == result.jobs[0]["end"]
     assert np.array_equal(loaded.interference["cycles"], result.interference["cycles"])
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_training_job_alone_is_the_workload_at_the_top_level(backend: str) -> None:
+    solo = run({"workload": training(16)}, backend, system=NPU)
+    alone = run({"job": [{"name": "t", "npus": 16, "shape": [4, 4], "workload": training(16)}]}, backend, system=NPU)
+    assert alone.time_cycles == solo.time_cycles > 0
+    assert [row["end"] for row in alone.collectives] == [row["end"] for row in solo.collectives]
+    assert np.array_equal(alone.totals["flits"], solo.totals["flits"])
+    assert np.array_equal(alone.npus["compute"], solo.npus["compute"])
+
+
+def test_two_training_jobs_on_halves_of_a_torus_are_each_as_alone() -> None:
+    work = {"workload": training(8), "npus": 8, "shape": [4, 2]}
+    both = run({"job": [{"name": "a", **work}, {"name": "b", "at": "5 us", **work}]}, system=NPU)
+    first, second = both.jobs
+    assert first["time"] == second["time"] > 0
+    assert second["end"] == first["end"] + second["at"]
+
+
+def test_traces_and_texts_run_as_jobs(tmp_path: Path) -> None:
+    text = "DATA\n1\nlayer -1 100 NONE 0 100 NONE 0 100 ALLREDUCE 65536 50\n"
+    (tmp_path / "loop.txt").write_text(text)
+    file = str(tmp_path / "loop.txt")
+    solo = run({"workload": {"file": file}})
+    alone = run({"job": [{"name": "t", "npus": 16, "shape": [4, 4], "workload": {"file": file}}]})
+    assert alone.time_cycles == solo.time_cycles > 0
+    mixed = run({"job": [{"name": "t", "npus": 4, "workload": {"file": file}}, job("c", ALL_REDUCE, npus=4)]})
+    assert all(row["end"] > 0 for row in mixed.jobs)
+
+
+def test_a_workload_for_another_number_of_npus_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "micro.txt").write_text("MICRO\n1\nx 0 0 ALLREDUCE 1024\n")
+    with pytest.raises(InputError, match=r"job\[0\].workload.file"):
+        run({"job": [{"name": "t", "npus": 4, "workload": {"file": str(tmp_path / "micro.txt")}}]})
+    with pytest.raises(InputError, match=r"job\[0\].workload"):
+        run({"job": [{"name": "t", "npus": 6, "workload": training(8)}]}, system=NPU)
