@@ -131,4 +131,4 @@ def add_to(app: typer.Typer) -> None:
         """
         from pyxsim.cli.jobs import show_jobs
 
-        show_jobs(out, experiment, file, shared.simulation, shared.backend)
+        show_jobs(out, experiment, file, **shared.simulation, backend=shared.backend)

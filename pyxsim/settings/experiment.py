@@ -197,7 +197,8 @@ class Experiment(Table):
     @property
     def workloads(self) -> list[Workload]:
         """The workload, or those of the jobs."""
-        return [each.workload for each in (self, *self.job) if each.workload is not None]
+        given = [self.workload, *(job.workload for job in self.job)]
+        return [workload for workload in given if workload is not None]
 
     @property
     def background(self) -> Traffic | None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from pyxsim.arrays import IntArray
-from pyxsim.errors import InputError
+from pyxsim.errors import InputError, SimulationError
 from pyxsim.results.result import Result
 from pyxsim.runner.checkpoint.context import CheckpointContext
-from pyxsim.runner.lifecycle import run_experiment
+from pyxsim.runner.hooks import ProgressHooks
+from pyxsim.runner.lifecycle import RunOutcome, run_experiment
 from pyxsim.settings import Experiment, folder_of, load_experiment
 from pyxsim.settings.load import Source
 from pyxsim.settings.types import listed
@@ -44,7 +47,8 @@ def jobs(
     -------
     Result
         That of all jobs together; its dataset `jobs` also has the time `alone` of each job, without other jobs and
-        background traffic, and its `slowdown`. A job that fails alone has neither; a warning says why.
+        background traffic, and its `slowdown`. A job that fails alone has neither; a warning says why. After Ctrl-C,
+        the jobs that had not yet run alone have neither.
 
     Raises
     ------
@@ -55,27 +59,61 @@ def jobs(
     """
     libraries = listed(libraries)
     experiment = load_experiment(source, overrides, libraries)
+    done = run_jobs(
+        experiment,
+        folder=folder_of(source),
+        context=CheckpointContext(backend=backend, libraries=tuple(map(str, libraries))),
+        allow_deadlock=allow_deadlock,
+    )
+    if done.failure is not None:
+        done.failure.result = done.result  # type: ignore[attr-defined]
+        raise done.failure
+    return done.result
+
+
+@dataclass(frozen=True)
+class JobsOutcome:
+    """What came of the runs: the result of all jobs together, its failure, and whether a signal ended the runs."""
+
+    result: Result
+    failure: SimulationError | None = None
+    interrupted: bool = False
+
+
+def run_jobs(
+    experiment: Experiment,
+    *,
+    folder: Path,
+    context: CheckpointContext,
+    allow_deadlock: bool = False,
+    hooks: Callable[[str], ProgressHooks] = lambda label: ProgressHooks(),
+) -> JobsOutcome:
+    """Simulate jobs together, then each alone; as `jobs`, but failures and interruptions are part of the outcome.
+
+    `hooks`: makes those of a run from its label. Raises InputError.
+    """
     if not experiment.job:
         raise InputError("the experiment has no jobs", key="job", allowed="tables [[job]]")
-    folder = folder_of(source)
-    context = CheckpointContext(backend=backend, libraries=tuple(map(str, libraries)))
-    outcome = run_experiment(experiment, folder=folder, allow_deadlock=allow_deadlock, context=context)
-    result, prepared = outcome.result_or_raise(), outcome.prepared
+
+    def run(one: Experiment, label: str) -> RunOutcome:
+        return run_experiment(one, folder=folder, allow_deadlock=allow_deadlock, context=context, hooks=hooks(label))
+
+    together = run(experiment, "together: ")
+    result, prepared = together.result, together.prepared
+    if together.failure is not None or not result.complete:
+        return JobsOutcome(result, together.failure, interrupted=together.failure is None)
     assert prepared.mode == "closed"
     homes = placed(experiment.job, prepared.topology, experiment.output.seed)
-    for number, npus in enumerate(homes):
-        alone = _alone(experiment, number, npus, prepared.system.options.scheduling)
-        name = experiment.job[number].name
-        run = run_experiment(alone, folder=folder, allow_deadlock=allow_deadlock, context=context)
-        if run.failure is not None:
-            result.warnings.append(f"job '{name}' fails alone: {run.failure}")
-        elif run.result.complete:
-            (row,) = run.result.jobs
-            _compare(result.jobs[number], row["time"])
-        else:  # Ctrl-C
-            result.warnings.append(f"interrupted before job '{name}' had run alone")
-            break
-    return result
+    for number, (job, npus) in enumerate(zip(experiment.job, homes, strict=True)):
+        alone = run(_alone(experiment, number, npus, prepared.system.options.scheduling), f"{job.name} alone: ")
+        if alone.failure is not None:
+            result.warnings.append(f"job '{job.name}' fails alone: {alone.failure}")
+        elif not alone.result.complete:
+            result.warnings.append(f"interrupted before job '{job.name}' had run alone")
+            return JobsOutcome(result, interrupted=True)
+        else:
+            _compare(result.jobs[number], alone.result.jobs[0]["time"])
+    return JobsOutcome(result)
 
 
 def _alone(experiment: Experiment, number: int, npus: IntArray, scheduling: str) -> Experiment:

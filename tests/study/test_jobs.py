@@ -27,7 +27,8 @@ def test_the_slowdown_is_the_time_over_that_of_a_run_of_the_job_alone(backend: s
     for row, job in zip(found.jobs, CROSSING, strict=True):
         alone = pyxsim.run({"network": NETWORK, "job": [job]}, backend=backend)
         assert row["alone"] == alone.jobs[0]["time"]
-        assert row["slowdown"] == row["time"] / row["alone"] > 1.1
+        assert row["slowdown"] == row["time"] / row["alone"] >= 1
+    assert max(row["slowdown"] for row in found.jobs) > 1.1  # in the analytical backend, the first is not delayed
 
 
 def test_a_job_that_no_other_meets_has_the_slowdown_1() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pyxsim.reports.text.facts import percent
@@ -52,4 +53,4 @@ def interference_sheet(result: Result) -> Sheet | None:
 
 
 def _time(result: Result, cycles: int) -> str:
-    return "-" if cycles < 0 else format_time_ns(result.to_ns(cycles))
+    return "-" if cycles < 0 else format_time_ns(Fraction(cycles) * 10**9 / result.clock_hz)

@@ -35,7 +35,7 @@ add(
 
 def _interference(result: Result) -> dict[str, Any] | None:
     found = interference(result)
-    return found and {"victim": found.victims, "culprit": found.culprits, "cycles": found.cycles}
+    return None if found is None else {"victim": found.victims, "culprit": found.culprits, "cycles": found.cycles}
 
 
 add(

@@ -146,7 +146,7 @@ def test_the_tables_of_jobs_are_read_back(tmp_path: Path) -> None:
     result = run({"job": [job("a", ALL_TO_ALL, npus=8), job("b", ALL_REDUCE, npus=8)]}, output={"attribution": "links"})
     result.save(tmp_path / "jobs.h5")
     loaded = Result.load(tmp_path / "jobs.h5")
-    assert [dict(row) for row in loaded.jobs][0]["end"] == result.jobs[0]["end"]
+    assert loaded.jobs[0]["end"] == result.jobs[0]["end"]
     assert np.array_equal(loaded.interference["cycles"], result.interference["cycles"])
 
 
