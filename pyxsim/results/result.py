@@ -27,7 +27,7 @@ from pyxsim.results import dataset
 from pyxsim.results.attribution import Attribution, HotLink
 from pyxsim.results.chunk_delays import ChunkDelays
 from pyxsim.results.frames import Frames
-from pyxsim.results.jobs import interference
+from pyxsim.results.interference import interference
 from pyxsim.results.links import LinkTable
 from pyxsim.results.memory import Memory
 from pyxsim.results.provenance import provenance
@@ -463,7 +463,11 @@ class Result(Viewed):
             **(self.memory.json(self.time_cycles) if self.memory is not None else {}),
             **{key: row[key] for row in self.training for key in THROUGHPUT},
             **({"serving": self.serving.summary_json()} if self.serving is not None else {}),
-            **({"interference": found.json()} if (found := interference(self)) is not None else {}),
+            **(
+                {"interference": found.json()}
+                if (found := interference(self.attribution, len(self.jobs))) is not None
+                else {}
+            ),
         }
         return {key: plain(value) for key, value in known.items()}
 

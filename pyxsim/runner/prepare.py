@@ -36,7 +36,8 @@ from pyxsim.topology import Topology
 from pyxsim.topology.build import network_of
 from pyxsim.units import to_cycles
 from pyxsim.workload import Job
-from pyxsim.workload.readers import WorkloadContext, make_job
+from pyxsim.workload.make_job import make_job
+from pyxsim.workload.readers import WorkloadContext
 
 PathLike = str | Path
 

@@ -21,7 +21,6 @@ from pyxsim.library import file_of
 from pyxsim.registry import OWN, Entry, readers
 from pyxsim.settings import Experiment, Workload
 from pyxsim.topology import Topology
-from pyxsim.workload.communication_job import CommunicationJob
 from pyxsim.workload.graph import TaskGraph
 from pyxsim.workload.graph_job import GraphJob
 from pyxsim.workload.job import Job
@@ -95,25 +94,14 @@ class WorkloadContext:
         return base if system.compat is None else plugins.job_classes.get(system.compat)(base, system)
 
 
-def make_job(context: WorkloadContext) -> Job:
-    """Return the job of an experiment: several jobs, of the reader of its workload, or its collectives and messages.
+def read_workload(context: WorkloadContext) -> Job:
+    """Return the job that the reader of `[workload]` makes of it.
 
     Raises
     ------
     InputError
         If the workload cannot be read, or a setting is given that its reader does not use.
     """
-    if context.experiment.job:
-        from pyxsim.workload.jobs.jobs_job import jobs_job  # most runs have no [[job]]
-
-        return jobs_job(context)
-    if context.experiment.workload is None:
-        return CommunicationJob(context.experiment, context.topology, context.folder)
-    return read_workload(context)
-
-
-def read_workload(context: WorkloadContext) -> Job:
-    """Return what the reader of `[workload]` makes of it. Raises InputError as `make_job`."""
     workload = context.workload
     key = "file" if workload.file is not None else "model"
     name = str(getattr(workload, key))

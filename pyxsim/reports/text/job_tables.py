@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyxsim.reports.text.facts import percent
 from pyxsim.reports.text.text_table import Sheet
 from pyxsim.reports.text.text_width import WIDTH
-from pyxsim.results.jobs import interference
+from pyxsim.results.interference import interference
 from pyxsim.results.result import Result
 from pyxsim.units import format_time_ns
 
@@ -42,7 +42,7 @@ def jobs_sheet(result: Result) -> Sheet:
 
 def interference_sheet(result: Result) -> Sheet | None:
     """Return the cycles that each job waited in the network, and the share of each culprit; None if not known."""
-    found = interference(result)
+    found = interference(result.attribution, len(result.jobs))
     if found is None:
         return None
     rows = []

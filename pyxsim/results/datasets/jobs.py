@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyxsim.results.dataset import Column, Dataset, add
-from pyxsim.results.jobs import interference
+from pyxsim.results.interference import interference
 from pyxsim.results.result import Result
 
 add(
@@ -34,7 +34,7 @@ add(
 
 
 def _interference(result: Result) -> dict[str, Any] | None:
-    found = interference(result)
+    found = interference(result.attribution, len(result.jobs))
     return None if found is None else {"victim": found.victims, "culprit": found.culprits, "cycles": found.cycles}
 
 
@@ -50,6 +50,6 @@ add(
         _interference,
         ("victim", "culprit"),
         when='with `[[job]]` and `[output] attribution = "links"` or `"messages"`',
-        present=lambda result: interference(result) is not None,
+        present=lambda result: interference(result.attribution, len(result.jobs)) is not None,
     )
 )

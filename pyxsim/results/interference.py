@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pyxsim.arrays import IntArray
-from pyxsim.results.attribution import NO_TRAFFIC
-
-if TYPE_CHECKING:
-    from pyxsim.results.result import Result
+from pyxsim.results.attribution import NO_TRAFFIC, Attribution
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +35,10 @@ class Interference:
         }
 
 
-def interference(result: Result) -> Interference | None:
-    """Return the interference of the jobs of a result; None without jobs or without attribution."""
-    attribution = result.attribution
-    if not result.jobs or attribution is None:
+def interference(attribution: Attribution | None, jobs: int) -> Interference | None:
+    """Return the interference of a number of jobs; None without jobs or without attribution."""
+    if not jobs or attribution is None:
         return None
     names = attribution.traffic_names  # the jobs come first
-    victims = names[: len(result.jobs)]
+    victims = names[:jobs]
     return Interference(victims, [*names, NO_TRAFFIC], attribution.matrix[: len(victims)])

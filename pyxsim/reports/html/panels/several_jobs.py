@@ -8,7 +8,7 @@ from pyxsim.reports.html.elements import Detail, Panel, cut, html_panel
 from pyxsim.reports.html.plotly_style import figure, plain, unlike
 from pyxsim.reports.text.facts import percent
 from pyxsim.reports.text.job_tables import jobs_sheet
-from pyxsim.results.jobs import interference
+from pyxsim.results.interference import interference
 from pyxsim.results.result import Result
 
 MOST_NAMED = 16  # jobs whose share is written in the cell
@@ -21,7 +21,7 @@ def jobs(result: Result, detail: Detail) -> list[Panel]:
     if any(row["alone"] >= 0 for row in result.jobs):
         about += " The slowdown is this time over the time alone on the same NPUs."
     panels = [Panel("Jobs", about, sheet=jobs_sheet(result))]
-    found = interference(result)
+    found = interference(result.attribution, len(result.jobs))
     if found is None or not found.cycles.any():
         return panels
     cycles = found.cycles
