@@ -440,6 +440,7 @@ class Result(Viewed):
 
     def json(self) -> dict[str, Any]:
         """Return the key numbers for scripts; docs/output.md lists them."""
+        matrix = interference(self.attribution, len(self.jobs))
         known = {
             "time_ns": self.time_ns,
             "cycles": self.time_cycles,
@@ -463,11 +464,7 @@ class Result(Viewed):
             **(self.memory.json(self.time_cycles) if self.memory is not None else {}),
             **{key: row[key] for row in self.training for key in THROUGHPUT},
             **({"serving": self.serving.summary_json()} if self.serving is not None else {}),
-            **(
-                {"interference": found.json()}
-                if (found := interference(self.attribution, len(self.jobs))) is not None
-                else {}
-            ),
+            **({} if matrix is None else {"interference": matrix.json()}),
         }
         return {key: plain(value) for key, value in known.items()}
 
