@@ -206,9 +206,13 @@ class GraphJob(Job):
             self.traffic.append(name)
         return self._tags[name]
 
+    def _algorithm_setting(self, number: int) -> str:
+        """The setting of the algorithms of a call."""
+        return f"system.{algorithm_key(self.graph.calls[number].kind)}"
+
     def _issue(self, number: int, call: Call) -> None:
         """Issue a collective: one of the system layer per group."""
-        system, key = self._system, f"system.{algorithm_key(call.kind)}"
+        system, key = self._system, self._algorithm_setting(number)
         name = call.name or call.kind
         collective = IssuedCollective(name, key, _group_name(call), call.root)
         for at, group in enumerate(_communicators(call, system)):

@@ -47,11 +47,15 @@ class Arrival:
 
 
 class JobsJob(GraphJob):
-    """Carries out several jobs. The traffic of a job has its name."""
+    """Carries out several jobs. The traffic of a job has its name.
 
-    def __init__(self, arrivals: list[Arrival], graph: TaskGraph) -> None:
+    `call_keys`: the setting of the algorithms of each collective of the graph that has its own.
+    """
+
+    def __init__(self, arrivals: list[Arrival], graph: TaskGraph, call_keys: list[str]) -> None:
         super().__init__(graph, key="job")
         self.arrivals = arrivals
+        self._call_keys = call_keys
         self.traffic = [arrival.name for arrival in arrivals]
         self._job_of = np.full(graph.npus, -1, np.int64)
         for number, arrival in enumerate(arrivals):
@@ -64,6 +68,10 @@ class JobsJob(GraphJob):
             for npu in arrival.npus.tolist():
                 cycles[npu] += arrival.at
         return cycles
+
+    def _algorithm_setting(self, number: int) -> str:
+        own = self.graph.calls[number].algorithms is not None
+        return self._call_keys[number] if own else super()._algorithm_setting(number)
 
     def _tag(self, name: str, npu: int) -> int:
         number: int = self._job_of[npu].item()
@@ -105,16 +113,20 @@ def jobs_job(context: WorkloadContext) -> Job:
     """Return the job that carries out all jobs of an experiment. Raises InputError, with the key of the job."""
     tables, topology = context.experiment.job, context.topology
     arrivals, graphs = [], []
+    all_keys: list[str] = []
     for number, npus in enumerate(placed(tables, topology, context.experiment.output.seed)):
         table, key = tables[number], f"job[{number}]"
         if table.workload is not None:
             graph, shape, training = _of_workload(_own_context(context, table), table, key)
+            call_keys = [f"{key}.workload"] * len(graph.calls)
         else:
             graph, shape, training = _of_collectives(context, table, key, npus), table.grid, None
+            call_keys = [f"{key}.{place}.algorithm" for place, _ in table.collectives]
+        all_keys += call_keys
         at = to_cycles(table.at, context.clock)[0]
         arrivals.append(Arrival(table.name, npus, at, _placement_text(table, npus), training))
         graphs.append(PlacedGraph(table.name, graph, npus, shape, key))
-    return JobsJob(arrivals, merged(graphs, topology.shape))
+    return JobsJob(arrivals, merged(graphs, topology.shape), all_keys)
 
 
 def _placement_text(table: JobTable, npus: IntArray) -> str:

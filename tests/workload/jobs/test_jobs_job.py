@@ -185,3 +185,17 @@ def test_a_workload_for_another_number_of_npus_is_refused(tmp_path: Path) -> Non
         run({"job": [{"name": "t", "npus": 4, "workload": {"file": str(tmp_path / "micro.txt")}}]})
     with pytest.raises(InputError, match=r"job\[0\].workload"):
         run({"job": [{"name": "t", "npus": 6, "workload": training(8)}]}, system=NPU)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "message"),
+    [
+        ("hierarchical2", r"job\[0\].collective.algorithm: .*cannot be divided"),
+        (["ring", "ring", "ring"], r"job\[0\].collective.algorithm: the list has 3 entries"),
+        ("rung", r"job\[0\].collective.algorithm: .*did you mean 'ring'"),
+    ],
+)
+def test_a_fault_of_an_algorithm_names_the_setting_of_the_job(algorithm: Any, message: str) -> None:
+    one = {"name": "a", "npus": 3, "collective": {**ALL_REDUCE, "algorithm": algorithm}}
+    with pytest.raises(InputError, match=message):
+        run({"job": [one]})
