@@ -16,6 +16,7 @@ from pyxsim.runner.hooks import ProgressHooks
 from pyxsim.runner.lifecycle import RunOutcome, run_experiment
 from pyxsim.settings import Experiment, folder_of, load_experiment
 from pyxsim.settings.load import Source
+from pyxsim.settings.run import with_oom
 from pyxsim.settings.types import listed
 from pyxsim.workload.jobs.placement import placed
 
@@ -27,6 +28,7 @@ def jobs(
     backend: str = "packet",
     libraries: Iterable[str | PathLike[str]] = (),
     allow_deadlock: bool = False,
+    allow_oom: bool = False,
 ) -> Result:
     """Simulate jobs together, then each alone on the same NPUs.
 
@@ -42,6 +44,8 @@ def jobs(
         Folders with shelves of your own.
     allow_deadlock
         Run routes that are not proved free of deadlock, with a warning.
+    allow_oom
+        Run models that need more memory than an NPU has, with a warning (docs/training.md).
 
     Returns
     -------
@@ -58,7 +62,7 @@ def jobs(
         When the simulated system fails with all jobs; its attribute `result` holds what was simulated.
     """
     libraries = listed(libraries)
-    experiment = load_experiment(source, overrides, libraries)
+    experiment = load_experiment(source, with_oom(overrides, allow_oom), libraries)
     done = run_jobs(
         experiment,
         folder=folder_of(source),

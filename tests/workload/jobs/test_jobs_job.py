@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import pyxsim
 from pyxsim.errors import InputError
@@ -199,3 +201,40 @@ def test_a_fault_of_an_algorithm_names_the_setting_of_the_job(algorithm: Any, me
     one = {"name": "a", "npus": 3, "collective": {**ALL_REDUCE, "algorithm": algorithm}}
     with pytest.raises(InputError, match=message):
         run({"job": [one]})
+
+
+@st.composite
+def several_jobs(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Jobs on lists of NPUs of the torus that do not overlap, each with some collectives."""
+    npus = draw(st.permutations(range(16)))
+    jobs, begin = [], 0
+    for number in range(draw(st.integers(1, 4))):
+        count = draw(st.integers(2, 4))
+        kinds = draw(st.lists(st.sampled_from(["all-reduce", "all-to-all", "all-gather"]), min_size=1, max_size=2))
+        times = [f"{draw(st.integers(0, 800))} ns" for _ in kinds]
+        works = [
+            {"kind": kind, "size": f"{draw(st.integers(1, 20000))} B", "at": at}
+            for kind, at in zip(kinds, times, strict=True)
+        ]
+        at = f"{draw(st.integers(0, 1500))} ns"
+        jobs.append(job(f"j{number}", *works, placement=npus[begin : begin + count], at=at))
+        begin += count
+    return jobs
+
+
+@settings(max_examples=15)
+@given(several_jobs(), st.sampled_from(BACKENDS))
+def test_jobs_together_are_their_collectives_at_the_top_level(jobs: list[dict[str, Any]], backend: str) -> None:
+    collectives = [
+        {**each, "npus": one["placement"], "at": f"{_ns(one) + _ns(each)} ns"}
+        for one in jobs
+        for each in one["collective"]
+    ]
+    together, expected = run({"job": jobs}, backend), run({"collective": collectives}, backend)
+    ends = [row["end"] for row in expected.collectives]
+    assert [row["end"] for row in together.collectives] == ends
+    assert [row["end"] for row in together.jobs] == [max(ends.pop(0) for _ in one["collective"]) for one in jobs]
+
+
+def _ns(table: dict[str, Any]) -> int:
+    return int(table["at"].removesuffix(" ns"))
