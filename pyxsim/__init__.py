@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from pyxsim.study.describe import describe_collective, describe_topology, export_topology
     from pyxsim.study.generate import generate
     from pyxsim.study.installation import doctor
+    from pyxsim.study.jobs import jobs
     from pyxsim.study.new_project import new
     from pyxsim.study.search import search
     from pyxsim.study.sweep import sweep
@@ -148,6 +149,7 @@ __all__ = [
     "export_topology",
     "generate",
     "htsim",
+    "jobs",
     "learn_workload",
     "list_",
     "load",
@@ -218,6 +220,7 @@ _HOMES = {
     "generate": "pyxsim.study.generate",
     "report": "pyxsim.reports.html.write_report",
     "timeline": "pyxsim.reports.timeline.write_timeline",
+    "jobs": "pyxsim.study.jobs",
     "load": "pyxsim.analysis.load",
     "load_experiment": "pyxsim.settings",
     "new": "pyxsim.study.new_project",

@@ -32,7 +32,7 @@ def read(name: str, context: WorkloadContext) -> Job:
     number = _single if compat else Fraction  # ASTRA-sim 1 takes scales in single precision, over Garnet, too
     if text.parallelism == "MICRO":
         return MicroJob(text, workload, cycles_per_ns, start=start, number=number)
-    dims = logical_dims(text, topology.shape)
+    dims = logical_dims(text, context.shape)
     if compat and topology.confined and dims.broken is not None:
         problem = f"{text.header.model_npus} NPUs for one copy of the model do not fill whole rings"
         raise InputError(f"{problem}; in ASTRA-sim 1 the messages would circulate forever", allowed="whole dimensions")

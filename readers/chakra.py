@@ -32,7 +32,7 @@ def read(name: str, context: WorkloadContext) -> Job:
     groups = None
     if workload.groups is not None:
         try:
-            groups = read_groups(context.folder / workload.groups, context.topology.npus)
+            groups = read_groups(context.folder / workload.groups, context.npus)
         except InputError as error:
             raise error.named_by("workload.groups") from None
     algorithms = {}
@@ -41,7 +41,7 @@ def read(name: str, context: WorkloadContext) -> Job:
             algorithms = node_algorithms(context.folder / workload.algorithms, context.folder)
         except InputError as error:
             raise error.named_by("workload.algorithms") from None
-    dims = seen_dims(name, context.topology.shape)
+    dims = seen_dims(name, context.shape)
     rules = Rules(
         context.clock,
         roofline=roofline(system.npu) if system.npu is not None and system.npu.roofline else None,

@@ -17,4 +17,4 @@ def read(name: str, context: WorkloadContext) -> TaskGraph:
     workload = context.workload
     scales = Scales(context.clock, workload.compute_scale, workload.comm_scale)
     with read_goal(name) as schedule:
-        return graph_of(schedule, name, context.topology.npus, scales)
+        return graph_of(schedule, name, context.npus, scales)

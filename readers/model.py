@@ -21,7 +21,7 @@ def read(name: str, context: WorkloadContext) -> Job:
     if workload.serving is not None:
         return _serving(context)
     npu, memory = experiment.system.npu, experiment.system.remote_memory
-    plan = training_plan(workload, npu, context.topology.shape, context.clock, context.folder, memory)
+    plan = training_plan(workload, npu, context.shape, context.clock, context.folder, memory)
     assert npu is not None  # training_plan requires it
     step = training_step(plan, npu)
     step.check_memory(allowed=experiment.run.allow_oom)  # before the graph, which may be large
@@ -42,4 +42,4 @@ def _serving(context: WorkloadContext) -> Job:
                 InputError("is not supported by serving", key=f"system.{key}", allowed="without this setting")
             )
     raise_all(faults)
-    return serving_job(context.workload, system.npu, context.topology.shape, context.clock, context.folder)
+    return serving_job(context.workload, system.npu, context.shape, context.clock, context.folder)

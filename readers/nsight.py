@@ -14,4 +14,4 @@ from pyxsim.workload.readers import WorkloadContext
 def read(name: str, context: WorkloadContext) -> TaskGraph:
     """SQLite exports of Nsight Systems: kernels with their times, collectives of NCCL with their bytes."""
     workload = context.workload
-    return graph_of(name, context.topology.npus, context.clock, workload.compute_scale, workload.comm_scale)
+    return graph_of(name, context.npus, context.clock, workload.compute_scale, workload.comm_scale)

@@ -17,4 +17,4 @@ def read(name: str, context: WorkloadContext) -> TaskGraph:
     from pyxsim.workload.pytorch import graph_of  # only runs that read such traces need it
 
     workload = context.workload
-    return graph_of(name, context.topology.npus, context.clock, workload.compute_scale, workload.comm_scale)
+    return graph_of(name, context.npus, context.clock, workload.compute_scale, workload.comm_scale)

@@ -1,4 +1,4 @@
-"""The commands of co-design: search, synthesize, cost."""
+"""The commands of co-design: search, synthesize, cost, jobs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from pyxsim.cli.command_output import CommandOutput
-from pyxsim.cli.options import Experiment, Shared, command, maybe
+from pyxsim.cli.options import Experiment, File, Shared, command, maybe
 from pyxsim.cli.options import name as _name
 
 
@@ -121,3 +121,14 @@ def add_to(app: typer.Typer) -> None:
         from pyxsim.cli.cost import show_cost
 
         show_cost(out, file, shared.overrides, shared.libraries)
+
+    @command(app, "settings backend library allow_deadlock allow_oom no_skip threads json quiet")
+    def jobs(out: CommandOutput, shared: Shared, experiment: Experiment, file: File = None) -> None:
+        """Run several jobs together, and each alone.
+
+        The slowdown of each job of [[job]] against running alone on the same NPUs and, with output.attribution, which
+        job waited for which.
+        """
+        from pyxsim.cli.jobs import show_jobs
+
+        show_jobs(out, experiment, file, **shared.simulation, backend=shared.backend)

@@ -70,6 +70,7 @@ from pyxsim.study.describe import (
 )
 from pyxsim.study.generate import GeneratedWorkload, generate
 from pyxsim.study.installation import doctor
+from pyxsim.study.jobs import jobs
 from pyxsim.study.new_project import NewProject, new
 from pyxsim.study.search import search
 from pyxsim.study.sweep import sweep
@@ -89,6 +90,7 @@ FUNCTIONS: tuple[Callable[..., Any], ...] = (
     search,
     cost,
     energy,
+    jobs,
     report,
     timeline,
     describe_topology,

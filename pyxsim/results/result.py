@@ -27,6 +27,7 @@ from pyxsim.results import dataset
 from pyxsim.results.attribution import Attribution, HotLink
 from pyxsim.results.chunk_delays import ChunkDelays
 from pyxsim.results.frames import Frames
+from pyxsim.results.interference import interference
 from pyxsim.results.links import LinkTable
 from pyxsim.results.memory import Memory
 from pyxsim.results.provenance import provenance
@@ -117,6 +118,8 @@ class Result(Viewed):
         One row per link, router and NPU with its energy; empty without `[cost]`.
     serving : ServingRecord or None
         Requests that were served, iterations and their summary.
+    jobs : Rows
+        One dict per job of several jobs with its times; empty for others.
     backend_tables : dict of BackendTable
         Tables that only some backends have, by the name of their dataset: `flows`, `ports`, `port_windows`.
     counts : dict
@@ -184,6 +187,7 @@ class Result(Viewed):
     energy_routers: dict[str, NDArray[Any]] = field(default_factory=dict)
     energy_npus: dict[str, NDArray[Any]] = field(default_factory=dict)
     serving: ServingRecord | None = None
+    jobs: list[dict[str, Any]] = field(default_factory=list)
     backend_tables: dict[str, BackendTable] = field(default_factory=dict)
     counts: dict[str, Any] = field(default_factory=dict)
     lower_bound_ns: int | float | None = None
@@ -214,6 +218,7 @@ class Result(Viewed):
     tasks = _Derived()
     timeline = _Derived()
     links_total = _Derived()
+    interference = _Derived()
     npu_memory = _Derived()
     requests = _Derived()
     iterations = _Derived()
@@ -380,7 +385,7 @@ class Result(Viewed):
     @property
     def is_background(self) -> bool:
         """Whether `traffic` is that of background traffic, beside collectives, messages or a workload."""
-        work = any(self.experiment.get(key) for key in ("collective", "message", "workload"))
+        work = any(self.experiment.get(key) for key in ("collective", "message", "workload", "job"))
         return self.traffic is not None and work and bool(self.experiment.get("traffic"))
 
     @property
@@ -435,6 +440,7 @@ class Result(Viewed):
 
     def json(self) -> dict[str, Any]:
         """Return the key numbers for scripts; docs/output.md lists them."""
+        matrix = interference(self.attribution, len(self.jobs))
         known = {
             "time_ns": self.time_ns,
             "cycles": self.time_cycles,
@@ -458,6 +464,7 @@ class Result(Viewed):
             **(self.memory.json(self.time_cycles) if self.memory is not None else {}),
             **{key: row[key] for row in self.training for key in THROUGHPUT},
             **({"serving": self.serving.summary_json()} if self.serving is not None else {}),
+            **({} if matrix is None else {"interference": matrix.json()}),
         }
         return {key: plain(value) for key, value in known.items()}
 

@@ -33,6 +33,8 @@ def _work_title(experiment: dict[str, Any]) -> str:
         return _collective_title(collective, len(experiment.get("message", ())))
     if messages := experiment.get("message"):
         return f"{len(messages)} message{'' if len(messages) == 1 else 's'}"
+    if jobs := experiment.get("job"):
+        return f"{len(jobs)} job{'' if len(jobs) == 1 else 's'}"
     workload = experiment.get("workload", {})
     return str(workload.get("model") or workload.get("file") or "")
 

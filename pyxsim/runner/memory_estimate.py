@@ -237,7 +237,8 @@ def _windows(experiment: Experiment, size: NetworkSize, *, packets: bool) -> int
     if not packets:  # as pyxsim/network/delay limits them
         fits = max(1, min(MOST_WINDOWS, MOST_CELLS // size.npus))
     settings, nbytes = experiment.network, sum(collective.bytes for _, collective in experiment.collectives)
-    if experiment.workload is not None:  # of unknown length: windows that double leave half of what fits, or more
+    if experiment.workload is not None or experiment.job:
+        # Of unknown length: windows that double leave half of what fits, or more.
         return -(-3 * fits // 4)
     if not nbytes or experiment.traffic is not None:
         return fits
@@ -254,7 +255,7 @@ def _windows(experiment: Experiment, size: NetworkSize, *, packets: bool) -> int
 def may_fold(experiment: Experiment, size: NetworkSize) -> bool:
     """Whether NPU 0 may stand for all NPUs, as far as the settings tell (pyxsim/system/lockstep.py)."""
     system, run, output = experiment.system, experiment.run, experiment.output
-    alone = experiment.workload is None and experiment.traffic is None and not experiment.message
+    alone = experiment.workload is None and not experiment.job and experiment.traffic is None and not experiment.message
     alike = not (system.boost or system.compat or system.shared_bus or system.endpoint or system.stragglers)
     all_npus = all(
         one.npus is None and one.group is None and one.dims is None and one.root is None

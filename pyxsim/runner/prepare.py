@@ -37,7 +37,8 @@ from pyxsim.topology import Topology
 from pyxsim.topology.build import network_of
 from pyxsim.units import to_cycles
 from pyxsim.workload import Job
-from pyxsim.workload.readers import WorkloadContext, make_job
+from pyxsim.workload.make_job import make_job
+from pyxsim.workload.readers import WorkloadContext
 
 PathLike = str | Path
 
@@ -131,8 +132,7 @@ def prepare(
     warnings = [*notes, *prove_schedules(system, job)]
     advice: list[str] = []
     background = None
-    if job.training is not None:
-        warnings += job.training.check_memory(allowed=True)
+    warnings += job.memory_warnings()
     if network.capabilities.packets:
         longest = network.cut(settings.packet)[1]
         warnings += [*experiment.warnings(), *network.warnings, *starved(network, longest)]
@@ -165,7 +165,7 @@ def prepare(
         if not network.capabilities.congestion and of_system.endpoint is not None:
             warnings.append(_TOGETHER)
     memory = watch.largest
-    if experiment.workload is not None and memory is not None:
+    if (experiment.workload is not None or experiment.job) and memory is not None:
         work = WorkCounts(job.task_count, int(system.traffic()[:, 4].sum()))
         memory = with_workload(memory, experiment, backend, work)
     carrier = system.carrier(output.seed) if output.carry else None
@@ -189,7 +189,7 @@ def prepare(
 
 def may_keep_step(experiment: Experiment, network: Backend) -> bool:
     """Whether all NPUs may do the same in all cycles, and the run is long enough for this to be of use."""
-    if experiment.workload is not None or experiment.background is not None or experiment.message:
+    if experiment.workload is not None or experiment.job or experiment.background is not None or experiment.message:
         return False
     sizes = [collective.bytes for _, collective in experiment.collectives]
     return network.wants_lines(sum(sizes) * network.npus)

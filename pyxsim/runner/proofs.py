@@ -32,6 +32,8 @@ def check_lengths(experiment: Experiment, topology: Topology) -> None:
     for number, group in enumerate(system.groups):
         by_dimension += [(f"system.groups[{number}].{key}", getattr(group, key)) for key in ALGORITHM_KEYS]
     by_dimension += [(f"{key}.algorithm", settings.algorithm) for key, settings in experiment.collectives]
+    for number, job in enumerate(experiment.job):
+        by_dimension += [(f"job[{number}].{key}.algorithm", each.algorithm) for key, each in job.collectives]
     on_links = link_list_faults(experiment.network, topology)
     raise_all([*on_links, *list_faults(by_dimension, dims, f"{dims} dimensions")])
 

@@ -31,15 +31,14 @@ def resolved(experiment: Experiment, folder: Path) -> tuple[Experiment, list[str
     if experiment.system.file is not None:
         experiment, notes = _with_system_file(experiment, folder / experiment.system.file)
         warnings += notes
-    collective: Any = experiment.collective
-    if isinstance(collective, tuple):
-        collective = tuple(_located(table, ("algorithm",), folder) for table in collective)
-    elif collective is not None:
-        collective = _located(collective, ("algorithm",), folder)
+    collective = _located_collectives(experiment.collective, folder)
+    jobs = tuple(
+        job.model_copy(update={"collective": _located_collectives(job.collective, folder)}) for job in experiment.job
+    )
     system = _located(experiment.system, ALGORITHM_KEYS, folder)
     groups = tuple(_located(group, ALGORITHM_KEYS, folder) for group in system.groups)
     system = system.model_copy(update={"groups": groups})
-    return experiment.model_copy(update={"system": system, "collective": collective}), warnings
+    return experiment.model_copy(update={"system": system, "collective": collective, "job": jobs}), warnings
 
 
 def _with_system_file(experiment: Experiment, path: Path) -> tuple[Experiment, list[str]]:
@@ -66,6 +65,13 @@ def _placed(fault: InputError, file: str, overriding: Iterable[str]) -> InputErr
         return fault
     written = of_system_file(f"{table}.{key}")
     return InputError(fault.problem, file=file, key=written, allowed=fault.allowed, given=fault.given)
+
+
+def _located_collectives(collective: Any, folder: Path) -> Any:
+    """One or several collectives, or None, in which the paths of algorithm files are absolute."""
+    if isinstance(collective, tuple):
+        return tuple(_located(table, ("algorithm",), folder) for table in collective)
+    return None if collective is None else _located(collective, ("algorithm",), folder)
 
 
 def _located(table: Any, keys: tuple[str, ...], folder: Path) -> Any:

@@ -104,6 +104,7 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
         chunk_delays=delays,
         memory=_memory(prepared),
         serving=served,
+        jobs=job.jobs(),
         traffic=background,
         attribution=where_time_went,
         lower_bound_ns=lower_bound_ns,

@@ -16,6 +16,7 @@ from pyxsim.settings.collective import Collective, Message
 from pyxsim.settings.cost import Cost
 from pyxsim.settings.failure import Fault
 from pyxsim.settings.faults import join
+from pyxsim.settings.job import JobTable, name_faults
 from pyxsim.settings.network import Network
 from pyxsim.settings.output import Output
 from pyxsim.settings.run import Run
@@ -47,6 +48,10 @@ class Experiment(Table):
     faults: tuple[Fault, ...] = Field(
         default=(), description="What fails during the run, one table [[faults]] each ([faults.md](faults.md))."
     )
+    job: tuple[JobTable, ...] = Field(
+        default=(),
+        description="Several jobs, one table [[job]] each ([jobs.md](jobs.md)). Instead: collectives or a workload.",
+    )
     output: Output = Field(default_factory=Output, description="What is recorded, and the seed.")
     run: Run = Field(default_factory=Run, description="How the result is computed.")
     cost: Cost | None = Field(
@@ -72,6 +77,15 @@ class Experiment(Table):
             faults = [fault for key, one in _indexed_collectives(collective) for fault in _conflicts(one, system, key)]
         raise_all(faults)
         return collective
+
+    @field_validator("job")
+    @classmethod
+    def _jobs_fit(cls, job: tuple[JobTable, ...], info: ValidationInfo) -> tuple[JobTable, ...]:
+        system, faults = info.data.get("system"), list(name_faults(job))
+        if job and system is not None:
+            faults += _job_conflicts(job, system)
+        raise_all(faults)
+        return job
 
     @field_validator("traffic")
     @classmethod
@@ -100,30 +114,31 @@ class Experiment(Table):
 
     @model_validator(mode="after")
     def _has_something_to_compute(self) -> Experiment:
-        npu, workload = self.system.npu, self.workload
-        if workload is None:
+        npu, workloads = self.system.npu, self.workloads
+        if not workloads:
             raise_all(ineffective_stragglers(self.system))
-        if npu is not None and (workload is None or (workload.model is None and not npu.roofline)):
-            traces = workload is not None and workload.file is not None
+        models = any(workload.model is not None for workload in workloads)
+        traces = any(workload.file is not None for workload in workloads)
+        if npu is not None and not (models or (traces and npu.roofline)):
             allowed = "with [workload] model" + (", or with system.npu.roofline = true and traces" if traces else "")
             raise InputError("has no effect", key="system.npu", allowed=allowed)
-        if npu is not None and npu.roofline and workload is not None and workload.model is not None:
+        if npu is not None and npu.roofline and models:
             problem = "has no effect on a model; `compute` selects how layer times are computed"
             raise InputError(problem, key="system.npu.roofline", allowed="true with traces")
         if self.background is not None:
             raise_all(list(self.background.background_faults(self.system.compat)))
-        offloaded = workload is not None and workload.offloaded
+        offloaded = any(workload.offloaded for workload in workloads)
         if self.system.remote_memory is None and offloaded:
             allowed = '"none", or with [system.remote_memory]'
             raise InputError("requires remote memory", key="workload.offload", allowed=allowed)
-        if self.system.remote_memory is not None and not offloaded and (workload is None or workload.file is None):
+        if self.system.remote_memory is not None and not offloaded and not traces:
             allowed = 'with [workload] offload = "optimizer" or "parameters", or traces as [workload] file'
             raise InputError("has no effect", key="system.remote_memory", allowed=allowed)
         endpoint = self.system.endpoint
         if endpoint is not None and self.traffic is not None and self.background is None:
             allowed = "with collectives, messages or [workload]"
             raise InputError("has no effect on open traffic", key="system.endpoint", allowed=allowed)
-        if endpoint is not None and endpoint.compute_share and workload is None:
+        if endpoint is not None and endpoint.compute_share and not workloads:
             key = "system.endpoint.compute_share"
             raise InputError("has no effect without computation", key=key, allowed="0, or with [workload]")
         return self
@@ -142,7 +157,7 @@ class Experiment(Table):
         if output.carry and system is not None and system.compat is not None:
             problem = f"{system.compat} does not carry real data"
             raise InputError(problem, key="carry", allowed="false, or no system.compat")
-        if output.carry and not (info.data.get("collective") or info.data.get("workload")):
+        if output.carry and not (info.data.get("collective") or info.data.get("workload") or info.data.get("job")):
             raise InputError("requires a collective", key="carry", allowed="false")
         return output
 
@@ -184,9 +199,16 @@ class Experiment(Table):
         return tuple((join("collective", key), one) for key, one in _indexed_collectives(self.collective))
 
     @property
+    def workloads(self) -> list[Workload]:
+        """The workload, or those of the jobs."""
+        given = [self.workload, *(job.workload for job in self.job)]
+        return [workload for workload in given if workload is not None]
+
+    @property
     def background(self) -> Traffic | None:
-        """The traffic beside collectives, messages or a workload; None for open traffic alone."""
-        return self.traffic if self.collective is not None or self.message or self.workload is not None else None
+        """The traffic beside collectives, messages, a workload or jobs; None for open traffic alone."""
+        beside = self.collective is not None or self.workload is not None or self.message or self.job
+        return self.traffic if beside else None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -203,6 +225,8 @@ class Experiment(Table):
             *([("system.remote_memory.latency", memory.latency)] if memory is not None else []),
             *((f"system.stragglers[{i}].start", straggler.start) for i, straggler in enumerate(self.system.stragglers)),
             *((f"{key}.at", one.at) for key, one in self.collectives),
+            *((f"job[{i}].at", each.at) for i, each in enumerate(self.job)),
+            *((f"job[{i}].{key}.at", one.at) for i, each in enumerate(self.job) for key, one in each.collectives),
             *((f"message[{i}].at", each.at) for i, each in enumerate(self.message)),
             ("output.window", self.output.window),
         ]
@@ -231,6 +255,19 @@ def list_faults(values: Iterable[tuple[str, Any]], count: int, network_has: str)
         if isinstance(value, tuple) and len(value) != count:
             problem = f"the list has {len(value)} entries, but the network has {network_has}"
             yield InputError(problem, key=key, allowed=f"one value for all, or a list of {count}")
+
+
+def _job_conflicts(jobs: tuple[JobTable, ...], system: System) -> Iterator[InputError]:
+    """Yield what [system] has that jobs do not support, and the conflicts of their collectives with it."""
+    for key, value in (("compat", system.compat), ("boost", system.boost), ("remote_memory", system.remote_memory)):
+        if value:
+            yield InputError(f"cannot be combined with system.{key}", key="", allowed="without this setting")
+    if system.inter_dimension == "round-robin":
+        problem = "cannot be combined with system.inter_dimension = 'round-robin', which counts the chunks of all jobs"
+        yield InputError(problem, key="", allowed="another order of dimensions")
+    for number, job in enumerate(jobs):
+        for key, one in job.collectives:
+            yield from _conflicts(one, system, f"[{number}].{key}")
 
 
 def _conflicts(collective: Collective, system: System, key: str) -> Iterator[InputError]:

@@ -69,8 +69,11 @@ def unknown_key(root: type[BaseModel], loc: Loc) -> InputError:
     name, model = str(loc[-1]), model_at(root, loc[:-1])
     words = list(fields(model)) if model is not None else []
     everywhere = list(all_keys(root))
-    if tables := [head for key, _, head in everywhere if key == name]:
-        problem = f"unknown key here; it belongs to {' or '.join(tables)}"
+    tables = [(path, head) for key, path, head in everywhere if key == name]
+    if loc[0] != "job":  # a job repeats tables of the top level
+        tables = [each for each in tables if not each[0].startswith("job.")] or tables
+    if tables:
+        problem = f"unknown key here; it belongs to {' or '.join(head for _, head in tables)}"
     elif words and nearest(name, words) is None and (paths := _near(name, everywhere, f"{key_path(loc[:-1])}.")):
         words_and_path = f"{', '.join(words)}; did you mean {' or '.join(paths)}?"
         return InputError("unknown key", key=key_path(loc), allowed=words_and_path, given=name)

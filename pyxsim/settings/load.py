@@ -26,11 +26,11 @@ from pyxsim.settings.types import TableType, fresh, listed
 _FILES = ("file", "groups", "algorithms", "trace")  # settings that are always the name of a file
 _PATH = re.compile(r"(one-)?([^:]+)((?::\w+)*)")  # FILE, or as an algorithm one-FILE.py:FUNCTION:4
 _OVERRIDE = "--set"
-LOADS = ("collective", "traffic", "workload")  # one of these tables, and traffic beside another
+LOADS = ("collective", "traffic", "workload", "job")  # one of these tables, and traffic beside another
 STUDY = ("sweep", "variant", "search")  # tables of a file that holds several experiments: points.py
 BESIDE = "message"  # with collectives or alone
 _NOTHING: Mapping[str, str] = MappingProxyType({})
-_TABLES = "one of [collective], [[message]], [traffic] and [workload]"
+_TABLES = "one of [collective], [[message]], [traffic], [workload] and [[job]]"
 
 Source = str | PathLike[str] | Mapping[str, Any] | Experiment
 
@@ -53,7 +53,7 @@ def load_experiment(
     libraries
         Folders with further named systems.
     work
-        False: without collectives, messages, traffic and workload, for a network that another simulator uses.
+        False: without collectives, messages, traffic, workload and jobs, for a network that another simulator uses.
 
     Raises
     ------
@@ -176,7 +176,7 @@ def _load_faults(data: Mapping[str, Any]) -> list[InputError]:
 
     Messages may stand alone or with collectives, traffic alone or beside other work.
     """
-    given = [table for table in LOADS if data.get(table) is not None]
+    given = [table for table in LOADS if data.get(table) not in (None, [], ())]
     if (len(given) > 1 or data.get(BESIDE)) and "traffic" in given:
         given.remove("traffic")
     if data.get(BESIDE) and given[:1] != ["collective"]:

@@ -38,7 +38,7 @@ class CommunicationJob(Job):
         self.traffic: list[str] = []
         self._groups = _communicators(experiment, topology)
         self._matrices = [
-            _matrix(each, key, groups, folder)
+            collective_matrix(each, key, len(groups[0]), folder)
             for (key, each), groups in zip(experiment.collectives, self._groups, strict=True)
         ]
         self._messages: list[PointToPoint] = []
@@ -61,7 +61,7 @@ class CommunicationJob(Job):
                         each.bytes,
                         at=to_cycles(each.at, clock)[0],
                         communicator=group,
-                        algorithms=_of_group(names, group, each.kind, place),
+                        algorithms=algorithms_of_group(names, group, each.kind, place),
                         root=0 if each.root is None else group.members.index(each.root),
                         priority=each.priority,
                         name=each.label,
@@ -97,11 +97,14 @@ class CommunicationJob(Job):
         return max((item.end for item in (*issued, *self._messages)), default=0)
 
 
-def _matrix(each: Collective, key: str, groups: list[Communicator], folder: Path) -> ByteMatrix | None:
-    """The bytes between pairs of an all-to-all. Raises InputError unless they fit the groups, which have one size."""
+def collective_matrix(each: Collective, key: str, npus: int, folder: Path) -> ByteMatrix | None:
+    """Return the bytes between pairs of an all-to-all on `npus` NPUs; None without any. Raises InputError.
+
+    `key`: of the collective.
+    """
     if each.matrix is None:
         return None
-    place, npus = join(key, "matrix"), len(groups[0])
+    place = join(key, "matrix")
     try:
         if isinstance(each.matrix, str):
             rows = read_matrix(folder / each.matrix, npus)
@@ -120,8 +123,14 @@ def _matrix(each: Collective, key: str, groups: list[Communicator], folder: Path
     return matrix
 
 
-def _of_group(names: str | tuple[str, ...] | None, group: Communicator, kind: str, key: str) -> tuple[str, ...] | None:
-    """The algorithm for each dimension of a group. Raises InputError for an unknown or unsuitable one."""
+def algorithms_of_group(
+    names: str | tuple[str, ...] | None, group: Communicator, kind: str, key: str
+) -> tuple[str, ...] | None:
+    """Return the algorithm for each dimension of a group, None for those of [system]. Raises InputError for an unknown
+    or unsuitable one.
+
+    `names`: one for all, or one for each dimension of the network. `key`: the setting that has them.
+    """
     if names is None:
         return None
     for name in (names,) if isinstance(names, str) else names:

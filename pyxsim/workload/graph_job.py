@@ -89,7 +89,7 @@ class GraphJob(Job):
         for number, call in enumerate(graph.calls):
             self._issue(number, call)
         self._messages = self._open_messages()
-        begin = [system.options.skew(npu) for npu in range(npus)]
+        begin = self.begin_cycles(system)
         ways = np.array([_WAYS[kind] for kind in sorted(Kind)], np.int8)[graph.kind]
         # How tasks without ticks start: for each task, a row of `_starters`.
         self._starters: list[Callable[[int], None]] = [self._hand_over, self._enter]
@@ -115,6 +115,14 @@ class GraphJob(Job):
             begin,
         )
         self._schedule_step(min(begin))
+
+    def begin_cycles(self, system: SystemServices) -> list[int]:
+        """Return the cycle in which each NPU may start tasks."""
+        return [system.options.skew(npu) for npu in range(self.graph.npus)]
+
+    def task_graph(self) -> TaskGraph:
+        """Return the tasks."""
+        return self.graph
 
     @property
     def end(self) -> int:
@@ -191,16 +199,20 @@ class GraphJob(Job):
 
     # -- collectives and messages --
 
-    def _tag(self, name: str) -> int:
-        """The number of a name of traffic."""
+    def _tag(self, name: str, npu: int) -> int:
+        """The number of a name of traffic that an NPU takes part in."""
         if name not in self._tags:
             self._tags[name] = len(self.traffic)
             self.traffic.append(name)
         return self._tags[name]
 
+    def _algorithm_setting(self, number: int) -> str:
+        """The setting of the algorithms of a call."""
+        return f"system.{algorithm_key(self.graph.calls[number].kind)}"
+
     def _issue(self, number: int, call: Call) -> None:
         """Issue a collective: one of the system layer per group."""
-        system, key = self._system, f"system.{algorithm_key(call.kind)}"
+        system, key = self._system, self._algorithm_setting(number)
         name = call.name or call.kind
         collective = IssuedCollective(name, key, _group_name(call), call.root)
         for at, group in enumerate(_communicators(call, system)):
@@ -214,7 +226,7 @@ class GraphJob(Job):
                     root=root,
                     priority=call.priority,
                     name=name,
-                    tag=self._tag(name),
+                    tag=self._tag(name, group.members[0]),
                     open=True,
                     joined=partial(self._member_ended, number * self.graph.npus),
                     matrix=None if call.matrices is None else call.matrices[at],
@@ -236,7 +248,9 @@ class GraphJob(Job):
         for task, src, dst, size, name in zip(*(column.tolist() for column in columns), strict=True):
             called = graph.names[name]
             on_end = partial(self._task_ended, task)
-            messages[task] = system.send(src, dst, size, name=called, tag=self._tag(called), open=True, done=on_end)
+            messages[task] = system.send(
+                src, dst, size, name=called, tag=self._tag(called, src), open=True, done=on_end
+            )
         return messages
 
     def _ticks(self, system: SystemServices) -> IntArray:

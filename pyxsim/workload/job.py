@@ -180,6 +180,18 @@ class Job(Protocol):
         """Number of the tasks; 0 for a job without tasks."""
         return 0
 
+    def task_graph(self) -> TaskGraph | None:
+        """Return the tasks, by NPU; None where they are not known before the run."""
+        return None
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """Return a row of the dataset `jobs` for each of several jobs; empty for others."""
+        return []
+
+    def memory_warnings(self) -> list[str]:
+        """Return a line for each model that needs more memory than its NPUs have."""
+        return [] if self.training is None else self.training.check_memory(allowed=True)
+
     def layers(self) -> dict[str, Any]:
         """Return the columns of the layers of a complete run; empty where the tasks tell them, or there are none."""
         return {}

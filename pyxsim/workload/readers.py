@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import prod
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,7 +21,6 @@ from pyxsim.library import file_of
 from pyxsim.registry import OWN, Entry, readers
 from pyxsim.settings import Experiment, Workload
 from pyxsim.topology import Topology
-from pyxsim.workload.communication_job import CommunicationJob
 from pyxsim.workload.graph import TaskGraph
 from pyxsim.workload.graph_job import GraphJob
 from pyxsim.workload.job import Job
@@ -49,17 +49,29 @@ class WorkloadContext:
     experiment
         All settings.
     topology
-        The network; `topology.shape` has the NPUs per dimension.
+        The network.
     folder
         Where relative paths of the experiment start.
     packets
         Whether the backend simulates packets.
+    shape
+        The NPUs per dimension: those of the network, or for the workload of a job those of the job.
     """
 
     experiment: Experiment
     topology: Topology
     folder: Path
     packets: bool = True
+    shape: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.shape:
+            object.__setattr__(self, "shape", tuple(self.topology.shape))
+
+    @property
+    def npus(self) -> int:
+        """The number of NPUs of the workload."""
+        return prod(self.shape)
 
     @property
     def workload(self) -> Workload:
@@ -82,17 +94,15 @@ class WorkloadContext:
         return base if system.compat is None else plugins.job_classes.get(system.compat)(base, system)
 
 
-def make_job(context: WorkloadContext) -> Job:
-    """Return the job of an experiment: of the reader of its workload, or without one its collectives and messages.
+def read_workload(context: WorkloadContext) -> Job:
+    """Return the job that the reader of `[workload]` makes of it.
 
     Raises
     ------
     InputError
         If the workload cannot be read, or a setting is given that its reader does not use.
     """
-    workload = context.experiment.workload
-    if workload is None:
-        return CommunicationJob(context.experiment, context.topology, context.folder)
+    workload = context.workload
     key = "file" if workload.file is not None else "model"
     name = str(getattr(workload, key))
     if key == "file":

@@ -323,6 +323,14 @@ def make_serving() -> ServingRecord:
     return ServingRecord(columns, {name: np.array(column) for name, column in iterations.items()}, summary)
 
 
+def make_jobs() -> list[dict[str, Any]]:
+    """A job that ended and was compared, and one that did not end."""
+    first = {"at": 0, "start": 5, "end": 90, "time": 90, "alone": 60, "slowdown": 1.5}
+    second = {"at": 40, "start": -1, "end": -1, "time": -1, "alone": -1, "slowdown": float("nan")}
+    names = {"first": ("packed 0,1", first), "second": ("list 3,2", second)}
+    return [{"name": name, "npus": 2, "placement": where, **times} for name, (where, times) in names.items()]
+
+
 def make_energy() -> dict[str, Any]:
     """The energy of `make_result`: 1 pJ per bit of a link, 2 pJ in a router, and NPUs of 10 W that do no work."""
     flits = np.array([69, 3, 0, 60])

@@ -17,6 +17,7 @@ from tests.results.conftest import (
     make_backend_tables,
     make_detail,
     make_energy,
+    make_jobs,
     make_layers,
     make_memory,
     make_serving,
@@ -51,6 +52,7 @@ def test_every_variable_is_told(page: str, build: Callable[..., Result]) -> None
         memory=make_memory(),
         backend_tables=make_backend_tables(),
         serving=make_serving(),
+        jobs=make_jobs(),
         **make_energy(),
         **make_training(),
     )

@@ -29,6 +29,7 @@ from tests.results.conftest import (
     make_backend_tables,
     make_detail,
     make_energy,
+    make_jobs,
     make_layers,
     make_memory,
     make_serving,
@@ -48,6 +49,7 @@ def full(build: Callable[..., Result]) -> Result:
         memory=make_memory(),
         backend_tables=make_backend_tables(),
         serving=make_serving(),
+        jobs=make_jobs(),
         **make_energy(),
         **make_training(),
     )

@@ -104,7 +104,7 @@ def test_a_folder_is_no_experiment(tmp_path: Path) -> None:
 def test_an_empty_file(tmp_path: Path, content: str) -> None:
     path = tmp_path / "exp.toml"
     path.write_text(content)
-    tables = "one of [collective], [[message]], [traffic] and [workload]"
+    tables = "one of [collective], [[message]], [traffic], [workload] and [[job]]"
     told = f"empty file; allowed: an experiment with the table [network] and {tables}"
     assert lines(path) == [f"{path}: {told}"]
 

@@ -14,6 +14,7 @@ from pyxsim.reports.text import (
     energy_facts,
     fault_facts,
     flow_facts,
+    job_tables,
     layer_tables,
     memory_facts,
     serving_facts,
@@ -92,6 +93,7 @@ class Summary:
             yield Text()
             yield fitted(class_table(result.traffic), width)
         for table in (
+            *job_tables.tables(result, width),
             *(fitted(layer_table, width) for layer_table in layer_tables.tables(result)),
             *workload_tables.tables(result, width),
             *serving_facts.tables(result, width),

@@ -5,8 +5,19 @@ from __future__ import annotations
 # In the order in which tables are listed:
 # isort: off
 from pyxsim.results.datasets import links, collectives, workload, serving, memory, traffic, attribution, ethernet
-from pyxsim.results.datasets import energy, retries
+from pyxsim.results.datasets import energy, jobs, retries
 # isort: on
 
-__all__ = ["attribution", "collectives", "energy", "ethernet", "links", "memory"]
-__all__ += ["retries", "serving", "traffic", "workload"]
+__all__ = [
+    "attribution",
+    "collectives",
+    "energy",
+    "ethernet",
+    "jobs",
+    "links",
+    "memory",
+    "retries",
+    "serving",
+    "traffic",
+    "workload",
+]

@@ -27,7 +27,7 @@ class RendezvousJob(SequentialGraphJob):
     def matcher(self, graph: TaskGraph, tasks: IntArray, system: SystemServices, ended: EndCallback) -> SendRecvMatcher:
         """Return the executor of sends and receives."""
         refuse_large_request(system.options, int(graph.size[tasks].max(initial=0)), self._key)
-        tag = self._tag("requests")
+        tag = self._tag("requests", 0)
         requests = {
             task: partial(system.send, int(graph.npu[task]), int(graph.peer[task]), REQUEST_BYTES, tag=tag)
             for task in tasks[graph.kind[tasks] == Kind.RECEIVE].tolist()

@@ -1,0 +1,56 @@
+"""Several jobs as tables: their times and slowdowns, and who disturbed whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from pyxsim.reports.text.facts import percent
+from pyxsim.reports.text.text_table import Sheet
+from pyxsim.reports.text.text_width import WIDTH
+from pyxsim.results.interference import interference
+from pyxsim.results.result import Result
+from pyxsim.units import format_time_ns
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+MOST_JOBS = 12  # rows on a terminal
+
+
+def tables(result: Result, width: int | None = WIDTH) -> Iterator[RenderableType]:
+    """Yield the table of the jobs; nothing without any. `width`: as in Sheet."""
+    if result.jobs:
+        yield jobs_sheet(result).rich(None if width is None else MOST_JOBS, width)
+
+
+def jobs_sheet(result: Result) -> Sheet:
+    """Return the times of the jobs; with the time alone and the slowdown where they were simulated."""
+    compared = any(row["alone"] >= 0 for row in result.jobs)
+    rows = []
+    for row in result.jobs:
+        times = [_time(result, row[name]) for name in ("at", "start", "end", "time")]
+        if compared:
+            slowdown = row["slowdown"]
+            known = slowdown is not None and slowdown == slowdown
+            times += [_time(result, row["alone"]), f"{slowdown:.3f}" if known else "-"]
+        rows.append((row["name"], f"{row['npus']:,}", *times, row["placement"]))
+    head = ("job", "NPUs", "arrives", "starts", "ends", "time", *(("alone", "slowdown") if compared else ()), "on NPUs")
+    return Sheet(head, rows, words=("on NPUs",))
+
+
+def interference_sheet(result: Result) -> Sheet | None:
+    """Return the cycles that each job waited in the network, and the share of each culprit; None if not known."""
+    found = interference(result.attribution, len(result.jobs))
+    if found is None:
+        return None
+    rows = []
+    for name, row in zip(found.victims, found.cycles.tolist(), strict=True):
+        total = sum(row)
+        rows.append((name, f"{total:,}", *(percent(each / total) if each else "-" for each in row)))
+    return Sheet(("job", "waited (cycles)", *(f"for {name}" for name in found.culprits)), rows)
+
+
+def _time(result: Result, cycles: int) -> str:
+    return "-" if cycles < 0 else format_time_ns(Fraction(cycles) * 10**9 / result.clock_hz)

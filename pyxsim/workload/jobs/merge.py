@@ -1,0 +1,144 @@
+"""Puts the task graphs of several jobs onto the NPUs of one network, as one graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pyxsim.arrays import IntArray
+from pyxsim.collective.communicator import Communicator
+from pyxsim.errors import InputError
+from pyxsim.workload.graph import Call, TaskGraph
+
+_PLAIN = ("kind", "ticks", "size", "match", "part")  # columns that are the same on every NPU
+
+
+@dataclass(frozen=True)
+class PlacedGraph:
+    """The tasks of one job.
+
+    Attributes
+    ----------
+    graph
+        Its tasks by rank.
+    npus
+        int64[ranks], the NPU of each rank.
+    shape
+        Its ranks as a grid, for collectives along dimensions.
+    key
+        Setting of its work; errors cite it.
+    """
+
+    name: str
+    graph: TaskGraph
+    npus: IntArray
+    shape: tuple[int, ...]
+    key: str
+
+
+def merged(jobs: Sequence[PlacedGraph], shape: Sequence[int]) -> TaskGraph:
+    """Return the tasks of all jobs on a network of `shape`, in the order of the jobs.
+
+    Names, layers and collectives begin with the name of the job. Raises InputError for an algorithm per dimension that
+    does not fit the dimensions of the network.
+    """
+    npus = int(np.prod(shape))
+    columns: dict[str, list[Any]] = {}
+    calls: list[Call] = []
+    names: list[str] = []
+    layers: list[str] = []
+    resources: list[tuple[str, int]] = []
+    tasks = edges = 0
+    starts: list[IntArray] = [np.zeros(1, np.int64)]
+    for job in jobs:
+        graph = job.graph
+        resource = np.array([_number(resources, each) for each in graph.resources] + [-1], np.int8)
+        numbered = {
+            "npu": job.npus[graph.npu].astype(np.int32),
+            "peer": np.where(graph.peer >= 0, job.npus[graph.peer], -1).astype(np.int32),
+            "call": np.where(graph.call >= 0, graph.call + len(calls), -1).astype(np.int32),
+            "name": graph.name + np.int32(len(names)),
+            "layer": np.where(graph.layer >= 0, graph.layer + len(layers), -1).astype(np.int32),
+            "resource": resource[graph.resource],
+            "before": graph.before + tasks,
+            **{column: getattr(graph, column) for column in _PLAIN},
+        }
+        for column, values in numbered.items():
+            columns.setdefault(column, []).append(values)
+        starts.append(graph.before_start[1:] + edges)
+        calls += [_on_network(call, job, shape) for call in graph.calls]
+        names += [f"{job.name}: {name}" for name in graph.names]
+        unnamed = range(len(graph.layers), int(graph.layer.max(initial=-1)) + 1)
+        layers += [f"{job.name}: {layer}" for layer in (*graph.layers, *(f"layer {each}" for each in unnamed))]
+        tasks, edges = tasks + len(graph), edges + len(graph.before)
+    nodes = [job.graph.node for job in jobs]
+    return TaskGraph(
+        npus=npus,
+        **{column: np.concatenate(values) for column, values in columns.items()},
+        before_start=np.concatenate(starts),
+        calls=calls,
+        names=names,
+        resources=tuple(resources),
+        layers=layers,
+        node=None
+        if any(node is None for node in nodes)
+        else np.concatenate([node for node in nodes if node is not None]),
+    )
+
+
+def _number(resources: list[tuple[str, int]], resource: tuple[str, int]) -> int:
+    """The number of a resource, which is added if it is new."""
+    if resource not in resources:
+        resources.append(resource)
+    return resources.index(resource)
+
+
+def _on_network(call: Call, job: PlacedGraph, shape: Sequence[int]) -> Call:
+    """A collective of ranks as one of NPUs."""
+    npus: list[int] = job.npus.tolist()
+    members = groups = None
+    if call.dims is not None:
+        groups = tuple(_placed(group.members, npus) for group in Communicator.along(call.dims, job.shape))
+    elif call.groups is not None:
+        groups = tuple(_placed(group, npus) for group in call.groups)
+    else:
+        members = _placed(range(len(npus)) if call.members is None else call.members, npus)
+    root = call.root
+    if root is not None and not call.has_groups:
+        root = npus[root]
+    return replace(
+        call,
+        dims=None,
+        groups=groups,
+        members=members,
+        root=root,
+        name=job.name if call.name in ("", call.kind) else f"{job.name}: {call.name}",
+        algorithms=_algorithms(call, groups or (members or (),), job, shape),
+    )
+
+
+def _placed(ranks: Sequence[int], npus: Sequence[int]) -> tuple[int, ...]:
+    return tuple(npus[rank] for rank in ranks)
+
+
+def _algorithms(
+    call: Call, groups: Sequence[tuple[int, ...]], job: PlacedGraph, shape: Sequence[int]
+) -> tuple[str, ...] | None:
+    """One algorithm for each dimension of the network that the NPUs of a group span."""
+    names = call.algorithms
+    if names is None:
+        return None
+    counts = {len(Communicator.of(group, shape).shape) for group in groups}
+    if len(counts) == 1 and len(set(names)) == 1:
+        return names[:1] * counts.pop()
+    if counts == {len(names)}:
+        return names
+    problem = f"{call.name or call.kind} has {len(names)} algorithms, but its NPUs span {_listed(counts)} dimensions"
+    raise InputError(problem, key=job.key, allowed="one algorithm, or a placement along as many dimensions")
+
+
+def _listed(counts: set[int]) -> str:
+    return " or ".join(map(str, sorted(counts)))

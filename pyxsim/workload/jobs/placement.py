@@ -1,0 +1,103 @@
+"""Which NPUs each of several jobs runs on (docs/jobs.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from pyxsim.arrays import IntArray
+from pyxsim.errors import InputError, raise_all
+from pyxsim.settings.job import JobTable
+from pyxsim.topology import Topology
+
+Choice = Callable[[IntArray, int], IntArray]
+"""Chooses a number of NPUs from the free ones, which ascend; returns them in the order of the ranks."""
+
+
+def placed(jobs: Sequence[JobTable], topology: Topology, seed: int) -> list[IntArray]:
+    """Return the NPU of each rank of each job. Raises InputError for NPUs that do not exist or are not free.
+
+    `seed`: of jobs that are placed at random and have none.
+    """
+    owner = np.full(topology.npus, -1, np.int64)
+    found: dict[int, IntArray] = {}
+    faults: list[InputError] = []
+    for number, job in enumerate(jobs):
+        if not isinstance(job.placement, str):
+            found[number] = np.array(job.placement, np.int64)
+            faults += _claim(owner, jobs, number)
+    raise_all(faults)
+    for number, job in enumerate(jobs):
+        if number in found:
+            continue
+        free = np.flatnonzero(owner < 0)
+        if job.size > len(free):
+            problem = f"job '{job.name}' needs {job.size} NPUs, but of {topology.npus} only {len(free)} are free"
+            raise InputError(problem, key=f"job[{number}].npus", allowed=f"at most {len(free)}, or smaller jobs before")
+        found[number] = _choice(job, topology, seed)(free, job.size)
+        owner[found[number]] = number
+    return [found[number] for number in range(len(jobs))]
+
+
+def _claim(owner: IntArray, jobs: Sequence[JobTable], number: int) -> list[InputError]:
+    """Give a job the NPUs of its list; return an error for each that it cannot have."""
+    faults = []
+    for index, npu in enumerate(jobs[number].placement):
+        key = f"job[{number}].placement[{index}]"
+        if npu >= len(owner):
+            faults.append(InputError(f"there is no NPU {npu}", key=key, allowed=f"NPUs 0 to {len(owner) - 1}"))
+        elif owner[npu] >= 0:
+            problem = f"NPU {npu} already belongs to job '{jobs[owner[npu]].name}'"
+            faults.append(InputError(problem, key=key, allowed="each NPU in one job"))
+        else:
+            owner[npu] = number
+    return faults
+
+
+def _choice(job: JobTable, topology: Topology, seed: int) -> Choice:
+    if job.placement == "scattered":
+        return _scattered
+    if job.placement == "random":
+        drawn = np.random.default_rng(seed if job.seed is None else job.seed)
+        return lambda free, count: np.sort(drawn.permutation(free)[:count])
+    if job.placement == "by-rack":
+        return lambda free, count: _by_rack(free, count, racks(topology))
+    return lambda free, count: free[:count]
+
+
+def _scattered(free: IntArray, count: int) -> IntArray:
+    chosen: IntArray = free[np.arange(count) * len(free) // count]
+    return chosen
+
+
+def _by_rack(free: IntArray, count: int, rack: IntArray) -> IntArray:
+    """Take the NPUs of free racks, then those of the racks with most free NPUs, each in ascending order."""
+    sizes = np.bincount(rack)
+    there = np.bincount(rack[free], minlength=len(sizes))
+    rank = np.where(there == sizes, -1, sizes.max() - there)
+    order = np.lexsort((free, rack[free], rank[rack[free]]))
+    chosen: IntArray = free[order[:count]]
+    return chosen
+
+
+def racks(topology: Topology) -> IntArray:
+    """Return the rack of each NPU, int64[npus].
+
+    A rack is the NPUs with the same coordinate in the last dimension. In a network of one dimension, it is the NPUs
+    whose router, or the first switch that it has a link to, is the same; all NPUs, if there is no switch.
+    """
+    last = next((dim for dim in reversed(range(1, len(topology.shape))) if topology.shape[dim] > 1), 0)
+    if last:
+        return topology.coords[:, last].astype(np.int64)
+    home = topology.home.astype(np.int64)
+    is_switch = np.ones(topology.routers, bool)
+    is_switch[home] = False
+    first = np.arange(topology.routers)
+    if not topology.indirect and is_switch.any():
+        leads = is_switch[topology.link_dst] & ~is_switch[topology.link_src]
+        first[topology.link_src[leads][::-1]] = topology.link_dst[leads][::-1]  # of several, the first link counts
+    keys = first[home]
+    if len(np.unique(keys)) == topology.npus:  # each NPU has a router of its own
+        return np.zeros(topology.npus, np.int64)
+    return np.unique(keys, return_inverse=True)[1].astype(np.int64)
