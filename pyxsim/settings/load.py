@@ -275,6 +275,7 @@ def _plain(experiment: Experiment) -> dict[str, Any]:
         (data["system"], "stragglers"),
         (data["system"], "groups"),
         (data, "message"),
+        (data, "job"),
     ):
         if not table.get(key):
             table.pop(key, None)
