@@ -276,6 +276,7 @@ def _plain(experiment: Experiment) -> dict[str, Any]:
         (data["system"], "groups"),
         (data, "message"),
         (data, "faults"),
+        (data, "job"),
     ):
         if not table.get(key):
             table.pop(key, None)

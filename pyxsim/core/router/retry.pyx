@@ -65,7 +65,7 @@ cdef void drop_acknowledged(State* s, Replay* r, int64_t t) noexcept nogil:
 
 
 cdef bint replay_accepts(State* s, int32_t link, int64_t t) noexcept nogil:
-    """May a new flit start on the link, if it is available? Not before flits that are sent again, nor without a slot."""
+    """May a new flit start on the link, if it is available? Not before flits to be sent again, nor without a slot."""
     cdef Replay* r = &s.links.replay[link]
     if r.slots == 0:
         return True

@@ -13,7 +13,8 @@ from pyxsim.core.state.large_pages import Pages
 from pyxsim.core.state.record_dtypes import check_size
 
 SIZES = {"inputs": sizeof(VcMasks), "in_port": sizeof(InPort), "bounds": sizeof(RouterBounds), "vc": sizeof(InputVc),
-         "out": sizeof(OutputVc), "ranges": sizeof(VcRange), "link": sizeof(Link), "replay": sizeof(Replay), "replay_flit": sizeof(ReplayFlit),
+         "out": sizeof(OutputVc), "ranges": sizeof(VcRange), "link": sizeof(Link),
+         "replay": sizeof(Replay), "replay_flit": sizeof(ReplayFlit),
          "router": sizeof(Router),
          "owner": sizeof(VcOwner),
          "vc_book": sizeof(VcWait), "vc_margin": sizeof(VcWaitDetail), "link_book": sizeof(LinkWait),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.stdint cimport INT32_MAX, int16_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc
 
 from pyxsim.core.latency.latency_records cimport Contender, LaneWait, LinkWait, VcOwner, VcWait, VcWaitDetail
@@ -15,7 +15,8 @@ from pyxsim.core.state.bits cimport set_bit
 from pyxsim.core.state.network_state cimport free_state
 from pyxsim.core.state.records cimport (
     CREDIT, KINDS, LANE_CREDIT, NONE, PRIORITY_SHIFT, ROUTE_SHIFT, SELECT_EACH, SELECT_RANDOM, CalendarSlot,
-    FifoNode, InPort, InputVc, Link, Message, OutputVc, Packet, QueuedFlit, Replay, ReplayFlit, Router, RouterBounds, VcMasks, VcRange,
+    FifoNode, InPort, InputVc, Link, Message, OutputVc, Packet, QueuedFlit, Replay, ReplayFlit, Router, RouterBounds,
+    VcMasks, VcRange,
 )
 
 from fractions import Fraction

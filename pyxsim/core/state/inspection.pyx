@@ -17,7 +17,9 @@ from pyxsim.core.router.crossbar cimport packet_complete
 from pyxsim.core.router.route_computation cimport all_candidates, front_time
 from pyxsim.core.router.vc_allocator cimport ring_slots, ring_vc
 from pyxsim.core.state.bits cimport has_bit
-from pyxsim.core.state.records cimport ACTIVE, HOLDING, IDLE, KINDS, LANE_CREDIT, LAST, NONE, ROUTING, WAITING, Replay, Router
+from pyxsim.core.state.records cimport (
+    ACTIVE, HOLDING, IDLE, KINDS, LANE_CREDIT, LAST, NONE, ROUTING, WAITING, Replay, Router,
+)
 
 
 cdef list calendar_entries(State* s):

@@ -137,7 +137,7 @@ cdef struct VcRange:
 
 cdef struct Link:
     # --- routing, launch and the fast path: one cache line ---
-    int64_t free             # time at which it can start the next flit, in units of 1 / den cycles; INT64_MAX: it is down
+    int64_t free             # time at which it can start the next flit, in 1 / den cycles; INT64_MAX: it is down
     int64_t flits            # counting
     int64_t num              # serialisation: num / den cycles per flit
     int64_t den
@@ -281,7 +281,7 @@ cdef struct QueuedFlit:
 
 
 cdef struct Replay:
-    # Retry at a link, at its sending end (retry.pyx). Flits have the sequence numbers `oldest` to `newest` - 1; the slot
+    # Retry at a link, at its sending end (retry.pyx). Flits have the numbers `oldest` to `newest` - 1; the slot
     # of a flit is its sequence number modulo `slots`. INT64_MAX is a cycle that does not come.
     int64_t oldest       # the first flit that is not acknowledged
     int64_t next         # the flit to send again next; `newest`: none
