@@ -18,9 +18,9 @@ import numpy as np
 
 from pyxsim.arrays import AnyIntArray, BoolArray, IntArray
 from pyxsim.collective.communicator import Communicator
-from pyxsim.topology.capacity_graph import CapacityGraph
+from pyxsim.topology.capacity_graph import CapacityGraph, Unreached
 from pyxsim.topology.concurrent_flow import concurrent_flow, farthest, quick_time
-from pyxsim.topology.cut_bound import Bottleneck, Unreached, bottleneck
+from pyxsim.topology.cut_bound import Bottleneck, bottleneck
 from pyxsim.topology.max_flow import FEW
 from pyxsim.topology.partition_bound import known_partition, least_partition
 from pyxsim.topology.topology import Topology

@@ -9,8 +9,8 @@ import numpy as np
 
 from pyxsim.network.link_paths import link_rates_of, widest
 from pyxsim.settings import Network
-from pyxsim.topology.capacity_graph import CapacityGraph
-from pyxsim.topology.cut_bound import Unreached, bottleneck
+from pyxsim.topology.capacity_graph import CapacityGraph, Unreached
+from pyxsim.topology.cut_bound import bottleneck
 from pyxsim.topology.cuts import bisection
 from pyxsim.topology.topology import Topology
 

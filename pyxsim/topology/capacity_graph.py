@@ -20,6 +20,14 @@ Ends = Sequence[int] | Int32Array
 _MOST = 1 << 62  # sum of widths that is computed in arrays of 64 bits
 
 
+class Unreached(ValueError):
+    """No flow reaches a node."""
+
+    def __init__(self, node: int) -> None:
+        super().__init__(f"nothing reaches node {node}")
+        self.node = node
+
+
 @dataclass(frozen=True, eq=False)
 class CapacityGraph:
     """Nodes, and the whole-number bandwidth from each to each.

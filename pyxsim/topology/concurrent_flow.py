@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from pyxsim.arrays import AnyIntArray, IntArray
 from pyxsim.errors import InputError
-from pyxsim.topology.capacity_graph import CapacityGraph, Classes, symmetries
+from pyxsim.topology.capacity_graph import CapacityGraph, Classes, Unreached, symmetries
 
 MOST_VARIABLES = 60_000  # of a linear program, which HiGHS solves in seconds
 _FINE = 10**6  # whole lengths up to this one stand for those of the solver
@@ -68,7 +68,7 @@ def time_of_lengths(
 
     Raises
     ------
-    ValueError
+    Unreached
         If data cannot reach their NPU.
     """
     total = sum(length * width for length, width in zip(lengths, graph.width, strict=True))
@@ -85,7 +85,7 @@ def time_of_lengths(
         for position, nbytes in enumerate(row):
             if nbytes and position != source:
                 if distance[nodes[position]] == _FAR:
-                    raise ValueError(f"nothing reaches node {nodes[position]}")
+                    raise Unreached(nodes[position])
                 work += count * nbytes * distance[nodes[position]]
     return Fraction(work, total)
 
@@ -174,7 +174,7 @@ def concurrent_flow(
     ------
     InputError
         If SciPy is not installed.
-    ValueError
+    Unreached
         If data cannot reach their NPU.
     """
     if demand is None:

@@ -17,7 +17,7 @@ from fractions import Fraction
 import numpy as np
 
 from pyxsim.arrays import BoolArray, IntArray
-from pyxsim.topology.capacity_graph import CapacityGraph, Classes, symmetries
+from pyxsim.topology.capacity_graph import CapacityGraph, Classes, Unreached, symmetries
 from pyxsim.topology.max_flow import FlowGraph
 
 UNLIMITED = 1 << 62  # links times flows
@@ -66,14 +66,6 @@ def bottleneck_bandwidth(links: Iterable[tuple[Hashable, Hashable, int]], npus: 
     except Unreached as unreached:
         raise ValueError(f"nothing reaches {names[unreached.node]}") from None
     return found.rate * graph.unit * len(npus)
-
-
-class Unreached(ValueError):
-    """No flow reaches a node."""
-
-    def __init__(self, node: int) -> None:
-        super().__init__(f"nothing reaches node {node}")
-        self.node = node
 
 
 def bottleneck(

@@ -109,6 +109,15 @@ def test_a_group_may_use_all_links() -> None:
     assert limit.per_byte == Fraction(1, 2)
 
 
+@pytest.mark.parametrize("kind", ["all-to-all", "all-reduce", "all-gather"])
+def test_no_bound_without_a_way_back(kind: str) -> None:
+    """NPUs of a butterfly send into its first stage and receive from its last one: no path leads back to a node."""
+    network = {"topology": "butterfly", "options": {"k": 2, "n": 3}}
+    prepared = prepare(load_experiment({"network": network, "collective": {"kind": kind, "size": "64 KiB"}}))
+    assert isinstance(prepared, Prepared)
+    assert prepared.optimum() is None
+
+
 def test_latency_alone() -> None:
     """Half around a ring of 8 with 500 ns each, for a barrier and for a byte."""
     bounds, group = optimum_of({"topology": "ring", "shape": [8], "clock": "1 GHz"})
