@@ -88,25 +88,28 @@ class JobsJob(GraphJob):
         `alone` and `slowdown` are not known.
         """
         times, job = self.times(), self._job_of[self.graph.npu]
-        rows = []
-        for number, arrival in enumerate(self.arrivals):
-            own = job == number
-            started, ends = times.start[own & (times.start >= 0)], times.end[own]
-            end = -1 if (ends < 0).any() else int(ends.max())
-            rows.append(
-                {
-                    "name": arrival.name,
-                    "npus": len(arrival.npus),
-                    "placement": arrival.placement,
-                    "at": arrival.at,
-                    "start": int(started.min()) if len(started) else -1,
-                    "end": end,
-                    "time": -1 if end < 0 else end - arrival.at,
-                    "alone": -1,
-                    "slowdown": float("nan"),
-                }
-            )
-        return rows
+        started, unfinished = times.start >= 0, np.bincount(job[times.end < 0], minlength=len(self.arrivals))
+        first = np.full(len(self.arrivals), np.iinfo(np.int64).max)
+        last = np.full(len(self.arrivals), -1, np.int64)
+        np.minimum.at(first, job[started], times.start[started])
+        np.maximum.at(last, job, times.end)
+        last[unfinished > 0] = -1
+        begun = np.bincount(job[started], minlength=len(self.arrivals)) > 0
+        columns = zip(self.arrivals, np.where(begun, first, -1).tolist(), last.tolist(), strict=True)
+        return [
+            {
+                "name": arrival.name,
+                "npus": len(arrival.npus),
+                "placement": arrival.placement,
+                "at": arrival.at,
+                "start": start,
+                "end": end,
+                "time": -1 if end < 0 else end - arrival.at,
+                "alone": -1,
+                "slowdown": float("nan"),
+            }
+            for arrival, start, end in columns
+        ]
 
 
 def jobs_job(context: WorkloadContext) -> Job:
