@@ -33,7 +33,7 @@ def show_search(out: CommandOutput, path: str, folder: str, **options: Any) -> N
         ) from None
     out.put(found.json())
     width = bound(out.console)
-    out.say(found.title, *summary_lines(found), "", point_sheet(found, MOST_ROWS).rich(MOST_ROWS, width))
+    out.say(found.title, *summary_lines(found), "", point_sheet(found).rich(MOST_ROWS, width))
     if found.sensitivities:
         out.say("", sensitivity_sheet(found).rich(MOST_ROWS, width))
     out.say("", f"wrote {', '.join(f'{folder}/{name}' for name in (CSV, HDF5, SEARCH))}")

@@ -98,9 +98,8 @@ class SearchResult(Framed):
 
     @property
     def front(self) -> list[dict[str, Any]]:
-        """The rows that no row of the same state dominates, best first."""
-        state = self.best["state"]
-        return [row for row in self.rows if row["front"] == 0 and row["state"] == state]
+        """The rows that no other row dominates, decided ones first; `state` tells which are only screened."""
+        return [row for row in self.rows if row["front"] == 0]
 
     @property
     def names(self) -> list[str]:

@@ -66,7 +66,8 @@ class Constraint(Table):
     def _check_consistency(self) -> Constraint:
         faults = []
         if (self.product is None) == (self.sum is None):
-            faults.append(InputError("needs a list of axes", key="product", allowed="`product` or `sum`, one of them"))
+            problem = "needs a list of axes" if self.product is None else "excludes `sum`"
+            faults.append(InputError(problem, key="product", allowed="`product` or `sum`, one of them"))
         if not list(self.comparisons):
             faults.append(InputError("compares nothing", key="equals", allowed="equals, at_most, at_least or divides"))
         raise_all(faults)

@@ -7,8 +7,9 @@ from typing import Any
 
 from pyxsim.reports.text.text_table import Sheet
 from pyxsim.results.search import UNITS, SearchResult
-from pyxsim.units import percent, rounded
+from pyxsim.units import percent, plural, rounded
 
+MOST_CAUSES = 4  # of cuts that a summary shows
 _SHARES = ("mfu", "memory_headroom")
 
 
@@ -33,16 +34,19 @@ def axis_names(found: SearchResult) -> list[str]:
     return [end if ends.count(end) == 1 else name for name, end in zip(found.axes, ends, strict=True)]
 
 
-def point_sheet(found: SearchResult, most: int) -> Sheet:
-    """Return a row for each of the best points."""
+def point_sheet(found: SearchResult, most: int | None = None) -> Sheet:
+    """Return a row for each point, or for the best ones; of several objectives with the Pareto front of each."""
+    several = len(found.objectives) > 1
     others = [name for name in ("mfu", "memory") if name in found.names and name not in found.objectives]
     numbers = [*found.objectives, *others]
     rows = []
     for row in found.rows[:most]:
         values = [_word(row[name]) for name in found.axes]
         place = "-" if row["rank"] is None else str(row["rank"])
-        rows.append([place, *values, *(value_text(name, row.get(name)) for name in numbers), row["state"]])
-    return Sheet(("rank", *axis_names(found), *numbers, "state"), rows, ("state",))
+        front = ["-" if row["front"] is None else str(row["front"])] if several else []
+        rows.append([place, *values, *(value_text(name, row.get(name)) for name in numbers), *front, row["state"]])
+    head = ("rank", *axis_names(found), *numbers, *(["front"] if several else []), "state")
+    return Sheet(head, rows, ("state",))
 
 
 def sensitivity_sheet(found: SearchResult) -> Sheet:
@@ -54,9 +58,12 @@ def sensitivity_sheet(found: SearchResult) -> Sheet:
 def summary_lines(found: SearchResult) -> Iterator[str]:
     """Yield the counts, what was cut, and how sure the answer is."""
     counts = found.counts
-    cut = ", ".join(f"{row['points']} by {row['cause']} ({row['reason']})" for row in found.cuts[:3])
-    more = f" and {len(found.cuts) - 3} more causes" if len(found.cuts) > 3 else ""
-    yield f"{counts['combinations']} combinations, {counts['can run']} can run" + (f"; cut: {cut}{more}" if cut else "")
+    yield f"{counts['combinations']} combinations, {counts['can run']} can run"
+    for row in found.cuts[:MOST_CAUSES]:
+        example = f"; such as {row['example']}" if row.get("example") else ""
+        yield f"{row['points']} cut by {row['cause']} ({row['reason']}){example}"
+    if len(found.cuts) > MOST_CAUSES:
+        yield f"others cut by {plural(len(found.cuts) - MOST_CAUSES, 'more cause')}: search.json"
     yield (
         f"{counts['screened']} screened by {found.screen} ({found.method}), {counts['decided']} decided by "
         f"{found.decide}, "

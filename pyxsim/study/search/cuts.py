@@ -74,6 +74,7 @@ class Cutter:
         self.space, self.folder = space, folder
         self.networks = Networks(folder)
         self.counts: Counter[tuple[str, str]] = Counter()
+        self.examples: dict[tuple[str, str], tuple[Place, str]] = {}
         self.freed: list[Place] = []  # cut by memory, but not with `MORE_MEMORY` of it
         self.nearest: tuple[float, Place, Cut] | None = None
         self._npus: dict[Place, int | None] = {}
@@ -103,7 +104,14 @@ class Cutter:
         ends = [path for path in names if path == name or path.endswith(f".{name}")]
         if name == NPUS or len(ends) == 1:
             return name if name == NPUS else ends[0]
-        self._number(self.space.written(name))
+        try:
+            self._number(self.space.written(name))
+        except InputError as error:
+            if error.problem != "unknown key":
+                raise
+            known = [*(path.rpartition(".")[2] for path in names), NPUS]
+            problem = f"'{name}' is not an axis, a setting or '{NPUS}'"
+            raise InputError(problem, allowed=known, given=name) from None
         return name
 
     def check(self, place: Place) -> Cut | None:
@@ -111,6 +119,7 @@ class Cutter:
         cut = self._constrained(place) or self._unfit(place)
         if cut is not None:
             self.counts[cut.cause, cut.reason] += 1
+            self.examples.setdefault((cut.cause, cut.reason), (place, cut.detail))
             if cut.cause == MEMORY and 1 + cut.excess <= MORE_MEMORY:
                 self.freed.append(place)
             if cut.excess and (self.nearest is None or cut.excess < self.nearest[0]):
@@ -199,16 +208,29 @@ class Cutter:
     def nothing_left(self, count: int) -> InputError:
         """Return the error of a space in which every point is cut: what cut most, and the nearest miss."""
         ((cause, reason), most), *_ = self.counts.most_common()
-        problem = f"none of {count} points can run; {most} are cut by {cause} ({reason})"
+        example = self.examples[cause, reason][1] if cause == SETTINGS else reason
+        problem = f"none of {count} points can run; {most} are cut by {cause} ({example})"
         if self.nearest is not None:
             excess, place, cut = self.nearest
-            values = ", ".join(
-                f"{name.rpartition('.')[2]} = {value}" for name, value in self.space.values(place).items()
-            )
-            problem += f"; the nearest misses by {percent(excess)}: {values}: {cut.detail}"
+            problem += f"; the nearest misses by {percent(excess)}: {self._words(place)}: {cut.detail}"
         return InputError(
             problem, file=self.space.maker.file, key="search.axes", allowed="other values, or weaker constraints"
         )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return what cut points, most first: cause, reason, number of points, and an example."""
+        return [
+            {"cause": cause, "reason": reason, "points": points, "example": self._example(cause, reason)}
+            for (cause, reason), points in self.counts.most_common()
+        ]
+
+    def _example(self, cause: str, reason: str) -> str:
+        place, detail = self.examples[cause, reason]
+        return f"{self._words(place)}: {detail}"
+
+    def _words(self, place: Place) -> str:
+        """The values at a place in words."""
+        return ", ".join(f"{name.rpartition('.')[2]} = {value}" for name, value in self.space.values(place).items())
 
 
 def _holds(comparison: str, result: Fraction, limit: Fraction) -> bool:

@@ -22,18 +22,18 @@ MOST_FREED = 64  # points that more memory would let run, of which the best is s
 Losses = Sequence[tuple[float, ...] | None]
 
 
-def in_order(losses: Losses) -> tuple[list[int], list[int]]:
-    """Return the numbers of the points that have losses, best first, and the front of each."""
+def in_order(losses: Losses) -> list[int]:
+    """Return the numbers of the points that have losses, best first: by front, then by loss."""
     known = [(number, loss) for number, loss in enumerate(losses) if loss is not None]
     layers = fronts([loss for _, loss in known])
     order = sorted(zip(layers, known, strict=True), key=lambda each: (each[0], each[1][1], each[1][0]))
-    return [number for _, (number, _) in order], [layer for layer, _ in order]
+    return [number for _, (number, _) in order]
 
 
 def best_places(losses: Losses, places: Sequence[Place], count: int) -> list[Place]:
     """Return the best places, best first; equal ones in the order of the space."""
     sorted_places = sorted(range(len(places)), key=lambda number: places[number])
-    order, _ = in_order([losses[number] for number in sorted_places])
+    order = in_order([losses[number] for number in sorted_places])
     return [places[sorted_places[number]] for number in order[:count]]
 
 
@@ -45,7 +45,10 @@ def table_rows(
     decide: str,
     objectives: Sequence[str],
 ) -> list[dict[str, Any]]:
-    """Return a row per place that can run: decided ones first, then screened ones, best first; then the others."""
+    """Return a row per place that can run: decided ones first, then screened ones, best first; then the others.
+
+    The Pareto fronts are those of all of them, by what is known best of each.
+    """
     groups: dict[str, list[tuple[Place, dict[str, Any], dict[str, Any]]]] = {
         state: [] for state in (DECIDED, SCREENED, FAILED, NEVER)
     }
@@ -62,18 +65,21 @@ def table_rows(
     for state, group in groups.items():
         kept = [each[2] if state == DECIDED else each[1] for each in group]
         losses = [_loss(values, objectives) for values in kept]
-        order, layers = in_order(losses)
+        order = in_order(losses)
         for position, number in enumerate([*order, *(n for n, loss in enumerate(losses) if loss is None)]):
             place, screened, decided = group[number]
             ranked = position < len(order)
             row: dict[str, Any] = dict(space.values(place))
             row |= {"rank": len(rows) + 1 if ranked else None, "state": state}
-            row |= {"front": layers[position] if ranked else None}
+            row |= {"front": None}
             row |= {name: kept[number].get(name) for name in _columns(objectives, kept[number])}
             row |= {f"screen.{name}": screened.get(name) for name in objectives}
             row |= {f"decide.{name}": decided.get(name) for name in objectives}
             fault = outcome(decide, place).get("fault") or outcome(screen, place).get("fault")
             rows.append({**row, "reason": fault or "", "at": list(place)})
+    compared = [row for row in rows if row["rank"]]
+    for row, layer in zip(compared, fronts([_known(row, objectives) for row in compared]), strict=True):
+        row["front"] = layer
     return rows
 
 
@@ -84,8 +90,10 @@ def _columns(objectives: Sequence[str], values: dict[str, Any]) -> list[str]:
 
 
 def _loss(values: dict[str, Any], objectives: Sequence[str]) -> tuple[float, ...] | None:
-    if any(values.get(name) is None for name in objectives):
-        return None
+    return None if any(values.get(name) is None for name in objectives) else _known(values, objectives)
+
+
+def _known(values: dict[str, Any], objectives: Sequence[str]) -> tuple[float, ...]:
     return tuple(-values[name] if name in HIGHER else values[name] for name in objectives)
 
 

@@ -217,10 +217,7 @@ class _Search:
             gains = sensitivities(self.space, best, own, self.cutter.freed, self.search.objective)
         for row in rows:
             del row["at"]
-        cuts = [
-            {"cause": cause, "reason": reason, "points": points}
-            for (cause, reason), points in self.cutter.counts.most_common()
-        ]
+        cuts = self.cutter.rows()
         file = self.space.maker.file
         axes: dict[str, list[Any]] = {}
         for axis in self.space.axes:
@@ -320,7 +317,7 @@ class _Search:
                 continue
             for name in self.search.objective:
                 if name not in values:
-                    known = [*(each for each in OBJECTIVES if each in values), *values]
+                    known = [*(each for each in OBJECTIVES if each in values or each in PRICED), *values]
                     raise InputError(
                         f"the model '{model}' does not give '{name}'",
                         file=self.space.maker.file,
