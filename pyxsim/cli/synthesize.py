@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from pyxsim.settings import read_toml
 from pyxsim.synthesis.files import check_format
 from pyxsim.synthesis.ranking import Setting
 from pyxsim.synthesis.synthesize import Ranked, Synthesis, run_task, task_of
-from pyxsim.units import format_bytes
+from pyxsim.units import format_bandwidth, format_bytes
 
 MOST_ROWS = 16
 
@@ -90,7 +91,7 @@ def _show(out: CommandOutput, found: Synthesis) -> None:
     from rich.text import Text
 
     rows = [
-        ("network", f"{found.network}, {found.npus:,} NPUs"),
+        ("network", f"{found.network}, {found.npus:,} NPUs, links with {_bandwidth(found)}"),
         ("collective", f"{found.kind} of {format_bytes(found.size)}"),
         ("bound", f"{found.bound_s * 1e6:.6g} us: {found.bound_kind}"),
         ("best", f"{found.best.name}: {found.best.note}"),
@@ -117,6 +118,11 @@ def _show(out: CommandOutput, found: Synthesis) -> None:
         out.say("", "interrupted: the best so far")
     if found.file is not None:
         out.say("", f"wrote {found.file}; [system] {found.use}")
+
+
+def _bandwidth(found: Synthesis) -> str:
+    least, most = (format_bandwidth(Fraction(rate)) for rate in found.bandwidth)
+    return least if least == most else f"{least} to {most}"
 
 
 def _row(each: Ranked, found: Synthesis) -> tuple[str, ...]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
 
 from pyxsim.arrays import IntArray
-from pyxsim.errors import InputError
+from pyxsim.errors import InputError, closest
 from pyxsim.network.name_patterns import matches
 from pyxsim.settings import Experiment
 from pyxsim.settings.failure import Fault
 from pyxsim.topology.topology import Topology
+
+MOST_COMPARED = 4096  # names that a wrong one is compared with
 
 
 def links_of(experiment: Experiment, topology: Topology, fault: Fault, key: str) -> IntArray:
@@ -72,7 +75,10 @@ def _named(names: Sequence[str], fault: Fault, pattern: str, what: str, key: str
     found = np.flatnonzero(np.fromiter((matches(name, pattern) for name in names), np.bool_, len(names)))
     if not len(found):
         called = "NPU" if what == "npu" else what
-        raise InputError(f"no {called} has the name '{pattern}'", key=f"{key}.{what}", allowed=names, given=pattern)
+        known = list(itertools.islice(names, MOST_COMPARED))
+        allowed = f"one of {len(names)}, such as {known[0]}" if known else f"a network with a {called}"
+        problem = f"no {called} has the name '{pattern}'"
+        raise InputError(problem, key=f"{key}.{what}", allowed=allowed + closest(pattern, known))
     return found
 
 

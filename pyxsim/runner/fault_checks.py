@@ -67,7 +67,8 @@ def _of_flits(experiment: Experiment) -> Iterator[InputError]:
 def _of_npus(experiment: Experiment) -> Iterator[InputError]:
     for number, fault in enumerate(experiment.faults):
         key = f"faults[{number}]"
-        if fault.affects_npus and experiment.workload is None:
+        computes = experiment.workload is not None or any(job.workload is not None for job in experiment.job)
+        if fault.affects_npus and not computes:
             what = "stop" if fault.stop else "slow"
             yield InputError("has no effect without computation", key=f"{key}.{what}", allowed="with [workload]")
         for name in ("endpoint", "compat") if fault.affects_npus else ():

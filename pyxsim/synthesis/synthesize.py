@@ -72,6 +72,8 @@ class Synthesis(Facts):
 
     Attributes
     ----------
+    bandwidth
+        Bytes per second of the slowest and of the fastest link between nodes.
     size
         Bytes, as in the settings of the collective.
     bound_s
@@ -84,6 +86,7 @@ class Synthesis(Facts):
 
     network: str
     npus: int
+    bandwidth: tuple[int, int]
     kind: str
     size: int
     bound_s: float
@@ -200,6 +203,7 @@ def run_task(
     return Synthesis(
         network=task.topology.name,
         npus=task.topology.npus,
+        bandwidth=_bandwidths(graph),
         kind=task.kind,
         size=task.size,
         bound_s=bound,
@@ -324,6 +328,12 @@ def _file_proof(task: Task, file: str, form: str, best: Ranked, proof: str) -> s
     except PyxsimError as error:
         raise InputError(f"does not hold what was written: {error}", file=file) from None
     return f"{proof}, as read back from the file"
+
+
+def _bandwidths(graph: LinkGraph) -> tuple[int, int]:
+    """Of the links between nodes, without those that join NPUs with the routers that they share."""
+    rates = graph.rate if graph.own < 0 else graph.rate[: graph.own]
+    return int(rates.min()) * graph.unit, int(rates.max()) * graph.unit
 
 
 def _use(task: Task, name: str) -> str:

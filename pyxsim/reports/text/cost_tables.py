@@ -48,7 +48,8 @@ def design_facts(design: DesignCost) -> Iterator[tuple[str, str]]:
     """Yield the sums of a system."""
     for label, name, unit in (("price", "capex", "$"), ("idle", "power_idle", "W"), ("peak", "power_peak", "W")):
         value, why = design.known(name)
-        yield label, spread(value, unit) if why is None else f"{UNKNOWN}: {why}"
+        wall = f", with a PUE of {float(design.figures.pue.typical):g}" if unit == "W" else ""
+        yield label, f"{spread(value, unit)}{wall}" if why is None else f"{UNKNOWN}: {why}"
     if area := sum(part.area for part in design.parts):
         yield "area", f"{area:.4g} mm2"
 
@@ -59,7 +60,8 @@ def energy_table(run: RunEnergy) -> Table:
     for row in run.parts:
         estimate = Estimate(row["low"], row["energy"], row["high"])
         cells = (amount(row["dynamic"], "J"), amount(row["idle"], "J"), spread(estimate, "J"))
-        table.add_row(row["part"], f"{row['count']:,}", *cells)
+        name = "links (each direction)" if row["part"] == "links" else row["part"]
+        table.add_row(name, f"{row['count']:,}", *cells)
     return table
 
 
