@@ -52,7 +52,7 @@ def test_a_result(ring: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str])
     assert main(["cost", str(file)]) == 0
     text = " ".join(capfd.readouterr().err.split())
     bits = 2 * 3 * 8 * 2**20
-    assert f"links 8 {bits * 2e-6:.0f} uJ 0 J {bits * 2e-6:.0f} uJ" in text
+    assert f"links (each direction) 8 {bits * 2e-6:.0f} uJ 0 J {bits * 2e-6:.0f} uJ" in text
     assert "2 pJ per delivered bit" in text
     assert main(["cost", str(file), "--json", "--set", "cost.links.energy=4 pJ/bit"]) == 0
     parts = {row["part"]: row for row in json.loads(capfd.readouterr().out)["run"]["parts"]}
