@@ -57,6 +57,10 @@ def usage_fault(error: Any, command: Any, words: Sequence[str]) -> InputError:
     place, command = _meant(command, words)
     key, kind = place or None, type(error).__name__
     unknown = re.match(r"No such command '(.*?)'", str(error.message))
+    if unknown is not None and unknown[1].endswith(".toml") and "run" in command.commands:
+        return InputError(
+            f"unknown command '{unknown[1]}'", allowed=f"pyxsim COMMAND; to run a file: pyxsim run {unknown[1]}"
+        )
     if unknown is not None:
         return InputError(f"unknown command '{unknown[1]}'", allowed=list(command.commands), given=unknown[1])
     option = getattr(error, "option_name", None)

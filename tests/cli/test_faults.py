@@ -231,6 +231,7 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "backend": (["run", "small.toml", "--backend", "pakcet"], "--backend: unknown backend...did you mean 'packet'?"),
     "library missing": (["run", "small.toml", "--library", "none"], "none: --library: no such folder"),
     "library empty": (["list", "--library", "."], ".: --library: this folder contains no shelf"),
+    "a file without a command": (["small.toml"], "unknown command 'small.toml'...pyxsim run small.toml"),
     "unknown command": (["chekc", "small.toml"], "unknown command 'chekc'...did you mean 'check'?"),
     "unknown option": (
         ["run", "small.toml", "--bakend", "x"],
