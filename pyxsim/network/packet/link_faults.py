@@ -19,6 +19,7 @@ from pyxsim.network.engine_config import EngineConfig
 from pyxsim.network.fault_targets import links_of
 from pyxsim.network.fault_times import NEVER, FaultClock, FaultTimes, times_of
 from pyxsim.network.link_params import MAX_DENOMINATOR, Keys, LinkParams, LinkParamsFactory
+from pyxsim.network.protocol import BackendTable
 from pyxsim.network.retry import bits_on_the_wire, share_of_bandwidth
 from pyxsim.settings import Experiment, per_dimension
 from pyxsim.settings.failure import Fault
@@ -56,6 +57,8 @@ class Epochs(Protocol):
     def patient(self, cycle: int) -> bool: ...
     def apply(self, engine: Engine) -> None: ...
     def report(self) -> list[str]: ...
+    def planned(self) -> list[tuple[int, int, str, str, int]]: ...
+    def table(self, engine: Engine) -> BackendTable: ...
 
 
 class LinkFaults:

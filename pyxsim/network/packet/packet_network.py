@@ -521,7 +521,13 @@ class PacketNetwork(DividedNetwork):
     def tables(self) -> dict[str, BackendTable]:
         if not self._counts_losses:
             return {}
-        return fault_tables(self.totals(), self.engine.retries()["count_most"], self.windows_table(), self.end)
+        epochs = None if self.faults is None else self.faults.epochs
+        of_routes = {} if epochs is None else {"route_epochs": epochs.table(self.engine)}
+        most = self.engine.retries()["count_most"]
+        return fault_tables(self.totals(), most, self.windows_table(), self.end) | of_routes
+
+    def planned_routes(self) -> list[tuple[int, int, str, str, int]]:
+        return [] if self.faults is None or self.faults.epochs is None else self.faults.epochs.planned()
 
     def counts(self) -> dict[str, Any]:
         """Return the counters of the JSON summary."""

@@ -16,6 +16,7 @@ from pyxsim.core.engine_options import Links, Routes
 from pyxsim.network.engine_config import EngineConfig, routes_of
 from pyxsim.network.fault_times import NEVER, FaultClock
 from pyxsim.network.packet.link_faults import LinkFaults
+from pyxsim.network.protocol import BackendTable
 from pyxsim.routing.degraded import Degraded, allowed_by, degraded, discarding, mixed_cycle, prove_degraded, without
 from pyxsim.routing.graph import FAR
 from pyxsim.settings import Experiment
@@ -316,6 +317,44 @@ class RouteEpochs:
         return int(moved)
 
     # -- results --
+
+    def planned(self) -> list[tuple[int, int, str, str, int]]:
+        """Return the first epochs, as `Backend.planned_routes`; where the network happens to be empty, none drains."""
+        clock, before = FaultClock(self._faults.times_down), self._tables(0)
+        followed = before.allowed
+        rows = [(0, len(self._faults.down(0)), before.routing, START, before.unreachable)]
+        while clock.due < NEVER and len(rows) < LISTED:
+            cycle = clock.due
+            clock.take()
+            target = self._tables(cycle)
+            if target is before:
+                continue
+            both = _any_of([followed, target.allowed])
+            if target.around is None and before.around is None:
+                how = AT_ONCE
+            elif both is None or mixed_cycle(self._relation, [both]):
+                how, followed = DRAINED, target.allowed
+            else:
+                how, followed = AT_ONCE, both
+            down = len(self._faults.down(cycle))
+            rows.append((cycle + self._reaction, down, target.routing, how, target.unreachable))
+            before = target
+        return rows
+
+    def table(self, engine: Engine) -> BackendTable:
+        """Return the table `route_epochs`."""
+        lost = [*(epoch.lost_before for epoch in self.epochs), engine.totals()["packets_lost"]]
+        columns: dict[str, Any] = {
+            "changed": [epoch.changed for epoch in self.epochs],
+            "used": [epoch.used for epoch in self.epochs],
+            "links_down": [epoch.down for epoch in self.epochs],
+            "routing": np.array([epoch.routing for epoch in self.epochs], object),
+            "transition": np.array([epoch.transition for epoch in self.epochs], object),
+            "packets_rerouted": [epoch.rerouted for epoch in self.epochs],
+            "packets_lost": np.diff(lost),
+            "unreachable_pairs": [epoch.unreachable for epoch in self.epochs],
+        }
+        return BackendTable({name: np.asarray(values) for name, values in columns.items()})
 
     def report(self) -> list[str]:
         """Return lines about NPUs without a way to the others, and routers all of whose links are down."""
