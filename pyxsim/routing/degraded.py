@@ -246,7 +246,11 @@ def without(routers: int, routes: R, broken: IntArray, discard: Int32Array) -> R
     gone = np.isin(table, broken)
     table[gone] = sink[gone]
     kept = ~np.isin(members, broken)
-    count = np.add.reduceat(np.append(kept, False), start[:-1]) if len(start) > 1 else np.zeros(0, np.int64)
+    count = (
+        np.add.reduceat(np.append(kept, False).astype(np.int64), start[:-1])
+        if len(start) > 1
+        else np.zeros(0, np.int64)
+    )
     empty = np.append(count == 0, False)
     of_set = np.where(table <= FIRST_SET, FIRST_SET - table, len(count))
     lost = empty[of_set]
