@@ -240,6 +240,49 @@ class Engine:
         ValueError
             Without `Links.varies`; for losses without `Links.lossy`; at the end of a window.
         """
+    def change_routes(
+        self,
+        routes: Routes,
+        *,
+        drops: ArrayLike,
+        discard: ArrayLike,
+        abandoned: ArrayLike = (),
+        broken: ArrayLike = (),
+        anew: bool = True,
+        paused: bool = False,
+    ) -> tuple[int, int]:
+        """Use other routes from step 2 of the current cycle on, whose arrivals have been processed.
+
+        Parameters
+        ----------
+        routes : Routes
+            As many planes as before; sets of links of one router.
+        drops : array_like of bool, shape (links,)
+            Sinks that drop all packets.
+        discard : array_like of int, shape (routers,)
+            A sink of each router that drops packets, as a link; -1: none.
+        abandoned : array_like of int
+            Links: without `anew`, heads that request a VC of one of them, and no other link, go to `discard`.
+        broken : array_like of int
+            Links: packets that hold a VC of one of them are lost.
+        anew : bool
+            Packets in the network choose their route option again, and heads that wait for a VC are routed again.
+        paused : bool
+            Lanes open no packets from now on.
+
+        Returns
+        -------
+        tuple of int
+            Heads that requested one link and now request another; packets lost.
+
+        Raises
+        ------
+        ValueError
+            If flits cannot be lost (`Links.lossy`), or the arrivals of the cycle have not been processed.
+        """
+    @property
+    def empty(self) -> bool:
+        """Whether no flit is in the network, and no packet is open."""
     def losses(self) -> dict[str, IntArray]:
         """Return counts of each link: "errors", flits with a bit error; "lost", flits lost on the wire."""
     def retries(self) -> dict[str, IntArray]:

@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 
-from libc.stdint cimport INT64_MAX, int16_t, int32_t, int64_t
+from libc.stdint cimport INT64_MAX, int16_t, int32_t, int64_t, uint8_t
 
 from pyxsim.core.cycle cimport DELIVERED, NO_MEMORY, UNTIL, Reason, run_cycles
 from pyxsim.core.fast_forward.jump_control cimport (
@@ -34,6 +34,14 @@ from pyxsim.core.parallel.worker_threads cimport run_team, start_workers, stop_w
 from pyxsim.core.record_tables cimport arrivals, launches, notes, splits, stays, take_delivered, waits
 from pyxsim.core.router.interface cimport add_waiting
 from pyxsim.core.router.link_changes cimport change_link
+from pyxsim.core.router.reroute cimport (
+    choose_anew,
+    discard_waiting,
+    has_open_packets,
+    lose_holders,
+    route_anew,
+    wake_lanes,
+)
 from pyxsim.core.router.retry cimport held_until
 from pyxsim.core.router.stall_counters cimport settle_counters
 from pyxsim.core.state.engine_arrays cimport EngineArrays
@@ -299,6 +307,55 @@ cdef class Engine(EngineArrays):
             team.longest_ejection = max(team.longest_ejection, -(-rows[i, 1] // int(den[rows[i, 0]])) + rows[i, 2])
         if s.failed:
             raise MemoryError
+
+    def change_routes(self, routes, *, drops, discard, abandoned=(), broken=(), bint anew=True, bint paused=False):
+        cdef State* s = &self.s
+        cdef int64_t lost, moved
+        if not s.config.lossy:
+            raise ValueError("routes change only where links.lossy is set")
+        if not s.arrived:
+            raise ValueError("the arrivals of this cycle have not been processed: run to it first")
+        self._whole()
+        cdef uint8_t[::1] left = np.zeros(s.links.count + 1, dtype=np.uint8)
+        cdef uint8_t[::1] dead = np.zeros(s.links.count + 1, dtype=np.uint8)
+        cdef int32_t[::1] sinks = np.append(discard, NONE).astype(np.int32)
+        np.asarray(left)[np.asarray(abandoned, dtype=np.int64)] = 1
+        np.asarray(dead)[np.asarray(broken, dtype=np.int64)] = 1
+        self.arrays["link_drops"][:s.links.count] = drops
+        lost = lose_holders(s, &dead[0])
+        self._read_routes(routes)
+        self._share_routes()
+        (routers, links, _, options), more = self.made_of
+        self.made_of = (routers, links, routes, options), more
+        if anew:
+            choose_anew(s)
+            moved = route_anew(s)
+        else:
+            moved = discard_waiting(s, &left[0], &sinks[0])
+        if s.paused and not paused:
+            wake_lanes(s)
+        s.paused = paused
+        return moved, lost
+
+    cdef int _share_routes(self) except -1:
+        """The partitions read the same routes, and keep their scratch."""
+        cdef State* p
+        cdef int32_t number
+        cdef int64_t draws
+        cdef int32_t* links
+        cdef int32_t* classes
+        for number in range(self.team.first, self.team.beyond):
+            p = &self.team.part[number].state
+            draws, links, classes = p.routes.draws, p.routes.candidate_link, p.routes.candidate_class
+            p.routes = self.s.routes
+            p.routes.draws, p.routes.candidate_link, p.routes.candidate_class = draws, links, classes
+            p.config.va_limited = self.s.config.va_limited
+        return 0
+
+    @property
+    def empty(self):
+        self._whole()
+        return not (self.s.in_flight or has_open_packets(&self.s))
 
     def losses(self):
         cdef int64_t count = self.s.links.count

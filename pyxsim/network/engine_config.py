@@ -171,7 +171,7 @@ def build_engine_config(
     )
     return EngineConfig(
         links=links,
-        routes=_routes(relation),
+        routes=routes_of(relation),
         options=_options(network, wiring.stages, classes, seed),
         stages=wiring.stages,
         wires=wires,
@@ -322,7 +322,8 @@ def _check_adaptive(vcs: int, count: int, fixed: Sequence[int], network: Network
         )
 
 
-def _routes(relation: Relation) -> Routes:
+def routes_of(relation: Relation) -> Routes:
+    """Return the relation as the engine reads it."""
     ways = relation.ways
     return Routes(
         home=relation.home,

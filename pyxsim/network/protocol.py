@@ -376,6 +376,14 @@ class Backend(ABC):
         """Return a line for each message that faults keep from arriving, and for each link that is down."""
         return []
 
+    def planned_routes(self) -> list[tuple[int, int, str, str, int]]:
+        """Return the epochs of the tables of routes that are known before the run.
+
+        Rows: cycle from which on they are used, links down, routes, how they follow those before, pairs of NPUs without
+        a route. The first ones only; none where routes stay as they are.
+        """
+        return []
+
     def counts(self) -> dict[str, Any]:
         """Return the counters of the JSON summary."""
         return {

@@ -168,6 +168,7 @@ class InputVC:
     output: Link | None = None  # the link and the VC that it has been granted
     granted: int = -1
     rank: int = 0  # of the packet at the front, below its class
+    turned: bool = False  # whether the packet at the front has reached its via here
 
     @property
     def front(self) -> Flit | None:
@@ -303,6 +304,7 @@ class Link:
     retry: Retry | None = None
     errors: ErrorDraws = field(default_factory=lambda: ErrorDraws(0))
     lost: int = 0  # flits lost on the wire
+    drops: bool = False  # of a sink: whether it drops all packets
 
     def change(self, t: int, s: Fraction, delay: int, credit_delay: int, *, down: bool, lose: bool) -> None:
         """Change the link from step 2 of cycle `t` on. `lose`: flits on the wire are lost as it goes down."""

@@ -50,7 +50,7 @@ class ReferenceEngine:
         injection = self.links[links.network : links.network + links.injection]
         ejection = self.links[links.network + links.injection :]
         self.lanes = [self.lane(link, options, self._kinds) for link in injection]
-        routing = Routing(routers, routes, self.links, ejection, options)
+        routing = self.routing = Routing(routers, routes, self.links, ejection, options)
         self.routers = []
         for number in range(routers):
             inputs = [link for link in self.links if link.dst == number]
@@ -125,6 +125,58 @@ class ReferenceEngine:
             s = Fraction(int(flit), int(self._given.s_den[number]))
             link.change(self.now, s, int(late), int(credit), down=bool(is_down), lose=bool(loses))
             link.errors.bounds = int(bounds[0]), int(bounds[1])
+
+    def change_routes(
+        self,
+        routes: Routes,
+        *,
+        drops: ArrayLike,
+        discard: ArrayLike,
+        abandoned: ArrayLike = (),
+        broken: ArrayLike = (),
+        anew: bool = True,
+        paused: bool = False,
+    ) -> tuple[int, int]:
+        """Use other routes from step 2 of the current cycle on; parameters and result as for `Engine.change_routes`."""
+        for link, drop in zip(self.links, np.asarray(drops).tolist(), strict=True):
+            link.drops = bool(drop)
+        left, dead = ({int(number) for number in np.asarray(numbers)} for numbers in (abandoned, broken))
+        holders = [packet for lane in self.lanes if lane.link.number in dead for packet in lane.open.values()]
+        for vc in (vc for link in self.links for vc in link.inputs if link.dst >= 0):
+            if vc.output is not None and vc.output.number in dead:
+                holder = vc.output.outputs[vc.granted].holder
+                assert holder is not None
+                holders.append(holder)
+        lost = sum(not packet.lost for packet in dict.fromkeys(holders))
+        for packet in holders:
+            packet.lost = True
+        u = first_tick(self.now, self.options)
+        for router in self.routers if not self.routing.by_credits else ():
+            for front in router.fronts():
+                if not front.vc.candidates:
+                    router.route(front, self.now, u)
+        self.routing.routes = routes
+        for packet in self._inside() if anew else ():
+            packet.via, packet.plane, packet.last = None, packet.message.plane, packet.message.plane
+        moved = sum(router.reroute(anew, left, np.asarray(discard).tolist()) for router in self.routers)
+        for lane in self.lanes:
+            lane.paused = paused
+        return moved, lost
+
+    def _inside(self) -> list[Packet]:
+        """Return the packets of which a flit is in the network, or is still to be launched from an open packet."""
+        found = [packet for lane in self.lanes for packet in lane.open.values()]
+        for link in self.links:
+            on_the_way = [*(item for _, item in (*link.flying, *link.traversing)), *link.queue]
+            resent = [] if link.retry is None else [(sent.flit, sent.vc) for sent in link.retry.buffer]
+            found += [flit.packet for flit, _ in (*on_the_way, *resent)]
+            found += [flit.packet for vc in link.inputs for flit in vc.fifo]
+        return found
+
+    @property
+    def empty(self) -> bool:
+        """Return whether no flit is in the network, and no packet is open."""
+        return not (self.flits_in_flight or any(lane.open for lane in self.lanes))
 
     def losses(self) -> dict[str, IntArray]:
         """Return counts of each link, as `Engine.losses`."""
@@ -217,18 +269,18 @@ class ReferenceEngine:
             else:
                 link.inputs[vc].most = 1  # the flit occupies a slot only within this cycle
                 link.give_back(vc, t)
-                self._consume(flit, t)
+                self._consume(flit, link, t)
         if link.launch_queued(t) or slots or flits:
             self.last_change = t
 
-    def _consume(self, flit: Flit, t: int) -> None:
+    def _consume(self, flit: Flit, link: Link, t: int) -> None:
         packet, message = flit.packet, flit.packet.message
         if flit.index != packet.arrived:
             raise AssertionError(f"message {message.number} packet {packet.index}: flit {flit.index} out of order")
         packet.arrived += 1
         message.arrived += 1
         self.flits_in_flight -= 1
-        if flit.tail and packet.lost:  # the packet is dropped
+        if flit.tail and (packet.lost or link.drops):  # the packet is dropped
             self.packets_lost += 1
             self.flits_lost += packet.size
             message.lost += 1

@@ -21,6 +21,7 @@ class Lane:
     open: dict[int, Packet] = field(default_factory=dict)  # by VC
     class_pointer: int = 0
     launch_pointer: int = 0
+    paused: bool = False  # whether it opens no packets
 
     def __post_init__(self) -> None:
         self.queues: list[deque[Message]] = [deque() for _ in self.kinds]
@@ -66,6 +67,8 @@ class Lane:
     def openings(self, kind: Kind, t: int) -> list[int]:
         """Return the VCs on which a class may open its next packet."""
         queue = self.queues[kind.number]
+        if self.paused:
+            return []
         another = any(packet.message.kind is kind for packet in self.open.values())
         if not queue or (another and not self.options.interleaved):
             return []

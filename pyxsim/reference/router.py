@@ -115,6 +115,29 @@ class Router:
         front.vc.candidates = self.routing.candidates(front.packet, self.inputs[port], vc)
         front.vc.rank = self.standing(front.packet, u)
 
+    def reroute(self, anew: bool, abandoned: set[int], discard: list[int]) -> int:
+        """Route heads that wait for a VC again, after the routes have changed.
+
+        `anew`: all of them; else those that request one link, an abandoned one, go to the sink `discard` of the router.
+        Return how many that requested one link then request another.
+        """
+        moved = 0
+        for front in self.fronts():
+            vc = front.vc
+            if not vc.candidates or vc.granted >= 0:
+                continue
+            before, one = vc.candidates[0].link, not vc.candidates[0].choice
+            if anew:
+                vc.candidates = self.routing.candidates(front.packet, self.inputs[front.place[0]], front.place[1])
+            elif one and before.number in abandoned:
+                sink = self.routing.links[discard[self.number]]
+                vnet = front.packet.message.kind.vnet
+                vc.candidates = [Candidate(sink, sink.ranges[vnet][0], credit=self.routing.credit)]
+            elif not one:
+                vc.candidates = self.routing.by_tables(front.packet, self.inputs[front.place[0]], front.place[1])
+            moved += one and vc.candidates[0].link is not before
+        return moved
+
     def stall(self, front: Front, link: Link, cause: str, vc: int) -> None:
         """Note a stall of a front flit in this tick. `vc`: the first VC of the link for which it waits."""
         self.causes.add((link, cause))

@@ -32,6 +32,12 @@ class Routing:
         self.homes = [int(home) for home in self.routes.home]
         self.credit = bool(self.options.va_credit)  # whether heads request only VCs with a credit
 
+    @property
+    def by_credits(self) -> bool:
+        """Whether routes depend on credits: then heads are routed in step 4, else as they come to the front."""
+        adaptive = any(select in (codes.LEAST, codes.TWO) for select in self.routes.plane_select)
+        return adaptive or (len(self.routes.way_last) > 0 and self.routes.choose != RANDOM_WAY)
+
     def candidates(self, packet: Packet, incoming: Link, vc: int) -> list[Candidate]:
         """Return the candidates of a packet at the front of an input VC: one, or all with `select = each`."""
         router, message = incoming.dst, packet.message
@@ -43,14 +49,20 @@ class Routing:
             packet.via, packet.plane, turned = None, packet.last, True
         if packet.via is None and lane.src == router:
             return [Candidate(lane, lane.ranges[message.kind.vnet][0], credit=self.credit)]
-        target = packet.target
-        entries = self.entries(packet.plane, router, target)
+        incoming.inputs[vc].turned = turned
+        candidates = self.by_tables(packet, incoming, vc)
+        if not candidates:
+            raise AssertionError(f"router {router} has no route to node {packet.target}")
+        return candidates
+
+    def by_tables(self, packet: Packet, incoming: Link, vc: int) -> list[Candidate]:
+        """Return the candidates of a packet that is not at the router of its destination."""
+        turned, router = incoming.inputs[vc].turned, incoming.dst
+        entries = self.entries(packet.plane, router, packet.target)
         own = [self.candidate(entry, packet, incoming, vc, turned) for entry in entries]
         candidates = self.select(own, packet, router, packet.plane)
         if self.routes.plane_select[packet.plane] == codes.EACH:
             candidates += self.escape(packet, router)
-        if not candidates:
-            raise AssertionError(f"router {router} has no route to node {target}")
         return candidates
 
     def entries(self, plane: int, router: int, npu: int) -> list[Entry]:

@@ -81,7 +81,7 @@ def up_down(graph: Wired, root: int = -1, select: Select = "random") -> Relation
         How one of several such links is chosen; "first" makes the routes deterministic.
     """
     order = _order(graph, root)
-    return _table(graph, [_plane(graph, _up_then_down(graph, order), select=select)])
+    return _table(graph, [_plane(graph, _up_then_down(graph, order), select=select)], ranks=order)
 
 
 def nca(
@@ -115,7 +115,7 @@ def nca(
         up = np.flatnonzero(height[graph.dst] > height[graph.src])
         first = up[np.unique(graph.src[up], return_index=True)[1]]
         allowed[np.setdiff1d(up, first)] = False
-    return _table(graph, [_plane(graph, allowed, select=select, seed=seed)])
+    return _table(graph, [_plane(graph, allowed, select=select, seed=seed)], ranks=order)
 
 
 def adaptive_up_down(
@@ -129,8 +129,26 @@ def adaptive_up_down(
     distance = distances(graph)
     _check_reached(graph, distance, "no path")
     adaptive = _plane(graph, _nearer(graph, distance), vc_class=1, escape=1, sticky=int(sticky), equal=int(equal))
-    escape = _plane(graph, _up_then_down(graph, _order(graph, root)))
-    return _table(graph, [adaptive, escape], classes=2, fixed_vcs=(1, adaptive_vcs))
+    order = _order(graph, root)
+    escape = _plane(graph, _up_then_down(graph, order))
+    return _table(graph, [adaptive, escape], classes=2, fixed_vcs=(1, adaptive_vcs), ranks=order)
+
+
+def by_links(graph: Wired, allowed: BoolArray, select: Select, vc_class: int = 0, classes: int = 1) -> Relation:
+    """Return the relation in which a packet takes one of the links with allowed[link, home]; some homes may have none.
+
+    Parameters
+    ----------
+    graph
+        The network.
+    allowed
+        bool[links, homes].
+    select
+        How one of several links is chosen.
+    vc_class, classes
+        The VC class on all links, and their number.
+    """
+    return _table(graph, [_plane(graph, allowed, vc_class, select=select)], classes=classes)
 
 
 def distances(graph: Wired) -> Int32Array:
@@ -182,6 +200,28 @@ def _order(graph: Wired, root: int) -> AnyIntArray:
 
 def _up_then_down(graph: Wired, order: AnyIntArray) -> BoolArray:
     """bool[links, homes]: the links that a packet may take, first up, then down, by the ranks of the routers."""
+    allowed, hops = legal_paths(graph, order)
+    _check_reached(graph, hops, "no path leads up and then down")
+    return allowed
+
+
+def legal_paths(graph: Wired, order: AnyIntArray) -> tuple[BoolArray, Int32Array]:
+    """Return the shortest paths that lead up and then down, by the ranks of the routers.
+
+    A packet takes the shortest path down where one exists, else a link up that begins the shortest legal path.
+
+    Parameters
+    ----------
+    graph
+        The network.
+    order
+        int[routers]: links up lead to lower ranks.
+
+    Returns
+    -------
+    allowed, hops
+        bool[links, homes], the links that a packet may take; int32[routers, homes], the links of its path, or FAR.
+    """
     homes = np.unique(graph.home)
     down = np.full((graph.routers, len(homes)), FAR, np.int32)  # links of the shortest path down
     down[homes, np.arange(len(homes))] = 0
@@ -200,11 +240,11 @@ def _up_then_down(graph: Wired, order: AnyIntArray) -> BoolArray:
         upper = graph.dst[out_links[router][~goes_down[out_links[router]]]]
         if len(upper):
             up_and_down[router] = np.where(climbs[router], up_and_down[upper].min(axis=0) + 1, up_and_down[router])
-    _check_reached(graph, up_and_down, "no path leads up and then down")
+    hops = np.minimum(up_and_down, FAR)
     falls = goes_down[:, None] & (down[graph.dst] == down[graph.src] - 1) & ~climbs[graph.src]
-    rises = ~goes_down[:, None] & (up_and_down[graph.dst] == up_and_down[graph.src] - 1) & climbs[graph.src]
-    allowed: BoolArray = falls | rises
-    return allowed
+    rises = ~goes_down[:, None] & (hops[graph.dst] == hops[graph.src] - 1) & climbs[graph.src]
+    allowed: BoolArray = (falls | rises) & (hops[graph.src] < FAR)
+    return allowed, hops
 
 
 def _plane(
@@ -248,7 +288,14 @@ def _plane(
     )
 
 
-def _table(graph: Wired, planes: Sequence[Plane], *, classes: int = 1, fixed_vcs: tuple[int, ...] = ()) -> Relation:
+def _table(
+    graph: Wired,
+    planes: Sequence[Plane],
+    *,
+    classes: int = 1,
+    fixed_vcs: tuple[int, ...] = (),
+    ranks: AnyIntArray | None = None,
+) -> Relation:
     """A relation with one digit: the index of a router among those with an NPU."""
     homes = np.unique(graph.home)
     empty = Relation(
@@ -268,6 +315,7 @@ def _table(graph: Wired, planes: Sequence[Plane], *, classes: int = 1, fixed_vcs
         home=np.asarray(graph.home, np.int32),
         ways=(Way(0),),
         fixed_vcs=fixed_vcs or (0,) * classes,
+        ranks=np.zeros(0, np.int32) if ranks is None else ranks.astype(np.int32),
     )
     return rebuilt(empty, planes)
 

@@ -20,8 +20,8 @@ known, remember, forget = _PROOFS.known, _PROOFS.remember, _PROOFS.forget
 
 def key(relation: Relation, pairs: IntArray | None, whole: bool) -> str:
     """Return the cache key of a proof."""
-    # Link names do not affect the proof.
-    columns = {field.name: getattr(relation, field.name) for field in fields(relation) if field.name != "link_name"}
+    unused = ("link_name", "ranks")  # they do not affect the proof
+    columns = {field.name: getattr(relation, field.name) for field in fields(relation) if field.name not in unused}
     for name in ("link", "vc_class"):
         if isinstance(table := columns[name], ProductTable):
             del columns[name]

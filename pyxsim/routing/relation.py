@@ -126,6 +126,8 @@ class Relation:
     bubble
         Whether packets enter a group of links by bubble flow control: only a VC with a slot more than their flits, and
         keep the VC within the group.
+    ranks
+        int32[routers], where packets go up and then down: links up lead to lower ranks. Else empty.
     """
 
     npus: int
@@ -159,6 +161,7 @@ class Relation:
     stride: Int32Array = field(default_factory=_ints)
     fixed_vcs: tuple[int, ...] = ()
     bubble: bool = False
+    ranks: Int32Array = field(default_factory=_ints)
 
     def __post_init__(self) -> None:
         """Replace empty arrays by their defaults."""

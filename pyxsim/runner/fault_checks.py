@@ -19,7 +19,8 @@ from pyxsim.topology import Topology
 def check_faults(experiment: Experiment, backend: str) -> None:
     """Raise InputError for faults and retry that the backend, or another setting, excludes."""
     flits = backend_class(backend).capabilities.packets
-    raise_all([*_of_backend(experiment, backend), *(_of_flits(experiment) if flits else ()), *_of_npus(experiment)])
+    of_flits = _of_flits(experiment) if flits else ()
+    raise_all([*_of_backend(experiment, backend), *_of_routes(experiment, backend), *of_flits, *_of_npus(experiment)])
 
 
 def _of_backend(experiment: Experiment, backend: str) -> Iterator[InputError]:
@@ -34,6 +35,34 @@ def _of_backend(experiment: Experiment, backend: str) -> Iterator[InputError]:
         problem = f"backend '{backend}' has no retry at the link"
         models = [name for name, can in others if can.packets and can.link_faults]
         yield InputError(problem, key="network.retry", allowed=f"with {_either(models)}")
+
+
+def _of_routes(experiment: Experiment, backend: str) -> Iterator[InputError]:
+    """What [network.reroute] excludes: with it, packets may be lost."""
+    if experiment.network.reroute is None:
+        return
+    key, capabilities = "network.reroute", backend_class(backend).capabilities
+    if not (capabilities.packets and capabilities.link_faults):
+        others = [(entry.name, entry.value.capabilities) for entry in backends.entries]
+        models = [name for name, can in others if can.packets and can.link_faults]
+        yield InputError(
+            f"backend '{backend}' does not compute routes again", key=key, allowed=f"with {_either(models)}"
+        )
+        return
+    if not any(fault.down for fault in experiment.faults):
+        return
+    if experiment.traffic is not None:
+        problem = "packets may be lost as routes change, and [traffic] waits for them"
+        yield InputError(problem, key=key, allowed="without [traffic]")
+    if experiment.output.level:
+        problem = "attribution does not know packets that are routed again"
+        yield InputError(problem, key="output.attribution", allowed="'off', or without network.reroute")
+    if experiment.run.mpi:
+        yield InputError("routes that change exclude run.mpi (--mpi)", key=key, allowed="one process")
+    for number, fault in enumerate(experiment.faults):
+        if fault.down and fault.in_flight == "lose" and experiment.network.retry is not None:
+            problem = "flits in the replay buffer of a link that routes avoid are sent again, not lost"
+            yield InputError(problem, key=f"faults[{number}].in_flight", allowed="drain, or without network.reroute")
 
 
 def _either(names: list[str]) -> str:

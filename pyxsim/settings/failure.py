@@ -1,4 +1,4 @@
-"""[[faults]] and [network.retry]: what fails during a run, and retry at the link (docs/faults.md)."""
+"""[[faults]], [network.retry], [network.reroute]: what fails, retry at the link, other routes (docs/faults.md)."""
 
 from __future__ import annotations
 
@@ -177,3 +177,17 @@ class Retry(Table):
         if self.efficiency is not None:
             return self.efficiency
         return Fraction(self.PRESETS[self.preset]["efficiency"]) if self.preset else Fraction(1)
+
+
+class Reroute(Table):
+    """Tables of routes that are computed again when links go down or come up."""
+
+    reaction: Time = Field(
+        default=written("50 us"),
+        description="Time from a change of the links that are up until all routers use the new tables.",
+    )
+    select: Literal["least", "two", "random", "first"] = Field(
+        default="least",
+        description="How a router chooses one of several links of the new tables: the one with the fewest flits in "
+        "use, the better of two random ones, a random one, or always the same.",
+    )

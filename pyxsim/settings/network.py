@@ -12,7 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pyxsim.errors import InputError, raise_all
 from pyxsim.settings.analytical import Analytical
 from pyxsim.settings.ethernet import Ethernet
-from pyxsim.settings.failure import Retry
+from pyxsim.settings.failure import Reroute, Retry
 from pyxsim.settings.router import PipelineTable, RouterSettings, Stages
 from pyxsim.settings.types import (
     Bandwidth,
@@ -127,6 +127,10 @@ class Network(Table):
     )
     router: RouterSettings = Field(default_factory=RouterSettings, description="The routers.")
     retry: Retry | None = Field(default=None, description="Retry at the link, of the packet backend. Default: none.")
+    reroute: Reroute | None = Field(
+        default=None,
+        description="Tables of routes are computed again when links go down or come up. Default: they are not.",
+    )
     analytical: Analytical = Field(
         default_factory=Analytical, description="Settings of the analytical and flow backends."
     )

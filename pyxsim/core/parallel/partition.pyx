@@ -268,7 +268,7 @@ cdef void refresh_parts(Team* team) noexcept nogil:
         p.pools.messages, p.pools.message_capacity = s.pools.messages, s.pools.message_capacity
         if not has_remote_parts(team):   # else a process has its own, which grow at any time
             p.pools.packets, p.pools.packet_capacity = s.pools.packets, s.pools.packet_capacity
-        p.config.tracing, p.failed, p.patient = s.config.tracing, s.failed, s.patient
+        p.config.tracing, p.failed, p.patient, p.paused = s.config.tracing, s.failed, s.patient, s.paused
 
 
 cdef void distribute_state(Team* team) noexcept nogil:

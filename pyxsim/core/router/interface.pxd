@@ -172,7 +172,7 @@ cdef inline void consume_packet(State* s, int32_t vc, int64_t t) noexcept nogil:
     cdef int32_t packet = pop_packet(s, vc)
     cdef Packet* p = &s.pools.packets[packet]
     cdef Message* message = &s.pools.messages[p.message]
-    if s.config.lossy and p.lost:
+    if s.config.lossy and (p.lost or s.links.drops[s.vcs.input[vc].link]):
         drop_packet(s, packet)
         return
     s.stats.packets_delivered += 1

@@ -198,6 +198,7 @@ cdef class EngineArrays(ArrayOwner):
             s.links.nack_bound = <uint64_t*> self._address(self.arrays["nack_bound"])
             s.links.errors = self._longs("link_errors", np.zeros(count), False)
             s.links.lost = self._longs("link_lost", np.zeros(count), False)
+            s.links.drops = self._bytes("link_drops", count)
         replay = self._records("replay", REPLAY, count if s.config.retry else 0)
         flits = self._records("replay_flit", REPLAY_FLIT, int(slots.sum()))
         s.links.replay, s.links.replay_flit = <Replay*> self._address(replay), <ReplayFlit*> self._address(flits)
@@ -259,7 +260,7 @@ cdef class EngineArrays(ArrayOwner):
         s.routes.way_bias = self._longs("way_bias", routes.way_bias)
         s.routes.wrap = self._ints("wrap", routes.wrap)
         s.routes.stride = self._longs("stride", routes.stride)
-        s.routes.uses_draws = bool(s.routes.ways or len(routes.set_link) or plain["plane_any"].any())
+        s.routes.uses_draws = bool(s.routes.ways or len(routes.set_link) or plain["plane_any"].any() or s.config.lossy)
         # Routes are cached if the cache fits into the nearest processor caches.
         if planes * s.routers.count * s.routes.nodes <= KNOWN_ROUTES and s.links.count < 1 << (31 - ROUTE_SHIFT):
             s.routes.cached = self._ints("cached", np.full(planes * s.routers.count * s.routes.nodes, NONE), False)
@@ -268,7 +269,11 @@ cdef class EngineArrays(ArrayOwner):
         if not s.config.va and (plain["plane_select"] == SELECT_EACH).any():
             raise ValueError("select = each needs a VA stage")
         sizes = np.diff(np.asarray(routes.set_start, dtype=np.int64))
-        self.most_found = 2 * max(1, s.routes.dims) * int(max(1, sizes.max(initial=1)))
+        most = int(max(1, sizes.max(initial=1)))
+        if s.config.lossy:   # other routes may follow, with sets of any links of a router
+            src = self.records["link"]["src"]
+            most = max(most, int(np.bincount(src[src >= 0], minlength=1).max()))
+        self.most_found = max(self.most_found, 2 * max(1, s.routes.dims) * most)
 
     def _wire(self):
         cdef State* s = &self.s

@@ -140,6 +140,7 @@ cdef struct LinkArrays:
     # --- counts ---
     int64_t* errors                     # [count] likewise: flits with a bit error
     int64_t* lost                       # [count] flits lost on the wire, as the link went down
+    uint8_t* drops                      # [count] where flits may be lost: 1 for a sink that drops all packets
 
 
 cdef struct RouterArrays:
@@ -362,6 +363,7 @@ cdef struct State:
     int32_t arrived            # step 1 of cycle `now` is done
     int32_t failed             # memory ran out
     int32_t patient            # links will change: flits that cannot move now may move then
+    int32_t paused             # lanes open no packets, until those of the routes before have left the network
     int64_t in_flight          # flits launched and not consumed
     # --- configuration ---
     RouterConfig config

@@ -28,7 +28,7 @@ def fault_report(
 
     `held`: returns the messages that wait at their source for a link.
     """
-    lines = []
+    lines = [] if faults.epochs is None else faults.epochs.report()
     for message, lost in engine.lost_messages().tolist() if faults.drops else ():
         packets = "a packet" if lost == 1 else f"{lost} packets"
         lines.append(f"{message_name(message)}, lost {packets}")

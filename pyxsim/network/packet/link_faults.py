@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, exp, expm1, lcm, log, log1p
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.arrays import IntArray
 from pyxsim.core.engine import Engine
-from pyxsim.core.engine_options import Links
+from pyxsim.core.engine_options import Links, Routes
 from pyxsim.errors import InputError
 from pyxsim.network.engine_config import EngineConfig
 from pyxsim.network.fault_targets import links_of
-from pyxsim.network.fault_times import NEVER, FaultClock, times_of
+from pyxsim.network.fault_times import NEVER, FaultClock, FaultTimes, times_of
 from pyxsim.network.link_params import MAX_DENOMINATOR, Keys, LinkParams, LinkParamsFactory
+from pyxsim.network.protocol import BackendTable
 from pyxsim.network.retry import bits_on_the_wire, share_of_bandwidth
 from pyxsim.settings import Experiment, per_dimension
 from pyxsim.settings.failure import Fault
@@ -44,6 +45,22 @@ class _Entry:
     error: float
 
 
+class Epochs(Protocol):
+    """Routes that follow the links that are up."""
+
+    @property
+    def links(self) -> Links: ...
+    @property
+    def routes(self) -> Routes: ...
+    @property
+    def due(self) -> int: ...
+    def patient(self, cycle: int) -> bool: ...
+    def apply(self, engine: Engine) -> None: ...
+    def report(self) -> list[str]: ...
+    def planned(self) -> list[tuple[int, int, str, str, int]]: ...
+    def table(self, engine: Engine) -> BackendTable: ...
+
+
 class LinkFaults:
     """The faults of links of an experiment, which change an engine over time.
 
@@ -60,6 +77,12 @@ class LinkFaults:
         Links of the engine, which allow for all changes.
     due
         The cycle in which links change next; NEVER of fault_times.py for no cycle.
+    epochs
+        Routes that follow the links that are up; None: they stay as they are.
+    still_since
+        The cycle since which nothing has moved, as of the last call of `patient`.
+    passable
+        Links that are down and that routes avoid: what the routes before have sent to them passes.
 
     Raises
     ------
@@ -91,6 +114,9 @@ class LinkFaults:
         }
         self._memo: dict[Any, LinkParams] = {}
         self._still: tuple[tuple[int, ...], int] = (), 0  # what has moved, and since when it is the same
+        self.passable: frozenset[int] = frozenset()
+        self.epochs: Epochs | None = None
+        self._reroutes = self._network.reroute is not None and any(entry.fault.down for entry in self._entries)
         for entry in self._entries:
             self._check_effect(entry)
         self.links = self._varying(config.links)
@@ -131,7 +157,7 @@ class LinkFaults:
             worst = self._wire(link, max(entry.s for entry in entries), max(entry.latency for entry in entries))
             rounds = 0 if links.replay is None else int(links.ack[link]) + int(links.timeout[link])
             longest = max(longest, 2 * ceil(worst.s) + worst.delay + worst.credit_delay + rounds + 4)
-        loses = any(entry.fault.loses for entry in self._entries)
+        loses = self._reroutes or any(entry.fault.loses for entry in self._entries)
         return replace(links, s_num=num, s_den=den, varies=True, longest=longest, lossy=links.lossy or loses)
 
     def _wire(self, link: int, s: Fraction, latency: int) -> LinkParams:
@@ -152,9 +178,14 @@ class LinkFaults:
             )
         return self._memo[key]
 
+    def reroute(self, epochs: Epochs | None, config: EngineConfig) -> EngineConfig:
+        """Let routes follow the links that are up. Return the configuration of the engine for that."""
+        self.epochs = epochs
+        return config if epochs is None else replace(config, links=epochs.links, routes=epochs.routes)
+
     @property
     def due(self) -> int:
-        return self._clock.due
+        return self._clock.due if self.epochs is None else min(self._clock.due, self.epochs.due)
 
     @property
     def loses(self) -> bool:
@@ -164,23 +195,42 @@ class LinkFaults:
     @property
     def drops(self) -> bool:
         """Whether packets may be lost for good."""
-        return self.loses and self._network.retry is None
+        return self.loses and (self._network.retry is None or self._reroutes)
+
+    @property
+    def still_since(self) -> int:
+        return self._still[1]
+
+    @property
+    def times_down(self) -> list[FaultTimes]:
+        """When links go down."""
+        return [t for t, entry in zip(self._clock.times, self._entries, strict=True) if entry.fault.down]
 
     def patient(self, moved: tuple[int, ...], cycle: int) -> bool:
         """Return whether flits that cannot move may move later. `moved`: what has moved up to the current cycle."""
         if moved != self._still[0]:
             self._still = moved, cycle
-        return self._clock.may_help(self._still[1], cycle)
+        later = self.epochs is not None and self.epochs.patient(cycle)
+        return later or self._clock.may_help(self._still[1], cycle)
 
     def hopeless(self, moved: tuple[int, ...], cycle: int) -> bool:
         """Return whether links that flap lose the same flits again and again: nothing has moved for very long."""
-        if moved != self._still[0] or self.due >= NEVER:
+        if moved != self._still[0] or self._clock.due >= NEVER:
+            return False
+        if self.epochs is not None and self.epochs.patient(cycle):
             return False
         return not self._clock.may_help(self._still[1] + _AGAIN * self.links.longest, cycle)
 
     def apply(self, engine: Engine) -> None:
-        """Change the links in the current cycle, which is `due`; its arrivals have been processed."""
-        cycle = self.due
+        """Do what is due in the current cycle, whose arrivals have been processed: change links, then routes."""
+        if self._clock.due <= engine.now:
+            self._apply(engine)
+        if self.epochs is not None and self.epochs.due <= engine.now:
+            self.epochs.apply(engine)
+
+    def _apply(self, engine: Engine) -> None:
+        """Change the links whose faults begin or end now."""
+        cycle = self._clock.due
         before = [times.active(cycle - 1) for times in self._clock.times]
         changing = self._clock.take()
         links = np.unique(np.concatenate([self._entries[number].links for number in changing]))
@@ -188,7 +238,22 @@ class LinkFaults:
         for number in changing:
             if self._entries[number].fault.in_flight == "lose" and not before[number]:
                 losing.update(self._entries[number].links.tolist())
+        self.passable -= {link for link in links.tolist() if not self._state(link, cycle)[1]}
+        self._change(engine, links, cycle, losing)
+
+    def let_pass(self, engine: Engine, links: frozenset[int]) -> None:
+        """Let what holds, or waits for, these of the links that are down pass; no other link that is down."""
+        cycle = engine.now
+        links &= frozenset(self.down(cycle))
+        changed = links ^ self.passable
+        self.passable = links
+        if changed:
+            self._change(engine, np.array(sorted(changed), np.int64), cycle, frozenset())
+
+    def _change(self, engine: Engine, links: IntArray, cycle: int, losing: Set[int]) -> None:
+        """Give links the state that they have in a cycle. `losing`: those that lose what is on the wire."""
         wires, down, errors = zip(*(self._state(link, cycle) for link in links.tolist()), strict=True)
+        down = tuple(is_down and link not in self.passable for is_down, link in zip(down, links.tolist(), strict=True))
         bounds = bits_on_the_wire(self._network), self._network.retry.nack_bits if self._network.retry else 0
         engine.change_links(
             links,
@@ -204,6 +269,23 @@ class LinkFaults:
     def down(self, cycle: int) -> list[int]:
         """Return the links that are down in a cycle."""
         return [link for link in self._of_link if self._state(link, cycle)[1]]
+
+    def broken(self, cycle: int) -> list[int]:
+        """Return the links that are down in a cycle by a fault that loses flits."""
+        losing = {number for number, entry in enumerate(self._entries) if entry.fault.in_flight == "lose"}
+        times = self._clock.times
+        return [
+            link
+            for link, numbers in self._of_link.items()
+            if any(number in losing and times[number].active(cycle) for number in numbers)
+        ]
+
+    def ever_down(self) -> tuple[list[int], bool]:
+        """Return the links that go down, together, and whether any loses flits then."""
+        entries = [entry for entry in self._entries if entry.fault.down]
+        return sorted({link for entry in entries for link in entry.links.tolist()}), any(
+            entry.fault.in_flight == "lose" for entry in entries
+        )
 
     def _state(self, link: int, cycle: int) -> tuple[LinkParams, bool, float]:
         """Parameters, whether it is down, and bit error rate of a link in a cycle."""

@@ -28,6 +28,7 @@ from pyxsim.network.packet.mpi_world import MpiWorld, mpi_world
 from pyxsim.network.packet.packet_attribution import PacketAttribution
 from pyxsim.network.packet.packet_classes import background_classes, longest_packet
 from pyxsim.network.packet.rank_engine import RankEngine
+from pyxsim.network.packet.route_epochs import RouteEpochs
 from pyxsim.network.packet.split_engine import NOTHING, SplitEngine
 from pyxsim.network.packet.thread_count import ThreadChoice
 from pyxsim.network.packet.watchdog import Entry, Watchdog, deadlock_error
@@ -121,6 +122,7 @@ class PacketNetwork(DividedNetwork):
         self.faults = LinkFaults.of(faulty, topology, self.config)
         if self.faults is not None:
             self.config = replace(self.config, links=self.faults.links)
+            self.config = self.faults.reroute(RouteEpochs.of(faulty, topology, self.config, self.faults), self.config)
         config = self.config
         self.attribution_level, self.caches_episodes = attribution, caches_episodes
         self._engine_options = {"trace": trace, "recycle": recycle, "attribution": attribution, **self.silent_class}
@@ -519,7 +521,13 @@ class PacketNetwork(DividedNetwork):
     def tables(self) -> dict[str, BackendTable]:
         if not self._counts_losses:
             return {}
-        return fault_tables(self.totals(), self.engine.retries()["count_most"], self.windows_table(), self.end)
+        epochs = None if self.faults is None else self.faults.epochs
+        of_routes = {} if epochs is None else {"route_epochs": epochs.table(self.engine)}
+        most = self.engine.retries()["count_most"]
+        return fault_tables(self.totals(), most, self.windows_table(), self.end) | of_routes
+
+    def planned_routes(self) -> list[tuple[int, int, str, str, int]]:
+        return [] if self.faults is None or self.faults.epochs is None else self.faults.epochs.planned()
 
     def counts(self) -> dict[str, Any]:
         """Return the counters of the JSON summary."""

@@ -9,7 +9,8 @@ from pyxsim.results.result import Result
 
 
 def facts(result: Result) -> Iterator[Fact]:
-    """Yield the flits lost and sent again, where either may happen."""
+    """Yield the flits lost and sent again, where either may happen, and the tables of routes."""
+    yield from _of_routes(result)
     table = result.backend_tables.get("link_faults")
     if table is None:
         return
@@ -23,6 +24,17 @@ def facts(result: Result) -> Iterator[Fact]:
         errors = plural(int(columns["errors"].sum()), "bit error")
         share = percent(resent / sent) if sent else "0 %"
         yield Fact("sent again", f"{resent:,}", f"flits, {share} of those sent; {errors}")
+
+
+def _of_routes(result: Result) -> Iterator[Fact]:
+    table = result.backend_tables.get("route_epochs")
+    if table is None:
+        return
+    columns = table.columns
+    moved, apart = int(columns["packets_rerouted"].sum()), int(columns["unreachable_pairs"].max())
+    text = f"tables of routes in use one after another; {plural(moved, 'packet')} routed again"
+    without = f"; up to {plural(apart, 'pair')} of NPUs without a route" if apart else ""
+    yield Fact("routes", f"{int((columns['used'] >= 0).sum()):,}", text + without)
 
 
 def worst_links(result: Result, most: int) -> list[int]:

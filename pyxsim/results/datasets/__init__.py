@@ -5,7 +5,7 @@ from __future__ import annotations
 # In the order in which tables are listed:
 # isort: off
 from pyxsim.results.datasets import links, collectives, workload, serving, memory, traffic, attribution, ethernet
-from pyxsim.results.datasets import energy, jobs, retries
+from pyxsim.results.datasets import energy, jobs, retries, route_epochs
 # isort: on
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "links",
     "memory",
     "retries",
+    "route_epochs",
     "serving",
     "traffic",
     "workload",

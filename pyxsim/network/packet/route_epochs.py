@@ -1,0 +1,408 @@
+"""Tables of routes that follow the links that are up: an epoch for each change (docs/faults.md, "other routes")."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from pyxsim.arrays import BoolArray, Int32Array, IntArray
+from pyxsim.core.engine import Engine
+from pyxsim.core.engine_options import Links, Routes
+from pyxsim.network.engine_config import EngineConfig, routes_of
+from pyxsim.network.fault_times import NEVER, FaultClock
+from pyxsim.network.packet.link_faults import LinkFaults
+from pyxsim.network.protocol import BackendTable
+from pyxsim.routing.degraded import Degraded, allowed_by, degraded, discarding, mixed_cycle, prove_degraded, without
+from pyxsim.routing.graph import FAR
+from pyxsim.settings import Experiment
+from pyxsim.topology.topology import Topology
+from pyxsim.units import to_cycles
+
+KEPT = 16  # sets of links whose tables are kept
+LISTED = 16  # epochs that `planned` lists
+STUCK = 100  # longest delays without any move after which a network that drains is given up
+MOST_NAMES = 8  # NPUs and routers in a line
+
+START, AT_ONCE, EMPTY, DRAINED, DRAINING = "start", "at once", "empty network", "after draining", "draining"
+OVERTAKEN = "overtaken"
+UNCHANGED = "as without faults"
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """The routes for one set of links that are down.
+
+    Attributes
+    ----------
+    routes
+        As the engine reads them.
+    around
+        How they were made; None: the routes without faults.
+    allowed
+        bool[links, homes]: all that they depend on, or None.
+    silent, deaf
+        NPUs whose host link from them, or to them, is down.
+    unreachable
+        Pairs of NPUs without a route.
+    avoided, of_silent
+        The links that the routes do not use, host links to NPUs included; host links that are down from NPUs.
+    """
+
+    routes: Routes
+    around: Degraded | None
+    allowed: BoolArray | None
+    silent: IntArray
+    deaf: IntArray
+    unreachable: int
+    avoided: frozenset[int]
+    of_silent: frozenset[int]
+
+    @property
+    def routing(self) -> str:
+        """What the routes are, in words."""
+        return UNCHANGED if self.around is None else self.around.routing
+
+    @property
+    def cut_off(self) -> list[int]:
+        """NPUs that the most others cannot reach, or that cannot reach them."""
+        apart = [] if self.around is None else self.around.cut_off.tolist()
+        return sorted({*apart, *self.silent.tolist(), *self.deaf.tolist()})
+
+
+@dataclass(eq=False)
+class Epoch:
+    """One epoch: from when on which routes are used.
+
+    `changed`: cycle in which links changed; `used`: from which on all routers use the tables; -1: the run ended before.
+    `lost_before`: packets lost in all before it began.
+    """
+
+    changed: int
+    used: int
+    down: int
+    routing: str
+    transition: str
+    unreachable: int
+    rerouted: int = 0
+    lost_before: int = 0
+
+
+class RouteEpochs:
+    """The tables of routes of a run with faults.
+
+    Parameters
+    ----------
+    experiment, topology, config
+        The experiment, its network, and the configuration of the engine with its faults.
+    faults
+        The faults of links.
+
+    Attributes
+    ----------
+    links
+        Links of the engine: with a sink per router that drops packets without a way, where there may be any.
+    routes
+        The routes at the beginning: faults at time 0 are known.
+    due
+        The next cycle in which routes, or what is to be done before, may change.
+    """
+
+    def __init__(self, experiment: Experiment, topology: Topology, config: EngineConfig, faults: LinkFaults) -> None:
+        settings = experiment.network.reroute
+        assert settings is not None
+        self._relation, self._topology, self._faults = topology.relation, topology, faults
+        self._reaction = to_cycles(settings.reaction, experiment.network.clock)[0]
+        self._select = "first" if experiment.network.router.ordered else settings.select
+        self._clock = FaultClock(faults.times_down)
+        self._class = _widest_class(config.links)
+        self._kept: OrderedDict[tuple[Any, ...], Tables] = OrderedDict()
+        self._plain = allowed_by(topology.relation)
+        self.links, self._discard = self._with_sinks(config.links)
+        self._sinks = config.links.ejection
+        self._polled = NEVER  # while draining: when to look again
+        self.epochs: list[Epoch] = []
+        self._current = self._tables(0)
+        self.routes = self._current.routes
+        self._target = self._current
+        # What packets in the network may follow, since it was empty last; None: more than one table says.
+        self._followed = self._current.allowed
+        self._begins = self._clock.due == 0  # whether links are down from the beginning
+        if self._begins:
+            self._clock.take()
+        down = len(faults.down(0))
+        self.epochs.append(Epoch(0, 0, down, self._current.routing, START, self._current.unreachable))
+
+    @classmethod
+    def of(
+        cls, experiment: Experiment | None, topology: Topology, config: EngineConfig, faults: LinkFaults | None
+    ) -> Self | None:
+        """Return the epochs of an experiment; None if no link goes down, or routes stay as they are."""
+        if experiment is None or faults is None or experiment.network.reroute is None or not faults.times_down:
+            return None
+        return cls(experiment, topology, config, faults)
+
+    # -- tables --
+
+    @cached_property
+    def _npus_at(self) -> IntArray:
+        """int64[npus]: index of the home of each NPU."""
+        return np.searchsorted(np.unique(self._relation.home), self._relation.home)
+
+    def _with_sinks(self, links: Links) -> tuple[Links, Int32Array]:
+        """The links with sinks for what has no way, and the sink of each router (-1: none)."""
+        routers = self._topology.routers
+        ever, loses = self._faults.ever_down()
+        hosts = any(link >= self._topology.links for link in ever)
+        between = np.array([link for link in ever if link < self._topology.links], np.int64)
+        apart = degraded(self._relation, between, "first").hops[np.unique(self._relation.home)] >= FAR
+        if not (loses or hosts or apart.any()):
+            return links, np.full(routers, -1, np.int32)
+        count = len(links.src)
+        changes: dict[str, Any] = {
+            name: np.append(values, np.repeat(values[-1:], routers)) for name, values in _columns(links).items()
+        }
+        new = slice(count, count + routers)
+        changes["src"][new] = np.arange(routers)
+        for name in ("s_num", "s_den", "delay", "credit_delay"):
+            changes[name][new] = 1
+        for name in {"replay", "ack", "timeout"} & set(changes):
+            changes[name][new] = 0
+        sinks = np.arange(count, count + routers, dtype=np.int32)
+        return replace(links, ejection=links.ejection + routers, **changes), sinks
+
+    def _tables(self, cycle: int) -> Tables:
+        """The tables for the links that are down in a cycle."""
+        down, broken = self._faults.down(cycle), self._faults.broken(cycle)
+        key = tuple(sorted(down)), tuple(sorted(broken))
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        while len(self._kept) >= KEPT:
+            self._kept.popitem(last=False)
+        made = self._kept[key] = self._made(np.array(sorted(down), np.int64), np.array(sorted(broken), np.int64))
+        return made
+
+    def _made(self, down: IntArray, broken: IntArray) -> Tables:
+        links, npus = self._topology.links, self._topology.npus
+        between = down[down < links]
+        silent = down[(down >= links) & (down < links + npus)] - links
+        deaf = down[down >= links + npus] - links - npus
+        around, relation, allowed = None, self._relation, self._plain
+        avoided = set((deaf + links + npus).tolist())
+        if len(between):
+            intact = np.ones(links, np.bool_)
+            intact[broken[broken < links]] = False
+            around = degraded(self._relation, between, self._select, self._class, self._plain, intact)
+            prove_degraded(around)
+            relation, allowed = around.relation, around.allowed
+            avoided |= set(between.tolist())
+        routes = routes_of(relation)
+        if around is not None:
+            routes = replace(routes, link=discarding(relation, self._discard))
+        apart = self._unreachable(around, silent, deaf)
+        sending = frozenset((silent + links).tolist())
+        return Tables(routes, around, allowed, silent, deaf, apart, frozenset(avoided), sending)
+
+    def _unreachable(self, around: Degraded | None, silent: IntArray, deaf: IntArray) -> int:
+        """How many ordered pairs of NPUs have no route."""
+        homes, npus = np.unique(self._relation.home), self._topology.npus
+        sends, receives = np.ones(npus, np.int64), np.ones(npus, np.int64)
+        sends[silent], receives[deaf] = 0, 0
+        from_home = np.bincount(self._npus_at, sends, len(homes))
+        to_home = np.bincount(self._npus_at, receives, len(homes))
+        reached = np.ones((len(homes), len(homes))) if around is None else around.hops[homes] < FAR
+        pairs = int(from_home @ reached @ to_home) - int((sends * receives).sum())
+        return npus * (npus - 1) - pairs
+
+    # -- during a run --
+
+    @property
+    def due(self) -> int:
+        if self._begins:
+            return 0
+        change = self._clock.due
+        return min(self._polled, change + self._reaction if change < NEVER else NEVER)
+
+    @property
+    def draining(self) -> bool:
+        """Whether the network is emptied before other tables are used."""
+        return self._polled < NEVER
+
+    def patient(self, cycle: int) -> bool:
+        """Return whether flits that cannot move in a cycle may move with other tables."""
+        since = self._faults.still_since
+        if self.draining:  # whatever keeps packets from leaving ends with a later change, if at all
+            return cycle <= since + STUCK * self.links.longest
+        return self._clock.may_help(since, cycle - self._reaction)
+
+    def apply(self, engine: Engine) -> None:
+        """Do what is due in the current cycle, whose arrivals have been processed."""
+        changed = self._clock.due
+        if self._begins:
+            self._begins = False
+            self._faults.let_pass(engine, self._current.avoided)
+            self._replace(engine, self.routes, _NONE, anew=False, paused=False)
+        elif changed < NEVER and changed + self._reaction <= engine.now:
+            self._clock.take()
+            self._change(engine, changed)
+        elif engine.empty:
+            self._finish(engine, DRAINED)
+        if self.draining:
+            self._polled = engine.now + max(1, engine.flits_in_flight // self._sinks)
+
+    def _change(self, engine: Engine, changed: int) -> None:
+        """Begin to use the tables for the links that were down in cycle `changed`."""
+        target, drained = self._tables(changed), self.draining
+        if target is self._target:
+            return
+        if drained:
+            self.epochs[-1].transition = OVERTAKEN
+        self._target = target
+        lost, down = engine.totals()["packets_lost"], len(self._faults.down(changed))
+        self.epochs.append(Epoch(changed, -1, down, target.routing, DRAINING, target.unreachable, lost_before=lost))
+        if engine.empty:
+            self._finish(engine, EMPTY)
+        elif target is self._current or (target.around is None and self._current.around is None):
+            self._finish(engine, AT_ONCE, anew=False)  # the routes are those that packets follow
+        elif not drained and self._may_follow(target):
+            self._finish(engine, AT_ONCE)
+        else:
+            self._drain(engine)
+
+    def _may_follow(self, target: Tables) -> bool:
+        """Whether packets in the network may follow the new tables from where they are."""
+        if self._followed is None or target.allowed is None:
+            return False
+        return not mixed_cycle(self._relation, [self._followed, target.allowed])
+
+    def _newly_broken(self, engine: Engine) -> IntArray:
+        """The links that have broken and are avoided from now on."""
+        target, current = self._target, self._current
+        concerned = target.avoided - current.avoided | (target.of_silent if self.draining else frozenset())
+        broken = set(self._faults.broken(engine.now)) & concerned
+        return np.array(sorted(broken), np.int64)
+
+    def _drain(self, engine: Engine) -> None:
+        """Send nothing until the network is empty; what would wait for a link that has broken is dropped."""
+        self._polled = engine.now
+        concerned = [self._target.avoided, self._current.avoided, self._target.of_silent]
+        self._faults.let_pass(engine, frozenset().union(*concerned))
+        broken = self._newly_broken(engine)
+        routes = without(self._relation.routers, self._current.routes, broken, self._discard)
+        self._replace(engine, routes, broken, anew=False, paused=True)
+
+    def _finish(self, engine: Engine, transition: str, *, anew: bool = True) -> None:
+        """Use the new tables. `anew`: packets in the network choose their way again."""
+        self._polled = NEVER
+        broken, target, epoch = self._newly_broken(engine), self._target, self.epochs[-1]
+        self._faults.let_pass(engine, target.avoided)
+        followed = [target.allowed] if transition != AT_ONCE else [self._followed, target.allowed]
+        self._followed = _any_of(followed)
+        epoch.used, epoch.transition = engine.now, transition
+        epoch.rerouted = self._replace(engine, target.routes, broken, anew=anew, paused=False)
+        self._current = target
+
+    def _replace(self, engine: Engine, routes: Routes, broken: IntArray, *, anew: bool, paused: bool) -> int:
+        """Give the engine other routes. Return how many heads then wait for another link."""
+        drops = np.zeros(len(self.links.src), np.uint8)
+        drops[self._discard[self._discard >= 0]] = 1
+        drops[self._target.deaf + self._topology.links + self._topology.npus] = 1
+        how: dict[str, Any] = {"broken": broken, "abandoned": _NONE if anew else broken}
+        moved, _ = engine.change_routes(routes, drops=drops, discard=self._discard, anew=anew, paused=paused, **how)
+        return int(moved)
+
+    # -- results --
+
+    def planned(self) -> list[tuple[int, int, str, str, int]]:
+        """Return the first epochs, as `Backend.planned_routes`; where the network happens to be empty, none drains."""
+        clock, before = FaultClock(self._faults.times_down), self._tables(0)
+        followed = before.allowed
+        rows = [(0, len(self._faults.down(0)), before.routing, START, before.unreachable)]
+        while clock.due < NEVER and len(rows) < LISTED:
+            cycle = clock.due
+            clock.take()
+            target = self._tables(cycle)
+            if target is before:
+                continue
+            both = _any_of([followed, target.allowed])
+            if target.around is None and before.around is None:
+                how = AT_ONCE
+            elif both is None or mixed_cycle(self._relation, [both]):
+                how, followed = DRAINED, target.allowed
+            else:
+                how, followed = AT_ONCE, both
+            down = len(self._faults.down(cycle))
+            rows.append((cycle + self._reaction, down, target.routing, how, target.unreachable))
+            before = target
+        return rows
+
+    def table(self, engine: Engine) -> BackendTable:
+        """Return the table `route_epochs`."""
+        lost = [*(epoch.lost_before for epoch in self.epochs), engine.totals()["packets_lost"]]
+        columns: dict[str, Any] = {
+            "changed": [epoch.changed for epoch in self.epochs],
+            "used": [epoch.used for epoch in self.epochs],
+            "links_down": [epoch.down for epoch in self.epochs],
+            "routing": np.array([epoch.routing for epoch in self.epochs], object),
+            "transition": np.array([epoch.transition for epoch in self.epochs], object),
+            "packets_rerouted": [epoch.rerouted for epoch in self.epochs],
+            "packets_lost": np.diff(lost),
+            "unreachable_pairs": [epoch.unreachable for epoch in self.epochs],
+        }
+        return BackendTable({name: np.asarray(values) for name, values in columns.items()})
+
+    def report(self) -> list[str]:
+        """Return lines about NPUs without a way to the others, and routers all of whose links are down."""
+        target, topology = self._target, self._topology
+        if not target.unreachable:
+            return []
+        down = np.zeros(topology.links, np.bool_)
+        down[[link for link in target.avoided if link < topology.links]] = True
+        ends = np.bincount(topology.link_src, minlength=topology.routers)
+        ends += np.bincount(topology.link_dst, minlength=topology.routers)
+        gone = np.bincount(topology.link_src[down], minlength=topology.routers)
+        gone += np.bincount(topology.link_dst[down], minlength=topology.routers)
+        routers = [topology.router_name[router] for router in np.flatnonzero((gone == ends) & (ends > 0)).tolist()]
+        lines = [f"no way is left between {_names('NPU', target.cut_off)} and others: {target.unreachable} pairs"]
+        if routers:
+            lines.append(f"all links of {_names('router', routers)} are down")
+        return lines
+
+
+_NONE = np.zeros(0, np.int64)
+
+
+def _any_of(tables: Sequence[BoolArray | None]) -> BoolArray | None:
+    """What packets may follow that follow one of the tables; None if one is unknown."""
+    known = [table for table in tables if table is not None]
+    return np.logical_or.reduce(known) if len(known) == len(tables) else None
+
+
+def _columns(links: Links) -> dict[str, Any]:
+    """The arrays of links with an entry for each."""
+    count = len(links.src)
+    values = {field.name: getattr(links, field.name) for field in fields(links) if field.name not in ("low", "high")}
+    return {name: np.asarray(value) for name, value in values.items() if np.ndim(value) == 1 and len(value) == count}
+
+
+def _widest_class(links: Links) -> int:
+    """The VC class with the most VCs of those that all links between routers have."""
+    rows, classes = (
+        np.asarray(links.ranges)[: links.network],
+        int(np.min(links.classes[: links.network], initial=1 << 15)),
+    )
+    if not links.network:
+        return 0
+    widths = [(np.asarray(links.high)[rows + k] - np.asarray(links.low)[rows + k]).min() for k in range(classes)]
+    return int(np.argmax(widths))
+
+
+def _names(what: str, names: Sequence[object]) -> str:
+    shown = ", ".join(map(str, names[:MOST_NAMES]))
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f"{what}{'s' if len(names) > 1 else ''} {shown}{more}"

@@ -1,0 +1,281 @@
+"""Routes around links that are down, and whether they may follow other routes at once (docs/faults.md).
+
+On what is left of the network packets go up and then down (up*/down*: Autonet 1991; OpenSM's Up/Down and fat-tree
+engines are of this kind): by the ranks of the routes before if these go up and down, so that a fat tree stays one, else
+by those of a search from the center. All shortest such paths are used.
+
+Packets of the routes before that are in the network take the new routes from where they are. That is free of deadlock
+if the dependencies of the old and of the new routes, and those from a channel of the old to one of the new, together
+have no cycle (Duato, Lysne, Pang and Pinkston 2005).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from pyxsim.arrays import AnyIntArray, BoolArray, Int32Array, IntArray
+from pyxsim.errors import UnreachableError
+from pyxsim.routing.deadlock import prove
+from pyxsim.routing.graph import FAR, Graph, Select, by_links, distances, legal_paths
+from pyxsim.routing.journeys import behind_cycles
+from pyxsim.routing.planes import candidates
+from pyxsim.routing.product_table import FIRST_SET, NONE
+from pyxsim.routing.relation import EACH, SKIP, Relation
+
+R = TypeVar("R", bound=Any)  # the routes as the engine reads them
+
+BY_RANKS = "up*/down* by the ranks of the routing"
+FROM_CENTER = "up*/down* from the center"
+
+
+@dataclass(frozen=True, eq=False)
+class Degraded:
+    """Routes around links that are down.
+
+    Attributes
+    ----------
+    relation
+        Their tables, with as many planes as the relation before, all equal; an entry without a link: no way is left.
+    allowed
+        bool[links, homes]: the links that a packet may take.
+    hops
+        int32[routers, homes]: links of the way, or FAR.
+    part
+        int32[routers]: the connected part of the network; parts are numbered by their lowest router.
+    routing
+        What the routes are, in words.
+    """
+
+    relation: Relation
+    allowed: BoolArray
+    hops: Int32Array
+    part: Int32Array
+    routing: str
+
+    @property
+    def cut_off(self) -> IntArray:
+        """int64[n]: the NPUs outside the part that has the most of them."""
+        of_npu = self.part[self.relation.home]
+        most = int(np.argmax(np.bincount(of_npu)))
+        return np.flatnonzero(of_npu != most)
+
+
+def usable(relation: Relation, down: IntArray) -> BoolArray:
+    """Return bool[links]: the links that routes may use, neither down nor opposite to one that is down."""
+    up = np.ones(relation.links, np.bool_)
+    back = opposite(relation)[down]
+    up[down] = False
+    up[back[back >= 0]] = False
+    return up
+
+
+def opposite(relation: Relation) -> IntArray:
+    """Return int64[links]: the link of the opposite direction, of parallel links the n-th of the n-th; -1: none."""
+    src, dst = relation.link_src.astype(np.int64), relation.link_dst.astype(np.int64)
+    ahead, back = src * relation.routers + dst, dst * relation.routers + src
+    order, other = np.argsort(ahead, kind="stable"), np.argsort(back, kind="stable")
+    found = np.full(relation.links, -1, np.int64)
+    # Links by their ends, and by those of their opposites, each numbered among its parallels.
+    place = np.empty(relation.links, np.int64)
+    place[order] = _nth(ahead[order])
+    turned = np.empty(relation.links, np.int64)
+    turned[other] = _nth(back[other])
+    keys, wanted = ahead * relation.links + place, back * relation.links + turned
+    by_key = np.argsort(keys, kind="stable")
+    at = np.minimum(np.searchsorted(keys[by_key], wanted), max(relation.links - 1, 0))
+    if relation.links:
+        match = keys[by_key][at] == wanted
+        found[match] = by_key[at[match]]
+    return found
+
+
+def _nth(ordered: IntArray) -> IntArray:
+    """The number of each among equals, in an ordered array."""
+    first = np.flatnonzero(np.diff(ordered, prepend=-1))
+    length = np.diff(first, append=len(ordered))
+    return np.arange(len(ordered)) - np.repeat(first, length)
+
+
+def degraded(
+    relation: Relation,
+    down: IntArray,
+    select: Select,
+    vc_class: int = 0,
+    before: BoolArray | None = None,
+    intact: BoolArray | None = None,
+) -> Degraded:
+    """Return routes around the links that are down.
+
+    Parameters
+    ----------
+    relation
+        The routes without faults.
+    down
+        int64[n]: links that are down.
+    select
+        How one of several links is chosen.
+    vc_class
+        The VC class of the new routes on all links.
+    before, intact
+        bool[links, homes], the links of the routes without faults; bool[links], links over which packets that are on
+        their way may still go. Both are used only at routers from which no way leads up and then down: packets of the
+        routes without faults get there, new ones do not.
+    """
+    up = usable(relation, down)
+    left = Graph(relation.routers, relation.home, relation.link_src[up], relation.link_dst[up], ())
+    ends = np.concatenate([left.src, left.dst]), np.concatenate([left.dst, left.src])
+    apart = distances(Graph(relation.routers, np.arange(relation.routers, dtype=np.int32), *ends, ()))
+    part = np.unique(np.argmax(apart < FAR, axis=1), return_inverse=True)[1].astype(np.int32)
+    homes = np.unique(relation.home)
+    together = part[homes][:, None] == part[homes]
+    orders: list[tuple[AnyIntArray, str]] = [(relation.ranks, BY_RANKS)] if len(relation.ranks) else []
+    routing = FROM_CENTER
+    for order, name in [*orders, (_from_centers(part, apart), FROM_CENTER)]:
+        legal, hops = legal_paths(left, order)
+        routing = name
+        if (hops[homes] < FAR)[together].all():
+            break
+    allowed = np.zeros((relation.links, len(homes)), np.bool_)
+    allowed[up] = legal
+    if before is not None and intact is not None:
+        stranded = (hops >= FAR) & (part[:, None] == part[homes])
+        stranded[homes] = False
+        allowed |= before & stranded[relation.link_src] & intact[:, None]
+    whole = Graph(relation.routers, relation.home, relation.link_src, relation.link_dst, relation.link_name)
+    table = by_links(whole, allowed, select, vc_class, vc_class + 1)
+    return Degraded(tiled(table, relation.planes), allowed, hops, part, routing)
+
+
+def tiled(relation: Relation, planes: int) -> Relation:
+    """Return the relation with its one plane so many times, which share the table."""
+    columns: dict[str, Any] = {name: np.tile(getattr(relation, name), planes) for name in _OF_PLANES}
+    columns |= {name: np.tile(getattr(relation, name), (planes, 1)) for name in ("own", "offset")}
+    return replace(relation, planes=planes, **columns)
+
+
+_OF_PLANES = ("plane_any", "plane_select", "plane_escape", "plane_sticky", "plane_equal")
+
+
+def _from_centers(part: Int32Array, apart: Int32Array) -> IntArray:
+    """int64[routers]: ranks by distance from the center of each part."""
+    farthest = np.where(apart < FAR, apart, -1).max(axis=1, initial=0)
+    center = np.array([np.flatnonzero(part == number)[farthest[part == number].argmin()] for number in np.unique(part)])
+    hops = apart[np.arange(len(part)), center[part]]
+    order = np.empty(len(part), np.int64)
+    order[np.lexsort((np.arange(len(part)), hops))] = np.arange(len(part))
+    return order
+
+
+def allowed_by(relation: Relation) -> BoolArray | None:
+    """Return bool[links, homes] if that is all that the routes depend on, in one VC class; else None."""
+    if not _chooses_links(relation) or relation.classes > 1 or relation.planes != 1 or (relation.link_group >= 0).any():
+        return None
+    homes = np.unique(relation.home)
+    if not np.array_equal(relation.digits[:, 0], np.searchsorted(homes, relation.home)) or relation.bubble:
+        return None
+    entry = (relation.offset[:, :1] + np.arange(len(homes))).ravel()
+    start, link, _ = candidates(relation, entry)
+    goal = np.repeat(np.tile(np.arange(len(homes)), relation.routers), np.diff(start))
+    allowed = np.zeros((relation.links, len(homes)), np.bool_)
+    allowed[link, goal] = True
+    return allowed
+
+
+def _chooses_links(relation: Relation) -> bool:
+    one = len(relation.ways) == 1 and relation.ways[0].via == "none" and relation.digits.shape[1] == 1
+    return one and not relation.plane_any.any() and EACH not in relation.plane_select
+
+
+def mixed_cycle(relation: Relation, tables: Sequence[BoolArray]) -> bool:
+    """Return whether packets that follow any of the tables at each hop can wait in a cycle.
+
+    The dependencies are those from a link into a router to a link out of it that both serve a home in any of the
+    tables: more than those of the old routes, of the new ones and from old to new.
+
+    Parameters
+    ----------
+    relation
+        Its links.
+    tables
+        bool[links, homes] each.
+    """
+    any_of = np.logical_or.reduce(tables).astype(np.float32)
+    numbers = np.arange(relation.routers + 1)
+    into, out = np.argsort(relation.link_dst, kind="stable"), np.argsort(relation.link_src, kind="stable")
+    first_in, first_out = (
+        np.searchsorted(ends[order], numbers) for ends, order in ((relation.link_dst, into), (relation.link_src, out))
+    )
+    src, dst = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for router in range(relation.routers):
+        before, after = into[first_in[router] : first_in[router + 1]], out[first_out[router] : first_out[router + 1]]
+        held, wanted = np.nonzero(any_of[before] @ any_of[after].T)
+        src.append(before[held])
+        dst.append(after[wanted])
+    return bool(behind_cycles(np.concatenate(src), np.concatenate(dst), relation.links).any())
+
+
+def discarding(relation: Relation, discard: Int32Array) -> Int32Array:
+    """Return the table of `degraded` routes in which packets without a way go to the link discard[router], if any."""
+    homes = np.unique(relation.home)
+    entry = relation.offset[: relation.routers] + np.arange(len(homes))
+    table: Int32Array = np.array(relation.link, np.int32)
+    lost = (table[entry] == NONE) & (discard >= 0)[:, None] & (np.arange(relation.routers)[:, None] != homes)
+    table[entry[lost]] = np.broadcast_to(discard[:, None], lost.shape)[lost]
+    return table
+
+
+def without(routers: int, routes: R, broken: IntArray, discard: Int32Array) -> R:
+    """Return routes without the links that have broken: a packet that has no other one goes to discard[router].
+
+    Where packets may take an escape, that is so on the escape plane only.
+    """
+    if not len(broken):
+        return routes
+    own, offset = (np.asarray(values).reshape(-1, routes.digits.shape[1]) for values in (routes.own, routes.offset))
+    table, start = np.array(routes.link, np.int32), np.asarray(routes.set_start, np.int64)
+    members, classes = np.asarray(routes.set_link, np.int32), np.asarray(routes.set_class, np.int32)
+    sink = np.full(len(table), NONE, np.int32)
+    escapes = (np.asarray(routes.plane_select) == EACH) & (np.asarray(routes.plane_escape) >= 0)
+    for dim, size in enumerate(np.asarray(routes.digits).max(axis=0, initial=0).tolist()):
+        rows = np.flatnonzero((own[:, dim] != SKIP) & ~escapes[np.arange(len(own)) // routers])
+        sink[offset[rows, dim][:, None] + np.arange(size + 1)] = discard[rows % routers][:, None]
+    gone = np.isin(table, broken)
+    table[gone] = sink[gone]
+    kept = ~np.isin(members, broken)
+    count = (
+        np.add.reduceat(np.append(kept, False).astype(np.int64), start[:-1])
+        if len(start) > 1
+        else np.zeros(0, np.int64)
+    )
+    empty = np.append(count == 0, False)
+    of_set = np.where(table <= FIRST_SET, FIRST_SET - table, len(count))
+    lost = empty[of_set]
+    table[lost] = sink[lost]
+    new_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
+    return replace(routes, link=table, set_start=new_start, set_link=members[kept], set_class=classes[kept])
+
+
+def prove_degraded(routes: Degraded) -> None:
+    """Prove that the routes cannot deadlock, for all pairs that have one. Raises DeadlockError."""
+    one = replace(
+        routes.relation,
+        planes=1,
+        own=routes.relation.own[: routes.relation.routers],
+        offset=routes.relation.offset[: routes.relation.routers],
+        **{name: getattr(routes.relation, name)[:1] for name in _OF_PLANES},
+    )
+    homes, first = np.unique(one.home, return_index=True)
+    reached = routes.hops[homes] < FAR
+    if reached.all():
+        prove(one)
+        return
+    src, dst = np.nonzero(reached & ~np.eye(len(homes), dtype=np.bool_))
+    if len(src):
+        try:
+            prove(one, np.stack([first[src], first[dst], np.zeros(len(src), np.int64)], axis=1))
+        except UnreachableError as error:  # the tables have these pairs
+            raise AssertionError(str(error)) from None
