@@ -11,6 +11,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from pyxsim.errors import InputError, raise_all
 from pyxsim.settings.analytical import Analytical
+from pyxsim.settings.credits import Credits
 from pyxsim.settings.ethernet import Ethernet
 from pyxsim.settings.failure import Retry
 from pyxsim.settings.router import PipelineTable, RouterSettings, Stages
@@ -127,6 +128,11 @@ class Network(Table):
     )
     router: RouterSettings = Field(default_factory=RouterSettings, description="The routers.")
     retry: Retry | None = Field(default=None, description="Retry at the link, of the packet backend. Default: none.")
+    credits: Credits | None = Field(
+        default=None,
+        description="Credits as messages, of the packet backend. Default: credits return beside the links, and take no "
+        "bandwidth.",
+    )
     analytical: Analytical = Field(
         default_factory=Analytical, description="Settings of the analytical and flow backends."
     )
