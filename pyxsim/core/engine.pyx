@@ -318,9 +318,10 @@ cdef class Engine(EngineArrays):
 
     def credit_returns(self):
         links, vcs = self.records["credit_return"], self.records["vc_credits"]
-        opposite = links["opposite"][links["opposite"] >= 0]
+        paired = np.flatnonzero(links["opposite"] >= 0)
         busy = np.zeros(len(links))
-        busy[links["opposite"] >= 0] = (links["busy"][links["opposite"] >= 0] / self.records["link"]["den"][opposite])
+        den = np.asarray(self.made_of[0][1].s_den)   # records of links may be in other processes
+        busy[paired] = links["busy"][paired] / den[links["opposite"][paired]]
         found = {name: links[name].copy() for name in ("messages", "riding", "destroyed")} | {"busy": busy}
         if len(vcs):
             since = np.minimum(vcs["empty_since"], self.s.now)

@@ -86,7 +86,9 @@ class ReferenceEngine:
     def _return_credits(self, links: Links) -> None:
         """Let links return their credits by messages."""
         given = links.credits
-        for link, opposite in zip(self.links, [] if given is None else given.opposite, strict=given is not None):
+        if given is None:
+            return
+        for link, opposite in zip(self.links, given.opposite, strict=True):
             if opposite >= 0:
                 out, bound = self.links[opposite], 0 if given.bound is None else int(given.bound[opposite])
                 timeout = int(given.timeout[link.number])

@@ -48,7 +48,10 @@ class ErrorDraws:
 
 @dataclass(eq=False)
 class Sent:
-    """A flit in the replay buffer, or a message with credits (`vc` is -1). `arrival`, `acked`: of the launch that the receiver accepts; -1: none yet."""
+    """A flit in the replay buffer, or a message with credits (`vc` is -1).
+
+    `arrival`, `acked`: of the launch that the receiver accepts; -1: none yet.
+    """
 
     flit: Any
     vc: int
@@ -121,9 +124,7 @@ class Retry:
         wrong = partial(link.errors.hits, launch, FLIT_ERROR)
         return sent, self.accepted(link, sent, launch, end + link.delay, end, wrong)
 
-    def accepted(
-        self, link: Wire, sent: Sent, launch: int, arrival: int, end: int, wrong: Callable[[], bool]
-    ) -> bool:
+    def accepted(self, link: Wire, sent: Sent, launch: int, arrival: int, end: int, wrong: Callable[[], bool]) -> bool:
         """Return whether the receiver accepts a launch, which reaches it in cycle `arrival`; `wrong`: has it errors?"""
         sent.arrival = sent.acked = -1
         if self.rewind is not None:

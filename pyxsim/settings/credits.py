@@ -67,11 +67,13 @@ class Credits(Table):
     counters: Literal["cumulative", "incremental"] | None = Field(
         default=None,
         description='What a message counts. "cumulative": all credits of a VC so far, so that the next message '
-        'restores lost ones. "incremental": those since the last message. Default: "cumulative", or that of the preset.',
+        'restores lost ones. "incremental": those since the last message. Default: "cumulative", or that of the '
+        "preset.",
     )
     resync: PositiveTime | None = Field(
         default=None,
-        description="Distance of the times at which lost credits are sent again. Default: never, or that of the preset.",
+        description="Distance of the times at which lost credits are sent again. Default: never, or that of the "
+        "preset.",
     )
     initial: Literal["ideal", "advertise"] = Field(
         default="ideal",

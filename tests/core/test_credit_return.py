@@ -195,3 +195,119 @@ def test_many_credit_returns_agree(
 ) -> None:
     retry = retry if any(retry) else []
     compare(without_speedups(case) if retry else case, some, rule, lossy=lossy, retry=retry, skip=skip)
+
+
+# --- ideal settings ---------------------------------------------------------------------------------------------------
+
+
+@few
+@given(any_case, changes, st.booleans())
+def test_messages_of_no_size_are_ideal_credits(case: Case, some: list[Change], lossy: bool) -> None:
+    """Every launch is the same as without messages, also where links lose flits."""
+    rule = CreditReturns(opposite=None, timeout=1, share=Fraction(0))
+    traces = []
+    for links in (plain := varied(case, lossy=lossy, retry=[]), with_credits(plain, rule)):
+        engine = Engine(case.net.routers, links, case.net.routes(), case.options, trace=True)
+        for send in case.messages:
+            engine.send(*send)
+        traces.append((drive(engine, links, some, lossy=lossy), engine.trace().tolist(), engine.counters()))
+    assert traces[0][:2] == traces[1][:2]
+    same(traces[0][2], traces[1][2])
+
+
+# --- partitions, ranks, pickles ---------------------------------------------------------------------------------------
+
+
+def drive(machine: Any, links: Links, some: list[Change], *, lossy: bool, **how: Any) -> list[tuple[int, int]]:
+    """Run to the end, with the changes; the cycles of all deliveries."""
+    delivered: list[tuple[int, int]] = []
+    for due in schedule(links, some):
+        reason, more = run_to(machine, due[0].cycle, patient=True, **how)
+        delivered += more
+        if reason == "idle":
+            run_to(machine, machine.now, **how)
+        if machine.now < due[0].cycle:
+            break
+        apply(machine, links, due, lossy=lossy)
+    return [*delivered, *run_to(machine, FAR, **how)[1]]
+
+
+def results(machine: Any) -> dict[str, Any]:
+    found = {"now": machine.now, "in flight": machine.flits_in_flight, "totals": machine.totals()}
+    for name, values in (machine.counters() | machine.losses() | machine.credit_returns()).items():
+        found[name] = values.tolist()
+    return found
+
+
+kinds = st.tuples(st.booleans(), st.lists(st.sampled_from([0, 1, 7, 40]), max_size=3))
+
+
+@few
+@given(any_case, changes, rules(), kinds, st.integers(2, 4), st.integers(0, 99))
+def test_partitions_agree(
+    case: Case, some: list[Change], rule: CreditReturns, kind: tuple[bool, list[int]], parts: int, seed: int
+) -> None:
+    lossy, retry = kind
+    case = without_speedups(case)
+    links = with_credits(varied(case, lossy=lossy, retry=retry if any(retry) else []), rule)
+    description = case.net.routers, links, case.net.routes(), case.options
+    whole, divided = Engine(*description, trace=True), Engine(*description, trace=True)
+    divided.divide(parts_of(case.net.routers, parts, seed))
+    for send in case.messages:
+        assert whole.send(*send) == divided.send(*send)
+    mine = drive(divided, links, some, lossy=lossy, apart=True)
+    assert mine == drive(whole, links, some, lossy=lossy)
+    assert results(divided) == results(whole)
+    assert sorted(map(tuple, divided.trace().tolist())) == sorted(map(tuple, whole.trace().tolist()))
+
+
+@few
+@given(any_case, changes, rules(), st.sampled_from([[], [3], [20]]), st.integers(2, 3), st.integers(0, 99))
+def test_ranks_agree(
+    case: Case, some: list[Change], rule: CreditReturns, retry: list[int], parts: int, seed: int
+) -> None:
+    case = without_speedups(case)
+    lossy = bool(retry)  # without retry, the record of a lost packet is in another process
+    links = with_credits(varied(case, lossy=lossy, retry=retry), rule)
+    description = case.net.routers, links, case.net.routes(), case.options
+    part = parts_of(case.net.routers, parts, seed)
+    size = int(part.max(initial=0)) + 1
+    whole, ranks = Engine(*description), [Engine(*description) for _ in range(size)]
+    for world, engine in zip(worlds(size), ranks, strict=True):
+        engine.divide(part, world.rank, world.exchange)
+    with ThreadPoolExecutor(size) as pool:
+        for send in case.messages:
+            on_all(pool, partial(send_to, send), [whole, *ranks][1:])
+            whole.send(*send)
+        found = on_all(pool, partial(drive, links=links, some=some, lossy=lossy, apart=True), ranks)
+    assert all(each == found[0] for each in found)
+    assert found[0] == drive(whole, links, some, lossy=lossy)
+    wanted, mine = results(whole), [results(engine) for engine in ranks]
+    for name in ("now", "in flight", "totals"):
+        assert all(each[name] == wanted[name] for each in mine), name
+    for name in ("flits", "messages", "riding", "vc_returned", "vc_carried", "vc_restored"):
+        if name in wanted:
+            assert np.sum([each[name] for each in mine], axis=0).tolist() == wanted[name], name
+
+
+def send_to(send: Any, engine: Engine) -> int:
+    return engine.send(*send)
+
+
+@few
+@given(any_case, changes, rules(), kinds, st.integers(0, 60))
+def test_a_pickle_continues(
+    case: Case, some: list[Change], rule: CreditReturns, kind: tuple[bool, list[int]], cycle: int
+) -> None:
+    lossy, retry = kind
+    case = without_speedups(case)
+    links = with_credits(varied(case, lossy=lossy, retry=retry if any(retry) else []), rule)
+    engine = Engine(case.net.routers, links, case.net.routes(), case.options, trace=True)
+    for send in case.messages:
+        engine.send(*send)
+    run_to(engine, cycle)
+    again = pickle.loads(pickle.dumps(engine))
+    later = [change for change in some if change.cycle > engine.now]
+    assert drive(again, links, later, lossy=lossy) == drive(engine, links, later, lossy=lossy)
+    assert results(again) == results(engine)
+    assert again.trace().tolist() == engine.trace().tolist()

@@ -532,7 +532,8 @@ class PacketNetwork(DividedNetwork):
     def tables(self) -> dict[str, BackendTable]:
         if not (self._counts_losses or self._credit_messages):
             return {}
-        totals, windows, tables = self.totals(), self.windows_table(), {}
+        tables: dict[str, BackendTable] = {}
+        totals, windows = self.totals(), self.windows_table()
         if self._counts_losses:
             tables |= fault_tables(totals, self.engine.retries()["count_most"], windows, self.end)
         if self._credit_messages:
