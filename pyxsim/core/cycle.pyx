@@ -10,6 +10,7 @@ from pyxsim.core.fast_path.bitmask_sa cimport visit_router_bitmask
 from pyxsim.core.fast_path.vc_masks cimport unblock_output
 from pyxsim.core.router.buffer cimport collect_woken, next_filled_word, vc_at_mask_bit, wake_router, write_buffer
 from pyxsim.core.router.calendar cimport next_scheduled, schedule
+from pyxsim.core.router.credit_return cimport collect_credit, list_link, return_credits
 from pyxsim.core.router.crossbar cimport traverse_winners
 from pyxsim.core.router.interface cimport consume_packet, join_sources, next_start_cycle, sources_hold, visit_lane
 from pyxsim.core.router.link cimport is_observed, launch_queued, receive_credit
@@ -88,7 +89,10 @@ cdef inline void consume_flits(State* s, int32_t* vcs, int32_t count, bint last)
     for i in range(count):
         v = &s.vcs.input[vcs[i]]
         v.occupancy_max = 1
-        schedule(s, s.now + s.links.link[v.link].credit_delay, vcs[i], CREDIT)
+        if seldom(s.config.credits):
+            collect_credit(s, v.link, vcs[i], s.now)
+        else:
+            schedule(s, s.now + s.links.link[v.link].credit_delay, vcs[i], CREDIT)
         if last:
             consume_packet(s, vcs[i], s.now)
     s.in_flight -= count
@@ -171,6 +175,9 @@ cdef bint process_arrivals(State* s) noexcept nogil:
             wake_router(s, number, 1)
         else:
             number -= s.routers.count
+            if number >= s.links.injection:
+                list_link(s, number - s.links.injection)
+                continue
             set_bit(s.lanes.active, number)
             if s.config.retry and s.links.replay[s.links.network + number].slots:
                 send_again(s, s.links.network + number, s.now)
@@ -181,7 +188,7 @@ cdef bint process_arrivals(State* s) noexcept nogil:
     return True
 
 
-# --- steps 2 to 4 ---------------------------------------------------------------------------------------------------
+# --- steps 2 to 5 ---------------------------------------------------------------------------------------------------
 
 cdef void visit_lanes_batched(State* s) noexcept nogil:
     cdef LaneBatch batch
@@ -268,7 +275,7 @@ cdef void visit_routers(State* s, bint traced) noexcept nogil:
 
 
 cdef bint evaluate_cycle(State* s) noexcept nogil:
-    """Steps 2 to 4 of a cycle. Return False if no router or lane is active in the next one."""
+    """Steps 2 to 5 of a cycle. Return False if no router or lane is active in the next one."""
     cdef int32_t word
     cdef uint64_t still_active = 0
     cdef bint traced = is_observed(s)
@@ -284,6 +291,8 @@ cdef bint evaluate_cycle(State* s) noexcept nogil:
             visit_slow_link_batches(s)
     else:
         visit_routers(s, traced)
+    if s.config.credits:
+        return_credits(s)
     for word in range(s.lanes.words):
         still_active |= s.lanes.active[word]
     for word in range(s.routers.words):

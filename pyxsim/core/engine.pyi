@@ -223,6 +223,7 @@ class Engine:
         lose: ArrayLike = False,
         error_bound: ArrayLike = 0,
         nack_bound: ArrayLike = 0,
+        credit_bound: ArrayLike = 0,
     ) -> None:
         """Change links from step 2 of the current cycle on, whose arrivals have been processed.
 
@@ -232,8 +233,8 @@ class Engine:
             Links, each once; cycles per flit in units of 1 / `Links.s_den`; delays; whether it accepts no flit.
         lose : array_like of bool, shape (n,)
             Whether flits on the wire are lost as the link goes down.
-        error_bound, nack_bound : array_like of uint64, shape (n,)
-            As in `Links`.
+        error_bound, nack_bound, credit_bound : array_like of uint64, shape (n,)
+            As in `Links`, and as `CreditReturns.bound`.
 
         Raises
         ------
@@ -290,6 +291,14 @@ class Engine:
 
         "resent", "timeouts"; "full": cycles in which a flit waited for a full replay buffer; "count_most": most flits
         in it; "held": cycles that flits were in it, together.
+        """
+    def credit_returns(self) -> dict[str, NDArray[Any]]:
+        """Return counts of credits as messages.
+
+        Of each link: "messages" of its own with its credits, "riding": flits that carried some, "destroyed" of both,
+        "busy": cycles that the messages took on the opposite link. Of each VC, absent without messages: "vc_returned",
+        "vc_carried" (in so many messages), "vc_destroyed", "vc_restored" (destroyed ones that were sent again),
+        "vc_pending" and "vc_lost" now, "vc_empty": cycles in which the sender had no credit of its own.
         """
     def lost_messages(self) -> IntArray:
         """Return int64[n, 2]: messages that lost packets, and how many. Raises ValueError with `recycle`."""

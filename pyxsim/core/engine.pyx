@@ -69,6 +69,7 @@ cdef extern from *:
 
 build_info = {"kind": "debug" if DEBUG else "release", "python": sys.version.split()[0]}
 
+CREDITS_OF_VC = ("returned", "carried", "destroyed", "restored", "pending", "lost")
 REASONS = ("until", "delivered", "window", "idle", "deadlock", "memory", "repeats")
 
 
@@ -281,7 +282,8 @@ cdef class Engine(EngineArrays):
             raise MemoryError("the network's state does not fit into memory")
         return Stop(REASONS[<int> reason], s.now, *take_delivered(s))
 
-    def change_links(self, links, num, delay, credit_delay, down, *, lose=False, error_bound=0, nack_bound=0):
+    def change_links(self, links, num, delay, credit_delay, down, *, lose=False, error_bound=0, nack_bound=0,
+                     credit_bound=0):
         cdef State* s = &self.s
         cdef Team* team = &self.team
         cdef Py_ssize_t i
@@ -294,6 +296,8 @@ cdef class Engine(EngineArrays):
         if s.config.lossy:
             self.arrays["error_bound"][links] = error_bound
             self.arrays["nack_bound"][links] = nack_bound
+            if s.config.credits:
+                self.arrays["credit_bound"][links] = credit_bound
         elif np.any(lose) or np.any(error_bound):
             raise ValueError("flits are lost only where links.lossy is set")
         if has_remote_parts(team):
@@ -368,6 +372,20 @@ cdef class Engine(EngineArrays):
         replay = self.records["replay"]
         held = np.array([held_until(&self.s, link, self.s.now) for link in range(len(replay))], np.int64)
         return {name: replay[name].copy() for name in ("resent", "timeouts", "full", "count_most")} | {"held": held}
+
+    def credit_returns(self):
+        links, vcs = self.records["credit_return"], self.records["vc_credits"]
+        paired = np.flatnonzero(links["opposite"] >= 0)
+        busy = np.zeros(len(links))
+        den = np.asarray(self.made_of[0][1].s_den)   # records of links may be in other processes
+        busy[paired] = links["busy"][paired] / den[links["opposite"][paired]]
+        found = {name: links[name].copy() for name in ("messages", "riding", "destroyed")} | {"busy": busy}
+        if len(vcs):
+            since = np.minimum(vcs["empty_since"], self.s.now)
+            counted = links["opposite"][self.records["out"]["link"][self.listed]] >= 0
+            found |= {f"vc_{name}": vcs[name][self.listed] for name in CREDITS_OF_VC}
+            found["vc_empty"] = (vcs["empty"] + self.s.now - since)[self.listed] * counted
+        return found
 
     def lost_messages(self):
         cdef int32_t message

@@ -42,6 +42,50 @@ LONGEST_EPOCH = 64
 
 
 @dataclass
+class CreditReturns:
+    """Credits as messages: how links return their credits (docs/credits.md).
+
+    Attributes
+    ----------
+    opposite
+        int32[links]: the link in the opposite direction, which carries the messages; -1: the credits of the link return
+        ideally. No two links have the same one.
+    timeout
+        int64[links]: cycles after which fewer credits than a batch are returned.
+    share
+        Time of a message on a link over that of a flit; 0: messages take no time and no bandwidth.
+    batch
+        Credits of a VC that are returned together.
+    wait
+        Cycles in which due credits wait for a flit to carry them; -1: no flit does.
+    all_vcs
+        Whether a message has the credits of all VCs, or those of one.
+    data_first
+        Whether messages wait while flits take the opposite link.
+    cumulative
+        Whether a message restores the lost credits of its VCs, as its counters say how many there were in all.
+    resync
+        Lost credits are sent again in cycles that are multiples of it; 0: they are not.
+    advertise
+        Whether senders have no credits until a message brings them, also when a link that lost flits comes up again.
+    bound
+        uint64[links]: a draw below it is a bit error in a message on this link. None: no errors.
+    """
+
+    opposite: Any
+    timeout: Any
+    share: Fraction = Fraction(1)
+    batch: int = 1
+    wait: int = -1
+    all_vcs: bool = True
+    data_first: bool = False
+    cumulative: bool = True
+    resync: int = 0
+    advertise: bool = False
+    bound: Any = None
+
+
+@dataclass
 class Links:
     """Links in engine order: network links, then injection lanes, then ejection lanes. See engine.pyi.
 
@@ -58,6 +102,8 @@ class Links:
     replay, ack, timeout
         Per link: slots of its replay buffer (0: no retry), cycles of an acknowledgement beyond `credit_delay`, cycles
         after a flit without an answer. None: no retry.
+    credits
+        How credits return by messages. None: ideally, each `credit_delay` cycles after its slot is empty.
     """
 
     network: int
@@ -87,6 +133,7 @@ class Links:
     replay: Any = None
     ack: Any = None
     timeout: Any = None
+    credits: CreditReturns | None = None
 
 
 @dataclass

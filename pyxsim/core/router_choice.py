@@ -36,7 +36,8 @@ class Facts:
         Message classes differ in priority.
     unusual : bool
         The switch is held, VC classes share VCs, ranks differ within a class, VA looks at credits, or there is an
-        output speed-up or a limit of output queues, flits may be lost, or links retry.
+        output speed-up or a limit of output queues, flits may be lost, links retry, or credits
+        are messages.
     bubble : bool
         Packets enter rings by bubble flow control.
     shared_pool, output_queues : bool
@@ -101,7 +102,8 @@ BITMASK_CONDITIONS: tuple[Condition, ...] = (
     ("no input speed-up, no internal speed-up", lambda f: f.input_speedup == 1 and f.ticks == 1),
     ("one priority for all message classes", lambda f: not f.priorities),
     (
-        "no output speed-up, no held switch, no shared VC classes, no VA by credits, no lost flits, no retry",
+        "no output speed-up, no held switch, no shared VC classes, no VA by credits, no lost flits, no retry, "
+        "no credits as messages",
         lambda f: not f.unusual,
     ),
     ("no bubble flow control", lambda f: not f.bubble),

@@ -13,6 +13,7 @@ from pyxsim.arrays import BoolArray, Int32Array, unique_by_identity
 from pyxsim.core import engine_options as core
 from pyxsim.core.engine_options import Links, RouterOptions, Routes
 from pyxsim.errors import InputError
+from pyxsim.network.credits import with_credit_returns
 from pyxsim.network.lanes import Lanes, make_lanes
 from pyxsim.network.link_params import Keys, LinkParams, LinkParamsFactory
 from pyxsim.network.retry import retry_arrays, share_of_bandwidth
@@ -142,7 +143,8 @@ def build_engine_config(
     link_classes = np.concatenate([relation.link_classes, np.ones(lanes, np.int32)]).astype(np.int32)
     low, high, ranges = _ranges(link_classes, topology.links, relation.fixed_vcs, network)
     queues = router.output_queue or router.queue_after_st
-    retry = retry_arrays(network, _with_retry(topology, link_params, into, out))
+    link_layer = _with_link_layer(topology, link_params, into, out)
+    retry = retry_arrays(network, link_layer)
     links = Links(
         network=topology.links,
         injection=len(into.npu),
@@ -170,7 +172,7 @@ def build_engine_config(
         **({} if retry is None else retry._asdict()),
     )
     return EngineConfig(
-        links=links,
+        links=with_credit_returns(links, topology, network, link_layer),
         routes=routes_of(relation),
         options=_options(network, wiring.stages, classes, seed),
         stages=wiring.stages,
@@ -182,10 +184,10 @@ def build_engine_config(
     )
 
 
-def _with_retry(
+def _with_link_layer(
     topology: Topology, link_params: Sequence[LinkParams], into: Lanes, out: Lanes
 ) -> list[LinkParams | None]:
-    """The parameters of all links of the engine; None for lanes that are no host links."""
+    """The parameters of all links of the engine; None for lanes inside NPUs, which have no retry and ideal credits."""
     lanes = [lanes.wires[kind] if topology.hosts else None for lanes in (into, out) for kind in lanes.wire.tolist()]
     return [*link_params, *lanes]
 

@@ -11,7 +11,8 @@ from typing import TypeVar
 
 from pyxsim.core.engine_options import EQUAL_SHARE, WORMHOLE
 from pyxsim.reference import draws
-from pyxsim.reference.retry import FLIT_ERROR, ErrorDraws, Retry
+from pyxsim.reference.credits import CreditReturn
+from pyxsim.reference.retry import FLIT_ERROR, ErrorDraws, Retry, Sent
 
 CAUSES = ("vc", "credit", "serial", "arbitration")
 IN_USE_IF_DOWN = 1 << 30
@@ -305,6 +306,11 @@ class Link:
     errors: ErrorDraws = field(default_factory=lambda: ErrorDraws(0))
     lost: int = 0  # flits lost on the wire
     drops: bool = False  # of a sink: whether it drops all packets
+    credits: CreditReturn | None = None  # how its credits return, if by messages
+    carrying: CreditReturn | None = None  # whose messages it carries
+    new_flit_at: int = -1  # cycle in which it launched a new flit last
+    new_flit_arrives: int = -1
+    new_flit_wrong: bool = False
 
     def change(self, t: int, s: Fraction, delay: int, credit_delay: int, *, down: bool, lose: bool) -> None:
         """Change the link from step 2 of cycle `t` on. `lose`: flits on the wire are lost as it goes down."""
@@ -320,7 +326,18 @@ class Link:
             else:
                 self.flying.clear()
                 self.retry.lose(t)
-        self.down = down
+            if self.carrying is not None:
+                self.carrying.wreck(t)
+            if self.credits is not None:
+                self.credits.reset = self.credits.rules.advertise and self.retry is None
+        was_down, self.down = self.down, down
+        if down:
+            self.new_flit_at = -1
+        elif was_down and self.credits is not None and self.credits.reset:
+            self.credits.reset = False
+            self.credits.advertise(t)
+            for vc in self.carrying.vcs if self.carrying is not None else ():
+                vc.restore(t)
 
     def share_slots(self, policy: int) -> None:
         """Divide all slots among the VCs that packets hold, those whose tail has been sent excepted."""
@@ -353,7 +370,14 @@ class Link:
 
     def give_back(self, vc: int, t: int) -> None:
         """Send the credit of a slot that is emptied in cycle `t`."""
+        if self.credits is not None:
+            self.credits.collect(vc, t)
+            return
         self.returning.append((t + self.credit_delay, vc))
+        self.sort_returning()
+
+    def sort_returning(self) -> None:
+        """Put the credits in the order of their arrival, after one more has started."""
         if len(self.returning) > 1 and self.returning[-2][0] > self.returning[-1][0]:  # the link is faster now
             self.returning = deque(sorted(self.returning, key=lambda credit: credit[0]))
 
@@ -369,12 +393,24 @@ class Link:
         self.bound = end + self.delay
         launch, self.flits = self.flits, self.flits + 1
         arrival = math.ceil(end) + self.delay
+        new, accepted, self.new_flit_wrong = True, True, False
         if self.retry is not None:
-            self.retry.launched(self, flit, vc, t, launch, math.ceil(end))
+            new = not self.retry.again
+            launch += 0 if self.carrying is None else self.carrying.launched
+            sent, accepted = self.retry.launched(self, flit, vc, t, launch, math.ceil(end))
+            if accepted and self.carrying is not None:
+                self.carrying.arrive(sent.credits, arrival)
         elif self.errors.hits(launch, FLIT_ERROR):
-            flit.packet.lost = True
-        if self.retry is None or self.retry.accepts_last:
+            flit.packet.lost = self.new_flit_wrong = True
+        if new:
+            self.new_flit_at, self.new_flit_arrives = t, arrival
+        if accepted:
             self.flying.append((arrival, (flit, vc)))
+
+    def repeat_message(self, sent: Sent, t: int) -> None:
+        """Send a message with credits again."""
+        assert self.carrying is not None
+        self.carrying.transmit(sent, t)
 
     def accepts(self, t: int, u: int) -> bool:
         """Return whether the switch may grant this output in tick `u` of cycle `t`."""

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from pyxsim.arrays import Int32Array, IntArray
 from pyxsim.core.engine_options import STORE_AND_FORWARD, Links, RouterOptions, Routes, Stop
 from pyxsim.reference.components import CAUSES, Flit, InputVC, Kind, Link, Message, OutputVC, Packet, Pool, due
+from pyxsim.reference.credits import CreditReturn, VcCredits
 from pyxsim.reference.lane import Lane
 from pyxsim.reference.retry import ErrorDraws, Retry
 from pyxsim.reference.router import Router, first_tick, queue_after_st
@@ -47,6 +48,7 @@ class ReferenceEngine:
         classes = zip(options.class_vnet, options.class_priority, strict=True)
         self._kinds = [Kind(k, int(vnet), int(priority)) for k, (vnet, priority) in enumerate(classes)]
         self.links = [self._link(links, i) for i in range(links.network + links.injection + links.ejection)]
+        self._return_credits(links)
         injection = self.links[links.network : links.network + links.injection]
         ejection = self.links[links.network + links.injection :]
         self.lanes = [self.lane(link, options, self._kinds) for link in injection]
@@ -81,6 +83,17 @@ class ReferenceEngine:
             link.retry = Retry(int(links.replay[i]), int(links.ack[i]), int(links.timeout[i]))
         return link
 
+    def _return_credits(self, links: Links) -> None:
+        """Let links return their credits by messages."""
+        given = links.credits
+        if given is None:
+            return
+        for link, opposite in zip(self.links, given.opposite, strict=True):
+            if opposite >= 0:
+                out, bound = self.links[opposite], 0 if given.bound is None else int(given.bound[opposite])
+                timeout = int(given.timeout[link.number])
+                link.credits = out.carrying = CreditReturn(link, out, given, timeout, len(self.links), bound)
+
     def send(
         self,
         inject: int,
@@ -114,17 +127,20 @@ class ReferenceEngine:
         lose: ArrayLike = False,
         error_bound: ArrayLike = 0,
         nack_bound: ArrayLike = 0,
+        credit_bound: ArrayLike = 0,
     ) -> None:
         """Change links from step 2 of the current cycle on; parameters as for `Engine.change_links`."""
         columns = [np.asarray(column).astype(object) for column in (links, num, delay, credit_delay)]
-        others = [np.asarray(column).astype(object) for column in (down, lose, error_bound, nack_bound)]
+        others = [np.asarray(column).astype(object) for column in (down, lose, error_bound, nack_bound, credit_bound)]
         for number, flit, late, credit, is_down, loses, *bounds in (
-            np.stack(np.broadcast_arrays(*columns, *others), axis=-1).reshape(-1, 8).tolist()
+            np.stack(np.broadcast_arrays(*columns, *others), axis=-1).reshape(-1, 9).tolist()
         ):
             link = self.links[number]
             s = Fraction(int(flit), int(self._given.s_den[number]))
             link.change(self.now, s, int(late), int(credit), down=bool(is_down), lose=bool(loses))
             link.errors.bounds = int(bounds[0]), int(bounds[1])
+            if link.carrying is not None:
+                link.carrying.bound = int(bounds[2])
 
     def change_routes(
         self,
@@ -197,6 +213,20 @@ class ReferenceEngine:
         }
         return {name: np.array(values, np.int64) for name, values in counts.items()}
 
+    def credit_returns(self) -> dict[str, NDArray[Any]]:
+        """Return counts of each link, and of each VC, as `Engine.credit_returns`."""
+        ends = [link.credits for link in self.links]
+        names = ("messages", "riding", "destroyed")
+        found: dict[str, NDArray[Any]] = {
+            name: np.array([0 if end is None else getattr(end, name) for end in ends], np.int64) for name in names
+        }
+        found["busy"] = np.array([0.0 if end is None else float(end.busy) for end in ends])
+        unused = [[VcCredits(vc.number) for vc in link.outputs] for link in self.links]
+        vcs = [vc for end, none in zip(ends, unused, strict=True) for vc in (none if end is None else end.vcs)]
+        for name in ("returned", "carried", "destroyed", "restored", "pending", "lost", "empty"):
+            found[f"vc_{name}"] = np.array([getattr(vc, name) for vc in vcs], np.int64)
+        return found
+
     def lost_messages(self) -> IntArray:
         """Return int64[rows, 2]: messages that lost packets, and how many."""
         return np.array([(m.number, m.lost) for m in self.messages if m.lost], np.int64).reshape(-1, 2)
@@ -237,6 +267,9 @@ class ReferenceEngine:
                 link.stalls[cause] += 1
             router.causes.clear()
         for link in self.links:
+            if link.credits is not None:
+                link.credits.step(t)
+                link.credits.counted()
             if link.queue:
                 link.stalls["serial"] += 1
         if changed:
@@ -373,8 +406,8 @@ class ReferenceEngine:
 
     @property
     def timed(self) -> bool:
-        """Return whether a flit or a credit is in flight on a link."""
-        return any(link.timed for link in self.links)
+        """Return whether a flit or a credit is in flight on a link, or will start by itself."""
+        return any(link.timed or (link.credits is not None and link.credits.timed) for link in self.links)
 
     def run(
         self,

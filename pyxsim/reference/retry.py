@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from pyxsim.reference import draws
@@ -24,6 +26,9 @@ class Wire(Protocol):
     def launch(self, flit: Any, vc: int, t: int) -> None:
         """Send a flit in cycle `t`."""
 
+    def repeat_message(self, sent: Sent, t: int) -> None:
+        """Send a message with credits in cycle `t` that was sent before."""
+
 
 @dataclass(eq=False)
 class ErrorDraws:
@@ -43,13 +48,17 @@ class ErrorDraws:
 
 @dataclass(eq=False)
 class Sent:
-    """A flit in the replay buffer. `arrival`, `acked`: of the launch that the receiver accepts; -1: none yet."""
+    """A flit in the replay buffer, or a message with credits (`vc` is -1).
+
+    `arrival`, `acked`: of the launch that the receiver accepts; -1: none yet.
+    """
 
     flit: Any
     vc: int
     entered: int
     arrival: int = -1
     acked: int = -1
+    credits: Counter[int] = field(default_factory=Counter)  # that it carries, by VC
 
 
 @dataclass(eq=False)
@@ -62,7 +71,6 @@ class Retry:
     buffer: deque[Sent] = field(default_factory=deque)
     again: deque[Sent] = field(default_factory=deque)  # flits to send again, a part of the buffer
     rewind: tuple[int, Sent] | None = None  # in which cycle the sender goes back, and to which flit
-    accepts_last: bool = True  # whether the receiver accepts the flit launched last
     most: int = 0
     resent: int = 0
     timeouts: int = 0
@@ -96,28 +104,40 @@ class Retry:
             self.full_at = t
             self.full += 1
 
-    def launched(self, link: Wire, flit: Any, vc: int, t: int, launch: int, end: int) -> None:
+    def enter(self, sent: Sent) -> None:
+        """Put a new flit into the buffer."""
+        self.buffer.append(sent)
+        self.most = max(self.most, len(self.buffer))
+
+    def next_again(self) -> Sent:
+        """Remove the next flit to send again."""
+        self.resent += 1
+        return self.again.popleft()
+
+    def launched(self, link: Wire, flit: Any, vc: int, t: int, launch: int, end: int) -> tuple[Sent, bool]:
         """Note that a flit is launched, which leaves the sender by cycle `end`: does the receiver accept it?"""
         if self.again:
-            sent = self.again.popleft()
-            self.resent += 1
+            sent = self.next_again()
         else:
             sent = Sent(flit, vc, t)
-            self.buffer.append(sent)
-            self.most = max(self.most, len(self.buffer))
+            self.enter(sent)
+        wrong = partial(link.errors.hits, launch, FLIT_ERROR)
+        return sent, self.accepted(link, sent, launch, end + link.delay, end, wrong)
+
+    def accepted(self, link: Wire, sent: Sent, launch: int, arrival: int, end: int, wrong: Callable[[], bool]) -> bool:
+        """Return whether the receiver accepts a launch, which reaches it in cycle `arrival`; `wrong`: has it errors?"""
         sent.arrival = sent.acked = -1
-        self.accepts_last = False
-        answer = end + link.delay + link.credit_delay + self.ack
         if self.rewind is not None:
-            return
-        if link.errors.hits(launch, FLIT_ERROR):
+            return False
+        answer = arrival + link.credit_delay + self.ack
+        if wrong():
             if link.errors.hits(launch, NACK_ERROR):
                 answer = end + self.timeout
                 self.timeouts += 1
             self.rewind = answer, sent
-            return
-        self.accepts_last = True
-        sent.arrival, sent.acked = end + link.delay, answer
+            return False
+        sent.arrival, sent.acked = arrival, answer
+        return True
 
     def send_again(self, link: Wire, t: int) -> bool:
         """Do step 1: go back if it is time, and launch the next flit to send again. Return whether one was."""
@@ -126,7 +146,10 @@ class Retry:
             self._rewind_to(first)
         if not self.again or not link.available(t):
             return False
-        link.launch(self.again[0].flit, self.again[0].vc, t)
+        if self.again[0].vc < 0:
+            link.repeat_message(self.next_again(), t)
+        else:
+            link.launch(self.again[0].flit, self.again[0].vc, t)
         return True
 
     def _rewind_to(self, first: Sent) -> None:

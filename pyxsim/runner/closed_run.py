@@ -66,7 +66,8 @@ def run_out(prepared: Prepared) -> None:
         if failed := prepared.network.fault_report():
             after = f"nothing moves after cycle {prepared.system.cycle}"
             problem = f"faults keep work from ending, and {after}: {failed[0]}"
-            raise StuckError(problem, [*failed[1:], *lines, *error.waits]) from None
+            more = [line for line in (*lines, *error.waits) if line not in failed]
+            raise StuckError(problem, [*failed[1:], *more]) from None
         raise StuckError(str(error), [*lines, *(line for line in error.waits if line not in lines)]) from None
     if lines := job.stuck_report():
         problem = f"nothing moves after cycle {prepared.system.cycle}, but some work has not ended"

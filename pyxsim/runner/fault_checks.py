@@ -1,4 +1,4 @@
-"""[[faults]] and [network.retry]: what a run with them excludes, and NPUs that stop or slow down."""
+"""[[faults]], [network.retry] and [network.credits]: what a run with them excludes, and NPUs that stop or slow down."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pyxsim.topology import Topology
 
 
 def check_faults(experiment: Experiment, backend: str) -> None:
-    """Raise InputError for faults and retry that the backend, or another setting, excludes."""
+    """Raise InputError for faults, retry and credits that the backend, or another setting, excludes."""
     flits = backend_class(backend).capabilities.packets
     of_flits = _of_flits(experiment) if flits else ()
     raise_all([*_of_backend(experiment, backend), *_of_routes(experiment, backend), *of_flits, *_of_npus(experiment)])
@@ -31,10 +31,14 @@ def _of_backend(experiment: Experiment, backend: str) -> Iterator[InputError]:
             problem = f"backend '{backend}' does not change links during a run"
             models = [name for name, can in others if can.link_faults]
             yield InputError(problem, key=f"faults[{number}].{_effect(fault)}", allowed=f"with {_either(models)}")
-    if experiment.network.retry is not None and not (capabilities.packets and capabilities.link_faults):
+    flits = capabilities.packets and capabilities.link_faults
+    models = [name for name, can in others if can.packets and can.link_faults]
+    if experiment.network.retry is not None and not flits:
         problem = f"backend '{backend}' has no retry at the link"
-        models = [name for name, can in others if can.packets and can.link_faults]
         yield InputError(problem, key="network.retry", allowed=f"with {_either(models)}")
+    if experiment.network.credits is not None and not flits:
+        problem = f"backend '{backend}' has no credits as messages"
+        yield InputError(problem, key="network.credits", allowed=f"with {_either(models)}")
 
 
 def _of_routes(experiment: Experiment, backend: str) -> Iterator[InputError]:

@@ -11,6 +11,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from pyxsim.errors import InputError, raise_all
 from pyxsim.settings.analytical import Analytical
+from pyxsim.settings.credits import Credits
 from pyxsim.settings.ethernet import Ethernet
 from pyxsim.settings.failure import Reroute, Retry
 from pyxsim.settings.router import PipelineTable, RouterSettings, Stages
@@ -130,6 +131,11 @@ class Network(Table):
     reroute: Reroute | None = Field(
         default=None,
         description="Tables of routes are computed again when links go down or come up. Default: they are not.",
+    )
+    credits: Credits | None = Field(
+        default=None,
+        description="Credits as messages, of the packet backend. Default: credits return beside the links, and take no "
+        "bandwidth.",
     )
     analytical: Analytical = Field(
         default_factory=Analytical, description="Settings of the analytical and flow backends."

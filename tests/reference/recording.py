@@ -260,10 +260,14 @@ class RecordingRouter(Router):
 
 def check_credits(link: Link) -> None:
     """Check, for each VC, that credits + flits in the buffer, in flight, in the output queue and reserved + credits
-    in flight = B."""
+    in flight, pending, lost and in a replay buffer = B."""
     flits = [place for _, place in (*link.flying, *link.traversing)] + list(link.queue)
     flits += [(sent.flit, sent.vc) for sent in (link.retry.buffer if link.retry else ()) if sent.arrival < 0]
     away = Counter([vc for _, vc in flits] + [vc for _, vc in link.returning])
+    if link.credits is not None:
+        away.update({vc.number: vc.pending + vc.lost for vc in link.credits.vcs})
+        for sent in link.credits.out.retry.buffer if link.credits.out.retry else ():
+            away.update(sent.credits if sent.arrival < 0 else ())
     for out, buffer in zip(link.outputs, link.inputs, strict=True):
         total = out.credits - out.borrowed + len(buffer.fifo) + away[out.number] + out.reserved
         if total != out.depth or out.credits < 0 or (out.borrowed and out.credits):

@@ -119,7 +119,7 @@ cdef void clear_part(State* s) noexcept nogil:
     s.arrivals.record_count = s.trace.launch_count = 0
     s.pools.packet_free = s.pools.message_free = NONE
     s.pools.packet_spare = 0
-    s.stats.changed = 0
+    s.stats.changed = s.scratch.credit_link_count = 0
     s.stats.router_visits = s.stats.packets_delivered = s.stats.messages_delivered = s.stats.flits_delivered = 0
     s.stats.latency_sum = s.stats.network_latency_sum = s.stats.hops_sum = 0
     s.stats.packets_lost = s.stats.flits_lost = 0
@@ -177,10 +177,12 @@ cdef inline int32_t part_of_entry(Team* team, int32_t number, Event kind) noexce
 
 
 cdef inline int32_t part_of_place(Team* team, int32_t index) noexcept nogil:
-    """The partition of router `index`, or of lane `index - routers`."""
+    """The partition of router `index`, of lane `index - routers`, or of the end of link `index - routers - lanes`."""
     cdef State* s = team.whole
     if index < s.routers.count:
         return team.part_of[index]
+    if index >= s.routers.count + s.links.injection:
+        return team.receiver[index - s.routers.count - s.links.injection]
     return team.sender[s.links.network + index - s.routers.count]
 
 
@@ -271,6 +273,12 @@ cdef void refresh_parts(Team* team) noexcept nogil:
         p.config.tracing, p.failed, p.patient, p.paused = s.config.tracing, s.failed, s.patient, s.paused
 
 
+cdef void add_credit_link(State* s, int32_t link) noexcept nogil:
+    """A link whose credits are looked at in this cycle."""
+    s.scratch.credit_links[s.scratch.credit_link_count] = link
+    s.scratch.credit_link_count += 1
+
+
 cdef void distribute_state(Team* team) noexcept nogil:
     """Move the moving state to the partitions, unless they have it."""
     cdef State* s = team.whole
@@ -297,6 +305,10 @@ cdef void distribute_state(Team* team) noexcept nogil:
             set_bit(team.part[part].state.routers.active, i)
         elif i >= s.routers.count and has_bit(s.lanes.active, i - s.routers.count):
             set_bit(team.part[part].state.lanes.active, i - s.routers.count)
+    for i in range(s.scratch.credit_link_count):
+        if team.first <= team.receiver[s.scratch.credit_links[i]] < team.beyond:
+            add_credit_link(&team.part[team.receiver[s.scratch.credit_links[i]]].state, s.scratch.credit_links[i])
+    s.scratch.credit_link_count = 0
     for part in range(team.first, team.beyond):   # visit their masks once; sleeping routers stay asleep
         team.part[part].awake = 1
     # All free packet records go to the first partition; `share_packets` distributes them.
@@ -331,6 +343,9 @@ cdef void gather_state(Team* team) noexcept nogil:
             s.pools.packets[packet].next = s.pools.packet_free
             s.pools.packet_free = packet
             s.pools.packet_spare += 1
+        for i in range(p.scratch.credit_link_count):
+            add_credit_link(s, p.scratch.credit_links[i])
+        p.scratch.credit_link_count = 0
         s.failed |= p.failed
     move_nodes(team, False)
     assign_no_holder_bits(team, False)

@@ -5,6 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from pyxsim.core.fast_path.vc_masks cimport assign_output_vc, block_output, release_output_vc
 from pyxsim.core.latency.router_waits cimport flit_wins_switch, packet_at_front
 from pyxsim.core.router.buffer cimport mask_bit_of, masks_of, pop_packet
+from pyxsim.core.router.credit_return cimport collect_credit
 from pyxsim.core.router.link cimport (
     arrival_event,
     arrival_event_batch,
@@ -97,7 +98,10 @@ cdef inline bint traverse_switch(
         flit = s.pools.packets[packet].flits - v.left - 1
         if s.trace.watch_serial >= 0:
             note_event(s, packet, t, SWITCHED, v.out_link, target - wire.base, flit)
-    return_slot_credit(s, port, v.link, vc, t)
+    if not bitmask and s.config.credits:
+        collect_credit(s, v.link, vc, t)
+    else:
+        return_slot_credit(s, port, v.link, vc, t)
     if batch:   # the winner is final
         s.scratch.output_winner[wire.outlet] = NONE
         s.arbiters.out_pointer[wire.outlet] = port.following

@@ -4,14 +4,14 @@ Times are in units of 1/den cycles, so that s = num/den cycles per flit stays ex
 link.pyx has output queues and the rare operations.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
 from pyxsim.core.fast_path.vc_masks cimport block_output
 from pyxsim.core.latency.router_waits cimport flit_starts, record_owner
 from pyxsim.core.parallel.mailbox cimport post
 from pyxsim.core.router.buffer cimport link_vc_mask, push_packet
 from pyxsim.core.router.calendar cimport schedule
-from pyxsim.core.router.retry cimport send_with_retry, spoil
+from pyxsim.core.router.retry cimport after_launch, send_with_retry
 from pyxsim.core.state.bits cimport clear_bit, set_bit
 from pyxsim.core.state.network_state cimport State, log_launch, note_event
 from pyxsim.core.state.records cimport (
@@ -144,6 +144,8 @@ cdef inline void consume_credits(State* s, int32_t vc, int32_t count) noexcept n
     """Take the VC's own credits first, then slots of the pool."""
     cdef int32_t before = s.vcs.output[vc].credit
     s.vcs.output[vc].credit = before - count
+    if s.config.credits and 0 < before <= count:
+        s.links.vc_credits[vc].empty_since = s.now
     if before < count:
         s.links.link[s.vcs.output[vc].link].pool_left -= count - (before if before > 0 else 0)
 
@@ -169,8 +171,8 @@ cdef inline void send_flit(
         if wire.queued and s.config.queue_limit:
             s.links.left_tick[link], s.links.left_cycle[link] = tick, t
         free = launch_on_link(s, vc, link, kind, packet, flit, t, traced, False)
-        if s.config.lossy and s.links.error_bound[link]:
-            spoil(s, link, packet)
+        if s.config.launch_noted:
+            after_launch(s, link, packet, t)
         if free <= t + 1:
             return
         if wire.src == NONE:
@@ -200,6 +202,9 @@ cdef inline bint receive_credit(State* s, int32_t vc) noexcept nogil:
     cdef OutputVc* out = &s.vcs.output[vc]
     cdef int32_t before = out.credit
     out.credit = before + 1
+    if s.config.credits and before == 0:
+        s.links.vc_credits[vc].empty += s.now - s.links.vc_credits[vc].empty_since
+        s.links.vc_credits[vc].empty_since = INT64_MAX
     if s.config.drained and s.vcs.draining[vc] and before + 1 == s.links.link[out.link].depth:
         s.vcs.draining[vc] = 0
         set_bit(link_vc_mask(s.vcs.unheld, s, out.link), vc - s.links.link[out.link].base)

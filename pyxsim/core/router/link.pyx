@@ -3,7 +3,7 @@
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
 from pyxsim.core.latency.router_waits cimport flit_queued, note_queue_arrivals
-from pyxsim.core.router.retry cimport spoil
+from pyxsim.core.router.retry cimport after_launch
 from pyxsim.core.state.network_state cimport free_node, new_node
 from pyxsim.core.state.bits cimport has_bit
 from pyxsim.core.state.records cimport LAUNCH, NONE, FifoNode, QueuedFlit
@@ -53,6 +53,9 @@ cdef void launch_queued(State* s, int32_t link, int64_t t) noexcept nogil:
     cdef int32_t node = s.links.link[link].queue_head
     cdef FifoNode entry = s.pools.nodes[node]
     cdef QueuedFlit flit = s.pools.queued[node]
+    if s.config.credits and not link_available(s, link, t):   # a message with credits has taken the link meanwhile
+        schedule(s, link_available_at(s, link), s.links.link[link].outlet, LAUNCH)
+        return
     if s.config.attribution:
         note_queue_arrivals(s, link, t)
     if s.config.queue_limit:
@@ -61,8 +64,8 @@ cdef void launch_queued(State* s, int32_t link, int64_t t) noexcept nogil:
     free_node(s, node)
     s.stats.changed = 1
     launch_on_link(s, flit.vc, link, <Event> flit.kind, entry.packet, flit.flit, t, True, False)
-    if s.config.lossy and s.links.error_bound[link]:
-        spoil(s, link, entry.packet)
+    if s.config.launch_noted:
+        after_launch(s, link, entry.packet, t)
     s.links.link[link].stall_serial += t - s.links.link[link].queued_since
     if entry.next != NONE:
         schedule_queue_launch(s, link, max(t, s.pools.queued[entry.next].at))

@@ -9,6 +9,7 @@ from pyxsim.core.fast_forward.period_detector cimport forget_periods
 from pyxsim.core.fast_path.vc_masks cimport block_output, unblock_output
 from pyxsim.core.router.buffer cimport first_packet_place, next_packet_place, packet_at
 from pyxsim.core.router.calendar cimport schedule
+from pyxsim.core.router.credit_return cimport change_credit_return
 from pyxsim.core.router.link cimport link_available_at
 from pyxsim.core.router.retry cimport lose_unaccepted, resume_sending
 from pyxsim.core.state.bits cimport set_bit
@@ -39,6 +40,8 @@ cdef void change_link(
     if down:
         s.links.up_free[link] = wire.free
         wire.free = INT64_MAX
+    if s.config.credits:
+        change_credit_return(s, link, down and lose and not was_down, was_down and not down)
     if s.detector != NULL:
         forget_periods(s)
     if not sends:

@@ -8,19 +8,9 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
 from pyxsim.core.parallel.mailbox cimport post
 from pyxsim.core.router.calendar cimport schedule
-from pyxsim.core.router.random_draws cimport GOLDEN, mix
+from pyxsim.core.router.credit_return cimport clear_carried, credits_arrive_again, note_launch
 from pyxsim.core.state.network_state cimport log_launch
-from pyxsim.core.state.records cimport LAUNCH, NONE, WAKE, Link, Replay, ReplayFlit
-
-
-cdef enum:
-    FLIT_ERROR = 0   # purposes of draws
-    NACK_ERROR = 1
-
-
-cdef inline uint64_t error_draw(State* s, int32_t link, int64_t launch, int32_t purpose) noexcept nogil:
-    """The random number of a launch on a link: no other launch, and no order of visits, has a part in it."""
-    return mix(mix(s.config.seed + GOLDEN * <uint64_t> (link + 1)) + GOLDEN * <uint64_t> (2 * launch + purpose + 1))
+from pyxsim.core.state.records cimport CREDIT, LAUNCH, NONE, WAKE, CreditReturn, Link, Replay, ReplayFlit
 
 
 cdef inline ReplayFlit* flit_at(State* s, Replay* r, int64_t number) noexcept nogil:
@@ -45,11 +35,15 @@ cdef void wake_sender(State* s, int32_t link, int64_t when) noexcept nogil:
 
 # --- without retry --------------------------------------------------------------------------------------------------
 
-cdef void spoil(State* s, int32_t link, int32_t packet) noexcept nogil:
-    """A flit was just launched on a link with bit errors: its packet is lost if one of its bits is wrong."""
-    if error_draw(s, link, s.links.link[link].flits - 1, FLIT_ERROR) < s.links.error_bound[link]:
+cdef void after_launch(State* s, int32_t link, int32_t packet, int64_t t) noexcept nogil:
+    """A flit was just launched: its packet is lost if one of its bits is wrong, and it may carry credits."""
+    cdef uint64_t bound = s.links.error_bound[link] if s.config.lossy else 0
+    cdef bint wrong = bound != 0 and error_draw(s, link, s.links.link[link].flits - 1, FLIT_ERROR) < bound
+    if wrong:
         s.links.errors[link] += 1
         s.pools.packets[packet].lost = 1
+    if s.config.credits:
+        note_launch(s, link, t, wrong)
 
 
 # --- the replay buffer ----------------------------------------------------------------------------------------------
@@ -96,39 +90,65 @@ cdef int64_t held_until(State* s, int32_t link, int64_t cycle) noexcept nogil:
 cdef void send_with_retry(State* s, int32_t vc, Event kind, int32_t packet, int32_t flit, int64_t t) noexcept nogil:
     """A new flit enters the replay buffer and starts."""
     cdef int32_t link = s.vcs.output[vc].link
+    transmit(s, link, enter_replay(s, link, vc, kind, packet, flit, t), t)
+    if s.config.credits:
+        note_launch(s, link, t, False)
+
+
+cdef int64_t enter_replay(
+    State* s, int32_t link, int32_t vc, Event kind, int32_t packet, int32_t flit, int64_t t
+) noexcept nogil:
+    """A new flit, or a message with credits (`kind` CREDIT), enters the replay buffer. Return its number."""
     cdef Replay* r = &s.links.replay[link]
     cdef ReplayFlit* slot = flit_at(s, r, r.newest)
     slot.vc, slot.kind, slot.packet, slot.flit, slot.entered = vc, kind, packet, flit, t
+    if s.config.credits:
+        clear_carried(s, link, r.newest)
     r.newest += 1
     r.next = r.newest
     if r.newest - r.oldest > r.count_most:
         r.count_most = <int32_t> (r.newest - r.oldest)
-    transmit(s, link, r.newest - 1, t)
+    return r.newest - 1
 
 
 cdef void transmit(State* s, int32_t link, int64_t number, int64_t t) noexcept nogil:
-    """Start a flit of the replay buffer, with the times of `launch_on_link`, and determine whether it is accepted."""
+    """Start what the replay buffer holds, with the times of `launch_on_link`, and determine whether it is accepted."""
     cdef Link* wire = &s.links.link[link]
     cdef Replay* r = &s.links.replay[link]
     cdef ReplayFlit* flit = flit_at(s, r, number)
+    cdef bint message = flit.kind == CREDIT
+    cdef CreditReturn* credits = NULL   # of the link whose credits this one carries
     cdef int64_t start = t * wire.den
     cdef int64_t end, arrival
     cdef int64_t launch = wire.flits
+    cdef uint64_t bound = s.links.error_bound[link] if s.config.lossy else 0
+    if s.config.credits and s.links.credit_return[link].opposite != NONE:
+        credits = &s.links.credit_return[s.links.credit_return[link].opposite]
+        launch += credits.launched
     if wire.free > start:
         start = wire.free
-    wire.free = start + wire.num
+    wire.free = start + (credits.num if message else wire.num)
     end = (wire.free + wire.den - 1) // wire.den
     arrival = end + wire.delay
-    wire.flits += 1
+    if message:
+        arrival = end + s.links.link[s.links.credit_return[link].opposite].credit_delay - 1
+        credits.launched += 1
+        credits.busy += credits.num
+        bound = s.links.credit_bound[link] if s.config.lossy else 0
+    else:
+        wire.flits += 1
     flit.arrival = flit.acked = INT64_MAX
-    if s.config.tracing:
+    if s.config.tracing and not message:
         log_launch(s, t, flit.vc, flit.packet, flit.flit)
     if wire.src == NONE:
         wake_sender(s, link, max(t + 1, available_at(wire)))
     if r.rewind_at != INT64_MAX:   # the receiver waits for an earlier flit, and discards this one
         return
-    if s.config.lossy and error_draw(s, link, launch, FLIT_ERROR) < s.links.error_bound[link]:
-        s.links.errors[link] += 1
+    if s.config.lossy and error_draw(s, link, launch, FLIT_ERROR) < bound:
+        if message:
+            credits.destroyed += 1
+        else:
+            s.links.errors[link] += 1
         r.rewind_to = number
         r.rewind_at = arrival + wire.credit_delay + r.ack
         if error_draw(s, link, launch, NACK_ERROR) < s.links.nack_bound[link]:
@@ -137,6 +157,10 @@ cdef void transmit(State* s, int32_t link, int64_t number, int64_t t) noexcept n
         wake_sender(s, link, r.rewind_at)
         return
     flit.arrival, flit.acked = arrival, arrival + wire.credit_delay + r.ack
+    if credits != NULL:
+        credits_arrive_again(s, link, number, arrival)
+    if message:
+        return
     if s.part.receiver != NULL and s.part.receiver[link] != s.part.number:
         post(s, s.part.receiver[link], arrival, flit.vc, NONE, <Event> flit.kind)
     else:

@@ -6,7 +6,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 
 from pyxsim.core.latency.latency_records cimport LaneWait, LinkWait, VcOwner, VcWait, VcWaitDetail
 from pyxsim.core.state.records cimport (
-    InPort, InputVc, Link, OutputVc, Replay, ReplayFlit, Router, RouterBounds, VcMasks, VcRange,
+    CreditReturn, InPort, InputVc, Link, OutputVc, Replay, ReplayFlit, Router, RouterBounds, VcCredits, VcMasks, VcRange,
 )
 
 from pyxsim.core.state.large_pages import Pages
@@ -15,6 +15,7 @@ from pyxsim.core.state.record_dtypes import check_size
 SIZES = {"inputs": sizeof(VcMasks), "in_port": sizeof(InPort), "bounds": sizeof(RouterBounds), "vc": sizeof(InputVc),
          "out": sizeof(OutputVc), "ranges": sizeof(VcRange), "link": sizeof(Link),
          "replay": sizeof(Replay), "replay_flit": sizeof(ReplayFlit),
+         "credit_return": sizeof(CreditReturn), "vc_credits": sizeof(VcCredits),
          "router": sizeof(Router),
          "owner": sizeof(VcOwner),
          "vc_book": sizeof(VcWait), "vc_margin": sizeof(VcWaitDetail), "link_book": sizeof(LinkWait),

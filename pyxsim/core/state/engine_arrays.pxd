@@ -2,18 +2,15 @@
 
 from libc.stdint cimport int64_t
 
-from pyxsim.core.state.array_owner cimport ArrayOwner
+from pyxsim.core.state.link_layer_arrays cimport LinkLayerArrays
 from pyxsim.core.state.network_state cimport State
 
 
-cdef class EngineArrays(ArrayOwner):
-    cdef State s
+cdef class EngineArrays(LinkLayerArrays):
     cdef tuple made_of    # positional and keyword arguments of the constructor, for pickling
     cdef object listed    # index of each VC, by link and number
     cdef int64_t most_found
     cdef bint bitmask
-    cdef bint varies      # links may change
-    cdef int64_t longest  # most cycles between a launch and what follows from it, where links change or have retry
     cdef object users     # UserAllocators, or None
     cdef object choice    # Choice of router_choice.py
 

@@ -10,19 +10,18 @@ from pyxsim.core.parallel.partition cimport MOST_PARTS
 from pyxsim.core.router.buffer cimport CATCH_ALL_WORD
 from pyxsim.core.router.crossbar cimport WINNERS_AHEAD
 from pyxsim.core.router.user_matching cimport make_user_allocators, set_allocators
-from pyxsim.core.state.array_owner cimport ArrayOwner
 from pyxsim.core.state.bits cimport set_bit
+from pyxsim.core.state.link_layer_arrays cimport LinkLayerArrays
 from pyxsim.core.state.network_state cimport free_state
 from pyxsim.core.state.records cimport (
     CREDIT, KINDS, LANE_CREDIT, NONE, PRIORITY_SHIFT, ROUTE_SHIFT, SELECT_EACH, SELECT_RANDOM, CalendarSlot,
-    FifoNode, InPort, InputVc, Link, Message, OutputVc, Packet, QueuedFlit, Replay, ReplayFlit, Router, RouterBounds,
-    VcMasks, VcRange,
+    FifoNode, InPort, InputVc, Link, Message, OutputVc, Packet, QueuedFlit, Router, RouterBounds, VcMasks, VcRange,
 )
 
 from fractions import Fraction
 from pyxsim.core.router_choice import Facts, RouterKind, choose_router
 from pyxsim.core.state.record_dtypes import (
-    LATENCY_RECORDS, BOUNDS, IN_PORT, INPUTS, LINK, NEVER_COMES, OUT, RANGE, REPLAY, REPLAY_FLIT, ROUTER, VC,
+    LATENCY_RECORDS, BOUNDS, IN_PORT, INPUTS, LINK, OUT, RANGE, ROUTER, VC,
 )
 from pyxsim.core.state.wiring import classes_of_vcs, wire
 
@@ -38,7 +37,7 @@ NEAR_BYTES = 2**19   # records that fit into the nearest caches
 MIDDLE_BYTES = 2**22   # below this the full-option router loses more by prefetching than it gains
 
 
-cdef class EngineArrays(ArrayOwner):
+cdef class EngineArrays(LinkLayerArrays):
     """Owner of everything that the cycle loop works on; base class of Engine."""
 
     def __init__(self, int routers, links, routes, options, *, bint trace=False, bint recycle=False, int attribution=0,
@@ -67,6 +66,7 @@ cdef class EngineArrays(ArrayOwner):
         self.users = make_user_allocators(s, options)
         self._allocate()
         self._allocate_scratch(s)
+        self._begin_credit_returns(links)
         self._allocate_latency_records()
         self._make_calendar()
 
@@ -167,51 +167,6 @@ cdef class EngineArrays(ArrayOwner):
             "sink": np.asarray(links.dst) < 0,
         }.items():
             records[name] = values
-
-    def _read_losses(self, links):
-        """Bit errors, replay buffers, and links that change."""
-        cdef State* s = &self.s
-        cdef int64_t count = s.links.count
-        link = self.records["link"]
-        slots = np.zeros(count, np.int32) if links.replay is None else np.asarray(links.replay, np.int32)
-        ack = np.zeros(count, np.int32) if links.ack is None else np.asarray(links.ack, np.int32)
-        timeout = np.zeros(count, np.int64) if links.timeout is None else np.asarray(links.timeout, np.int64)
-        if len(slots) != count or len(ack) != count or len(timeout) != count or (slots < 0).any() or (ack < 0).any():
-            raise ValueError("replay, ack and timeout need an entry for each link, none below 0")
-        if (slots.astype(bool) & link["queued"].astype(bool)).any():
-            raise ValueError("a link with retry has no output queue")
-        if (slots.astype(bool) & (timeout < 1)).any():
-            raise ValueError("a link with retry needs a timeout of at least one cycle")
-        self.varies = bool(links.varies)
-        s.config.lossy = bool(links.lossy or links.error_bound is not None)
-        s.config.retry = bool(slots.any())
-        s.config.unusual = bool(s.config.unusual or s.config.lossy or s.config.retry)
-        if self.varies:
-            s.links.up_free = self._longs("up_free", np.zeros(count))
-            s.links.pause = self._longs("pause", np.full(3 * count, -1))
-        if s.config.lossy:
-            bounds = {name: self._mask(name, count) != NULL for name in ("error_bound", "nack_bound")}
-            for name in bounds:
-                if getattr(links, name) is not None:
-                    self.arrays[name][:count] = getattr(links, name)
-            s.links.error_bound = <uint64_t*> self._address(self.arrays["error_bound"])
-            s.links.nack_bound = <uint64_t*> self._address(self.arrays["nack_bound"])
-            s.links.errors = self._longs("link_errors", np.zeros(count), False)
-            s.links.lost = self._longs("link_lost", np.zeros(count), False)
-            s.links.drops = self._bytes("link_drops", count)
-        replay = self._records("replay", REPLAY, count if s.config.retry else 0)
-        flits = self._records("replay_flit", REPLAY_FLIT, int(slots.sum()))
-        s.links.replay, s.links.replay_flit = <Replay*> self._address(replay), <ReplayFlit*> self._address(flits)
-        flits["arrival"] = flits["acked"] = NEVER_COMES
-        if s.config.retry:
-            for name, values in {
-                "slots": slots, "base": np.cumsum(slots) - slots, "ack": ack, "timeout": timeout,
-                "rewind_at": NEVER_COMES, "due": NEVER_COMES, "full_at": -1,
-            }.items():
-                replay[name] = values
-        num, den = link["num"], link["den"]
-        answered = -(-num // den) + np.maximum(timeout, link["delay"] + link["credit_delay"] + ack.astype(np.int64))
-        self.longest = max(int(links.longest), int(answered[slots > 0].max(initial=0)))
 
     def _read_routes(self, routes):
         cdef State* s = &self.s
@@ -517,6 +472,7 @@ cdef class EngineArrays(ArrayOwner):
                                          False)
         s.scratch.requested_outputs = self._ints("requested_outputs", np.zeros(fan_out), False)
         s.scratch.eligible_outputs = self._ints("eligible_outputs", np.zeros(fan_out), False)
+        s.scratch.credit_links = self._ints("credit_links", np.zeros(s.links.count if s.config.credits else 0), False)
         s.scratch.best_vc = self._ints("best_vc", np.full(s.config.input_speedup, NONE), False)
         s.scratch.best_key = self._longs("best_key", np.zeros(s.config.input_speedup), False)
         s.vcs.va_key = self._longs("va_key", per_vc, False)

@@ -18,7 +18,7 @@ from pyxsim.core.router.route_computation cimport all_candidates, front_time
 from pyxsim.core.router.vc_allocator cimport ring_slots, ring_vc
 from pyxsim.core.state.bits cimport has_bit
 from pyxsim.core.state.records cimport (
-    ACTIVE, HOLDING, IDLE, KINDS, LANE_CREDIT, LAST, NONE, ROUTING, WAITING, Replay, Router,
+    ACTIVE, CREDIT, HOLDING, IDLE, KINDS, LANE_CREDIT, LAST, NONE, ROUTING, WAITING, Replay, Router,
 )
 
 
@@ -116,15 +116,22 @@ cdef int prove_invariants(State* s) except -1:
             on_the_way[index] += 1
         elif kind <= LANE_CREDIT:
             coming_back[index] += 1
+    if s.config.credits:
+        for vc in range(s.vcs.count):
+            coming_back[vc] += s.links.vc_credits[vc].pending + s.links.vc_credits[vc].lost
     reserved = reservations(s)
     for link in range(s.links.count):
-        borrowed = 0
         node = s.links.link[link].queue_head
         while node != NONE:
             on_the_way[s.pools.queued[node].vc] += 1
             node = s.pools.nodes[node].next
+    for link in range(s.links.count):
         for vc in unaccepted(s, link):
             on_the_way[vc] += 1
+        for vc, count in carried(s, link):
+            coming_back[vc] += count
+    for link in range(s.links.count):
+        borrowed = 0
         for number in range(s.links.link[link].vcs):
             vc = s.links.link[link].base + number
             where = f"VC {number} of link {link} in cycle {s.now}"
@@ -155,7 +162,27 @@ cdef list unaccepted(State* s, int32_t link):
         return []
     r = &s.links.replay[link]
     flits = [s.links.replay_flit[r.base + number % r.slots] for number in range(r.oldest, r.newest)]
-    return [flit["vc"] for flit in flits if flit["arrival"] == INT64_MAX]
+    return [flit["vc"] for flit in flits if flit["arrival"] == INT64_MAX and flit["kind"] != CREDIT]
+
+
+cdef list carried(State* s, int32_t link):
+    """The VCs and numbers of the credits in a replay buffer that the receiver has not accepted."""
+    cdef int64_t number, slot
+    cdef int32_t i, base
+    cdef Replay* r
+    found = []
+    if not (s.config.credits and s.config.retry and s.links.replay[link].slots):
+        return found
+    if s.links.credit_return[link].opposite == NONE:
+        return found
+    r = &s.links.replay[link]
+    base = s.links.link[s.links.credit_return[link].opposite].base
+    for number in range(r.oldest, r.newest):
+        slot = r.base + number % r.slots
+        if s.links.replay_flit[slot].arrival == INT64_MAX:
+            for i in range(s.links.link[s.links.credit_return[link].opposite].vcs):
+                found.append((base + i, s.links.replay_credits[slot * s.links.credit_rules.most_vcs + i]))
+    return found
 
 
 cdef int prove_masks(State* s, str where, int32_t vc) except -1:
@@ -193,7 +220,7 @@ cdef int prove_owner(State* s, str where, int32_t link, int32_t vc) except -1:
     packets = packets_of(s, vc)
     if s.vcs.draining[vc]:
         require(held and s.config.drained, f"{where}: closing, but not held")
-    if s.config.drained and not held:
+    if s.config.drained and not held and not s.config.credits:   # else a sender may lack those of the first exchange
         require(s.vcs.output[vc].credit == s.links.link[link].depth and not packets, f"{where}: free with credits out")
     if s.links.link[link].dst == NONE:
         return 0

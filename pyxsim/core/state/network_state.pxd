@@ -13,6 +13,7 @@ from pyxsim.core.state.records cimport (
     NONE,
     Arrival,
     CalendarSlot,
+    CreditReturn,
     FifoNode,
     InPort,
     InputVc,
@@ -36,6 +37,7 @@ from pyxsim.core.state.records cimport (
     RequestMatrix,
     Router,
     RouterBounds,
+    VcCredits,
     VcMasks,
     VcRange,
 )
@@ -82,6 +84,8 @@ cdef struct RouterConfig:
     int32_t attribution     # 1: latency attribution; 2: every stay is logged, too
     int32_t lossy           # 1 where flits may be lost: bit errors, or links that lose what is on the wire
     int32_t retry           # 1 where any link has a replay buffer
+    int32_t credits         # 1 where any link returns its credits by messages
+    int32_t launch_noted    # 1 with `lossy` or `credits`: something happens to a flit that has just been launched
     uint64_t seed
     int32_t* class_vnet     # [classes]
     int64_t* class_rank     # [classes] rank of their priority
@@ -94,6 +98,20 @@ cdef struct PathChoice:
     int32_t lane_batch   # all injection lanes per stage
     int32_t unit_rate    # every link takes one flit per cycle
     int32_t prefetch     # the records exceed the nearest caches
+
+
+cdef struct CreditRules:
+    # fixed: how links return their credits by messages (CreditReturns in options.py)
+    int64_t batch        # credits of a VC that are due
+    int64_t wait         # cycles that due credits wait for a flit to carry them; NONE: no flit does
+    int64_t resync       # distance of the cycles in which lost credits are sent again; 0: they are not
+    int64_t share_num    # time of a message over that of a flit: share_num / share_den
+    int64_t share_den
+    int32_t all_vcs      # a message has the credits of all VCs
+    int32_t data_first   # messages wait for flits of the opposite link
+    int32_t cumulative   # a message restores the lost credits of its VCs
+    int32_t advertise    # the sender has no credits until a message brings them
+    int32_t most_vcs     # of a link
 
 
 cdef struct VcArrays:
@@ -141,6 +159,12 @@ cdef struct LinkArrays:
     int64_t* errors                     # [count] likewise: flits with a bit error
     int64_t* lost                       # [count] flits lost on the wire, as the link went down
     uint8_t* drops                      # [count] where flits may be lost: 1 for a sink that drops all packets
+    # --- credits as messages: records, and arrays that are empty without ---
+    CreditRules credit_rules
+    CreditReturn* credit_return         # [count]
+    VcCredits* vc_credits               # [VCs]
+    uint64_t* credit_bound              # [count] a draw below it is a bit error in a message on this link
+    int32_t* replay_credits             # [slots of all replay buffers * most_vcs] credits that they carry, by VC
 
 
 cdef struct RouterArrays:
@@ -343,6 +367,8 @@ cdef struct StepScratch:
     int32_t* best_vc            # [input_speedup] best candidate at the current input port
     int64_t* best_key
     int32_t* requested_ranges
+    int32_t* credit_links       # links whose returning credits are looked at in this cycle
+    int32_t credit_link_count
 
 
 cdef struct MatchScratch:

@@ -109,6 +109,37 @@ REPLAY_FLIT = {
     "flit": "i4",
     "kind": "i4",
 }
+CREDIT_RETURN = {
+    "num": "i8",
+    "timeout": "i8",
+    "due_at": "i8",
+    "wake_at": "i8",
+    "listed_at": "i8",
+    "flit_at": "i8",
+    "flit_arrival": "i8",
+    "launched": "i8",
+    "opposite": "i4",
+    "pointer": "i4",
+    "reset": "i4",
+    "flit_wrong": "i4",
+    "messages": "i8",
+    "riding": "i8",
+    "destroyed": "i8",
+    "busy": "i8",
+}
+VC_CREDITS = {
+    "since": "i8",
+    "pending": "i4",
+    "lost": "i4",
+    "forced": "i4",
+    "spare": "i4",
+    "returned": "i8",
+    "carried": "i8",
+    "destroyed": "i8",
+    "restored": "i8",
+    "empty": "i8",
+    "empty_since": "i8",
+}
 NEVER_COMES = 2**63 - 1  # a cycle
 INPUTS = {"occupied": "u8", "heads": "u8", "holding": "u8", "credit": "u8", "early": "4u8"}
 BOUNDS = {"base": "i4", "input_vcs": "i4", "out_start": "i4", "in_ports": "i4"}
@@ -221,6 +252,8 @@ COUNTING = {
     "router": {"looked"},
     "replay": {"count_most", "resent", "timeouts", "full", "full_at", "held"},
     "replay_flit": {"entered"},
+    "credit_return": {"messages", "riding", "destroyed", "busy"},
+    "vc_credits": {"returned", "carried", "destroyed", "restored", "empty", "empty_since"},
     **{kind: set(fields) for kind, (fields, _) in LATENCY_RECORDS.items()},
 }
 

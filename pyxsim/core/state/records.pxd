@@ -25,7 +25,7 @@ cdef enum Event:
     CREDIT = 4        # a credit reaches the sender of this VC, a router
     LANE_CREDIT = 5   # a credit reaches an injection lane
     LAUNCH = 6        # the link of this output port is available again
-    WAKE = 7          # router `number`, or lane `number - routers`, must be visited
+    WAKE = 7          # a router, a lane, or a link whose credits return must be visited: numbered in this order
 
 
 cdef enum:
@@ -310,6 +310,41 @@ cdef struct ReplayFlit:
     int32_t packet
     int32_t flit
     int32_t kind      # Event: of its arrival
+
+
+cdef struct CreditReturn:
+    # Credits as messages (credit_return.pyx): how those of a link return, at its receiving end. INT64_MAX: never.
+    int64_t num          # cycles of a message on the opposite link, in its units of 1 / den; 0: it takes none
+    int64_t timeout      # fixed: cycles after which fewer credits than a batch are due
+    int64_t due_at       # cycle since which credits have been due without a message; INT64_MAX: none are
+    int64_t wake_at      # cycle of its calendar entry
+    int64_t listed_at    # cycle in which it was listed last (`StepScratch.credit_links`)
+    int64_t flit_at      # of this link itself: cycle in which it launched a new flit last
+    int64_t flit_arrival # its arrival
+    int64_t launched     # messages and, with retry, their repetitions: a part of the number of a launch
+    int32_t opposite     # fixed: the link that carries its messages; NONE: its credits return ideally
+    int32_t pointer      # VC to serve next, where a message has the credits of one VC
+    int32_t reset        # 1: this link is down, has lost its flits, and will exchange credits anew
+    int32_t flit_wrong   # 1: the new flit that this link launched last has a bit error
+    int64_t messages     # counting: of their own
+    int64_t riding       # counting: flits that carried credits
+    int64_t destroyed    # counting: messages and riding credits of flits that did not arrive
+    int64_t busy         # counting: time of the opposite link that messages took, in its units of 1 / den
+
+
+cdef struct VcCredits:
+    # The credits of a VC at its receiving end.
+    int64_t since        # cycle of the first slot that has been emptied since the last message
+    int32_t pending      # emptied slots whose credits wait
+    int32_t lost         # credits that were destroyed on the way
+    int32_t forced       # 1: they are due whatever their number
+    int32_t spare
+    int64_t returned     # counting: credits that have started back
+    int64_t carried      # counting: in so many messages
+    int64_t destroyed    # counting: credits destroyed on the way
+    int64_t restored     # counting: of these, sent again
+    int64_t empty        # counting: cycles in which its sender had no credit
+    int64_t empty_since  # counting: since when it has none; INT64_MAX: it has some
 
 
 cdef struct CalendarSlot:

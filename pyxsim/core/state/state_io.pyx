@@ -19,7 +19,7 @@ from pyxsim.raw cimport loaded, saved
 cdef dict save_state(State* s):
     return {
         "time": (s.now, s.arrived, s.paused, s.stats.window_reported, s.stats.flush_due, s.stats.changed,
-                 s.scratch.winner_count),
+                 s.scratch.winner_count, s.scratch.credit_link_count),
         "counts": (s.in_flight, s.routes.draws, s.stats.messages_sent, s.stats.messages_joined, s.stats.router_visits,
                    s.stats.packets_delivered,
                    s.stats.messages_delivered, s.stats.flits_delivered, s.stats.latency_sum,
@@ -45,7 +45,7 @@ cdef dict save_state(State* s):
 cdef int load_state(State* s, dict kept) except -1:
     """Load into the state of a network that has just been made from the same arguments."""
     (s.now, s.arrived, s.paused, s.stats.window_reported, s.stats.flush_due, s.stats.changed,
-        s.scratch.winner_count) = kept["time"]
+        s.scratch.winner_count, s.scratch.credit_link_count) = kept["time"]
     (s.in_flight, s.routes.draws, s.stats.messages_sent, s.stats.messages_joined, s.stats.router_visits,
         s.stats.packets_delivered, s.stats.messages_delivered,
      s.stats.flits_delivered, s.stats.latency_sum, s.stats.network_latency_sum, s.stats.hops_sum,

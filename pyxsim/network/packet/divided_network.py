@@ -70,7 +70,14 @@ class DividedNetwork(Backend):
         fresh = self.parts is None and not begun and not len(self._bytes)
         fixed_lanes = not isinstance(self.settings.lanes, int)  # else they are used round robin
         every_cycle = self.attribution_level or self._every_step
-        return fresh and fixed_lanes and self.skips and not every_cycle and self.faults is None
+        return (
+            fresh
+            and fixed_lanes
+            and self.skips
+            and not every_cycle
+            and self.faults is None
+            and (self.settings.credits is None)
+        )
 
     @property
     def skipped_visits(self) -> int:

@@ -142,11 +142,12 @@ class LinkFaults:
     def _varying(self, links: Links) -> Links:
         """Flit times with a common denominator, and the longest delay. Raises InputError."""
         num, den = (np.array(values, np.int64) for values in (links.s_num, links.s_den))
+        parts = 1 if links.credits is None else links.credits.share.denominator  # of the time of a flit
         longest = 0
         for link, numbers in self._of_link.items():
             entries = [self._entries[number] for number in numbers]
             speeds = [entry.s for entry in entries if entry.s > self._plain[link].s]
-            common = lcm(int(den[link]), *(s.denominator for s in speeds))
+            common = lcm(int(den[link]), *(s.denominator * parts for s in speeds))
             if common > MAX_DENOMINATOR:
                 key = next(entry.key for entry in entries if entry.s)
                 problem = f"the flit times of the link have the common denominator {common}"
@@ -264,7 +265,14 @@ class LinkFaults:
             lose=[link in losing for link in links.tolist()],
             error_bound=error_bounds(errors, bounds[0]),
             nack_bound=error_bounds(errors, bounds[1]),
+            credit_bound=error_bounds(errors, self._message_bits),
         )
+
+    @property
+    def _message_bits(self) -> int:
+        """Bits of a message with credits."""
+        credits = self._network.credits
+        return 0 if credits is None else 8 * credits.bytes_of_message(self._network.flit)
 
     def down(self, cycle: int) -> list[int]:
         """Return the links that are down in a cycle."""

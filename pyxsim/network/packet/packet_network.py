@@ -20,6 +20,7 @@ from pyxsim.errors import InputError, StuckError
 from pyxsim.network.engine_config import MessageClass, build_engine_config
 from pyxsim.network.lanes import LaneChoice
 from pyxsim.network.link_params import LinkParams
+from pyxsim.network.packet.credit_report import credit_counters, credit_tables, missing_credits
 from pyxsim.network.packet.divided_network import FOREVER, DividedNetwork
 from pyxsim.network.packet.fault_report import fault_report, fault_tables, loss_counters
 from pyxsim.network.packet.folded_engine import FoldedEngine
@@ -482,12 +483,19 @@ class PacketNetwork(DividedNetwork):
         totals = dict(self.engine.counters())
         if self._counts_losses:
             totals |= loss_counters(self.engine)
+        if self._credit_messages:
+            totals |= credit_counters(self.engine, self.config.links)
         return {name: values[: self.topology.counted_links] for name, values in totals.items()}
 
     @property
     def _counts_losses(self) -> bool:
         """Whether flits may be lost, or sent again: then nothing is skipped."""
         return self.settings.retry is not None or (self.faults is not None and self.faults.loses)
+
+    @property
+    def _credit_messages(self) -> bool:
+        """Whether credits return by messages: then nothing is skipped, either."""
+        return self.config.links.credits is not None
 
     @property
     def not_skipped(self) -> str | None:
@@ -500,6 +508,8 @@ class PacketNetwork(DividedNetwork):
             return f"a {'trace' if self._every_step else 'watched packet'} needs every cycle simulated"
         if self._counts_losses and not self._every_cycle:
             return "bit errors, lost flits and retry need every cycle simulated"
+        if self._credit_messages and not self._every_cycle:
+            return "credits as messages need every cycle simulated"
         return self._every_cycle or "nothing was found to repeat within the run"
 
     def buffer_max(self) -> NDArray[np.int32]:
@@ -511,7 +521,10 @@ class PacketNetwork(DividedNetwork):
     def fault_report(self) -> list[str]:
         if self.faults is None:
             return []
-        return fault_report(self.engine, self.faults, self.link_name, self.message_name, self._held)
+        lines = fault_report(self.engine, self.faults, self.link_name, self.message_name, self._held)
+        if self._credit_messages:
+            lines += missing_credits(self.engine, self.config.links, self.link_name)
+        return lines
 
     def _held(self, link: int) -> list[int]:
         """The messages that wait at their NPU for its host link."""
@@ -519,12 +532,17 @@ class PacketNetwork(DividedNetwork):
         return [message for message in sent if self.engine.message_times(message)[2] < 0]
 
     def tables(self) -> dict[str, BackendTable]:
-        if not self._counts_losses:
+        if not (self._counts_losses or self._credit_messages):
             return {}
-        epochs = None if self.faults is None else self.faults.epochs
-        of_routes = {} if epochs is None else {"route_epochs": epochs.table(self.engine)}
-        most = self.engine.retries()["count_most"]
-        return fault_tables(self.totals(), most, self.windows_table(), self.end) | of_routes
+        tables: dict[str, BackendTable] = {}
+        totals, windows = self.totals(), self.windows_table()
+        if self._counts_losses:
+            tables |= fault_tables(totals, self.engine.retries()["count_most"], windows, self.end)
+        if self.faults is not None and self.faults.epochs is not None:
+            tables["route_epochs"] = self.faults.epochs.table(self.engine)
+        if self._credit_messages:
+            tables |= credit_tables(self.engine, self.config.links, totals, windows, self.end)
+        return tables
 
     def planned_routes(self) -> list[tuple[int, int, str, str, int]]:
         return [] if self.faults is None or self.faults.epochs is None else self.faults.epochs.planned()

@@ -57,6 +57,14 @@ class RankEngine(Engine):
         mine = {name: values.astype(np.int64) for name, values in super().retries().items()}
         return dict(zip(mine, self.world.sum(np.stack(list(mine.values()))), strict=True))
 
+    def credit_returns(self) -> dict[str, NDArray[Any]]:
+        mine = super().credit_returns()
+        if "vc_empty" in mine:  # what the beginning of a link counts, the rest is of its end
+            mine["vc_empty"] = mine["vc_empty"] * np.repeat(self._sends, self._vcs)
+            for name in ("vc_pending", "vc_lost"):
+                mine[name] = mine[name] * np.repeat(self._receives, self._vcs)
+        return {name: self.world.sum(values) for name, values in mine.items()}
+
     def buffer_max(self) -> NDArray[np.int32]:
         return self.world.max(super().buffer_max())
 

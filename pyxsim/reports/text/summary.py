@@ -1,4 +1,4 @@
-"""The text summary of a run: at most 45 lines of 100 columns on a terminal, plus 39 lines for a workload and 31 for
+"""The text summary of a run: at most 47 lines of 100 columns on a terminal, plus 39 lines for a workload and 31 for
 attribution. In a file, lines are as wide as needed."""
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyxsim.reports.text import (
     attribution_tables,
+    credit_facts,
     energy_facts,
     fault_facts,
     flow_facts,
@@ -136,6 +137,7 @@ def _facts(result: Result) -> list[Fact]:
         *flow_facts.facts(result),
         *others,
         *fault_facts.facts(result),
+        *credit_facts.facts(result),
         *energy_facts.facts(result),
     ]
 

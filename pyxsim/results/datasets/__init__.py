@@ -5,12 +5,13 @@ from __future__ import annotations
 # In the order in which tables are listed:
 # isort: off
 from pyxsim.results.datasets import links, collectives, workload, serving, memory, traffic, attribution, ethernet
-from pyxsim.results.datasets import energy, jobs, retries, route_epochs
+from pyxsim.results.datasets import energy, jobs, retries, route_epochs, credits
 # isort: on
 
 __all__ = [
     "attribution",
     "collectives",
+    "credits",
     "energy",
     "ethernet",
     "jobs",

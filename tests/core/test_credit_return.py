@@ -1,0 +1,313 @@
+"""Credits as messages: the engine against the reference on every launch, in partitions and ranks, and invariants."""
+
+from __future__ import annotations
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyxsim.core.engine import Engine
+from pyxsim.core.engine_options import CreditReturns, Links
+from tests.core.test_link_changes import (
+    END,
+    EVERYWHERE,
+    FAR,
+    Change,
+    any_case,
+    changes,
+    run_to,
+    schedule,
+    varied,
+    without_speedups,
+)
+from tests.core.test_oracle import agree, same_launches
+from tests.core.test_partition import parts_of
+from tests.examples import part_of
+from tests.ranks_in_threads import on_all, worlds
+from tests.reference.cases import Case
+from tests.reference.recording import RecordingEngine, check_credits
+
+few = settings(max_examples=part_of(150), deadline=None, suppress_health_check=EVERYWHERE)
+many = settings(few, max_examples=1000)
+SHARES = [Fraction(0), Fraction(1), Fraction(1, 2), Fraction(1, 8), Fraction(2, 3)]
+
+
+def opposite_links(links: Links) -> np.ndarray:
+    """The link in the opposite direction of each, in order; -1 for those without."""
+    count = len(links.src)
+    src, dst = np.asarray(links.src), np.asarray(links.dst)
+    found = np.full(count, -1)
+    waiting: dict[tuple[Any, ...], list[int]] = {}
+    for link in range(count):
+        lane = link >= links.network
+        ends = ("lane", max(src[link], dst[link])) if lane else (src[link], dst[link])
+        other = (*ends, src[link] < 0) if lane else ends
+        wanted = (*ends, src[link] >= 0) if lane else ends[::-1]
+        if waiting.get(wanted):
+            found[link] = waiting[wanted].pop(0)
+            found[found[link]] = link
+        else:
+            waiting.setdefault(other, []).append(link)
+    return found
+
+
+@st.composite
+def rules(draw: st.DrawFn) -> CreditReturns:
+    share = draw(st.sampled_from(SHARES))
+    flag = st.booleans()
+    return CreditReturns(
+        opposite=None,
+        timeout=draw(st.sampled_from([1, 3, 20, 150])),
+        share=share,
+        batch=draw(st.sampled_from([1, 1, 2, 3, 9])),
+        wait=draw(st.sampled_from([-1, -1, 0, 3, 30])) if share else -1,
+        all_vcs=draw(flag),
+        data_first=draw(flag),
+        cumulative=draw(flag),
+        resync=draw(st.sampled_from([0, 0, 7, 100, 900])),
+        advertise=draw(flag),
+    )
+
+
+def with_credits(links: Links, rule: CreditReturns, *, skip: int = 0) -> Links:
+    """Links whose credits return as `rule` says. `skip`: every so many pairs return them ideally; 0: none."""
+    opposite = opposite_links(links)
+    if skip:
+        ideal = np.minimum(np.arange(len(opposite)), opposite) % skip == 0
+        opposite = np.where(ideal, -1, opposite)
+    den = rule.share.denominator
+    rule = replace(rule, opposite=opposite, timeout=rule.timeout + np.arange(len(opposite)) % 3)
+    num, dens = np.asarray(links.s_num, np.int64) * den, np.asarray(links.s_den, np.int64) * den
+    return replace(links, s_num=num, s_den=dens, credits=rule)
+
+
+def apply(machine: Any, links: Links, due: list[Change], *, lossy: bool) -> None:
+    for change in due:
+        link = change.link % len(links.src)
+        bound = np.array([(2**64 >> change.errors) if lossy and change.errors else 0], np.uint64)
+        machine.change_links(
+            [link],
+            [int(links.s_num[link]) * change.s],
+            [int(links.delay[link]) + change.later],
+            [int(links.credit_delay[link]) + change.later],
+            [change.down and change.cycle < END],
+            lose=[change.lose and lossy],
+            error_bound=bound,
+            nack_bound=bound,
+            credit_bound=bound,
+        )
+
+
+def in_step(engine: Engine, oracle: RecordingEngine, until: int, **how: Any) -> tuple[str, list[tuple[int, int]]]:
+    reason, delivered = run_to(engine, until, **how)
+    if reason == "idle":
+        run_to(engine, engine.now)
+    oracle.step_to(engine.now)
+    oracle.arrive()
+    return reason, delivered
+
+
+def conserved(oracle: RecordingEngine) -> None:
+    for link in oracle.links:
+        check_credits(link)
+
+
+def compare(case: Case, some: list[Change], rule: CreditReturns, *, lossy: bool, retry: list[int], skip: int) -> None:
+    links = with_credits(varied(case, lossy=lossy, retry=retry), rule, skip=skip)
+    description = case.net.routers, links, case.net.routes(), case.options
+    engine, oracle = Engine(*description, trace=True), RecordingEngine(*description, every=20)
+    for send in case.messages:
+        assert engine.send(*send) == oracle.send(*send)
+    delivered: list[tuple[int, int]] = []
+    for due in schedule(links, some):
+        reason, more = in_step(engine, oracle, due[0].cycle, patient=True)
+        assert reason in ("until", "delivered", "idle")
+        delivered += more
+        conserved(oracle)
+        if engine.now < due[0].cycle:
+            break
+        apply(engine, links, due, lossy=lossy)
+        apply(oracle, links, due, lossy=lossy)
+        engine.check()
+        conserved(oracle)
+    reason, more = run_to(engine, FAR)
+    delivered += more
+    oracle.step_to(engine.now)
+    if reason == "until":
+        oracle.arrive()
+    same_launches(engine, oracle)
+    agree(engine, oracle, len(case.messages), reason)
+    conserved(oracle)
+    assert sorted(delivered) == sorted((m.number, m.last_arrival) for m in oracle.messages if m.last_arrival >= 0)
+    same(engine.losses(), oracle.losses())
+    same(engine.credit_returns(), oracle.credit_returns())
+    if any(retry) and engine.retries()["held"].size:
+        same(engine.retries(), oracle.retries())
+    if reason in ("idle", "deadlock"):
+        # what has not moved stays so
+        oracle.step_to(oracle.now + 40)
+        assert len(oracle.launches) == len(engine.trace())
+
+
+def same(mine: dict[str, Any], other: dict[str, Any]) -> None:
+    for name, values in mine.items():
+        assert values.tolist() == other[name].tolist(), name
+
+
+@few
+@given(any_case, changes, rules(), st.sampled_from([0, 0, 2, 3]))
+def test_changing_links_agree(case: Case, some: list[Change], rule: CreditReturns, skip: int) -> None:
+    compare(case, some, rule, lossy=False, retry=[], skip=skip)
+
+
+@few
+@given(any_case, changes, rules(), st.sampled_from([0, 0, 2, 3]))
+def test_lost_credits_agree(case: Case, some: list[Change], rule: CreditReturns, skip: int) -> None:
+    compare(case, some, rule, lossy=True, retry=[], skip=skip)
+
+
+@few
+@given(any_case, changes, rules(), st.lists(st.sampled_from([0, 1, 2, 7, 40]), min_size=1, max_size=4))
+def test_retry_agrees(case: Case, some: list[Change], rule: CreditReturns, retry: list[int]) -> None:
+    compare(without_speedups(case), some, rule, lossy=True, retry=retry, skip=0)
+
+
+@pytest.mark.slow
+@many
+@given(
+    any_case,
+    changes,
+    rules(),
+    st.booleans(),
+    st.lists(st.sampled_from([0, 1, 2, 7, 40]), max_size=4),
+    st.sampled_from([0, 0, 2, 3]),
+)
+def test_many_credit_returns_agree(
+    case: Case, some: list[Change], rule: CreditReturns, lossy: bool, retry: list[int], skip: int
+) -> None:
+    retry = retry if any(retry) else []
+    compare(without_speedups(case) if retry else case, some, rule, lossy=lossy, retry=retry, skip=skip)
+
+
+# --- ideal settings ---------------------------------------------------------------------------------------------------
+
+
+@few
+@given(any_case, changes, st.booleans())
+def test_messages_of_no_size_are_ideal_credits(case: Case, some: list[Change], lossy: bool) -> None:
+    """Every launch is the same as without messages, also where links lose flits."""
+    rule = CreditReturns(opposite=None, timeout=1, share=Fraction(0))
+    traces = []
+    for links in (plain := varied(case, lossy=lossy, retry=[]), with_credits(plain, rule)):
+        engine = Engine(case.net.routers, links, case.net.routes(), case.options, trace=True)
+        for send in case.messages:
+            engine.send(*send)
+        traces.append((drive(engine, links, some, lossy=lossy), engine.trace().tolist(), engine.counters()))
+    assert traces[0][:2] == traces[1][:2]
+    same(traces[0][2], traces[1][2])
+
+
+# --- partitions, ranks, pickles ---------------------------------------------------------------------------------------
+
+
+def drive(machine: Any, links: Links, some: list[Change], *, lossy: bool, **how: Any) -> list[tuple[int, int]]:
+    """Run to the end, with the changes; the cycles of all deliveries."""
+    delivered: list[tuple[int, int]] = []
+    for due in schedule(links, some):
+        reason, more = run_to(machine, due[0].cycle, patient=True, **how)
+        delivered += more
+        if reason == "idle":
+            run_to(machine, machine.now, **how)
+        if machine.now < due[0].cycle:
+            break
+        apply(machine, links, due, lossy=lossy)
+    return [*delivered, *run_to(machine, FAR, **how)[1]]
+
+
+def results(machine: Any) -> dict[str, Any]:
+    found = {"now": machine.now, "in flight": machine.flits_in_flight, "totals": machine.totals()}
+    for name, values in (machine.counters() | machine.losses() | machine.credit_returns()).items():
+        found[name] = values.tolist()
+    return found
+
+
+kinds = st.tuples(st.booleans(), st.lists(st.sampled_from([0, 1, 7, 40]), max_size=3))
+
+
+@few
+@given(any_case, changes, rules(), kinds, st.integers(2, 4), st.integers(0, 99))
+def test_partitions_agree(
+    case: Case, some: list[Change], rule: CreditReturns, kind: tuple[bool, list[int]], parts: int, seed: int
+) -> None:
+    lossy, retry = kind
+    case = without_speedups(case)
+    links = with_credits(varied(case, lossy=lossy, retry=retry if any(retry) else []), rule)
+    description = case.net.routers, links, case.net.routes(), case.options
+    whole, divided = Engine(*description, trace=True), Engine(*description, trace=True)
+    divided.divide(parts_of(case.net.routers, parts, seed))
+    for send in case.messages:
+        assert whole.send(*send) == divided.send(*send)
+    mine = drive(divided, links, some, lossy=lossy, apart=True)
+    assert mine == drive(whole, links, some, lossy=lossy)
+    assert results(divided) == results(whole)
+    assert sorted(map(tuple, divided.trace().tolist())) == sorted(map(tuple, whole.trace().tolist()))
+
+
+@few
+@given(any_case, changes, rules(), st.sampled_from([[], [3], [20]]), st.integers(2, 3), st.integers(0, 99))
+def test_ranks_agree(
+    case: Case, some: list[Change], rule: CreditReturns, retry: list[int], parts: int, seed: int
+) -> None:
+    case = without_speedups(case)
+    lossy = bool(retry)  # without retry, the record of a lost packet is in another process
+    links = with_credits(varied(case, lossy=lossy, retry=retry), rule)
+    description = case.net.routers, links, case.net.routes(), case.options
+    part = parts_of(case.net.routers, parts, seed)
+    size = int(part.max(initial=0)) + 1
+    whole, ranks = Engine(*description), [Engine(*description) for _ in range(size)]
+    for world, engine in zip(worlds(size), ranks, strict=True):
+        engine.divide(part, world.rank, world.exchange)
+    with ThreadPoolExecutor(size) as pool:
+        for send in case.messages:
+            on_all(pool, partial(send_to, send), [whole, *ranks][1:])
+            whole.send(*send)
+        found = on_all(pool, partial(drive, links=links, some=some, lossy=lossy, apart=True), ranks)
+    assert all(each == found[0] for each in found)
+    assert found[0] == drive(whole, links, some, lossy=lossy)
+    wanted, mine = results(whole), [results(engine) for engine in ranks]
+    for name in ("now", "in flight", "totals"):
+        assert all(each[name] == wanted[name] for each in mine), name
+    for name in ("flits", "messages", "riding", "vc_returned", "vc_carried", "vc_restored"):
+        if name in wanted:
+            assert np.sum([each[name] for each in mine], axis=0).tolist() == wanted[name], name
+
+
+def send_to(send: Any, engine: Engine) -> int:
+    return engine.send(*send)
+
+
+@few
+@given(any_case, changes, rules(), kinds, st.integers(0, 60))
+def test_a_pickle_continues(
+    case: Case, some: list[Change], rule: CreditReturns, kind: tuple[bool, list[int]], cycle: int
+) -> None:
+    lossy, retry = kind
+    case = without_speedups(case)
+    links = with_credits(varied(case, lossy=lossy, retry=retry if any(retry) else []), rule)
+    engine = Engine(case.net.routers, links, case.net.routes(), case.options, trace=True)
+    for send in case.messages:
+        engine.send(*send)
+    run_to(engine, cycle)
+    again = pickle.loads(pickle.dumps(engine))
+    later = [change for change in some if change.cycle > engine.now]
+    assert drive(again, links, later, lossy=lossy) == drive(engine, links, later, lossy=lossy)
+    assert results(again) == results(engine)
+    assert again.trace().tolist() == engine.trace().tolist()
