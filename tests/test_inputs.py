@@ -38,6 +38,8 @@ def has_data(experiment: Experiment) -> bool:
     """Whether an experiment has data to carry. An all-to-all with different amounts, as of experts, has none."""
     if experiment.traffic is not None or experiment.system.compat:
         return False  # with compat other bytes are sent than the data have, as the original does
+    if any(job.restart is not None for job in experiment.job):
+        return False  # what an iteration leaves is lost when the job starts again
     if experiment.workload is not None and experiment.workload.serving is not None:
         return experiment.workload.experts is None
     given = experiment.collective

@@ -10,7 +10,7 @@ from pyxsim.cli.command_output import CommandOutput
 from pyxsim.cli.faults import placed
 from pyxsim.cli.simulate import numbers, progress_of
 from pyxsim.errors import InputError
-from pyxsim.reports.text.job_tables import interference_sheet, jobs_sheet
+from pyxsim.reports.text.job_tables import interference_sheet, jobs_sheet, restarts_sheet
 from pyxsim.reports.text.text_width import bound
 from pyxsim.results.hdf5 import check_hdf5
 from pyxsim.runner.checkpoint.context import CheckpointContext
@@ -52,6 +52,8 @@ def show_jobs(
             result.save(file)
         width = bound(out.console)
         out.say(jobs_sheet(result).rich(width=width))
+        if result.job_restarts:
+            out.say("", restarts_sheet(result).rich(width=width))
         if (sheet := interference_sheet(result)) is not None:
             out.say("", sheet.rich(width=width))
         out.say(*(f"warning: {line}" for line in result.warnings))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import bisect
 import heapq
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from pyxsim.errors import InputError
 from pyxsim.settings import Experiment
 from pyxsim.settings.failure import Fault
-from pyxsim.units import Duration, to_cycles
+from pyxsim.units import Duration, to_cycles, to_seconds
 
 NEVER = 1 << 60  # a cycle that does not come
 
@@ -59,8 +62,47 @@ class FaultTimes:
         return self.start + last * self.period
 
 
-def times_of(experiment: Experiment, fault: Fault, key: str) -> FaultTimes:
-    """Return the times of a fault in cycles of the network. Raises InputError."""
+@dataclass(frozen=True)
+class RandomTimes(FaultTimes):
+    """A fault that begins at random: the time until it begins, from `start` or its last end, is exponential.
+
+    `mean`: of this time, in cycles. `seed`: of the draws. `period` has no meaning.
+    """
+
+    mean: float = 1.0
+    seed: tuple[int, ...] = ()
+    begins: list[int] = field(default_factory=list, compare=False)  # as far as they are drawn
+
+    def following(self, cycle: int) -> int:
+        begin = self._last_begin(cycle)
+        if begin is not None and cycle < begin + self.length:
+            return begin + self.length
+        following = self.begins[bisect.bisect_right(self.begins, cycle)]
+        return following if following < self.until else NEVER
+
+    def settled(self, cycle: int) -> int:
+        return NEVER  # there is always a next time
+
+    def _last_begin(self, cycle: int) -> int | None:
+        while not self.begins or self.begins[-1] <= cycle:
+            self._draw()
+        count = bisect.bisect_right(self.begins, cycle)
+        while count and self.begins[count - 1] >= self.until:
+            count -= 1
+        return self.begins[count - 1] if count else None
+
+    def _draw(self) -> None:
+        """Draw the next beginning. Each draw has a generator of its own, which needs no state between them."""
+        waits = np.random.default_rng((*self.seed, len(self.begins))).exponential(self.mean)
+        free = self.begins[-1] + self.length if self.begins else self.start
+        self.begins.append(min(NEVER, free + max(1, round(waits))))
+
+
+def times_of(experiment: Experiment, fault: Fault, key: str, target: int = 0) -> FaultTimes:
+    """Return the times of a fault in cycles of the network. Raises InputError.
+
+    `target`: what it affects; where times are drawn, they differ between targets.
+    """
 
     def cycles(time: Duration) -> int:
         return to_cycles(time, experiment.network.clock)[0]
@@ -74,6 +116,9 @@ def times_of(experiment: Experiment, fault: Fault, key: str) -> FaultTimes:
     elif fault.up is not None:
         period = length + max(1, cycles(fault.up))
     until = NEVER if fault.until is None else cycles(fault.until)
+    if fault.mttf is not None:
+        mean = float(to_seconds(fault.mttf, experiment.network.clock) * experiment.network.clock)
+        return RandomTimes(cycles(fault.at), length, 0, until, mean, (fault.seed, target))
     return FaultTimes(cycles(fault.at), length, period, until)
 
 

@@ -18,7 +18,7 @@ from pyxsim.core.engine_options import CAUSES
 PARTS = CAUSES
 WAITING = PARTS[3:]
 """The parts that are waiting inside the network."""
-NO_TRAFFIC = "nobody"
+NO_TRAFFIC = "none"
 """The name of culprit -1."""
 BLAME = ("link", "victim", "culprit", "cause", "cycles", "packets")
 LATENCY = ("message", "src", "dst", "bytes", "traffic", "sent", "arrived", *PARTS)

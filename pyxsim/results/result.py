@@ -120,6 +120,10 @@ class Result(Viewed):
         Requests that were served, iterations and their summary.
     jobs : Rows
         One dict per job of several jobs with its times; empty for others.
+    job_restarts : Rows
+        One dict per job of `[job.restart]`: where its time went.
+    job_failures : Rows
+        One dict per failure that ended such a job until it started again.
     backend_tables : dict of BackendTable
         Tables that only some backends have, by the name of their dataset: `flows`, `ports`, `port_windows`.
     counts : dict
@@ -188,6 +192,8 @@ class Result(Viewed):
     energy_npus: dict[str, NDArray[Any]] = field(default_factory=dict)
     serving: ServingRecord | None = None
     jobs: list[dict[str, Any]] = field(default_factory=list)
+    job_restarts: list[dict[str, Any]] = field(default_factory=list)
+    job_failures: list[dict[str, Any]] = field(default_factory=list)
     backend_tables: dict[str, BackendTable] = field(default_factory=dict)
     counts: dict[str, Any] = field(default_factory=dict)
     lower_bound_ns: int | float | None = None

@@ -101,6 +101,7 @@ def _of_npus(experiment: Experiment) -> Iterator[InputError]:
     for number, fault in enumerate(experiment.faults):
         key = f"faults[{number}]"
         computes = experiment.workload is not None or any(job.workload is not None for job in experiment.job)
+        computes = computes or (fault.stop and any(job.restart is not None for job in experiment.job))
         if fault.affects_npus and not computes:
             what = "stop" if fault.stop else "slow"
             yield InputError("has no effect without computation", key=f"{key}.{what}", allowed="with [workload]")
@@ -116,7 +117,7 @@ def compute_faults(experiment: Experiment, topology: Topology) -> dict[int, list
     for number, fault in enumerate(experiment.faults):
         if fault.affects_npus:
             key = f"faults[{number}]"
-            one = ComputeFault(times_of(experiment, fault, key), Fraction(0) if fault.stop else fault.slow)
             for npu in npus_of(experiment, topology, fault, key).tolist():
-                found.setdefault(npu, []).append(one)
+                times = times_of(experiment, fault, key, npu)
+                found.setdefault(npu, []).append(ComputeFault(times, Fraction(0) if fault.stop else fault.slow))
     return found

@@ -105,6 +105,8 @@ def closed_result(prepared: Prepared, end: RunEnd) -> Result:
         memory=_memory(prepared),
         serving=served,
         jobs=job.jobs(),
+        job_restarts=job.restarts(),
+        job_failures=job.failures(),
         traffic=background,
         attribution=where_time_went,
         lower_bound_ns=lower_bound_ns,
@@ -181,7 +183,7 @@ def collective_row(prepared: Prepared, collective: IssuedCollective, bound: Frac
 def _calls(collective: IssuedCollective) -> dict[str, Any]:
     """The columns of a repeated collective: how many calls, and means over them and those that have ended."""
     calls = collective.per_group
-    times = [call.end - call.start for call in calls if call.end >= 0]
+    times = [call.end - call.start for call in calls if call.end >= 0 and not call.abandoned]
     return {
         "bytes": round(sum(call.size for call in calls) / len(calls)),
         "calls": len(calls),
@@ -197,7 +199,7 @@ def message_row(message: PointToPoint) -> dict[str, Any]:
         "dst": message.dst,
         "bytes": message.size,
         "start": message.start,
-        "end": message.end,
+        "end": -1 if message.abandoned else message.end,
     }
 
 

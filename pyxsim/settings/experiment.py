@@ -159,6 +159,8 @@ class Experiment(Table):
             raise InputError(problem, key="carry", allowed="false, or no system.compat")
         if output.carry and not (info.data.get("collective") or info.data.get("workload") or info.data.get("job")):
             raise InputError("requires a collective", key="carry", allowed="false")
+        if output.carry and any(job.restart is not None for job in info.data.get("job", ())):
+            raise InputError("the data of jobs that may start again are not carried", key="carry", allowed="false")
         return output
 
     codec: ClassVar[tuple[Callable[..., str], Callable[[str], Experiment]]]  # of load.py: write, read

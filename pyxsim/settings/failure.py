@@ -50,7 +50,7 @@ class Fault(Table):
     count: Annotated[int, *whole(1, 2**20)] | None = Field(
         default=None, description="How many of them fail, drawn at random. Default: all."
     )
-    seed: Annotated[int, *whole(0, 2**63 - 1)] = Field(default=0, description="Seed of the draw.")
+    seed: Annotated[int, *whole(0, 2**63 - 1)] = Field(default=0, description="Seed of the draws.")
     both_directions: Flag = Field(
         default=True, description="Whether the links in the opposite direction are affected, too."
     )
@@ -63,6 +63,11 @@ class Fault(Table):
     )
     up: PositiveTime | None = Field(
         default=None, description="Time between the end of a fault and its next beginning; instead of `every`."
+    )
+    mttf: PositiveTime | None = Field(
+        default=None,
+        description="Mean time to failure: the time until an NPU stops or slows down, from `at` or the end of its last "
+        "fault, is exponentially distributed, for each NPU by itself. Instead of `every` and `up`.",
     )
     until: PositiveTime | None = Field(
         default=None, description="When a repeating fault begins no more. Default: at the end of the run."
@@ -108,8 +113,12 @@ class Fault(Table):
             yield InputError("cannot be combined with `every`", key="up", allowed="one of them")
         if self.repeats and self.duration is None:
             yield InputError("a fault that repeats has an end", key="for", allowed="a time such as '10 us'")
+        if self.mttf is not None and (self.every is not None or self.up is not None):
+            yield InputError("cannot be combined with every and up", key="mttf", allowed="one of them")
+        if self.mttf is not None and self.affects_links:
+            yield InputError("links fail at stated times", key="mttf", allowed="with stop or slow alone")
         if self.until is not None and not self.repeats:
-            yield InputError("has no effect", key="until", allowed="with every or up")
+            yield InputError("has no effect", key="until", allowed="with every, up or mttf")
 
     @property
     def affects_links(self) -> bool:
@@ -129,7 +138,7 @@ class Fault(Table):
     @property
     def repeats(self) -> bool:
         """Whether it begins more than once."""
-        return self.every is not None or self.up is not None
+        return self.every is not None or self.up is not None or self.mttf is not None
 
 
 class Retry(Table):

@@ -10,6 +10,7 @@ from pydantic import Field, PlainSerializer, PlainValidator, TypeAdapter, WithJs
 
 from pyxsim.errors import InputError, raise_all
 from pyxsim.settings.collective import Collective
+from pyxsim.settings.restart import Restart
 from pyxsim.settings.types import MOST_NPUS, Line, Npus, OneOrMany, Table, Time, shown, whole, written
 from pyxsim.settings.workload import Workload
 
@@ -64,6 +65,10 @@ class JobTable(Table):
     workload: Workload | None = Field(default=None, description="Its workload. Instead: collectives.")
     collective: OneOrMany[Collective] | None = Field(
         default=None, description="Its collectives; `npus` and `root` are ranks of the job. Instead: a workload."
+    )
+
+    restart: Restart | None = Field(
+        default=None, description="Iterations, checkpoints, and what follows when one of its NPUs stops."
     )
 
     @model_validator(mode="after")

@@ -67,6 +67,15 @@ class ChunkQueue:
         """Free the slot of a live task."""
         self.running -= 1
 
+    def forget(self, task: Task) -> None:
+        """Remove a task that will not finish."""
+        if not task.admitted:
+            self._waiting = [entry for entry in self._waiting if entry[-1] is not task]
+        elif task.live:
+            self.running -= 1
+        else:
+            self.early -= 1
+
     def admit_waiting(self) -> None:
         """Admit tasks while slots are free."""
         while (task := self._next()) is not None:

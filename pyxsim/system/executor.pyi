@@ -48,6 +48,10 @@ class Executor:
         of other messages; `tag`: labels their traffic."""
     def start(self, task: int, rank: int, now: int) -> None:
         """Start a rank: it sends, and takes in messages that arrived early."""
+    def abandon(self, task: int) -> int:
+        """End a task in the current cycle unless it has ended; return the bytes that it has not sent and never will.
+
+        What it has sent arrives, and is ignored."""
     def arrive(self, messages: IntArray, cycles: IntArray) -> None:
         """Note that messages, by their numbers in the network, have reached their receivers' interfaces."""
     def run_events(self, now: int) -> None:

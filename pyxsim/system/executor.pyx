@@ -29,6 +29,9 @@ cdef enum MessageState:  # of a message that is in no list
     SENDER = -3
     FLYING = -4
 
+cdef enum:
+    ABANDONED = -1  # `open` of a task that has been ended before its time
+
 cdef int32_t* ints(list kept, values) except? NULL:
     array = np.ascontiguousarray(values, dtype=np.int32)
     kept.append(array)
@@ -184,6 +187,8 @@ cdef class Executor:
         cdef Task* t = &self.tasks[task]
         cdef Program* p = &self.programs[t.program]
         cdef int32_t m, following
+        if t.open == ABANDONED:
+            return
         if t.numbers == NULL:
             self._allocate(t)
         t.started[rank] = 1
@@ -198,6 +203,27 @@ cdef class Executor:
             following = t.after[m]
             self._receive(task, m, now)
             m = following
+
+    def abandon(self, int64_t task):
+        cdef Task* t = &self.tasks[task]
+        cdef Program* p = &self.programs[t.program]
+        cdef int64_t unsent = 0
+        cdef int32_t m, following, rank
+        if t.open <= 0 and p.n:  # it has ended
+            return 0
+        if t.numbers != NULL:
+            for rank in range(p.n):
+                m = t.early[rank]
+                while m >= 0:
+                    following = t.after[m]
+                    t.after[m] = FLYING
+                    m = following
+        for m in range(p.count):
+            if p.src[m] != p.dst[m] and (t.numbers == NULL or t.after[m] != FLYING and t.after[m] != HERE):
+                unsent += p.size[m]
+        self._release(t)
+        t.open = ABANDONED
+        return unsent
 
     # -- messages --
 
@@ -366,6 +392,8 @@ cdef class Executor:
         for i in range(number.shape[0]):
             flight = &self.flights[number[i]]
             t = &self.tasks[flight.task]
+            if t.open == ABANDONED:
+                continue
             t.delays[self.programs[t.program].dst[flight.message]] += cycle[i] - flight.at
             self._arrived(flight.task, flight.message, cycle[i])
 
@@ -390,10 +418,12 @@ cdef class Executor:
             self._finish_pipes(now)
         while self.events.count and self.events.items[0].at <= now:
             event = pop(&self.events)
-            if event.kind == TAKEN_IN:
-                self._taken_in(<int32_t> event.item, event.place, event.at)
-            elif event.kind == OUT:
+            if event.kind == OUT:
                 self._hand_over(<int32_t> event.item, event.place)
+            elif self.tasks[event.item].open == ABANDONED:
+                continue
+            elif event.kind == TAKEN_IN:
+                self._taken_in(<int32_t> event.item, event.place, event.at)
             else:
                 p = &self.programs[self.tasks[event.item].program]
                 for i in range(p.free_ptr[event.place], p.free_ptr[event.place + 1]):
@@ -410,7 +440,8 @@ cdef class Executor:
             if flow.kind == LEAVES:
                 self._hand_over(<int32_t> flow.item, flow.place)
             elif flow.kind == TAKEN:
-                self._take_in(<int32_t> flow.item, flow.place, now)
+                if self.tasks[flow.item].open != ABANDONED:
+                    self._take_in(<int32_t> flow.item, flow.place, now)
             else:
                 self.finished_keys.append(flow.item)
         return 0
@@ -464,6 +495,8 @@ cdef class Executor:
         ended = []
         for i in range(self.ended_count):
             t = &self.tasks[self.ended[2 * i]]
+            if t.open == ABANDONED:
+                continue
             rank = self.ended[2 * i + 1]
             ended.append((self.ended[2 * i], rank, t.received[rank], t.delays[rank]))
             t.open -= 1

@@ -45,6 +45,8 @@ class SystemLayer(ABC):
         Everything issued so far, in the order of the calls.
     bytes_planned
         Bytes of all messages that the issued work sends.
+    bytes_abandoned
+        Those of them that are never sent, because their work was abandoned.
     endpoint
         The endpoint that computation and communication share; None if they do not.
     pays_endpoint_delays
@@ -65,6 +67,7 @@ class SystemLayer(ABC):
         self.collectives: list[Collective] = []
         self.messages: list[PointToPoint] = []
         self.bytes_planned = 0
+        self.bytes_abandoned = 0
         self.endpoint: Endpoints | None = None
         self._whole = Communicator.whole(self.shape)
         self._algorithms: dict[Any, Sequence[str]] = {}
@@ -206,9 +209,20 @@ class SystemLayer(ABC):
     def hand_over(self, message: PointToPoint) -> None:
         """Send an open message in the current cycle. Raises ValueError if it was already sent."""
 
+    def abandon(self, work: Iterable[Work]) -> None:
+        """End work that has not ended in the current cycle, as when its job fails.
+
+        It sends nothing more and calls nothing back. What it has handed to the network is delivered, and ignored.
+        """
+        raise NotImplementedError
+
+    def cancel(self, actions: Iterable[int]) -> None:
+        """Forget actions that `at` has numbered and that have not been called."""
+        raise NotImplementedError
+
     @abstractmethod
-    def at(self, cycle: int, action: Callable[[], None], npu: int | None = None) -> None:
-        """Call `action` in a cycle, after what was scheduled for that cycle before.
+    def at(self, cycle: int, action: Callable[[], None], npu: int | None = None) -> int:
+        """Call `action` in a cycle, after what was scheduled for that cycle before; return its number for `cancel`.
 
         `npu`: whose action it is, for layers that order the events of a cycle by NPU. Raises ValueError for a cycle in
         the past.

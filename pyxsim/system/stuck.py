@@ -47,7 +47,7 @@ def not_entered(collectives: Iterable[Collective]) -> Iterator[str]:
 def _at_work(tasks: Tasks, executor: Executor) -> Iterator[str]:
     """NPUs that have started a phase and not finished it."""
     for number, task in enumerate(tasks):
-        if isinstance(task, PointToPoint) or not task.unfinished:
+        if isinstance(task, PointToPoint) or not task.unfinished or task.stage.chunk.collective.abandoned:
             continue
         members = task.members
         for rank, position in enumerate(task.positions):
@@ -70,6 +70,8 @@ def _in_line(tasks: Tasks) -> Iterator[str]:
         if isinstance(task, PointToPoint):
             continue
         stage = task.stage
+        if stage.chunk.collective.abandoned:
+            continue
         for position in task.positions:
             if stage.ready[position] < 0 or stage.start[position] >= 0:
                 continue

@@ -137,15 +137,37 @@ class System(SystemLayer):
 
     def _enter(self, collective: Collective) -> None:
         positions, collective.entering = sorted(collective.entering), []
+        if collective.abandoned:
+            return
         if self._is_empty(collective):
             self._nothing_to_do(collective)
         else:
             self._ready(collective, positions)
 
-    def at(self, cycle: int, action: Callable[[], None], npu: int | None = None) -> None:
+    def at(self, cycle: int, action: Callable[[], None], npu: int | None = None) -> int:
         """Call `action` in a cycle; actions of one cycle run in the order of the calls, whatever `npu` is."""
         self._check_time(cycle)
-        self._at(cycle, action)
+        return self._at(cycle, action)
+
+    def cancel(self, actions: Iterable[int]) -> None:
+        """Forget actions that have not been called (see SystemLayer)."""
+        forgotten = set(actions)
+        self._events[:] = [event for event in self._events if event[1] not in forgotten]
+        heapq.heapify(self._events)
+
+    def abandon(self, work: Iterable[Collective | PointToPoint]) -> None:
+        """End work that has not ended in the current cycle (see SystemLayer)."""
+        changed: dict[ChunkQueue, None] = {}
+        for item in work:
+            if item.end >= 0:
+                continue
+            item.end, item.abandoned = self.cycle, True
+            for task in item.tasks:
+                self.bytes_abandoned += self.executor.abandon(task.number)
+                if (chunk_queue := task.leave_queue()) is not None:
+                    changed[chunk_queue] = None
+        for chunk_queue in changed:
+            chunk_queue.admit_waiting()
 
     def _send(self, message: PointToPoint) -> None:
         if self.options.lockstep:
@@ -350,10 +372,11 @@ class System(SystemLayer):
 
     # -- time and messages --
 
-    def _at(self, cycle: int, action: Callable[[], None]) -> None:
-        """Schedule an action; actions of one cycle run in the order of the calls."""
+    def _at(self, cycle: int, action: Callable[[], None]) -> int:
+        """Schedule an action and return its number; actions of one cycle run in the order of the calls."""
         heapq.heappush(self._events, (cycle, self._event_number, action))
         self._event_number += 1
+        return self._event_number - 1
 
     def run(self) -> int:
         """Carry out everything that was issued (see SystemLayer)."""

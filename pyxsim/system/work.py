@@ -64,6 +64,8 @@ class Collective:
         Number of chunks so far for each order of dimensions.
     matrix
         Bytes between pairs of an all-to-all; None for equal parts of `size`.
+    abandoned
+        Whether it has ended before its work was done (`SystemLayer.abandon`).
     """
 
     kind: str
@@ -87,6 +89,7 @@ class Collective:
     turns: dict[object, int] = field(default_factory=dict)
     unfinished: int = 0
     matrix: ByteMatrix | None = None
+    abandoned: bool = False
 
     def __post_init__(self) -> None:
         self.name = self.name or self.kind
@@ -142,6 +145,7 @@ class PointToPoint:
     tag: int = 0
     number: int = 0
     end: int = -1
+    abandoned: bool = False
 
     def __post_init__(self) -> None:
         self.name = self.name or "message"
@@ -158,6 +162,9 @@ class PointToPoint:
                 f"the {self.name} from NPU {self.src} to {self.dst} has already been handed over, or is not open"
             )
         self.start = cycle
+
+    def leave_queue(self) -> None:
+        """A message stands in no queue."""
 
     def member_ended(self, rank: int, cycle: int, messages: int, network: int) -> None:
         """Note that the sender (rank 0) or the receiver (rank 1) has finished."""
@@ -346,6 +353,14 @@ class ChunkTask:
         system = self.stage.system
         self.stage.start[self.positions[rank]] = system.cycle
         system.executor.start(self.number, rank, system.cycle)
+
+    def leave_queue(self) -> ChunkQueue | None:
+        """Leave the queue before the work is done; return it if that may free a slot."""
+        if not self.queued or not self.unfinished:
+            return None
+        self.chunk_queue.forget(self)
+        self.unfinished = 0
+        return self.chunk_queue
 
     def member_ended(self, rank: int, cycle: int, messages: int, network: int) -> None:
         """Note that a rank has sent and received everything; after the last one free the slot."""

@@ -46,6 +46,8 @@ class GraphJob(Job):
         The tasks.
     key
         The setting that names the workload; errors cite it.
+    may_be_empty
+        Whether it may have no tasks.
 
     Raises
     ------
@@ -57,8 +59,9 @@ class GraphJob(Job):
     per_npu = True
     factories: Sequence[ExecutorFactory] = TASK_EXECUTORS
 
-    def __init__(self, graph: TaskGraph, *, key: str = "workload") -> None:
-        check(graph)
+    def __init__(self, graph: TaskGraph, *, key: str = "workload", may_be_empty: bool = False) -> None:
+        if len(graph) or not may_be_empty:
+            check(graph)
         self.graph = graph
         self.collectives: list[IssuedCollective] = []
         self.traffic: list[str] = []
@@ -120,7 +123,7 @@ class GraphJob(Job):
         """Return the cycle in which each NPU may start tasks."""
         return [system.options.skew(npu) for npu in range(self.graph.npus)]
 
-    def task_graph(self) -> TaskGraph:
+    def task_graph(self) -> TaskGraph | None:
         """Return the tasks."""
         return self.graph
 
@@ -184,7 +187,7 @@ class GraphJob(Job):
 
         ASTRA-sim 2 ignores priorities in traces unless its scheduling is explicit.
         """
-        if options.compat is None and len({call.priority for call in self.graph.calls}) > 1:
+        if options.compat is None and len({call.priority for call in self._all_calls()}) > 1:
             options = replace(options, scheduling="explicit")
         if self.dims is None or self.dims.broken is None:
             return options
@@ -196,6 +199,10 @@ class GraphJob(Job):
             slots=twice(options.slots),
             bandwidths=twice(options.bandwidths),
         )
+
+    def _all_calls(self) -> Sequence[Call]:
+        """All collectives that the job may issue."""
+        return self.graph.calls
 
     # -- collectives and messages --
 

@@ -188,6 +188,14 @@ class Job(Protocol):
         """Return a row of the dataset `jobs` for each of several jobs; empty for others."""
         return []
 
+    def restarts(self) -> list[dict[str, Any]]:
+        """Return a row of the dataset `job_restarts` for each job that may start again; empty for others."""
+        return []
+
+    def failures(self) -> list[dict[str, Any]]:
+        """Return a row of the dataset `job_failures` for each failure that ended a job; empty for others."""
+        return []
+
     def memory_warnings(self) -> list[str]:
         """Return a line for each model that needs more memory than its NPUs have."""
         return [] if self.training is None else self.training.check_memory(allowed=True)

@@ -42,8 +42,8 @@ class SystemServices(Protocol):
     def hand_over(self, message: Any) -> None:
         """Send an open message in the current cycle."""
 
-    def at(self, cycle: int, action: Callable[[], None]) -> None:
-        """Call `action` in a cycle, the current one or a later one."""
+    def at(self, cycle: int, action: Callable[[], None]) -> int:
+        """Call `action` in a cycle, the current one or a later one; return its number."""
 
 
 @dataclass(frozen=True)

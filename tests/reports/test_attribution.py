@@ -100,14 +100,14 @@ def test_links_that_are_alike_are_one_line(build: Callable[..., Result]) -> None
 
 def test_who_waited_for_whom_on_the_terminal(told: Result) -> None:
     table = [" ".join(cells).split() for cells in lines(told, "delays by traffic")]
-    assert table[0][3:] == ["cycles", "hot", "gradients", "nobody"]
+    assert table[0][3:] == ["cycles", "hot", "gradients", "none"]
     assert table[1:] == [["hot", "30", "-", "100.0%", "-"], ["gradients", "15", "33.3%", "-", "66.7%"]]
 
 
 def test_culprits_that_are_too_many_are_one() -> None:
     victims, culprits, cycles = blame(crowd(9))
     assert victims == [f"the traffic with number {i}" for i in (8, 7, 6, 5, 4, 3)]
-    assert culprits == [f"the traffic with number {i}" for i in (8, 7, 6, 5)] + ["others", "nobody"]
+    assert culprits == [f"the traffic with number {i}" for i in (8, 7, 6, 5)] + ["others", "none"]
     assert cycles[0].tolist() == [12 * 9] * 4 + [12 * 9 * 5, 12 * 8]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import pyxsim
-from pyxsim.reports.text.job_tables import interference_sheet, jobs_sheet
+from pyxsim.reports.text.job_tables import failures_sheet, interference_sheet, jobs_sheet, restarts_sheet
 from pyxsim.results.result import Result
 
 FILE = "inputs/jobs/two_on_a_torus.toml"
@@ -37,7 +37,7 @@ def test_without_times_alone_there_is_no_slowdown() -> None:
 def test_the_shares_of_a_row_are_those_of_its_cycles(result: Result) -> None:
     sheet = interference_sheet(result)
     assert sheet is not None
-    assert sheet.head == ("job", "waited (cycles)", "for even", "for odd", "for nobody")
+    assert sheet.head == ("job", "waited (cycles)", "for even", "for odd", "for none")
     cycles = result.interference["cycles"]
     for row, own in zip(sheet.rows, cycles.tolist(), strict=True):
         assert row[1] == f"{sum(own):,}"
@@ -50,3 +50,16 @@ def test_the_report_has_both_panels(result: Result, tmp_path: Path) -> None:
     page = (tmp_path / "jobs.html").read_text(encoding="utf-8")
     assert "Who disturbed whom" in page
     assert "scattered 0,2,4,6" in page
+
+
+def test_the_account_of_a_job_that_starts_again() -> None:
+    overrides = ["job[0].restart={iterations=3, checkpoint_every=1, checkpoint_time='1 us', after='2 us'}"]
+    overrides += ["faults=[{npu=4, at='20 us', for='1 us', stop=true}]", "output.attribution='off'"]
+    result = pyxsim.run(FILE, overrides=overrides, backend="analytical-congestion")
+    sheet = restarts_sheet(result)
+    (row,) = ([str(cell) for cell in each] for each in sheet.rows)
+    cells = dict(zip(sheet.head, row, strict=True))
+    assert (cells["job"], cells["iterations"], cells["failures"], cells["down"]) == ("even", "3/3", "1", "2 us")
+    lost = dict(zip(failures_sheet(result).head, failures_sheet(result).rows[0], strict=True))
+    assert (lost["at"], lost["NPU"], lost["replaced by"]) == ("20 us", "4", "-")
+    assert lost["lost"] == cells["lost"]

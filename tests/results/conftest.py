@@ -323,6 +323,17 @@ def make_serving() -> ServingRecord:
     return ServingRecord(columns, {name: np.array(column) for name, column in iterations.items()}, summary)
 
 
+def make_restarts() -> list[dict[str, Any]]:
+    """The account of a job that has failed once."""
+    done = {"iterations": 10, "done": 8, "written": 2, "failures": 1}
+    return [{"job": "a", **done, "work": 800, "checkpoints": 20, "lost": 30, "down": 150, "goodput": 0.8}]
+
+
+def make_failures() -> list[dict[str, Any]]:
+    """A failure of the job."""
+    return [{"job": "a", "at": 450, "npu": 1, "iterations": 0, "lost": 30, "down": 150, "spare": -1}]
+
+
 def make_jobs() -> list[dict[str, Any]]:
     """A job that ended and was compared, and one that did not end."""
     first = {"at": 0, "start": 5, "end": 90, "time": 90, "alone": 60, "slowdown": 1.5}

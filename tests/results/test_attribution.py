@@ -6,9 +6,11 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
+import pyxsim
 from pyxsim.errors import InputError
 from pyxsim.results.attribution import BLAME, PARTS, Attribution
 from pyxsim.results.result import Result
@@ -54,7 +56,7 @@ def test_the_hottest_links(told: Result) -> None:
     assert first.causes == {"arbitration": 15, "credit": 10, "vc": 5}
     assert list(first.causes) == ["arbitration", "credit", "vc"]  # the most first
     assert first.victims == {"hot": 20, "gradients": 10}
-    assert first.culprits == {"gradients": 20, "nobody": 10}
+    assert first.culprits == {"gradients": 20, "none": 10}
     assert first.busy == told.link_utilization[0]
     assert (second.name, second.cycles, second.culprits) == (
         "ejection lane of NPU 1",
@@ -72,7 +74,7 @@ def test_json(told: Result) -> None:
     assert found["traffic"][1] == {"name": "hot", "messages": 1, **parts(20, 0, 40, 5, 0, 0, 15, 10)}
     assert found["blame"] == [
         {"victim": "hot", "culprit": "gradients", "cycles": 30},
-        {"victim": "gradients", "culprit": "nobody", "cycles": 10},
+        {"victim": "gradients", "culprit": "none", "cycles": 10},
         {"victim": "gradients", "culprit": "hot", "cycles": 5},
     ]
     assert [each["link"] for each in found["links"]] == ["d0+:(0)->(1)", "ejection lane of NPU 1"]
@@ -102,11 +104,23 @@ def test_the_file_in_xarray(told: Result, tmp_path: Path, engine: str) -> None:
     with xr.open_dataset(tmp_path / "out.h5", group="blame", engine=engine) as table:
         rows = table.where(table.culprit == -1, drop=True)
         assert rows.cycles.values.tolist() == [10]
-        assert table.traffic_name.values[table.culprit.values].tolist().count("nobody") == 1
+        assert table.traffic_name.values[table.culprit.values].tolist().count("none") == 1
     with xr.open_dataset(tmp_path / "out.h5", group="latency", engine=engine) as table:
         assert (sum(table[part] for part in PARTS) == table.arrived - table.sent).all()
     with xr.open_dataset(tmp_path / "out.h5", group="stays", engine=engine) as table:
         assert table.sizes == {"row": 3}
+
+
+def test_a_file_in_which_no_culprit_is_nobody(told: Result, tmp_path: Path) -> None:
+    """As earlier versions wrote it."""
+    told.save(tmp_path / "out.h5")
+    with h5py.File(tmp_path / "out.h5", "r+") as file:
+        names = file["blame/traffic_name"]
+        assert names[-1] == b"none"
+        names[-1] = b"nobody"
+    old = pyxsim.load(tmp_path / "out.h5")
+    assert old.attribution is not None
+    assert old.hot_links()[0].culprits == {"gradients": 20, "none": 10}
 
 
 def test_what_is_read_is_what_was_written(told: Result, tmp_path: Path) -> None:

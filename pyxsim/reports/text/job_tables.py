@@ -23,6 +23,8 @@ def tables(result: Result, width: int | None = WIDTH) -> Iterator[RenderableType
     """Yield the table of the jobs; nothing without any. `width`: as in Sheet."""
     if result.jobs:
         yield jobs_sheet(result).rich(None if width is None else MOST_JOBS, width)
+    if result.job_restarts:
+        yield restarts_sheet(result).rich(None if width is None else MOST_JOBS, width)
 
 
 def jobs_sheet(result: Result) -> Sheet:
@@ -38,6 +40,43 @@ def jobs_sheet(result: Result) -> Sheet:
         rows.append((row["name"], f"{row['npus']:,}", *times, row["placement"]))
     head = ("job", "NPUs", "arrives", "starts", "ends", "time", *(("alone", "slowdown") if compared else ()), "on NPUs")
     return Sheet(head, rows, words=("on NPUs",))
+
+
+def restarts_sheet(result: Result) -> Sheet:
+    """Return where the time of jobs that may start again went."""
+    rows = []
+    for row in result.job_restarts:
+        spent = [_time(result, row[name]) for name in ("work", "checkpoints", "lost", "down")]
+        total = sum(row[name] for name in ("work", "checkpoints", "lost", "down"))
+        rate = float(row["done"] * result.clock_hz / total) if total else 0.0
+        share = percent(row["goodput"]) if total else "-"
+        done = f"{row['done']:,}/{row['iterations']:,}"
+        counts = [f"{row[name]:,}" for name in ("failures", "written")]
+        rows.append((row["job"], done, *counts, *spent, share, f"{rate:,.0f}"))
+    head = (
+        "job",
+        "iterations",
+        "failures",
+        "checkpoints",
+        "work",
+        "writing",
+        "lost",
+        "down",
+        "goodput",
+        "iterations/s",
+    )
+    return Sheet(head, rows)
+
+
+def failures_sheet(result: Result) -> Sheet:
+    """Return what each failure cost."""
+    rows = []
+    for row in result.job_failures:
+        times = [_time(result, row[name]) for name in ("lost", "down")]
+        spare = "-" if row["spare"] < 0 else str(row["spare"])
+        undone = f"{row['iterations']:,}"
+        rows.append((row["job"], _time(result, row["at"]), str(row["npu"]), undone, *times, spare))
+    return Sheet(("job", "at", "NPU", "iterations undone", "lost", "down", "replaced by"), rows)
 
 
 def interference_sheet(result: Result) -> Sheet | None:

@@ -33,6 +33,52 @@ add(
 )
 
 
+add(
+    Dataset(
+        "job_restarts",
+        "One row per job of `[job.restart]`: where its time went, from its arrival to its end.",
+        (
+            Column("job", "", "name of the job", "text"),
+            Column("iterations", "1", "iterations of its work"),
+            Column("done", "1", "iterations that have ended and count"),
+            Column("written", "1", "checkpoints that were written"),
+            Column("failures", "1", "failures that ended the job until it started again"),
+            Column("work", "cycles", "iterations that count"),
+            Column("checkpoints", "cycles", "writing of checkpoints"),
+            Column("lost", "cycles", "work since the last checkpoint, and writing, that failures undid"),
+            Column("down", "cycles", "from failures until the NPUs began again, and waiting for NPUs before the start"),
+            Column("goodput", "1", "work / (work + checkpoints + lost + down); NaN at its start", "float64"),
+        ),
+        lambda result: result.job_restarts,
+        when="with `[job.restart]`",
+        present=lambda result: result.job_restarts,
+        coordinates=("job",),
+        restored="rows",
+        json=True,
+    )
+)
+add(
+    Dataset(
+        "job_failures",
+        "One row per failure that ended a job until it started again.",
+        (
+            Column("job", "", "name of the job", "text"),
+            Column("at", "cycles", "cycle of the failure"),
+            Column("npu", "1", "the NPU that stopped; of several the one with the lowest rank"),
+            Column("iterations", "1", "iterations since the last checkpoint that it undid, beside an unfinished one"),
+            Column("lost", "cycles", "work since the last checkpoint, and writing, that it undid"),
+            Column("down", "cycles", "until the job began again, or the next failure; -1: did not happen in this run"),
+            Column("spare", "1", "the NPU that replaced it; -1: none"),
+        ),
+        lambda result: result.job_failures,
+        when="with `[job.restart]`",
+        present=lambda result: result.job_failures,
+        restored="rows",
+        json=True,
+    )
+)
+
+
 def _interference(result: Result) -> dict[str, Any] | None:
     found = interference(result.attribution, len(result.jobs))
     return None if found is None else {"victim": found.victims, "culprit": found.culprits, "cycles": found.cycles}
@@ -44,7 +90,7 @@ add(
         "How long the packets of each job waited in the network for each culprit; a row adds up to all its waits.",
         (
             Column("victim", "", "job of the packets", "text", ("victim",)),
-            Column("culprit", "", "job or background traffic that caused the wait, or nobody", "text", ("culprit",)),
+            Column("culprit", "", "job or background traffic that caused the wait, or none", "text", ("culprit",)),
             Column("cycles", "cycles", "sum over all packets"),
         ),
         _interference,

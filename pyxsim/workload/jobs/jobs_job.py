@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,9 +18,10 @@ from pyxsim.units import to_cycles
 from pyxsim.workload.communication_job import algorithms_of_group, collective_matrix
 from pyxsim.workload.graph import Call, GraphBuilder, Kind, TaskGraph
 from pyxsim.workload.graph_job import GraphJob
-from pyxsim.workload.job import Job
-from pyxsim.workload.jobs.merge import PlacedGraph, merged
-from pyxsim.workload.jobs.placement import placed
+from pyxsim.workload.job import IssuedCollective, Job, TaskRun
+from pyxsim.workload.jobs.merge import PlacedGraph, joined, merged
+from pyxsim.workload.jobs.placement import placed, spare_npus
+from pyxsim.workload.jobs.restarting import RestartingJob, RestartTimes
 from pyxsim.workload.readers import WorkloadContext, read_workload
 from pyxsim.workload.training_step import TrainingStep
 
@@ -49,17 +52,76 @@ class Arrival:
 class JobsJob(GraphJob):
     """Carries out several jobs. The traffic of a job has its name.
 
-    `call_keys`: the setting of the algorithms of each collective of the graph that has its own.
+    Parameters
+    ----------
+    graph
+        The tasks of the jobs that do not start again.
+    call_keys
+        The setting of the algorithms of each collective of the graph that has its own.
+    restarting
+        Makes the others, by their number; each adds its collectives to the list that it gets.
     """
 
-    def __init__(self, arrivals: list[Arrival], graph: TaskGraph, call_keys: list[str]) -> None:
-        super().__init__(graph, key="job")
+    def __init__(
+        self,
+        arrivals: list[Arrival],
+        graph: TaskGraph,
+        call_keys: list[str],
+        restarting: Mapping[int, Callable[[list[IssuedCollective]], RestartingJob]],
+    ) -> None:
+        super().__init__(graph, key="job", may_be_empty=bool(restarting))
         self.arrivals = arrivals
         self._call_keys = call_keys
+        self.restarting = {number: make(self.collectives) for number, make in restarting.items()}
+        self.issues_later = bool(restarting)
         self.traffic = [arrival.name for arrival in arrivals]
         self._job_of = np.full(graph.npus, -1, np.int64)
         for number, arrival in enumerate(arrivals):
             self._job_of[arrival.npus] = number
+
+    def _all_calls(self) -> list[Call]:
+        return [*self.graph.calls, *(call for job in self.restarting.values() for call in job.calls)]
+
+    def begin(self, system: Any) -> None:
+        """Issue what starts the jobs. Raises InputError."""
+        super().begin(system)
+        for job in self.restarting.values():
+            job.begin(system)
+
+    @property
+    def end(self) -> int:
+        """Cycle in which the last job has ended, and what failed jobs have sent has arrived."""
+        ends = [job.end for job in self.restarting.values()]
+        failed = any(job.failures for job in self.restarting.values())
+        return max([super().end, *ends, *([self._system.cycle] if failed else [])])
+
+    @property
+    def task_count(self) -> int:
+        """Number of the tasks, if no job starts again."""
+        return super().task_count + sum(job.task_count for job in self.restarting.values())
+
+    def task_graph(self) -> TaskGraph | None:
+        """Return the tasks; None with jobs that may start again."""
+        return None if self.restarting else super().task_graph()
+
+    def tasks(self) -> TaskRun:
+        """Return the tasks and their times; of jobs that may start again those of all iterations."""
+        own = super().tasks()
+        runs = [run for job in self.restarting.values() for run in job.runs_so_far()]
+        return joined(own, runs) if runs else own
+
+    def stuck_report(self) -> list[str]:
+        """Return a line per job that may start again and has not ended, then one per task of the others."""
+        lines = [line for job in self.restarting.values() for line in job.stuck_lines()]
+        return lines + super().stuck_report()
+
+    def restarts(self) -> list[dict[str, Any]]:
+        """Return a row per job that may start again."""
+        return [job.row() for job in self.restarting.values()]
+
+    def failures(self) -> list[dict[str, Any]]:
+        """Return a row per failure."""
+        return [row for job in self.restarting.values() for row in job.failures]
 
     def begin_cycles(self, system: Any) -> list[int]:
         """Return the cycle in which each NPU may start tasks."""
@@ -95,7 +157,10 @@ class JobsJob(GraphJob):
         np.maximum.at(last, job, times.end)
         last[unfinished > 0] = -1
         begun = np.bincount(job[started], minlength=len(self.arrivals)) > 0
-        columns = zip(self.arrivals, np.where(begun, first, -1).tolist(), last.tolist(), strict=True)
+        first = np.where(begun, first, -1)
+        for number, restarting in self.restarting.items():
+            first[number], last[number] = restarting.start, restarting.end
+        columns = zip(self.arrivals, first.tolist(), last.tolist(), strict=True)
         return [
             {
                 "name": arrival.name,
@@ -117,7 +182,10 @@ def jobs_job(context: WorkloadContext) -> Job:
     tables, topology = context.experiment.job, context.topology
     arrivals, graphs = [], []
     all_keys: list[str] = []
-    for number, npus in enumerate(placed(tables, topology, context.experiment.output.seed)):
+    restarting: dict[int, Callable[[list[IssuedCollective]], RestartingJob]] = {}
+    homes = placed(tables, topology, context.experiment.output.seed)
+    spares = spare_npus(tables, homes, topology)
+    for number, npus in enumerate(homes):
         table, key = tables[number], f"job[{number}]"
         if table.workload is not None:
             graph, shape, training = _of_workload(_own_context(context, table), table, key)
@@ -125,11 +193,41 @@ def jobs_job(context: WorkloadContext) -> Job:
         else:
             graph, shape, training = _of_collectives(context, table, key, npus), table.grid, None
             call_keys = [f"{key}.{place}.algorithm" for place, _ in table.collectives]
-        all_keys += call_keys
         at = to_cycles(table.at, context.clock)[0]
         arrivals.append(Arrival(table.name, npus, at, _placement_text(table, npus), training))
-        graphs.append(PlacedGraph(table.name, graph, npus, shape, key))
-    return JobsJob(arrivals, merged(graphs, topology.shape), all_keys)
+        one = PlacedGraph(table.name, graph, npus, shape, key)
+        if table.restart is None:
+            all_keys += call_keys
+            graphs.append(one)
+            continue
+        if len(spares[number]):
+            _check_any_npus(one)
+        restarting[number] = partial(
+            RestartingJob,
+            table.name,
+            number,
+            f"{key}.restart",
+            at,
+            npus,
+            spares[number],
+            RestartTimes.of(table.restart, context.clock),
+            partial(_on_npus, one, topology.shape),
+            call_keys,
+        )
+    return JobsJob(arrivals, merged(graphs, topology.shape), all_keys, restarting)
+
+
+def _on_npus(job: PlacedGraph, shape: Sequence[int], npus: IntArray) -> TaskGraph:
+    """The tasks of a job on other NPUs."""
+    return merged([replace(job, npus=npus)], shape)
+
+
+def _check_any_npus(job: PlacedGraph) -> None:
+    """Raise InputError for algorithms per dimension: with a spare NPU a group may span other dimensions."""
+    for call in job.graph.calls:
+        if call.algorithms is not None and len(set(call.algorithms)) > 1:
+            problem = f"with spares, NPUs may form no grid, but {call.name or call.kind} has an algorithm per dimension"
+            raise InputError(problem, key=f"{job.key}.restart.spares", allowed="one algorithm, or no spares")
 
 
 def _placement_text(table: JobTable, npus: IntArray) -> str:

@@ -11,7 +11,8 @@ import numpy as np
 from pyxsim.arrays import IntArray
 from pyxsim.collective.communicator import Communicator
 from pyxsim.errors import InputError
-from pyxsim.workload.graph import Call, TaskGraph
+from pyxsim.workload.graph import Call, GraphBuilder, TaskGraph
+from pyxsim.workload.job import TaskRun, TaskTimes
 
 _PLAIN = ("kind", "ticks", "size", "match", "part")  # columns that are the same on every NPU
 
@@ -74,6 +75,8 @@ def merged(jobs: Sequence[PlacedGraph], shape: Sequence[int]) -> TaskGraph:
         unnamed = range(len(graph.layers), int(graph.layer.max(initial=-1)) + 1)
         layers += [f"{job.name}: {layer}" for layer in (*graph.layers, *(f"layer {each}" for each in unnamed))]
         tasks, edges = tasks + len(graph), edges + len(graph.before)
+    if not jobs:
+        return GraphBuilder(npus).graph()
     nodes = [job.graph.node for job in jobs]
     return TaskGraph(
         npus=npus,
@@ -87,6 +90,60 @@ def merged(jobs: Sequence[PlacedGraph], shape: Sequence[int]) -> TaskGraph:
         if any(node is None for node in nodes)
         else np.concatenate([node for node in nodes if node is not None]),
     )
+
+
+def joined(first: TaskRun, others: Sequence[TaskRun]) -> TaskRun:
+    """Return the tasks of several runs on one network as those of one; runs of one graph share its names and layers."""
+    places: dict[int, tuple[int, int, int]] = {}  # id of a graph -> its first call, name and layer
+    calls: list[Call] = []
+    names: list[str] = []
+    layers: list[str] = []
+    resources: list[tuple[str, int]] = []
+    columns: dict[str, list[Any]] = {}
+    times: dict[str, list[Any]] = {}
+    starts: list[IntArray] = [np.zeros(1, np.int64)]
+    tasks = edges = groups = 0
+    for run in (first, *others):
+        graph = run.graph
+        if id(graph) not in places:
+            places[id(graph)] = len(calls), len(names), len(layers)
+            calls += graph.calls
+            names += graph.names
+            layers += graph.layers
+        call, name, layer = (np.int32(each) for each in places[id(graph)])
+        resource = np.array([_number(resources, each) for each in graph.resources] + [-1], np.int8)
+        shifted = {
+            "npu": graph.npu,
+            "peer": graph.peer,
+            "call": np.where(graph.call >= 0, graph.call + call, -1).astype(np.int32),
+            "name": graph.name + name,
+            "layer": np.where(graph.layer >= 0, graph.layer + layer, -1).astype(np.int32),
+            "resource": resource[graph.resource],
+            "before": graph.before + tasks,
+            **{column: getattr(graph, column) for column in _PLAIN},
+        }
+        for column, values in shifted.items():
+            columns.setdefault(column, []).append(values)
+        measured = run.times
+        for column, by in (("ready", 0), ("start", 0), ("end", 0), ("cause", tasks), ("partner", tasks)):
+            values = getattr(measured, column)
+            times.setdefault(column, []).append(np.where(values >= 0, values + by, -1).astype(values.dtype))
+        times.setdefault("group", []).append(np.where(measured.group >= 0, measured.group + groups, -1))
+        starts.append(graph.before_start[1:] + edges)
+        groups += int(measured.group.max(initial=-1)) + 1
+        tasks, edges = tasks + len(graph), edges + len(graph.before)
+    graph = TaskGraph(
+        npus=first.graph.npus,
+        **{column: np.concatenate(values) for column, values in columns.items()},
+        before_start=np.concatenate(starts),
+        calls=calls,
+        names=names,
+        resources=tuple(resources),
+        layers=layers,
+    )
+    whole = {column: np.concatenate(values) for column, values in times.items()}
+    whole["group"] = whole["group"].astype(np.int32)
+    return TaskRun(graph, TaskTimes(**whole))
 
 
 def _number(resources: list[tuple[str, int]], resource: tuple[str, int]) -> int:

@@ -26,7 +26,7 @@ def placed(jobs: Sequence[JobTable], topology: Topology, seed: int) -> list[IntA
     for number, job in enumerate(jobs):
         if not isinstance(job.placement, str):
             found[number] = np.array(job.placement, np.int64)
-            faults += _claim(owner, jobs, number)
+            faults += _claim(owner, jobs, number, job.placement, "placement")
     raise_all(faults)
     for number, job in enumerate(jobs):
         if number in found:
@@ -40,11 +40,40 @@ def placed(jobs: Sequence[JobTable], topology: Topology, seed: int) -> list[IntA
     return [found[number] for number in range(len(jobs))]
 
 
-def _claim(owner: IntArray, jobs: Sequence[JobTable], number: int) -> list[InputError]:
-    """Give a job the NPUs of its list; return an error for each that it cannot have."""
+def spare_npus(jobs: Sequence[JobTable], homes: Sequence[IntArray], topology: Topology) -> list[list[int]]:
+    """Return the spare NPUs of each job, ascending: first those of lists, then free ones in the order of the jobs.
+
+    Raises InputError for NPUs that do not exist or are not free. `homes`: the NPUs of the jobs.
+    """
+    owner = np.full(topology.npus, -1, np.int64)
+    for number, npus in enumerate(homes):
+        owner[npus] = number
+    found: dict[int, list[int]] = {}
+    faults: list[InputError] = []
+    for number, job in enumerate(jobs):
+        if job.restart is not None and not isinstance(job.restart.spares, int):
+            found[number] = sorted(job.restart.spares)
+            faults += _claim(owner, jobs, number, job.restart.spares, "restart.spares")
+    raise_all(faults)
+    for number, job in enumerate(jobs):
+        if number in found:
+            continue
+        wanted = 0 if job.restart is None else job.restart.spares
+        free = np.flatnonzero(owner < 0)
+        if wanted > len(free):
+            problem = f"job '{job.name}' needs {wanted} spare NPUs, but only {len(free)} are free"
+            key = f"job[{number}].restart.spares"
+            raise InputError(problem, key=key, allowed=f"at most {len(free)}, or fewer NPUs in jobs")
+        found[number] = free[:wanted].tolist()
+        owner[found[number]] = number
+    return [found[number] for number in range(len(jobs))]
+
+
+def _claim(owner: IntArray, jobs: Sequence[JobTable], number: int, npus: Sequence[int], name: str) -> list[InputError]:
+    """Give a job the NPUs of its list; return an error for each that it cannot have. `name`: key of the list."""
     faults = []
-    for index, npu in enumerate(jobs[number].placement):
-        key = f"job[{number}].placement[{index}]"
+    for index, npu in enumerate(npus):
+        key = f"job[{number}].{name}[{index}]"
         if npu >= len(owner):
             faults.append(InputError(f"there is no NPU {npu}", key=key, allowed=f"NPUs 0 to {len(owner) - 1}"))
         elif owner[npu] >= 0:

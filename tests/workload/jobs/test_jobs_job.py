@@ -113,7 +113,7 @@ def test_interference_of_four_jobs_adds_up_to_their_waits() -> None:
     result = run({"job": jobs}, output={"attribution": "messages"})
     table = result.to_xarray("interference")
     assert table["victim"].values.tolist() == list("abcd")
-    assert table["culprit"].values.tolist() == [*"abcd", "nobody"]
+    assert table["culprit"].values.tolist() == [*"abcd", "none"]
     cycles = table["cycles"].values
     # The stays of packets are other records: a row per packet and buffer, without culprits.
     traffic = np.zeros(int(max(result.latency["message"])) + 1, np.int64)
@@ -140,7 +140,7 @@ def test_background_traffic_is_a_culprit() -> None:
     traffic = {"pattern": "uniform", "load": 0.2, "packet_flits": 4}
     result = run({"job": jobs}, output={"attribution": "links"}, traffic=traffic)
     table = result.to_xarray("interference")
-    assert table["culprit"].values.tolist() == ["a", "b", "background", "nobody"]
+    assert table["culprit"].values.tolist() == ["a", "b", "background", "none"]
     assert table["cycles"].sel(culprit=table["culprit"] == "background").sum() > 0
 
 

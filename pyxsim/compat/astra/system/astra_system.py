@@ -229,15 +229,16 @@ class AstraSystem(SystemLayer):
         group = issued.collective.communicator if issued.comm.group else None
         return self._serials.setdefault(id(group), (group, np.zeros(math.prod(self.shape), np.int64)))[1]
 
-    def at(self, cycle: int, action: Callable[[], None], npu: int | None = None) -> None:
+    def at(self, cycle: int, action: Callable[[], None], npu: int | None = None) -> int:
         """Call `action` in a cycle: among the events of `npu`, or by itself (see SystemLayer)."""
         self._check_time(cycle)
-        self._call_at(cycle, partial(_act, action), npu)
+        return self._call_at(cycle, partial(_act, action), npu)
 
-    def _call_at(self, cycle: int, action: Callable[[int], None], npu: int | None = None) -> None:
+    def _call_at(self, cycle: int, action: Callable[[int], None], npu: int | None = None) -> int:
         number = self._next_number()
         self._later[number] = action
         self._streams.call_at(cycle, number, -1 if npu is None else npu)
+        return number
 
     def _send(self, message: PointToPoint) -> None:
         """Send a message, which pays no endpoint delay and has ended when it arrives."""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from pyxsim.reports.html.elements import Detail, Panel, cut, html_panel
 from pyxsim.reports.html.key_findings import as_point
 from pyxsim.reports.html.plotly_style import NAME, figure, plain, unlike
+from pyxsim.reports.html.waiting_matrix import waiting_matrix
 from pyxsim.reports.plots.style import PART_COLOURS
 from pyxsim.reports.text import verdict_tables
 from pyxsim.reports.text.attribution_tables import WORDS, blame, rows
-from pyxsim.reports.text.facts import percent, plural
+from pyxsim.reports.text.facts import plural
 from pyxsim.reports.text.traffic_facts import number
 from pyxsim.results.attribution import PARTS
 from pyxsim.results.result import Result
@@ -97,28 +96,8 @@ def _links(result: Result) -> Panel:
 def _blame(result: Result) -> Panel:
     assert result.attribution is not None
     victims, culprits, cycles = blame(result.attribution)
-    shares = cycles / np.maximum(1, cycles.sum(axis=1, keepdims=True))
-    heat = {
-        "type": "heatmap",
-        "x": unlike([plain(cut(name, 20)) for name in culprits]),
-        "y": unlike([plain(cut(name, 24)) for name in victims]),
-        "z": shares,
-        "customdata": cycles,
-        "text": [[percent(share) if share else "" for share in row] for row in shares.tolist()],
-        "texttemplate": "%{text}",
-        "coloraxis": "coloraxis",
-        "xgap": 2,
-        "ygap": 2,
-        "hovertemplate": "%{y} waited %{customdata:,} cycles for %{x}: %{z:.1%}<extra></extra>",
-    }
-    sketch = {
-        "coloraxis": {"cmin": 0, "cmax": 1, "showscale": False},
-        "xaxis": {"title": {"text": "waited for"}, "showgrid": False, "type": "category"},
-        "yaxis": {"autorange": "reversed", "showgrid": False, "type": "category"},
-        "margin": {"t": 10},
-    }
     text = "Which traffic the packets of each traffic waited for in the network, as shares of their waiting time."
-    return Panel("Delays by traffic", text, figure([heat], sketch), 110 + 44 * max(2, len(victims)), wide=False)
+    return waiting_matrix("Delays by traffic", text, victims, culprits, cycles, wide=False)
 
 
 def _sentences(result: Result) -> Panel:

@@ -1,0 +1,123 @@
+"""One iteration of a job that may be ended before its time (docs/jobs.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pyxsim.workload.graph import TaskGraph
+from pyxsim.workload.graph_job import GraphJob
+from pyxsim.workload.job import TaskTimes
+from pyxsim.workload.system_services import SystemServices
+
+
+class Revocable(SystemServices):
+    """The services of a system layer; what was scheduled and issued over this object can be revoked."""
+
+    def __init__(self, system: Any) -> None:
+        self._system = system
+        self.shape, self.options, self.endpoint = system.shape, system.options, system.endpoint
+        self._actions: list[int] = []
+        self._work: list[Any] = []
+
+    @property
+    def communicator(self) -> Callable[..., Any]:
+        return self._system.communicator  # type: ignore[no-any-return]
+
+    @property
+    def cycle(self) -> int:
+        return self._system.cycle  # type: ignore[no-any-return]
+
+    def issue(self, *args: Any, **keywords: Any) -> Any:
+        self._work.append(self._system.issue(*args, **keywords))
+        return self._work[-1]
+
+    def enter(self, collective: Any, npu: int) -> None:
+        self._system.enter(collective, npu)
+
+    def send(self, *args: Any, **keywords: Any) -> Any:
+        self._work.append(self._system.send(*args, **keywords))
+        return self._work[-1]
+
+    def hand_over(self, message: Any) -> None:
+        self._system.hand_over(message)
+
+    def at(self, cycle: int, action: Callable[[], None]) -> int:
+        self._actions.append(self._system.at(cycle, action))
+        return self._actions[-1]
+
+    def revoke(self) -> None:
+        """Cancel the actions that have not been called, and abandon the work that has not ended."""
+        self._system.cancel(self._actions)
+        self._system.abandon(self._work)
+        self.forget()
+
+    def forget(self) -> None:
+        """Keep what was done."""
+        self._actions, self._work = [], []
+
+
+class Iteration(GraphJob):
+    """Carries out the tasks of a job once.
+
+    Parameters
+    ----------
+    call_keys
+        The setting of the algorithms of each collective that has its own.
+    tag
+        Number of the job's traffic.
+    begin
+        Cycle in which each NPU may start.
+    ended
+        Called in the cycle in which the last task has ended.
+    """
+
+    def __init__(
+        self,
+        graph: TaskGraph,
+        key: str,
+        call_keys: Sequence[str],
+        tag: int,
+        begin: Sequence[int],
+        ended: Callable[[], None],
+    ) -> None:
+        super().__init__(graph, key=key)
+        self._call_keys, self._number, self._cycles, self._on_end = call_keys, tag, list(begin), ended
+        self._finished = False
+
+    def begin_in(self, system: SystemServices) -> None:
+        """Begin, on a system layer from which the iteration can be removed."""
+        self._services = Revocable(system)
+        self.begin(self._services)
+
+    def stop(self, cycle: int) -> TaskTimes:
+        """End the iteration in a cycle; return the times of what had happened before."""
+        self._services.revoke()
+        times = self.times()
+        for column in (times.ready, times.start, times.end):
+            column[column > cycle] = -1  # NPUs are carried on to their next communication
+        return times
+
+    def finish(self) -> TaskTimes:
+        """Return the times of all tasks of an iteration that has ended."""
+        self._services.forget()
+        return self.times()
+
+    def begin_cycles(self, system: SystemServices) -> list[int]:
+        """Return the cycle in which each NPU may start tasks."""
+        return self._cycles
+
+    def _algorithm_setting(self, number: int) -> str:
+        own = self.graph.calls[number].algorithms is not None
+        return self._call_keys[number] if own else super()._algorithm_setting(number)
+
+    def _tag(self, name: str, npu: int) -> int:
+        return self._number
+
+    def _start(self) -> None:
+        super()._start()
+        if not self.left and not self._finished:
+            self._finished = True
+            self._services.at(int(np.max(self._tasks.end, initial=self._services.cycle)), self._on_end)

@@ -1,0 +1,308 @@
+"""A job that carries out iterations, writes checkpoints, and starts again when one of its NPUs stops (docs/jobs.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from pyxsim.arrays import IntArray
+from pyxsim.network.fault_times import NEVER
+from pyxsim.settings.restart import Restart
+from pyxsim.units import to_cycles
+from pyxsim.workload.graph import Call, TaskGraph
+from pyxsim.workload.job import IssuedCollective, TaskRun, TaskTimes
+from pyxsim.workload.jobs.iteration import Iteration
+
+MOST_COLLECTIVES = 2**19  # of a run: 10 kB each with all that is recorded of them
+MOST_TASKS = 2**26  # of all iterations
+
+Place = Callable[[IntArray], TaskGraph]
+"""Returns the tasks of one iteration on NPUs, by rank."""
+
+
+@dataclass(frozen=True)
+class RestartTimes:
+    """[job.restart] in cycles; `every` and `interval` are 0 if not given."""
+
+    iterations: int
+    every: int
+    interval: int
+    write: int
+    after: int
+    most: int
+
+    @classmethod
+    def of(cls, table: Restart, clock: Fraction) -> RestartTimes:
+        """Convert the settings."""
+        interval = table.checkpoint_interval
+        return cls(
+            table.iterations,
+            table.checkpoint_every or 0,
+            0 if interval is None else max(1, to_cycles(interval, clock)[0]),
+            to_cycles(table.checkpoint_time, clock)[0],
+            to_cycles(table.after, clock)[0],
+            table.most_failures,
+        )
+
+
+@dataclass
+class Account:
+    """Where the time of a job went, in cycles; together it is the time from its arrival to its end.
+
+    `work`: iterations that count; `checkpoints`: writing them; `lost`: work since the last checkpoint that a failure
+    undid, and checkpoints that it interrupted; `down`: from a failure until the NPUs begin again.
+    """
+
+    work: int = 0
+    checkpoints: int = 0
+    lost: int = 0
+    down: int = 0
+
+
+@dataclass(eq=False)
+class RestartingJob:
+    """Carries out one job.
+
+    Attributes
+    ----------
+    npus
+        int64[ranks], the NPU of each rank now.
+    spares
+        NPUs that may replace others, ascending.
+    failures
+        A row of the dataset `job_failures` per failure.
+    collectives
+        Takes in the collectives of the job, one for all iterations, as the first one begins.
+    runs
+        The tasks and times of all iterations, whether they ended or not.
+    start, end
+        Cycles; -1 before the first task starts, and before the last iteration ends.
+    """
+
+    name: str
+    number: int
+    key: str
+    arrival: int
+    npus: IntArray
+    spares: list[int]
+    settings: RestartTimes
+    place: Place
+    call_keys: list[str]
+    collectives: list[IssuedCollective]
+    account: Account = field(default_factory=Account)
+    failures: list[dict[str, Any]] = field(default_factory=list)
+    runs: list[TaskRun] = field(default_factory=list)
+    done: int = 0
+    saved: int = 0
+    written: int = 0
+    start: int = -1
+    end: int = -1
+    stuck: str = ""
+
+    def begin(self, system: Any) -> None:
+        """Schedule the first iteration, or the wait for NPUs that have stopped when the job arrives."""
+        self._system = system
+        self._stops = {
+            npu: [fault.times for fault in faults if not fault.slow]
+            for npu, faults in system.options.compute_faults.items()
+        }
+        self._graph = self.place(self.npus)
+        self._iteration: Iteration | None = None
+        self._issued: list[IssuedCollective] | None = None
+        self._since = -1  # cycle of the last checkpoint or start; -1 while the job is down
+        self._down_since = self._down_since_last = self.arrival
+        self._writing_since = -1
+        self._actions: list[int] = []
+        self._tasks = 0  # of all iterations so far
+        self._resume(self.arrival)
+
+    @property
+    def calls(self) -> list[Call]:
+        """The collectives of an iteration."""
+        return self.place(self.npus).calls
+
+    @property
+    def task_count(self) -> int:
+        """Number of the tasks of all iterations."""
+        return len(self.place(self.npus)) * self.settings.iterations
+
+    def runs_so_far(self) -> list[TaskRun]:
+        """Return the tasks and times of all iterations that have begun."""
+        now = [] if self._iteration is None else [TaskRun(self._graph, self._iteration.times())]
+        return self.runs + now
+
+    def row(self) -> dict[str, Any]:
+        """Return the row of the dataset `job_restarts`."""
+        spent = vars(self.account)
+        total = sum(spent.values())
+        return {
+            "job": self.name,
+            "iterations": self.settings.iterations,
+            "done": self.done,
+            "written": self.written,
+            "failures": len(self.failures),
+            **spent,
+            "goodput": self.account.work / total if total else float("nan"),
+        }
+
+    def stuck_lines(self) -> list[str]:
+        """Return why the job has not ended; empty if it has."""
+        if self.end >= 0:
+            return []
+        line = self.stuck or f"has ended {self.done} of {self.settings.iterations} iterations"
+        return [f"job '{self.name}' {line}", *([] if self._iteration is None else self._iteration.stuck_report())]
+
+    # -- iterations and checkpoints --
+
+    def _resume(self, cycle: int | None = None) -> None:
+        """Start, or start again from the last checkpoint, in a cycle; by default the current one."""
+        now = self._system.cycle if cycle is None else cycle
+        self._cancel()
+        self._replace_stopped(now)
+        again = {npu: self._works_again(npu, now) for npu in self.npus.tolist()}
+        never = next((npu for npu in again if again[npu] >= NEVER), None)
+        if never is not None:
+            self.stuck = f"cannot start: NPU {never} has stopped, and no spare NPU works ({self.key}.spares)"
+            return
+        self._watch(now)
+        if max(again.values()) > now:
+            self._at(max(again.values()), self._resume)
+            return
+        self.account.down += now - self._down_since
+        if self.failures:
+            self.failures[-1]["down"] = now - self._down_since_last
+        self._since = now
+        self._next(now)
+
+    def _next(self, now: int) -> None:
+        """Begin an iteration."""
+        self._tasks += len(self._graph)
+        if len(self._system.collectives) > MOST_COLLECTIVES or self._tasks > MOST_TASKS:
+            limit = f"{MOST_COLLECTIVES} collectives or {MOST_TASKS} tasks"
+            self.stuck = f"stopped after {self.done} of {self.settings.iterations} iterations: more than {limit}"
+            self._cancel()
+            return
+        skew = self._system.options.skew if self.start < 0 and not self.runs else lambda npu: 0
+        begin = [now + skew(npu) for npu in range(self._graph.npus)]
+        self._iteration = Iteration(self._graph, self.key, self.call_keys, self.number, begin, self._ended)
+        self._iteration.begin_in(self._system)
+        self._collect(self._iteration.collectives)
+
+    def _collect(self, issued: Sequence[IssuedCollective]) -> None:
+        """Add the collectives of an iteration to those of the ones before."""
+        if self._issued is None:
+            self._issued = [
+                IssuedCollective(each.name, each.key, each.group, each.root, repeated=True) for each in issued
+            ]
+            self.collectives += self._issued
+        for row, each in zip(self._issued, issued, strict=True):
+            row.per_group += each.per_group
+
+    def _ended(self) -> None:
+        """The iteration has ended on all NPUs."""
+        now, settings = self._system.cycle, self.settings
+        assert self._iteration is not None
+        self._keep(self._iteration.finish())
+        self.done += 1
+        if self.done == settings.iterations:
+            self.account.work += now - self._since
+            self.end = now
+            self._cancel()
+        elif (settings.every and (self.done - self.saved) >= settings.every) or (
+            settings.interval and now - self._since >= settings.interval
+        ):
+            self._writing_since = now
+            self._at(now + settings.write, self._saved)
+        else:
+            self._next(now)
+
+    def _saved(self) -> None:
+        """A checkpoint is complete."""
+        now = self._system.cycle
+        self.account.work += self._writing_since - self._since
+        self.account.checkpoints += now - self._writing_since
+        self.written += 1
+        self.saved, self._since, self._writing_since = self.done, now, -1
+        self._next(now)
+
+    def _keep(self, times: TaskTimes) -> None:
+        if self.start < 0:
+            self.start = int(min((each for each in times.start.tolist() if each >= 0), default=-1))
+        self.runs.append(TaskRun(self._graph, times))
+        self._iteration = None
+
+    # -- failures --
+
+    def _failed(self) -> None:
+        """One of the NPUs stops: end the iteration, and start again later."""
+        now = self._system.cycle
+        self._cancel()
+        npu = next(each for each in self.npus.tolist() if self._next_stop(each, now - 1) == now)
+        lost = 0
+        if self._since >= 0:
+            lost = now - self._since
+            self.account.lost += lost
+            self._down_since = now
+        else:
+            self.failures[-1]["down"] = now - self._down_since_last
+        if self._iteration is not None:
+            self._keep(self._iteration.stop(now))
+        row = {"job": self.name, "at": now, "npu": npu, "iterations": self.done - self.saved, "lost": lost}
+        self.failures.append({**row, "down": -1, "spare": -1})
+        self.done, self._since, self._writing_since, self._down_since_last = self.saved, -1, -1, now
+        if len(self.failures) > self.settings.most:
+            self.stuck = f"has failed {len(self.failures)} times ({self.key}.most_failures)"
+            return
+        self._watch(now)
+        self._at(now + self.settings.after, self._resume)
+
+    def _replace_stopped(self, cycle: int) -> None:
+        """Let spares that work replace NPUs that do not; these become spares."""
+        changed = False
+        for rank, npu in enumerate(self.npus.tolist()):
+            working = [spare for spare in self.spares if not self._stopped(spare, cycle)]
+            if self._stopped(npu, cycle) and working:
+                self.npus = self.npus.copy()
+                self.npus[rank] = working[0]
+                self.spares = sorted({*self.spares, npu} - {working[0]})
+                for row in self.failures:
+                    if row["npu"] == npu and row["spare"] < 0:
+                        row["spare"] = working[0]
+                changed = True
+        if changed:
+            self._graph = self.place(self.npus)
+
+    def _stopped(self, npu: int, cycle: int) -> bool:
+        return any(times.active(cycle) for times in self._stops.get(npu, ()))
+
+    def _works_again(self, npu: int, cycle: int) -> int:
+        """The first cycle from `cycle` on in which an NPU computes, or NEVER."""
+        while self._stopped(npu, cycle):
+            cycle = max(times.following(cycle) for times in self._stops[npu] if times.active(cycle))
+            if cycle >= NEVER:
+                return NEVER
+        return cycle
+
+    def _next_stop(self, npu: int, cycle: int) -> int:
+        """The first cycle after `cycle` in which an NPU that works stops, or NEVER."""
+        cycle = self._works_again(npu, cycle)
+        if cycle >= NEVER:
+            return NEVER
+        return min((times.following(cycle) for times in self._stops.get(npu, ())), default=NEVER)
+
+    # -- events --
+
+    def _watch(self, now: int) -> None:
+        """Wait for the next failure of an NPU of the job."""
+        first = min((self._next_stop(npu, now) for npu in self.npus.tolist()), default=NEVER)
+        if first < NEVER:
+            self._at(first, self._failed)
+
+    def _at(self, cycle: int, action: Callable[[], None]) -> None:
+        self._actions.append(self._system.at(cycle, action))
+
+    def _cancel(self) -> None:
+        self._system.cancel(self._actions)
+        self._actions.clear()
