@@ -73,7 +73,7 @@ def cost(kind: str, name: str, n: int, size: int) -> Cost | None:
     """
     algorithm = get_algorithm(name)
     algorithm.check(kind)
-    known = _COSTS.get(algorithm.name.removeprefix("one-").partition(":")[0])
+    known = _COSTS.get(algorithm.plain.partition(":")[0])
     if known is None:
         return None
     if n == 1:

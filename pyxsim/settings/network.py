@@ -14,6 +14,7 @@ from pyxsim.settings.analytical import Analytical
 from pyxsim.settings.ethernet import Ethernet
 from pyxsim.settings.failure import Retry
 from pyxsim.settings.router import PipelineTable, RouterSettings, Stages
+from pyxsim.settings.transactions import Transactions
 from pyxsim.settings.types import (
     Bandwidth,
     Bytes,
@@ -127,6 +128,11 @@ class Network(Table):
     )
     router: RouterSettings = Field(default_factory=RouterSettings, description="The routers.")
     retry: Retry | None = Field(default=None, description="Retry at the link, of the packet backend. Default: none.")
+    transactions: Transactions | None = Field(
+        default=None,
+        description="Messages as memory transactions with responses, on the packet backend "
+        "([memory_traffic.md](memory_traffic.md)). Default: none.",
+    )
     analytical: Analytical = Field(
         default_factory=Analytical, description="Settings of the analytical and flow backends."
     )
@@ -167,6 +173,16 @@ class Network(Table):
         if header > info.data.get("flit", header):
             raise InputError("the header is larger than the head flit", allowed="at most one flit")
         return header
+
+    @field_validator("transactions")
+    @classmethod
+    def _transaction_fills_a_flit(cls, transactions: Transactions | None, info: ValidationInfo) -> Transactions | None:
+        if transactions is not None and info.data.get("flit", 0) > transactions.bytes_of("size"):
+            size = transactions.bytes_of("size")
+            raise InputError(
+                f"a flit holds more than a transaction of {size} B", allowed=f"network.flit of at most {size} B"
+            )
+        return transactions
 
     @field_validator("bandwidth", "latency")
     @classmethod

@@ -18,6 +18,7 @@ from pyxsim.reports.text import (
     layer_tables,
     memory_facts,
     serving_facts,
+    transaction_facts,
     workload_tables,
 )
 from pyxsim.reports.text.chunk_tables import tables
@@ -136,6 +137,7 @@ def _facts(result: Result) -> list[Fact]:
         *flow_facts.facts(result),
         *others,
         *fault_facts.facts(result),
+        *transaction_facts.facts(result),
         *energy_facts.facts(result),
     ]
 

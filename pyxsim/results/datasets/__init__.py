@@ -5,7 +5,7 @@ from __future__ import annotations
 # In the order in which tables are listed:
 # isort: off
 from pyxsim.results.datasets import links, collectives, workload, serving, memory, traffic, attribution, ethernet
-from pyxsim.results.datasets import energy, jobs, retries
+from pyxsim.results.datasets import energy, jobs, retries, transactions
 # isort: on
 
 __all__ = [
@@ -19,5 +19,6 @@ __all__ = [
     "retries",
     "serving",
     "traffic",
+    "transactions",
     "workload",
 ]
