@@ -153,8 +153,8 @@ class Schedule:
     ) -> None:
         """Send independent messages: arrays src[k], dst[k], blocks[k] or blocks[k, per message].
 
-        A single number stands for all k; `put` is like `blocks`, `by` as in `send`. The same as k sends, but faster, if no message of the
-        step carries what another one brings.
+        A single number stands for all k; `put` is like `blocks`, `by` as in `send`. The same as k sends, but
+        faster, if no message of the step carries what another one brings.
         """
         sources, destinations, ids = _ints(src), _ints(dst), _ints(blocks)
         count = max(sources.size, destinations.size, len(ids) if ids.ndim else 1)

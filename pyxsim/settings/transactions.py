@@ -18,8 +18,8 @@ class SwitchReduction(Table):
 
     size: Bytes | None = Field(
         default=None,
-        description=f"Data of a transaction that the switch adds or copies, {LEAST_SIZE} to {MOST_SIZE} bytes. Default: "
-        "that of others.",
+        description=f"Data of a transaction that the switch adds or copies, {LEAST_SIZE} to {MOST_SIZE} bytes. "
+        "Default: that of others.",
     )
     buffers: Annotated[int, *whole(1, MOST_OUTSTANDING)] | None = Field(
         default=None,

@@ -31,7 +31,7 @@ add(
         "transactions",
         "Memory transactions by kind: the requests of NPUs, with all packets that they cause.",
         (
-            Column("kind", "1", "store, load, atomic, load of a sum, store to all, operand (of a sum)", "str"),
+            Column("kind", "", "store, load, atomic, load of a sum, store to all, operand (of a sum)", "text"),
             Column("transactions", "1", "requests issued"),
             Column("ended", "1", "requests that have their response, or whose data have arrived without one"),
             Column("data_bytes", "bytes", "data that the requests ask for or have"),
@@ -52,7 +52,7 @@ add(
         ("kind_of_access",),
         when=WHEN,
         present=_present("transactions"),
-        attributes={"outstanding_max": "most requests that an NPU had outstanding"},
+        attributes={"outstanding_max": "most requests that an NPU had outstanding", "flit_bytes": "bytes of a flit"},
         attrs=_attrs("transactions"),
         json=True,
     )
@@ -62,7 +62,7 @@ add(
         "transaction_packets",
         "Packets of transactions by type: as many arrive as are sent, unless the run ends before.",
         (
-            Column("type", "1", "request, response; to and from the switch, and between it and members", "str"),
+            Column("type", "", "request, response; to and from the switch, and between it and members", "text"),
             Column("sent", "1", "packets sent"),
             Column("arrived", "1", "packets that arrived"),
         ),
@@ -102,6 +102,6 @@ def restore(tables: StoredTables) -> dict[str, Any]:
     for name in {*NAMES} & {*tables}:
         stored = tables[name]
         columns = {column: stored[column] for column in stored if column not in _INDICES}
-        attrs = {key: int(stored.attrs[key]) for key in ("outstanding_max",) if key in stored.attrs}
+        attrs = {key: int(stored.attrs[key]) for key in ("outstanding_max", "flit_bytes") if key in stored.attrs}
         restored[name] = BackendTable(columns, attrs)
     return {"backend_tables": restored}

@@ -30,6 +30,7 @@ class TransactionEngine:
     """
 
     npus: int
+    flit: int
     lookahead: int
     """Cycles from an arrival to its earliest effect."""
     open: int

@@ -99,7 +99,8 @@ cdef inline int32_t bin_of(int64_t value) noexcept nogil:
 cdef class TransactionEngine:
     cdef readonly int32_t npus
     cdef readonly int64_t lookahead
-    cdef int64_t size, switch_size, flit, request, response, turnaround, memory_latency, switch_latency
+    cdef readonly int64_t flit
+    cdef int64_t size, switch_size, request, response, turnaround, memory_latency, switch_latency
     cdef int64_t memory_num, memory_den, adder_num, adder_den
     cdef int64_t limit, pair_limit, entries
     cdef bint in_order, acks, fetches, units

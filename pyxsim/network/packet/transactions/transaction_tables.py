@@ -61,7 +61,7 @@ def transaction_tables(engine: TransactionEngine, end: int, *, reduces: bool) ->
     columns["ended"] = ended
     columns["outstanding_mean"] = sums / max(1, end * engine.npus)
     sent, arrived = engine.packet_counts()
-    attrs = {"outstanding_max": int(engine.outstanding_most().max(initial=0))}
+    attrs = {"outstanding_max": int(engine.outstanding_most().max(initial=0)), "flit_bytes": engine.flit}
     tables = {
         "transactions": BackendTable(columns, attrs),
         "transaction_packets": BackendTable({"type": np.array(TYPES, dtype=object), "sent": sent, "arrived": arrived}),

@@ -26,7 +26,8 @@ _SWITCH = {
 @html_panel("transactions", section="network", applies=lambda result: "transactions" in result.backend_tables)
 def transactions(result: Result, detail: Detail) -> list[Panel]:
     """Latencies by kind as a chart; counts, shares of bytes and the switch as tables."""
-    columns = result.backend_tables["transactions"].columns
+    table = result.backend_tables["transactions"]
+    columns, flit = table.columns, int(table.attrs["flit_bytes"])
     kinds = [str(kind) for kind in columns["kind"]]
     if not kinds:
         return []
@@ -38,7 +39,6 @@ def transactions(result: Result, detail: Detail) -> list[Panel]:
     layout = {"barmode": "group", "yaxis": {"title": {"text": "ns"}, "rangemode": "tozero"}}
     text = "Time from a request to its response, by kind."
     panels = [Panel("Latency of transactions", text, figure(traces, layout), height=260)]
-    flit = int(result.experiment.network.flit)
     rows = []
     for row, kind in enumerate(kinds):
         flits = int(columns["request_flits"][row] + columns["response_flits"][row]) * flit
