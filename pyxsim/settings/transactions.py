@@ -31,7 +31,7 @@ class SwitchReduction(Table):
     )
     latency: PositiveTime = Field(
         default=written("50 ns"),
-        description="Time from the last operand to the result, or from a request to its copies, beside that of routers.",
+        description="Time from the last operand to the result, or from a request to its copies, beside routers'.",
     )
 
 

@@ -130,7 +130,9 @@ cdef class TransactionEngine:
     cdef int64_t completion_number
     cdef readonly int64_t open     # transactions and ops that have not ended
     # The switch: entries in use, times at which others become free, requests that wait for one, the adder.
-    cdef int64_t entries_used, most_entries
+    cdef int64_t most_entries
+    cdef int64_t* releases         # ring: cycles from which entries are free again that were in use before
+    cdef int64_t release_first, release_count, release_capacity, begun
     cdef int64_t* free_times
     cdef int64_t free_first, free_count
     cdef int64_t* waiting          # ring: transactions (REDUCE) or, negative, -1 - transaction of a sum (PUSH)
@@ -196,7 +198,7 @@ cdef class TransactionEngine:
                        <size_t> self.oldest, <size_t> self.youngest, <size_t> self.outstanding,
                        <size_t> self.most_outstanding, <size_t> self.memory_free, <size_t> self.packets,
                        <size_t> self.sending, <size_t> self.completions.items, <size_t> self.free_times,
-                       <size_t> self.waiting):
+                       <size_t> self.waiting, <size_t> self.releases):
             free(<void*> <size_t> memory)
 
     # -- work --
@@ -512,7 +514,9 @@ cdef class TransactionEngine:
         if self.entries:
             if not self.free_count:
                 if self.waiting_count == self.waiting_capacity:
-                    self._double_waiting()
+                    self.waiting = _doubled(
+                        self.waiting, self.waiting_first, self.waiting_count, &self.waiting_capacity)
+                    self.waiting_first = 0
                 self.waiting[(self.waiting_first + self.waiting_count) & (self.waiting_capacity - 1)] = item
                 self.waiting_count += 1
                 self.most_waiting = max(self.most_waiting, self.waiting_count)
@@ -528,8 +532,12 @@ cdef class TransactionEngine:
         if start > now:
             self.stalls += 1
             self.stall_cycles += start - now
-        self.entries_used += 1
-        self.most_entries = max(self.most_entries, self.entries_used)
+        while self.release_count and self.releases[self.release_first] <= start:
+            self.release_first = (self.release_first + 1) & (self.release_capacity - 1)
+            self.release_count -= 1
+            self.begun -= 1
+        self.begun += 1
+        self.most_entries = max(self.most_entries, self.begun)
         self.entry_cycles -= start
         if item >= 0:
             self._to_members(t, max(start, now + self.switch_latency))
@@ -541,7 +549,11 @@ cdef class TransactionEngine:
         """An entry is free from cycle `at` on."""
         cdef int64_t item, place
         cdef int32_t t
-        self.entries_used -= 1
+        if self.release_count == self.release_capacity:
+            self.releases = _doubled(self.releases, self.release_first, self.release_count, &self.release_capacity)
+            self.release_first = 0
+        self.releases[(self.release_first + self.release_count) & (self.release_capacity - 1)] = at
+        self.release_count += 1
         self.entry_cycles += at
         if not self.entries:
             return 0
@@ -555,17 +567,6 @@ cdef class TransactionEngine:
         place = self.free_first + self.free_count
         self.free_times[place if place < self.entries else place - self.entries] = at
         self.free_count += 1
-        return 0
-
-    cdef int _double_waiting(self) except -1:
-        cdef int64_t capacity = max(2 * self.waiting_capacity, 64), i
-        cdef int64_t* larger = <int64_t*> calloc(capacity, sizeof(int64_t))
-        if larger == NULL:
-            raise MemoryError
-        for i in range(self.waiting_count):
-            larger[i] = self.waiting[(self.waiting_first + i) & (self.waiting_capacity - 1)]
-        free(self.waiting)
-        self.waiting, self.waiting_capacity, self.waiting_first = larger, capacity, 0
         return 0
 
     cdef int _operand(self, int32_t t, int64_t now) except -1:
@@ -740,6 +741,19 @@ cdef int32_t* _filled(int32_t count) except NULL:
     for i in range(count):
         array[i] = NONE
     return array
+
+
+cdef int64_t* _doubled(int64_t* ring, int64_t first, int64_t count, int64_t* capacity) except NULL:
+    """A ring with twice the capacity, a power of two, that begins at 0; the old one is freed."""
+    cdef int64_t wanted = max(2 * capacity[0], 64), i
+    cdef int64_t* larger = <int64_t*> calloc(wanted, sizeof(int64_t))
+    if larger == NULL:
+        raise MemoryError
+    for i in range(count):
+        larger[i] = ring[(first + i) & (capacity[0] - 1)]
+    free(ring)
+    capacity[0] = wanted
+    return larger
 
 
 cdef tuple _rate(rate):

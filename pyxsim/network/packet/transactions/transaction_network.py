@@ -82,6 +82,7 @@ class TransactionNetwork(PacketNetwork):
         self.topology, self.npus = topology, topology.npus
         self._every_cycle = WHY_EVERY_CYCLE
         self.accesses = _engine(topology.npus, network, asked, reduces=self.reduces)
+        self.lookahead = self.accesses.lookahead  # anything from 1 cycle to this gives the same result
         self._back = _back_planes(topology)
         self._inject, self._eject = self.config.inject.start[:-1], self.config.eject.start[:-1]
         self._planes: dict[tuple[int, int], int] = {}
@@ -188,7 +189,7 @@ class TransactionNetwork(PacketNetwork):
             done = accesses.next_completion()
             if 0 <= done <= self.now:
                 return self._completed()
-            stop = self._run(min(limit, done) if done >= 0 else limit, accesses.lookahead)
+            stop = self._run(min(limit, done) if done >= 0 else limit, self.lookahead)
             arrived = self.engine.deliveries()
             if len(arrived["serial"]):
                 accesses.arrive(arrived["serial"], arrived["last"])
