@@ -121,7 +121,7 @@ def _phase(phase: Phase) -> Iterable[Rows]:
     if phase.kind in _OF_THE_ROOT:
         sent[:, root], received[:, root] = _OF_THE_ROOT[phase.kind](piece[:, 0], own[:, root])
     crossings = _CROSSINGS[phase.kind](phase.npus)
-    if len(schedule.join) and (schedule.join >= 0).any():
+    if schedule.in_network:
         crossings = min(crossings, phase.npus)  # the network reduces: each NPU sends its part once
     total = int((crossings * piece // (phase.npus if phase.kind in _SHARED_OUT else 1)).sum())
     yield sent.ravel(), received.ravel(), phase.groups.ravel(), total

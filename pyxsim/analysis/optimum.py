@@ -386,7 +386,7 @@ def _needs(collective: Any) -> _Needs:
     known = collective.matrix is None and not any(
         schedule.unproved or schedule.given_bytes is not None for schedule in schedules
     )
-    reduces = any(bool((schedule.join >= 0).any()) for schedule in schedules)
+    reduces = any(schedule.in_network for schedule in schedules)
     # Blocks may differ in size by a byte: the smallest ones count.
     parts = len(collective.communicator) if collective.kind in _BY_BLOCKS else 1
     nbytes = 0 if collective.kind == "barrier" else sum(plan.size // parts for plan in plans)

@@ -43,7 +43,7 @@ def phase_bytes(phase: Phase) -> Fraction:
     schedule = phase.schedule()
     if schedule.given_bytes is not None:
         return Fraction(0)  # of unknown purpose
-    n, in_network = phase.npus, bool((schedule.join >= 0).any())
+    n, in_network = phase.npus, schedule.in_network
     if get_kind(phase.kind).rooted:
         own = Fraction(int(phase.own_block()[phase.root]))
         return _busiest(phase.kind, n, int(phase.pieces[phase.root]), own, in_network)

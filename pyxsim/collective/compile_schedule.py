@@ -41,6 +41,8 @@ def compiled(schedule: Schedule | CompiledSchedule, algorithm: str = "this sched
         way=each([step.way for step in steps], np.int8),
         join=each([step.join for step in steps], np.int32),
         step=each(list(range(len(steps))), np.int32),
+        access=each([step.access for step in steps], np.int8) if any(step.access for step in steps) else None,
+        fused=each([step.fused for step in steps], np.int32) if any(step.fused >= 0 for step in steps) else None,
         block_ptr=pointers(each([step.per_message for step in steps], np.int64)),
         block_ids=block_ids,
         put_ids=put_ids if moves else block_ids,

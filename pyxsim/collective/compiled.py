@@ -42,7 +42,8 @@ class CompiledSchedule:
     - src[m] has received need[m] messages, of any kind (0 everywhere without a window).
 
     Where src[m] == dst[m] it is a *local step*: nothing is sent. The messages of a *join* (join[m] >= 0, consecutive)
-    are delivered together when the last of them has arrived, and each receiver gets the sum of all of them.
+    are delivered together when the last of them has arrived, and each receiver gets the sum of all of them. Messages
+    with the same number in `fused` are one access of the switch: a load of a sum, or a store to all.
 
     A rank has finished when it has sent all its messages and received all messages for it.
     """
@@ -75,6 +76,8 @@ class CompiledSchedule:
     extra_ns: I64 | None = None  # int64[M], extra ns of local steps that compute, or UNKNOWN_NS
     given_bytes: I64 | None = None  # int64[M], bytes from a file: no blocks, and no proof about data
     unproved: str = ""  # why its data are not proved
+    access: I8 | None = None  # pyxsim/collective/accesses.py; None: all are stores
+    fused: I32 | None = None  # -1 for messages of their own; None: all are
     _variants: dict[Any, CompiledSchedule] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -102,6 +105,11 @@ class CompiledSchedule:
     def local(self) -> Bools:
         """bool[M]: local steps."""
         return np.equal(self.src, self.dst)
+
+    @property
+    def in_network(self) -> bool:
+        """Whether the switch adds or copies data."""
+        return bool((self.join >= 0).any()) or self.fused is not None
 
     @cached_property
     def adds(self) -> Bools:
@@ -223,6 +231,8 @@ def _pruned(s: CompiledSchedule, empty: Bools) -> CompiledSchedule:
         content=block_ids,
         need=needs_of_window(s, kept)[kept],
         empty=empty,
+        access=None if s.access is None else s.access[kept],
+        fused=None if s.fused is None else s.fused[kept],
     )
     new_gates = gates(rest.src, rest.dst, rest.reduce, rest.step, rest.block_ptr, block_ids, block_ids, s.cells)
     return replace(rest, gate=new_gates.of, gate_ptr=new_gates.ptr, gate_ids=new_gates.ids)

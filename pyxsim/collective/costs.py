@@ -7,7 +7,7 @@ schedules: tests compare the two. All numbers are exact; blocks are equal (N div
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import gcd, isqrt, prod
 from typing import NamedTuple
@@ -73,7 +73,7 @@ def cost(kind: str, name: str, n: int, size: int) -> Cost | None:
     """
     algorithm = get_algorithm(name)
     algorithm.check(kind)
-    known = _COSTS.get(algorithm.name.removeprefix("one-").partition(":")[0])
+    known = _COSTS.get(algorithm.plain.partition(":")[0])
     if known is None:
         return None
     if n == 1:
@@ -277,6 +277,20 @@ def _pairwise(kind: str, n: int, number: int | None) -> Cost:
     return _alike(n, _parts([Fraction(1, n)] * (n - 1), kind == "reduce-scatter"))
 
 
+def _one_shot(kind: str, n: int, number: int | None) -> Cost:
+    # Additions are local steps, after all messages: a time with `reduction` has another form.
+    return replace(_alike(n, _parts([n - 1])), rounds=None)
+
+
+def _two_shot(kind: str, n: int, number: int | None) -> Cost:
+    return _direct(kind, n, None)
+
+
+def _multimem(kind: str, n: int, number: int | None) -> Cost:
+    # As messages between ranks; on a network that has no transactions and no switch it would be `direct`.
+    return replace(_direct(kind, n, None), rounds=None)
+
+
 def _in_switch(kind: str, n: int, number: int | None) -> Cost:
     return _alike(n, _parts([1]))
 
@@ -333,7 +347,10 @@ _COSTS: dict[str, Callable[[str, int, int | None], Cost]] = {
     "hierarchical-3d": _hierarchical_3d,
     "in-switch": _in_switch,
     "multi-ring": _multi_ring,
+    "multimem": _multimem,
+    "one-shot": _one_shot,
     "pairwise": _pairwise,
     "recursive-doubling": _recursive_doubling,
     "ring": _ring,
+    "two-shot": _two_shot,
 }

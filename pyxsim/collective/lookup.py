@@ -43,6 +43,11 @@ class Algorithm:
     over_all: bool  # one group over all dimensions
     kinds: tuple[str, ...]
 
+    @property
+    def plain(self) -> str:
+        """The name without the prefix `one-` of a group over all dimensions."""
+        return self.name.removeprefix("one-") if self.over_all else self.name
+
     def check(self, kind: str, *, key: str | None = None) -> None:
         """Raise InputError unless the algorithm supports this kind of collective."""
         if kind not in self.kinds:
@@ -60,7 +65,7 @@ def get_algorithm(name: str, *, key: str | None = None) -> Algorithm:
     if name not in collectives and (match := _FILE.fullmatch(name)):
         return _of_file(name, *match.groups(), key=key)
     plain, number, over_all = name, None, False
-    if plain not in collectives and (match := _ONE.fullmatch(plain)):
+    if _without_number(plain) not in collectives and plain not in collectives and (match := _ONE.fullmatch(plain)):
         plain, over_all = match[1][0].lower() + match[1][1:], True
     if plain not in collectives and (match := _NUMBER.fullmatch(plain)):
         plain, number = match[1], int(match[2])
@@ -71,6 +76,10 @@ def get_algorithm(name: str, *, key: str | None = None) -> Algorithm:
     _check_number(entry.value, entry.name, number, name, key)
     proper = ("one-" if over_all else "") + entry.name + (f":{number}" if number is not None else "")
     return Algorithm(proper, entry.value, number, over_all, tuple(entry.info.get("kinds", KINDS)))
+
+
+def _without_number(name: str) -> str:
+    return match[1] if (match := _NUMBER.fullmatch(name)) else name
 
 
 def _of_file(
@@ -115,7 +124,7 @@ def get_schedule(kind: str, name: str, n: int, *, mirror: bool = False) -> Compi
     """
     algorithm = get_algorithm(name)
     algorithm.check(kind)
-    schedule = _build(algorithm.function, algorithm.name.removeprefix("one-"), algorithm.number, kind, n)
+    schedule = _build(algorithm.function, algorithm.plain, algorithm.number, kind, n)
     return mirrored(schedule) if mirror else schedule
 
 

@@ -358,7 +358,7 @@ def _groups(shape: Dims, chosen: list[Algorithm], order: Dims, key: str | None) 
     over_all = {algorithm.over_all for algorithm in chosen}
     if over_all == {True} and len({algorithm.name for algorithm in chosen}) == 1:
         dims = tuple(d for d in range(len(shape)) if shape[d] > 1)
-        return [(dims, chosen[0].name.removeprefix("one-"))] if dims else []
+        return [(dims, chosen[0].plain)] if dims else []
     if True in over_all:
         raise InputError(
             "an algorithm over all dimensions cannot be combined with others",

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pyxsim.collective.accesses import ATOMIC, BY, MULTICAST, STORE, SUM
 from pyxsim.collective.arrays import I64
 from pyxsim.collective.kinds import Kind, get_kind
 from pyxsim.errors import InputError
@@ -116,7 +117,7 @@ class Schedule:
                 f"{self.cells} cells are too few for {self.blocks} blocks", allowed=f"at least {self.blocks}"
             )
         self.steps: list[Step] = []
-        self._joins = 0
+        self._joins = self._fused = 0
         self._carried = 0  # blocks, by all messages together
 
     def send(
@@ -128,14 +129,16 @@ class Schedule:
         *,
         way: int = +1,
         put: int | Iterable[int] | None = None,
+        by: str = "store",
     ) -> None:
         """Send `blocks` from `src` to `dst`, which adds them to its own (`reduce`) or stores them.
 
         `way`: -1 for a message against the direction of its queue. `put`: the cells of `dst` for the blocks, where they
-        are not those of `src`.
+        are not those of `src`. `by`: "store" of the sender, "load" of the receiver, or "atomic": a store that the
+        memory of the receiver adds (with `reduce`).
         """
-        ids = _listed(blocks)
-        self._write([src], [dst], ids, len(ids), reduce, way=way, put=None if put is None else _listed(put))
+        ids, puts = _listed(blocks), None if put is None else _listed(put)
+        self._write([src], [dst], ids, len(ids), reduce, way=way, put=puts, access=_access(by, reduce=reduce))
 
     def step(
         self,
@@ -146,11 +149,12 @@ class Schedule:
         *,
         way: int = +1,
         put: npt.ArrayLike | None = None,
+        by: str = "store",
     ) -> None:
         """Send independent messages: arrays src[k], dst[k], blocks[k] or blocks[k, per message].
 
-        A single number stands for all k; `put` is like `blocks`. The same as k sends, but faster, if no message of the
-        step carries what another one brings.
+        A single number stands for all k; `put` is like `blocks`, `by` as in `send`. The same as k sends, but
+        faster, if no message of the step carries what another one brings.
         """
         sources, destinations, ids = _ints(src), _ints(dst), _ints(blocks)
         count = max(sources.size, destinations.size, len(ids) if ids.ndim else 1)
@@ -158,7 +162,8 @@ class Schedule:
         sources, destinations = np.broadcast_to(sources, (count,)), np.broadcast_to(destinations, (count,))
         ids = np.broadcast_to(ids, shape)
         puts = None if put is None else np.broadcast_to(_ints(put), shape).ravel()
-        self._write(sources, destinations, ids.ravel(), ids.size // count, reduce, way=way, put=puts)
+        per_message, access = ids.size // count, _access(by, reduce=reduce)
+        self._write(sources, destinations, ids.ravel(), per_message, reduce, way=way, put=puts, access=access)
 
     def reduce_in_network(self, ranks: Iterable[int], blocks: int | Iterable[int]) -> None:
         """Let the network add up the blocks of these ranks and deliver the sum to each of them.
@@ -170,6 +175,27 @@ class Schedule:
         if len(around) > 1:
             self._write(around, np.roll(around, -1), np.tile(ids, len(around)), len(ids), False, join=self._joins)
             self._joins += 1
+
+    def load_sum(self, ranks: Iterable[int], dst: int, blocks: int | Iterable[int]) -> None:
+        """Let `dst`, one of the ranks, load the sum of the blocks of all ranks from the switch (multimem.ld_reduce).
+
+        Written as one message from each other rank, which `dst` adds; the messages arrive together.
+        """
+        self._at_switch([rank for rank in ranks if rank != dst], dst, blocks, SUM)
+
+    def multicast(self, src: int, ranks: Iterable[int], blocks: int | Iterable[int]) -> None:
+        """Let `src`, one of the ranks, store the blocks to all ranks; the switch copies them (multimem.st).
+
+        Written as one message to each other rank.
+        """
+        self._at_switch([rank for rank in ranks if rank != src], src, blocks, MULTICAST)
+
+    def _at_switch(self, others: list[int], rank: int, blocks: int | Iterable[int], access: int) -> None:
+        ids, of_rank, loads = _listed(blocks), [rank] * len(others), access == SUM
+        if others:
+            src, dst = (others, of_rank) if loads else (of_rank, others)
+            self._write(src, dst, np.tile(ids, len(others)), len(ids), loads, access=access, fused=self._fused)
+            self._fused += 1
 
     def local(
         self, rank: int, from_cells: int | Iterable[int], to_cells: int | Iterable[int], reduce: bool = False
@@ -190,6 +216,8 @@ class Schedule:
         join: int = -1,
         put: npt.ArrayLike | None = None,
         local: bool = False,
+        access: int = STORE,
+        fused: int = -1,
     ) -> None:
         cells = _ints(ids)
         puts = cells if put is None else _ints(put)
@@ -203,11 +231,16 @@ class Schedule:
         if self._carried > MOST_CARRIED:
             problem = f"the messages of {self.kind.name} on {self.n} ranks carry more than {MOST_CARRIED} blocks"
             raise ScheduleError(problem, allowed="fewer ranks, or an algorithm that sends less often")
-        self.steps.append(Step(_ints(src), _ints(dst), cells, puts, per_message, bool(reduce), way, join, local))
+        self.steps.append(
+            Step(_ints(src), _ints(dst), cells, puts, per_message, bool(reduce), way, join, local, access, fused)
+        )
 
 
 class Step(NamedTuple):
-    """Independent messages: source, destination and cells of each, `per_message` cells per message."""
+    """Independent messages: source, destination and cells of each, `per_message` cells per message.
+
+    `access`: see pyxsim/collective/accesses.py. `fused`: the number of the access of the switch that they are, or -1.
+    """
 
     src: I64
     dst: I64
@@ -218,6 +251,16 @@ class Step(NamedTuple):
     way: int
     join: int
     local: bool
+    access: int = STORE
+    fused: int = -1
+
+
+def _access(by: str, *, reduce: bool) -> int:
+    if by not in BY:
+        raise ScheduleError(f"{by!r} is no access to memory", allowed=list(BY), given=by)
+    if BY[by] == ATOMIC and not reduce:
+        raise ScheduleError("an atomic adds, and this message does not", allowed="with reduce")
+    return BY[by]
 
 
 def _listed(numbers: int | Iterable[int]) -> list[int]:

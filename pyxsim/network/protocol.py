@@ -60,6 +60,8 @@ class Capabilities:
         Arrivals of the same cycle have an order of their own.
     link_faults
         [[faults]] change links.
+    transactions
+        Messages are memory transactions ([network.transactions]), sent by `Backend.send_accesses`.
     """
 
     packets: bool = False
@@ -75,6 +77,7 @@ class Capabilities:
     pauses: bool = False
     in_order: bool = False
     link_faults: bool = False
+    transactions: bool = False
 
 
 class BackgroundSource(Protocol):
@@ -240,6 +243,26 @@ class Backend(ABC):
         """Send one message; see `send_many`."""
         row = np.array([[src], [dst], [nbytes], [plane]], np.int64)
         return self.send_many(row[0], row[1], row[2], row[3], at, tag)
+
+    def send_accesses(
+        self,
+        src: IntArray,
+        dst: IntArray,
+        nbytes: IntArray,
+        plane: IntArray,
+        at: int,
+        tag: IntArray | int,
+        accesses: tuple[IntArray, IntArray, IntArray],
+    ) -> int:
+        """Send messages that are loads, stores, and so on, where `capabilities.transactions` is true; see `send_many`.
+
+        Parameters
+        ----------
+        accesses
+            int64[K] each: the kind (pyxsim/collective/accesses.py); the number of the access of the switch that the
+            message is a part of, -1 for none; and of how many messages that access consists.
+        """
+        raise InputError("this backend has no memory transactions", key="network.transactions")
 
     @property
     def wants_traffic(self) -> bool:

@@ -27,7 +27,8 @@ def hints(experiment: Experiment, network: Backend, job: Job, traffic: IntArray)
     traffic
         int64[rows, 5]: source, destination, plane, bytes and count of the network messages.
     """
-    yield from _padding(experiment.network, network, traffic)
+    if not network.capabilities.transactions:  # their headers are no waste
+        yield from _padding(experiment.network, network, traffic)
     yield from _narrow_lanes(experiment.network, network, traffic)
     everybody = {
         npu for collective in job.collectives for group in collective.per_group for npu in group.communicator.members

@@ -26,6 +26,7 @@ from pyxsim.runner.proofs import (
     check_in_network_reduction,
     check_lengths,
     check_mpi,
+    check_transactions,
     deadlock_warnings,
     open_traffic_pairs,
     prove_schedules,
@@ -92,6 +93,7 @@ def prepare(
     )
     capabilities = backend_class(backend).capabilities
     check_mpi(experiment, backend)
+    check_transactions(experiment, backend)
     check_faults(experiment, backend)
     if experiment.background is not None:
         check_background(backend)
@@ -128,7 +130,7 @@ def prepare(
         lockstep, why = False, str(error)
         job, system = _begun(context, network, lockstep=False)
     output, of_system = experiment.output, experiment.system
-    check_in_network_reduction(job, topology)
+    check_in_network_reduction(job, topology, network)
     warnings = [*notes, *prove_schedules(system, job)]
     advice: list[str] = []
     background = None

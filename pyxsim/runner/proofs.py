@@ -13,6 +13,7 @@ from pyxsim.collective.checker import prove as prove_schedule
 from pyxsim.collective.plan import Phase
 from pyxsim.errors import DeadlockError, InputError, raise_all
 from pyxsim.network.backends import backend_class
+from pyxsim.network.protocol import Backend
 from pyxsim.plugins import backends
 from pyxsim.routing import Relation, prove
 from pyxsim.settings import Experiment, Network
@@ -199,8 +200,19 @@ def _key_of(phase: Phase, job: Job) -> str:
     return "system"
 
 
-def check_in_network_reduction(job: Job, topology: Topology) -> None:
-    """Raise InputError if an algorithm reduces inside the network, in a dimension that is not one switch."""
+def check_transactions(experiment: Experiment, backend: str) -> None:
+    """Raise InputError for [network.transactions] with a backend that has none."""
+    if experiment.network.transactions is not None and backend != "packet":
+        problem = f"backend '{backend}' has no memory transactions"
+        raise InputError(problem, key="network.transactions", allowed="with --backend packet")
+
+
+def check_in_network_reduction(job: Job, topology: Topology, network: Backend) -> None:
+    """Raise InputError if an algorithm reduces inside the network, in a dimension that is not one switch.
+
+    Loads of sums and stores to all also need a network that has transactions.
+    """
+    transactions = network.capabilities.transactions
     seen: set[tuple[Phase, tuple[int, ...]]] = set()
     plans: set[tuple[int, tuple[int, ...]]] = set()  # most chunks share a few
     for collective in job.collectives:
@@ -213,8 +225,14 @@ def check_in_network_reduction(job: Job, topology: Topology) -> None:
                 if (phase, dims) in seen:
                     continue
                 seen.add((phase, dims))
-                if (phase.schedule().join < 0).all():
+                if not phase.schedule().in_network:
                     continue
+                if phase.schedule().fused is not None and not transactions:
+                    problem = f"{phase.algorithm} loads sums from the switch and stores through it to all"
+                    raise InputError(problem, key=collective.key, allowed="with [network.transactions]")
+                if transactions and len(topology.dims) > 1:
+                    problem = f"{phase.algorithm} with transactions requires a network that is one switch"
+                    raise InputError(problem, key=collective.key, allowed="a network of one dimension, a switch")
                 names = [f"{topology.dims[dim].name} {topology.dims[dim].npus}" for dim in dims]
                 if len(dims) > 1 or "switch" not in names[0]:
                     problem = (

@@ -15,6 +15,7 @@ from pyxsim.settings.credits import Credits
 from pyxsim.settings.ethernet import Ethernet
 from pyxsim.settings.failure import Reroute, Retry
 from pyxsim.settings.router import PipelineTable, RouterSettings, Stages
+from pyxsim.settings.transactions import Transactions
 from pyxsim.settings.types import (
     Bandwidth,
     Bytes,
@@ -137,6 +138,11 @@ class Network(Table):
         description="Credits as messages, of the packet backend. Default: credits return beside the links, and take no "
         "bandwidth.",
     )
+    transactions: Transactions | None = Field(
+        default=None,
+        description="Messages as memory transactions with responses, on the packet backend "
+        "([memory_traffic.md](memory_traffic.md)). Default: none.",
+    )
     analytical: Analytical = Field(
         default_factory=Analytical, description="Settings of the analytical and flow backends."
     )
@@ -177,6 +183,16 @@ class Network(Table):
         if header > info.data.get("flit", header):
             raise InputError("the header is larger than the head flit", allowed="at most one flit")
         return header
+
+    @field_validator("transactions")
+    @classmethod
+    def _transaction_fills_a_flit(cls, transactions: Transactions | None, info: ValidationInfo) -> Transactions | None:
+        if transactions is not None and info.data.get("flit", 0) > transactions.bytes_of("size"):
+            size = transactions.bytes_of("size")
+            raise InputError(
+                f"a flit holds more than a transaction of {size} B", allowed=f"network.flit of at most {size} B"
+            )
+        return transactions
 
     @field_validator("bandwidth", "latency")
     @classmethod

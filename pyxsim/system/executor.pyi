@@ -60,6 +60,8 @@ class Executor:
         """Return the cycle of the next event, -1 for none."""
     def outbox(self) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
         """Return (source, destination, bytes, plane, tag) of the messages to send."""
+    def accesses(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Return of the messages to send how they access memory: see `Backend.send_accesses`."""
     def sent(self, first: int, at: int) -> None:
         """Note that the outbox was sent in cycle `at`; its messages are numbered from `first` on."""
     def take_ended(self) -> list[tuple[int, int, int, int]]:

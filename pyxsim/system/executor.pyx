@@ -127,6 +127,10 @@ cdef class Executor:
             p.offloaded = program.traffic.offloaded
             p.read_out, p.read_in = longs(kept, program.traffic.read_out), longs(kept, program.traffic.read_in)
             p.written = longs(kept, program.traffic.written)
+        p.access, p.fused, p.fused_count = NULL, NULL, NULL
+        if program.accesses is not None:
+            p.access, p.fused = chars(kept, program.accesses.kind), ints(kept, program.accesses.fused)
+            p.fused_count = ints(kept, program.accesses.messages)
         p.join_ptr, p.join_ids = ints(kept, program.join_ptr), ints(kept, program.join_ids)
         p.free_ptr, p.free_ids = ints(kept, program.free_ptr), ints(kept, program.free_ids)
         p.opens_ptr, p.opens_ids = ints(kept, program.opens_ptr), ints(kept, program.opens_ids)
@@ -481,6 +485,23 @@ cdef class Executor:
             row[2, i], row[3, i] = p.size[m], t.plane if p.way[m] > 0 else t.back
             row[4, i] = t.tag
         return rows[0], rows[1], rows[2], rows[3], rows[4]
+
+    def accesses(self):
+        cdef int64_t i
+        cdef int64_t m
+        cdef Program* p
+        cdef int64_t[:, ::1] row
+        rows = np.empty((3, self.outgoing_count), dtype=np.int64)
+        row = rows
+        for i in range(self.outgoing_count):
+            p = &self.programs[self.tasks[self.outgoing[2 * i]].program]
+            m = self.outgoing[2 * i + 1]
+            if p.access == NULL:
+                row[0, i], row[1, i], row[2, i] = 0, -1, 1
+                continue
+            row[0, i], row[2, i] = p.access[m], p.fused_count[m]
+            row[1, i] = (self.outgoing[2 * i] << 32) + p.fused[m] if p.fused[m] >= 0 else -1
+        return rows[0], rows[1], rows[2]
 
     def sent(self, int64_t first, int64_t at):
         cdef int64_t i, wanted = first + self.outgoing_count

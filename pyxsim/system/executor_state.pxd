@@ -18,6 +18,9 @@ cdef struct Program:
     int64_t* read_out   # bytes read before a message leaves,
     int64_t* read_in    # and when it is taken in
     int64_t* written
+    int8_t* access      # NULL: all messages are stores; else it and the next fields are set
+    int32_t* fused      # the access of the switch that the message is a part of, or -1
+    int32_t* fused_count
     int32_t* join
     int32_t* join_ptr
     int32_t* join_ids

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pyxsim.collective.accesses import OPERAND
 from pyxsim.collective.arrays import I8, I32, I64, pointers
 from pyxsim.collective.compile_schedule import compiled
 from pyxsim.collective.compiled import UNKNOWN_NS, CompiledSchedule
@@ -35,6 +36,28 @@ class Traffic:
     read_out: I64
     read_in: I64
     written: I64
+
+
+class Accesses(NamedTuple):
+    """How messages access memory: the kind (pyxsim/collective/accesses.py), the access of the switch that each is a part
+    of (-1: none), and of how many messages that one consists."""
+
+    kind: I8
+    fused: I32
+    messages: I32
+
+
+def accesses_of(s: CompiledSchedule) -> Accesses | None:
+    """Return how the messages of a schedule access memory; None if all are stores of their own."""
+    joined = s.join >= 0
+    if s.access is None and s.fused is None and not joined.any():
+        return None
+    kind = np.zeros(len(s), np.int8) if s.access is None else s.access
+    fused = np.full(len(s), -1, np.int32) if s.fused is None else s.fused
+    numbers = np.where(joined, s.join, np.where(fused >= 0, fused + s.join.max(initial=-1) + 1, -1))
+    _, group, counts = np.unique(numbers, return_inverse=True, return_counts=True)
+    count = np.where(numbers >= 0, counts[group], 1)
+    return Accesses(np.where(joined, OPERAND, kind).astype(np.int8), numbers.astype(np.int32), count.astype(np.int32))
 
 
 def traffic_of(s: CompiledSchedule, size: I64, *, offloaded: bool) -> Traffic:
@@ -76,6 +99,7 @@ class Program:
     behind     per gate: messages that it enables
     need       per message: number of messages that its sender must have received (a window)
     sends, receives  per rank: number of messages
+    accesses   per message: how it accesses memory; None if all are stores
     """
 
     n: int
@@ -101,6 +125,7 @@ class Program:
     receives: I64
     schedule: CompiledSchedule
     traffic: Traffic | None = None
+    accesses: Accesses | None = None
 
     @cached_property
     def total(self) -> int:
@@ -188,6 +213,7 @@ class Programs:
             receives=np.bincount(s.dst, minlength=s.n),
             schedule=s,
             traffic=None if offloaded is None else traffic_of(s, size, offloaded=offloaded),
+            accesses=accesses_of(s),
         )
 
 

@@ -425,7 +425,13 @@ class System(SystemLayer):
                 chunk_queue.admit_waiting()
         src, dst, size, plane, tag = executor.outbox()
         if len(src):
-            executor.sent(self.network.send_many(src, dst, size, plane, self.cycle, tag), self.cycle)
+            executor.sent(self._send_all(src, dst, size, plane, tag), self.cycle)
+
+    def _send_all(self, src: Log, dst: Log, size: Log, plane: Log, tag: Log) -> int:
+        if self.network.capabilities.transactions:
+            accesses = self.executor.accesses()
+            return self.network.send_accesses(src, dst, size, plane, self.cycle, tag, accesses)
+        return self.network.send_many(src, dst, size, plane, self.cycle, tag)
 
     def admit(self, chunk_queue: ChunkQueue) -> None:
         """Let a queue that has changed admit tasks; where ranks have ended a phase, after all of them have joined."""

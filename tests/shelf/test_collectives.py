@@ -45,6 +45,9 @@ NUMBERS: dict[str, Callable[[int], list[int]]] = {
     "double-binary-tree": lambda n: [1, 2, 11],
     "hierarchical": lambda n: [g for g in range(1, n + 1) if n % g == 0],
     "hierarchical-3d": lambda n: [g for g in range(1, n + 1) if n % g == 0],
+    "one-shot": lambda n: [1],
+    "two-shot": lambda n: [1, 2],
+    "multimem": lambda n: [1, 3],
 }
 ANSWERED = {"all-reduce", "reduce-scatter", "all-gather", "all-to-all"}
 
@@ -99,6 +102,9 @@ def test_the_shelf_is_complete() -> None:
         "hierarchical-3d": everything - {"barrier"},
         "pairwise": {"all-to-all", "reduce-scatter"},
         "in-switch": {"all-reduce", "barrier"},
+        "one-shot": {"all-reduce"},
+        "two-shot": reductions,
+        "multimem": reductions,
     }
 
 
@@ -166,7 +172,7 @@ def test_where_a_time_has_no_short_form() -> None:
         (kind, name): {n for n in range(2, 34) if cost_of(kind, name, n, 1).rounds is None} for kind, name in CASES
     }
     for (kind, name), found in without.items():
-        if name == "double-binary-tree":
+        if name in ("double-binary-tree", "multimem", "one-shot"):
             assert found == set(range(2, 34))
         elif name in ("binomial-tree", "recursive-doubling") or (name == "halving-doubling" and kind != "broadcast"):
             assert found == set(range(2, 34)) - powers

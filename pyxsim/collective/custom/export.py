@@ -43,8 +43,8 @@ def to_msccl(schedule: CompiledSchedule) -> str:
     if s.kind.name not in _COLL:
         raise InputError(f"MSCCL has no {s.kind.name}", allowed=", ".join(_COLL))
     signals = (~s.local & (s.block_ptr[1:] == s.block_ptr[:-1])).any()
-    if s.given_bytes is not None or signals or (s.join >= 0).any():
-        what = "reduction in the network" if (s.join >= 0).any() else "messages without data"
+    if s.given_bytes is not None or signals or s.in_network:
+        what = "reduction in the network" if s.in_network else "messages without data"
         raise InputError(f"{s}: MSCCL has no {what}")
     waits = awaited(s)
     channel, late = channels(s, waits, CHANNELS)
@@ -231,7 +231,7 @@ def to_chakra(
     traces of ranks beyond the schedule's, because they would be read as part of the collective.
     """
     s = schedule
-    if (s.join >= 0).any():
+    if s.in_network:
         raise InputError(f"{s}: Chakra traces have no reduction in the network")
     refuse_others(f"{prefix}.*.et", range(s.n))
     sizes = s.message_bytes(block_sizes)

@@ -19,6 +19,7 @@ from pyxsim.reports.text import (
     layer_tables,
     memory_facts,
     serving_facts,
+    transaction_facts,
     workload_tables,
 )
 from pyxsim.reports.text.chunk_tables import tables
@@ -138,6 +139,7 @@ def _facts(result: Result) -> list[Fact]:
         *others,
         *fault_facts.facts(result),
         *credit_facts.facts(result),
+        *transaction_facts.facts(result),
         *energy_facts.facts(result),
     ]
 

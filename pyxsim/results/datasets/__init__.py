@@ -5,7 +5,7 @@ from __future__ import annotations
 # In the order in which tables are listed:
 # isort: off
 from pyxsim.results.datasets import links, collectives, workload, serving, memory, traffic, attribution, ethernet
-from pyxsim.results.datasets import energy, jobs, retries, route_epochs, credits
+from pyxsim.results.datasets import energy, jobs, retries, route_epochs, credits, transactions
 # isort: on
 
 __all__ = [
@@ -21,5 +21,6 @@ __all__ = [
     "route_epochs",
     "serving",
     "traffic",
+    "transactions",
     "workload",
 ]

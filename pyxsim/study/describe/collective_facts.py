@@ -238,9 +238,7 @@ def _facts(s: CompiledSchedule, name: str, size: int, carried: I64) -> Collectiv
         window=s.window,
         sent=sent.tolist(),
         received=received.tolist(),
-        least=None
-        if has_sizes
-        else float(lower_bound_bytes(s.kind.name, s.n, size, in_network=bool((s.join >= 0).any()))),
+        least=None if has_sizes else float(lower_bound_bytes(s.kind.name, s.n, size, in_network=s.in_network)),
         proved=not s.unproved,
         unproved=s.unproved,
         schedule=s,

@@ -49,7 +49,7 @@ def refuse_collective(kind: str, size: int, group: Communicator, options: Option
 
 def refuse_join(phase: Phase, key: str) -> None:
     """Raise InputError for in-network reductions."""
-    if (phase.schedule().join >= 0).any():
+    if phase.schedule().in_network:
         problem = f"ASTRA-sim has no in-network reduction, which {phase.algorithm} needs"
         raise InputError(problem, key=key, allowed="another algorithm, or no compat")
 

@@ -1,0 +1,116 @@
+"""[network.transactions]: loads, stores and atomics of a scale-up fabric (docs/memory_traffic.md)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from pyxsim.errors import InputError, raise_all
+from pyxsim.settings.types import Bandwidth, Bytes, Flag, PositiveTime, Table, whole, written
+
+LEAST_SIZE, MOST_SIZE = 32, 256
+MOST_OUTSTANDING = 2**20
+
+
+class SwitchReduction(Table):
+    """What the switch does with sums and with stores to all (algorithms `multimem` and `in-switch`)."""
+
+    size: Bytes | None = Field(
+        default=None,
+        description=f"Data of a transaction that the switch adds or copies, {LEAST_SIZE} to {MOST_SIZE} bytes. "
+        "Default: that of others.",
+    )
+    buffers: Annotated[int, *whole(1, MOST_OUTSTANDING)] | None = Field(
+        default=None,
+        description="Entries of the reduction buffer: sums of one transaction each that may be under way. Others wait. "
+        "Default: no limit.",
+    )
+    rate: Bandwidth | None = Field(
+        default=None, description="Bytes of operands per second that the adders take in. Default: no limit."
+    )
+    latency: PositiveTime = Field(
+        default=written("50 ns"),
+        description="Time from the last operand to the result, or from a request to its copies, beside routers'.",
+    )
+
+
+class Transactions(Table):
+    """Messages as memory transactions with requests and responses, of the packet backend."""
+
+    PRESETS: ClassVar[dict[str, dict[str, int]]] = {
+        "nvlink": {"size": 128, "request": 16, "response": 16},
+        "ualink": {"size": 256, "request": 16, "response": 8},
+    }
+
+    preset: Literal["nvlink", "ualink"] = Field(
+        default="nvlink",
+        description="Defaults of `size`, `request` and `response` ([memory_traffic.md](memory_traffic.md)).",
+    )
+    size: Bytes | None = Field(
+        default=None,
+        description=f"Data of a transaction, {LEAST_SIZE} to {MOST_SIZE} bytes; the last one of an access may be "
+        "shorter. Default: that of the preset.",
+    )
+    request: Bytes | None = Field(
+        default=None,
+        description="Header of a request, which has data if it is a store or an atomic. Default: that of the preset.",
+    )
+    response: Bytes | None = Field(
+        default=None,
+        description="Header of a response, which has data if it answers a load; else it is an acknowledgment. "
+        "Default: that of the preset.",
+    )
+    outstanding: Annotated[int, *whole(1, MOST_OUTSTANDING)] = Field(
+        default=4096, description="Requests of an NPU without a response, at most."
+    )
+    outstanding_per_destination: Annotated[int, *whole(1, MOST_OUTSTANDING)] | None = Field(
+        default=None, description="The same, of the stores to one NPU, and of the loads from it. Default: no limit."
+    )
+    ordering: Literal["relaxed", "in-order", "strict"] = Field(
+        default="relaxed",
+        description='"in-order": a request counts as outstanding until all earlier ones of its NPU have responses. '
+        '"strict": a request waits for the response of the previous one to the same NPU.',
+    )
+    store_acks: Flag = Field(
+        default=True, description="Whether stores, and atomics that return nothing, are acknowledged by a response."
+    )
+    atomics_return: Flag = Field(
+        default=False, description="Whether the response of an atomic has the old value, as many bytes as its operand."
+    )
+    memory_latency: PositiveTime = Field(
+        default=written("300 ns"), description="Time from the arrival of a request at an NPU to its response."
+    )
+    memory_bandwidth: Bandwidth | None = Field(
+        default=None, description="Bytes per second that the memory of an NPU reads or writes. Default: no limit."
+    )
+    turnaround: PositiveTime = Field(
+        default=written("20 ns"),
+        description="Time from a response to the request that has waited for it, and from the last data of a message "
+        "to its end at the receiver.",
+    )
+    switch: SwitchReduction = Field(
+        default_factory=SwitchReduction, description="Reduction and multicast in the switch."
+    )
+
+    @model_validator(mode="after")
+    def _size_in_range(self) -> Transactions:
+        sizes = {"size": self.size, "switch.size": self.switch.size}
+        allowed = f"{LEAST_SIZE} B to {MOST_SIZE} B"
+        faults = [
+            InputError(f"{size} B is no size of a transaction", key=key, allowed=allowed)
+            for key, size in sizes.items()
+            if size is not None and not LEAST_SIZE <= size <= MOST_SIZE
+        ]
+        raise_all(faults)
+        return self
+
+    @property
+    def size_at_switch(self) -> int:
+        """Data of a transaction that the switch adds or copies."""
+        return self.bytes_of("size") if self.switch.size is None else int(self.switch.size)
+
+    def bytes_of(self, what: str) -> int:
+        """Return `size`, `request` or `response` in bytes."""
+        given: Any = getattr(self, what)
+        return int(self.PRESETS[self.preset][what] if given is None else given)
