@@ -26,12 +26,15 @@ class Bounds:
         in which NPUs add, of a reduce-scatter, else of an all-gather.
     gather
         The same of an all-gather; for a reduce-scatter, of one on the reversed links.
+    exchange
+        The same of an all-to-all, equally much for each NPU; None for other collectives.
     """
 
     seconds: float
     limit: str
     trees: Fraction
     gather: Fraction
+    exchange: Fraction | None = None
 
 
 def bounds_of(
@@ -71,7 +74,8 @@ def bounds_of(
 
     gather = per_byte("reduce-scatter" if kind == "reduce-scatter" else "all-gather", 1)
     trees = per_byte(kind, graph.npus) if kind == "all-reduce" else gather
+    exchange = per_byte(kind, 1) / graph.npus if kind == "all-to-all" else None
     found = optimum.of_all(kind, size, in_network=in_switch)
     assert found is not None
     # What is over before the first cycle ends counts as one.
-    return Bounds(float(max(found.cycles, 1) / network.clock), found.limit, trees, gather)
+    return Bounds(float(max(found.cycles, 1) / network.clock), found.limit, trees, gather, exchange)

@@ -1,4 +1,4 @@
-"""The methods that synthesize forests, and what they found."""
+"""The methods that synthesize forests, and the paths of an all-to-all, and what they found."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from fractions import Fraction
 from functools import partial
 
 from pyxsim.collective.custom.forest import MOST_BLOCKS, MOST_MESSAGES, Forest
+from pyxsim.collective.custom.paths import Paths
 from pyxsim.synthesis.balanced import UnreachedError, gather_trees, reduce_trees
+from pyxsim.synthesis.balanced_paths import balanced_paths, fewest_messages
 from pyxsim.synthesis.bounds import Bounds
-from pyxsim.synthesis.estimate import forest_time
+from pyxsim.synthesis.estimate import forest_time, plan_time
 from pyxsim.synthesis.exact import exact_forest
 from pyxsim.synthesis.link_graph import LinkGraph
 from pyxsim.synthesis.matching import matched_forest
 from pyxsim.synthesis.scipy_extra import INSTALL, has_scipy
 from pyxsim.synthesis.symmetric import symmetric_forest
-from pyxsim.synthesis.timing import timed
+from pyxsim.synthesis.timing import timed, timed_paths
 from pyxsim.synthesis.trees import MOST_NPUS, packed_forest
 
-METHODS = ("auto", "trees", "matching", "exact")
+METHODS = ("auto", "paths", "trees", "matching", "exact")
 MATCHING_UNITS = (1, 2, 4)
 MOST_MATCHED = 2**22  # chunks times NPUs of a matching with several units
 SMALL = 10  # NPUs up to which `auto` tries integer programming
@@ -32,13 +34,18 @@ WORTH = Fraction(98, 100)  # of the time: more balanced trees that end no earlie
 REDUCE_TREES = 512  # at least, of an all-reduce: while links return some, they add up others
 MOST_TREES = 2048  # of an all-reduce, or of an NPU
 MOST_TREE_MESSAGES = 180_000  # of balanced trees
+MOST_PATH_MESSAGES = 200_000  # of an all-to-all with one part for each pair
+ENOUGH_PATH_MESSAGES = 60_000  # of one with several
 LEAST_SLICE = 64 * 1024  # bytes of a message
 MOST_SLICED = 60_000  # messages of a pipeline
 
 
+Plan = Forest | Paths
+
+
 @dataclass
 class Synthesized:
-    """A forest that a method found.
+    """A forest, or paths, that a method found.
 
     Attributes
     ----------
@@ -51,7 +58,7 @@ class Synthesized:
     """
 
     method: str
-    forest: Forest
+    forest: Plan
     time: Fraction
     note: str
     cpu_s: float
@@ -84,14 +91,14 @@ def attempt(graph: LinkGraph, kind: str, size: int, bounds: Bounds, method: str,
             if forest is None:
                 attempts.without[name] = note
                 continue
-            attempts.found.append(Synthesized(name, forest, forest_time(graph, forest, kind), note, took))
+            attempts.found.append(Synthesized(name, forest, plan_time(graph, forest, kind), note, took))
     except KeyboardInterrupt:
         attempts.interrupted = True
-    attempts.found.sort(key=lambda each: (each.time, len(each.forest.root)))
+    attempts.found.sort(key=lambda each: (each.time, len(each.forest.first)))
     return attempts
 
 
-Run = Callable[[], tuple[Forest | None, str]]
+Run = Callable[[], tuple[Plan | None, str]]
 
 
 class _Methods:
@@ -105,7 +112,9 @@ class _Methods:
 
     def runs(self, method: str) -> Iterator[tuple[str, Run]]:
         """Yield the methods; `auto` and `trees` end with the first one that comes within REACHED of the bound."""
-        if method in ("auto", "trees"):
+        if method == "paths" or (method == "auto" and self.kind == "all-to-all"):
+            yield "balanced paths", self.paths
+        if method == "trees" or (method == "auto" and not self.reached):
             yield "symmetric trees", self.symmetric
             if not self.reached:
                 yield "balanced trees", self.balanced
@@ -118,6 +127,53 @@ class _Methods:
                         yield f"matching {units}.{seed}", partial(self.matching, units, seed)
         if method == "exact" or (method == "auto" and self.graph.npus <= SMALL and not self.reached):
             yield "exact", self.exact
+
+    def paths(self) -> tuple[Paths | None, str]:
+        """Between boxes first over few routes, as then no messages collide; if that is too slow, over all."""
+        if self.bounds.exchange is None:
+            return None, f"{self.kind} does not send to each NPU what no other one needs"
+        npus = self.graph.npus
+        count = npus * (npus - 1)
+        if count <= MOST_PATH_MESSAGES:
+            count = fewest_messages(self.graph)
+        if count > MOST_PATH_MESSAGES:
+            return None, f"sends {count} messages or more, of at most {MOST_PATH_MESSAGES}"
+        best: tuple[Fraction, Paths] | None = None
+        why = f"no paths within {self.seconds:g} s of CPU time"
+        for graph in dict.fromkeys([self.graph.with_few_partners(), self.graph.with_rails(), self.graph]):
+            try:
+                found = self._paths(graph, self.bounds.exchange)
+            except UnreachedError as error:
+                why = str(error)
+                continue
+            if found is not None and (best is None or found[0] < best[0]):
+                best = found
+            if best is not None and best[0] <= self.bounds.exchange * BALANCED:
+                self.reached = True
+                break
+        if best is None:
+            return None, why
+        parts, hops = best[1].units, int(best[1].hops.max(initial=0))
+        counted = f"{parts} part{'s' if parts > 1 else ''} for each pair, at most {hops} hop{'s' if hops > 1 else ''}"
+        return best[1], counted
+
+    def _paths(self, graph: LinkGraph, bound: Fraction) -> tuple[Fraction, Paths] | None:
+        """Paths of as many units as end within BALANCED of the bound, and when they end; None without time."""
+        deadline = time.process_time() + self.seconds
+        best: tuple[Fraction, Paths] | None = None
+        most = units = 1
+        while units <= most:
+            paths = balanced_paths(graph, units, bound, seconds=deadline - time.process_time())
+            if paths is None:
+                break
+            most = min(ENOUGH_PATH_MESSAGES * units // paths.messages(self.kind), int(self.share / LEAST_SLICE))
+            paths, ends = timed_paths(graph, paths, self.share / units)
+            worth = best is None or ends <= best[0] * WORTH
+            best = min(best or (ends, paths), (ends, paths), key=lambda each: each[0])
+            if best[0] <= bound * BALANCED or not worth or units >= most:
+                break
+            units = min(4 * units, most)
+        return best
 
     def symmetric(self) -> tuple[Forest | None, str]:
         forest = symmetric_forest(self.graph, self.bounds.gather)
@@ -215,16 +271,14 @@ def _trees(forest: Forest) -> str:
     return f"{forest.units} tree{'s' if forest.units > 1 else ''} of each NPU, {count} different ones"
 
 
-def slice_counts(forest: Forest, kind: str, size: int) -> list[int]:
+def slice_counts(plan: Plan, kind: str, size: int) -> list[int]:
     """Return the numbers of slices to try: whole trees, and pipelines of messages of 64 KiB or more."""
-    if forest.up is not None:  # many trees are a pipeline
+    if plan.pipelined:
         return [1]
-    unit = size / forest.units / (1 if kind == "all-gather" else forest.n)
-    phases = 2 if kind == "all-reduce" else 1
-    messages = len(forest.root) * (forest.n - 1) * phases
+    unit = size / plan.units / (1 if kind == "all-gather" else plan.n)
     counts = []
     for slices in (1, 4, 16):
-        fits = forest.units * slices <= MOST_BLOCKS and messages * slices <= min(MOST_MESSAGES, MOST_SLICED)
+        fits = plan.units * slices <= MOST_BLOCKS and plan.messages(kind, slices) <= min(MOST_MESSAGES, MOST_SLICED)
         if slices == 1 or (fits and unit / slices >= LEAST_SLICE):
             counts.append(slices)
     return counts

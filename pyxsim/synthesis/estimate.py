@@ -1,4 +1,4 @@
-"""The time of a forest on the links that its messages cross."""
+"""The time of a forest, or of paths, on the links that their messages cross."""
 
 from __future__ import annotations
 
@@ -8,22 +8,13 @@ import numpy as np
 
 from pyxsim.arrays import IntArray
 from pyxsim.collective.custom.forest import Forest
+from pyxsim.collective.custom.paths import Paths
 from pyxsim.synthesis.link_graph import LinkGraph
 
 
-def link_units(graph: LinkGraph, forest: Forest, kind: str = "all-gather") -> IntArray:
-    """int64[links]: the units that each link carries in a phase of the kind, of all-reduce trees in both directions.
-
-    An all-to-all carries, on an edge, the blocks of all ranks below it.
-    """
-    tree, parent, child = forest.edges
-    weight = forest.count[tree].astype(np.int64)
-    if kind == "all-to-all":
-        weight *= forest.below()[tree, child]
-    if kind == "reduce-scatter":
-        parent, child = child, parent
-    if forest.up is not None:
-        parent, child, weight = np.append(parent, child), np.append(child, parent), np.append(weight, weight)
+def link_units(graph: LinkGraph, plan: Forest | Paths, kind: str = "all-gather") -> IntArray:
+    """int64[links]: the units that each link carries in a phase of the kind."""
+    parent, child, weight = plan.edge_units(kind)
     n = graph.npus
     load = np.bincount(parent.astype(np.int64) * n + child, weights=weight, minlength=0)
     used = np.flatnonzero(load)
@@ -32,12 +23,17 @@ def link_units(graph: LinkGraph, forest: Forest, kind: str = "all-gather") -> In
     order = np.argsort(key)
     place = order[np.minimum(np.searchsorted(key[order], used), len(key) - 1)]
     if (key[place] != used).any():
-        raise ValueError("an edge of the forest is not between adjacent NPUs")
+        raise ValueError("an edge is not between adjacent NPUs")
     links = np.zeros(len(graph.src), np.int64)
     for hop in route[place].T:
         there = hop >= 0
         np.add.at(links, hop[there], load[used][there].astype(np.int64))
     return links
+
+
+def paths_time(graph: LinkGraph, paths: Paths) -> Fraction:
+    """Return the time of the busiest link, for data of 1 at every NPU, equally much for each."""
+    return _time(graph, link_units(graph, paths, "all-to-all"), Fraction(paths.units * paths.n))
 
 
 def forest_time(graph: LinkGraph, forest: Forest, kind: str) -> Fraction:
@@ -53,7 +49,15 @@ def forest_time(graph: LinkGraph, forest: Forest, kind: str) -> Fraction:
     if forest.up is not None:
         per /= forest.n
     for phase in phases:
-        units = link_units(graph, forest, phase)
-        rates = graph.rate.tolist()
-        total += max(Fraction(int(load), rate * per) for load, rate in zip(units.tolist(), rates, strict=True) if rate)
+        total += _time(graph, link_units(graph, forest, phase), per)
     return total
+
+
+def plan_time(graph: LinkGraph, plan: Forest | Paths, kind: str) -> Fraction:
+    """Return the time of the busiest link; see `forest_time` and `paths_time`."""
+    return paths_time(graph, plan) if isinstance(plan, Paths) else forest_time(graph, plan, kind)
+
+
+def _time(graph: LinkGraph, units: IntArray, per: Fraction) -> Fraction:
+    rates = graph.rate.tolist()
+    return max(Fraction(int(load), rate * per) for load, rate in zip(units.tolist(), rates, strict=True) if rate)

@@ -1,4 +1,4 @@
-"""Forests as files: for the shelf of collectives, and for other programs."""
+"""Forests and paths as files: for the shelf of collectives, and for other programs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from pyxsim.collective.custom.export import to_msccl
 from pyxsim.collective.custom.export_plan import to_forestcoll, to_mscclpp, to_tacos
 from pyxsim.collective.custom.forest import FOREST_KINDS, Forest
+from pyxsim.collective.custom.paths import Paths
 from pyxsim.errors import InputError
 from pyxsim.synthesis.link_graph import LinkGraph
 
@@ -19,18 +20,18 @@ MOST_STEPS = 200_000  # messages of a schedule that is written as steps of threa
 
 _PYTHON = '''"""{title}"""
 
-from pyxsim.collective.custom.forest import Forest
+from {module} import {form}
 from pyxsim.registry import collectives
 
-# A tree in each line: root, first unit, units; parent of every rank; step in which it receives.
-TREES = """
-{trees}
+# {lines}
+{rows} = """
+{text}
 """
 
 
 @collectives.register("{name}", kinds={kinds})
 def synthesized(kind, n, slices={slices}):
-    return Forest.of_text({n}, {units}, TREES).schedule(kind, slices, "{name}", n)
+    return {form}.of_text({n}, {units}, {rows}).schedule(kind, slices, "{name}", n)
 '''
 
 _IN_SWITCH = '''"""{title}"""
@@ -55,7 +56,7 @@ class Described:
     Attributes
     ----------
     forest
-        None: one switch reduces.
+        Its trees, or the paths of an all-to-all; None: one switch reduces.
     kind, size
         The collective, and bytes as in its settings.
     slices
@@ -64,7 +65,7 @@ class Described:
         What the file says about itself.
     """
 
-    forest: Forest | None
+    forest: Forest | Paths | None
     kind: str
     size: int
     slices: int
@@ -102,9 +103,14 @@ def python_text(what: Described) -> str:
     """Return a Python file for the shelf of collectives."""
     if what.forest is None:
         return _IN_SWITCH.format(title=what.title, name=what.name, slices=what.slices)
+    form = type(what.forest)
     return _PYTHON.format(
         title=what.title,
-        trees=what.forest.text(),
+        module=form.__module__,
+        form=form.__name__,
+        lines=form.lines,
+        rows=form.noun.split()[-1].upper(),
+        text=what.forest.text(),
         name=what.name,
         kinds=repr(
             (what.kind,) if what.kind == "all-to-all" else tuple(k for k in what.forest.kinds if k != "all-to-all")
@@ -120,20 +126,25 @@ def used_as(form: str, file: str, slices: int) -> str:
     return f"{file}:{slices}" if form == "forestcoll" and slices > 1 else file
 
 
-def _trees(what: Described, form: str) -> Forest:
+def _plan(what: Described, form: str) -> Forest | Paths:
     if what.forest is None:
         raise InputError(f"{form} has no reduction in the network", allowed="a file .py")
-    messages = len(what.forest.root) * (what.forest.n - 1) * what.slices
-    if form != "forestcoll" and messages > MOST_STEPS:
+    if form != "forestcoll" and (messages := what.forest.messages(what.kind, what.slices)) > MOST_STEPS:
         allowed = f"at most {MOST_STEPS}: --slices, or a file .py"
         raise InputError(f"{messages} messages are too many for {form}", allowed=allowed)
     return what.forest
 
 
+def _trees(what: Described, form: str) -> Forest:
+    plan = _plan(what, form)
+    assert isinstance(plan, Forest)  # no such format has all-to-all
+    return plan
+
+
 def _msccl(what: Described, graph: LinkGraph) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # channels: the file is proved on its own
-        return to_msccl(_trees(what, "msccl").schedule(what.kind, what.slices, what.name))
+        return to_msccl(_plan(what, "msccl").schedule(what.kind, what.slices, what.name))
 
 
 def _tacos(what: Described, graph: LinkGraph) -> str:

@@ -11,7 +11,7 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.arrays import IntArray
+from pyxsim.arrays import BoolArray, IntArray
 from pyxsim.errors import InputError, UnreachableError
 from pyxsim.network.link_paths import link_rates_of, routes, widest
 from pyxsim.settings import Network
@@ -163,11 +163,21 @@ class LinkGraph:
         return self._with_pairs(src[kept], dst[kept], route[kept])
 
     @cached_property
+    def near(self) -> BoolArray:
+        """bool[pairs]: adjacent without a switch; if no NPUs are, over the fastest switches."""
+        route = self.pairs[2]
+        direct: BoolArray = (route >= 0).sum(axis=1) == 1
+        if direct.any():
+            return direct
+        slowest = np.where(route >= 0, self.rate[route], np.iinfo(np.int64).max).min(axis=1)
+        fastest: BoolArray = slowest == slowest.max(initial=0)
+        return fastest
+
+    @cached_property
     def boxes(self) -> IntArray:
-        """int64[npus]: the smallest number of those NPUs that are connected without switches."""
-        src, dst, route = self.pairs
-        direct = (route >= 0).sum(axis=1) == 1
-        src, dst = src[direct], dst[direct]
+        """int64[npus]: the smallest number of those NPUs that are connected over NPUs near each other."""
+        src, dst, _ = self.pairs
+        src, dst = src[self.near], dst[self.near]
         box = np.arange(self.npus)
         while (box[src] != box[dst]).any():
             np.minimum.at(box, dst, box[src])
@@ -178,18 +188,38 @@ class LinkGraph:
         """Return the graph with one route into and out of each box over switches, for most of its NPUs.
 
         Messages from several NPUs that meet at a link into one wait for each other, and hold up those behind them. So
-        NPUs that are also linked directly send over switches at the distance, in numbers of NPUs, that joins the most
-        of them in different boxes, and at that distance backwards. The graph itself, if there is no such network.
+        NPUs that are in boxes send to other boxes at the distance, in numbers of NPUs, that joins the most of them in
+        different boxes, and at that distance backwards. The graph itself, if there is no such network.
         """
-        src, dst, route = self.pairs
-        direct = (route >= 0).sum(axis=1) == 1
-        if direct.all() or not 1 < len(np.unique(self.boxes)) < self.npus:
+        between = self._between()
+        if not between.any():
             return self
+        src, dst, route = self.pairs
         distance = (dst - src) % self.npus
-        between = ~direct & (self.boxes[src] != self.boxes[dst])
         best = int(np.bincount(distance[between], minlength=1).argmax())
-        kept = direct | (between & np.isin(distance, (best, self.npus - best)))
+        kept = self.near | (between & np.isin(distance, (best, self.npus - best)))
         return self._with_pairs(src[kept], dst[kept], route[kept])
+
+    def with_rails(self) -> LinkGraph:
+        """Return the graph in which NPUs of different boxes are adjacent only at the same place of their boxes.
+
+        The graph itself, if boxes differ in size or there are none.
+        """
+        between = self._between()
+        _, place, count = np.unique(self.boxes, return_inverse=True, return_counts=True)
+        if not between.any() or len(set(count.tolist())) > 1:
+            return self
+        place = np.argsort(np.argsort(place, kind="stable")) % count[0]
+        src, dst, route = self.pairs
+        kept = self.near | (between & (place[src] == place[dst]))
+        return self._with_pairs(src[kept], dst[kept], route[kept])
+
+    def _between(self) -> BoolArray:
+        """bool[pairs]: the NPUs are in different boxes, and there are boxes of several NPUs."""
+        src, dst, _ = self.pairs
+        none = self.near.all() or not 1 < len(np.unique(self.boxes)) < self.npus
+        between: BoolArray = ~self.near & (self.boxes[src] != self.boxes[dst]) & (not none)
+        return between
 
     def with_shape(self, shape: tuple[int, ...]) -> LinkGraph:
         """Return the graph with its NPUs in another grid."""

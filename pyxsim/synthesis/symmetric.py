@@ -14,9 +14,11 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
+from pyxsim.arrays import IntArray
 from pyxsim.collective.custom.forest import Forest
 from pyxsim.synthesis.balanced import Growth
 from pyxsim.synthesis.link_graph import LinkGraph
@@ -26,7 +28,7 @@ GROWN = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # of a root along any paths
 
 
 @dataclass(frozen=True)
-class _Symmetry:
+class NetworkSymmetry:
     """The edges out of NPU 0, which the moves map to those of all others.
 
     Attributes
@@ -39,12 +41,28 @@ class _Symmetry:
         Of each class, per NPU.
     main
         The class of each edge with the smallest rate.
+    graph
+        The network, in the shape in which moves add coordinates.
     """
 
     ends: list[int]
     classes: list[list[int]]
     rate: list[Fraction]
     main: list[int]
+    graph: LinkGraph
+
+    @cached_property
+    def sums(self) -> IntArray:
+        """int64[npus, npus]: the NPU whose coordinates are the sum of those of two, modulo the shape."""
+        at = _coordinates(self.graph)
+        weight = np.cumprod([1, *self.graph.shape[:-1]])
+        return np.asarray(((at[:, None] + at[None]) % np.array(self.graph.shape) * weight).sum(axis=2), np.int64)
+
+    @cached_property
+    def moved_edges(self) -> dict[tuple[int, int], int]:
+        """Of all adjacent NPUs (from, to), the edge out of NPU 0 that a move maps there."""
+        plus = self.sums[self.ends]
+        return {(npu, int(to)): edge for edge, row in enumerate(plus) for npu, to in enumerate(row)}
 
 
 def symmetric_forest(graph: LinkGraph, time: Fraction) -> Forest | None:
@@ -53,15 +71,20 @@ def symmetric_forest(graph: LinkGraph, time: Fraction) -> Forest | None:
     `time`: the bound, for data of 1 at every NPU. None for a network without the symmetry: neither in its own shape nor
     in rows of equal length, such as the boxes of a cluster.
     """
+    symmetry = symmetry_of(graph)
+    return None if symmetry is None else _fewest(symmetry.graph, symmetry, time)
+
+
+def symmetry_of(graph: LinkGraph) -> NetworkSymmetry | None:
+    """Return how the network looks the same from every NPU: in its own shape or in rows of equal length; else None."""
     n = graph.npus
     for shape in dict.fromkeys([graph.shape, *((row, n // row) for row in range(2, n) if n % row == 0)]):
-        shaped = graph.with_shape(shape)
-        if (symmetry := _symmetry(shaped)) is not None:
-            return _fewest(shaped, symmetry, time)
+        if (symmetry := _symmetry(graph.with_shape(shape))) is not None:
+            return symmetry
     return None
 
 
-def _fewest(graph: LinkGraph, symmetry: _Symmetry, time: Fraction) -> Forest | None:
+def _fewest(graph: LinkGraph, symmetry: NetworkSymmetry, time: Fraction) -> Forest | None:
     options = _options(graph, symmetry)
     if options is None:
         return None
@@ -81,11 +104,10 @@ def _fewest(graph: LinkGraph, symmetry: _Symmetry, time: Fraction) -> Forest | N
 
 
 def _grown(
-    graph: LinkGraph, symmetry: _Symmetry, time: Fraction, least: Fraction
+    graph: LinkGraph, symmetry: NetworkSymmetry, time: Fraction, least: Fraction
 ) -> list[list[tuple[int, int]]] | None:
     """Return trees of NPU 0 that leave the shortest paths, in which classes take less than `least`; None without."""
-    plus = _sums(graph)[symmetry.ends]
-    of = {(npu, int(to)): edge for edge, row in enumerate(plus) for npu, to in enumerate(row)}
+    of = symmetry.moved_edges
     ways = [symmetry.classes[edge] for edge in of.values()]
     each = [float(1 / rate) for rate in symmetry.rate]
     best = None
@@ -107,14 +129,7 @@ def _coordinates(graph: LinkGraph) -> np.ndarray:
     return np.stack(np.unravel_index(np.arange(graph.npus), graph.shape[::-1])[::-1], axis=1)
 
 
-def _sums(graph: LinkGraph) -> np.ndarray:
-    """int64[npus, npus]: the NPU whose coordinates are the sum of those of two, modulo the shape."""
-    at = _coordinates(graph)
-    weight = np.cumprod([1, *graph.shape[:-1]])
-    return np.asarray(((at[:, None] + at[None]) % np.array(graph.shape) * weight).sum(axis=2), np.int64)
-
-
-def _symmetry(graph: LinkGraph) -> _Symmetry | None:
+def _symmetry(graph: LinkGraph) -> NetworkSymmetry | None:
     if int(np.prod(graph.shape)) != graph.npus:
         return None
     src, dst, route = graph.pairs
@@ -145,13 +160,13 @@ def _symmetry(graph: LinkGraph) -> _Symmetry | None:
     rate = [Fraction(int(graph.rate[of == kind].sum()), graph.npus) for kind in range(of.max() + 1)]
     classes = [[int(of[link]) for link in route[edges[0]].tolist() if link >= 0] for edges in order]
     main = [min(kinds, key=lambda kind: rate[kind]) for kinds in classes]
-    return _Symmetry(ends.tolist(), classes, rate, main)
+    return NetworkSymmetry(ends.tolist(), classes, rate, main, graph)
 
 
-def _options(graph: LinkGraph, symmetry: _Symmetry) -> list[list[tuple[int, int]]] | None:
+def _options(graph: LinkGraph, symmetry: NetworkSymmetry) -> list[list[tuple[int, int]]] | None:
     """Per NPU, the edges that may reach it, with the NPU before it, one hop closer to NPU 0; None if one is out of
     reach."""
-    plus = _sums(graph)[symmetry.ends]  # [edge, npu]
+    plus = symmetry.sums[symmetry.ends]  # [edge, npu]
     distance = np.full(graph.npus, -1)
     distance[0], level = 0, np.array([0])
     while len(level):
@@ -169,7 +184,7 @@ def _options(graph: LinkGraph, symmetry: _Symmetry) -> list[list[tuple[int, int]
 
 
 def _balanced(
-    options: list[list[tuple[int, int]]], symmetry: _Symmetry, trees: int
+    options: list[list[tuple[int, int]]], symmetry: NetworkSymmetry, trees: int
 ) -> tuple[list[list[tuple[int, int]]], Fraction]:
     """Return the (edge, NPU before) of every tree and NPU, and the time of the slowest class.
 
@@ -251,12 +266,12 @@ def _relief(
     return []
 
 
-def _moved(graph: LinkGraph, symmetry: _Symmetry, chosen: list[list[tuple[int, int]]]) -> Forest:
+def _moved(graph: LinkGraph, symmetry: NetworkSymmetry, chosen: list[list[tuple[int, int]]]) -> Forest:
     """Return the trees of all roots: those of NPU 0, with its coordinates added to those of all NPUs."""
     n, trees = graph.npus, len(chosen)
     parent = np.array([[npu for _, npu in tree] for tree in chosen])
     step = _steps(symmetry, chosen)
-    plus = _sums(graph)
+    plus = symmetry.sums
     root = np.repeat(np.arange(n), trees)
     tree = np.tile(np.arange(trees), n)
     parents, steps = np.full((n * trees, n), -1, np.int32), np.full((n * trees, n), -1, np.int32)
@@ -269,7 +284,7 @@ def _moved(graph: LinkGraph, symmetry: _Symmetry, chosen: list[list[tuple[int, i
     return Forest(n, trees, root.astype(np.int32), of, np.ones(n * trees, np.int32), parents, steps)
 
 
-def _steps(symmetry: _Symmetry, chosen: list[list[tuple[int, int]]]) -> np.ndarray:
+def _steps(symmetry: NetworkSymmetry, chosen: list[list[tuple[int, int]]]) -> np.ndarray:
     """int[trees, npus]: when the edges of the trees of NPU 0 are used, one after the other in each class.
 
     What has the most edges below it goes first.

@@ -11,6 +11,7 @@ from typing import Any
 
 from pyxsim.collective.checker import prove
 from pyxsim.collective.custom.forest import FOREST_KINDS, Forest
+from pyxsim.collective.custom.paths import Paths
 from pyxsim.collective.lookup import get_schedule
 from pyxsim.errors import InputError, PyxsimError
 from pyxsim.results.table import Facts
@@ -62,7 +63,7 @@ class Ranked:
     of_bound: float | None = None
     note: str = ""
     cpu_s: float = 0.0
-    forest: Forest | None = field(default=None, repr=False)
+    forest: Forest | Paths | None = field(default=None, repr=False)
     algorithm: str | list[str] = ""
 
 
@@ -305,7 +306,7 @@ def _proof(task: Task, best: Ranked, described: Described) -> str:
         return PROVED
     messages = _messages(task, best)
     if messages > MOST_PROVED:
-        return f"spanning trees that carry every unit once; {messages} messages are not compiled here"
+        return f"{best.forest.noun} that carry every unit once; {messages} messages are not compiled here"
     prove(best.forest.schedule(task.kind, best.slices, described.name))
     return PROVED
 
@@ -314,8 +315,7 @@ def _messages(task: Task, each: Ranked) -> int:
     """The messages of a synthesized schedule."""
     if each.forest is None:
         return task.topology.npus * each.slices
-    phases = 2 if task.kind == "all-reduce" else 1
-    return len(each.forest.root) * (each.forest.n - 1) * each.slices * phases
+    return each.forest.messages(task.kind, each.slices)
 
 
 def _file_proof(task: Task, file: str, form: str, best: Ranked, proof: str) -> str:

@@ -1,4 +1,4 @@
-"""When the edges of a forest are used: list scheduling on the links of their routes."""
+"""When the edges of a forest, or the hops of paths, are used: list scheduling on the links of their routes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from pyxsim.arrays import IntArray
 from pyxsim.collective.arrays import I32
 from pyxsim.collective.custom.forest import Forest
+from pyxsim.collective.custom.paths import Paths
 from pyxsim.synthesis.link_graph import LinkGraph
 
 _SPREAD = 4  # trees count as closer together than they are, so that the time behind their edges counts more
@@ -56,7 +57,10 @@ def timed(graph: LinkGraph, forest: Forest, size: float = 0.0) -> tuple[Forest, 
     # The units before a tree are those of its root; all-reduce trees share the units of the buffer.
     if forest.up is not None:
         rows[3] -= forest.first.astype(np.int64)[rows[0]] * int(load.max()) // (_SPREAD * forest.units)
-    start = _start(links, forest, rows, np.concatenate(waits, axis=1))
+    # Of equal urgency, what is closer to its root in the numbers of NPUs first: roots take turns.
+    turn = (rows[2] - forest.root[rows[0]]) % forest.n
+    order = np.lexsort((rows[0], turn, -rows[3]))
+    start = _start(links, rows[1:3], units[rows[0]], order, np.concatenate(waits, axis=1))
     at = np.unique(start, return_inverse=True)[1].astype(np.int32)
     ways = [np.full(forest.parent.shape, -1, np.int32) for _ in range(2)]
     for way, part in zip(ways, (at[:edges], at[edges : 2 * edges]), strict=True):
@@ -127,28 +131,52 @@ def _paths(forest: Forest, tree: IntArray, child: IntArray, time: IntArray) -> t
     return below[tree, child], above[tree, child]
 
 
-def _start(links: _Links, forest: Forest, jobs: IntArray, waits: IntArray) -> IntArray:
+def timed_paths(graph: LinkGraph, paths: Paths, size: float = 0.0) -> tuple[Paths, Fraction]:
+    """Return paths with steps in the order of a greedy schedule, and when the last message ends; see `timed`.
+
+    Of the messages that could begin at the same time, the one with the longest way before it goes first. `size`: bytes
+    of a unit.
+    """
+    links = _Links(graph, size)
+    path, at = np.nonzero(paths.ranks[:, 1:] >= 0)
+    src, dst = paths.ranks[path, at].astype(np.int64), paths.ranks[path, at + 1].astype(np.int64)
+    units = paths.count[path].astype(np.int64)
+    took = np.zeros(paths.step.shape, np.int64)
+    took[path, at] = links.time(src, dst) * units
+    behind = np.cumsum(took[:, ::-1], axis=1)[:, ::-1][path, at]
+    # Of equal ways, first units first, and those of a source in turn to all others.
+    source, to = (ends.astype(np.int64) for ends in paths.ends)
+    order = np.lexsort((path, ((to - source) % paths.n)[path], paths.first[path], -behind))
+    number = np.arange(len(path))
+    follows = np.flatnonzero(at > 0)
+    start = _start(links, np.stack([src, dst]), units, order, np.stack([number[follows - 1], number[follows]]))
+    step = np.full(paths.step.shape, -1, np.int32)
+    step[path, at] = np.unique(start, return_inverse=True)[1]
+    end = int((start + took[path, at]).max(initial=0))
+    whole = Fraction(end, _TICKS * int(graph.rate.max()) * paths.units * paths.n)
+    return replace(paths, step=step), whole
+
+
+def _start(links: _Links, ends: IntArray, units: IntArray, order: IntArray, waits: IntArray) -> IntArray:
     """int64[jobs]: when each begins.
 
-    `jobs`: tree, from, to and urgency of each; `waits`: pairs (before, after) of jobs. A job that finds a link of its
-    route occupied waits at this link; when a link is free again, the first of those that wait there begins.
+    `ends`: from and to of each; `order`: jobs, the most urgent one first; `waits`: pairs (before, after) of jobs. A job
+    that finds a link of its route occupied waits at this link; when a link is free again, the first of those that wait
+    there begins.
     """
-    each, tree = links.ticks.tolist(), jobs[0]
-    units = forest.count[tree].tolist()
-    # Of equal urgency, what is closer to its root in the numbers of NPUs first: roots take turns.
-    turn = (jobs[2] - forest.root[tree]) % forest.n
-    rank = np.empty(len(tree), np.int64)
-    rank[np.lexsort((tree, turn, -jobs[3]))] = np.arange(len(tree))
-    first = rank.tolist()
-    way_of, late = links.ways(jobs[1], jobs[2]), links.latency(jobs[1], jobs[2])
-    missing = np.bincount(waits[1], minlength=len(tree)).tolist()
-    order = np.argsort(waits[0], kind="stable")
-    waiting = waits[1][order].tolist()
-    place = np.searchsorted(waits[0][order], np.arange(len(tree) + 1)).tolist()
-    ready_at = [0] * len(tree)
+    each, jobs = links.ticks.tolist(), len(order)
+    rank = np.empty(jobs, np.int64)
+    rank[order] = np.arange(jobs)
+    first, units = rank.tolist(), units.tolist()
+    way_of, late = links.ways(*ends), links.latency(*ends)
+    missing = np.bincount(waits[1], minlength=jobs).tolist()
+    by_first = np.argsort(waits[0], kind="stable")
+    waiting = waits[1][by_first].tolist()
+    place = np.searchsorted(waits[0][by_first], np.arange(jobs + 1)).tolist()
+    ready_at = [0] * jobs
     free = [0] * len(each)
     queue: list[list[tuple[int, int]]] = [[] for _ in each]  # of each link: order and job
-    start = np.full(len(tree), -1)
+    start = np.full(jobs, -1)
     events: list[tuple[int, int]] = [
         (0, job) for job, left in enumerate(missing) if not left
     ]  # time, and a job or ~link

@@ -59,7 +59,7 @@ def test_damaged_forests_are_refused() -> None:
     for name, at, value in (("parent", (0, 2), -1), ("step", (0, 2), 0), ("root", 1, 0), ("first", 0, 1)):
         rows = getattr(good, name).copy()
         rows[at] = value
-        damaged = Forest(**{**{key: getattr(good, key) for key in Forest.__dataclass_fields__}, name: rows})
+        damaged = replace(good, **{name: rows})
         with pytest.raises(InputError):
             damaged.check()
     with pytest.raises(InputError, match="whole numbers"):

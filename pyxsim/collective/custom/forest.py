@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -58,10 +59,20 @@ class Forest:
     step: I32
     up: I32 | None = None
 
+    noun: ClassVar[str] = "spanning trees"
+    lines: ClassVar[str] = (
+        "A tree in each line: root, first unit, units; parent of every rank; step in which it receives."
+    )
+
     @property
     def kinds(self) -> tuple[str, ...]:
         """The collectives that the trees can do."""
         return FOREST_KINDS if self.up is None else ("all-reduce",)
+
+    @property
+    def pipelined(self) -> bool:
+        """Whether the trees, without slices, already follow each other in a pipeline."""
+        return self.up is not None
 
     def check(self) -> None:
         """Raise InputError unless these are spanning trees that carry every unit of every rank once."""
@@ -149,6 +160,26 @@ class Forest:
             np.add.at(below, (tree, self.parent[tree, child]), below[tree, child])
         return below
 
+    def messages(self, kind: str, slices: int = 1) -> int:
+        """Return the number of messages of a schedule."""
+        return len(self.root) * (self.n - 1) * slices * (2 if kind == "all-reduce" else 1)
+
+    def edge_units(self, kind: str) -> tuple[I32, I32, I64]:
+        """Return from, to and units of each edge, one array each, of all-reduce trees in both directions.
+
+        An all-to-all carries, on an edge, the units of all ranks below it.
+        """
+        tree, parent, child = self.edges
+        weight = self.count[tree].astype(np.int64)
+        if kind == "all-to-all":
+            weight *= self.below()[tree, child]
+        if kind == "reduce-scatter":
+            parent, child = child, parent
+        if self.up is not None:
+            parent, child = np.concatenate([parent, child]), np.concatenate([child, parent])
+            weight = np.concatenate([weight, weight])
+        return parent, child, weight
+
     def schedule(self, kind: str, slices: int = 1, name: str = "forest", n: int | None = None) -> CompiledSchedule:
         """Return the schedule of a kind, with every unit cut in `slices` equal parts, one step behind each other.
 
@@ -163,8 +194,7 @@ class Forest:
         if self.units * slices > MOST_BLOCKS:
             problem = f"{slices} slices of {self.units} units are {self.units * slices}"
             raise InputError(problem, allowed=f"at most {MOST_BLOCKS // self.units} slices")
-        messages = len(self.root) * (self.n - 1) * slices * (2 if kind == "all-reduce" else 1)
-        if messages > MOST_MESSAGES:
+        if (messages := self.messages(kind, slices)) > MOST_MESSAGES:
             raise InputError(f"{name}: {messages} messages", allowed=f"at most {MOST_MESSAGES}: fewer slices")
         blocks = self.blocks(slices) * (self.n if kind == "all-to-all" else 1)
         return compile_transfers(KINDS[kind], self.n, blocks, self._transfers(kind, slices), name)
