@@ -231,6 +231,11 @@ class ReferenceEngine:
         """Return int64[rows, 2]: messages that lost packets, and how many."""
         return np.array([(m.number, m.lost) for m in self.messages if m.lost], np.int64).reshape(-1, 2)
 
+    def message_times(self, message: int) -> tuple[int, int, int]:
+        """Return when a message was sent, launched and delivered; -1: not yet."""
+        m = self.messages[message]
+        return m.at, m.first_launch, m.last_arrival
+
     @property
     def messages_pending(self) -> int:
         """Messages sent and not delivered."""

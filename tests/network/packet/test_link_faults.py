@@ -103,11 +103,12 @@ def test_a_flapping_link_elsewhere_does_not_keep_a_run_alive() -> None:
         run(*faults, experiment=ring)
 
 
-def test_messages_that_cannot_leave_their_npu_are_named() -> None:
+@pytest.mark.parametrize("backend", ["packet", "reference"])
+def test_messages_that_cannot_leave_their_npu_are_named(backend: str) -> None:
     leaves = {"topology": "leaf-spine", "options": {"npus": 2, "leaves": 2, "spines": 1}}
     message = [{"src": 1, "dst": 3, "size": "1 KiB", "name": "a"}, {"src": 0, "dst": 2, "size": "1 KiB"}]
     with pytest.raises(StuckError, match=r"host:NPU 1->\(0\) is down: message 0, NPU 1 to 3") as caught:
-        run({"npu": 1, "down": True}, experiment={"network": leaves, "message": message})
+        pyxsim.run({"network": leaves, "message": message, "faults": [{"npu": 1, "down": True}]}, backend=backend)
     assert [row["end"] >= 0 for row in caught.value.result.point_to_point] == [False, True]  # the other one arrives
 
 
