@@ -433,7 +433,7 @@ class ReferenceEngine:
             reason = self._reason_to_stop(until, slack, window)
             if not reason:
                 self.step()
-                reason = "idle" if self.idle else "deadlock" if self.deadlocked and not patient else ""
+                reason = "idle" if self.idle else self._reason_to_give_up() if self._quiet and not patient else ""
         rows = np.array(sorted(self.delivered), np.int64).reshape(-1, 2)
         self.delivered.clear()
         return Stop(reason, self.now, rows[:, 1], rows[:, 0])
@@ -452,8 +452,17 @@ class ReferenceEngine:
         return "delivered" if self.delivered else "until"
 
     @property
-    def deadlocked(self) -> bool:
-        """Return whether flits are buffered, none is in flight, and nothing changed for longer than RC and VA."""
+    def _quiet(self) -> bool:
+        """Return whether no flit is in flight, and nothing changed for longer than RC and VA."""
         quiet = self.now - 1 - self.last_change > self.options.rc + self.options.va + 1
         answers = any(link.retry is not None and link.retry.answered(self.now) for link in self.links)
-        return self.flits_in_flight > 0 and quiet and not self.timed and not answers
+        return quiet and not self.timed and not answers
+
+    @property
+    def deadlocked(self) -> bool:
+        """Return whether flits are buffered, and nothing can move them."""
+        return self.flits_in_flight > 0 and self._quiet
+
+    def _reason_to_give_up(self) -> str:
+        """Return why to stop when nothing moves: messages that only their NPUs hold are no deadlock of packets."""
+        return "deadlock" if self.flits_in_flight else "" if self._starts else "idle"
