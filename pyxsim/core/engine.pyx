@@ -50,7 +50,7 @@ from pyxsim.core.state.network_state cimport State, new_message
 from pyxsim.core.state.records cimport NONE, Message
 from pyxsim.core.state.state_io cimport load_state, save_state
 
-from pyxsim.core.state.engine_arrays import LONGEST_DELAY
+from pyxsim.core.state.engine_arrays import LONGEST_DELAY, MOST_DIGITS
 from pyxsim.core.state.large_pages import release
 from pyxsim.core.engine_options import Links, RouterOptions, Routes, Stop
 from pyxsim.core.state.record_dtypes import COUNTERS, COUNTING, DERIVED
@@ -319,6 +319,8 @@ cdef class Engine(EngineArrays):
             raise ValueError("routes change only where links.lossy is set")
         if not s.arrived:
             raise ValueError("the arrivals of this cycle have not been processed: run to it first")
+        if np.shape(routes.digits)[1] > MOST_DIGITS:
+            raise ValueError(f"routes that follow others have up to {MOST_DIGITS} digits")
         self._whole()
         cdef uint8_t[::1] left = np.zeros(s.links.count + 1, dtype=np.uint8)
         cdef uint8_t[::1] dead = np.zeros(s.links.count + 1, dtype=np.uint8)

@@ -237,6 +237,7 @@ def without(routers: int, routes: R, broken: IntArray, discard: Int32Array) -> R
         return routes
     own, offset = (np.asarray(values).reshape(-1, routes.digits.shape[1]) for values in (routes.own, routes.offset))
     table, start = np.array(routes.link, np.int32), np.asarray(routes.set_start, np.int64)
+    vc_class = np.array(routes.vc_class, np.int32)
     members, classes = np.asarray(routes.set_link, np.int32), np.asarray(routes.set_class, np.int32)
     sink = np.full(len(table), NONE, np.int32)
     escapes = (np.asarray(routes.plane_select) == EACH) & (np.asarray(routes.plane_escape) >= 0)
@@ -255,8 +256,10 @@ def without(routers: int, routes: R, broken: IntArray, discard: Int32Array) -> R
     of_set = np.where(table <= FIRST_SET, FIRST_SET - table, len(count))
     lost = empty[of_set]
     table[lost] = sink[lost]
+    vc_class[gone | lost] = 0  # a sink has one class
     new_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
-    return replace(routes, link=table, set_start=new_start, set_link=members[kept], set_class=classes[kept])
+    sets = {"set_start": new_start, "set_link": members[kept], "set_class": classes[kept]}
+    return replace(routes, link=table, vc_class=vc_class, **sets)
 
 
 def prove_degraded(routes: Degraded) -> None:

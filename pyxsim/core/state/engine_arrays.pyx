@@ -32,6 +32,7 @@ MAX_PRIORITY = 255
 MAX_SLOTS = 2**31 - 1
 MAX_NUMBER = 2**15 - 1
 KNOWN_ROUTES = 2**18
+MOST_DIGITS = 8       # of routes that may follow others
 LARGE_BYTES = 2**20  # records of VCs from which large pages pay
 NEAR_BYTES = 2**19   # records that fit into the nearest caches
 MIDDLE_BYTES = 2**22   # below this the full-option router loses more by prefetching than it gains
@@ -224,11 +225,11 @@ cdef class EngineArrays(LinkLayerArrays):
         if not s.config.va and (plain["plane_select"] == SELECT_EACH).any():
             raise ValueError("select = each needs a VA stage")
         sizes = np.diff(np.asarray(routes.set_start, dtype=np.int64))
-        most = int(max(1, sizes.max(initial=1)))
-        if s.config.lossy:   # other routes may follow, with sets of any links of a router
+        most, dims = int(max(1, sizes.max(initial=1))), max(1, s.routes.dims)
+        if s.config.lossy:   # other routes may follow, with more digits and sets of any links of a router
             src = self.records["link"]["src"]
-            most = max(most, int(np.bincount(src[src >= 0], minlength=1).max()))
-        self.most_found = max(self.most_found, 2 * max(1, s.routes.dims) * most)
+            most, dims = max(most, int(np.bincount(src[src >= 0], minlength=1).max())), max(dims, MOST_DIGITS)
+        self.most_found = max(self.most_found, 2 * dims * most)
 
     def _wire(self):
         cdef State* s = &self.s

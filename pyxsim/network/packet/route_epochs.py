@@ -13,6 +13,7 @@ import numpy as np
 from pyxsim.arrays import BoolArray, Int32Array, IntArray
 from pyxsim.core.engine import Engine
 from pyxsim.core.engine_options import Links, Routes
+from pyxsim.errors import InputError
 from pyxsim.network.engine_config import EngineConfig, routes_of
 from pyxsim.network.fault_times import NEVER, FaultClock
 from pyxsim.network.packet.link_faults import LinkFaults
@@ -26,6 +27,7 @@ from pyxsim.units import to_cycles
 KEPT = 16  # sets of links whose tables are kept
 LISTED = 16  # epochs that `planned` lists
 STUCK = 100  # longest delays without any move after which a network that drains is given up
+MOST_DIMENSIONS = 8  # of the routes without faults
 MOST_NAMES = 8  # NPUs and routers in a line
 
 START, AT_ONCE, EMPTY, DRAINED, DRAINING = "start", "at once", "empty network", "after draining", "draining"
@@ -115,6 +117,9 @@ class RouteEpochs:
     def __init__(self, experiment: Experiment, topology: Topology, config: EngineConfig, faults: LinkFaults) -> None:
         settings = experiment.network.reroute
         assert settings is not None
+        if topology.relation.digits.shape[1] > MOST_DIMENSIONS:
+            problem = f"routes over {topology.relation.digits.shape[1]} dimensions cannot be followed by others"
+            raise InputError(problem, key="network.reroute", allowed=f"up to {MOST_DIMENSIONS} dimensions")
         self._relation, self._topology, self._faults = topology.relation, topology, faults
         self._reaction = to_cycles(settings.reaction, experiment.network.clock)[0]
         self._select = "first" if experiment.network.router.ordered else settings.select

@@ -84,7 +84,10 @@ def both(number: int, faults: list[dict[str, Any]], seed: int = 0, **more: Any) 
 
 
 def run_out(machine: PacketNetwork, messages: list[tuple[int, int, int, int]]) -> tuple[list[tuple[int, int]], str]:
-    """Send all messages (src, dst, bytes, cycle), and run until nothing moves. Return the deliveries, and why it ended."""
+    """Send all messages (src, dst, bytes, cycle), and run until nothing moves.
+
+    Return the deliveries, and why it ended.
+    """
     npus = machine.topology.npus
     for src, dst, nbytes, at in messages:
         if src % npus != dst % npus:
@@ -177,3 +180,162 @@ def test_random_schedules_agree(case: Any, messages: list[tuple[int, int, int, i
 def test_many_schedules_agree(case: Any, messages: list[tuple[int, int, int, int]], seed: int) -> None:
     number, faults = case
     compare(number, faults, messages, seed)
+
+
+# --- the whole program ------------------------------------------------------------------------------------------------
+
+TREE: dict[str, Any] = {
+    "topology": "folded-clos",
+    "options": {"children": [2, 2, 2], "parents": [2, 2]},
+    "latency": "50 ns",
+    "bandwidth": "100 GB/s",
+    "reroute": {"reaction": "1 us"},
+}
+ACROSS = [{"src": npu, "dst": npu + 4, "size": "1 MiB"} for npu in range(4)]
+CABLE = "level1:(0)->(4)"
+
+
+def tree(*faults: dict[str, Any], message: Any = ACROSS, overrides: Any = (), **network: Any) -> Any:
+    tables = {"network": {**TREE, **network}, "message": message, "faults": list(faults)}
+    return pyxsim.run(tables, overrides=overrides)
+
+
+def column(result: Any, name: str) -> list[Any]:
+    values: list[Any] = result.backend_tables["route_epochs"].columns[name].tolist()
+    return values
+
+
+def test_packets_go_around_a_link_that_is_down_after_the_reaction() -> None:
+    result = tree({"link": CABLE, "at": "2 us", "down": True})
+    assert column(result, "changed") == [0, 2000]
+    assert column(result, "used") == [0, 3000]
+    assert column(result, "transition") == ["start", "at once"]
+    assert column(result, "packets_lost") == [0, 0]
+    link = list(result.links.name).index(CABLE)
+    # What holds a VC of the link passes it at 3 us: at most a packet for each VC.
+    windows = result.windows.counts["flits"][:, link]
+    starts = np.arange(len(windows)) * result.windows.length
+    assert windows[starts > 3_500].sum() == 0
+
+
+def test_a_link_that_comes_up_is_used_again_after_the_reaction() -> None:
+    result = tree({"link": CABLE, "at": "2 us", "for": "3 us", "down": True})
+    assert column(result, "used") == [0, 3000, 6000]
+    link = list(result.links.name).index(CABLE)
+    windows = result.windows.counts["flits"][:, link]
+    assert windows[7:].sum() > 0
+    assert windows[4:6].sum() == 0
+
+
+def test_a_fault_after_the_end_changes_nothing() -> None:
+    plain = pyxsim.run({"network": {**TREE, "reroute": None}, "message": ACROSS})
+    late = tree({"link": CABLE, "at": "1 ms", "down": True})
+    assert late.time_cycles == plain.time_cycles
+    for name, values in plain.totals.items():
+        assert late.totals[name].tolist() == values.tolist(), name
+    for name, values in plain.windows.counts.items():
+        assert late.windows.counts[name].tolist() == values.tolist(), name
+
+
+@pytest.mark.parametrize("mode", ["drain", "lose"])
+def test_threads_change_nothing(mode: str) -> None:
+    faults = [
+        {"link": CABLE, "at": "2 us", "for": "3 us", "down": True, "in_flight": mode},
+        {"link": "level2:*", "count": 2, "at": "1 us", "down": True, "in_flight": mode},
+    ]
+    found = []
+    for threads in (1, 2):
+        try:
+            result = tree(*faults, overrides=[f"run.threads={threads}"])
+        except StuckError as error:
+            result = error.result
+        assert result.counts["threads"] == threads
+        found.append((result.time_cycles, {name: values.tolist() for name, values in result.totals.items()}))
+        found[-1][1].update({name: column(result, name) for name in ("used", "packets_rerouted", "packets_lost")})
+    assert found[0] == found[1]
+
+
+def test_all_links_of_a_router_down_are_named() -> None:
+    with pytest.raises(StuckError, match="no way is left between NPUs 0, 1 and others") as caught:
+        tree({"router": "(0)", "at": "1 us", "down": True})
+    lines = caught.value.waits
+    assert "all links of router (0) are down" in lines
+    assert any("message 0, NPU 0 to 4" in line for line in lines)
+    result = caught.value.result
+    assert not result.complete
+    # The other half of the messages arrives: 2 of 4.
+    assert result.counts["messages"] == 2
+    # NPUs 0 and 1 have lost each other and the 6 others, in both directions.
+    assert column(result, "unreachable_pairs") == [0, 2 + 2 * 2 * 6]
+
+
+def test_messages_to_an_npu_without_a_way_do_not_keep_others_back() -> None:
+    # NPU 1 sends to NPU 4, which is cut off, and then to NPU 6.
+    message = [{"src": 1, "dst": 4, "size": "64 KiB"}, {"src": 1, "dst": 6, "size": "64 KiB"}]
+    with pytest.raises(StuckError, match=r"no way is left between NPU 4 and others: 14 pairs") as caught:
+        tree({"npu": "4", "at": "0 ns", "down": True}, message=message)
+    assert caught.value.result.counts["messages"] == 1
+    assert "message 0, NPU 1 to 4, lost 16 packets" in caught.value.waits
+
+
+def test_what_is_injected_arrives_or_is_lost() -> None:
+    faults = [{"link": "level1:*", "count": 2, "seed": 5, "at": "1 us", "down": True, "in_flight": "lose"}]
+    with pytest.raises(StuckError) as caught:
+        tree(*faults)
+    counts = caught.value.result.counts
+    sent = sum(column(caught.value.result, "packets_lost"))
+    assert counts["packets_lost"] == sent > 0
+    assert counts["flits_in_flight"] == 0
+    result = caught.value.result
+    from_npus = [number for number, name in enumerate(result.links.name) if name.startswith("host:NPU")]
+    injected = int(result.totals["flits"][from_npus].sum())
+    assert injected == counts["flits"] + counts["flits_lost"] + counts["flits_in_flight"]
+
+
+def test_a_checkpoint_in_an_epoch_continues_alike() -> None:
+    loaded = experiment(3, [{"link": "d0+:(0,0)->(1,0)", "at": "100 ns", "for": "300 ns", "down": True}])
+    topology = network_of(loaded.network)
+    sends = [(src, (src + 4) % 9, 4000, 0) for src in range(9)]
+    whole = PacketNetwork(topology, loaded.network, skip=False, faulty=loaded)
+    expected, _ = run_out(whole, sends)
+    parted = PacketNetwork(topology, loaded.network, skip=False, faulty=loaded)
+    for src, dst, nbytes, at in sends:
+        parted.send(src, dst, nbytes, plane=topology.queues[0][0].plane, at=at)
+    delivered: list[tuple[int, int]] = []
+    for until in range(150, 600, 17):  # before, while and after the network drains
+        arrived, cycles = parted.advance(until)
+        delivered += zip(arrived.tolist(), cycles.tolist(), strict=True)
+        again = pickle.loads(pickle.dumps(parted))
+        assert sorted([*delivered, *run_out(again, [])[0]]) == expected
+        assert again.engine.now == whole.engine.now
+    assert whole.faults is not None
+    assert whole.faults.epochs is not None
+    assert "after draining" in whole.faults.epochs.table(whole.engine).columns["transition"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("tables", "problem"),
+    [
+        ({"output": {"attribution": "links"}}, "attribution does not know packets that are routed again"),
+        ({"run": {"mpi": True}}, "routes that change exclude run.mpi"),
+    ],
+)
+def test_what_other_routes_exclude(tables: dict[str, Any], problem: str) -> None:
+    faults = [{"link": CABLE, "down": True}]
+    with pytest.raises(InputError, match=problem):
+        prepare(load_experiment({"network": TREE, "message": ACROSS, "faults": faults, **tables}, ()))
+
+
+@pytest.mark.parametrize("backend", ["analytical", "flow", "ethernet"])
+def test_other_backends_refuse(backend: str) -> None:
+    with pytest.raises(InputError, match=f"backend '{backend}' does not compute routes again"):
+        pyxsim.run({"network": TREE, "message": ACROSS}, backend=backend)
+
+
+def test_a_check_lists_the_epochs() -> None:
+    faults = [{"link": CABLE, "at": "2 us", "for": "3 us", "up": "5 us", "down": True}]
+    report = pyxsim.check({"network": TREE, "message": ACROSS, "faults": faults})
+    rows = report["rerouting"]
+    assert [row["cycle"] for row in rows[:4]] == [0, 3000, 6000, 11000]
+    assert {row["transition"] for row in rows[1:]} == {"at once"}
+    assert len(rows) == 16
