@@ -148,7 +148,8 @@ def compare(case: Case, some: list[Change], rule: CreditReturns, *, lossy: bool,
     conserved(oracle)
     assert sorted(delivered) == sorted((m.number, m.last_arrival) for m in oracle.messages if m.last_arrival >= 0)
     same(engine.losses(), oracle.losses())
-    same(engine.credit_returns(), oracle.credit_returns())
+    if (links.credits.opposite >= 0).any():  # else the engine keeps no record of credits
+        same(engine.credit_returns(), oracle.credit_returns())
     if any(retry) and engine.retries()["held"].size:
         same(engine.retries(), oracle.retries())
     if reason in ("idle", "deadlock"):
