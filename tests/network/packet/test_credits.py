@@ -10,7 +10,7 @@ import pytest
 
 import pyxsim
 from pyxsim.errors import InputError, StuckError
-from pyxsim.network.credits import opposite_links
+from pyxsim.network.credit_returns import opposite_links
 from pyxsim.network.engine_config import build_engine_config
 from pyxsim.settings import Network
 from pyxsim.topology import build
