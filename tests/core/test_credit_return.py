@@ -312,3 +312,18 @@ def test_a_pickle_continues(
     assert drive(again, links, later, lossy=lossy) == drive(engine, links, later, lossy=lossy)
     assert results(again) == results(engine)
     assert again.trace().tolist() == engine.trace().tolist()
+
+
+@few
+@given(any_case, rules())
+def test_attribution_adds_up(case: Case, rule: CreditReturns) -> None:
+    """The parts of each latency, waits for credits and for a link with a message among them, sum to it exactly."""
+    links = with_credits(case.net.links(), rule)
+    engine = Engine(case.net.routers, links, case.net.routes(), case.options, attribution=1)
+    for send in case.messages:
+        engine.send(*send)
+    run_to(engine, FAR)
+    engine.check()
+    for message, split in enumerate(engine.splits().tolist()):
+        at, _, last = engine.message_times(message)
+        assert last < 0 or sum(split) == last - at

@@ -13,6 +13,7 @@ from pyxsim.errors import InputError, StuckError
 from pyxsim.network.credit_returns import opposite_links
 from pyxsim.network.engine_config import build_engine_config
 from pyxsim.settings import Network
+from pyxsim.settings.credits import Credits
 from pyxsim.topology import build
 
 CABLE = {"topology": "mesh", "shape": [2], "bandwidth": "64 GB/s", "lane_bandwidth": "256 GB/s", "latency": "100 ns"}
@@ -254,3 +255,13 @@ def test_nothing_is_skipped_and_the_reason_is_given() -> None:
     message = [{"src": 0, "dst": 1, "size": "16 MiB"}]
     result = pyxsim.run({"network": {**CABLE, "credits": {}}, "message": message})
     assert result.counts["not_skipped"] == "credits as messages need every cycle simulated"
+
+
+@pytest.mark.parametrize("preset", Credits.PRESETS)
+def test_presets_run_and_keys_override_them(preset: str) -> None:
+    message = [{"src": 0, "dst": 1, "size": "8 KiB"}]
+    result = pyxsim.run({"network": cable(ONE, preset=preset, size="32 B"), "message": message})
+    table = result.backend_tables["link_credits"].columns
+    back = list(result.links.name).index("d0-:(1)->(0)")
+    assert table["returned"].sum() == 32
+    assert table["share"][back] == pytest.approx(table["messages"].sum() * 4 * 32 / 256 / result.time_cycles)
