@@ -111,6 +111,19 @@ RETRY: dict[str, tuple[Any, ...]] = {
     "timeout": ("50 ns", "1 us"),
     "nack_bits": (64, 10_000),
 }
+CREDITS: dict[str, tuple[Any, ...]] = {
+    "preset": ("uec", "ualink", "nvlink", "infiniband", "pcie"),
+    "return": ("flits", "piggyback"),
+    "batch": (2, 3, 8),
+    "timeout": ("5 ns", "300 ns"),
+    "wait": ("0 ns", "3 ns", "100 ns"),
+    "size": ("0 B", "8 B", "16 B"),
+    "vcs": ("one", "all"),
+    "priority": ("data",),
+    "counters": ("cumulative", "incremental"),
+    "resync": ("100 ns", "3 us"),
+    "initial": ("advertise",),
+}
 KINDS = ("all-reduce", "all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast", "gather", "barrier")
 SIZES = ("64 B", "1 KiB", "3000 B", "8 KiB")
 
@@ -151,6 +164,8 @@ def experiment(rng: Random, threads: tuple[int, ...]) -> tuple[dict[str, Any], s
         found["output"].pop("attribution", None)
     if packets and rng.random() < 0.3:
         _add_faults(rng, found)
+    if packets and rng.random() < 0.3:
+        network["credits"] = part(rng, CREDITS, 0.3)
     return found, backend
 
 

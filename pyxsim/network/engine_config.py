@@ -13,7 +13,7 @@ from pyxsim.arrays import BoolArray, Int32Array, unique_by_identity
 from pyxsim.core import engine_options as core
 from pyxsim.core.engine_options import Links, RouterOptions, Routes
 from pyxsim.errors import InputError
-from pyxsim.network.credits import with_credit_returns
+from pyxsim.network.credit_returns import with_credit_returns
 from pyxsim.network.lanes import Lanes, make_lanes
 from pyxsim.network.link_params import Keys, LinkParams, LinkParamsFactory
 from pyxsim.network.retry import retry_arrays, share_of_bandwidth

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from pyxsim.core.engine_options import EQUAL_SHARE, WORMHOLE
 from pyxsim.reference import draws
-from pyxsim.reference.credits import CreditReturn
+from pyxsim.reference.credit_return import CreditReturn
 from pyxsim.reference.retry import FLIT_ERROR, ErrorDraws, Retry, Sent
 
 CAUSES = ("vc", "credit", "serial", "arbitration")

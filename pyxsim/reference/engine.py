@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from pyxsim.arrays import Int32Array, IntArray
 from pyxsim.core.engine_options import STORE_AND_FORWARD, Links, RouterOptions, Routes, Stop
 from pyxsim.reference.components import CAUSES, Flit, InputVC, Kind, Link, Message, OutputVC, Packet, Pool, due
-from pyxsim.reference.credits import CreditReturn, VcCredits
+from pyxsim.reference.credit_return import CreditReturn, VcCredits
 from pyxsim.reference.lane import Lane
 from pyxsim.reference.retry import ErrorDraws, Retry
 from pyxsim.reference.router import Router, first_tick, queue_after_st

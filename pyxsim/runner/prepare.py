@@ -124,6 +124,8 @@ def prepare(
     alike = experiment.workload is None and not experiment.message
     if experiment.faults and alike and network.capabilities.fast_forward:
         lockstep, why = False, "[[faults]] may make NPUs and links differ"
+    elif settings.credits is not None and alike and network.capabilities.fast_forward:
+        lockstep, why = False, "credits as messages need all NPUs and links simulated"
     try:
         job, system = _begun(context, network, lockstep=lockstep)
     except LockstepLost as error:

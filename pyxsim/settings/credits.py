@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import ConfigDict, Field
 
 from pyxsim.settings.types import Bytes, PositiveTime, Table, Time, whole, written
-from pyxsim.units import Duration
+from pyxsim.units import Duration, parse_duration
 
 MOST_BATCH = 2**20
 
@@ -22,7 +22,7 @@ class Credits(Table):
         "ualink": {"back": "piggyback", "size": 64, "vcs": "all", "counters": "incremental"},
         "nvlink": {"back": "piggyback", "size": 16, "vcs": "all", "counters": "incremental"},
         "infiniband": {"back": "flits", "size": 8, "vcs": "one", "counters": "cumulative"},
-        "pcie": {"back": "flits", "size": 8, "vcs": "one", "counters": "cumulative", "resync": written("30 us")},
+        "pcie": {"back": "flits", "size": 8, "vcs": "one", "counters": "cumulative", "resync": parse_duration("30 us")},
     }
     DEFAULTS: ClassVar[dict[str, Any]] = {
         "back": "flits",

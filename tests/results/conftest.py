@@ -275,6 +275,38 @@ def make_backend_tables() -> dict[str, BackendTable]:
             },
             {"window_cycles": 100},
         ),
+        "link_credits": BackendTable(
+            {
+                "messages": np.array([30, 0, 10, 0]),
+                "riding": np.array([0, 5, 2, 0]),
+                "returned": np.array([30, 10, 24, 0]),
+                "lost": np.array([3, 0, 0, 0]),
+                "restored": np.array([2, 0, 0, 0]),
+                "credits_per_message": np.array([1.0, 2.0, 2.0, 0.0]),
+                "share": np.array([0.0, 0.25, 0.0, 0.125]),
+            }
+        ),
+        "link_credit_windows": BackendTable(
+            {
+                "time": np.array([0, 100, 200]),
+                "messages": np.array([[10, 0, 10, 0], [10, 0, 0, 0], [10, 0, 0, 0]]),
+                "riding": np.array([[0, 5, 2, 0], [0, 0, 0, 0], [0, 0, 0, 0]]),
+                "returned": np.array([[10, 10, 24, 0], [10, 0, 0, 0], [10, 0, 0, 0]]),
+                "lost": np.array([[3, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]),
+                "share": np.array([[0.0, 0.25, 0.0, 0.125], [0.0, 0.25, 0.0, 0.125], [0.0, 0.25, 0.0, 0.125]]),
+            },
+            {"window_cycles": 100},
+        ),
+        "vc_credits": BackendTable(
+            {
+                "vc": np.array([0, 1]),
+                "messages": np.array([[20, 10], [5, 0], [6, 6], [0, 0]]),
+                "returned": np.array([[20, 10], [10, 0], [12, 12], [0, 0]]),
+                "lost": np.array([[3, 0], [0, 0], [0, 0], [0, 0]]),
+                "restored": np.array([[2, 0], [0, 0], [0, 0], [0, 0]]),
+                "without_credits": np.array([[40, 0], [0, 0], [7, 9], [0, 0]]),
+            }
+        ),
         "pfc_frames": BackendTable({name: np.array(column) for name, column in frames.items()}),
     }
 

@@ -10,15 +10,15 @@ import pytest
 
 import pyxsim
 from pyxsim.errors import InputError, StuckError
-from pyxsim.network.credits import opposite_links
+from pyxsim.network.credit_returns import opposite_links
 from pyxsim.network.engine_config import build_engine_config
 from pyxsim.settings import Network
+from pyxsim.settings.credits import Credits
 from pyxsim.topology import build
 
 CABLE = {"topology": "mesh", "shape": [2], "bandwidth": "64 GB/s", "lane_bandwidth": "256 GB/s", "latency": "100 ns"}
 ONE = {"vcs": 1, "buffer": 64}
 FIRST = "d0+:(0)->(1)"
-LOOP = 4 + 103 + 101  # flit time, delay (latency, st, bw + sa - 1), credit delay
 
 
 def cable(router: dict[str, Any], **credits: Any) -> dict[str, Any]:
@@ -241,7 +241,7 @@ def test_other_backends_refuse_messages(backend: str) -> None:
 
 
 def test_opposite_links_are_pairs() -> None:
-    topology = build("fat-tree", options={"children": [4, 4]}).with_hosts()
+    topology = build("fat-tree", options={"children": [4, 4], "parents": [2]}).with_hosts()
     opposite = opposite_links(topology)
     assert (opposite >= 0).all()
     assert (opposite[opposite] == np.arange(len(opposite))).all()
@@ -255,3 +255,13 @@ def test_nothing_is_skipped_and_the_reason_is_given() -> None:
     message = [{"src": 0, "dst": 1, "size": "16 MiB"}]
     result = pyxsim.run({"network": {**CABLE, "credits": {}}, "message": message})
     assert result.counts["not_skipped"] == "credits as messages need every cycle simulated"
+
+
+@pytest.mark.parametrize("preset", Credits.PRESETS)
+def test_presets_run_and_keys_override_them(preset: str) -> None:
+    message = [{"src": 0, "dst": 1, "size": "8 KiB"}]
+    result = pyxsim.run({"network": cable(ONE, preset=preset, size="32 B"), "message": message})
+    table = result.backend_tables["link_credits"].columns
+    back = list(result.links.name).index("d0-:(1)->(0)")
+    assert table["returned"].sum() == 32
+    assert table["share"][back] == pytest.approx(table["messages"].sum() * 4 * 32 / 256 / result.time_cycles)

@@ -3,17 +3,59 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from pyxsim.core.engine_options import CreditReturns
 from pyxsim.reference import draws
-from pyxsim.reference.retry import FLIT_ERROR, Sent
+from pyxsim.reference.retry import FLIT_ERROR, ErrorDraws, Retry, Sent
 
-if TYPE_CHECKING:
-    from pyxsim.reference.components import Link
+
+class Sender(Protocol):
+    """The upstream end of a VC, as far as its credits need it."""
+
+    number: int
+    credits: int
+    borrowed: int
+
+
+class Wire(Protocol):
+    """A link whose credits return, or that carries them."""
+
+    number: int
+    s: Fraction
+    delay: int
+    credit_delay: int
+    down: bool
+    clear: Fraction
+    end: Fraction
+    bound: Fraction | None
+    flits: int
+    errors: ErrorDraws
+    retry: Retry | None
+    returning: deque[tuple[int, int]]
+    new_flit_at: int
+    new_flit_arrives: int
+    new_flit_wrong: bool
+
+    @property
+    def outputs(self) -> Sequence[Sender]:
+        """The upstream ends of its VCs."""
+
+    def available(self, t: int) -> bool:
+        """Return whether a flit can start in cycle `t`."""
+
+    def launch(self, flit: Any, vc: int, t: int) -> None:
+        """Send a flit in cycle `t`."""
+
+    def repeat_message(self, sent: Sent, t: int) -> None:
+        """Send a message with credits in cycle `t` that was sent before."""
+
+    def sort_returning(self) -> None:
+        """Put the credits in the order of their arrival, after one more has started."""
 
 
 @dataclass(eq=False)
@@ -74,8 +116,8 @@ class VcCredits:
 class CreditReturn:
     """The receiving end of `link`, which returns credits on the link `out`. `timeout`: of a batch."""
 
-    link: Link
-    out: Link
+    link: Wire
+    out: Wire
     rules: CreditReturns
     timeout: int
     links: int  # in the network

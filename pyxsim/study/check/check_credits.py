@@ -1,0 +1,45 @@
+"""Credits as messages: what they take, and the buffers that batches need (docs/credits.md)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil
+
+from pyxsim.analysis.packet_spacing import kind_streams
+from pyxsim.network.credit_returns import opposite_links, share_of_flit
+from pyxsim.runner.prepared import Prepared, PreparedTraffic
+from pyxsim.runner.traffic.open_loop import largest_packet
+from pyxsim.study.check.registered import Finding, checks
+from pyxsim.units import format_bytes, percent, plural
+
+
+@checks.register("credits", order=82)
+def credits(prepared: Prepared | PreparedTraffic) -> Finding | None:
+    """Say how credits return, what that takes of the opposite links, and from which buffers on a batch costs nothing."""
+    experiment, network = prepared.experiment, prepared.network
+    rules = experiment.network.credits
+    if rules is None or not network.capabilities.packets:
+        return None
+    share, batch = share_of_flit(experiment.network), rules.batch
+    size = rules.bytes_of_message(experiment.network.flit)
+    most = float(share / (batch + share))
+    links = int((opposite_links(prepared.topology) >= 0).sum())
+    riding = "in flits of the opposite direction, or " if rules.rides else ""
+    text = f"of {plural(links, 'link')} return {riding}in messages of {format_bytes(size)}, {plural(batch, 'credit')} each"
+    text += f": up to {percent(most)} of a link that is busy in both directions" if size else ": they take no bandwidth"
+    rows = [("credits", text)]
+    data = {"links": links, "size": size, "batch": batch, "most_share": most}
+    closed = prepared.mode == "closed"
+    flits = network.cut(experiment.network.packet)[1] if closed else largest_packet(experiment)
+    streams = [stream for _, stream in kind_streams(network, flits)] if batch > 1 else []
+    if streams:
+        needed = max(_enough(stream.loop, stream.pace, batch) for stream in streams)
+        slots = min(stream.slots for stream in streams)
+        rows.append(("", f"with batches of {batch}, one VC keeps its link busy from {needed} flits on; it has {slots}"))
+        data |= {"enough_flits": needed, "flits_per_vc": slots}
+    return Finding(rows, {"credits": data})
+
+
+def _enough(loop: int, s: Fraction, batch: int) -> int:
+    """Flits from which on a VC keeps its link busy, in whole batches."""
+    return ceil((loop / s + batch - 1) / batch) * batch
