@@ -18,6 +18,7 @@ from pyxsim.network.fault_times import NEVER, RandomTimes
 from pyxsim.results.result import Result
 from pyxsim.runner.prepare import prepare
 from pyxsim.settings import load_experiment
+from validation.families.jobs import account
 
 BACKENDS = ("packet", "analytical-congestion")
 NETWORK = {
@@ -47,43 +48,6 @@ def stop(npu: int, at: int, length: int | None = 1) -> dict[str, Any]:
     return {"npu": npu, "at": f"{at} ns", "stop": True, **ends}
 
 
-def expected(
-    step: int, iterations: int, every: int, write: int, after: int, failures: list[int]
-) -> tuple[int, dict[str, int]]:
-    """The end of a job that begins in cycle 0, and where its time went: an account of its own, event by event.
-
-    A failure in the cycle in which something ends comes first. `every`: 0 for no checkpoints.
-    """
-    spent = {"work": 0, "checkpoints": 0, "lost": 0, "down": 0}
-    now = saved = since = 0
-    queue = sorted(failures)
-    done = 0
-    while True:
-        writes = bool(every) and done - saved == every
-        length = write if writes else step
-        if queue and queue[0] <= now + length:
-            failed = queue.pop(0)
-            spent["lost"] += failed - since
-            again = failed + after
-            while queue and queue[0] <= again:
-                again = queue.pop(0) + after
-            spent["down"] += again - failed
-            now = since = again
-            done = saved
-            continue
-        now += length
-        if writes:
-            saved = done
-            spent["work"] += now - write - since
-            spent["checkpoints"] += write
-            since = now
-        else:
-            done += 1
-            if done == iterations:
-                spent["work"] += now - since
-                return now, spent
-
-
 @pytest.mark.parametrize("backend", BACKENDS)
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())
@@ -97,7 +61,7 @@ def test_a_schedule_of_failures_gives_the_closed_form_to_the_cycle(backend: str,
     hit = [stop(data.draw(st.integers(0, 7)), cycle) for cycle in cycles]
     kept = {"checkpoint_every": every, "checkpoint_time": f"{write} ns"} if every else {}
     result = run(job(iterations=iterations, after=f"{after} ns", **kept), faults=hit, backend=backend)
-    end, spent = expected(step, iterations, every, write, after, cycles)
+    end, spent = account(step, iterations, every, write, after, cycles)
     row = result.job_restarts[0]
     assert result.jobs[0]["end"] == end
     assert {name: row[name] for name in spent} == spent
