@@ -65,10 +65,23 @@ def figures(kind: str, table: Table | None, key: str, default: str = "") -> Figu
     own = {} if table is None else _known(table)
     name = own.pop("type", default)
     if not name:
-        return Figures(kind, "", key, own, "[cost]")
-    found = entry(kind, name, f"{key}.type")
-    source = found.origin if not own else f"{found.origin}; [cost]: {', '.join(own)}"
-    return Figures(kind, name, key, {**_known(found.figures), **own}, source)
+        found_figures, source = own, "[cost]"
+    else:
+        found = entry(kind, name, f"{key}.type")
+        source = found.origin if not own else f"{found.origin}; [cost]: {', '.join(own)}"
+        found_figures = {**_known(found.figures), **own}
+    _check_idle(kind, found_figures, own, key)
+    return Figures(kind, name, key, found_figures, source)
+
+
+def _check_idle(kind: str, figures: Mapping[str, Any], own: Mapping[str, Any], key: str) -> None:
+    """Raise InputError for more power without work than with it. Of links and switches `idle` is a share."""
+    idle, power = figures.get("idle"), figures.get("power")
+    if kind not in ("npus", "hosts") or idle is None or power is None or idle.typical <= power.typical:
+        return
+    watts = [f"{float(each.typical):g} W" for each in (idle, power)]
+    name, allowed = ("idle", f"at most {watts[1]}") if "idle" in own else ("power", f"at least {watts[0]}")
+    raise InputError(f"{watts[0]} without work are more than {watts[1]} at work", key=f"{key}.{name}", allowed=allowed)
 
 
 def _known(table: Table) -> dict[str, Any]:

@@ -261,9 +261,13 @@ def list_faults(values: Iterable[tuple[str, Any]], count: int, network_has: str)
 
 def _job_conflicts(jobs: tuple[JobTable, ...], system: System) -> Iterator[InputError]:
     """Yield what [system] has that jobs do not support, and the conflicts of their collectives with it."""
-    for key, value in (("compat", system.compat), ("boost", system.boost), ("remote_memory", system.remote_memory)):
+    for key, value, why in (
+        ("compat", system.compat, "which replaces pyxsim's system layer by one for a single workload"),
+        ("boost", system.boost, "which simulates the groups of NPU 0 only, and jobs differ"),
+        ("remote_memory", system.remote_memory, "whose accesses of all NPUs wait for each other"),
+    ):
         if value:
-            yield InputError(f"cannot be combined with system.{key}", key="", allowed="without this setting")
+            yield InputError(f"cannot be combined with system.{key}, {why}", key="", allowed="without this setting")
     if system.inter_dimension == "round-robin":
         problem = "cannot be combined with system.inter_dimension = 'round-robin', which counts the chunks of all jobs"
         yield InputError(problem, key="", allowed="another order of dimensions")

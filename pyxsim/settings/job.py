@@ -91,7 +91,13 @@ class JobTable(Table):
             allowed = "[job.workload] or [[job.collective]]"
             faults.append(InputError("the job has no work", key="workload", allowed=allowed))
         if self.workload is not None and self.workload.serving is not None:
-            faults.append(InputError("is not supported in a job", key="workload.serving", allowed="training or files"))
+            faults.append(
+                InputError(
+                    "is not supported in a job: the tasks of requests are not known before the run",
+                    key="workload.serving",
+                    allowed="training or files, or [workload.serving] at the top level",
+                )
+            )
         if self.workload is not None and self.workload.offloaded:
             faults.append(InputError("jobs have no remote memory", key="workload.offload", allowed='"none"'))
         if not faults:

@@ -17,7 +17,7 @@ from pyxsim.errors import InputError, InputErrors, bundle, nearest
 from pyxsim.settings.experiment import Experiment
 from pyxsim.settings.faults import key_path, translate, unknown_key
 from pyxsim.settings.named import Systems, Underlay
-from pyxsim.settings.override import Steps, parse_override, put
+from pyxsim.settings.override import Steps, parse_override, put, split_override
 from pyxsim.settings.renamed import is_old, note, rename
 from pyxsim.settings.spelling import as_written, respell
 from pyxsim.settings.toml import parse_toml, read_toml, to_toml
@@ -41,6 +41,7 @@ def load_experiment(
     libraries: Iterable[str | PathLike[str]] = (),
     *,
     work: bool = True,
+    base: bool = False,
 ) -> Experiment:
     """Load an experiment.
 
@@ -54,6 +55,8 @@ def load_experiment(
         Folders with further named systems.
     work
         False: without collectives, messages, traffic, workload and jobs, for a network that another simulator uses.
+    base
+        Of a file with [search] take the experiment that its designs vary.
 
     Raises
     ------
@@ -61,6 +64,8 @@ def load_experiment(
         If the experiment is invalid, with the file and key path; InputErrors if there are several errors.
     """
     file, data = read_source(source)
+    if base:
+        data.pop("search", None)
     for table in STUDY:
         if table in data:
             what = "the file defines several experiments" if file else "the source defines several experiments"
@@ -102,7 +107,7 @@ def read_overrides(overrides: Iterable[str]) -> list[Setting | InputError]:
     for text in listed(overrides):
         try:
             steps, value = parse_override(text)
-            written = text.partition("=")[0].strip()
+            written = split_override(text)[0].strip()
             found.append(Setting(steps, value, written if is_old(written) else key_path(steps), _OVERRIDE))
         except InputError as error:
             found.append(error.at(file=_OVERRIDE))

@@ -13,7 +13,8 @@ from pyxsim.settings.faults import key_path, model_at, unknown_key
 from pyxsim.settings.renamed import new_steps
 from pyxsim.settings.spelling import SPELLINGS, TABLE, Reader
 
-_SEGMENT = re.compile(r"([A-Za-z0-9_-]+)((?:\[\d{1,6}\])*)", re.ASCII)
+_SEGMENT = re.compile(r"(?:([A-Za-z0-9_-]+)|\"([^\"]*)\")((?:\[\d{1,6}\])*)", re.ASCII)
+_QUOTED = re.compile(r"\"[^\"]*\"|[^\"]")  # a key in quotes, or a character outside of quotes
 _EXAMPLE = "KEY=VALUE such as network.router.vcs=8"
 
 Steps = tuple[str | int, ...]
@@ -29,7 +30,7 @@ def parse_override(text: str) -> tuple[Steps, Any]:
     InputError
         If the text is not KEY=VALUE, or no experiment has the key path.
     """
-    path, equals, value = text.partition("=")
+    path, equals, value = split_override(text)
     path = path.strip()
     if not equals:
         raise InputError(f"'{text}' has no '='", allowed=_EXAMPLE)
@@ -37,6 +38,26 @@ def parse_override(text: str) -> tuple[Steps, Any]:
     given = override_value(value.strip(), path)
     steps, read = _canonical(steps)
     return steps, read(given)
+
+
+def split_override(text: str) -> tuple[str, str, str]:
+    """Return key path, "=" and value of an override, as `str.partition`; "=" in quoted keys does not count."""
+    first = _outside(text, "=")
+    return (text, "", "") if first is None else (text[:first], "=", text[first + 1 :])
+
+
+def split_path(path: str) -> list[str]:
+    """Return the segments of a key path, with their quotes: '"a.b".c' -> ['"a.b"', 'c']."""
+    segments = []
+    while (first := _outside(path, ".")) is not None:
+        segments.append(path[:first])
+        path = path[first + 1 :]
+    return [*segments, path]
+
+
+def _outside(text: str, mark: str) -> int | None:
+    """The place of the first such character outside of quotes."""
+    return next((match.start() for match in _QUOTED.finditer(text) if match[0] == mark), None)
 
 
 def read_path(path: str) -> tuple[Steps, Reader]:
@@ -54,13 +75,14 @@ def read_path(path: str) -> tuple[Steps, Reader]:
 
 def _parse_path(path: str) -> Steps:
     steps: list[str | int] = []
-    for segment in path.split("."):
+    for segment in split_path(path):
         match = _SEGMENT.fullmatch(segment)
         if match is None:
             raise InputError(
                 f"'{path}' is not a key path", allowed="a key path such as network.router.vcs or network.dims[0].npus"
             )
-        steps += [match[1], *(int(index) for index in re.findall(r"\d+", match[2]))]
+        name = match[2] if match[1] is None else match[1]
+        steps += [name, *(int(index) for index in re.findall(r"\d+", match[3]))]
     return tuple(steps)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from pyxsim.errors import InputError, raise_all
 from pyxsim.settings.faults import key_path
 from pyxsim.settings.load import STUDY, Setting, Source, read_overrides, read_source, replaced_key
-from pyxsim.settings.override import override_value, read_path
+from pyxsim.settings.override import override_value, read_path, split_override, split_path
 from pyxsim.settings.points import (
     Choice,
     Maker,
@@ -121,8 +121,8 @@ def _overridden(table: Any, texts: Sequence[str]) -> dict[str, Any]:
     """The table [search] with settings such as "search.budget.decide=5". Raises InputError."""
     made: dict[str, Any] = fresh(table) if isinstance(table, dict) else {}
     for text in texts:
-        path, equals, value = text.partition("=")
-        keys = [key.strip() for key in path.split(".")[1:]]
+        path, equals, value = split_override(text)
+        keys = [key.strip().strip('"') for key in split_path(path)[1:]]
         if not equals or not all(keys):
             problem = f"'{text}' is not a setting of the search"
             raise InputError(problem, file="--set", allowed="such as search.budget.decide=10")

@@ -27,7 +27,8 @@ def cost(
     Parameters
     ----------
     source
-        An experiment (a file, a dict or an object), or a result (a Result, or its HDF5 file).
+        An experiment (a file, a dict or an object), or a result (a Result, or its HDF5 file). Of a file with [search]
+        the experiment that its designs vary.
     overrides
         Settings such as "cost.npu.price=25 k$"; for a result those of [cost] only.
     libraries
@@ -49,7 +50,7 @@ def cost(
         return _of_run(source, overrides)
     if isinstance(source, str | PathLike) and fspath(source).endswith(".h5"):
         return _of_run(Result.load(source), overrides)
-    experiment = load_experiment(source, overrides, libraries)
+    experiment = load_experiment(source, overrides, libraries, base=True)
     library.load_all(libraries)
     experiment, _ = resolved(experiment, folder_of(source))
     return design_cost(experiment.placed(folder_of(source)))

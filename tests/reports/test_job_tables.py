@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import pyxsim
@@ -43,6 +44,12 @@ def test_the_shares_of_a_row_are_those_of_its_cycles(result: Result) -> None:
         assert row[1] == f"{sum(own):,}"
         shares = [0.0 if cell == "-" else float(cell.removesuffix(" %")) for cell in row[2:]]
         assert shares == [pytest.approx(100 * each / sum(own), abs=0.051) for each in own]
+
+
+def test_the_plot_has_the_shares_of_the_jobs(result: Result) -> None:
+    drawn = result.plot.interference().images[0].get_array()
+    cycles = result.interference["cycles"]
+    assert np.allclose(drawn, cycles / cycles.sum(axis=1, keepdims=True))
 
 
 def test_the_report_has_both_panels(result: Result, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pyxsim.errors import InputError
 from pyxsim.settings import Experiment, Stages, load_experiment
-from pyxsim.settings.override import parse_override
+from pyxsim.settings.override import parse_override, split_override, split_path
 from pyxsim.units import Cycles
 from tests.in_turn import in_turn
 
@@ -64,6 +64,14 @@ def test_the_last_of_two_overrides_counts() -> None:
 def test_tables_that_are_not_there_yet_are_made() -> None:
     assert loaded("network.router.pipeline.sa=2").network.router.stages().sa == 2
     assert loaded("output.seed=7").output.seed == 7
+
+
+def test_keys_may_be_quoted() -> None:
+    assert loaded('"system".chunks=2').system.chunks == 2
+    assert split_override('a."b=c".d[1]="e=f"') == ('a."b=c".d[1]', "=", '"e=f"')
+    assert split_path('a."b.c".d[1]') == ["a", '"b.c"', "d[1]"]
+    data = {**RINGS, "network": {"topology": "x"}}
+    assert load_experiment(data, ['network.options."a.b"=4']).network.options == {"a.b": 4}
 
 
 def test_free_tables_take_any_key() -> None:

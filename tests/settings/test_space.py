@@ -87,3 +87,13 @@ def test_other_commands_refuse_it() -> None:
         pyxsim.run(source)
     with pytest.raises(InputError, match="defines no search"):
         read_space(RING)
+
+
+def test_a_quoted_axis_can_be_set() -> None:
+    data = {
+        "network": {"topology": "ring", "shape": [8]},
+        "collective": {"kind": "all-reduce", "size": "1 MiB"},
+        "search": {"objective": "time", "axes": {"system.chunks": [1, 2]}},
+    }
+    space = read_space(data, ['search.axes."system.chunks"=[4, 8, 16]'])
+    assert len(space) == 3

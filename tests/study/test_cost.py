@@ -10,6 +10,7 @@ import pytest
 import pyxsim
 from pyxsim.cli.app import main
 from pyxsim.costs import DesignCost, StepCost
+from pyxsim.errors import InputError
 
 RING = """
 [network]
@@ -115,3 +116,22 @@ def test_the_catalogue_is_listed(capfd: pytest.CaptureFixture[str]) -> None:
     links = {one["name"]: one for one in json.loads(capfd.readouterr().out)["links"]}
     assert links["optical"]["energy"] == ["21.25 pJ/bit", "21.25 pJ/bit", "22.5 pJ/bit"]
     assert links["optical"]["source"][0]["url"].startswith("https://docs.nvidia.com")
+
+
+def test_a_search_has_the_cost_of_the_experiment_that_its_designs_vary() -> None:
+    searched = pyxsim.cost("inputs/search/mixtral_256.toml")
+    assert isinstance(searched, DesignCost)
+    assert next(part for part in searched.parts if part.kind == "npu").count == 256
+
+
+@pytest.mark.parametrize(
+    ("table", "line"),
+    [
+        ("{type='h100', idle='900 W'}", "cost.npu.idle: 900 W without work are more than 574 W at work"),
+        ("{type='h100', power='10 W'}", "cost.npu.power: 105 W without work are more than 10 W at work"),
+        ("{power='10 W', idle='11 W', price='1 $'}", "cost.npu.idle: 11 W without work are more than 10 W at work"),
+    ],
+)
+def test_an_idle_npu_takes_no_more_than_a_busy_one(table: str, line: str) -> None:
+    with pytest.raises(InputError, match=line):
+        pyxsim.cost("inputs/torus_all_reduce.toml", [f"cost.npu={table}"])

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyxsim.arrays import IntArray
 from pyxsim.reports.plots.plot_registry import plot
 from pyxsim.reports.plots.style import GREY, PART_COLOURS, axes, heat, nothing, percent_axis, titled
 from pyxsim.reports.text.attribution_tables import MOST_TRAFFICS, WORDS, blame, rows, short_name
 from pyxsim.reports.text.facts import percent, plural
 from pyxsim.reports.text.traffic_facts import number
 from pyxsim.results.attribution import PARTS
+from pyxsim.results.interference import interference
 from pyxsim.results.result import Result
 
 if TYPE_CHECKING:
@@ -73,8 +76,21 @@ def culprits(result: Result, ax: Axes | None = None) -> Axes:
     attribution = result.attribution
     if attribution is None or not len(attribution.waits["link"]):
         return nothing(ax, "no packet waited" if attribution else "no attribution")
-    victims, names, cycles = blame(attribution)
-    shares = cycles / cycles.sum(axis=1, keepdims=True)
+    return _matrix(ax, *blame(attribution), "Delays by traffic")
+
+
+@plot("interference")
+def interference_matrix(result: Result, ax: Axes | None = None) -> Axes:
+    """Matrix: the waiting of each job in the network, by the job that caused it, as shares."""
+    ax = axes(ax, 4, 3)
+    found = interference(result.attribution, len(result.jobs))
+    if found is None:
+        return nothing(ax, "no attribution" if result.jobs else "no jobs")
+    return _matrix(ax, found.victims, found.culprits, found.cycles, "Who disturbed whom")
+
+
+def _matrix(ax: Axes, victims: Sequence[str], names: Sequence[str], cycles: IntArray, title: str) -> Axes:
+    shares = cycles / np.maximum(1, cycles.sum(axis=1, keepdims=True))
     ax.imshow(shares, cmap=heat(), vmin=0, vmax=1, aspect="auto", interpolation="nearest")
     for (victim, culprit), share in np.ndenumerate(shares):
         if share:
@@ -85,7 +101,7 @@ def culprits(result: Result, ax: Axes | None = None) -> Axes:
     ax.tick_params(length=0, labelsize=8)
     ax.spines[:].set_visible(False)
     ax.set_xlabel("waited for")
-    titled(ax, "Delays by traffic")
+    titled(ax, title)
     return ax
 
 

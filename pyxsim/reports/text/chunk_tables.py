@@ -58,8 +58,8 @@ def _collective_rows(result: Result) -> Iterator[Sequence[str]]:
         ratio = row.get("ratio")
         times = _times(result, row["start"], row["end"])
         label = f"{name}: {kind}" if name not in ("", kind) else kind
-        if "calls" in row:
-            label, times = f"{label}, {plural(row['calls'], 'call')}", (*times[:2], _time(result, row["time"]))
+        if (calls := row.get("calls", -1)) >= 0:
+            label, times = f"{label}, {plural(calls, 'call')}", (*times[:2], _time(result, row["time"]))
         bound = "" if ratio is None or math.isnan(ratio) else f"{ratio:.2f}"
         yield label, f"{row.get('npus', '')}", rounded(row["bytes"], "B", 1024), *times, bound
 
@@ -76,9 +76,9 @@ def _times(result: Result, start: int, end: int) -> tuple[str, str, str]:
     return begun, *((_time(result, end), _time(result, end - start)) if end >= 0 else ("-", "-"))
 
 
-def _time(result: Result, cycles: float) -> str:
-    """Cycles as a time; empty for NaN."""
-    return "" if math.isnan(cycles) else format_time_ns(Fraction(cycles) * 10**9 / result.clock_hz)
+def _time(result: Result, cycles: float | None) -> str:
+    """Cycles as a time; empty for NaN, which is None in a loaded result."""
+    return "" if cycles is None or math.isnan(cycles) else format_time_ns(Fraction(cycles) * 10**9 / result.clock_hz)
 
 
 def _phases(result: Result) -> Table:

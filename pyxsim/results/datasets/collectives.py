@@ -67,7 +67,7 @@ add(
             Column("lower_bound", "cycles", "lower bound of the time on these links", "float64"),
             Column("ratio", "1", "ratio of the time to its lower bound", "float64"),
             Column("optimum", "cycles", "lower bound of the time with any algorithm", "float64", optional=True),
-            Column("calls", "1", "number of calls", optional=True),
+            Column("calls", "1", "number of calls; -1: not repeated", optional=True),
             Column("time", "cycles", "mean time of the calls that have ended", "float64", optional=True),
         ),
         lambda result: result.collectives,

@@ -93,11 +93,12 @@ class Iteration(GraphJob):
         self.begin(self._services)
 
     def stop(self, cycle: int) -> TaskTimes:
-        """End the iteration in a cycle; return the times of what had happened before."""
+        """End the iteration in a cycle, with all tasks that have started; return the times."""
         self._services.revoke()
         times = self.times()
         for column in (times.ready, times.start, times.end):
             column[column > cycle] = -1  # NPUs are carried on to their next communication
+        times.end[(times.start >= 0) & (times.end < 0)] = cycle
         return times
 
     def finish(self) -> TaskTimes:

@@ -18,6 +18,7 @@ from pyxsim.network.fault_times import NEVER, RandomTimes
 from pyxsim.results.result import Result
 from pyxsim.runner.prepare import prepare
 from pyxsim.settings import load_experiment
+from validation.families.jobs import account
 
 BACKENDS = ("packet", "analytical-congestion")
 NETWORK = {
@@ -47,43 +48,6 @@ def stop(npu: int, at: int, length: int | None = 1) -> dict[str, Any]:
     return {"npu": npu, "at": f"{at} ns", "stop": True, **ends}
 
 
-def expected(
-    step: int, iterations: int, every: int, write: int, after: int, failures: list[int]
-) -> tuple[int, dict[str, int]]:
-    """The end of a job that begins in cycle 0, and where its time went: an account of its own, event by event.
-
-    A failure in the cycle in which something ends comes first. `every`: 0 for no checkpoints.
-    """
-    spent = {"work": 0, "checkpoints": 0, "lost": 0, "down": 0}
-    now = saved = since = 0
-    queue = sorted(failures)
-    done = 0
-    while True:
-        writes = bool(every) and done - saved == every
-        length = write if writes else step
-        if queue and queue[0] <= now + length:
-            failed = queue.pop(0)
-            spent["lost"] += failed - since
-            again = failed + after
-            while queue and queue[0] <= again:
-                again = queue.pop(0) + after
-            spent["down"] += again - failed
-            now = since = again
-            done = saved
-            continue
-        now += length
-        if writes:
-            saved = done
-            spent["work"] += now - write - since
-            spent["checkpoints"] += write
-            since = now
-        else:
-            done += 1
-            if done == iterations:
-                spent["work"] += now - since
-                return now, spent
-
-
 @pytest.mark.parametrize("backend", BACKENDS)
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())
@@ -97,7 +61,7 @@ def test_a_schedule_of_failures_gives_the_closed_form_to_the_cycle(backend: str,
     hit = [stop(data.draw(st.integers(0, 7)), cycle) for cycle in cycles]
     kept = {"checkpoint_every": every, "checkpoint_time": f"{write} ns"} if every else {}
     result = run(job(iterations=iterations, after=f"{after} ns", **kept), faults=hit, backend=backend)
-    end, spent = expected(step, iterations, every, write, after, cycles)
+    end, spent = account(step, iterations, every, write, after, cycles)
     row = result.job_restarts[0]
     assert result.jobs[0]["end"] == end
     assert {name: row[name] for name in spent} == spent
@@ -212,8 +176,12 @@ def test_a_failure_before_any_message_sends_nothing_twice() -> None:
     again = run(job(work=work, iterations=1, after="1 us"), system=system, faults=[stop(5, 100)])
     assert again.counts["bytes_delivered"] == once.counts["bytes_delivered"]
     assert again.jobs[0]["end"] == once.jobs[0]["end"] + 100 + 1000
-    assert again.work is not None
     assert len(again.job_failures) == 1
+    assert once.work is not None
+    assert again.work is not None
+    extra = {name: again.work.npus[name] - once.work.npus[name] for name in ("compute", "communication")}
+    assert extra["compute"].tolist() == [100] * 8 + [0] * 8  # what the failure undid
+    assert not extra["communication"].any()
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -334,3 +302,42 @@ def test_the_accounts_are_in_the_file_and_in_json(tmp_path: Path) -> None:
     loaded = pyxsim.load(tmp_path / "a.h5")
     assert list(loaded.job_restarts) == list(result.job_restarts)
     assert list(loaded.job_failures) == list(result.job_failures)
+
+
+@pytest.mark.parametrize("read_back", [False, True])
+def test_the_report_of_both_kinds_of_jobs(read_back: bool, tmp_path: Path) -> None:
+    other = {"name": "b", "npus": 4, "collective": [ALL_REDUCE]}
+    result = run(job(iterations=3, after="2 us"), other, faults=[stop(3, 1500)])
+    if read_back:
+        result.save(tmp_path / "a.h5")
+        result = pyxsim.load(tmp_path / "a.h5")
+    pyxsim.report([result], tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert "Checkpoints and restarts" in page
+    assert "Failures of jobs" in page
+    assert "a: all-reduce, 4 calls" in page
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_waits_add_up_and_threads_do_not_matter(threads: int) -> None:
+    large = {"collective": [{"kind": "all-to-all", "size": "256 KiB"}]}
+    other = {"name": "b", "npus": 8, "placement": "packed", **large}
+    first = {**job(work=large, iterations=2), "placement": "scattered"}
+    result = run(
+        first,
+        other,
+        faults=[stop(4, 3000)],
+        backend="packet",
+        output={"attribution": "messages"} if threads == 1 else {},
+        run={"threads": threads},
+    )
+    assert result.job_failures[0]["lost"] == 3000
+    plain = run(first, other, faults=[stop(4, 3000)], backend="packet")
+    assert result.jobs[0]["end"] == plain.jobs[0]["end"]
+    assert np.array_equal(result.totals["flits"], plain.totals["flits"])
+    if threads == 1:
+        attribution = result.attribution
+        assert attribution is not None
+        total = int((attribution.latency["arrived"] - attribution.latency["sent"]).sum())
+        assert sum(attribution.of_messages.values()) == total
+        assert result.interference["cycles"].sum() > 0
