@@ -66,9 +66,7 @@ class TransactionEngine:
     ) -> None: ...
     def access(self, kind: int, initiator: int, peer: int, size: int, message: int) -> None:
         """Add a store (0) to, a load (1) from, or an atomic (2) at the memory of `peer`, for a message."""
-    def at_switch(
-        self, kind: int, initiator: int, members: Sequence[int], messages: Sequence[int], size: int
-    ) -> None:
+    def at_switch(self, kind: int, initiator: int, members: Sequence[int], messages: Sequence[int], size: int) -> None:
         """Add a load of the sum of all members (3), or a store to all members (4).
 
         `messages`: of each member; -1 for none.
