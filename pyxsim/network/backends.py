@@ -63,7 +63,11 @@ def by_cost(names: Iterable[str] = ()) -> list[str]:
 
 def make_backend(name: str, experiment: Experiment, topology: Topology, window: int) -> Backend:
     """Return the backend of an experiment without open traffic. Raises InputError."""
-    return backend_class(name).for_experiment(experiment, topology, window=window)
+    check_transactions(name, experiment)
+    chosen: type[Backend] = backend_class(name)
+    if experiment.network.transactions is not None:
+        chosen = backends.entry(name).info["transactions"]
+    return chosen.for_experiment(experiment, topology, window=window)
 
 
 def make_open_backend(
@@ -81,6 +85,14 @@ def make_open_backend(
     check_open_traffic(name)
     made: type[OpenBackend] = open_class(name)
     return made.for_open_traffic(experiment, topology, window=window, classes=classes, packet=packet)
+
+
+def check_transactions(name: str, experiment: Experiment) -> None:
+    """Raise InputError for [network.transactions] with a backend that registers no class for them."""
+    if experiment.network.transactions is not None and "transactions" not in backends.entry(name).info:
+        others = " or ".join(f"--backend {each.name}" for each in backends.entries if "transactions" in each.info)
+        problem = f"backend '{name}' has no memory transactions"
+        raise InputError(problem, key="network.transactions", allowed=f"with {others}")
 
 
 def check_background(name: str) -> None:

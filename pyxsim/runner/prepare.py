@@ -14,7 +14,14 @@ from pyxsim.analysis.packet_spacing import starved
 from pyxsim.arrays import IntArray, unique_rows
 from pyxsim.errors import LockstepLost
 from pyxsim.garbage import without_collection
-from pyxsim.network.backends import backend_class, check_background, check_open_traffic, make_backend, make_open_backend
+from pyxsim.network.backends import (
+    backend_class,
+    check_background,
+    check_open_traffic,
+    check_transactions,
+    make_backend,
+    make_open_backend,
+)
 from pyxsim.network.clock import with_clock
 from pyxsim.network.protocol import Backend
 from pyxsim.runner.fault_checks import check_faults, compute_faults
@@ -26,7 +33,6 @@ from pyxsim.runner.proofs import (
     check_in_network_reduction,
     check_lengths,
     check_mpi,
-    check_transactions,
     deadlock_warnings,
     open_traffic_pairs,
     prove_schedules,
@@ -93,7 +99,7 @@ def prepare(
     )
     capabilities = backend_class(backend).capabilities
     check_mpi(experiment, backend)
-    check_transactions(experiment, backend)
+    check_transactions(backend, experiment)
     check_faults(experiment, backend)
     if experiment.background is not None:
         check_background(backend)

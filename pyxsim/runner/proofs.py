@@ -200,13 +200,6 @@ def _key_of(phase: Phase, job: Job) -> str:
     return "system"
 
 
-def check_transactions(experiment: Experiment, backend: str) -> None:
-    """Raise InputError for [network.transactions] with a backend that has none."""
-    if experiment.network.transactions is not None and backend != "packet":
-        problem = f"backend '{backend}' has no memory transactions"
-        raise InputError(problem, key="network.transactions", allowed="with --backend packet")
-
-
 def check_in_network_reduction(job: Job, topology: Topology, network: Backend) -> None:
     """Raise InputError if an algorithm reduces inside the network, in a dimension that is not one switch.
 

@@ -73,11 +73,13 @@ def simulate_text(setting: Setting, kind: str, size: int, text: str, backend: st
 def shelf_names(kind: str, topology: Topology, *, in_switch: bool) -> Iterable[str | list[str]]:
     """Yield the algorithms of the shelf that can do the collective: as one group, and as phases along dimensions.
 
-    What reduces in switches only with `in_switch`.
+    What reduces in switches only with `in_switch`; what copies there, too, needs transactions, which are not ranked.
     """
     dims = len(topology.shape)
     for entry in collectives.entries:
-        if kind not in entry.info.get("kinds", KINDS) or (entry.name == "in-switch" and not in_switch):
+        if kind not in entry.info.get("kinds", KINDS) or entry.name == "multimem":
+            continue
+        if entry.name == "in-switch" and not in_switch:
             continue
         yield entry.name
         if dims > 1:

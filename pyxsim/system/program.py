@@ -39,8 +39,8 @@ class Traffic:
 
 
 class Accesses(NamedTuple):
-    """How messages access memory: the kind (pyxsim/collective/accesses.py), the access of the switch that each is a part
-    of (-1: none), and of how many messages that one consists."""
+    """How messages access memory: the kind (pyxsim/collective/accesses.py), the access of the switch that each belongs
+    to (-1: none), and of how many messages that one consists."""
 
     kind: I8
     fused: I32

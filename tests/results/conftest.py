@@ -308,6 +308,37 @@ def make_backend_tables() -> dict[str, BackendTable]:
             }
         ),
         "pfc_frames": BackendTable({name: np.array(column) for name, column in frames.items()}),
+        **make_transactions(),
+    }
+
+
+def make_transactions() -> dict[str, BackendTable]:
+    """Two kinds of memory transactions."""
+    rows: dict[str, Any] = {
+        "kind": np.array(["load", "store to all"], dtype=object),
+        "transactions": np.array([4, 2]),
+        "ended": np.array([4, 1]),
+        "data_bytes": np.array([512, 256]),
+        "carried_bytes": np.array([512, 768]),
+        "request_bytes": np.array([64, 816]),
+        "response_bytes": np.array([576, 48]),
+        "request_flits": np.array([4, 51]),
+        "response_flits": np.array([36, 3]),
+        "latency_mean": np.array([731.5, 800.0]),
+        "outstanding_mean": np.array([0.5, 0.25]),
+    }
+    rows |= {f"latency_{name}": np.array([700, 800]) for name in ("min", "p50", "p95", "p99", "max")}
+    packets: dict[str, Any] = {
+        "type": np.array(["request", "response"], dtype=object),
+        "sent": np.array([4, 4]),
+        "arrived": np.array([4, 3]),
+    }
+    switch = {name: np.array([9]) for name in ("entries_max", "stalls", "stall_cycles", "waiting_max")}
+    switch |= {"entries_mean": np.array([1.5]), "adder_busy": np.array([0.25])}
+    return {
+        "transactions": BackendTable(rows, {"outstanding_max": 4, "flit_bytes": 16}),
+        "transaction_packets": BackendTable(packets),
+        "switch_reduction": BackendTable(switch),
     }
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from pyxsim import library
 from pyxsim.arrays import IntArray
+from pyxsim.network.protocol import Capabilities
 from pyxsim.system import Options, System
 from pyxsim.topology.topology import Queue
 
@@ -22,6 +23,8 @@ Time = Callable[[int, int, int], int]  # (source, destination, bytes) -> cycles
 class Ideal:
     """A `Network` (pyxsim/network/protocol.py). `sent`: (cycle, source, destination, bytes, plane) of every message;
     `tags`: whose each is."""
+
+    capabilities = Capabilities()
 
     def __init__(self, npus: int, time: Time | int, *, lost: Sequence[int] = ()) -> None:
         self.npus = npus

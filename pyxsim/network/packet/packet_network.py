@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,11 +155,7 @@ class PacketNetwork(DividedNetwork):
         self._next_start = FOREVER
 
     @classmethod
-    def for_experiment(cls, experiment: Experiment, topology: Topology, *, window: int) -> PacketNetwork:
-        if experiment.network.transactions is not None:
-            from pyxsim.network.packet.transactions.transaction_network import TransactionNetwork  # a subclass
-
-            return TransactionNetwork.for_experiment(experiment, topology, window=window)
+    def for_experiment(cls, experiment: Experiment, topology: Topology, *, window: int) -> Self:
         output, background = experiment.output, background_classes(experiment)
         return cls(
             topology,

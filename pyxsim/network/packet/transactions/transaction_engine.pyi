@@ -64,17 +64,17 @@ class TransactionEngine:
         fetches: bool = False,
         units: bool = False,
     ) -> None: ...
-    def access(self, kind: int, initiator: int, peer: int, size: int, message: int, at: int) -> None:
-        """Begin a store (0) to, a load (1) from, or an atomic (2) at the memory of `peer`, for a message."""
-    def at_switch(
-        self, kind: int, initiator: int, members: Sequence[int], messages: Sequence[int], size: int, at: int
-    ) -> None:
-        """Begin a load of the sum of all members (3), or a store to all members (4).
+    def access(self, kind: int, initiator: int, peer: int, size: int, message: int) -> None:
+        """Add a store (0) to, a load (1) from, or an atomic (2) at the memory of `peer`, for a message."""
+    def at_switch(self, kind: int, initiator: int, members: Sequence[int], messages: Sequence[int], size: int) -> None:
+        """Add a load of the sum of all members (3), or a store to all members (4).
 
         `messages`: of each member; -1 for none.
         """
-    def push_sum(self, members: Sequence[int], messages: Sequence[int], size: int, at: int) -> None:
-        """Begin a sum to which every member sends its operands, and which every member gets."""
+    def push_sum(self, members: Sequence[int], messages: Sequence[int], size: int) -> None:
+        """Add a sum to which every member sends its operands, and which every member gets."""
+    def begin(self, at: int) -> None:
+        """Issue requests of the accesses that have been added; those of an NPU to different targets take turns."""
     def outgoing(self) -> IntArray:
         """Return the packets to send, int64[5, K]: cycle, source, destination, flits, class (1: responses)."""
     def sent(self, first: int) -> None:

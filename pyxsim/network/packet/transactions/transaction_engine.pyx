@@ -203,24 +203,19 @@ cdef class TransactionEngine:
 
     # -- work --
 
-    def access(self, int32_t kind, int32_t initiator, int32_t peer, int64_t size, int64_t message, int64_t at):
-        """Begin a store to, a load from, or an atomic at the memory of `peer`."""
+    def access(self, int32_t kind, int32_t initiator, int32_t peer, int64_t size, int64_t message):
         cdef int32_t op = self._new_op(kind, initiator, peer, size, NONE)
         self._add_member(op, peer if kind != LOAD else initiator, message)
         self._enqueue(op, initiator * self.per_npu + (self.npus if kind == LOAD else 0) + peer)
-        self._issue(initiator, at)
 
-    def at_switch(self, int32_t kind, int32_t initiator, members, messages, int64_t size, int64_t at):
-        """Begin a load of the sum of all members, or a store to all members."""
+    def at_switch(self, int32_t kind, int32_t initiator, members, messages, int64_t size):
         cdef int32_t op = self._new_op(kind, initiator, NONE, size, NONE)
         for npu, message in zip(members, messages, strict=True):
             self._add_member(op, npu, message)
         self.ops[op].peer = <int32_t> len(members)
         self._enqueue(op, initiator * self.per_npu + 2 * self.npus + (kind - REDUCE))
-        self._issue(initiator, at)
 
-    def push_sum(self, members, messages, int64_t size, int64_t at):
-        """Begin a sum in the switch, to which every member sends its operands, and which every member gets."""
+    def push_sum(self, members, messages, int64_t size):
         self.groups = <Group*> grown(self.groups, &self.group_capacity, self.group_count + 1, sizeof(Group))
         cdef Group* group = &self.groups[self.group_count]
         cdef int64_t count = (size + self.switch_size - 1) // self.switch_size
@@ -237,7 +232,10 @@ cdef class TransactionEngine:
             op = self._new_op(PUSH, npu, NONE, size, number)
             self._add_member(op, npu, message)
             self._enqueue(op, npu * self.per_npu + 2 * self.npus + 2)
-        for npu in members:
+
+    def begin(self, int64_t at):
+        cdef int32_t npu
+        for npu in range(self.npus):
             self._issue(npu, at)
 
     cdef int32_t _new_op(self, int32_t kind, int32_t initiator, int32_t peer, int64_t size, int32_t group) except -1:

@@ -138,31 +138,34 @@ class TransactionNetwork(PacketNetwork):
         first = self.messages_sent
         self.messages_sent += len(src)
         self.undelivered += len(src)
-        rows = zip(*(column.tolist() for column in (src, dst, nbytes, plane, *accesses)), strict=True)
-        for message, (s, d, size, way, kind, fused, count) in enumerate(rows, first):
-            self._sizes.append(size)
+        self._sizes += nbytes.tolist()
+        # The receivers of loads take turns, too: otherwise all of them would begin with the same NPU.
+        order = np.argsort(np.where(accesses[0] == LOAD, (dst - src) % self.npus, 0), kind="stable")
+        columns = (np.arange(first, self.messages_sent), src, dst, nbytes, plane, *accesses)
+        for message, s, d, size, way, kind, fused, count in zip(*(c[order].tolist() for c in columns), strict=True):
             if kind < REDUCE:
                 initiator, target = (d, s) if kind == LOAD else (s, d)
                 self._planes.setdefault((s, d), way)
                 self._planes.setdefault((d, s), self._back.get(way, way))
-                self.accesses.access(kind, initiator, target, size, message, at)
+                self.accesses.access(kind, initiator, target, size, message)
                 continue
             gathered = self._gathered.setdefault(fused, [])
             gathered.append((s, d, message))
             if len(gathered) == count:
-                self._at_switch(kind, self._gathered.pop(fused), size, at)
+                self._at_switch(kind, self._gathered.pop(fused), size)
+        self.accesses.begin(at)
         self._flush()
         return first
 
-    def _at_switch(self, kind: int, messages: Sequence[tuple[int, int, int]], size: int, at: int) -> None:
+    def _at_switch(self, kind: int, messages: Sequence[tuple[int, int, int]], size: int) -> None:
         """Begin an access of the switch, once all messages that it stands for may begin."""
         if kind == PUSH:
-            self.accesses.push_sum([d for _, d, _ in messages], [m for *_, m in messages], size, at)
+            self.accesses.push_sum([d for _, d, _ in messages], [m for *_, m in messages], size)
             return
         initiator = messages[0][1] if kind == REDUCE else messages[0][0]
         others = [s if kind == REDUCE else d for s, d, _ in messages]
         numbers = [m for *_, m in messages]
-        self.accesses.at_switch(kind, initiator, [initiator, *others], [-1, *numbers], size, at)
+        self.accesses.at_switch(kind, initiator, [initiator, *others], [-1, *numbers], size)
 
     def _flush(self) -> None:
         """Send the packets that are due."""

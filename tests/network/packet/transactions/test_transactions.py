@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pyxsim
-from pyxsim.errors import InputError, StuckError
+from pyxsim.errors import InputError
 from pyxsim.network.packet.transactions.transaction_network import TransactionNetwork
 from pyxsim.network.packet.transactions.transaction_tables import bin_edges, percentile
 from tests.examples import part_of
@@ -284,13 +284,7 @@ def test_every_transaction_ends(
     """Data are right; each packet arrives, each request has its end, and all bytes are in a transaction. Shorter calls
     of the engine change nothing: the lookahead is exact."""
     asked, switch = given_only(asked), given_only(switch)
-    try:
-        found = run(algorithm, size, npus=npus, **asked, switch=switch)
-    except StuckError as error:
-        assert "buffers" in str(error)
-        assert algorithm == "in-switch"
-        assert "buffers" in switch
-        return
+    found = run(algorithm, size, npus=npus, **asked, switch=switch)
     packets, rows = table(found, "transaction_packets"), table(found)
     assert (packets["sent"] == packets["arrived"]).all()
     assert (rows["ended"] == rows["transactions"]).all()
@@ -337,7 +331,7 @@ def test_what_does_not_fit(changes: dict[str, Any], problem: str) -> None:
 @pytest.mark.parametrize("backend", ["analytical", "analytical-congestion", "flow", "reference", "ethernet"])
 def test_other_backends_refuse_them(backend: str) -> None:
     tables = {"network": {**NETWORK, "transactions": {}}, "collective": {"kind": "all-reduce", "size": "1 KiB"}}
-    with pytest.raises(InputError, match="network.transactions: backend '.*' has no memory transactions"):
+    with pytest.raises(InputError, match=rf"network\.transactions: backend '{backend}' has no memory"):
         pyxsim.run(tables, backend=backend)
 
 
