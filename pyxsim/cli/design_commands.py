@@ -59,7 +59,9 @@ def add_to(app: typer.Typer) -> None:
         ] = "all-reduce",
         size: Annotated[str, typer.Option(metavar="SIZE", help="Size of the collective.")] = "256 MiB",
         shape: Annotated[str | None, typer.Option(metavar="4,4,4", help="NPUs per dimension.")] = None,
-        method: Annotated[str, typer.Option(metavar="NAME", help="auto, trees, matching or exact.")] = "auto",
+        method: Annotated[
+            str, typer.Option(metavar="NAME", help="auto, paths (of an all-to-all), trees, matching or exact.")
+        ] = "auto",
         rank: Annotated[
             str,
             typer.Option(metavar="HOW", help="Simulate the candidates: by flits (packet), as flows (flow), or none."),

@@ -87,7 +87,7 @@ def synthesize(
     file, format
         Where to write the best schedule: .py, .xml, .json or .csv; python, msccl, forestcoll, mscclpp or tacos.
     method
-        auto, trees, matching or exact.
+        auto, paths (of an all-to-all), trees, matching or exact.
     rank
         How candidates are simulated: packet, flow or none.
     shape

@@ -9,7 +9,8 @@ that relieves the busiest link; the last time, links count only where they would
 that trees get no deeper than they must.
 
 The trees of an all-gather begin at every NPU. Those of an all-reduce add up and return a part of the buffer and may
-begin anywhere: each loads the links of its edges in both directions.
+begin anywhere: each loads the links of its edges in both directions. They begin at NPUs in the middle of the network
+and stay near shortest paths, as long as this loads the links evenly: deep trees fill and drain slowly.
 """
 
 from __future__ import annotations
@@ -22,10 +23,14 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from pyxsim.arrays import IntArray
 from pyxsim.collective.custom.forest import Forest
 from pyxsim.synthesis.link_graph import LinkGraph
 
 MOST_ROUNDS = 6  # in which all trees are grown again
+SLACK = 2  # levels by which trees of an all-reduce may be deeper, at each NPU, than its distance from the root
+CENTRAL = 1.3  # of the smallest distance to all others: that of the roots of such trees
+_CLOSE = 1.01  # times the bound: where such trees take longer, any trees are tried
 _ENOUGH = 1.005  # times the bound: further rounds are not worth their time
 
 
@@ -54,10 +59,21 @@ def reduce_trees(graph: LinkGraph, units: int, bound: Fraction, *, seconds: floa
     `bound`: the least time of the all-reduce, for a buffer of as many bytes as NPUs; `seconds` as above. Only edges
     between NPUs that are adjacent in both directions count. Raises UnreachedError if these do not connect all NPUs.
     """
-    roots = np.random.default_rng(0).integers(graph.npus, size=units).tolist()
-    growth = _growth(graph, roots, both_ways=True)
-    if not growth.run(float(bound) * units / graph.npus, time.process_time() + seconds):
+    deadline = time.process_time() + seconds
+    least = float(bound) * units / graph.npus
+    random = np.random.default_rng(0)
+    growth = _growth(graph, [], both_ways=True)
+    distance = growth.distances()
+    central = np.flatnonzero(distance.max(axis=1) <= CENTRAL * distance.max(axis=1).min())
+    growth.roots = roots = random.choice(central, size=units).tolist()
+    growth.deepest = (distance + SLACK).tolist()
+    if not growth.run(least, deadline):
         return None
+    if growth.time > least * _CLOSE:
+        any_roots = random.integers(graph.npus, size=units).tolist()
+        deep = _growth(graph, any_roots, both_ways=True)
+        if deep.run(least, deadline) and deep.time * _CLOSE < growth.time:
+            growth, roots = deep, any_roots
     for tree, parent in enumerate(growth.parents):
         roots[tree] = _centered(parent, roots[tree])
     unit = np.arange(units, dtype=np.int32)
@@ -84,6 +100,8 @@ class Growth:
         For every tree, the NPU before each NPU; -1 at the root.
     load
         Trees of each link.
+    deepest
+        For every root, how deep each NPU may be in its trees; None: as deep as it is.
     """
 
     def __init__(
@@ -102,6 +120,20 @@ class Growth:
         self.shared = max(uses, default=0) > 2  # a tree may load a link with more than one edge
         self.load = [0] * len(each)
         self.parents: list[list[int]] = []
+        self.deepest: list[list[int]] | None = None
+
+    def distances(self) -> IntArray:
+        """int64[npus, npus]: edges from each NPU to each. Raises UnreachedError."""
+        distance = np.full((self.n, self.n), -1)
+        for root, row in enumerate(distance):
+            row[root], order = 0, [root]
+            for npu in order:
+                new = [to for _, to in self.out[npu] if row[to] < 0]
+                row[new] = row[npu] + 1
+                order += new
+            if (row < 0).any():
+                raise UnreachedError(f"NPU {int(np.argmin(row))} is not connected with NPU {root}")
+        return distance
 
     def run(self, bound: float, deadline: float) -> bool:
         """Grow all trees, and again while that helps; `bound`: the time below which no link gets. False if too late."""
@@ -153,13 +185,14 @@ class Growth:
         """Return the tree of a root, and count it; links cost nothing until they would take longer than `free`."""
         load, each, ways, out, shared = self.load, self.each, self.ways, self.out, self.shared
         parent, depth = [-1] * self.n, [-1] * self.n
+        deepest = [self.n] * self.n if self.deepest is None else self.deepest[root]
         depth[root] = 0
         heap: list[tuple[float, int, int, int, int]] = []
         npu, left = root, self.n - 1
         while True:
             level = depth[npu] + 1
             for edge, to in out[npu]:
-                if depth[to] < 0:
+                if depth[to] < 0 and level <= deepest[to]:
                     cost = max([(load[link] + 1) * each[link] for link in ways[edge]])
                     heapq.heappush(heap, (cost if cost > free else 0.0, level, edge, npu, to))
             if not left:

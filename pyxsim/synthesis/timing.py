@@ -14,6 +14,9 @@ from pyxsim.collective.custom.forest import Forest
 from pyxsim.collective.custom.paths import Paths
 from pyxsim.synthesis.link_graph import LinkGraph
 
+JUSTIFIED = 3  # times at most that a schedule is improved
+MOST_JUSTIFIED = 140_000  # messages of such a schedule
+_ENOUGH = 1.01  # times the time of the busiest link: what ends so early is not improved
 _SPREAD = 4  # trees count as closer together than they are, so that the time behind their edges counts more
 _TICKS = 5040  # of a unit on the fastest link, in whole numbers, so that links of the same rate stay in step
 
@@ -60,7 +63,7 @@ def timed(graph: LinkGraph, forest: Forest, size: float = 0.0) -> tuple[Forest, 
     # Of equal urgency, what is closer to its root in the numbers of NPUs first: roots take turns.
     turn = (rows[2] - forest.root[rows[0]]) % forest.n
     order = np.lexsort((rows[0], turn, -rows[3]))
-    start = _start(links, rows[1:3], units[rows[0]], order, np.concatenate(waits, axis=1))
+    start = _justified(links, rows[1:3], units[rows[0]], order, np.concatenate(waits, axis=1), int(load.max()))
     at = np.unique(start, return_inverse=True)[1].astype(np.int32)
     ways = [np.full(forest.parent.shape, -1, np.int32) for _ in range(2)]
     for way, part in zip(ways, (at[:edges], at[edges : 2 * edges]), strict=True):
@@ -107,11 +110,10 @@ class _Links:
         ticks: list[int] = self.late[route].sum(axis=1).tolist()
         return ticks
 
-    def ways(self, src: IntArray, dst: IntArray) -> list[list[int]]:
-        """The links of each edge."""
+    def ways(self, src: IntArray, dst: IntArray) -> tuple[list[list[int]], list[int]]:
+        """The links of each route, and the route of each edge."""
         ways = [[link for link in way if link >= 0] for way in self.route.tolist()] + [[]]
-        pair = np.where(src == dst, -1, self.pair[src, dst])
-        return [ways[at] for at in pair.tolist()]
+        return ways, np.where(src == dst, len(ways) - 1, self.pair[src, dst]).tolist()
 
 
 def _paths(forest: Forest, tree: IntArray, child: IntArray, time: IntArray) -> tuple[IntArray, IntArray]:
@@ -149,12 +151,39 @@ def timed_paths(graph: LinkGraph, paths: Paths, size: float = 0.0) -> tuple[Path
     order = np.lexsort((path, ((to - source) % paths.n)[path], paths.first[path], -behind))
     number = np.arange(len(path))
     follows = np.flatnonzero(at > 0)
-    start = _start(links, np.stack([src, dst]), units, order, np.stack([number[follows - 1], number[follows]]))
+    waits = np.stack([number[follows - 1], number[follows]])
+    ends = np.stack([src, dst])
+    start = _justified(links, ends, units, order, waits, int(links.load(src, dst, units).max()))
     step = np.full(paths.step.shape, -1, np.int32)
     step[path, at] = np.unique(start, return_inverse=True)[1]
     end = int((start + took[path, at]).max(initial=0))
     whole = Fraction(end, _TICKS * int(graph.rate.max()) * paths.units * paths.n)
     return replace(paths, step=step), whole
+
+
+def _justified(
+    links: _Links, ends: IntArray, units: IntArray, order: IntArray, waits: IntArray, busiest: int
+) -> IntArray:
+    """int64[jobs]: when each begins, in a schedule that is justified while that helps; `busiest`: least time.
+
+    The jobs are scheduled backwards in time, the one that ended last first, then forwards in the order in which they
+    began there (forward-backward improvement: K. Li and R. Willis 1992; V. Valls and others 2005, "Justification and
+    RCPSP"). That closes the gaps in which links waited while trees filled and drained.
+    """
+    took = np.zeros(len(units), np.int64)
+    there = ends[0] != ends[1]
+    took[there] = links.time(ends[0][there], ends[1][there]) * units[there]
+    best = _start(links, ends, units, order, waits)
+    for _ in range(JUSTIFIED if len(units) <= MOST_JUSTIFIED else 0):
+        end = int((best + took).max(initial=0))
+        if end <= busiest * _ENOUGH:
+            break
+        back = _start(links, ends, units, np.argsort(-(best + took), kind="stable"), waits[::-1])
+        new = _start(links, ends, units, np.argsort(-(back + took), kind="stable"), waits)
+        if int((new + took).max(initial=0)) >= end:
+            break
+        best = new
+    return best
 
 
 def _start(links: _Links, ends: IntArray, units: IntArray, order: IntArray, waits: IntArray) -> IntArray:
@@ -164,62 +193,72 @@ def _start(links: _Links, ends: IntArray, units: IntArray, order: IntArray, wait
     that finds a link of its route occupied waits at this link; when a link is free again, the first of those that wait
     there begins.
     """
-    each, jobs = links.ticks.tolist(), len(order)
-    rank = np.empty(jobs, np.int64)
-    rank[order] = np.arange(jobs)
-    first, units = rank.tolist(), units.tolist()
-    way_of, late = links.ways(*ends), links.latency(*ends)
+    jobs = len(order)
+    rank_of = np.empty(jobs, np.int64)
+    rank_of[order] = np.arange(jobs)
+    rank, by_rank = rank_of.tolist(), order.tolist()
+    ways, way = links.ways(*ends)
+    each, length, late = links.ticks.tolist(), units.tolist(), links.latency(*ends)
     missing = np.bincount(waits[1], minlength=jobs).tolist()
     by_first = np.argsort(waits[0], kind="stable")
     waiting = waits[1][by_first].tolist()
     place = np.searchsorted(waits[0][by_first], np.arange(jobs + 1)).tolist()
-    ready_at = [0] * jobs
+    ready_at, start = [0] * jobs, [-1] * jobs
     free = [0] * len(each)
-    queue: list[list[tuple[int, int]]] = [[] for _ in each]  # of each link: order and job
-    start = np.full(jobs, -1)
-    events: list[tuple[int, int]] = [
-        (0, job) for job, left in enumerate(missing) if not left
-    ]  # time, and a job or ~link
+    queue: list[list[int]] = [[] for _ in each]  # of each link: ranks of the jobs that wait there
+    # Events are whole numbers, time times `span` plus a link or, behind these, a job: faster than pairs.
+    links_end = len(each)
+    span = links_end + jobs
+    events = [links_end + job for job, left in enumerate(missing) if not left]
+    push, pop = heapq.heappush, heapq.heappop
 
     def begin(now: int, job: int) -> None:
         start[job] = end = now
-        for link in way_of[job]:
-            free[link] = now + units[job] * each[link]
-            end = max(end, free[link])
-            heapq.heappush(events, (free[link], ~link))
+        for link in ways[way[job]]:
+            free[link] = until = now + length[job] * each[link]
+            if until > end:
+                end = until
+            push(events, until * span + links_end - 1 - link)
+        end += late[job]
         for following in waiting[place[job] : place[job + 1]]:
             missing[following] -= 1
-            ready_at[following] = max(ready_at[following], end + late[job])
+            if end > ready_at[following]:
+                ready_at[following] = end
             if not missing[following]:
-                heapq.heappush(events, (ready_at[following], following))
+                push(events, ready_at[following] * span + links_end + following)
 
     def wait(job: int) -> int:
         """Wait at the link of the route that is occupied the longest, and return it."""
-        way = way_of[job]
-        busy = way[0] if len(way) == 1 else max(way, key=free.__getitem__)
-        heapq.heappush(queue[busy], (first[job], job))
+        own = ways[way[job]]
+        busy = own[0] if len(own) == 1 else max(own, key=free.__getitem__)
+        push(queue[busy], rank[job])
         return busy
 
     while events:
-        now = events[0][0]
+        now = events[0] // span
+        first, last = now * span, (now + 1) * span
         now_free, ready = dict[int, None](), list[int]()
-        while events and events[0][0] == now:
-            if (which := heapq.heappop(events)[1]) < 0:
-                now_free[~which] = None
-            elif way_of[which]:
+        while events and events[0] < last:
+            which = pop(events) - first - links_end
+            if which < 0:
+                now_free[-1 - which] = None
+            elif ways[way[which]]:
                 ready.append(which)
             else:
                 begin(now, which)
         # Those that are ready now compete with those that have waited.
-        now_free.update(dict.fromkeys(map(wait, ready)))
+        for job in ready:
+            now_free[wait(job)] = None
         for link in now_free:
-            while queue[link] and free[link] <= now:
-                job = heapq.heappop(queue[link])[1]
-                if any(free[each_link] > now for each_link in way_of[job]):
+            waits_here = queue[link]
+            while waits_here and free[link] <= now:
+                job = by_rank[pop(waits_here)]
+                own = ways[way[job]]
+                if len(own) > 1 and any(free[each_link] > now for each_link in own):
                     wait(job)
                 else:
                     begin(now, job)
-    return start
+    return np.array(start)
 
 
 def _increasing(forest: Forest) -> Forest:

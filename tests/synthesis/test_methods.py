@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyxsim.errors import InputError
-from pyxsim.synthesis.balanced import UnreachedError, gather_trees, reduce_trees
+from pyxsim.synthesis.balanced import CENTRAL, SLACK, UnreachedError, gather_trees, reduce_trees
 from pyxsim.synthesis.estimate import forest_time, link_units
 from pyxsim.synthesis.exact import exact_forest
 from pyxsim.synthesis.link_graph import LinkGraph, graph_of_links
@@ -131,6 +131,16 @@ def test_trees_of_an_all_reduce_come_close_to_the_largest_packing_of_spanning_tr
     in_turn.check()
     assert least <= forest_time(network, forest, "all-reduce") <= ends
     assert forest_time(network, forest, "all-reduce") <= least * Fraction(104, 100)
+
+
+def test_trees_of_an_all_reduce_stay_near_shortest_paths_and_end_with_the_busiest_link() -> None:
+    network = graph(topology="mesh", shape=[4, 4])
+    least = Fraction(16 * 15, 24)  # 24 links in both directions for 15 edges of each tree
+    forest = reduce_trees(network, 512, least)
+    assert forest is not None
+    # From the middle of the mesh, the farthest NPU is 4 hops away.
+    assert int(forest.depth.max()) <= int(4 * CENTRAL) + SLACK
+    assert timed(network, forest)[1] <= least * Fraction(1015, 1000)
 
 
 def test_an_all_reduce_on_a_mesh_beats_reduce_scatter_plus_all_gather_by_its_links() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 import pyxsim
 from pyxsim.errors import InputError
+from pyxsim.synthesis import synthesize
 
 pytest.importorskip("scipy")
 
@@ -29,6 +30,20 @@ def test_a_file_runs_at_once_and_takes_the_time_that_was_ranked(tmp_path: Path) 
     assert run.time_ns * 1e-9 == pytest.approx(best["simulated_s"], rel=1e-6)
     assert best["simulated_s"] >= found["bound_s"]
     assert all(each["of_bound"] >= 1 for each in found["ranked"] if each["simulated_s"] is not None)
+
+
+def test_what_is_read_back_is_proved_again_only_if_it_differs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[object] = []
+    monkeypatch.setattr(synthesize, "prove", lambda schedule: counted.append(schedule))
+    for suffix, proofs in ((".py", 1), (".xml", 2)):  # MSCCL has other cells and waits
+        counted.clear()
+        pyxsim.synthesize("torus", shape=[3, 3], size="2 MiB", rank="none", file=tmp_path / f"torus{suffix}")
+        assert len(counted) == proofs
+    monkeypatch.undo()
+    read = synthesize.get_schedule
+    monkeypatch.setattr(synthesize, "get_schedule", lambda kind, name, n: read(kind, name, n - 1))
+    with pytest.raises(InputError, match="does not hold what was written"):
+        pyxsim.synthesize("torus", shape=[3, 3], size="2 MiB", rank="none", file=tmp_path / "torus.py")
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,7 @@ DEAD_LINK.remove_edge(*min(DEAD_LINK.edges))
 # Flits of 4 kB, so that each run takes seconds; the fastest link carries one per cycle.
 GRAPH = 'topology = "graph"\noptions = { file = "links.graphml" }\nrouter = { routing = "table" }\n'
 NETWORKS = (
+    Network("ring-8", 'topology = "ring"\nshape = [8]\nbandwidth = "50 GB/s"\nclock = "12500 kHz"\n'),
     Network("torus-4x4", 'topology = "torus"\nshape = [4, 4]\nbandwidth = "50 GB/s"\nclock = "12500 kHz"\n'),
     Network("mesh-4x4", 'topology = "mesh"\nshape = [4, 4]\nbandwidth = "50 GB/s"\nclock = "12500 kHz"\n'),
     Network("dgx-1", 'topology = "dgx-1"\nclock = "10 MHz"\n'),
@@ -201,7 +202,7 @@ def cases() -> Iterator[Case]:
         yield Case(f"synthesizers/tacos-{grid.name}", claim, TACOS, 20, "%", partial(tacos, grid), 1)
     claim = "What pyxsim synthesizes for 256 MiB takes at most 5 % longer than the optimum, and less than the shelf"
     for site in NETWORKS:
-        for kind in ("all-reduce", "all-gather"):
+        for kind in ("all-reduce", "all-gather", "all-to-all"):
             run = partial(synthesized, site, kind)
             yield Case(f"synthesizers/{site.name}-{kind}", claim, "docs/optimum.md", 5, "%", run, 15)
 
