@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -83,6 +83,12 @@ class CreditReturns:
     resync: int = 0
     advertise: bool = False
     bound: Any = None
+
+    def with_ideal_links(self, count: int) -> CreditReturns:
+        """Return the same for `count` more links, whose credits return ideally."""
+        bound = None if self.bound is None else np.append(self.bound, np.zeros(count, np.uint64))
+        opposite = np.append(self.opposite, np.full(count, -1, np.int64))
+        return replace(self, opposite=opposite, timeout=np.append(self.timeout, np.ones(count, np.int64)), bound=bound)
 
 
 @dataclass

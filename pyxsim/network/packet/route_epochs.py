@@ -177,6 +177,8 @@ class RouteEpochs:
             changes[name][new] = 1
         for name in {"replay", "ack", "timeout"} & set(changes):
             changes[name][new] = 0
+        if links.credits is not None:
+            changes["credits"] = links.credits.with_ideal_links(routers)
         sinks = np.arange(count, count + routers, dtype=np.int32)
         return replace(links, ejection=links.ejection + routers, **changes), sinks
 
