@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,11 @@ from pyxsim.runner.checkpoint.context import CheckpointContext
 from pyxsim.runner.hooks import ProgressHooks
 from pyxsim.runner.lifecycle import RunOutcome, run_experiment
 from pyxsim.settings import Experiment, folder_of, load_experiment
+from pyxsim.settings.failure import Fault
 from pyxsim.settings.load import Source
 from pyxsim.settings.run import with_oom
 from pyxsim.settings.types import listed
-from pyxsim.workload.jobs.placement import placed
+from pyxsim.workload.jobs.placement import placed, spare_npus
 
 
 def jobs(
@@ -108,8 +110,11 @@ def run_jobs(
         return JobsOutcome(result, together.failure, interrupted=together.failure is None)
     assert prepared.mode == "closed"
     homes = placed(experiment.job, prepared.topology, experiment.output.seed)
+    spares = spare_npus(experiment.job, homes, prepared.topology)
     for number, (job, npus) in enumerate(zip(experiment.job, homes, strict=True)):
-        alone = run(_alone(experiment, number, npus, prepared.system.options.scheduling), f"{job.name} alone: ")
+        alone = run(
+            _alone(experiment, number, npus, spares[number], prepared.system.options.scheduling), f"{job.name} alone: "
+        )
         if alone.failure is not None:
             result.warnings.append(f"job '{job.name}' fails alone: {alone.failure}")
         elif not alone.result.complete:
@@ -120,17 +125,31 @@ def run_jobs(
     return JobsOutcome(result)
 
 
-def _alone(experiment: Experiment, number: int, npus: IntArray, scheduling: str) -> Experiment:
-    """One job on the same NPUs. Priorities count if they count for all jobs together."""
-    update = {"placement": tuple(npus.tolist()), "npus": None, "seed": None}
+def _alone(experiment: Experiment, number: int, npus: IntArray, spares: list[int], scheduling: str) -> Experiment:
+    """One job on the same NPUs, with the same spares. Priorities count if they count for all jobs together."""
+    update: dict[str, Any] = {"placement": tuple(npus.tolist()), "npus": None, "seed": None}
+    if (restart := experiment.job[number].restart) is not None:
+        update["restart"] = restart.model_copy(update={"spares": tuple(spares)})
     return experiment.model_copy(
         update={
             "job": (experiment.job[number].model_copy(update=update),),
             "traffic": None,
+            "faults": tuple(_faults_of(experiment, number)),
             "system": experiment.system.model_copy(update={"scheduling": scheduling}),
             "output": experiment.output.model_copy(update={"attribution": "off", "tasks": False}),
         }
     )
+
+
+def _faults_of(experiment: Experiment, number: int) -> Iterator[Fault]:
+    """The faults that have an effect on one job; slow and stopped NPUs have none on collectives alone."""
+    job = experiment.job[number]
+    for fault in experiment.faults:
+        computes = job.workload is not None or (fault.stop and job.restart is not None)
+        if not fault.affects_npus or computes:
+            yield fault
+        elif fault.affects_links:
+            yield fault.model_copy(update={"slow": Fraction(1), "stop": False})
 
 
 def _compare(row: dict[str, Any], alone: int) -> None:

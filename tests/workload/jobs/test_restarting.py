@@ -341,3 +341,15 @@ def test_waits_add_up_and_threads_do_not_matter(threads: int) -> None:
         total = int((attribution.latency["arrived"] - attribution.latency["sent"]).sum())
         assert sum(attribution.of_messages.values()) == total
         assert result.interference["cycles"].sum() > 0
+
+
+def test_a_job_alone_has_the_same_spares() -> None:
+    other = {"name": "b", "npus": 4, "collective": [ALL_REDUCE]}  # NPUs 8 to 11, so that the spare is 12
+    tables = {
+        "network": NETWORK,
+        "job": [job(iterations=4, after="2 us", spares=1), other],
+        "faults": [stop(3, 4000, None)],
+    }
+    result = pyxsim.jobs(tables, backend="analytical-congestion")
+    assert result.job_failures[0]["spare"] == 12
+    assert result.jobs[0]["slowdown"] == 1
