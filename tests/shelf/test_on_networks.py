@@ -142,7 +142,10 @@ def test_data_arrive(
     if not (quick or request.config.getoption("--slow")):
         return
     switches = [{"block": "switch", "npus": 3}, {"block": "switch", "npus": 2}]
-    network = {"dims": switches} if name == "in-switch" else {"topology": "torus", "shape": [3, 2]}
+    network: dict[str, Any] = {"dims": switches} if name == "in-switch" else {"topology": "torus", "shape": [3, 2]}
+    if name == "multimem":  # on one switch with transactions only
+        network = {"topology": "switch", "shape": [5], "flit": "16 B", "transactions": {}}
+        backend = "packet"
     # A reduction in the network, or by a tree, has no reduce-scatter for the dimensions before.
     algorithm = f"one-{name}" if one and name != "in-switch" else name
     pyxsim.run(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import pyxsim
 from pyxsim.errors import InputError
+from pyxsim.network.packet.transactions.transaction_engine import TransactionEngine
 from pyxsim.network.packet.transactions.transaction_network import TransactionNetwork
 from pyxsim.network.packet.transactions.transaction_tables import bin_edges, percentile
 from tests.examples import part_of
@@ -358,3 +359,48 @@ def test_percentiles_of_the_histogram() -> None:
     counts[[3, 5]] = [50, 50]
     assert percentile(counts, 0.5) == 3
     assert percentile(counts, 0.51) == 5
+
+
+def test_links_that_slow_down_or_retry() -> None:
+    """Retry without errors changes nothing; with errors, and with a slow link, all transactions still end."""
+    network = {**NETWORK, "topology": "k-ary-n-tree", "options": {"k": 2, "n": 2}, "transactions": ASKED}
+    del network["shape"]
+    tables: dict[str, Any] = {
+        "network": network,
+        "collective": {"kind": "all-reduce", "size": "9000 B"},
+        "output": {"carry": True},
+    }
+    plain_run = pyxsim.run(tables)
+    retry = pyxsim.run({**tables, "network": {**network, "retry": {}}})
+    assert retry.time_cycles == plain_run.time_cycles
+    erring = {"link": "*", "bit_error_rate": 1e-4}
+    slow = {"npu": 1, "at": "500 ns", "for": "2 us", "bandwidth": "2 GB/s"}
+    for faults in ([erring], [slow], [erring, slow]):
+        found = pyxsim.run({**tables, "network": {**network, "retry": {}}, "faults": faults})
+        assert found.time_cycles > plain_run.time_cycles
+        rows = table(found)
+        assert (rows["ended"] == rows["transactions"]).all()
+        assert found.carried is not None
+    with pytest.raises(InputError, match="a transaction whose packet is lost never ends"):
+        pyxsim.run({**tables, "faults": [erring]})
+
+
+def test_a_buffer_that_other_sums_have_filled_is_named() -> None:
+    """NPU 0 has sent its operand of a sum, which holds the only entry; NPU 1 may have one request, that of another sum,
+    which waits for the entry."""
+    engine = TransactionEngine(
+        3, 16, 128, 128, 16, 16, turnaround=1, memory_latency=1, switch_latency=1, outstanding=1, entries=1, units=True
+    )
+    engine.push_sum([1, 2], [0, 1], 128)
+    engine.push_sum([2, 0], [2, 3], 128)
+    engine.push_sum([0, 1], [4, 5], 128)
+    engine.begin(0)
+    _, src, dst, flits, klass = engine.outgoing()
+    assert (src.tolist(), dst.tolist()) == ([0, 1, 2], [3, 4, 5])
+    assert (flits.tolist(), klass.tolist()) == ([DATA] * 3, [0] * 3)
+    engine.sent(0)
+    engine.arrive(np.array([0, 1, 2]), np.array([5, 5, 5]))  # of the sums 1, 0 and 0
+    assert engine.waiting_at_switch == 1
+    assert engine.open == 6
+    assert not engine.outgoing().size
+    assert engine.next_completion() == -1
