@@ -207,6 +207,8 @@ class Routing:
         while router != end:
             path.append(self.entries(plane, router, npu)[0][0])
             router = path[-1].dst
+            if router < 0:  # a sink, where no other way is left
+                break
             if len(path) > len(self.links):
                 raise AssertionError(f"plane {plane} contains a cycle")
         return path

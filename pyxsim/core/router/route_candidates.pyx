@@ -79,6 +79,8 @@ cdef int64_t count_hops(State* s, int32_t plane, int32_t router, int32_t goal, i
             first[0] = link
         router = s.links.link[link].dst
         hops += 1
+        if router == NONE:   # a sink, where no other way is left
+            break
     return hops
 
 

@@ -26,7 +26,7 @@ from pyxsim.units import to_cycles
 
 KEPT = 16  # sets of links whose tables are kept
 LISTED = 16  # epochs that `planned` lists
-STUCK = 100  # longest delays without any move after which a network that drains is given up
+STUCK = 4  # longest delays without any move after which a network that drains is given up
 MOST_DIMENSIONS = 8  # of the routes without faults
 MOST_NAMES = 8  # NPUs and routers in a line
 
