@@ -15,7 +15,7 @@ from pyxsim.units import format_bytes, percent, plural
 
 @checks.register("credits", order=82)
 def credits(prepared: Prepared | PreparedTraffic) -> Finding | None:
-    """Say how credits return, what that takes of the opposite links, and from which buffers on a batch costs nothing."""
+    """Say how credits return, what that takes of the opposite links, and from which buffers on batches cost nothing."""
     experiment, network = prepared.experiment, prepared.network
     rules = experiment.network.credits
     if rules is None or not network.capabilities.packets:
@@ -25,7 +25,9 @@ def credits(prepared: Prepared | PreparedTraffic) -> Finding | None:
     most = float(share / (batch + share))
     links = int((opposite_links(prepared.topology) >= 0).sum())
     riding = "in flits of the opposite direction, or " if rules.rides else ""
-    text = f"of {plural(links, 'link')} return {riding}in messages of {format_bytes(size)}, {plural(batch, 'credit')} each"
+    text = (
+        f"of {plural(links, 'link')} return {riding}in messages of {format_bytes(size)}, {plural(batch, 'credit')} each"
+    )
     text += f": up to {percent(most)} of a link that is busy in both directions" if size else ": they take no bandwidth"
     rows = [("credits", text)]
     data = {"links": links, "size": size, "batch": batch, "most_share": most}
