@@ -185,7 +185,7 @@ class ReferenceEngine:
         for link in self.links:
             on_the_way = [*(item for _, item in (*link.flying, *link.traversing)), *link.queue]
             resent = [] if link.retry is None else [(sent.flit, sent.vc) for sent in link.retry.buffer]
-            found += [flit.packet for flit, _ in (*on_the_way, *resent)]
+            found += [flit.packet for flit, _ in (*on_the_way, *resent) if isinstance(flit, Flit)]  # no credits
             found += [flit.packet for vc in link.inputs for flit in vc.fifo]
         return found
 
