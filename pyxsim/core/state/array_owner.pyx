@@ -6,7 +6,8 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 
 from pyxsim.core.latency.latency_records cimport LaneWait, LinkWait, VcOwner, VcWait, VcWaitDetail
 from pyxsim.core.state.records cimport (
-    CreditReturn, InPort, InputVc, Link, OutputVc, Replay, ReplayFlit, Router, RouterBounds, VcCredits, VcMasks, VcRange,
+    CreditReturn, InPort, InputVc, Link, OutputVc, Replay, ReplayFlit, Router, RouterBounds, VcCredits, VcMasks,
+    VcRange,
 )
 
 from pyxsim.core.state.large_pages import Pages

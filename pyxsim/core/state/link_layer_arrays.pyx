@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from pyxsim.core.state.records cimport CreditReturn, Replay, ReplayFlit, VcCredits
 
@@ -87,7 +87,7 @@ cdef class LinkLayerArrays(ArrayOwner):
             raise ValueError("credits.opposite and credits.timeout need an entry for each link")
         if (opposite[opposite[pairs]] != pairs).any() or (opposite == np.arange(count)).any():
             raise ValueError("the opposite link of the opposite link is the link itself")
-        ends = (np.where(link["src"] < 0, link["dst"], link["src"]), np.where(link["dst"] < 0, link["src"], link["dst"]))
+        ends = [np.where(link[end] < 0, link[other], link[end]) for end, other in (("src", "dst"), ("dst", "src"))]
         if (ends[0][pairs] != ends[1][opposite[pairs]]).any() or (ends[1][pairs] != ends[0][opposite[pairs]]).any():
             raise ValueError("a link and its opposite link have the same ends")
         if not 0 <= given.share <= 1 or given.batch < 1 or given.wait < -1 or given.resync < 0 or (timeout < 1).any():

@@ -320,7 +320,7 @@ cdef struct CreditReturn:
     int64_t wake_at      # cycle of its calendar entry
     int64_t listed_at    # cycle in which it was listed last (`StepScratch.credit_links`)
     int64_t flit_at      # of this link itself: cycle in which it launched a new flit last
-    int64_t flit_arrival # its arrival
+    int64_t flit_arrival   # its arrival
     int64_t launched     # messages and, with retry, their repetitions: a part of the number of a launch
     int32_t opposite     # fixed: the link that carries its messages; NONE: its credits return ideally
     int32_t pointer      # VC to serve next, where a message has the credits of one VC
