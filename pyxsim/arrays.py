@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -17,6 +18,8 @@ Int32Array = NDArray[np.int32]
 AnyIntArray = NDArray[np.integer[Any]]
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
+
+MANY = 64  # from this many entries on, NumPy sums them faster than Python
 
 
 def unique_by_identity(values: Iterable[T]) -> tuple[list[T], IntArray]:
@@ -113,3 +116,16 @@ class ArrayMemo(Generic[T]):
     def clear(self) -> None:
         self._values.clear()
         self._held = 0
+
+
+def append(column: array[int], values: NDArray[np.integer]) -> None:
+    """Append values to an array of Python, converted to its type."""
+    column.frombytes(values.astype(column.typecode).tobytes())
+
+
+def sum_at(column: array[int], places: IntArray) -> int:
+    """Return the sum of these entries of an array of Python."""
+    if len(places) <= MANY:
+        return sum(map(column.__getitem__, places.tolist()))
+    # The view must not outlive this line: an array with a view cannot grow.
+    return int(np.frombuffer(column, column.typecode)[places].sum())

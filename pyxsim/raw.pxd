@@ -1,7 +1,7 @@
 """Memory of C as bytes of Python, and back: what a checkpoint has of it (docs/checkpoint.md)."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.stdint cimport int64_t
+from libc.stdint cimport int8_t, int32_t, int64_t
 from libc.stdlib cimport malloc
 from libc.string cimport memcpy
 
@@ -41,3 +41,30 @@ cdef inline void* loaded(bytes data) except NULL:
         raise MemoryError
     memcpy(memory, source, len(data))
     return memory
+
+
+cdef inline int32_t* ints(list kept, values) except? NULL:
+    """An array of these values, which `kept` keeps alive."""
+    from numpy import ascontiguousarray, int32
+    array = ascontiguousarray(values, dtype=int32)
+    kept.append(array)
+    cdef size_t address = array.ctypes.data
+    return <int32_t*> address
+
+
+cdef inline int64_t* longs(list kept, values) except? NULL:
+    """An array of these values, which `kept` keeps alive."""
+    from numpy import ascontiguousarray, int64
+    array = ascontiguousarray(values, dtype=int64)
+    kept.append(array)
+    cdef size_t address = array.ctypes.data
+    return <int64_t*> address
+
+
+cdef inline int8_t* chars(list kept, values) except? NULL:
+    """An array of these values, which `kept` keeps alive."""
+    from numpy import ascontiguousarray, int8
+    array = ascontiguousarray(values, dtype=int8)
+    kept.append(array)
+    cdef size_t address = array.ctypes.data
+    return <int8_t*> address

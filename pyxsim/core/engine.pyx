@@ -69,7 +69,6 @@ cdef extern from *:
 
 build_info = {"kind": "debug" if DEBUG else "release", "python": sys.version.split()[0]}
 
-CREDITS_OF_VC = ("returned", "carried", "destroyed", "restored", "pending", "lost")
 REASONS = ("until", "delivered", "window", "idle", "deadlock", "memory", "repeats")
 
 
@@ -363,39 +362,11 @@ cdef class Engine(EngineArrays):
         self._whole()
         return not (self.s.in_flight or has_open_packets(&self.s))
 
-    def losses(self):
-        cdef int64_t count = self.s.links.count
-        none = np.zeros(count, np.int64)
-        kept = self.s.config.lossy
-        return {name: self.arrays[f"link_{name}"][:count].copy() if kept else none for name in ("errors", "lost")}
-
     def retries(self):
         cdef int32_t link
         replay = self.records["replay"]
         held = np.array([held_until(&self.s, link, self.s.now) for link in range(len(replay))], np.int64)
         return {name: replay[name].copy() for name in ("resent", "timeouts", "full", "count_most")} | {"held": held}
-
-    def credit_returns(self):
-        links, vcs = self.records["credit_return"], self.records["vc_credits"]
-        paired = np.flatnonzero(links["opposite"] >= 0)
-        busy = np.zeros(len(links))
-        den = np.asarray(self.made_of[0][1].s_den)   # records of links may be in other processes
-        busy[paired] = links["busy"][paired] / den[links["opposite"][paired]]
-        found = {name: links[name].copy() for name in ("messages", "riding", "destroyed")} | {"busy": busy}
-        if len(vcs):
-            since = np.minimum(vcs["empty_since"], self.s.now)
-            counted = links["opposite"][self.records["out"]["link"][self.listed]] >= 0
-            found |= {f"vc_{name}": vcs[name][self.listed] for name in CREDITS_OF_VC}
-            found["vc_empty"] = (vcs["empty"] + self.s.now - since)[self.listed] * counted
-        return found
-
-    def lost_messages(self):
-        cdef int32_t message
-        if self.s.config.recycling:
-            raise ValueError("records of delivered messages are recycled")
-        lost = [(message, self.s.pools.messages[message].lost) for message in range(self.s.stats.messages_sent)
-                if self.s.pools.messages[message].lost]
-        return np.array(lost, np.int64).reshape(-1, 2)
 
     @property
     def ahead(self):

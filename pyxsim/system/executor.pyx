@@ -4,13 +4,13 @@ The hot loop of the system layer: plain C on arrays, called once per batch of ar
 handled in Python, about a hundred times less often.
 """
 
-from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
 import numpy as np
 
-from pyxsim.raw cimport loaded, saved
+from pyxsim.raw cimport chars, ints, loaded, longs, saved
 from pyxsim.system.executor_state cimport Flight, Program, Task, set_pointers, record_length
 from pyxsim.heap cimport Entry, Heap, grown, heap_saved, load_heap, pop, push
 from pyxsim.system.pipes cimport LEAVES, OFFLOADED, READ, TAKEN, WRITTEN, Pipes
@@ -31,26 +31,6 @@ cdef enum MessageState:  # of a message that is in no list
 
 cdef enum:
     ABANDONED = -1  # `open` of a task that has been ended before its time
-
-cdef int32_t* ints(list kept, values) except? NULL:
-    array = np.ascontiguousarray(values, dtype=np.int32)
-    kept.append(array)
-    cdef size_t address = array.ctypes.data
-    return <int32_t*> address
-
-
-cdef int64_t* longs(list kept, values) except? NULL:
-    array = np.ascontiguousarray(values, dtype=np.int64)
-    kept.append(array)
-    cdef size_t address = array.ctypes.data
-    return <int64_t*> address
-
-
-cdef int8_t* chars(list kept, values) except? NULL:
-    array = np.ascontiguousarray(values, dtype=np.int8)
-    kept.append(array)
-    cdef size_t address = array.ctypes.data
-    return <int8_t*> address
 
 
 cdef class Executor:

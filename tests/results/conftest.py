@@ -309,6 +309,18 @@ def make_backend_tables() -> dict[str, BackendTable]:
         ),
         "pfc_frames": BackendTable({name: np.array(column) for name, column in frames.items()}),
         **make_transactions(),
+        "route_epochs": BackendTable(
+            {
+                "changed": np.array([0, 100]),
+                "used": np.array([0, 150]),
+                "links_down": np.array([0, 2]),
+                "routing": np.array(["dimension-order", "up*/down*"], dtype=object),
+                "transition": np.array(["start", "after draining"], dtype=object),
+                "packets_rerouted": np.array([0, 3]),
+                "packets_lost": np.array([0, 1]),
+                "unreachable_pairs": np.array([0, 2]),
+            }
+        ),
     }
 
 

@@ -7,8 +7,6 @@ from pyxsim.core.state.network_state cimport State
 
 
 cdef class EngineArrays(LinkLayerArrays):
-    cdef tuple made_of    # positional and keyword arguments of the constructor, for pickling
-    cdef object listed    # index of each VC, by link and number
     cdef int64_t most_found
     cdef bint bitmask
     cdef object users     # UserAllocators, or None

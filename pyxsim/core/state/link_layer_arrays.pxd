@@ -8,5 +8,7 @@ from pyxsim.core.state.network_state cimport State
 
 cdef class LinkLayerArrays(ArrayOwner):
     cdef State s
+    cdef tuple made_of    # positional and keyword arguments of the constructor, for pickling
+    cdef object listed    # index of each VC, by link and number
     cdef bint varies      # links may change
     cdef int64_t longest  # most cycles between a launch and what follows from it, where links change or have retry

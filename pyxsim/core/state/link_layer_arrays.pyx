@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from pyxsim.core.state.records cimport CreditReturn, Replay, ReplayFlit, VcCredits
 
 from pyxsim.core.state.record_dtypes import CREDIT_RETURN, NEVER_COMES, REPLAY, REPLAY_FLIT, VC_CREDITS
 
+CREDITS_OF_VC = ("returned", "carried", "destroyed", "restored", "pending", "lost")
 MOST_SHARE = 1 << 40   # products of flit times and shares of messages stay far below 2^63
 
 
@@ -121,3 +122,31 @@ cdef class LinkLayerArrays(ArrayOwner):
             returns["listed_at"][pairs] = 0
             self.arrays["credit_links"][: len(pairs)] = pairs
             s.scratch.credit_link_count = len(pairs)
+
+    def losses(self):
+        cdef int64_t count = self.s.links.count
+        none = np.zeros(count, np.int64)
+        kept = self.s.config.lossy
+        return {name: self.arrays[f"link_{name}"][:count].copy() if kept else none for name in ("errors", "lost")}
+
+    def credit_returns(self):
+        links, vcs = self.records["credit_return"], self.records["vc_credits"]
+        paired = np.flatnonzero(links["opposite"] >= 0)
+        busy = np.zeros(len(links))
+        den = np.asarray(self.made_of[0][1].s_den)   # records of links may be in other processes
+        busy[paired] = links["busy"][paired] / den[links["opposite"][paired]]
+        found = {name: links[name].copy() for name in ("messages", "riding", "destroyed")} | {"busy": busy}
+        if len(vcs):
+            since = np.minimum(vcs["empty_since"], self.s.now)
+            counted = links["opposite"][self.records["out"]["link"][self.listed]] >= 0
+            found |= {f"vc_{name}": vcs[name][self.listed] for name in CREDITS_OF_VC}
+            found["vc_empty"] = (vcs["empty"] + self.s.now - since)[self.listed] * counted
+        return found
+
+    def lost_messages(self):
+        cdef int32_t message
+        if self.s.config.recycling:
+            raise ValueError("records of delivered messages are recycled")
+        lost = [(message, self.s.pools.messages[message].lost) for message in range(self.s.stats.messages_sent)
+                if self.s.pools.messages[message].lost]
+        return np.array(lost, np.int64).reshape(-1, 2)

@@ -84,6 +84,18 @@ class DividedNetwork(Backend):
         """Router visits that were not simulated."""
         return self._skipped_visits if self.parts is None else self.parts.skipped_visits
 
+    @property
+    def _folded(self) -> dict[str, int]:
+        """The congruent groups, how many of them were simulated at the end, and replays; nothing if all groups were."""
+        parts = self.parts
+        if not isinstance(parts, FoldedEngine):
+            return {}
+        replays = {
+            "episodes": sum(book.replays for book in parts.books),
+            "cached_episodes": sum(book.recalled_replays for book in parts.books),
+        }
+        return {"groups": parts.groups, "classes": len(parts.parts), **replays}
+
     def lanes_of(self, src: IntArray, dst: IntArray, plane: IntArray) -> tuple[IntArray, IntArray]:
         """Return the injection and ejection lanes of messages."""
         return self._lanes.many(src, dst, plane)

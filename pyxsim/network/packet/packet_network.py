@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.arrays import IntArray
+from pyxsim.arrays import IntArray, append, sum_at
 from pyxsim.core.engine import Engine, Stop
 from pyxsim.core.engine_options import MOST_TAGS
 from pyxsim.core.state.record_dtypes import COUNTERS
@@ -42,7 +42,6 @@ from pyxsim.topology.topology import Topology
 SLICE = 200_000  # maximum cycles between two calls of `tick`
 MAX_FLITS = 2**31 - 1
 CUT_WORDS = 1 << 20  # totals at window ends that are recorded at once: about 8 MB
-MANY = 64  # from this many messages on, NumPy sums their bytes faster than Python
 FEW = 8  # below this many messages, sending them one by one is faster
 
 
@@ -235,12 +234,12 @@ class PacketNetwork(DividedNetwork):
         self._next_start = min(self._next_start, at)
         self.undelivered += len(src)
         folded = self.parts if isinstance(self.parts, FoldedEngine) else None
-        _append(self._bytes, nbytes if folded is None else nbytes * folded.copies[inject])
-        _append(self._src, src)
-        _append(self._dst, dst)
+        append(self._bytes, nbytes if folded is None else nbytes * folded.copies[inject])
+        append(self._src, src)
+        append(self._dst, dst)
         if self.attribution_level:
-            _append(self._at, np.full(len(src), at))
-            _append(self._tags, tags)
+            append(self._at, np.full(len(src), at))
+            append(self._tags, tags)
         if folded is not None and folded.scattered:
             self._unfold(folded)
         return int(first)
@@ -272,12 +271,12 @@ class PacketNetwork(DividedNetwork):
         classes = klass + self.silent_class["silent_class"]
         self.engine.send_many(inject, eject, dst, plane, 1, flits, flits, at, classes, tags)
         self._next_start = min(self._next_start, int(at.min()))
-        _append(self._bytes, -flits)
-        _append(self._src, src)
-        _append(self._dst, dst)
+        append(self._bytes, -flits)
+        append(self._src, src)
+        append(self._dst, dst)
         if self.attribution_level:
-            _append(self._at, at)
-            _append(self._tags, tags)
+            append(self._at, at)
+            append(self._tags, tags)
 
     def background_deliveries(self) -> dict[str, IntArray]:
         arrived = self.engine.deliveries()
@@ -364,7 +363,7 @@ class PacketNetwork(DividedNetwork):
         elif stop.reason == "repeats":
             self._skip()
         # Record arrivals before the tick, which may raise KeyboardInterrupt.
-        self.bytes_delivered += _sum_at(self._bytes, stop.messages)
+        self.bytes_delivered += sum_at(self._bytes, stop.messages)
         self.undelivered -= len(stop.messages)
         if self.attribution_level and len(stop.messages):
             self._arrivals.append((stop.messages, stop.cycles))
@@ -576,18 +575,6 @@ class PacketNetwork(DividedNetwork):
         names = ("packets_lost", "flits_lost")
         return {name: totals[name] for name in names} | {"flits_in_flight": self.engine.flits_in_flight}
 
-    @property
-    def _folded(self) -> dict[str, int]:
-        """The congruent groups, how many of them were simulated at the end, and replays; nothing if all groups were."""
-        parts = self.parts
-        if not isinstance(parts, FoldedEngine):
-            return {}
-        replays = {
-            "episodes": sum(book.replays for book in parts.books),
-            "cached_episodes": sum(book.recalled_replays for book in parts.books),
-        }
-        return {"groups": parts.groups, "classes": len(parts.parts), **replays}
-
     def link_name(self, link: int) -> str:
         """Return the name of a network link, or of a lane by its NPU."""
         config = self.config
@@ -610,15 +597,3 @@ class PacketNetwork(DividedNetwork):
 
     def _ends_of(self, message: int) -> tuple[int, int]:
         return self._src[message], self._dst[message]
-
-
-def _append(column: array[int], values: NDArray[np.integer]) -> None:
-    column.frombytes(values.astype(column.typecode).tobytes())
-
-
-def _sum_at(column: array[int], places: IntArray) -> int:
-    """The sum of these entries of a column."""
-    if len(places) <= MANY:
-        return sum(map(column.__getitem__, places.tolist()))
-    # The view must not outlive this line: an array with a view cannot grow.
-    return int(np.frombuffer(column, column.typecode)[places].sum())
