@@ -259,7 +259,7 @@ class Engine:
         routes : Routes
             As many planes as before; sets of links of one router.
         drops : array_like of bool, shape (links,)
-            Sinks that drop all packets.
+            Sinks that drop all packets, and links from NPUs on which none is opened.
         discard : array_like of int, shape (routers,)
             A sink of each router that drops packets, as a link; -1: none.
         abandoned : array_like of int

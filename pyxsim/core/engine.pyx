@@ -314,6 +314,7 @@ cdef class Engine(EngineArrays):
     def change_routes(self, routes, *, drops, discard, abandoned=(), broken=(), bint anew=True, bint paused=False):
         cdef State* s = &self.s
         cdef int64_t lost, moved
+        cdef int32_t first = s.links.network, beyond = s.links.network + s.links.injection
         if not s.config.lossy:
             raise ValueError("routes change only where links.lossy is set")
         if not s.arrived:
@@ -326,18 +327,20 @@ cdef class Engine(EngineArrays):
         cdef int32_t[::1] sinks = np.append(discard, NONE).astype(np.int32)
         np.asarray(left)[np.asarray(abandoned, dtype=np.int64)] = 1
         np.asarray(dead)[np.asarray(broken, dtype=np.int64)] = 1
+        cdef bint closed = s.paused or np.any(self.arrays["link_drops"][first:beyond])
         self.arrays["link_drops"][:s.links.count] = drops
         lost = lose_holders(s, &dead[0])
-        self._read_routes(routes)
-        self._share_routes()
-        (routers, links, _, options), more = self.made_of
-        self.made_of = (routers, links, routes, options), more
+        (routers, links, known, options), more = self.made_of
+        if routes is not known:
+            self._read_routes(routes)
+            self._share_routes()
+            self.made_of = (routers, links, routes, options), more
         if anew:
             choose_anew(s)
             moved = route_anew(s)
         else:
             moved = discard_waiting(s, &left[0], &sinks[0])
-        if s.paused and not paused:
+        if closed and not paused:
             wake_lanes(s)
         s.paused = paused
         return moved, lost

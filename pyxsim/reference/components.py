@@ -305,7 +305,7 @@ class Link:
     retry: Retry | None = None
     errors: ErrorDraws = field(default_factory=lambda: ErrorDraws(0))
     lost: int = 0  # flits lost on the wire
-    drops: bool = False  # of a sink: whether it drops all packets
+    drops: bool = False  # whether, as a sink, it drops all packets, and as a lane opens none
     credits: CreditReturn | None = None  # how its credits return, if by messages
     carrying: CreditReturn | None = None  # whose messages it carries
     new_flit_at: int = -1  # cycle in which it launched a new flit last

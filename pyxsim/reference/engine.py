@@ -176,7 +176,7 @@ class ReferenceEngine:
             packet.via, packet.plane, packet.last = None, packet.message.plane, packet.message.plane
         moved = sum(router.reroute(anew, left, np.asarray(discard).tolist()) for router in self.routers)
         for lane in self.lanes:
-            lane.paused = paused
+            lane.paused = paused or lane.link.drops
         return moved, lost
 
     def _inside(self) -> list[Packet]:

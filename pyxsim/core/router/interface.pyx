@@ -198,7 +198,7 @@ cdef void visit_lane(State* s, int32_t link, int64_t t) noexcept nogil:
     cdef bint idle
     if s.config.shared_limit < 0:
         share_slots(s, link)
-    klass = NONE if s.paused else class_to_open(s, link, &pick)
+    klass = NONE if s.paused or (s.config.lossy and s.links.drops[link]) else class_to_open(s, link, &pick)
     idle = klass == NONE
     if klass != NONE:
         open_packet(s, link, klass, pick, -1, False)

@@ -358,6 +358,8 @@ class PacketNetwork(DividedNetwork):
             if self.engine.flits_in_flight and self.faults.hopeless(self._moved(), self.engine.now):
                 self._record()
                 raise self._failed(self.engine.now, "nothing has arrived for long")
+        if stop.reason == "idle" and self.faults is not None and self.faults.goes_on(self.engine):
+            stop = replace(stop, reason="until")
         if stop.reason == "window":
             self._record()
         elif stop.reason == "repeats":

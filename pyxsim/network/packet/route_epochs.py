@@ -26,7 +26,7 @@ from pyxsim.units import to_cycles
 
 KEPT = 16  # sets of links whose tables are kept
 LISTED = 16  # epochs that `planned` lists
-STUCK = 4  # longest delays without any move after which a network that drains is given up
+LOOKS = 8  # how often to look whether the network is empty, in the time since which no flit has left it
 MOST_DIMENSIONS = 8  # of the routes without faults
 MOST_NAMES = 8  # NPUs and routers in a line
 
@@ -51,8 +51,8 @@ class Tables:
         NPUs whose host link from them, or to them, is down.
     unreachable
         Pairs of NPUs without a route.
-    avoided, of_silent
-        The links that the routes do not use, host links to NPUs included; host links that are down from NPUs.
+    avoided
+        The links that the routes do not use, host links included.
     """
 
     routes: Routes
@@ -62,7 +62,6 @@ class Tables:
     deaf: IntArray
     unreachable: int
     avoided: frozenset[int]
-    of_silent: frozenset[int]
 
     @property
     def routing(self) -> str:
@@ -126,10 +125,11 @@ class RouteEpochs:
         self._clock = FaultClock(faults.times_down)
         self._class = _widest_class(config.links)
         self._kept: OrderedDict[tuple[Any, ...], Tables] = OrderedDict()
-        self._plain = allowed_by(topology.relation)
+        self._plain, self._unchanged = allowed_by(topology.relation), routes_of(topology.relation)
         self.links, self._discard = self._with_sinks(config.links)
         self._sinks = config.links.ejection
         self._polled = NEVER  # while draining: when to look again
+        self._inside = -1, 0  # flits in flight when it was looked last, and since when there were as many
         self.epochs: list[Epoch] = []
         self._current = self._tables(0)
         self.routes = self._current.routes
@@ -200,7 +200,7 @@ class RouteEpochs:
         silent = down[(down >= links) & (down < links + npus)] - links
         deaf = down[down >= links + npus] - links - npus
         around, relation, allowed = None, self._relation, self._plain
-        avoided = set((deaf + links + npus).tolist())
+        avoided = {*(silent + links).tolist(), *(deaf + links + npus).tolist()}
         if len(between):
             intact = np.ones(links, np.bool_)
             intact[broken[broken < links]] = False
@@ -208,12 +208,11 @@ class RouteEpochs:
             prove_degraded(around)
             relation, allowed = around.relation, around.allowed
             avoided |= set(between.tolist())
-        routes = routes_of(relation)
+        routes = self._unchanged
         if around is not None:
-            routes = replace(routes, link=discarding(relation, self._discard))
+            routes = replace(routes_of(relation), link=discarding(relation, self._discard))
         apart = self._unreachable(around, silent, deaf)
-        sending = frozenset((silent + links).tolist())
-        return Tables(routes, around, allowed, silent, deaf, apart, frozenset(avoided), sending)
+        return Tables(routes, around, allowed, silent, deaf, apart, frozenset(avoided))
 
     def _unreachable(self, around: Degraded | None, silent: IntArray, deaf: IntArray) -> int:
         """How many ordered pairs of NPUs have no route."""
@@ -242,10 +241,14 @@ class RouteEpochs:
 
     def patient(self, cycle: int) -> bool:
         """Return whether flits that cannot move in a cycle may move with other tables."""
-        since = self._faults.still_since
-        if self.draining:  # whatever keeps packets from leaving ends with a later change, if at all
-            return cycle <= since + STUCK * self.links.longest
-        return self._clock.may_help(since, cycle - self._reaction)
+        return self._clock.may_help(self._faults.still_since, cycle - self._reaction)
+
+    def goes_on(self, engine: Engine) -> bool:
+        """Return whether an idle network only waits for other tables, which it is then to use."""
+        if not (self.draining and engine.empty):
+            return False
+        self._polled = engine.now
+        return True
 
     def apply(self, engine: Engine) -> None:
         """Do what is due in the current cycle, whose arrivals have been processed."""
@@ -260,7 +263,14 @@ class RouteEpochs:
         elif engine.empty:
             self._finish(engine, DRAINED)
         if self.draining:
-            self._polled = engine.now + max(1, engine.flits_in_flight // self._sinks)
+            self._look_again(engine)
+
+    def _look_again(self, engine: Engine) -> None:
+        """Set when to look whether the network is empty: less and less often while no flit leaves it."""
+        inside = engine.flits_in_flight
+        if self._inside[0] != inside:
+            self._inside = inside, engine.now
+        self._polled = engine.now + max(1, inside // self._sinks, (engine.now - self._inside[1]) // LOOKS)
 
     def _change(self, engine: Engine, changed: int) -> None:
         """Begin to use the tables for the links that were down in cycle `changed`."""
@@ -290,15 +300,13 @@ class RouteEpochs:
     def _newly_broken(self, engine: Engine) -> IntArray:
         """The links that have broken and are avoided from now on."""
         target, current = self._target, self._current
-        concerned = target.avoided - current.avoided | (target.of_silent if self.draining else frozenset())
-        broken = set(self._faults.broken(engine.now)) & concerned
+        broken = set(self._faults.broken(engine.now)) & (target.avoided - current.avoided)
         return np.array(sorted(broken), np.int64)
 
     def _drain(self, engine: Engine) -> None:
         """Send nothing until the network is empty; what would wait for a link that has broken is dropped."""
-        self._polled = engine.now
-        concerned = [self._target.avoided, self._current.avoided, self._target.of_silent]
-        self._faults.let_pass(engine, frozenset().union(*concerned))
+        self._polled, self._inside = engine.now, (-1, engine.now)
+        self._faults.let_pass(engine, self._target.avoided | self._current.avoided)
         broken = self._newly_broken(engine)
         routes = without(self._relation.routers, self._current.routes, broken, self._discard)
         self._replace(engine, routes, broken, anew=False, paused=True)
@@ -318,6 +326,7 @@ class RouteEpochs:
         """Give the engine other routes. Return how many heads then wait for another link."""
         drops = np.zeros(len(self.links.src), np.uint8)
         drops[self._discard[self._discard >= 0]] = 1
+        drops[self._target.silent + self._topology.links] = 1
         drops[self._target.deaf + self._topology.links + self._topology.npus] = 1
         how: dict[str, Any] = {"broken": broken, "abandoned": _NONE if anew else broken}
         moved, _ = engine.change_routes(routes, drops=drops, discard=self._discard, anew=anew, paused=paused, **how)

@@ -37,6 +37,19 @@ def _of_routes(result: Result) -> Iterator[Fact]:
     yield Fact("routes", f"{int((columns['used'] >= 0).sum()):,}", text + without)
 
 
+def epoch_rows(result: Result, most: int) -> list[list[str]]:
+    """Return a row for each of the first epochs of the tables of routes."""
+    table = result.backend_tables["route_epochs"].columns
+    counts = ("packets_rerouted", "packets_lost", "unreachable_pairs")
+    names = ("changed", "used", "links_down", "routing", "transition", *counts)
+    rows = zip(*(table[name][:most].tolist() for name in names), strict=True)
+    return [[_cell(value) for value in row] for row in rows]
+
+
+def _cell(value: str | int) -> str:
+    return value if isinstance(value, str) else "not used" if value < 0 else f"{value:,}"
+
+
 def worst_links(result: Result, most: int) -> list[int]:
     """Return the links with most errors, losses and flits sent again, worst first; only those with any."""
     columns = result.backend_tables["link_faults"].columns

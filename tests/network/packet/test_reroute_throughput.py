@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 import pyxsim
-from pyxsim.arrays import BoolArray
 from pyxsim.library import load_all
 from pyxsim.routing.degraded import Degraded, degraded
 from pyxsim.settings import load_experiment
 from pyxsim.topology.build import network_of
 from pyxsim.topology.topology import Topology
+from validation.families.faults import permutation
 
 FLIT = 64
+SMALL, LARGE = ([4, 4, 4], [4, 4]), ([4, 4, 4, 4], [4, 4, 4])
 
 
 def network(children: list[int], parents: list[int]) -> dict[str, Any]:
@@ -73,61 +74,12 @@ def test_no_cut_is_crossed(count: int, seed: int) -> None:
         assert result.totals["flits"][list(result.links.name).index(name)] == 0
 
 
-def most_flits(topology: Topology, allowed: BoolArray, goal: list[int]) -> float:
-    """Flits per cycle of the largest flow from each NPU to its goal over the links of the tables, in all."""
-    optimize, sparse = pytest.importorskip("scipy.optimize"), pytest.importorskip("scipy.sparse")
-    relation = topology.relation
-    homes = np.unique(relation.home)
-    columns: list[tuple[int, int]] = []  # (NPU, link)
-    for src, dst in enumerate(goal):
-        at, seen, end = [int(relation.home[src])], {int(relation.home[src])}, int(relation.home[dst])
-        while at:
-            router = at.pop()
-            out = (relation.link_src == router) & allowed[:, np.searchsorted(homes, end)]
-            for link in np.flatnonzero(out).tolist() if router != end else ():
-                columns.append((src, link))
-                if (following := int(relation.link_dst[link])) not in seen:
-                    seen.add(following)
-                    at.append(following)
-    flows, size = len(goal), len(goal) + len(columns)
-    balance: dict[tuple[int, int], int] = {}
-    entries: list[tuple[int, int, int]] = []
-    for number, (src, link) in enumerate(columns):
-        for end, sign in ((int(relation.link_src[link]), 1), (int(relation.link_dst[link]), -1)):
-            if end != relation.home[goal[src]]:
-                entries.append((balance.setdefault((src, end), len(balance)), flows + number, sign))
-    for src in range(flows):
-        if (row := balance.get((src, int(relation.home[src])))) is not None:
-            entries.append((row, src, -1))
-    row, column, sign = np.array(entries).T
-    links = [link for _, link in columns]
-    load = sparse.coo_matrix((np.ones(len(links)), (links, flows + np.arange(len(links)))), (relation.links, size))
-    kept = sparse.coo_matrix((sign, (row, column)), (len(balance), size))
-    found = optimize.linprog(
-        np.where(np.arange(size) < flows, -1.0, 0.0),
-        A_ub=load,
-        b_ub=np.ones(relation.links),
-        A_eq=kept,
-        b_eq=np.zeros(len(balance)),
-        bounds=(0, 1),
-    )
-    return float(-found.fun)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("count", "least"), [(1, 0.98), (8, 0.8)])
-def test_a_permutation_is_near_the_maximum_flow(count: int, least: float) -> None:
-    # With 8 of 128 cables down, packets that wait for a full link keep others back, in any router with shared VCs.
-    tables = network([4, 4, 4], [4, 4])
-    topology = built(tables)
-    names, routes = failed(topology, count, 1)
-    goal = np.random.default_rng(3).permutation(64)
-    while (goal == np.arange(64)).any():
-        goal = np.random.default_rng(int(goal[0])).permutation(64)
-    size = 512 * 1024
-    result = run(tables, goal.tolist(), size, names)
-    most = most_flits(topology, routes.allowed, goal.tolist())
-    windows = result.windows
-    arriving = np.asarray(windows.counts["flits"])[:, topology.links + 64 :].sum(axis=1) / windows.length
-    steady = arriving[4 : int(0.7 * size / FLIT / windows.length)].mean()
-    assert least * most <= steady <= most * 1.001
+@pytest.mark.parametrize(("tree", "count", "seed", "least"), [(SMALL, 1, 1, 98), (SMALL, 8, 2, 98), (LARGE, 64, 1, 98)])
+def test_a_permutation_has_the_rate_of_the_maximum_flow(
+    tree: tuple[list[int], list[int]], count: int, seed: int, least: float
+) -> None:
+    pytest.importorskip("scipy.optimize")
+    load_all()
+    steady, _, _ = permutation(*tree, count, 1 << (19 if tree is SMALL else 18), seed)
+    assert least <= steady <= 100.1

@@ -24,6 +24,8 @@ from tests.examples import part_of
 from tests.reference.recording import RecordingEngine
 
 EVERYWHERE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+Messages = list[tuple[int, int, int, int]]  # source, destination, bytes, cycle
+
 few = settings(max_examples=part_of(120), deadline=None, suppress_health_check=EVERYWHERE)
 many = settings(few, max_examples=part_of(2000))
 
@@ -83,7 +85,7 @@ def both(number: int, faults: list[dict[str, Any]], seed: int = 0, **more: Any) 
     )
 
 
-def run_out(machine: PacketNetwork, messages: list[tuple[int, int, int, int]]) -> tuple[list[tuple[int, int]], str]:
+def run_out(machine: PacketNetwork, messages: Messages) -> tuple[list[tuple[int, int]], str]:
     """Send all messages (src, dst, bytes, cycle), and run until nothing moves.
 
     Return the deliveries, and why it ended.
@@ -103,8 +105,8 @@ def run_out(machine: PacketNetwork, messages: list[tuple[int, int, int, int]]) -
         return sorted(delivered), str(error)
 
 
-def compare(number: int, faults: list[dict[str, Any]], messages: list[tuple[int, int, int, int]], seed: int) -> None:
-    engine, oracle = both(number, faults, seed)
+def compare(number: int, faults: list[dict[str, Any]], more: dict[str, Any], messages: Messages, seed: int) -> None:
+    engine, oracle = both(number, faults, seed, **more)
     found, why = run_out(engine, messages)
     expected, other = run_out(oracle, messages)
     recorded = cast(RecordingEngine, oracle.engine)
@@ -142,13 +144,17 @@ NAMES = [link_names(number) for number in range(len(NETWORKS))]
 
 
 @st.composite
-def schedules(draw: st.DrawFn) -> tuple[int, list[dict[str, Any]]]:
+def schedules(draw: st.DrawFn) -> tuple[int, list[dict[str, Any]], dict[str, Any]]:
     number = draw(st.integers(0, len(NETWORKS) - 1))
+    more: dict[str, Any] = {"reroute": {"reaction": draw(st.sampled_from(["0 ns", "60 ns", "500 ns", "5 us"]))}}
+    more |= draw(st.sampled_from([{}, {"retry": {}}]))
+    more |= draw(st.sampled_from([{}, {"credits": {"size": "8 B", "batch": 2, "timeout": "50 ns"}}]))
+    modes = ["drain"] if "retry" in more else ["drain", "lose"]
     faults = []
     for _ in range(draw(st.integers(1, 5))):
         fault: dict[str, Any] = {"link": draw(st.sampled_from(NAMES[number])), "down": True}
         fault["at"] = f"{draw(st.integers(0, 700))} ns"
-        fault["in_flight"] = draw(st.sampled_from(["drain", "lose"]))
+        fault["in_flight"] = draw(st.sampled_from(modes))
         fault["both_directions"] = draw(st.booleans())
         length = draw(st.sampled_from([None, 1, 20, 100, 400]))
         if length is not None:
@@ -157,7 +163,7 @@ def schedules(draw: st.DrawFn) -> tuple[int, list[dict[str, Any]]]:
                 fault["up"] = f"{draw(st.integers(1, 300))} ns"
                 fault["until"] = "3 us"
         faults.append(fault)
-    return number, faults
+    return number, faults, more
 
 
 messages_of = st.lists(
@@ -169,17 +175,15 @@ messages_of = st.lists(
 
 @few
 @given(schedules(), messages_of, st.integers(0, 99))
-def test_random_schedules_agree(case: Any, messages: list[tuple[int, int, int, int]], seed: int) -> None:
-    number, faults = case
-    compare(number, faults, messages, seed)
+def test_random_schedules_agree(case: Any, messages: Messages, seed: int) -> None:
+    compare(*case, messages, seed)
 
 
 @pytest.mark.slow
 @many
 @given(schedules(), messages_of, st.integers(0, 99))
-def test_many_schedules_agree(case: Any, messages: list[tuple[int, int, int, int]], seed: int) -> None:
-    number, faults = case
-    compare(number, faults, messages, seed)
+def test_many_schedules_agree(case: Any, messages: Messages, seed: int) -> None:
+    compare(*case, messages, seed)
 
 
 # --- the whole program ------------------------------------------------------------------------------------------------
@@ -276,6 +280,55 @@ def test_messages_to_an_npu_without_a_way_do_not_keep_others_back() -> None:
         tree({"npu": "4", "at": "0 ns", "down": True}, message=message)
     assert caught.value.result.counts["messages"] == 1
     assert "message 0, NPU 1 to 4, lost 16 packets" in caught.value.waits
+
+
+@pytest.mark.parametrize("mode", ["drain", "lose"])
+def test_an_npu_that_is_cut_off_within_a_packet_holds_nobody_up(mode: str) -> None:
+    # The packets of all three share the only VC of the link to NPU 4.
+    message = [{"src": npu, "dst": 4, "size": "64 KiB"} for npu in range(3)]
+    fault = {"link": "host:NPU 0->(0)", "at": "150 ns", "down": True, "both_directions": False, "in_flight": mode}
+    with pytest.raises(StuckError, match=r"no way is left between NPU 0 and others: 7 pairs") as caught:
+        tree(fault, message=message, router={"vcs": 1})
+    assert "link host:NPU 0->(0) is down: message 0, NPU 0 to 4" in caught.value.waits
+    counts = caught.value.result.counts
+    assert counts["messages"] == 2
+    assert counts["flits_in_flight"] == 0
+
+
+def test_a_network_that_drains_waits_for_a_change_that_routers_do_not_know() -> None:
+    # The first fault drains the network from 5.5 us on; what then waits for the second one waits until 10.4 us.
+    faults: list[dict[str, Any]] = [
+        {"link": "d0+:(0,0)->(1,0)", "at": "500 ns", "down": True},
+        {"link": "d0+:(1,0)->(2,0)", "at": "5400 ns", "down": True, "both_directions": False},
+    ]
+    engine, oracle = both(4, faults, reroute={"reaction": "5 us"})
+    looks = count_looks(engine)
+    sends = [(1, 2, 20_000, 0), (1, 2, 20_000, 5_350), (5, 2, 9_000, 5_390)]
+    found, why = run_out(engine, sends)
+    assert (found, why) == run_out(oracle, sends)
+    assert why == "end"
+    assert len(found) == len(sends)
+    assert engine.faults is not None
+    assert engine.faults.epochs is not None
+    table = engine.faults.epochs.table(engine.engine).columns
+    assert table["transition"].tolist()[:2] == ["start", "overtaken"]
+    assert table["used"][-1] >= 10_400
+    assert len(looks) < 200  # in about 5000 cycles
+
+
+def count_looks(machine: PacketNetwork) -> list[int]:
+    """Record the cycles in which routes, or what is to be done before, may change."""
+    assert machine.faults is not None
+    epochs, looks = machine.faults.epochs, []
+    assert epochs is not None
+    apply = epochs.apply
+
+    def counted(engine: Engine) -> None:
+        looks.append(engine.now)
+        apply(engine)
+
+    epochs.apply = counted  # type: ignore[method-assign]
+    return looks
 
 
 def test_what_is_injected_arrives_or_is_lost() -> None:

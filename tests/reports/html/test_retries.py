@@ -9,6 +9,7 @@ import pytest
 
 import pyxsim
 from pyxsim.reports.html.elements import Detail
+from pyxsim.reports.html.panels.reroutes import MOST_ROWS, reroutes
 from pyxsim.reports.html.panels.retries import faults
 from pyxsim.reports.text.summary import text
 from pyxsim.results.result import Result
@@ -57,3 +58,19 @@ def test_the_summary_counts_what_is_sent_again(result: Result) -> None:
 
 def test_no_panel_without_errors() -> None:
     assert not faults(pyxsim.run({**LINE, "message": [{"src": 0, "dst": 1, "size": "64 B"}]}), Detail())
+
+
+@pytest.mark.parametrize("repeated", [False, True])
+def test_the_panel_of_routes_has_a_row_for_each_epoch(repeated: bool) -> None:
+    fault: dict[str, Any] = {"link": LINK, "at": "100 ns", "for": "10 ns", "down": True}
+    if repeated:
+        fault["up"] = "10 ns"
+    network = {**LINE["network"], "topology": "ring", "shape": [4], "reroute": {"reaction": "0 ns"}}
+    result = pyxsim.run({**LINE, "network": network, "faults": [fault]})
+    (panel,) = reroutes(result, Detail())
+    epochs = result.backend_tables["route_epochs"].columns
+    assert panel.sheet is not None
+    rows = panel.sheet.rows
+    assert len(rows) == min(MOST_ROWS, len(epochs["changed"]))
+    assert rows[1][:3] == ["100", f"{epochs['used'][1]:,}" if epochs["used"][1] >= 0 else "not used", "2"]
+    assert (f"The first {MOST_ROWS} of" in panel.text) == repeated
