@@ -224,9 +224,10 @@ class LockstepLost(Exception):
 
 
 class SimulationError(PyxsimError):
-    """The simulated system failed; the input is valid."""
+    """The simulated system failed; the input is valid. `report`: what `pyxsim.check` had found before."""
 
     exit_code = 3
+    report: Any = None
 
 
 class DeadlockError(SimulationError):

@@ -9,7 +9,7 @@ from typing import Any
 from pyxsim.errors import InputError
 from pyxsim.settings.describe import words_of
 from pyxsim.settings.experiment import Experiment
-from pyxsim.settings.faults import key_path, model_at, unknown_key
+from pyxsim.settings.faults import fields, key_path, model_at, unknown_key
 from pyxsim.settings.renamed import new_steps
 from pyxsim.settings.spelling import SPELLINGS, TABLE, Reader
 
@@ -106,7 +106,7 @@ def _check_path(steps: Steps) -> None:
         table = model_at(Experiment, steps[: end - 1])
         if not isinstance(step, str) or table is None:
             continue
-        if step not in table.model_fields:
+        if step not in fields(table):
             raise unknown_key(Experiment, steps[:end])
         inside = steps[end:]
         if inside and isinstance(inside[0], str) and "a table" not in words_of(table, step):

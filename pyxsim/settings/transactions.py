@@ -10,6 +10,7 @@ from pyxsim.errors import InputError, raise_all
 from pyxsim.settings.types import Bandwidth, Bytes, Flag, PositiveTime, Table, whole, written
 
 LEAST_SIZE, MOST_SIZE = 32, 256
+MOST_HEADER = 256
 MOST_OUTSTANDING = 2**20
 
 
@@ -95,12 +96,17 @@ class Transactions(Table):
 
     @model_validator(mode="after")
     def _size_in_range(self) -> Transactions:
-        sizes = {"size": self.size, "switch.size": self.switch.size}
-        allowed = f"{LEAST_SIZE} B to {MOST_SIZE} B"
+        data, header = ("size of a transaction", LEAST_SIZE, MOST_SIZE), ("size of a header", 1, MOST_HEADER)
+        sizes = {
+            "size": (self.size, *data),
+            "switch.size": (self.switch.size, *data),
+            "request": (self.request, *header),
+            "response": (self.response, *header),
+        }
         faults = [
-            InputError(f"{size} B is no size of a transaction", key=key, allowed=allowed)
-            for key, size in sizes.items()
-            if size is not None and not LEAST_SIZE <= size <= MOST_SIZE
+            InputError(f"{size} B is no {what}", key=key, allowed=f"{least} B to {most} B")
+            for key, (size, what, least, most) in sizes.items()
+            if size is not None and not least <= size <= most
         ]
         raise_all(faults)
         return self

@@ -89,6 +89,16 @@ def test_routes_that_can_deadlock(pyxsim: Command) -> None:
     assert json.loads(pyxsim("check", "deadlock.toml", "--allow-deadlock", "--json").out)["deadlock_free"] is False
 
 
+def test_what_is_known_of_a_run_that_faults_keep_from_ending(pyxsim: Command) -> None:
+    """The routes that follow the faults are shown, too, although the run does not end."""
+    words = ["faults=[{router = '(0,0)', down = true}]", "network.reroute={}", "network.topology=torus"]
+    ended = pyxsim("check", "small.toml", *(word for text in words for word in ("--set", text)))
+    assert ended.code == 3
+    shown = ended.out + ended.err
+    assert "rerouting" in shown
+    assert "no way is left between NPU 0 and others" in shown
+
+
 @pytest.mark.parametrize("kind", ["all-reduce", "reduce-scatter", "all-gather", "all-to-all"])
 @pytest.mark.parametrize("order", ["ascending", "round-robin", "themis"])
 def test_every_composition_is_proved(pyxsim: Command, kind: str, order: str) -> None:

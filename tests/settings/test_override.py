@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -132,6 +133,16 @@ def test_faults_of_overrides_and_of_the_file_come_together() -> None:
         "overrides: network.router.vcs: 0 is too small; allowed: a whole number from 1 to 1024",
         "system.chunks: 0 is too small; allowed: a whole number from 1 to 1048576",
     ]
+
+
+def test_keys_that_are_words_of_python_are_set_like_others() -> None:
+    fault = "faults=[{npu = 0, down = true, for = '1 us'}]"
+    found = loaded(fault, "faults[0].for=2 us", "network.credits.return=piggyback")
+    assert found.faults[0].duration == Fraction(2, 10**6)
+    assert found.network.credits is not None
+    assert found.network.credits.back == "piggyback"
+    assert told(fault, "faults[0].duration=2 us").startswith("overrides: faults[0].duration: unknown key")
+    assert "allowed: flits, piggyback" in told("network.credits.return=ideal")
 
 
 def test_a_switch_from_dims_to_a_topology_is_told_as_it_is() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyxsim.arrays import IntArray
-from pyxsim.core.engine import Engine
+from pyxsim.core.engine import LONGEST_DELAY, Engine
 from pyxsim.core.engine_options import Links, Routes
 from pyxsim.errors import InputError
 from pyxsim.network.engine_config import EngineConfig
@@ -158,9 +158,25 @@ class LinkFaults:
             den[link] = common
             worst = self._wire(link, max(entry.s for entry in entries), max(entry.latency for entry in entries))
             rounds = 0 if links.replay is None else int(links.ack[link]) + int(links.timeout[link])
-            longest = max(longest, 2 * ceil(worst.s) + worst.delay + worst.credit_delay + rounds + 4)
+            needed = 2 * ceil(worst.s) + worst.delay + worst.credit_delay + rounds + 4
+            self._check_calendar(needed, rounds, entries, worst)
+            longest = max(longest, needed)
         loses = self._reroutes or any(entry.fault.loses for entry in self._entries)
         return replace(links, s_num=num, s_den=den, varies=True, longest=longest, lossy=links.lossy or loses)
+
+    def _check_calendar(self, needed: int, rounds: int, entries: Sequence[_Entry], worst: LinkParams) -> None:
+        """Raise InputError if events of a link that changes lie further ahead than the engine can plan."""
+        stages = self._factory.stages
+        most = LONGEST_DELAY - stages.rc - stages.va - 4
+        if needed <= most:
+            return
+        if 2 * rounds > needed:
+            key, problem = "network.retry.timeout", f"answers and timeouts of a link take {rounds} cycles"
+            raise InputError(problem, key=key, allowed=f"at most {most - needed + rounds} cycles of the clock")
+        field = "latency" if worst.latency > worst.s else "bandwidth"
+        key = next((entry.key for entry in entries if getattr(entry.fault, field) is not None), entries[0].key)
+        problem = f"a flit and its credit would take {needed} cycles on a link"
+        raise InputError(problem, key=f"{key}.{field}", allowed=f"at most {most} cycles of the clock")
 
     def _wire(self, link: int, s: Fraction, latency: int) -> LinkParams:
         """The parameters of a link with at least these cycles per flit and of latency. Raises InputError."""

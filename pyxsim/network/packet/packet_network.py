@@ -507,6 +507,8 @@ class PacketNetwork(DividedNetwork):
             return 'output.attribution = "messages" needs every cycle simulated'
         if self._every_step or self.engine.watching:
             return f"a {'trace' if self._every_step else 'watched packet'} needs every cycle simulated"
+        if self.faults is not None and self.faults.epochs is not None and not self._every_cycle:
+            return "routes that follow links that are down need every cycle simulated"
         if self._counts_losses and not self._every_cycle:
             return "bit errors, lost flits and retry need every cycle simulated"
         if self._credit_messages and not self._every_cycle:

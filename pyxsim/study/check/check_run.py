@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyxsim import __version__
-from pyxsim.errors import InputError
+from pyxsim.errors import InputError, SimulationError
 from pyxsim.library import file_of
 from pyxsim.results.table import Facts
 from pyxsim.runner.prepare import PathLike, prepare
@@ -90,7 +90,7 @@ def check(
     Raises
     ------
     InputError, SimulationError
-        If `pyxsim.run` would refuse the experiment.
+        If `pyxsim.run` would refuse the experiment. `report` of a SimulationError has the findings before it.
     """
     libraries, begin = listed(libraries), time.process_time()
     prepared = prepare(
@@ -103,10 +103,17 @@ def check(
     if prepared.mode == "closed":
         prepared.ready_s = time.process_time()
         prepared.prepare_s = prepared.ready_s - begin
-    findings = {name: _finding(name, run_check, prepared) for name, run_check in in_order()}
-    return CheckReport(
-        {name: finding for name, finding in findings.items() if finding is not None}, prepared.warnings, prepared.hints
-    )
+    findings: dict[str, Finding] = {}
+    report = CheckReport(findings, prepared.warnings, prepared.hints)
+    for name, run_check in in_order():
+        try:
+            finding = _finding(name, run_check, prepared)
+        except SimulationError as error:
+            error.report = report
+            raise
+        if finding is not None:
+            findings[name] = finding
+    return report
 
 
 def _finding(name: str, run_check: Check, prepared: Prepared | PreparedTraffic) -> Finding | None:

@@ -59,8 +59,17 @@ class Plan:
 
     def prepared(self, point: Point, backend: str) -> Prepared:
         """Return a point, ready to run. Raises InputError, SimulationError."""
+        wanted = _with_attribution(point.experiment) if backend in FABRICS else point.experiment
+        try:
+            return self._prepared(wanted, backend)
+        except InputError as error:
+            if wanted is point.experiment or error.key != "output.attribution":
+                raise
+        return self._prepared(point.experiment, backend)
+
+    def _prepared(self, experiment: Experiment, backend: str) -> Prepared:
         run = prepare(
-            _with_attribution(point.experiment) if backend in FABRICS else point.experiment,
+            experiment,
             folder=self.folder,
             libraries=self.libraries,
             backend=backend,

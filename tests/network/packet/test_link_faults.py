@@ -368,6 +368,21 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ),
     (
         {"link": LINK, "bit_error_rate": 1e-9},
+        {"network": {**LINE["network"], "clock": "1 GHz", "retry": {"timeout": "1 s"}}},
+        "network.retry.timeout: answers and timeouts of a link take 1000000000 cycles; allowed: at most 1677",
+    ),
+    (
+        {"link": LINK, "latency": "10 ms"},
+        {"network": {**LINE["network"], "clock": "1 GHz"}},
+        "faults[0].latency: a flit and its credit would take 20000010 cycles on a link; allowed: at most 1677",
+    ),
+    (
+        {"link": LINK, "bandwidth": "16 kB/s"},
+        {"network": {**LINE["network"], "clock": "1 GHz"}},
+        "faults[0].bandwidth: a flit and its credit would take 320002",
+    ),
+    (
+        {"link": LINK, "bit_error_rate": 1e-9},
         {"output": {"attribution": "links"}},
         "output.attribution: attribution does not know flits that are lost",
     ),

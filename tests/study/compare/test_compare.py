@@ -182,6 +182,26 @@ def test_a_backend_that_cannot_run_it_is_a_row_with_the_reason() -> None:
     assert next(row for row in found.json()["points"][0]["backends"] if row["reason"])["reason"] == entry.reason
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"retry": {}},
+        {"transactions": {}, "flit": "16 B"},
+        {"reroute": {}},
+    ],
+)
+def test_packets_that_exclude_attribution_are_compared_without(changes: dict[str, Any]) -> None:
+    fault = {} if "transactions" in changes else {"faults": [{"npu": 0, "down": True, "at": "1 ns", "for": "1 us"}]}
+    network = {"topology": "ring", "shape": [4], **changes}
+    compared = compare({"network": network, **fault, "collective": SMALL["collective"]}, backends=[PACKET, UNAWARE])
+    point = compared.points[0]
+    assert point.result(PACKET) is not None
+    assert not point.chains
+    reason = next(entry.reason for entry in point.entries if entry.backend == UNAWARE)
+    assert reason is not None
+    assert "backend 'analytical'" in reason
+
+
 def test_a_deadlock_is_a_row_with_the_reason() -> None:
     """Packets in wormholes that adapt in a torus: the proof refuses them, and whoever has no packets does not care."""
     torus = {**SMALL["network"], "topology": "torus", "shape": [4, 4], "router": {"routing": "minimal-adaptive"}}

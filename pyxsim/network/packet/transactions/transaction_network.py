@@ -10,8 +10,10 @@ from typing import Any, Self
 import numpy as np
 
 from pyxsim.arrays import IntArray
+from pyxsim.core.engine import LONGEST_DELAY
 from pyxsim.errors import InputError, StuckError
 from pyxsim.network.engine_config import MessageClass
+from pyxsim.network.packet.credit_report import missing_credits
 from pyxsim.network.packet.divided_network import FOREVER
 from pyxsim.network.packet.packet_network import PacketNetwork
 from pyxsim.network.packet.split_engine import NOTHING
@@ -226,6 +228,22 @@ class TransactionNetwork(PacketNetwork):
 
     # -- results --
 
+    def fault_report(self) -> list[str]:
+        if self.faults is None:
+            return []
+        lines = [] if self.faults.epochs is None else self.faults.epochs.report()
+        if down := self.faults.down(self.engine.now):
+            names = ", ".join(self.link_name(link) for link in down[:8])
+            lines.append(f"down: {names}" + (f" and {len(down) - 8} more" if len(down) > 8 else ""))
+        if self._credit_messages:
+            lines += missing_credits(self.engine, self.config.links, self.link_name)
+        if not lines:
+            return []
+        return [
+            *lines,
+            f"{self.accesses.open} transactions have not ended; nothing is sent again but by retry at the link",
+        ]
+
     def _packet_flits(self, message: int, packet: int) -> int:
         return self.accesses.packet(message)[0]
 
@@ -264,8 +282,12 @@ def _longest(network: Network, asked: Transactions) -> int:
 
 
 def _engine(npus: int, network: Network, asked: Transactions, *, reduces: bool) -> TransactionEngine:
-    def cycles(duration: Any) -> int:
-        return max(1, to_cycles(duration, network.clock)[0])
+    def cycles(duration: Any, key: str) -> int:
+        count = max(1, to_cycles(duration, network.clock)[0])
+        if count > LONGEST_DELAY:
+            key, allowed = f"network.transactions.{key}", f"at most {LONGEST_DELAY} cycles of the clock"
+            raise InputError(f"a delay of {count} cycles", key=key, allowed=allowed)
+        return count
 
     def rate(bandwidth: Fraction | None) -> Fraction | None:
         return None if bandwidth is None else (bandwidth / network.clock).limit_denominator(4096) or Fraction(1, 4096)
@@ -278,9 +300,9 @@ def _engine(npus: int, network: Network, asked: Transactions, *, reduces: bool) 
         asked.size_at_switch,
         asked.bytes_of("request"),
         asked.bytes_of("response"),
-        turnaround=cycles(asked.turnaround),
-        memory_latency=cycles(asked.memory_latency),
-        switch_latency=cycles(asked.switch.latency),
+        turnaround=cycles(asked.turnaround, "turnaround"),
+        memory_latency=cycles(asked.memory_latency, "memory_latency"),
+        switch_latency=cycles(asked.switch.latency, "switch.latency"),
         memory_rate=rate(asked.memory_bandwidth),
         adder_rate=rate(asked.switch.rate),
         outstanding=asked.outstanding,

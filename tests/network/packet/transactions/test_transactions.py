@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pyxsim
-from pyxsim.errors import InputError
+from pyxsim.errors import InputError, StuckError
 from pyxsim.network.packet.transactions.transaction_engine import TransactionEngine
 from pyxsim.network.packet.transactions.transaction_network import TransactionNetwork
 from pyxsim.network.packet.transactions.transaction_tables import bin_edges, percentile
@@ -314,6 +314,12 @@ def test_every_transaction_ends(
         ({"network": {"flit": "256 B"}}, "network.transactions: a flit holds more than a transaction of 128 B"),
         ({"transactions": {"size": "16 B"}}, "network.transactions.size: 16 B is no size of a transaction"),
         ({"transactions": {"switch": {"size": "1 KiB"}}}, "network.transactions.switch.size: 1024 B is no size"),
+        (
+            {"transactions": {"request": "0 B"}},
+            "network.transactions.request: 0 B is no size of a header; allowed: 1 B",
+        ),
+        ({"transactions": {"response": "1 GiB"}}, "network.transactions.response: 1073741824 B is no size of a header"),
+        ({"transactions": {"turnaround": "1 s"}}, "network.transactions.turnaround: a delay of 1000000000 cycles"),
         ({"transactions": {"preset": "nvlnk"}}, "network.transactions.preset"),
         ({"output": {"attribution": "links"}}, "output.attribution"),
         ({"network": {"transactions": None}}, "with .network.transactions."),
@@ -383,6 +389,20 @@ def test_links_that_slow_down_or_retry() -> None:
         assert found.carried is not None
     with pytest.raises(InputError, match="a transaction whose packet is lost never ends"):
         pyxsim.run({**tables, "faults": [erring]})
+
+
+@pytest.mark.parametrize("reroute", [None, {"reaction": "100 ns"}])
+def test_a_link_that_stays_down_is_named_with_the_transactions_that_remain(reroute: dict[str, Any] | None) -> None:
+    network = {**NETWORK, "transactions": ASKED} | ({"reroute": reroute} if reroute else {})
+    tables = {"network": network, "collective": {"kind": "all-reduce", "size": "16 KiB"}}
+    fault = {"npu": 1, "down": True, "at": "1 us"}
+    with pytest.raises(StuckError) as caught:
+        pyxsim.run({**tables, "system": {"all_reduce": "two-shot"}, "faults": [fault]})
+    lines = [str(caught.value), *caught.value.waits]
+    assert any("down: d0up:(1)->(*), d0down:(*)->(1)" in line for line in lines)
+    assert any("transactions have not ended" in line for line in lines)
+    after = int(lines[0].partition("nothing moves after cycle ")[2].partition(":")[0])
+    assert after >= 1000, "the cycle of the fault"
 
 
 def test_a_buffer_that_other_sums_have_filled_is_named() -> None:
