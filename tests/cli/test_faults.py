@@ -133,7 +133,8 @@ EXPERIMENTS: dict[str, tuple[str | bytes, str]] = {
     "misspelt table": (changed("[collective]", "[[messages]]"), "e.toml: messages: unknown key...mean 'message'?"),
     "key of other tables": (
         system('[[system.groups]]\nname = "a"\nnpus = [1, 2]\nsize = 3'),
-        "groups[0].size: unknown key here; it belongs to [collective] or [[message]] or [traffic.batch]; allowed: name",
+        "groups[0].size: unknown key here; it belongs to [network.credits] or [network.transactions] or "
+        "[network.transactions.switch] or [collective] or [[message]] or [traffic.batch]; allowed: name",
     ),
     "late twice": (
         system('[[system.stragglers]]\nnpus = [1, 1]\nstart = "1 ns"'),
