@@ -187,7 +187,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     # unknown keys
     (changed(network={"latncy": "1 ns"}), "network.latncy: unknown key; allowed: topology, dims, "),
     (changed(network={"latncy": "1 ns"}), "did you mean 'latency'?"),
-    (changed(network={"vcs": 4}), "network.vcs: unknown key here; it belongs to [network.router] or [network.credits];"),
+    (
+        changed(network={"vcs": 4}),
+        "network.vcs: unknown key here; it belongs to [network.router] or [network.credits];",
+    ),
     ({**GOOD, "shape": [4]}, "shape: unknown key here; it belongs to [network];"),
     ({**GOOD, "systm": {}}, "systm: unknown key; allowed: network, system, "),
     (changed(network={"vcz": 4}), "; did you mean network.router.vcs or network.credits.vcs?"),

@@ -158,7 +158,7 @@ cdef struct LinkArrays:
     # --- counts ---
     int64_t* errors                     # [count] likewise: flits with a bit error
     int64_t* lost                       # [count] flits lost on the wire, as the link went down
-    uint8_t* drops                      # [count] where flits may be lost: 1 for a sink that drops all packets, or a lane that opens none
+    uint8_t* drops                      # [count] likewise: 1 for a sink that drops packets, a lane that opens none
     # --- credits as messages: records, and arrays that are empty without ---
     CreditRules credit_rules
     CreditReturn* credit_return         # [count]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,20 @@ def fault_report(
         lines.append(f"link {link_name(link)} is down" + (f": {shown}{more}" if messages else ""))
     more_lines = len(lines) - MOST_LINES
     return [*lines[:MOST_LINES], f"... and {more_lines} more"] if more_lines > 0 else lines
+
+
+def held_messages(engine: Engine, sources: Sequence[int], links: int, link: int) -> list[int]:
+    """Return the messages that wait at their NPU for its host link.
+
+    Parameters
+    ----------
+    sources
+        The NPU that sends each message.
+    links
+        Links between routers, which come before the host links.
+    """
+    sent = [message for message, source in enumerate(sources) if source == link - links]
+    return [message for message in sent if engine.message_times(message)[2] < 0]
 
 
 def loss_counters(engine: Engine) -> dict[str, IntArray]:

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -22,7 +22,7 @@ from pyxsim.network.lanes import LaneChoice
 from pyxsim.network.link_params import LinkParams
 from pyxsim.network.packet.credit_report import credit_counters, credit_tables, missing_credits
 from pyxsim.network.packet.divided_network import FOREVER, DividedNetwork
-from pyxsim.network.packet.fault_report import fault_report, fault_tables, loss_counters
+from pyxsim.network.packet.fault_report import fault_report, fault_tables, held_messages, loss_counters
 from pyxsim.network.packet.folded_engine import FoldedEngine
 from pyxsim.network.packet.link_faults import LinkFaults
 from pyxsim.network.packet.mpi_world import MpiWorld, mpi_world
@@ -524,15 +524,11 @@ class PacketNetwork(DividedNetwork):
     def fault_report(self) -> list[str]:
         if self.faults is None:
             return []
-        lines = fault_report(self.engine, self.faults, self.link_name, self.message_name, self._held)
+        held = partial(held_messages, self.engine, self._src, self.topology.links)
+        lines = fault_report(self.engine, self.faults, self.link_name, self.message_name, held)
         if self._credit_messages:
             lines += missing_credits(self.engine, self.config.links, self.link_name)
         return lines
-
-    def _held(self, link: int) -> list[int]:
-        """The messages that wait at their NPU for its host link."""
-        sent = [message for message, src in enumerate(self._src) if src == link - self.topology.links]
-        return [message for message in sent if self.engine.message_times(message)[2] < 0]
 
     def tables(self) -> dict[str, BackendTable]:
         if not (self._counts_losses or self._credit_messages):
