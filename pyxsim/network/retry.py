@@ -36,6 +36,13 @@ def bits_on_the_wire(network: Network) -> int:
     return ceil(8 * network.flit / share_of_bandwidth(network))
 
 
+def _messages_per_flit(network: Network) -> Fraction:
+    """The most messages with credits beside each flit: they have slots of the replay buffer, too."""
+    credits = network.credits
+    alone = credits is not None and not credits.rides and credits.bytes_of_message(network.flit) > 0
+    return Fraction(1, credits.batch) if credits is not None and alone else Fraction(0)
+
+
 def retry_arrays(network: Network, wires: Sequence[LinkParams | None]) -> RetryArrays | None:
     """Return the settings of the links of the engine; None without retry.
 
@@ -60,6 +67,7 @@ def retry_arrays(network: Network, wires: Sequence[LinkParams | None]) -> RetryA
         problem = "retry requires routers without internal or output speed-up"
         raise InputError(problem, key="network.retry", allowed="one switch traversal per cycle and output")
     ack = to_cycles(retry.ack_delay, network.clock)[0]
+    held = 1 + _messages_per_flit(network)
     rows = np.zeros((3, len(wires)), np.int64)
     memo: dict[LinkParams, tuple[int, int, int]] = {}
     for link, wire in enumerate(wires):
@@ -67,7 +75,7 @@ def retry_arrays(network: Network, wires: Sequence[LinkParams | None]) -> RetryA
             continue
         if wire not in memo:
             trip = ceil(wire.s) + wire.delay + wire.credit_delay + ack
-            slots = ceil(trip / wire.s) + 1 if retry.buffer == "auto" else retry.buffer
+            slots = ceil(trip / wire.s * held) + 1 if retry.buffer == "auto" else retry.buffer
             timeout = 2 * trip if retry.timeout is None else to_cycles(retry.timeout, network.clock)[0]
             memo[wire] = slots, ack, timeout
         rows[:, link] = memo[wire]

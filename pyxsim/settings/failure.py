@@ -156,7 +156,7 @@ class Retry(Table):
     buffer: Annotated[int | Literal["auto"], *whole(1, MOST_SLOTS, "auto")] = Field(
         default="auto",
         description='Flits in the replay buffer of a link. "auto": as many as keep the link busy until the first '
-        "acknowledgement.",
+        "acknowledgement; messages of `[network.credits]` count.",
     )
     ack_delay: Time = Field(
         default=written("0 ns"), description="Time of an acknowledgement beyond that of a credit of the link."

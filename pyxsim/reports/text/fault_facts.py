@@ -51,8 +51,8 @@ def _cell(value: str | int) -> str:
 
 
 def worst_links(result: Result, most: int) -> list[int]:
-    """Return the links with most errors, losses and flits sent again, worst first; only those with any."""
+    """Return the links with most errors, losses and flits sent again, worst first; then those that stalled longest."""
     columns = result.backend_tables["link_faults"].columns
-    bad = columns["errors"] + columns["flits_lost"] + columns["resent"] + columns["stall_replay"]
-    order = sorted(range(len(bad)), key=lambda link: (-int(bad[link]), link))
-    return [link for link in order[:most] if bad[link]]
+    bad, stalled = columns["errors"] + columns["flits_lost"] + columns["resent"], columns["stall_replay"]
+    order = sorted(range(len(bad)), key=lambda link: (-int(bad[link]), -int(stalled[link]), link))
+    return [link for link in order[:most] if bad[link] or stalled[link]]
