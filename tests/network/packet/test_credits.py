@@ -271,7 +271,7 @@ def test_presets_run_and_keys_override_them(preset: str) -> None:
 def test_a_replay_buffer_by_default_has_room_for_messages(batch: int) -> None:
     """With two loaded directions, flits and messages share the slots: neither stalls, and credits cost what they do."""
     messages = [{"src": a, "dst": 1 - a, "size": "1 MiB"} for a in (0, 1)]
-    network = {**cable({"vcs": 1, "buffer": 128}, batch=batch, size="8 B", timeout="100 us"), "latency": "1 us"}
+    network = {**cable({"vcs": 1, "buffer": 1024}, batch=batch, size="8 B", timeout="100 us"), "latency": "1 us"}
     without = pyxsim.run({"network": network, "message": messages})
     result = pyxsim.run({"network": {**network, "retry": {}}, "message": messages})
     assert result.backend_tables["link_faults"].columns["stall_replay"].max() == 0
