@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from pyxsim.arrays import IntArray
 from pyxsim.errors import InputError, closest
+from pyxsim.network.fault_times import LINKS, FaultTimes, times_of
 from pyxsim.network.name_patterns import matches
 from pyxsim.settings import Experiment
 from pyxsim.settings.failure import Fault
@@ -17,41 +18,63 @@ from pyxsim.topology.topology import Topology
 MOST_COMPARED = 4096  # names that a wrong one is compared with
 
 
-def links_of(experiment: Experiment, topology: Topology, fault: Fault, key: str) -> IntArray:
-    """Return int64[K]: the counted links that a fault affects, ascending.
+def timed_links(
+    experiment: Experiment, topology: Topology, fault: Fault, key: str
+) -> Iterator[tuple[FaultTimes, IntArray]]:
+    """Yield the times of a fault, and the links that it affects at these times.
+
+    With random times, each cable, router or NPU fails by itself.
 
     Parameters
     ----------
     key
         Key path of the fault, for errors.
 
+    Yields
+    ------
+    times
+        In cycles of the network.
+    links
+        int64[K]: counted links, ascending.
+
     Raises
     ------
     InputError
         If no link, router, NPU or group has the name, fewer than `count` do, or an NPU has no link of its own.
     """
+    devices, links = _devices_and_links(experiment, topology, fault, key)
+    if fault.mttf is None:
+        yield times_of(experiment, fault, key), np.unique(links)
+        return
+    order = np.argsort(devices, kind="stable")
+    numbers, first = np.unique(devices[order], return_index=True)
+    for number, some in zip(numbers.tolist(), np.split(links[order], first[1:]), strict=True):
+        yield times_of(experiment, fault, key, number, LINKS), np.unique(some)
+
+
+def _devices_and_links(experiment: Experiment, topology: Topology, fault: Fault, key: str) -> tuple[IntArray, IntArray]:
+    """int64[K] twice: a cable (as one of its links), router or NPU, and each of its links."""
     src, dst = _ends(topology)
     back = _opposite(src, dst)
     if fault.link is not None:
-        found = _named(topology.counted_link_name, fault, fault.link, "link", key)
+        cables = _named(topology.counted_link_name, fault, fault.link, "link", key)
         if fault.both_directions:
-            with_back = np.where(back[found] < 0, found, np.minimum(found, back[found]))
-            found = np.unique(with_back)
-        return _with(back, _drawn(found, fault, key), fault)
+            cables = np.unique(np.where(back[cables] < 0, cables, np.minimum(cables, back[cables])))
+        cables = _drawn(cables, fault, key)
+        return _with(back, cables, cables, fault)
     if fault.router is not None:
         routers = _drawn(_named(topology.router_name, fault, fault.router, "router", key), fault, key)
-        touching = np.isin(src, routers) | np.isin(dst, routers)
-        return np.flatnonzero(touching)
+        return _touching(src, dst, routers)
     npus = npus_of(experiment, topology, fault, key)
     if topology.hosts:
-        return _with(back, topology.links + npus, fault)
-    homes = topology.home[npus]
+        return _with(back, npus, topology.links + npus, fault)
+    homes = topology.home[npus].astype(np.int64)
     shared = np.bincount(topology.home, minlength=topology.routers)[homes] > np.bincount(homes)[homes]
     if shared.any():
         npu = int(npus[shared.argmax()])
         problem = f"NPU {npu} shares its router with others and has no link of its own"
         raise InputError(problem, key=f"{key}.{_key_of(fault)}", allowed="a link or router, or network.host_links")
-    return np.flatnonzero(np.isin(src, homes) | (fault.both_directions & np.isin(dst, homes)))
+    return _touching(src, dst if fault.both_directions else src, homes)
 
 
 def npus_of(experiment: Experiment, topology: Topology, fault: Fault, key: str) -> IntArray:
@@ -92,12 +115,20 @@ def _drawn(found: IntArray, fault: Fault, key: str) -> IntArray:
     return np.sort(found[chosen])
 
 
-def _with(back: IntArray, links: IntArray, fault: Fault) -> IntArray:
-    """The links, and those of the opposite directions."""
+def _with(back: IntArray, devices: IntArray, links: IntArray, fault: Fault) -> tuple[IntArray, IntArray]:
+    """A link of each device, and the link of its opposite direction."""
     if not fault.both_directions:
-        return links
+        return devices, links
     others = back[links]
-    return np.unique(np.concatenate([links, others[others >= 0]]))
+    there = others >= 0
+    return np.concatenate([devices, devices[there]]), np.concatenate([links, others[there]])
+
+
+def _touching(src: IntArray, dst: IntArray, routers: IntArray) -> tuple[IntArray, IntArray]:
+    """Routers, and the links that have them at one of these ends."""
+    ends = np.concatenate([src, dst])
+    chosen = np.flatnonzero(np.isin(ends, routers))
+    return ends[chosen], chosen % len(src)
 
 
 def _ends(topology: Topology) -> tuple[IntArray, IntArray]:

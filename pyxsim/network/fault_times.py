@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,6 +15,7 @@ from pyxsim.settings.failure import Fault
 from pyxsim.units import Duration, to_cycles, to_seconds
 
 NEVER = 1 << 60  # a cycle that does not come
+LINKS = 0x4C494E4B  # makes the random times of links differ from those of NPUs with the same seed
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,19 @@ class FaultTimes:
             return min(begin + self.length, NEVER)
         return begin + self.period if self.period and begin + self.period < self.until else NEVER
 
-    def settled(self, cycle: int) -> int:
-        """Return a cycle by which the fault has begun and ended as often as it can matter after `cycle`; or NEVER-free.
+    def all_begins(self) -> Iterator[int]:
+        """Yield the cycles in which it begins."""
+        begin = self.following(-1)
+        while begin < NEVER:
+            yield begin
+            end = begin + self.length
+            begin = self.following(end) if end < NEVER else NEVER
 
-        A fault that repeats has been through a whole period by then; one that does not, through its end.
+    def settled(self, cycle: int) -> int:
+        """Return a cycle by which the fault has begun and ended as often as it can matter after `cycle`.
+
+        A fault that repeats has been through a whole period by then, or two random times; one that does not, through
+        its end.
         """
         if self.period:
             return max(cycle, self.start) + 2 * self.period
@@ -81,7 +91,12 @@ class RandomTimes(FaultTimes):
         return following if following < self.until else NEVER
 
     def settled(self, cycle: int) -> int:
-        return NEVER  # there is always a next time
+        last = self._last_begin(cycle)
+        first = bisect.bisect_right(self.begins, cycle)
+        while len(self.begins) < first + 2:
+            self._draw()
+        last = max((begin for begin in self.begins[first : first + 2] if begin < self.until), default=last)
+        return cycle if last is None else last + self.length
 
     def _last_begin(self, cycle: int) -> int | None:
         while not self.begins or self.begins[-1] <= cycle:
@@ -98,10 +113,10 @@ class RandomTimes(FaultTimes):
         self.begins.append(min(NEVER, free + max(1, round(waits))))
 
 
-def times_of(experiment: Experiment, fault: Fault, key: str, target: int = 0) -> FaultTimes:
+def times_of(experiment: Experiment, fault: Fault, key: str, *target: int) -> FaultTimes:
     """Return the times of a fault in cycles of the network. Raises InputError.
 
-    `target`: what it affects; where times are drawn, they differ between targets.
+    `target`: numbers of what it affects; where times are drawn, they differ between targets.
     """
 
     def cycles(time: Duration) -> int:
@@ -118,7 +133,7 @@ def times_of(experiment: Experiment, fault: Fault, key: str, target: int = 0) ->
     until = NEVER if fault.until is None else cycles(fault.until)
     if fault.mttf is not None:
         mean = float(to_seconds(fault.mttf, experiment.network.clock) * experiment.network.clock)
-        return RandomTimes(cycles(fault.at), length, 0, until, mean, (fault.seed, target))
+        return RandomTimes(cycles(fault.at), length, 0, until, mean, (fault.seed, *target))
     return FaultTimes(cycles(fault.at), length, period, until)
 
 

@@ -75,8 +75,8 @@ def _either(names: list[str]) -> str:
 
 def _effect(fault: Fault) -> str:
     """The key by which a fault changes links."""
-    keys = ("down", "bandwidth", "latency")
-    return next((key for key in keys if getattr(fault, key)), "bit_error_rate")
+    keys = ("down", "bandwidth", "latency", "bit_error_rate")
+    return next((key for key in keys if getattr(fault, key)), "flit_error_rate")
 
 
 def _of_flits(experiment: Experiment) -> Iterator[InputError]:
@@ -88,7 +88,8 @@ def _of_flits(experiment: Experiment) -> Iterator[InputError]:
     for number, fault in faults:
         key = f"faults[{number}]"
         if fault.loses and not retry:
-            what = f"{key}.{'bit_error_rate' if fault.bit_error_rate else 'in_flight'}"
+            rate = "bit_error_rate" if fault.bit_error_rate else "flit_error_rate"
+            what = f"{key}.{rate if fault.errs else 'in_flight'}"
             if experiment.traffic is not None:
                 problem = "packets that are lost would never arrive, and [traffic] waits for them"
                 yield InputError(problem, key=what, allowed="with [network.retry]")

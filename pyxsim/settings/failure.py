@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import expm1, log1p
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
@@ -22,7 +23,7 @@ from pyxsim.settings.types import (
 
 _Share = Annotated[Fraction, *number(0, 1)]
 _WHAT = ("link", "router", "npu", "group")
-_OF_LINKS = ("down", "bandwidth", "latency", "bit_error_rate")
+_OF_LINKS = ("down", "bandwidth", "latency", "bit_error_rate", "flit_error_rate")
 _OF_NPUS = ("slow", "stop")
 MOST_SLOTS = 2**20
 
@@ -66,8 +67,8 @@ class Fault(Table):
     )
     mttf: PositiveTime | None = Field(
         default=None,
-        description="Mean time to failure: the time until an NPU stops or slows down, from `at` or the end of its last "
-        "fault, is exponentially distributed, for each NPU by itself. Instead of `every` and `up`.",
+        description="Mean time to failure: the time until the fault, from `at` or the end of the last one, is "
+        "exponentially distributed, for each cable, router or NPU by itself. Instead of `every` and `up`.",
     )
     until: PositiveTime | None = Field(
         default=None, description="When a repeating fault begins no more. Default: at the end of the run."
@@ -82,6 +83,14 @@ class Fault(Table):
     latency: PositiveTime | None = Field(default=None, description="Latency of the links, where theirs is shorter.")
     bit_error_rate: _Share = Field(
         default=Fraction(0), description="Probability that a bit of a flit is wrong on the links."
+    )
+    lanes: _Share = Field(
+        default=Fraction(1),
+        description="Share of the lanes of the links with this bit error rate, such as 0.25 for one of four: a flit is "
+        "striped over all lanes.",
+    )
+    flit_error_rate: _Share = Field(
+        default=Fraction(0), description="Probability that a flit is wrong on the links, instead of `bit_error_rate`."
     )
     slow: Annotated[Fraction, *number(1, 10**6)] = Field(
         default=Fraction(1), description="Factor for the compute times of the NPUs."
@@ -105,8 +114,16 @@ class Fault(Table):
             yield InputError("links and routers do not compute", key=key, allowed="with npu or group")
         if self.stop and self.slow != 1:
             yield InputError("an NPU that does not compute is not slow, too", key="slow", allowed="without stop")
-        if self.bit_error_rate == 1:
-            yield InputError("no flit would arrive", key="bit_error_rate", allowed="below 1, or down = true")
+        for key in ("bit_error_rate", "flit_error_rate"):
+            if getattr(self, key) == 1:
+                yield InputError("no flit would arrive", key=key, allowed="below 1, or down = true")
+        if self.bit_error_rate and self.flit_error_rate:
+            problem = "cannot be combined with bit_error_rate"
+            yield InputError(problem, key="flit_error_rate", allowed="one of them")
+        if self.lanes == 0:
+            yield InputError("no lane has errors", key="lanes", allowed="above 0")
+        elif self.lanes != 1 and not self.bit_error_rate:
+            yield InputError("has no effect", key="lanes", allowed="with bit_error_rate")
         if self.in_flight == "lose" and not self.down:
             yield InputError("has no effect", key="in_flight", allowed="with down = true")
         if self.every is not None and self.up is not None:
@@ -115,15 +132,26 @@ class Fault(Table):
             yield InputError("a fault that repeats has an end", key="for", allowed="a time such as '10 us'")
         if self.mttf is not None and (self.every is not None or self.up is not None):
             yield InputError("cannot be combined with every and up", key="mttf", allowed="one of them")
-        if self.mttf is not None and self.affects_links:
-            yield InputError("links fail at stated times", key="mttf", allowed="with stop or slow alone")
         if self.until is not None and not self.repeats:
             yield InputError("has no effect", key="until", allowed="with every, up or mttf")
 
     @property
     def affects_links(self) -> bool:
         """Whether it changes links."""
-        return self.down or self.bandwidth is not None or self.latency is not None or self.bit_error_rate > 0
+        return self.down or self.bandwidth is not None or self.latency is not None or self.errs
+
+    @property
+    def errs(self) -> bool:
+        """Whether flits may be wrong."""
+        return self.bit_error_rate > 0 or self.flit_error_rate > 0
+
+    def error_of_bit(self, bits: int) -> float:
+        """Return the probability that a bit is wrong, on average over the lanes; `bits`: of a flit."""
+        if self.flit_error_rate:
+            return -expm1(log1p(-float(self.flit_error_rate)) / bits)
+        if self.lanes == 1:
+            return float(self.bit_error_rate)  # without rounding
+        return -expm1(float(self.lanes) * log1p(-float(self.bit_error_rate)))
 
     @property
     def affects_npus(self) -> bool:
@@ -133,7 +161,7 @@ class Fault(Table):
     @property
     def loses(self) -> bool:
         """Whether flits may be lost."""
-        return self.bit_error_rate > 0 or (self.down and self.in_flight == "lose")
+        return self.errs or (self.down and self.in_flight == "lose")
 
     @property
     def repeats(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pyxsim.errors import InputError
-from pyxsim.network.fault_targets import links_of, npus_of
+from pyxsim.network.fault_targets import npus_of, timed_links
 from pyxsim.settings import load_experiment
 from pyxsim.topology.build import network_of
 
@@ -20,8 +20,8 @@ def names(network: dict[str, Any], fault: dict[str, Any], **tables: Any) -> list
     tables = {"message": [{"src": 0, "dst": 1, "size": "1 KiB"}], **tables}
     experiment = load_experiment({"network": network, "faults": [{"down": True, **fault}], **tables})
     topology = network_of(experiment.network, experiment.folder)
-    links = links_of(experiment, topology, experiment.faults[0], "faults[0]").tolist()
-    assert links == sorted(set(links))
+    ((_, links),) = timed_links(experiment, topology, experiment.faults[0], "faults[0]")
+    assert links.tolist() == sorted(set(links.tolist()))
     return [topology.counted_link_name[link] for link in links]
 
 
@@ -29,6 +29,28 @@ def test_a_link_and_the_one_back() -> None:
     assert names(RING, {"link": "d0+:(0)->(1)"}) == ["d0+:(0)->(1)", "d0-:(1)->(0)"]
     assert names(RING, {"link": "d0-:(1)->(0)"}) == ["d0+:(0)->(1)", "d0-:(1)->(0)"]
     assert names(RING, {"link": "d0+:(0)->(1)", "both_directions": False}) == ["d0+:(0)->(1)"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "sizes"),
+    [
+        ({"link": "*"}, [2] * 4),
+        ({"link": "*", "both_directions": False}, [1] * 8),
+        ({"link": "d0+:*", "count": 3}, [2] * 3),
+        ({"router": "*"}, [4] * 4),
+        ({"npu": "*"}, [4] * 4),
+    ],
+)
+def test_with_random_times_each_fails_by_itself(fault: dict[str, Any], sizes: list[int]) -> None:
+    random = {**fault, "down": True, "for": "1 us", "mttf": "1 us"}
+    tables = {"network": RING, "faults": [random], "message": [{"src": 0, "dst": 1, "size": "1 KiB"}]}
+    experiment = load_experiment(tables)
+    topology = network_of(experiment.network, experiment.folder)
+    parts = list(timed_links(experiment, topology, experiment.faults[0], "faults[0]"))
+    assert [len(links) for _, links in parts] == sizes
+    assert len({next(times.all_begins()) for times, _ in parts}) == len(parts)
+    together = sorted({topology.counted_link_name[link] for _, links in parts for link in links})
+    assert together == sorted(names(RING, fault))
 
 
 def test_a_router_loses_all_its_links() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyxsim.network.fault_times import NEVER, FaultClock, FaultTimes
+from pyxsim.network.fault_times import NEVER, FaultClock, FaultTimes, RandomTimes
 
 times = st.builds(
     lambda start, length, gap, until: FaultTimes(start, length, length + gap if gap and length < NEVER else 0, until),
@@ -58,3 +61,40 @@ def test_a_fault_that_is_over_helps_nobody() -> None:
     clock.take()
     assert clock.due == NEVER
     assert not clock.may_help(0, 111)
+
+
+# --- random times -----------------------------------------------------------------------------------------------------
+
+drawn = st.builds(
+    lambda start, length, until, mean, seed: RandomTimes(start, length, 0, until, mean, (seed,)),
+    start=st.integers(0, 30),
+    length=st.integers(1, 12),
+    until=st.one_of(st.just(NEVER), st.integers(1, 60)),
+    mean=st.floats(0.1, 20),
+    seed=st.integers(0, 99),
+)
+
+
+def begins(each: FaultTimes, end: int = FAR) -> list[int]:
+    return [cycle for cycle in range(end) if each.active(cycle) and not each.active(cycle - 1)]
+
+
+@given(st.one_of(times, drawn))
+def test_all_beginnings_are_listed_in_order(each: FaultTimes) -> None:
+    assert [cycle for cycle in islice(each.all_begins(), FAR) if cycle < FAR] == begins(each)
+
+
+@given(drawn, st.integers(0, FAR))
+def test_a_random_fault_has_settled_after_two_more_times(each: RandomTimes, cycle: int) -> None:
+    later = [begin for begin in begins(each, 4 * FAR) if begin > cycle][:2]
+    before = [begin for begin in begins(each) if begin <= cycle][-1:]
+    last = max(before + later, default=None)
+    assert each.settled(cycle) == (cycle if last is None else last + each.length)
+
+
+def test_times_without_fault_are_exponential() -> None:
+    number, mean, length = 2000, 5000.0, 7
+    some = list(islice(RandomTimes(0, length, 0, NEVER, mean, (1, 2)).all_begins(), number))
+    waits = np.diff([-length, *some]) - length
+    assert abs(waits.mean() - mean) < 3.3 * mean / number**0.5
+    assert abs((waits > mean).mean() - np.exp(-1)) < 3.3 * (np.exp(-1) * (1 - np.exp(-1)) / number) ** 0.5

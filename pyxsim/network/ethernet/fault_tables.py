@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from pyxsim.errors import InputError, raise_all
-from pyxsim.network.fault_targets import links_of
-from pyxsim.network.fault_times import NEVER, FaultTimes, times_of
+from pyxsim.network.fault_targets import timed_links
+from pyxsim.network.fault_times import NEVER
 from pyxsim.network.link_paths import link_rates_of
 from pyxsim.settings import Experiment, Network
 from pyxsim.settings.ethernet import LinkFault
@@ -65,6 +65,9 @@ def _not_modelled(fault: Fault, key: str) -> Iterator[InputError]:
     if fault.latency is not None:
         problem = "the Ethernet backend does not change latencies during a run"
         yield InputError(problem, key=f"{key}.latency", allowed="with --backend packet")
+    if fault.flit_error_rate:
+        problem = "the Ethernet backend has no flits"
+        yield InputError(problem, key=f"{key}.flit_error_rate", allowed="bit_error_rate, or --backend packet")
     if fault.in_flight == "lose":
         problem = "packets on the wire arrive in the Ethernet backend; those sent later are lost"
         yield InputError(problem, key=f"{key}.in_flight", allowed="'drain', or --backend packet")
@@ -75,26 +78,25 @@ def _not_modelled(fault: Fault, key: str) -> Iterator[InputError]:
 
 def _tables(experiment: Experiment, topology: Topology, fault: Fault, key: str, most: int) -> Iterator[LinkFault]:
     rates, clock = link_rates_of(topology, experiment.network)[0], experiment.network.clock
-    times = times_of(experiment, fault, key)
-    links = links_of(experiment, topology, fault, key).tolist()
-    if len(links) * _occurrences(times) > most:
-        problem = f"a table of [[network.ethernet.links]] for each link and time: more than {MOST_TABLES}"
-        raise InputError(problem, key=key, allowed="fewer links or times")
-    for begin in range(times.start, times.until if times.period else times.start + 1, times.period or 1):
-        for link in links:
-            factor = Fraction(1)
-            if fault.bandwidth is not None:
-                factor = min(factor, fault.bandwidth / (rates[link] * clock))
-            yield LinkFault(
-                link=topology.counted_link_name[link],
-                both_directions=False,
-                rate_factor=factor,
-                bit_error_rate=fault.bit_error_rate,
-                down=fault.down,
-                start=Cycles(begin),
-                end=None if times.length >= NEVER else Cycles(begin + times.length),
-            )
-
-
-def _occurrences(times: FaultTimes) -> int:
-    return max(1, -(-(times.until - times.start) // times.period)) if times.period else 1
+    occurrences = (
+        (begin, times.length, link)
+        for times, links in timed_links(experiment, topology, fault, key)
+        for begin in times.all_begins()
+        for link in links.tolist()
+    )
+    for number, (begin, length, link) in enumerate(occurrences):
+        if number >= most:
+            problem = f"a table of [[network.ethernet.links]] for each link and time: more than {MOST_TABLES}"
+            raise InputError(problem, key=key, allowed="fewer links or times")
+        factor = Fraction(1)
+        if fault.bandwidth is not None:
+            factor = min(factor, fault.bandwidth / (rates[link] * clock))
+        yield LinkFault(
+            link=topology.counted_link_name[link],
+            both_directions=False,
+            rate_factor=factor,
+            bit_error_rate=Fraction(fault.error_of_bit(1)),
+            down=fault.down,
+            start=Cycles(begin),
+            end=None if length >= NEVER else Cycles(begin + length),
+        )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import groupby
 from math import ceil, exp, expm1, lcm, log, log1p
 from typing import Any, Protocol, Self
 
@@ -16,8 +17,8 @@ from pyxsim.core.engine import LONGEST_DELAY, Engine
 from pyxsim.core.engine_options import Links, Routes
 from pyxsim.errors import InputError
 from pyxsim.network.engine_config import EngineConfig
-from pyxsim.network.fault_targets import links_of
-from pyxsim.network.fault_times import NEVER, FaultClock, FaultTimes, times_of
+from pyxsim.network.fault_targets import timed_links
+from pyxsim.network.fault_times import NEVER, FaultClock, FaultTimes
 from pyxsim.network.link_params import MAX_DENOMINATOR, Keys, LinkParams, LinkParamsFactory
 from pyxsim.network.protocol import BackendTable
 from pyxsim.network.retry import bits_on_the_wire, share_of_bandwidth
@@ -32,7 +33,7 @@ _LEAST_SHARE = 1e-3  # of the flits of a link with retry that must have no error
 
 @dataclass(frozen=True, eq=False)
 class _Entry:
-    """A fault: its links, and what it does to them.
+    """A fault, or a part of it: its links and times, and what it does to the links.
 
     `s`: least cycles per flit; `latency`: least cycles; 0: as they are. `error`: bit error rate.
     """
@@ -43,6 +44,7 @@ class _Entry:
     s: Fraction
     latency: int
     error: float
+    times: FaultTimes
 
 
 class Epochs(Protocol):
@@ -94,11 +96,12 @@ class LinkFaults:
     def __init__(self, experiment: Experiment, topology: Topology, config: EngineConfig) -> None:
         self._network = experiment.network
         self._entries = [
-            _entry(experiment, topology, fault, f"faults[{number}]")
+            entry
             for number, fault in enumerate(experiment.faults)
             if fault.affects_links
+            for entry in _entries(experiment, topology, fault, f"faults[{number}]")
         ]
-        self._clock = FaultClock(times_of(experiment, entry.fault, entry.key) for entry in self._entries)
+        self._clock = FaultClock(entry.times for entry in self._entries)
         self._factory = LinkParamsFactory(self._network)
         wires = config.params_of_counted(topology)
         serdes = per_dimension(self._network.router.serdes_credit, len(topology.link_kinds))
@@ -118,8 +121,8 @@ class LinkFaults:
         self.passable: frozenset[int] = frozenset()
         self.epochs: Epochs | None = None
         self._reroutes = self._network.reroute is not None and any(entry.fault.down for entry in self._entries)
-        for entry in self._entries:
-            self._check_effect(entry)
+        for _, parts in groupby(self._entries, lambda entry: entry.key):
+            self._check_effect(list(parts))
         self.links = self._varying(config.links)
         self._den = np.asarray(self.links.s_den, np.int64)
 
@@ -130,11 +133,12 @@ class LinkFaults:
             return None
         return cls(experiment, topology, config)
 
-    def _check_effect(self, entry: _Entry) -> None:
-        """Raise InputError if no link is worse with the fault."""
+    def _check_effect(self, entries: Sequence[_Entry]) -> None:
+        """Raise InputError if no link is worse with the fault that has these parts."""
+        entry = entries[0]
         if entry.fault.down or entry.error:
             return
-        wires = [self._plain[link] for link in entry.links.tolist()]
+        wires = [self._plain[link] for part in entries for link in part.links.tolist()]
         if all(entry.s <= wire.s and entry.latency <= wire.latency for wire in wires):
             key = "bandwidth" if entry.fault.bandwidth is not None else "latency"
             allowed = "a lower bandwidth, or a longer latency, than that of a link"
@@ -253,12 +257,11 @@ class LinkFaults:
     def _apply(self, engine: Engine) -> None:
         """Change the links whose faults begin or end now."""
         cycle = self._clock.due
-        before = [times.active(cycle - 1) for times in self._clock.times]
         changing = self._clock.take()
         links = np.unique(np.concatenate([self._entries[number].links for number in changing]))
         losing: set[int] = set()
         for number in changing:
-            if self._entries[number].fault.in_flight == "lose" and not before[number]:
+            if self._entries[number].fault.in_flight == "lose" and not self._clock.times[number].active(cycle - 1):
                 losing.update(self._entries[number].links.tolist())
         self.passable -= {link for link in links.tolist() if not self._state(link, cycle)[1]}
         self._change(engine, links, cycle, losing)
@@ -327,19 +330,25 @@ class LinkFaults:
         return self._wire(link, s, latency), any(entry.fault.down for entry in active), -expm1(right)
 
 
-def _entry(experiment: Experiment, topology: Topology, fault: Fault, key: str) -> _Entry:
+def _entries(experiment: Experiment, topology: Topology, fault: Fault, key: str) -> Iterator[_Entry]:
+    """Yield a fault, or its parts. Raises InputError."""
     network = experiment.network
     s, latency = Fraction(0), 0
     if fault.bandwidth is not None:
         s = network.cycles_per_flit(fault.bandwidth * share_of_bandwidth(network))
     if fault.latency is not None:
         latency = to_cycles(fault.latency, network.clock)[0]
-    right = exp(bits_on_the_wire(network) * log1p(-float(fault.bit_error_rate)))
+    bits = bits_on_the_wire(network)
+    error = fault.error_of_bit(bits)
+    right = exp(bits * log1p(-error))
     if network.retry is not None and right < _LEAST_SHARE:
-        problem = f"of 1000 flits of {bits_on_the_wire(network)} bits not even one would arrive without an error"
-        allowed = f"at most {-log(_LEAST_SHARE) / bits_on_the_wire(network):.1e}"
+        problem = f"of 1000 flits of {bits} bits not even one would arrive without an error"
+        if fault.flit_error_rate:
+            raise InputError(problem, key=f"{key}.flit_error_rate", allowed=f"at most {1 - _LEAST_SHARE}")
+        allowed = f"at most {-log(_LEAST_SHARE) / bits / float(fault.lanes):.1e}"
         raise InputError(problem, key=f"{key}.bit_error_rate", allowed=allowed)
-    return _Entry(fault, key, links_of(experiment, topology, fault, key), s, latency, float(fault.bit_error_rate))
+    for times, links in timed_links(experiment, topology, fault, key):
+        yield _Entry(fault, key, links, s, latency, error, times)
 
 
 def error_bounds(rates: Sequence[float], bits: int) -> NDArray[np.uint64]:

@@ -43,7 +43,17 @@ def test_a_fault_equals_its_tables(fault: dict[str, Any], tables: list[dict[str,
     assert found != run([], [])
 
 
+def test_cables_that_fail_at_random_equal_tables_of_their_own() -> None:
+    every = {"link": "d0+:*", "bandwidth": "25 GB/s", "for": "1 us", "mttf": "4 us", "until": "30 us"}
+    found = run([every], [])
+    assert found != run([], [])
+    assert found == run([every], [])
+    assert found != run([every | {"seed": 1}], [])
+
+
 REFUSED = [
+    ({"flit_error_rate": 0.1}, r"faults\[0\].flit_error_rate: the Ethernet backend has no flits"),
+    ({"down": True, "for": "1 us", "mttf": "1 us"}, r"faults\[0\].until: the Ethernet backend repeats faults up to"),
     ({"latency": "1 ms"}, r"faults\[0\].latency: the Ethernet backend does not change latencies"),
     ({"down": True, "in_flight": "lose"}, r"faults\[0\].in_flight: packets on the wire arrive"),
     ({"down": True, "for": "1 us", "up": "1 us"}, r"faults\[0\].until: the Ethernet backend repeats faults up to"),

@@ -202,6 +202,30 @@ def test_goodput_is_that_of_the_closed_form(errors: float) -> None:
     assert int(table["resent"].sum()) <= found * trip
 
 
+@pytest.mark.parametrize(
+    ("fault", "wrong"),
+    [
+        ({"flit_error_rate": 0.02}, 0.02),
+        ({"bit_error_rate": 1e-4, "lanes": 0.25}, -expm1(2048 / 4 * log1p(-1e-4))),
+    ],
+)
+def test_errors_of_flits_and_of_lanes(fault: dict[str, Any], wrong: float) -> None:
+    result = run({"link": LINK, "both_directions": False, **fault}, retry={})
+    errors = int(result.backend_tables["link_faults"].columns["errors"].sum())
+    flits = result.counts["flits"]
+    assert abs(errors - flits * wrong / (1 - wrong)) <= 4 * sqrt(flits * wrong) / (1 - wrong) + 1
+
+
+def test_random_outages_cost_their_time_each(sound: int) -> None:
+    mean, length, seeds = sound / 20, 300, range(10)
+    fault = {"link": LINK, "down": True, "for": f"{length} ns", "mttf": f"{mean} ns"}
+    late = [run({**fault, "seed": seed}).time_cycles - sound for seed in seeds]
+    assert len(set(late)) > 1
+    outages = len(seeds) * sound / mean  # expected: a Poisson process while the link is up
+    assert abs(sum(late) - outages * length) < 3.3 * outages**0.5 * length
+    assert run({**fault, "seed": 3}).time_cycles - sound == late[3]
+
+
 def test_a_small_replay_buffer_limits_the_rate_to_its_flits_per_round_trip() -> None:
     cycles, result = rate_of(1e-12, buffer=50, size="1 MiB")
     assert cycles == pytest.approx((2 + 101 + 101) / 50, rel=0.03)
@@ -281,15 +305,17 @@ positive = st.integers(1, 900).map("{} ns".format)
 def some_fault(draw: st.DrawFn, *, loses: bool) -> dict[str, Any]:
     fault: dict[str, Any] = {"link": "*", "count": draw(st.integers(1, 3)), "seed": draw(st.integers(0, 99))}
     fault |= {"at": draw(ns), "for": draw(positive), "both_directions": draw(st.booleans())}
-    if draw(st.booleans()):
-        fault["up"] = draw(positive)
-    effect = draw(st.sampled_from(["down", "bandwidth", "latency", *(["lose", "errors"] if loses else [])]))
+    key = draw(st.sampled_from(["", "up", "mttf"]))
+    if key:
+        fault[key] = draw(positive)
+    effect = draw(st.sampled_from(["down", "bandwidth", "latency", *(["lose", "errors", "lane"] if loses else [])]))
     effects: dict[str, dict[str, Any]] = {
         "down": {"down": True},
         "bandwidth": {"bandwidth": draw(st.sampled_from(["32 GB/s", "10 GB/s"]))},
         "latency": {"latency": "90 ns"},
         "lose": {"down": True, "in_flight": "lose"},
-        "errors": {"bit_error_rate": draw(st.sampled_from([1e-5, 1e-4]))},
+        "errors": draw(st.sampled_from([{"bit_error_rate": 1e-5}, {"flit_error_rate": 0.05}])),
+        "lane": {"bit_error_rate": 1e-4, "lanes": 0.25},
     }
     return fault | effects[effect]
 
@@ -351,6 +377,20 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"link": LINK, "bandwidth": "1 TB/s"}, {}, "faults[0].bandwidth: no link is worse"),
     ({"link": LINK, "latency": "1 ns"}, {}, "faults[0].latency: no link is worse"),
     ({"link": LINK, "bit_error_rate": 1}, {}, "faults[0].bit_error_rate: no flit would arrive"),
+    ({"link": LINK, "flit_error_rate": 1}, {}, "faults[0].flit_error_rate: no flit would arrive"),
+    (
+        {"link": LINK, "bit_error_rate": 1e-9, "flit_error_rate": 1e-9},
+        {},
+        "faults[0].flit_error_rate: cannot be combined with bit_error_rate",
+    ),
+    ({"link": LINK, "down": True, "lanes": 0.5}, {}, "faults[0].lanes: has no effect"),
+    ({"link": LINK, "bit_error_rate": 1e-9, "lanes": 0}, {}, "faults[0].lanes: no lane has errors"),
+    (
+        {"link": LINK, "flit_error_rate": 0.9999},
+        {"network": {**LINE["network"], "retry": {}}},
+        "faults[0].flit_error_rate: of 1000 flits of 2048 bits not even one would arrive",
+    ),
+    ({"link": LINK, "down": True, "mttf": "1 us"}, {}, "faults[0].for: a fault that repeats has an end"),
     (
         {"link": LINK, "bit_error_rate": 0.01},
         {"network": {**LINE["network"], "retry": {}}},

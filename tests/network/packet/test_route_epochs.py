@@ -169,7 +169,7 @@ def schedules(draw: st.DrawFn) -> tuple[int, list[dict[str, Any]], dict[str, Any
         if length is not None:
             fault["for"] = f"{length} ns"
             if draw(st.booleans()):
-                fault["up"] = f"{draw(st.integers(1, 300))} ns"
+                fault[draw(st.sampled_from(["up", "mttf"]))] = f"{draw(st.integers(1, 300))} ns"
                 fault["until"] = "3 us"
         faults.append(fault)
     return number, faults, more
