@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -255,6 +256,23 @@ def add(dataset: Dataset) -> Dataset:
     """Register a built-in dataset."""
     registry.datasets.register(dataset.name)(dataset)
     return dataset
+
+
+def add_rows(
+    name: str,
+    text: str,
+    columns: tuple[Column, ...],
+    dims: Dims = ("row",),
+    *,
+    when: str,
+    coordinates: tuple[str, ...] = (),
+) -> Dataset:
+    """Register the dataset of the field `name` of the result: a list of dicts, empty without such data."""
+    rows = attrgetter(name)
+    spec = Dataset(
+        name, text, columns, rows, dims, when, present=rows, coordinates=coordinates, restored="rows", json=True
+    )
+    return add(spec)
 
 
 def dataset(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pyxsim.results.dataset import Column, Dataset, add, has_rows
+from pyxsim.results.dataset import Column, Dataset, add, add_rows, has_rows
 from pyxsim.results.result import Result
 
 DIMENSION = Column("dimension", "1", "network dimension of the phase; -1: several dimensions at once")
@@ -76,25 +76,19 @@ add(
         json=True,
     )
 )
-add(
-    Dataset(
-        "point_to_point",
-        "One row per point-to-point message outside collectives.",
-        (
-            Column("name", "", "name of the message", "text"),
-            Column("src", "1", "sending NPU"),
-            Column("dst", "1", "receiving NPU"),
-            Column("bytes", "bytes", "size of the message"),
-            Column("start", "cycles", "cycle in which the message is sent"),
-            Column("end", "cycles", "cycle in which the receiver has processed it; -1: did not happen in this run"),
-        ),
-        lambda result: result.point_to_point,
-        ("message",),
-        when="with messages outside collectives",
-        present=lambda result: result.point_to_point,
-        restored="rows",
-        json=True,
-    )
+add_rows(
+    "point_to_point",
+    "One row per point-to-point message outside collectives.",
+    (
+        Column("name", "", "name of the message", "text"),
+        Column("src", "1", "sending NPU"),
+        Column("dst", "1", "receiving NPU"),
+        Column("bytes", "bytes", "size of the message"),
+        Column("start", "cycles", "cycle in which the message is sent"),
+        Column("end", "cycles", "cycle in which the receiver has processed it; -1: did not happen in this run"),
+    ),
+    ("message",),
+    when="with messages outside collectives",
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyxsim.results.dataset import Column, Dataset, add
+from pyxsim.results.dataset import Column, Dataset, add, add_rows
 from pyxsim.results.result import Result
 
 WHEN = "with `[cost]`"
@@ -17,22 +17,16 @@ _JOULES = (
     Column("high", "joules", "sum of both, high value", "float64"),
 )
 
-add(
-    Dataset(
-        "energy",
-        "The energy of each kind of parts, without that of the data centre.",
-        (
-            Column("part", "", "links, lanes, routers, npus, hosts or memory", "text"),
-            Column("count", "1", "number of parts"),
-            *_JOULES,
-        ),
-        lambda result: result.energy,
-        when=WHEN,
-        present=lambda result: result.energy,
-        coordinates=("part",),
-        restored="rows",
-        json=True,
-    )
+add_rows(
+    "energy",
+    "The energy of each kind of parts, without that of the data centre.",
+    (
+        Column("part", "", "links, lanes, routers, npus, hosts or memory", "text"),
+        Column("count", "1", "number of parts"),
+        *_JOULES,
+    ),
+    when=WHEN,
+    coordinates=("part",),
 )
 
 

@@ -4,78 +4,59 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyxsim.results.dataset import Column, Dataset, add
+from pyxsim.results.dataset import Column, Dataset, add, add_rows
 from pyxsim.results.interference import interference
 from pyxsim.results.result import Result
 
-add(
-    Dataset(
-        "jobs",
-        "One row per job of `[[job]]`.",
-        (
-            Column("name", "", "name of the job", "text"),
-            Column("npus", "1", "number of its NPUs"),
-            Column("placement", "", "how its NPUs were chosen, and the first of them", "text"),
-            Column("at", "cycles", "cycle in which the job arrives"),
-            Column("start", "cycles", "cycle in which its first task starts; -1: did not happen in this run"),
-            Column("end", "cycles", "cycle in which its last task ends; -1: did not happen in this run"),
-            Column("time", "cycles", "time from its arrival to its end; -1: it did not end in this run"),
-            Column("alone", "cycles", "its time alone on the same NPUs; -1: not simulated (`pyxsim jobs` does)"),
-            Column("slowdown", "1", "time / alone; NaN if one of them is not known", "float64"),
-        ),
-        lambda result: result.jobs,
-        when="with `[[job]]`",
-        present=lambda result: result.jobs,
-        coordinates=("name",),
-        restored="rows",
-        json=True,
-    )
+add_rows(
+    "jobs",
+    "One row per job of `[[job]]`.",
+    (
+        Column("name", "", "name of the job", "text"),
+        Column("npus", "1", "number of its NPUs"),
+        Column("placement", "", "how its NPUs were chosen, and the first of them", "text"),
+        Column("at", "cycles", "cycle in which the job arrives"),
+        Column("start", "cycles", "cycle in which its first task starts; -1: did not happen in this run"),
+        Column("end", "cycles", "cycle in which its last task ends; -1: did not happen in this run"),
+        Column("time", "cycles", "time from its arrival to its end; -1: it did not end in this run"),
+        Column("alone", "cycles", "its time alone on the same NPUs; -1: not simulated (`pyxsim jobs` does)"),
+        Column("slowdown", "1", "time / alone; NaN if one of them is not known", "float64"),
+    ),
+    when="with `[[job]]`",
+    coordinates=("name",),
 )
 
-
-add(
-    Dataset(
-        "job_restarts",
-        "One row per job of `[job.restart]`: where its time went, from its arrival to its end.",
-        (
-            Column("job", "", "name of the job", "text"),
-            Column("iterations", "1", "iterations of its work"),
-            Column("done", "1", "iterations that have ended and count"),
-            Column("written", "1", "checkpoints that were written"),
-            Column("failures", "1", "failures that ended the job until it started again"),
-            Column("work", "cycles", "iterations that count"),
-            Column("checkpoints", "cycles", "writing of checkpoints"),
-            Column("lost", "cycles", "work since the last checkpoint, and writing, that failures undid"),
-            Column("down", "cycles", "from failures until the NPUs began again, and waiting for NPUs before the start"),
-            Column("goodput", "1", "work / (work + checkpoints + lost + down); NaN at its start", "float64"),
-        ),
-        lambda result: result.job_restarts,
-        when="with `[job.restart]`",
-        present=lambda result: result.job_restarts,
-        coordinates=("job",),
-        restored="rows",
-        json=True,
-    )
+add_rows(
+    "job_restarts",
+    "One row per job of `[job.restart]`: where its time went, from its arrival to its end.",
+    (
+        Column("job", "", "name of the job", "text"),
+        Column("iterations", "1", "iterations of its work"),
+        Column("done", "1", "iterations that have ended and count"),
+        Column("written", "1", "checkpoints that were written"),
+        Column("failures", "1", "failures that ended the job until it started again"),
+        Column("work", "cycles", "iterations that count"),
+        Column("checkpoints", "cycles", "writing of checkpoints"),
+        Column("lost", "cycles", "work since the last checkpoint, and writing, that failures undid"),
+        Column("down", "cycles", "from failures until the NPUs began again, and waiting for NPUs before the start"),
+        Column("goodput", "1", "work / (work + checkpoints + lost + down); NaN at its start", "float64"),
+    ),
+    when="with `[job.restart]`",
+    coordinates=("job",),
 )
-add(
-    Dataset(
-        "job_failures",
-        "One row per failure that ended a job until it started again.",
-        (
-            Column("job", "", "name of the job", "text"),
-            Column("at", "cycles", "cycle of the failure"),
-            Column("npu", "1", "the NPU that stopped; of several the one with the lowest rank"),
-            Column("iterations", "1", "iterations since the last checkpoint that it undid, beside an unfinished one"),
-            Column("lost", "cycles", "work since the last checkpoint, and writing, that it undid"),
-            Column("down", "cycles", "until the job began again, or the next failure; -1: did not happen in this run"),
-            Column("spare", "1", "the NPU that replaced it; -1: none"),
-        ),
-        lambda result: result.job_failures,
-        when="with `[job.restart]`",
-        present=lambda result: result.job_failures,
-        restored="rows",
-        json=True,
-    )
+add_rows(
+    "job_failures",
+    "One row per failure that ended a job until it started again.",
+    (
+        Column("job", "", "name of the job", "text"),
+        Column("at", "cycles", "cycle of the failure"),
+        Column("npu", "1", "the NPU that stopped; of several the one with the lowest rank"),
+        Column("iterations", "1", "iterations since the last checkpoint that it undid, beside an unfinished one"),
+        Column("lost", "cycles", "work since the last checkpoint, and writing, that it undid"),
+        Column("down", "cycles", "until the job began again, or the next failure; -1: did not happen in this run"),
+        Column("spare", "1", "the NPU that replaced it; -1: none"),
+    ),
+    when="with `[job.restart]`",
 )
 
 

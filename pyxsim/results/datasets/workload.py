@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pyxsim.results.chunk_delays import ChunkDelays
-from pyxsim.results.dataset import Column, Dataset, add, has_rows, restores
+from pyxsim.results.dataset import Column, Dataset, add, add_rows, has_rows, restores
 from pyxsim.results.hdf5 import StoredTables
 from pyxsim.results.result import Result
 from pyxsim.results.work import ACTIVITIES, LAYER_PARTS, NAMES, NPUS, PATH, REASONS, TASKS, TIMELINE, Work
@@ -60,52 +60,38 @@ add(
 
 WITH_MODEL = "with `[workload] model`"
 
-add(
-    Dataset(
-        "training",
-        "One row: the throughput of training a model. Times of a step are means over all passes.",
-        (
-            Column("model", "", "name of the model", "text"),
-            Column("steps", "1", "number of training steps in the run"),
-            Column("step", "seconds", "time of a training step", "float64"),
-            Column("samples", "1", "samples per step, over all replicas"),
-            Column("tokens", "1", "tokens per step; 0 for a model without tokens"),
-            Column(
-                "model_flops", "1", "floating-point operations of the model per step, without recomputation", "float64"
-            ),
-            Column("peak_flops", "1/second", "peak speed of an NPU", "float64"),
-            Column("mfu", "1", "model FLOPs utilization: model_flops / (step x peak_flops x NPUs)", "float64"),
-            Column("samples_per_s", "1/second", "samples per second of all NPUs", "float64"),
-            Column("tokens_per_s", "1/second", "tokens per second of all NPUs", "float64"),
-            Column("tokens_per_s_npu", "1/second", "tokens per second and NPU", "float64"),
-            Column("memory", "bytes", "memory that an NPU of the stage with the largest footprint needs"),
-            Column("capacity", "bytes", "memory capacity of an NPU; -1: unknown"),
-        ),
-        lambda result: result.training,
-        when=f"{WITH_MODEL}, in a complete run",
-        present=lambda result: has_rows(result.training),
-        coordinates=("model",),
-        restored="rows",
-        json=True,
-    )
+add_rows(
+    "training",
+    "One row: the throughput of training a model. Times of a step are means over all passes.",
+    (
+        Column("model", "", "name of the model", "text"),
+        Column("steps", "1", "number of training steps in the run"),
+        Column("step", "seconds", "time of a training step", "float64"),
+        Column("samples", "1", "samples per step, over all replicas"),
+        Column("tokens", "1", "tokens per step; 0 for a model without tokens"),
+        Column("model_flops", "1", "floating-point operations of the model per step, without recomputation", "float64"),
+        Column("peak_flops", "1/second", "peak speed of an NPU", "float64"),
+        Column("mfu", "1", "model FLOPs utilization: model_flops / (step x peak_flops x NPUs)", "float64"),
+        Column("samples_per_s", "1/second", "samples per second of all NPUs", "float64"),
+        Column("tokens_per_s", "1/second", "tokens per second of all NPUs", "float64"),
+        Column("tokens_per_s_npu", "1/second", "tokens per second and NPU", "float64"),
+        Column("memory", "bytes", "memory that an NPU of the stage with the largest footprint needs"),
+        Column("capacity", "bytes", "memory capacity of an NPU; -1: unknown"),
+    ),
+    when=f"{WITH_MODEL}, in a complete run",
+    coordinates=("model",),
 )
-add(
-    Dataset(
-        "footprint",
-        "One row per pipeline stage and term of the memory footprint of its NPUs.",
-        (
-            Column("stage", "1", "pipeline stage"),
-            Column("npus", "1", "number of NPUs of the stage"),
-            Column("term", "", "term, as defined in docs/training.md", "text"),
-            Column("bytes", "bytes", "bytes on each NPU of the stage"),
-        ),
-        lambda result: result.footprint,
-        when=WITH_MODEL,
-        present=lambda result: has_rows(result.footprint),
-        coordinates=("stage", "term"),
-        restored="rows",
-        json=True,
-    )
+add_rows(
+    "footprint",
+    "One row per pipeline stage and term of the memory footprint of its NPUs.",
+    (
+        Column("stage", "1", "pipeline stage"),
+        Column("npus", "1", "number of NPUs of the stage"),
+        Column("term", "", "term, as defined in docs/training.md", "text"),
+        Column("bytes", "bytes", "bytes on each NPU of the stage"),
+    ),
+    when=WITH_MODEL,
+    coordinates=("stage", "term"),
 )
 
 TASK = {
