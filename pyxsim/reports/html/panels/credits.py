@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from pyxsim.reports.html.elements import Detail, Panel, cut, html_panel
-from pyxsim.reports.html.plotly_style import NAME, figure, plain
-from pyxsim.reports.plots.style import Clock, thinned
+from pyxsim.reports.html.elements import Detail, Panel, html_panel
+from pyxsim.reports.html.link_lines import link_lines
 from pyxsim.reports.text.credit_facts import busiest_links
 from pyxsim.reports.text.text_table import Sheet
 from pyxsim.results.result import Result
 
-MOST_LINES, MOST_ROWS, MOST_POINTS = 6, 20, 500
+MOST_ROWS = 20
 _HEAD = ["link", "share of credits", "messages", "riding on flits", "credits", "per message", "lost", "restored"]
 
 
@@ -24,21 +19,10 @@ def credits(result: Result, detail: Detail) -> list[Panel]:
     if not links:
         return []
     columns = result.backend_tables["link_credits"].columns
-    windows = result.backend_tables["link_credit_windows"].columns
-    clock, names = Clock.of(result), result.links.name
-    shown = links[:MOST_LINES]
-    values, starts = thinned(windows["share"][:, shown].astype(np.float64), detail.most(MOST_POINTS))
-    times = clock.at(windows["time"][starts]).tolist()
-    traces: list[dict[str, Any]] = [
-        {"type": "scatter", "mode": "lines", "name": plain(cut(names[link], NAME)), "x": times, "y": line.tolist()}
-        for link, line in zip(shown, values.T, strict=True)
-    ]
-    layout = {
-        "xaxis": {"title": {"text": clock.label}},
-        "yaxis": {"title": {"text": "share of the link"}, "rangemode": "tozero", "tickformat": ".1%"},
-    }
+    names = result.links.name
     text = "Share of the time of a link that messages with credits of the opposite direction take."
-    panels = [Panel("Bandwidth of credits", text, figure(traces, layout), height=260)]
+    axis = {"title": {"text": "share of the link"}, "tickformat": ".1%"}
+    panels = [link_lines(result, detail, "link_credit_windows", "share", links, "Bandwidth of credits", text, axis)]
     rows = [
         [
             names[link],

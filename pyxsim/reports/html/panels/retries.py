@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from pyxsim.reports.html.elements import Detail, Panel, cut, html_panel
-from pyxsim.reports.html.plotly_style import NAME, figure, plain
-from pyxsim.reports.plots.style import Clock, thinned
+from pyxsim.reports.html.elements import Detail, Panel, html_panel
+from pyxsim.reports.html.link_lines import link_lines
 from pyxsim.reports.text.fault_facts import worst_links
 from pyxsim.reports.text.text_table import Sheet
 from pyxsim.results.result import Result
 
-MOST_LINES, MOST_ROWS, MOST_POINTS = 6, 20, 500
+MOST_ROWS = 20
 _HEAD = ["link", "errors", "lost", "sent again", "timeouts", "stalled by the buffer", "buffer: mean", "most"]
 _COLUMNS = ("errors", "flits_lost", "resent", "timeouts", "stall_replay")
 
@@ -25,23 +20,13 @@ def faults(result: Result, detail: Detail) -> list[Panel]:
     if not links:
         return []
     columns = result.backend_tables["link_faults"].columns
-    windows = result.backend_tables["link_fault_windows"].columns
-    clock, names = Clock.of(result), result.links.name
-    shown = links[:MOST_LINES]
-    panels = []
-    for column, title, unit in (
-        ("resent", "Flits sent again", "flits per window"),
-        ("replay_mean", "Replay buffers", "flits"),
-    ):
-        values, starts = thinned(windows[column][:, shown].astype(np.float64), detail.most(MOST_POINTS))
-        times = clock.at(windows["time"][starts]).tolist()
-        traces: list[dict[str, Any]] = [
-            {"type": "scatter", "mode": "lines", "name": plain(cut(names[link], NAME)), "x": times, "y": line.tolist()}
-            for link, line in zip(shown, values.T, strict=True)
-        ]
-        layout = {"xaxis": {"title": {"text": clock.label}}, "yaxis": {"title": {"text": unit}, "rangemode": "tozero"}}
-        text = "The links with most errors, losses and flits sent again, over time."
-        panels.append(Panel(title, text, figure(traces, layout), height=260))
+    names = result.links.name
+    text = "The links with most errors, losses and flits sent again, over time."
+    lines = (("resent", "Flits sent again", "flits per window"), ("replay_mean", "Replay buffers", "flits"))
+    panels = [
+        link_lines(result, detail, "link_fault_windows", column, links, title, text, {"title": {"text": unit}})
+        for column, title, unit in lines
+    ]
     rows = [
         [
             names[link],
