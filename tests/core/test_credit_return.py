@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,24 +14,26 @@ from hypothesis import strategies as st
 
 from pyxsim.core.engine import Engine
 from pyxsim.core.engine_options import CreditReturns, Links
-from tests.core.test_link_changes import (
-    END,
+from tests.core.changing_links import (
     EVERYWHERE,
     FAR,
     Change,
     any_case,
     changes,
+    description,
+    drive,
+    launches_agree,
+    loss_and_retry,
+    partitions_agree,
+    ranks_agree,
+    results,
     run_to,
-    schedule,
+    same,
     varied,
     without_speedups,
 )
-from tests.core.test_oracle import agree, same_launches
-from tests.core.test_partition import parts_of
 from tests.examples import part_of
-from tests.ranks_in_threads import on_all, worlds
 from tests.reference.cases import Case
-from tests.reference.recording import RecordingEngine, check_credits
 
 few = settings(max_examples=part_of(150), deadline=None, suppress_health_check=EVERYWHERE)
 many = settings(few, max_examples=1000)
@@ -89,78 +89,15 @@ def with_credits(links: Links, rule: CreditReturns, *, skip: int = 0) -> Links:
     return replace(links, s_num=num, s_den=dens, credits=rule)
 
 
-def apply(machine: Any, links: Links, due: list[Change], *, lossy: bool) -> None:
-    for change in due:
-        link = change.link % len(links.src)
-        bound = np.array([(2**64 >> change.errors) if lossy and change.errors else 0], np.uint64)
-        machine.change_links(
-            [link],
-            [int(links.s_num[link]) * change.s],
-            [int(links.delay[link]) + change.later],
-            [int(links.credit_delay[link]) + change.later],
-            [change.down and change.cycle < END],
-            lose=[change.lose and lossy],
-            error_bound=bound,
-            nack_bound=bound,
-            credit_bound=bound,
-        )
-
-
-def in_step(engine: Engine, oracle: RecordingEngine, until: int, **how: Any) -> tuple[str, list[tuple[int, int]]]:
-    reason, delivered = run_to(engine, until, **how)
-    if reason == "idle":
-        run_to(engine, engine.now)
-    oracle.step_to(engine.now)
-    oracle.arrive()
-    return reason, delivered
-
-
-def conserved(oracle: RecordingEngine) -> None:
-    for link in oracle.links:
-        check_credits(link)
-
-
 def compare(case: Case, some: list[Change], rule: CreditReturns, *, lossy: bool, retry: list[int], skip: int) -> None:
     links = with_credits(varied(case, lossy=lossy, retry=retry), rule, skip=skip)
-    description = case.net.routers, links, case.net.routes(), case.options
-    engine, oracle = Engine(*description, trace=True), RecordingEngine(*description, every=20)
-    for send in case.messages:
-        assert engine.send(*send) == oracle.send(*send)
-    delivered: list[tuple[int, int]] = []
-    for due in schedule(links, some):
-        reason, more = in_step(engine, oracle, due[0].cycle, patient=True)
-        assert reason in ("until", "delivered", "idle")
-        delivered += more
-        conserved(oracle)
-        if engine.now < due[0].cycle:
-            break
-        apply(engine, links, due, lossy=lossy)
-        apply(oracle, links, due, lossy=lossy)
-        engine.check()
-        conserved(oracle)
-    reason, more = run_to(engine, FAR)
-    delivered += more
-    oracle.step_to(engine.now)
-    if reason == "until":
-        oracle.arrive()
-    same_launches(engine, oracle)
-    agree(engine, oracle, len(case.messages), reason)
-    conserved(oracle)
-    assert sorted(delivered) == sorted((m.number, m.last_arrival) for m in oracle.messages if m.last_arrival >= 0)
-    same(engine.losses(), oracle.losses())
+    engine, oracle, reason = launches_agree(case, links, some, lossy=lossy)
     if (links.credits.opposite >= 0).any():  # else the engine keeps no record of credits
         same(engine.credit_returns(), oracle.credit_returns())
-    if any(retry) and engine.retries()["held"].size:
-        same(engine.retries(), oracle.retries())
     if reason in ("idle", "deadlock"):
         # what has not moved stays so
         oracle.step_to(oracle.now + 40)
         assert len(oracle.launches) == len(engine.trace())
-
-
-def same(mine: dict[str, Any], other: dict[str, Any]) -> None:
-    for name, values in mine.items():
-        assert values.tolist() == other[name].tolist(), name
 
 
 @few
@@ -208,7 +145,7 @@ def test_messages_of_no_size_are_ideal_credits(case: Case, some: list[Change], l
     rule = CreditReturns(opposite=None, timeout=1, share=Fraction(0))
     traces = []
     for links in (plain := varied(case, lossy=lossy, retry=[]), with_credits(plain, rule)):
-        engine = Engine(case.net.routers, links, case.net.routes(), case.options, trace=True)
+        engine = Engine(*description(case, links), trace=True)
         for send in case.messages:
             engine.send(*send)
         traces.append((drive(engine, links, some, lossy=lossy), engine.trace().tolist(), engine.counters()))
@@ -219,47 +156,15 @@ def test_messages_of_no_size_are_ideal_credits(case: Case, some: list[Change], l
 # --- partitions, ranks, pickles ---------------------------------------------------------------------------------------
 
 
-def drive(machine: Any, links: Links, some: list[Change], *, lossy: bool, **how: Any) -> list[tuple[int, int]]:
-    """Run to the end, with the changes; the cycles of all deliveries."""
-    delivered: list[tuple[int, int]] = []
-    for due in schedule(links, some):
-        reason, more = run_to(machine, due[0].cycle, patient=True, **how)
-        delivered += more
-        if reason == "idle":
-            run_to(machine, machine.now, **how)
-        if machine.now < due[0].cycle:
-            break
-        apply(machine, links, due, lossy=lossy)
-    return [*delivered, *run_to(machine, FAR, **how)[1]]
-
-
-def results(machine: Any) -> dict[str, Any]:
-    found = {"now": machine.now, "in flight": machine.flits_in_flight, "totals": machine.totals()}
-    for name, values in (machine.counters() | machine.losses() | machine.credit_returns()).items():
-        found[name] = values.tolist()
-    return found
-
-
-kinds = st.tuples(st.booleans(), st.lists(st.sampled_from([0, 1, 7, 40]), max_size=3))
-
-
 @few
-@given(any_case, changes, rules(), kinds, st.integers(2, 4), st.integers(0, 99))
+@given(any_case, changes, rules(), loss_and_retry, st.integers(2, 4), st.integers(0, 99))
 def test_partitions_agree(
     case: Case, some: list[Change], rule: CreditReturns, kind: tuple[bool, list[int]], parts: int, seed: int
 ) -> None:
     lossy, retry = kind
     case = without_speedups(case)
     links = with_credits(varied(case, lossy=lossy, retry=retry if any(retry) else []), rule)
-    description = case.net.routers, links, case.net.routes(), case.options
-    whole, divided = Engine(*description, trace=True), Engine(*description, trace=True)
-    divided.divide(parts_of(case.net.routers, parts, seed))
-    for send in case.messages:
-        assert whole.send(*send) == divided.send(*send)
-    mine = drive(divided, links, some, lossy=lossy, apart=True)
-    assert mine == drive(whole, links, some, lossy=lossy)
-    assert results(divided) == results(whole)
-    assert sorted(map(tuple, divided.trace().tolist())) == sorted(map(tuple, whole.trace().tolist()))
+    partitions_agree(case, links, some, lossy=lossy, parts=parts, seed=seed)
 
 
 @few
@@ -270,40 +175,19 @@ def test_ranks_agree(
     case = without_speedups(case)
     lossy = bool(retry)  # without retry, the record of a lost packet is in another process
     links = with_credits(varied(case, lossy=lossy, retry=retry), rule)
-    description = case.net.routers, links, case.net.routes(), case.options
-    part = parts_of(case.net.routers, parts, seed)
-    size = int(part.max(initial=0)) + 1
-    whole, ranks = Engine(*description), [Engine(*description) for _ in range(size)]
-    for world, engine in zip(worlds(size), ranks, strict=True):
-        engine.divide(part, world.rank, world.exchange)
-    with ThreadPoolExecutor(size) as pool:
-        for send in case.messages:
-            on_all(pool, partial(send_to, send), [whole, *ranks][1:])
-            whole.send(*send)
-        found = on_all(pool, partial(drive, links=links, some=some, lossy=lossy, apart=True), ranks)
-    assert all(each == found[0] for each in found)
-    assert found[0] == drive(whole, links, some, lossy=lossy)
-    wanted, mine = results(whole), [results(engine) for engine in ranks]
-    for name in ("now", "in flight", "totals"):
-        assert all(each[name] == wanted[name] for each in mine), name
-    for name in ("flits", "messages", "riding", "vc_returned", "vc_carried", "vc_restored"):
-        if name in wanted:
-            assert np.sum([each[name] for each in mine], axis=0).tolist() == wanted[name], name
-
-
-def send_to(send: Any, engine: Engine) -> int:
-    return engine.send(*send)
+    counts = ("flits", "messages", "riding", "vc_returned", "vc_carried", "vc_restored")
+    ranks_agree(case, links, some, counts, lossy=lossy, parts=parts, seed=seed)
 
 
 @few
-@given(any_case, changes, rules(), kinds, st.integers(0, 60))
+@given(any_case, changes, rules(), loss_and_retry, st.integers(0, 60))
 def test_a_pickle_continues(
     case: Case, some: list[Change], rule: CreditReturns, kind: tuple[bool, list[int]], cycle: int
 ) -> None:
     lossy, retry = kind
     case = without_speedups(case)
     links = with_credits(varied(case, lossy=lossy, retry=retry if any(retry) else []), rule)
-    engine = Engine(case.net.routers, links, case.net.routes(), case.options, trace=True)
+    engine = Engine(*description(case, links), trace=True)
     for send in case.messages:
         engine.send(*send)
     run_to(engine, cycle)
@@ -319,7 +203,7 @@ def test_a_pickle_continues(
 def test_attribution_adds_up(case: Case, rule: CreditReturns) -> None:
     """The parts of each latency, waits for credits and for a link with a message among them, sum to it exactly."""
     links = with_credits(case.net.links(), rule)
-    engine = Engine(case.net.routers, links, case.net.routes(), case.options, attribution=1)
+    engine = Engine(*description(case, links), attribution=1)
     for send in case.messages:
         engine.send(*send)
     run_to(engine, FAR)
