@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 
-from pyxsim.collective.custom.forest import MOST_BLOCKS, MOST_MESSAGES, Forest
+from pyxsim.collective.custom.forest import Forest
 from pyxsim.collective.custom.paths import Paths
+from pyxsim.collective.custom.slices import MOST_BLOCKS, MOST_MESSAGES
 from pyxsim.synthesis.balanced import UnreachedError, gather_trees, reduce_trees
 from pyxsim.synthesis.balanced_paths import balanced_paths, fewest_messages
 from pyxsim.synthesis.bounds import Bounds

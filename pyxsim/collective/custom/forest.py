@@ -23,12 +23,11 @@ import numpy as np
 
 from pyxsim.collective.arrays import I32, I64, Bools
 from pyxsim.collective.compiled import CompiledSchedule
+from pyxsim.collective.custom.slices import check_slices
 from pyxsim.collective.custom.transfers import Transfer, compile_transfers
 from pyxsim.collective.kinds import KINDS
 from pyxsim.errors import InputError
 
-MOST_BLOCKS = 4096  # units times slices of a rank
-MOST_MESSAGES = 2**22
 FOREST_KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")
 
 
@@ -186,16 +185,7 @@ class Forest:
         Raises InputError for a kind that trees cannot do, for a group of other than `n` ranks, and for more blocks or
         messages than are kept in memory.
         """
-        if n not in (None, self.n):
-            allowed = f"a group of {self.n}; 'one-' before the path treats the NPUs of all dimensions as one group"
-            raise InputError(f"{name} is for {self.n} NPUs, but the group has {n}", allowed=allowed)
-        if kind not in self.kinds:
-            raise InputError(f"{name} does not support {kind}", allowed=", ".join(self.kinds))
-        if self.units * slices > MOST_BLOCKS:
-            problem = f"{slices} slices of {self.units} units are {self.units * slices}"
-            raise InputError(problem, allowed=f"at most {MOST_BLOCKS // self.units} slices")
-        if (messages := self.messages(kind, slices)) > MOST_MESSAGES:
-            raise InputError(f"{name}: {messages} messages", allowed=f"at most {MOST_MESSAGES}: fewer slices")
+        check_slices(self, kind, slices, name, n)
         blocks = self.blocks(slices) * (self.n if kind == "all-to-all" else 1)
         return compile_transfers(KINDS[kind], self.n, blocks, self._transfers(kind, slices), name)
 

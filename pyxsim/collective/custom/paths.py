@@ -17,7 +17,7 @@ import numpy as np
 
 from pyxsim.collective.arrays import I32, I64
 from pyxsim.collective.compiled import CompiledSchedule
-from pyxsim.collective.custom.forest import MOST_BLOCKS, MOST_MESSAGES
+from pyxsim.collective.custom.slices import check_slices
 from pyxsim.collective.custom.transfers import Transfer, compile_transfers
 from pyxsim.collective.kinds import KINDS
 from pyxsim.errors import InputError
@@ -101,16 +101,7 @@ class Paths:
         Raises InputError for another kind, for a group of other than `n` ranks, and for more blocks or messages than
         are kept in memory.
         """
-        if n not in (None, self.n):
-            allowed = f"a group of {self.n}; 'one-' before the path treats the NPUs of all dimensions as one group"
-            raise InputError(f"{name} is for {self.n} NPUs, but the group has {n}", allowed=allowed)
-        if kind not in self.kinds:
-            raise InputError(f"{name} does not support {kind}", allowed=", ".join(self.kinds))
-        if self.units * slices > MOST_BLOCKS:
-            problem = f"{slices} slices of {self.units} units are {self.units * slices}"
-            raise InputError(problem, allowed=f"at most {MOST_BLOCKS // self.units} slices")
-        if (messages := self.messages(kind, slices)) > MOST_MESSAGES:
-            raise InputError(f"{name}: {messages} messages", allowed=f"at most {MOST_MESSAGES}: fewer slices")
+        check_slices(self, kind, slices, name, n)
         blocks = self.n**2 * self.units * slices
         return compile_transfers(KINDS[kind], self.n, blocks, self._transfers(slices), name)
 
