@@ -103,6 +103,8 @@ class Links:
         Whether `Engine.change_links` changes links, and the most cycles that a flit or credit then spends on one.
     lossy
         Whether flits may be lost: by bit errors, or on links that go down.
+    reports_losses
+        Whether `Engine.run` stops where messages lose packets, too (see Stop).
     error_bound, nack_bound
         Per link: a draw of 64 bits below it is a bit error in a flit, or in a nack. None: no errors.
     replay, ack, timeout
@@ -134,6 +136,7 @@ class Links:
     varies: bool = False
     longest: int = 0
     lossy: bool = False
+    reports_losses: bool = False
     error_bound: Any = None
     nack_bound: Any = None
     replay: Any = None
@@ -209,7 +212,8 @@ class Stop:
     """Why `Engine.run` returned.
 
     reason: "until", "delivered", "window", "idle", "deadlock" or "repeats". messages, cycles: int64, the delivered
-    messages and their cycles, sorted by (cycle, message).
+    messages and their cycles, sorted by (cycle, message); with `Links.reports_losses` also ~message for each packet
+    that is lost: in the cycle in which its link or route fails, and in that in which it is dropped.
     """
 
     reason: str

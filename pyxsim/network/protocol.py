@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from pyxsim.arrays import BoolArray, Int32Array, IntArray, unique_by_identity
 from pyxsim.errors import InputError
 from pyxsim.network.engine_config import EngineConfig, MessageClass
+from pyxsim.network.fault_times import NEVER
 from pyxsim.network.lines import Lines
 from pyxsim.network.link_params import MAX_DENOMINATOR, LinkParams
 from pyxsim.network.link_paths import link_rates_of
@@ -239,6 +240,13 @@ class Backend(ABC):
             The simulated system failed, for example in a deadlock.
         """
 
+    def take_losses(self) -> Sequence[int]:
+        """Return the messages that have lost a packet since the last call, at which `advance` stops, too.
+
+        Only for jobs that start again after failures; several packets of a message may be lost.
+        """
+        return ()
+
     def send(self, src: int, dst: int, nbytes: int, *, plane: int = 0, at: int, tag: int = 0) -> int:
         """Send one message; see `send_many`."""
         row = np.array([[src], [dst], [nbytes], [plane]], np.int64)
@@ -302,6 +310,28 @@ class Backend(ABC):
         """Call `tick` at least once in `cycles` simulated cycles, where that is possible."""
 
     # -- the network --
+
+    @property
+    def follows_links(self) -> bool:
+        """Whether routes are computed again as links go down and come up."""
+        return False
+
+    def parts_of(self, npus: Sequence[int], cycle: int) -> list[int]:
+        """Return the connected part of the network to which each of some NPUs belongs in a cycle.
+
+        NPUs with the same number have routes to each other; without routes that follow links, ways over links that are
+        up. `cycle`: the current one of the system layer; the network may be idle since an earlier one.
+        """
+        return [0] * len(npus)
+
+    def next_change(self, cycle: int) -> int:
+        """Return the first cycle after `cycle` in which `parts_of` may change, or NEVER."""
+        return NEVER
+
+    @property
+    def bytes_lost(self) -> int:
+        """Bytes of messages that were sent and have not arrived, where those of abandoned work may be lost."""
+        return 0
 
     @property
     def link_rates(self) -> tuple[Sequence[Fraction], Sequence[Fraction]]:

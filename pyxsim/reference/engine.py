@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -137,6 +138,8 @@ class ReferenceEngine:
         ):
             link = self.links[number]
             s = Fraction(int(flit), int(self._given.s_den[number]))
+            if is_down and loses and not link.down and link.retry is None:
+                self._lose([flit.packet for _, (flit, _) in link.flying])
             link.change(self.now, s, int(late), int(credit), down=bool(is_down), lose=bool(loses))
             link.errors.bounds = int(bounds[0]), int(bounds[1])
             if link.carrying is not None:
@@ -164,8 +167,7 @@ class ReferenceEngine:
                 assert holder is not None
                 holders.append(holder)
         lost = sum(not packet.lost for packet in dict.fromkeys(holders))
-        for packet in holders:
-            packet.lost = True
+        self._lose(holders)
         u = first_tick(self.now, self.options)
         for router in self.routers if not self.routing.by_credits else ():
             for front in router.fronts():
@@ -178,6 +180,17 @@ class ReferenceEngine:
         for lane in self.lanes:
             lane.paused = paused or lane.link.drops
         return moved, lost
+
+    def _lose(self, packets: Sequence[Packet]) -> None:
+        """Note that a link or a route of these packets has failed."""
+        for packet in packets:
+            if not packet.lost:
+                packet.lost = True
+                self._report_loss(packet.message)
+
+    def _report_loss(self, message: Message) -> None:
+        if self._given.reports_losses and message.kind.number < self.silent_class:
+            self.delivered.append((self.now, ~message.number))
 
     def _inside(self) -> list[Packet]:
         """Return the packets of which a flit is in the network, or is still to be launched from an open packet."""
@@ -322,6 +335,7 @@ class ReferenceEngine:
             self.packets_lost += 1
             self.flits_lost += packet.size
             message.lost += 1
+            self._report_loss(message)
             return
         if flit.tail:
             self.done.append((packet, t))

@@ -127,9 +127,8 @@ def degraded(
     """
     up = usable(relation, down)
     left = Graph(relation.routers, relation.home, relation.link_src[up], relation.link_dst[up], ())
-    ends = np.concatenate([left.src, left.dst]), np.concatenate([left.dst, left.src])
-    apart = distances(Graph(relation.routers, np.arange(relation.routers, dtype=np.int32), *ends, ()))
-    part = np.unique(np.argmax(apart < FAR, axis=1), return_inverse=True)[1].astype(np.int32)
+    apart = _distances_apart(left)
+    part = _parts(apart)
     homes = np.unique(relation.home)
     together = part[homes][:, None] == part[homes]
     orders: list[tuple[AnyIntArray, str]] = [(relation.ranks, BY_RANKS)] if len(relation.ranks) else []
@@ -148,6 +147,23 @@ def degraded(
     whole = Graph(relation.routers, relation.home, relation.link_src, relation.link_dst, relation.link_name)
     table = by_links(whole, allowed, select, vc_class, vc_class + 1)
     return Degraded(tiled(table, relation.planes), allowed, hops, part, routing)
+
+
+def connected_parts(relation: Relation, down: IntArray) -> Int32Array:
+    """Return int32[routers], the connected part of each router without the links that are down: `Degraded.part`."""
+    up = usable(relation, down)
+    left = Graph(relation.routers, relation.home, relation.link_src[up], relation.link_dst[up], ())
+    return _parts(_distances_apart(left))
+
+
+def _distances_apart(left: Graph) -> Int32Array:
+    """int32[routers, routers]: links between routers, in either direction, or FAR."""
+    ends = np.concatenate([left.src, left.dst]), np.concatenate([left.dst, left.src])
+    return distances(Graph(left.routers, np.arange(left.routers, dtype=np.int32), *ends, ()))
+
+
+def _parts(apart: Int32Array) -> Int32Array:
+    return np.unique(np.argmax(apart < FAR, axis=1), return_inverse=True)[1].astype(np.int32)
 
 
 def tiled(relation: Relation, planes: int) -> Relation:

@@ -78,7 +78,8 @@ def check_bytes(prepared: Prepared) -> None:
     """Raise PyxsimError unless the network delivered the planned bytes exactly."""
     sent = sum(times * int((rows[:, 3] * rows[:, 4]).sum()) for rows, times in prepared.system.traffic_by_copies())
     delivered, planned = prepared.network.bytes_delivered, prepared.system.bytes_planned
-    if not (delivered == planned - prepared.system.bytes_abandoned and planned == sent):
+    arriving = planned - prepared.system.bytes_abandoned - prepared.network.bytes_lost
+    if not (delivered == arriving and planned == sent):
         problem = f"{delivered} bytes were delivered, but {planned} were planned and {sent} sent in messages"
         if file := file_of(type(prepared.network)):
             raise InputError(f"the backend is wrong: {problem}", file=file)

@@ -39,7 +39,7 @@ class Fault(Table):
     In names, `*` stands for any text and `?` for any character.
     """
 
-    model_config = ConfigDict(serialize_by_alias=True, validate_by_name=True, validate_by_alias=True)
+    model_config = ConfigDict(serialize_by_alias=True)
 
     link: Line | None = Field(default=None, description="Names of links, as in the table `links`.")
     router: Line | None = Field(default=None, description="Names of routers: all their links, in both directions.")

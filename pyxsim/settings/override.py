@@ -15,6 +15,7 @@ from pyxsim.settings.spelling import SPELLINGS, TABLE, Reader
 
 _SEGMENT = re.compile(r"(?:([A-Za-z0-9_-]+)|\"([^\"]*)\")((?:\[\d{1,6}\])*)", re.ASCII)
 _QUOTED = re.compile(r"\"[^\"]*\"|[^\"]")  # a key in quotes, or a character outside of quotes
+MOST_NAMED = 4  # entries of a list
 _EXAMPLE = "KEY=VALUE such as network.router.vcs=8"
 
 Steps = tuple[str | int, ...]
@@ -134,9 +135,7 @@ def _check_place(place: object, step: str | int, path: Steps) -> None:
         if not isinstance(place, list):
             raise InputError(f"there is no list at '{key_path(path)}'", key=key)
         if step >= len(place):
-            raise InputError(
-                f"the list at '{key_path(path)}' has {len(place)} entries", key=key, allowed="an existing index"
-            )
+            raise InputError(_has(len(place), key_path(path)), key=key, allowed=_indices(len(place), key_path(path)))
 
 
 def override_value(text: str, path: str) -> Any:
@@ -152,3 +151,17 @@ def override_value(text: str, path: str) -> Any:
             ) from error
         return text  # bare words and quantities: the shell has removed their quotes
     return read["value"] if len(read) == 1 else text
+
+
+def _has(count: int, path: str) -> str:
+    """How many entries a list has: `there are 2 jobs`, for those that tables repeat."""
+    if path == "job":
+        return f"there {'is' if count == 1 else 'are'} {count} job{'' if count == 1 else 's'}"
+    return f"the list at '{path}' has {count} {'entry' if count == 1 else 'entries'}"
+
+
+def _indices(count: int, path: str) -> str | None:
+    if not count:
+        return None
+    names = [f"{path}[{index}]" for index in range(count)]
+    return ", ".join(names) if count <= MOST_NAMED else f"{names[0]} to {names[-1]}"

@@ -54,6 +54,8 @@ class Executor:
         What it has sent arrives, and is ignored."""
     def arrive(self, messages: IntArray, cycles: IntArray) -> None:
         """Note that messages, by their numbers in the network, have reached their receivers' interfaces."""
+    def task_of(self, message: int) -> int:
+        """Return the task of a message, by its number in the network."""
     def run_events(self, now: int) -> None:
         """Process all events up to this cycle."""
     def next_event(self) -> int:

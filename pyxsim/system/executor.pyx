@@ -381,6 +381,9 @@ cdef class Executor:
             t.delays[self.programs[t.program].dst[flight.message]] += cycle[i] - flight.at
             self._arrived(flight.task, flight.message, cycle[i])
 
+    def task_of(self, int64_t message):
+        return self.flights[message].task
+
     cdef int _arrived(self, int64_t task, int32_t m, int64_t now) except -1:
         cdef Task* t = &self.tasks[task]
         cdef Program* p = &self.programs[t.program]

@@ -14,7 +14,7 @@ from pyxsim.collective.byte_matrix import ByteMatrix
 from pyxsim.collective.plan import Phase, Plan, dimension_order, make_plan
 from pyxsim.collective.sizes import chunk_sizes
 from pyxsim.collective.themis import Themis
-from pyxsim.errors import InputError, LockstepLost
+from pyxsim.errors import InputError, LockstepLost, StuckError
 from pyxsim.network.lines import Lines
 from pyxsim.network.protocol import Backend
 from pyxsim.system.chunk_queue import ChunkQueue
@@ -73,6 +73,7 @@ class System(SystemLayer):
         self._event_number = 0
         self._begun = 0  # collectives; open ones count once their first NPU has entered
         self._chunks = 0
+        self._abandons = False  # whether any work was abandoned
 
     # -- work --
 
@@ -161,7 +162,7 @@ class System(SystemLayer):
         for item in work:
             if item.end >= 0:
                 continue
-            item.end, item.abandoned = self.cycle, True
+            item.end, item.abandoned, self._abandons = self.cycle, True, True
             for task in item.tasks:
                 self.bytes_abandoned += self.executor.abandon(task.number)
                 if (chunk_queue := task.leave_queue()) is not None:
@@ -385,10 +386,17 @@ class System(SystemLayer):
         slack = 0 if self.options.shared_bus or self.endpoint else int(min(self._delays))
         while True:
             until = self._next_event()
-            messages, cycles = network.advance(until, slack=slack)
-            if len(messages):
+            try:
+                messages, cycles = network.advance(until, slack=slack)
+            except StuckError:
+                if until is None and self._abandons and not self.stuck():
+                    break  # only what was abandoned is still in the network
+                raise
+            lost = network.take_losses()
+            if len(messages) or lost:
                 self.cycle = network.now
                 executor.arrive(messages, cycles)
+                self._report_losses(lost)
             elif until is None:
                 break
             else:
@@ -399,6 +407,13 @@ class System(SystemLayer):
         if self.options.lockstep and any(task.unfinished for task in self._chunk_tasks):
             raise LockstepLost("the NPUs of a group do not end a phase together")
         return self._last_end()
+
+    def _report_losses(self, messages: Iterable[int]) -> None:
+        """Let work know that messages of it never arrive."""
+        for message in messages:
+            work = self.tasks[self.executor.task_of(message)].work
+            if work.lost is not None and work.end < 0:
+                work.lost()
 
     def _next_event(self) -> int | None:
         cycles = [self.executor.next_event(), self._events[0][0] if self._events else -1]

@@ -66,6 +66,8 @@ class Collective:
         Bytes between pairs of an all-to-all; None for equal parts of `size`.
     abandoned
         Whether it has ended before its work was done (`SystemLayer.abandon`).
+    lost
+        Called when a packet of one of its messages is lost, which then never arrives.
     """
 
     kind: str
@@ -90,6 +92,7 @@ class Collective:
     unfinished: int = 0
     matrix: ByteMatrix | None = None
     abandoned: bool = False
+    lost: Callable[[], None] | None = None
 
     def __post_init__(self) -> None:
         self.name = self.name or self.kind
@@ -132,7 +135,7 @@ class PointToPoint:
     """A point-to-point message.
 
     `end` is -1 until the receiver has taken it in, `start` of an open one -1 until it is handed over. `number`: its
-    index in the system layer.
+    index in the system layer. `abandoned`, `lost`: as of a Collective.
     """
 
     src: int
@@ -146,6 +149,7 @@ class PointToPoint:
     number: int = 0
     end: int = -1
     abandoned: bool = False
+    lost: Callable[[], None] | None = None
 
     def __post_init__(self) -> None:
         self.name = self.name or "message"
@@ -154,6 +158,11 @@ class PointToPoint:
     def tasks(self) -> tuple[PointToPoint]:
         """The message itself, as for a collective."""
         return (self,)
+
+    @property
+    def work(self) -> PointToPoint:
+        """The message itself, as for a task of a collective."""
+        return self
 
     def leave(self, cycle: int) -> None:
         """Note that an open message is handed over. Raises ValueError if it was before."""
@@ -312,6 +321,11 @@ class ChunkTask:
         """The largest number of bytes that an NPU has before or after it."""
         phase = self.stage.phase
         return int(np.maximum(phase.bytes_in, phase.bytes_out)[self.positions].max())
+
+    @property
+    def work(self) -> Collective:
+        """The collective of which it is a part."""
+        return self.stage.chunk.collective
 
     @property
     def priority(self) -> int:

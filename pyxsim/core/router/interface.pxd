@@ -192,6 +192,7 @@ cdef void add_waiting(State* s, int32_t message) noexcept nogil
 cdef int32_t pop_heap(State* s) noexcept nogil
 cdef void visit_lane(State* s, int32_t link, int64_t t) noexcept nogil
 cdef bint sources_hold(State* s) noexcept nogil
+cdef void lose_packet(State* s, int32_t packet) noexcept nogil
 cdef void drop_packet(State* s, int32_t packet) noexcept nogil
 cdef void grow_delivered(State* s) noexcept nogil
 cdef void record_arrival(State* s, Message* m, int32_t index) noexcept nogil

@@ -230,9 +230,24 @@ cdef bint sources_hold(State* s) noexcept nogil:
 
 # --- a sink ---------------------------------------------------------------------------------------------------------
 
+cdef void report_loss(State* s, int32_t message) noexcept nogil:
+    """With `Links.reports_losses`, end the run with ~message among the deliveries."""
+    if s.config.lossy == 2 and s.pools.messages[message].klass < s.config.silent_class:
+        report_delivery(s, ~message, s.now)
+        s.stats.messages_delivered -= 1
+
+
+cdef void lose_packet(State* s, int32_t packet) noexcept nogil:
+    """A link or a route has failed: its packet is lost, and what is left of it is dropped at its sink."""
+    if not s.pools.packets[packet].lost:
+        s.pools.packets[packet].lost = 1
+        report_loss(s, s.pools.packets[packet].message)
+
+
 cdef void drop_packet(State* s, int32_t packet) noexcept nogil:
     """The tail of a packet that has lost a flit has arrived: the packet is dropped, so its message stays incomplete."""
     cdef Packet* p = &s.pools.packets[packet]
+    report_loss(s, p.message)
     s.stats.packets_lost += 1
     s.stats.flits_lost += p.flits
     s.stats.flits_delivered -= p.flits   # each was counted as it arrived

@@ -10,6 +10,7 @@ from pyxsim.core.fast_path.vc_masks cimport block_output, unblock_output
 from pyxsim.core.router.buffer cimport first_packet_place, next_packet_place, packet_at
 from pyxsim.core.router.calendar cimport schedule
 from pyxsim.core.router.credit_return cimport change_credit_return
+from pyxsim.core.router.interface cimport lose_packet
 from pyxsim.core.router.link cimport link_available_at
 from pyxsim.core.router.retry cimport lose_unaccepted, resume_sending
 from pyxsim.core.state.bits cimport set_bit
@@ -144,7 +145,7 @@ cdef int64_t lose_packets(State* s, int32_t vc) noexcept nogil:
     if flying and v.router == NONE:   # a sink, where tails tell packets apart; the last packet may have more flits
         packets = count_arrivals(s, vc, LAST, LAST) + (not ends_with_tail(s, vc))
         while place != NONE and packets:
-            s.pools.packets[packet_at(s, vc, place)].lost = 1
+            lose_packet(s, packet_at(s, vc, place))
             place = next_packet_place(s, vc, place)
             packets -= 1
         return flying
@@ -154,7 +155,7 @@ cdef int64_t lose_packets(State* s, int32_t vc) noexcept nogil:
         if place == first_packet_place(s, vc) and v.state != IDLE:
             flits = v.left
         if flits > inside:
-            s.pools.packets[packet_at(s, vc, place)].lost = 1
+            lose_packet(s, packet_at(s, vc, place))
             left -= flits - inside
             inside = 0
         else:

@@ -1,6 +1,7 @@
 """Other routes between two cycles: what becomes of the packets in the network (docs/router.md, "Other routes")."""
 
 from pyxsim.core.router.buffer cimport first_packet_place, link_vc_mask, next_packet_place, packet_at
+from pyxsim.core.router.interface cimport lose_packet
 from pyxsim.core.router.route_computation cimport compute_route, set_candidate
 from pyxsim.core.state.bits cimport has_bit, set_bit
 from pyxsim.core.state.network_state cimport first_tick
@@ -70,7 +71,7 @@ cdef int64_t lose_holders(State* s, uint8_t* broken) noexcept nogil:
         else:
             continue
         count += not s.pools.packets[packet].lost
-        s.pools.packets[packet].lost = 1
+        lose_packet(s, packet)
     return count
 
 

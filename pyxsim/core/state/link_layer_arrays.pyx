@@ -30,7 +30,7 @@ cdef class LinkLayerArrays(ArrayOwner):
         if (slots.astype(bool) & (timeout < 1)).any():
             raise ValueError("a link with retry needs a timeout of at least one cycle")
         self.varies = bool(links.varies)
-        s.config.lossy = bool(links.lossy or links.error_bound is not None)
+        s.config.lossy = 2 if links.reports_losses else bool(links.lossy or links.error_bound is not None)
         s.config.retry = bool(slots.any())
         s.config.credits = links.credits is not None and bool((np.asarray(links.credits.opposite) >= 0).any())
         s.config.launch_noted = s.config.lossy or s.config.credits

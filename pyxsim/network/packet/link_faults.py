@@ -22,6 +22,7 @@ from pyxsim.network.fault_times import NEVER, FaultClock, FaultTimes
 from pyxsim.network.link_params import MAX_DENOMINATOR, Keys, LinkParams, LinkParamsFactory
 from pyxsim.network.protocol import BackendTable
 from pyxsim.network.retry import bits_on_the_wire, share_of_bandwidth
+from pyxsim.routing.degraded import connected_parts
 from pyxsim.settings import Experiment, per_dimension
 from pyxsim.settings.failure import Fault
 from pyxsim.topology.topology import Topology
@@ -56,6 +57,8 @@ class Epochs(Protocol):
     def routes(self) -> Routes: ...
     @property
     def due(self) -> int: ...
+    def avoided(self, engine: Engine, cycle: int) -> frozenset[int]: ...
+    def next_use(self, cycle: int) -> int: ...
     def patient(self, cycle: int) -> bool: ...
     def goes_on(self, engine: Engine) -> bool: ...
     def apply(self, engine: Engine) -> None: ...
@@ -94,7 +97,7 @@ class LinkFaults:
     """
 
     def __init__(self, experiment: Experiment, topology: Topology, config: EngineConfig) -> None:
-        self._network = experiment.network
+        self._network, self._topology = experiment.network, topology
         self._entries = [
             entry
             for number, fault in enumerate(experiment.faults)
@@ -311,6 +314,21 @@ class LinkFaults:
             for link, numbers in self._of_link.items()
             if any(number in losing and times[number].active(cycle) for number in numbers)
         ]
+
+    def parts_of(self, npus: Sequence[int], engine: Engine, cycle: int) -> list[int]:
+        """Return the connected part of the network of each NPU in a cycle: as of `Backend.parts_of`."""
+        down = self.down(cycle) if self.epochs is None else self.epochs.avoided(engine, cycle)
+        links, count = self._topology.links, self._topology.npus
+        apart = {(link - links) % count for link in down if link >= links}
+        between = np.array(sorted(link for link in down if link < links), np.int64)
+        part = connected_parts(self._topology.relation, between)[self._topology.home]
+        return [-1 - npu if npu in apart else int(part[npu]) for npu in npus]
+
+    def next_change(self, cycle: int) -> int:
+        """Return the first cycle after `cycle` in which parts may change: as of `Backend.next_change`."""
+        if self.epochs is not None:
+            return self.epochs.next_use(cycle)
+        return min((times.following(cycle) for times in self.times_down), default=NEVER)
 
     def ever_down(self) -> tuple[list[int], bool]:
         """Return the links that go down, together, and whether any loses flits then."""

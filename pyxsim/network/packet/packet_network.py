@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -16,20 +16,19 @@ from pyxsim.arrays import IntArray, append, sum_at
 from pyxsim.core.engine import Engine, Stop
 from pyxsim.core.engine_options import MOST_TAGS
 from pyxsim.core.state.record_dtypes import COUNTERS
-from pyxsim.errors import InputError, StuckError
+from pyxsim.errors import InputError
 from pyxsim.network.engine_config import MessageClass, build_engine_config
 from pyxsim.network.lanes import LaneChoice
 from pyxsim.network.link_params import LinkParams
-from pyxsim.network.packet.credit_report import credit_counters, credit_tables, missing_credits
-from pyxsim.network.packet.divided_network import FOREVER, DividedNetwork
-from pyxsim.network.packet.fault_report import fault_report, fault_tables, held_messages, loss_counters
+from pyxsim.network.packet.credit_report import credit_counters, credit_tables
+from pyxsim.network.packet.divided_network import FOREVER
+from pyxsim.network.packet.fault_report import fault_tables, loss_counters
+from pyxsim.network.packet.faulty_network import FaultyNetwork, jobs_fail_with_links
 from pyxsim.network.packet.folded_engine import FoldedEngine
-from pyxsim.network.packet.link_faults import LinkFaults
 from pyxsim.network.packet.mpi_world import MpiWorld, mpi_world
 from pyxsim.network.packet.packet_attribution import PacketAttribution
 from pyxsim.network.packet.packet_classes import background_classes, longest_packet
 from pyxsim.network.packet.rank_engine import RankEngine
-from pyxsim.network.packet.route_epochs import RouteEpochs
 from pyxsim.network.packet.split_engine import NOTHING, SplitEngine
 from pyxsim.network.packet.thread_count import ThreadChoice
 from pyxsim.network.packet.watchdog import Entry, Watchdog, deadlock_error
@@ -45,7 +44,7 @@ CUT_WORDS = 1 << 20  # totals at window ends that are recorded at once: about 8 
 FEW = 8  # below this many messages, sending them one by one is faster
 
 
-class PacketNetwork(DividedNetwork):
+class PacketNetwork(FaultyNetwork):
     """Packets and flits through routers with buffers, cycle by cycle (docs/router.md).
 
     Parameters
@@ -119,10 +118,7 @@ class PacketNetwork(DividedNetwork):
         self.config = build_engine_config(
             topology, network, classes=classes, open_traffic=open_traffic, packet=packet, seed=seed
         )
-        self.faults = LinkFaults.of(faulty, topology, self.config)
-        if self.faults is not None:
-            self.config = replace(self.config, links=self.faults.links)
-            self.config = self.faults.reroute(RouteEpochs.of(faulty, topology, self.config, self.faults), self.config)
+        self._begin_faults(faulty)
         config = self.config
         self.attribution_level, self.caches_episodes = attribution, caches_episodes
         self._engine_options = {"trace": trace, "recycle": recycle, "attribution": attribution, **self.silent_class}
@@ -164,7 +160,7 @@ class PacketNetwork(DividedNetwork):
             attribution=output.level,
             skip=experiment.run.skip,
             caches_episodes=experiment.run.episodes == "cache",
-            threads=1 if background else experiment.run.most_threads,
+            threads=1 if background or jobs_fail_with_links(experiment) else experiment.run.most_threads,
             packet=longest_packet(experiment),
             background=background,
             world=mpi_world() if experiment.run.mpi else None,
@@ -302,7 +298,7 @@ class PacketNetwork(DividedNetwork):
     # -- time --
 
     def advance(self, until: int | None, *, slack: int = 0) -> tuple[IntArray, IntArray]:
-        limit = FOREVER if until is None else until
+        limit, slack = FOREVER if until is None else until, 0 if self.jobs_fail else slack
         batches: list[tuple[IntArray, IntArray]] = []
         self._close_before(self._next_start)
         while True:
@@ -320,7 +316,8 @@ class PacketNetwork(DividedNetwork):
                     limit = min(limit, int(stop.cycles[0]) + slack)
                 batches.append((stop.messages, stop.cycles))
             # After a stop for a window or a period, arrivals of the same cycle may follow.
-            if stop.reason == "idle" or (stop.reason in ("until", "delivered") and self.engine.now >= limit):
+            ends = stop.reason == "idle" or (stop.reason in ("until", "delivered") and self.engine.now >= limit)
+            if ends or self._losses:
                 if len(batches) == 1:
                     return batches[0]
                 messages, cycles = (np.concatenate(column) for column in zip(NOTHING, *batches, strict=True))
@@ -347,15 +344,16 @@ class PacketNetwork(DividedNetwork):
         apart = self.threads.decide(self.engine)
         watched = FOREVER if self.parts is not None else self.watchdog.due
         until = min(limit, self.engine.now + min(SLICE, self.threads.horizon), watched)
-        repeats_until, more = limit if self.skips else 0, {}
+        repeats_until, more, goes_on = limit if self.skips else 0, {}, False
         if self.faults is not None:
             until, repeats_until = min(until, self.faults.due), min(repeats_until, self.faults.due)
-            more = {"patient": self.faults.patient(self._moved(), self.engine.now)}
+            goes_on = self.jobs_fail and limit < FOREVER  # what waits for a link is in no way of other work
+            more = {"patient": self.faults.patient(self._moved(), self.engine.now) or goes_on}
         window = self.windows.window
         stop = self.engine.run(until, slack=slack, window=window, repeats_until=repeats_until, apart=apart, **more)
         if self.faults is not None and stop.reason in ("until", "delivered") and self.engine.now >= self.faults.due:
             self.faults.apply(self.engine)
-            if self.engine.flits_in_flight and self.faults.hopeless(self._moved(), self.engine.now):
+            if not goes_on and self.engine.flits_in_flight and self.faults.hopeless(self._moved(), self.engine.now):
                 self._record()
                 raise self._failed(self.engine.now, "nothing has arrived for long")
         if stop.reason == "idle" and self.faults is not None and self.faults.goes_on(self.engine):
@@ -364,6 +362,8 @@ class PacketNetwork(DividedNetwork):
             self._record()
         elif stop.reason == "repeats":
             self._skip()
+        if self.jobs_fail and stop.messages.min(initial=0) < 0:
+            stop = self._without_losses(stop)
         # Record arrivals before the tick, which may raise KeyboardInterrupt.
         self.bytes_delivered += sum_at(self._bytes, stop.messages)
         self.undelivered -= len(stop.messages)
@@ -387,15 +387,6 @@ class PacketNetwork(DividedNetwork):
         if stop.reason == "idle" and self.parts is None:  # the parts record their windows themselves
             self._idle_since = self.engine.now
         return stop
-
-    def _failed(self, cycle: int, why: str) -> StuckError:
-        lines = self.fault_report() or [f"flits are lost again and again in cycle {cycle}"]
-        return StuckError(f"faults keep work from ending, and {why}: {lines[0]}", lines[1:])
-
-    def _moved(self) -> tuple[int, ...]:
-        """What changes as long as anything moves."""
-        engine = self.engine
-        return engine.router_visits, engine.flits_in_flight, engine.messages_pending
 
     def _record(self) -> None:
         self.windows.record(self.engine.now, self.totals())
@@ -489,16 +480,6 @@ class PacketNetwork(DividedNetwork):
         return {name: values[: self.topology.counted_links] for name, values in totals.items()}
 
     @property
-    def _counts_losses(self) -> bool:
-        """Whether flits may be lost, or sent again: then nothing is skipped."""
-        return self.settings.retry is not None or (self.faults is not None and self.faults.loses)
-
-    @property
-    def _credit_messages(self) -> bool:
-        """Whether credits return by messages: then nothing is skipped, either."""
-        return self.config.links.credits is not None
-
-    @property
     def not_skipped(self) -> str | None:
         """Why no cycle was skipped; None: some were."""
         if self.engine.skipped:
@@ -521,15 +502,6 @@ class PacketNetwork(DividedNetwork):
         peaks = self.engine.buffer_max()[: self.topology.counted_links * vcs]
         return peaks.reshape(-1, vcs).max(axis=1) if peaks.size else np.zeros(0, dtype=np.int32)
 
-    def fault_report(self) -> list[str]:
-        if self.faults is None:
-            return []
-        held = partial(held_messages, self.engine, self._src, self.topology.links)
-        lines = fault_report(self.engine, self.faults, self.link_name, self.message_name, held)
-        if self._credit_messages:
-            lines += missing_credits(self.engine, self.config.links, self.link_name)
-        return lines
-
     def tables(self) -> dict[str, BackendTable]:
         if not (self._counts_losses or self._credit_messages):
             return {}
@@ -542,9 +514,6 @@ class PacketNetwork(DividedNetwork):
         if self._credit_messages:
             tables |= credit_tables(self.engine, self.config.links, totals, windows, self.end)
         return tables
-
-    def planned_routes(self) -> list[tuple[int, int, str, str, int]]:
-        return [] if self.faults is None or self.faults.epochs is None else self.faults.epochs.planned()
 
     def counts(self) -> dict[str, Any]:
         """Return the counters of the JSON summary."""
@@ -568,13 +537,6 @@ class PacketNetwork(DividedNetwork):
             **({"ranks": self.world.size} if self.world else {}),
         }
 
-    def _lost(self, totals: dict[str, int]) -> dict[str, int]:
-        """The packets and flits that were lost, and the flits in flight; nothing where none can be lost."""
-        if not self._counts_losses:
-            return {}
-        names = ("packets_lost", "flits_lost")
-        return {name: totals[name] for name in names} | {"flits_in_flight": self.engine.flits_in_flight}
-
     def link_name(self, link: int) -> str:
         """Return the name of a network link, or of a lane by its NPU."""
         config = self.config
@@ -589,11 +551,6 @@ class PacketNetwork(DividedNetwork):
         """Return the names of all network links, injection lanes and ejection lanes, in the engine's order."""
         links = self.config.links
         return [self.link_name(link) for link in range(links.network + links.injection + links.ejection)]
-
-    def message_name(self, message: int) -> str:
-        """Return the number of a message and its ends."""
-        src, dst = self._ends_of(message)
-        return f"message {message}, NPU {src} to {dst}"
 
     def _ends_of(self, message: int) -> tuple[int, int]:
         return self._src[message], self._dst[message]

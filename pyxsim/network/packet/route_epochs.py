@@ -239,6 +239,17 @@ class RouteEpochs:
         """Whether the network is emptied before other tables are used."""
         return self._polled < NEVER
 
+    def avoided(self, engine: Engine, cycle: int) -> frozenset[int]:
+        """Return the links that the routes of a cycle avoid; an idle engine may be in an earlier one."""
+        behind = engine.now < cycle and not self.draining
+        return (self._tables(max(0, cycle - self._reaction)) if behind else self._current).avoided
+
+    def next_use(self, cycle: int) -> int:
+        """Return the first cycle after `cycle` in which other tables may be used, or NEVER."""
+        change = min((t.following(cycle - self._reaction) for t in self._faults.times_down), default=NEVER)
+        coming = change + self._reaction if change < NEVER else NEVER
+        return min(coming, max(cycle + 1, self._polled)) if self.draining else coming
+
     def patient(self, cycle: int) -> bool:
         """Return whether flits that cannot move in a cycle may move with other tables."""
         return self._clock.may_help(self._faults.still_since, cycle - self._reaction)
@@ -384,7 +395,10 @@ class RouteEpochs:
         gone = np.bincount(topology.link_src[down], minlength=topology.routers)
         gone += np.bincount(topology.link_dst[down], minlength=topology.routers)
         routers = [topology.router_name[router] for router in np.flatnonzero((gone == ends) & (ends > 0)).tolist()]
-        lines = [f"no way is left between {_names('NPU', target.cut_off)} and others: {target.unreachable} pairs"]
+        apart = target.cut_off
+        are = "is" if len(apart) == 1 else "are"
+        pairs = f"{target.unreachable} pair{'s' if target.unreachable > 1 else ''} of NPUs"
+        lines = [f"no way is left for {pairs}: {_names('NPU', apart)} {are} cut off from the others"]
         if routers:
             lines.append(f"all links of {_names('router', routers)} are down")
         return lines

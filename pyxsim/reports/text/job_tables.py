@@ -75,8 +75,10 @@ def failures_sheet(result: Result) -> Sheet:
         times = [_time(result, row[name]) for name in ("lost", "down")]
         spare = "-" if row["spare"] < 0 else str(row["spare"])
         undone = f"{row['iterations']:,}"
-        rows.append((row["job"], _time(result, row["at"]), str(row["npu"]), undone, *times, spare))
-    return Sheet(("job", "at", "NPU", "iterations undone", "lost", "down", "replaced by"), rows)
+        npu = "-" if row["npu"] < 0 else str(row["npu"])
+        rows.append((row["job"], _time(result, row["at"]), row["cause"], npu, undone, *times, spare))
+    head = ("job", "at", "cause", "NPU", "iterations undone", "lost", "down", "replaced by")
+    return Sheet(head, rows, words=("cause",))
 
 
 def interference_sheet(result: Result) -> Sheet | None:

@@ -50,7 +50,8 @@ add_rows(
     (
         Column("job", "", "name of the job", "text"),
         Column("at", "cycles", "cycle of the failure"),
-        Column("npu", "1", "the NPU that stopped; of several the one with the lowest rank"),
+        Column("cause", "", "`NPU stopped`, `message lost` or `NPU cut off`", "text"),
+        Column("npu", "1", "the NPU that stopped, was cut off or was replaced; of several the lowest rank; -1: none"),
         Column("iterations", "1", "iterations since the last checkpoint that it undid, beside an unfinished one"),
         Column("lost", "cycles", "work since the last checkpoint, and writing, that it undid"),
         Column("down", "cycles", "until the job began again, or the next failure; -1: did not happen in this run"),

@@ -14,10 +14,13 @@ from pyxsim.workload.system_services import SystemServices
 
 
 class Revocable(SystemServices):
-    """The services of a system layer; what was scheduled and issued over this object can be revoked."""
+    """The services of a system layer; what was scheduled and issued over this object can be revoked.
 
-    def __init__(self, system: Any) -> None:
-        self._system = system
+    `lost`: called when a message of it is lost.
+    """
+
+    def __init__(self, system: Any, lost: Callable[[], None]) -> None:
+        self._system, self._lost = system, lost
         self.shape, self.options, self.endpoint = system.shape, system.options, system.endpoint
         self._actions: list[int] = []
         self._work: list[Any] = []
@@ -31,15 +34,18 @@ class Revocable(SystemServices):
         return self._system.cycle  # type: ignore[no-any-return]
 
     def issue(self, *args: Any, **keywords: Any) -> Any:
-        self._work.append(self._system.issue(*args, **keywords))
-        return self._work[-1]
+        return self._keep(self._system.issue(*args, **keywords))
 
     def enter(self, collective: Any, npu: int) -> None:
         self._system.enter(collective, npu)
 
     def send(self, *args: Any, **keywords: Any) -> Any:
-        self._work.append(self._system.send(*args, **keywords))
-        return self._work[-1]
+        return self._keep(self._system.send(*args, **keywords))
+
+    def _keep(self, work: Any) -> Any:
+        work.lost = self._lost
+        self._work.append(work)
+        return work
 
     def hand_over(self, message: Any) -> None:
         self._system.hand_over(message)
@@ -70,8 +76,8 @@ class Iteration(GraphJob):
         Number of the job's traffic.
     begin
         Cycle in which each NPU may start.
-    ended
-        Called in the cycle in which the last task has ended.
+    ended, lost
+        Called in the cycle in which the last task has ended, and in one in which a message is lost.
     """
 
     def __init__(
@@ -82,14 +88,16 @@ class Iteration(GraphJob):
         tag: int,
         begin: Sequence[int],
         ended: Callable[[], None],
+        lost: Callable[[], None],
     ) -> None:
         super().__init__(graph, key=key)
-        self._call_keys, self._number, self._cycles, self._on_end = call_keys, tag, list(begin), ended
+        self._call_keys, self._number, self._cycles = call_keys, tag, list(begin)
+        self._on_end, self._on_loss = ended, lost
         self._finished = False
 
     def begin_in(self, system: SystemServices) -> None:
         """Begin, on a system layer from which the iteration can be removed."""
-        self._services = Revocable(system)
+        self._services = Revocable(system, self._on_loss)
         self.begin(self._services)
 
     def stop(self, cycle: int) -> TaskTimes:

@@ -33,8 +33,9 @@ def placed(jobs: Sequence[JobTable], topology: Topology, seed: int) -> list[IntA
             continue
         free = np.flatnonzero(owner < 0)
         if job.size > len(free):
-            problem = f"job '{job.name}' needs {job.size} NPUs, but of {topology.npus} only {len(free)} are free"
-            raise InputError(problem, key=f"job[{number}].npus", allowed=f"at most {len(free)}, or smaller jobs before")
+            problem = f"job '{job.name}' needs {job.size} NPUs, but {_free(len(free), topology.npus)}"
+            others = "" if len(free) == topology.npus else ", or smaller jobs before"
+            raise InputError(problem, key=f"job[{number}].npus", allowed=f"at most {len(free)}{others}")
         found[number] = _choice(job, topology, seed)(free, job.size)
         owner[found[number]] = number
     return [found[number] for number in range(len(jobs))]
@@ -61,12 +62,20 @@ def spare_npus(jobs: Sequence[JobTable], homes: Sequence[IntArray], topology: To
         wanted = 0 if job.restart is None else job.restart.spares
         free = np.flatnonzero(owner < 0)
         if wanted > len(free):
-            problem = f"job '{job.name}' needs {wanted} spare NPUs, but only {len(free)} are free"
+            some = f"{wanted} spare NPU{'s' if wanted > 1 else ''}"
+            problem = f"job '{job.name}' needs {some}, but {_free(len(free), topology.npus)}"
             key = f"job[{number}].restart.spares"
             raise InputError(problem, key=key, allowed=f"at most {len(free)}, or fewer NPUs in jobs")
         found[number] = free[:wanted].tolist()
         owner[found[number]] = number
     return [found[number] for number in range(len(jobs))]
+
+
+def _free(count: int, npus: int) -> str:
+    """How many of the NPUs of a network no job has."""
+    if count == npus:
+        return f"the network has {npus}"
+    return f"only {count} of {npus} {'is' if count == 1 else 'are'} free" if count else f"none of {npus} is free"
 
 
 def _claim(owner: IntArray, jobs: Sequence[JobTable], number: int, npus: Sequence[int], name: str) -> list[InputError]:

@@ -1,7 +1,8 @@
-"""A job that carries out iterations, writes checkpoints, and starts again when one of its NPUs stops (docs/jobs.md)."""
+"""A job that carries out iterations, writes checkpoints, and starts again after a failure (docs/jobs.md)."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -17,6 +18,9 @@ from pyxsim.workload.jobs.iteration import Iteration
 
 MOST_COLLECTIVES = 2**19  # of a run: 10 kB each with all that is recorded of them
 MOST_TASKS = 2**26  # of all iterations
+MOST_LOOKS = 10**5  # at other routes, in one iteration
+
+STOPPED, LOST, CUT_OFF = "NPU stopped", "message lost", "NPU cut off"
 
 Place = Callable[[IntArray], TaskGraph]
 """Returns the tasks of one iteration on NPUs, by rank."""
@@ -116,6 +120,7 @@ class RestartingJob:
         self._writing_since = -1
         self._actions: list[int] = []
         self._tasks = 0  # of all iterations so far
+        self._looks = 0  # at other routes, in this iteration
         self._resume(self.arrival)
 
     @property
@@ -160,25 +165,29 @@ class RestartingJob:
         """Start, or start again from the last checkpoint, in a cycle; by default the current one."""
         now = self._system.cycle if cycle is None else cycle
         self._cancel()
-        self._replace_stopped(now)
+        self._replace_failed(now)
         again = {npu: self._works_again(npu, now) for npu in self.npus.tolist()}
-        never = next((npu for npu in again if again[npu] >= NEVER), None)
+        apart = self._apart(now)
+        change = self._system.network.next_change(now) if apart else now
+        never = next((npu for npu in again if again[npu] >= NEVER), apart[0] if change >= NEVER else None)
         if never is not None:
-            self.stuck = f"cannot start: NPU {never} has stopped, and no spare NPU works ({self.key}.spares)"
+            why = "has stopped" if again[never] >= NEVER else "is cut off"
+            self.stuck = f"cannot start: NPU {never} {why}, and no spare NPU can replace it ({self.key}.spares)"
             return
         self._watch(now)
-        if max(again.values()) > now:
-            self._at(max(again.values()), self._resume)
+        if max(change, *again.values()) > now:
+            self._at(max(change, *again.values()), self._resume)
             return
         self.account.down += now - self._down_since
         if self.failures:
             self.failures[-1]["down"] = now - self._down_since_last
         self._since = now
+        self._watch_routes(now)
         self._next(now)
 
     def _next(self, now: int) -> None:
         """Begin an iteration."""
-        self._tasks += len(self._graph)
+        self._tasks, self._looks = self._tasks + len(self._graph), 0
         if len(self._system.collectives) > MOST_COLLECTIVES or self._tasks > MOST_TASKS:
             limit = f"{MOST_COLLECTIVES} collectives or {MOST_TASKS} tasks"
             self.stuck = f"stopped after {self.done} of {self.settings.iterations} iterations: more than {limit}"
@@ -186,7 +195,8 @@ class RestartingJob:
             return
         skew = self._system.options.skew if self.start < 0 and not self.runs else lambda npu: 0
         begin = [now + skew(npu) for npu in range(self._graph.npus)]
-        self._iteration = Iteration(self._graph, self.key, self.call_keys, self.number, begin, self._ended)
+        calls = self._ended, self._loses_message
+        self._iteration = Iteration(self._graph, self.key, self.call_keys, self.number, begin, *calls)
         self._iteration.begin_in(self._system)
         self._collect(self._iteration.collectives)
 
@@ -235,11 +245,17 @@ class RestartingJob:
 
     # -- failures --
 
-    def _failed(self) -> None:
-        """One of the NPUs stops: end the iteration, and start again later."""
+    def _npu_stops(self) -> None:
+        now = self._system.cycle
+        self._failed(STOPPED, next(each for each in self.npus.tolist() if self._next_stop(each, now - 1) == now))
+
+    def _loses_message(self) -> None:
+        self._failed(LOST, -1)
+
+    def _failed(self, cause: str, npu: int) -> None:
+        """End the iteration, and start again later. `npu`: which failed, or -1."""
         now = self._system.cycle
         self._cancel()
-        npu = next(each for each in self.npus.tolist() if self._next_stop(each, now - 1) == now)
         lost = 0
         if self._since >= 0:
             lost = now - self._since
@@ -249,30 +265,49 @@ class RestartingJob:
             self.failures[-1]["down"] = now - self._down_since_last
         if self._iteration is not None:
             self._keep(self._iteration.stop(now))
-        row = {"job": self.name, "at": now, "npu": npu, "iterations": self.done - self.saved, "lost": lost}
+        row = {"job": self.name, "at": now, "cause": cause, "npu": npu}
+        row |= {"iterations": self.done - self.saved, "lost": lost}
         self.failures.append({**row, "down": -1, "spare": -1})
         self.done, self._since, self._writing_since, self._down_since_last = self.saved, -1, -1, now
         if len(self.failures) > self.settings.most:
-            self.stuck = f"has failed {len(self.failures)} times ({self.key}.most_failures)"
+            times = "once" if len(self.failures) == 1 else f"{len(self.failures)} times"
+            self.stuck = f"has failed {times} ({self.key}.most_failures)"
             return
         self._watch(now)
         self._at(now + self.settings.after, self._resume)
 
-    def _replace_stopped(self, cycle: int) -> None:
-        """Let spares that work replace NPUs that do not; these become spares."""
+    def _replace_failed(self, cycle: int) -> None:
+        """Let spares that work replace NPUs that do not, or that are cut off from most others; these become spares."""
+        network = self._system.network
+        part = network.parts_of(range(network.npus), cycle)
+        works = {npu: not self._stopped(npu, cycle) for npu in (*self.npus.tolist(), *self.spares)}
+        home = _largest([part[npu] for npu in self.npus.tolist() if works[npu]], part)
         changed = False
         for rank, npu in enumerate(self.npus.tolist()):
-            working = [spare for spare in self.spares if not self._stopped(spare, cycle)]
-            if self._stopped(npu, cycle) and working:
+            working = [spare for spare in self.spares if works[spare] and part[spare] == home]
+            if not (works[npu] and part[npu] == home) and working:
                 self.npus = self.npus.copy()
                 self.npus[rank] = working[0]
                 self.spares = sorted({*self.spares, npu} - {working[0]})
-                for row in self.failures:
-                    if row["npu"] == npu and row["spare"] < 0:
-                        row["spare"] = working[0]
+                self._note_spare(npu, working[0])
                 changed = True
         if changed:
             self._graph = self.place(self.npus)
+
+    def _note_spare(self, npu: int, spare: int) -> None:
+        """Enter the NPU that replaces another one into the rows of failures."""
+        if self.failures and self.failures[-1]["npu"] < 0:
+            self.failures[-1]["npu"] = npu
+        for row in self.failures:
+            if row["npu"] == npu and row["spare"] < 0:
+                row["spare"] = spare
+
+    def _apart(self, cycle: int) -> list[int]:
+        """The NPUs of the job that are cut off from most others, by rank."""
+        network = self._system.network
+        part = network.parts_of(range(network.npus), cycle)
+        home = _largest([part[npu] for npu in self.npus.tolist()], part)
+        return [npu for npu in self.npus.tolist() if part[npu] != home]
 
     def _stopped(self, npu: int, cycle: int) -> bool:
         return any(times.active(cycle) for times in self._stops.get(npu, ()))
@@ -298,7 +333,22 @@ class RestartingJob:
         """Wait for the next failure of an NPU of the job."""
         first = min((self._next_stop(npu, now) for npu in self.npus.tolist()), default=NEVER)
         if first < NEVER:
-            self._at(first, self._failed)
+            self._at(first, self._npu_stops)
+
+    def _watch_routes(self, now: int) -> None:
+        """Wait for the next routes, which may leave no way between NPUs of the job."""
+        network = self._system.network
+        change = network.next_change(now) if network.follows_links else NEVER
+        if change < NEVER and self._looks < MOST_LOOKS:
+            self._looks += 1
+            self._at(change, self._look_at_routes)
+
+    def _look_at_routes(self) -> None:
+        now = self._system.cycle
+        if apart := self._apart(now):
+            self._failed(CUT_OFF, apart[0])
+        else:
+            self._watch_routes(now)
 
     def _at(self, cycle: int, action: Callable[[], None]) -> None:
         self._actions.append(self._system.at(cycle, action))
@@ -306,3 +356,9 @@ class RestartingJob:
     def _cancel(self) -> None:
         self._system.cancel(self._actions)
         self._actions.clear()
+
+
+def _largest(parts: Sequence[int], of_all: Sequence[int]) -> int:
+    """The part of the network with most NPUs of a job, of several the one with most NPUs; 0 for no NPU."""
+    of_job, of_network = Counter(parts), Counter(of_all)
+    return max(of_job, key=lambda part: (of_job[part], of_network[part]), default=0)

@@ -93,8 +93,10 @@ def test_the_seed_changes_random_npus() -> None:
     [
         (
             [{"npus": 10}, {"npus": 7}],
-            r"job\[1\].npus: job 'j1' needs 7 NPUs, but of 16 only 6 are free; allowed: at most 6",
+            r"job\[1\].npus: job 'j1' needs 7 NPUs, but only 6 of 16 are free; allowed: at most 6, or",
         ),
+        ([{"npus": 17}], r"job\[0\].npus: job 'j0' needs 17 NPUs, but the network has 16; allowed: at most 16$"),
+        ([{"npus": 15}, {"npus": 2}], "needs 2 NPUs, but only 1 of 16 is free"),
         (
             [{"placement": [0, 1]}, {"placement": [2, 1]}],
             r"job\[1\].placement\[1\]: NPU 1 already belongs to job 'j0'; allowed: each NPU in one job",

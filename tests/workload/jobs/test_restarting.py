@@ -275,7 +275,7 @@ def test_the_best_interval_between_checkpoints_is_that_of_young_and_daly() -> No
         ({"iterations": 0}, [], "restart.iterations: 0"),
         ({"iterations": 2, "checkpoint_time": "1 us"}, [], "checkpoint_time"),
         ({"iterations": 2, "checkpoint_every": 1, "checkpoint_interval": "1 us"}, [], "checkpoint_interval"),
-        ({"iterations": 2, "spares": 9}, [], "restart.spares: job 'a' needs 9 spare NPUs, but only 8 are free"),
+        ({"iterations": 2, "spares": 9}, [], "restart.spares: job 'a' needs 9 spare NPUs, but only 8 of 16 are free"),
         ({"iterations": 2, "spares": [3]}, [], "NPU 3 already belongs to job 'a'"),
         ({"iterations": 2, "spares": [16]}, [], "there is no NPU 16"),
         ({"iterations": 2, "spares": "x"}, [], "restart.spares"),
