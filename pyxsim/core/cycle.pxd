@@ -11,6 +11,7 @@ cdef enum Reason:
 
 cdef bint process_arrivals(State* s) noexcept nogil
 cdef bint evaluate_cycle(State* s) noexcept nogil
+cdef int64_t still_until(State* s) noexcept nogil
 cdef Reason run_cycles(State* s, int64_t until, int64_t slack, int64_t window) noexcept nogil
 
 

@@ -13,9 +13,9 @@ from pyxsim.core.router.calendar cimport next_scheduled, schedule
 from pyxsim.core.router.credit_return cimport collect_credit, list_link, return_credits
 from pyxsim.core.router.crossbar cimport traverse_winners
 from pyxsim.core.router.interface cimport consume_packet, join_sources, next_start_cycle, sources_hold, visit_lane
-from pyxsim.core.router.link cimport is_observed, launch_queued, receive_credit
+from pyxsim.core.router.link cimport is_observed, launch_queued, receive_credit, steady_queues
 from pyxsim.core.router.route_computation cimport route_new_heads
-from pyxsim.core.router.retry cimport send_again
+from pyxsim.core.router.retry cimport send_again, steady_replays
 from pyxsim.core.router.router_step cimport receive_flit, visit_router
 from pyxsim.core.router.stall_counters cimport flush_port_stalls
 from pyxsim.core.state.bits cimport lowest, prefetch, seldom, set_bit
@@ -42,6 +42,8 @@ from pyxsim.core.state.records cimport (
 cdef enum:
     EVENTS_AHEAD = 12
     ROUTERS_AHEAD = 2
+    STUCK = -2      # of `next_event`
+    FINISHED = -3
 
 
 cdef extern from *:
@@ -342,6 +344,43 @@ cdef inline void prefetch_vcs(State* s, int32_t router, bint outputs) noexcept n
         word = word + 1 if s.path.bitmask_sa else next_filled_word(r, word + 1)
 
 
+cdef int64_t next_event(State* s) noexcept nogil:
+    """Nothing is active: the cycle of the next arrival, timer or message; INT64_MAX: links have to change first.
+
+    STUCK: flits are inside and nothing can move them; new messages cannot, either. FINISHED: nothing is left to do.
+    """
+    cdef int64_t following = next_scheduled(s)
+    if following == NONE:
+        if s.in_flight and not s.patient:
+            return STUCK
+        following = INT64_MAX
+    following = min(following, next_start_cycle(s))
+    if following == INT64_MAX and not (s.patient and (s.in_flight or sources_hold(s))):
+        return FINISHED
+    return following
+
+
+cdef int64_t still_until(State* s) noexcept nogil:
+    """The cycle before which no state changes but for counters, which grow by the same in each cycle; `now`: unknown.
+
+    `now` also if the run ends by itself.
+    """
+    cdef int32_t i
+    cdef int64_t following
+    if s.failed or s.matching.fault or s.arrivals.delivered_count or s.scratch.credit_link_count:
+        return s.now
+    for i in range(s.lanes.words):
+        if s.lanes.active[i]:
+            return s.now
+    for i in range(s.routers.words):
+        if s.routers.active[i]:
+            return s.now
+    following = next_event(s)
+    if following <= s.now or not (steady_queues(s) and steady_replays(s)):
+        return s.now
+    return following
+
+
 cdef Reason run_cycles(State* s, int64_t until, int64_t slack, int64_t window) noexcept nogil:
     cdef int64_t stop = until
     cdef int64_t boundary = next_window_end(s, window)
@@ -367,20 +406,11 @@ cdef Reason run_cycles(State* s, int64_t until, int64_t slack, int64_t window) n
             return DELIVERED if s.arrivals.delivered_count else UNTIL
         following = s.now + 1
         if not evaluate_cycle(s):
-            # Nothing is active in the next cycle: continue with the next arrival, timer or message.
-            following = next_scheduled(s)
-            if following == NONE:
-                if s.in_flight and not s.patient:
-                    # Flits are inside and nothing can move them; new messages cannot, either.
-                    s.now += 1
-                    s.arrived = 0
-                    return DEADLOCK
-                following = INT64_MAX
-            following = min(following, next_start_cycle(s))
-            if following == INT64_MAX and not (s.patient and (s.in_flight or sources_hold(s))):
+            following = next_event(s)
+            if following < 0:
                 s.now += 1
                 s.arrived = 0
-                return NOTHING_LEFT
+                return DEADLOCK if following == STUCK else NOTHING_LEFT
             if following > stop:
                 following = stop
             if following > boundary and (s.in_flight or s.stats.changed):

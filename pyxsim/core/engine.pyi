@@ -284,6 +284,11 @@ class Engine:
     @property
     def empty(self) -> bool:
         """Whether no flit is in the network, and no packet is open."""
+    def still_until(self, patient: bool) -> int:
+        """Return the cycle before which nothing moves and every counter grows by the same in each cycle; `now`: unknown.
+
+        Also `now` if `run` with the same `patient` would end by itself. 2^63 - 1: until links change.
+        """
     def losses(self) -> dict[str, IntArray]:
         """Return counts of each link: "errors", flits with a bit error; "lost", flits lost on the wire."""
     def retries(self) -> dict[str, IntArray]:

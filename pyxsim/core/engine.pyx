@@ -6,7 +6,7 @@ import numpy as np
 
 from libc.stdint cimport INT64_MAX, int16_t, int32_t, int64_t, uint8_t
 
-from pyxsim.core.cycle cimport DELIVERED, NO_MEMORY, UNTIL, Reason, run_cycles
+from pyxsim.core.cycle cimport DELIVERED, NO_MEMORY, UNTIL, Reason, run_cycles, still_until
 from pyxsim.core.fast_forward.jump_control cimport (
     end_of_jump,
     look_for_periods,
@@ -364,6 +364,11 @@ cdef class Engine(EngineArrays):
     def empty(self):
         self._whole()
         return not (self.s.in_flight or has_open_packets(&self.s))
+
+    def still_until(self, bint patient):
+        self._whole()
+        self.s.patient = patient
+        return still_until(&self.s)
 
     def retries(self):
         cdef int32_t link

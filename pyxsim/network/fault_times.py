@@ -167,3 +167,7 @@ class FaultClock:
     def may_help(self, since: int, cycle: int) -> bool:
         """Return whether a network that has not moved since cycle `since` may still move after `cycle`."""
         return self.due < NEVER and any(cycle < each.settled(since) for each in self.times)
+
+    def helps_until(self, since: int) -> int:
+        """Return the first cycle in which `may_help` says no if no fault begins or ends until then."""
+        return max(each.settled(since) for each in self.times) if self.due < NEVER else 0

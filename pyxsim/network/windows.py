@@ -124,9 +124,9 @@ class WindowRecorder:
         """Return the ends of windows in (begin, end], which is about to be simulated; windows are widened as needed.
 
         Windows may be widened before the counts up to `begin` are recorded: short windows that are merged later have
-        the same counts as long ones.
+        the same counts as long ones. They are as long as if the totals at each end were recorded one by one.
         """
-        while -(-end // self.window) > self._limit():
+        while end // self.window > self._limit():
             self._double()
         return np.arange(begin // self.window + 1, end // self.window + 1, dtype=np.int64) * self.window
 

@@ -220,5 +220,6 @@ cdef void enqueue_flit(
 ) noexcept nogil
 cdef bint queue_has_capacity(State* s, int32_t link, int64_t t, int64_t u) noexcept nogil
 cdef void launch_queued(State* s, int32_t link, int64_t t) noexcept nogil
+cdef bint steady_queues(State* s) noexcept nogil
 cdef void share_slots(State* s, int32_t link) noexcept nogil
 cdef int64_t flits_in_use(State* s, int32_t link) noexcept nogil

@@ -81,6 +81,15 @@ cdef bint queue_has_capacity(State* s, int32_t link, int64_t t, int64_t u) noexc
     return count < s.config.queue_limit
 
 
+cdef bint steady_queues(State* s) noexcept nogil:
+    """Has every first flit of an output queue entered it? Its stall is counted from then on."""
+    cdef int32_t i
+    for i in range(s.links.count if s.links.any_queued else 0):
+        if s.links.link[i].queued and s.links.link[i].queue_head != NONE and s.links.link[i].queued_since > s.now:
+            return False
+    return True
+
+
 cdef void share_slots(State* s, int32_t link) noexcept nogil:
     """Divide all slots of a link among the VCs that packets hold, those whose tail has been sent excepted."""
     cdef Link* wire = &s.links.link[link]

@@ -33,4 +33,5 @@ cdef void send_again(State* s, int32_t link, int64_t t) noexcept nogil
 cdef void resume_sending(State* s, int32_t link) noexcept nogil
 cdef void lose_unaccepted(State* s, int32_t link) noexcept nogil
 cdef void after_launch(State* s, int32_t link, int32_t packet, int64_t t) noexcept nogil
+cdef bint steady_replays(State* s) noexcept nogil
 cdef int64_t held_until(State* s, int32_t link, int64_t cycle) noexcept nogil

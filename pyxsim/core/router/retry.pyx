@@ -87,6 +87,19 @@ cdef int64_t held_until(State* s, int32_t link, int64_t cycle) noexcept nogil:
     return total
 
 
+cdef bint steady_replays(State* s) noexcept nogil:
+    """Has every acknowledgement on its way arrived? No event of the calendar announces them."""
+    cdef int32_t link
+    cdef int64_t number
+    cdef Replay* r
+    for link in range(s.links.count if s.config.retry else 0):
+        r = &s.links.replay[link]
+        for number in range(r.oldest if r.slots else 0, r.newest if r.slots else 0):
+            if s.now < flit_at(s, r, number).acked < INT64_MAX:
+                return False
+    return True
+
+
 cdef void send_with_retry(State* s, int32_t vc, Event kind, int32_t packet, int32_t flit, int64_t t) noexcept nogil:
     """A new flit enters the replay buffer and starts."""
     cdef int32_t link = s.vcs.output[vc].link

@@ -22,6 +22,7 @@ from pyxsim.network.packet.folded_engine import FoldedEngine, fold
 from pyxsim.network.packet.independent_groups import independent_groups
 from pyxsim.network.packet.link_faults import LinkFaults
 from pyxsim.network.packet.split_engine import Groups, SplitEngine
+from pyxsim.network.packet.still_time import StillTime
 from pyxsim.network.protocol import Backend
 from pyxsim.network.windows import WindowRecorder
 
@@ -36,6 +37,7 @@ class DividedNetwork(Backend):
     windows: WindowRecorder
     faults: LinkFaults | None
     skips: bool
+    still: StillTime
     attribution_level: int
     caches_episodes: bool
     _engine_options: dict[str, Any]
@@ -78,6 +80,11 @@ class DividedNetwork(Backend):
             and self.faults is None
             and (self.settings.credits is None)
         )
+
+    @property
+    def skipped_cycles(self) -> int:
+        """Cycles that were not simulated."""
+        return self.engine.skipped + self.still.passed
 
     @property
     def skipped_visits(self) -> int:

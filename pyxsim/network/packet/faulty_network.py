@@ -116,7 +116,7 @@ class FaultyNetwork(DividedNetwork):
         lines = self.fault_report() or [f"flits are lost again and again in cycle {cycle}"]
         return StuckError(f"faults keep work from ending, and {why}: {lines[0]}", lines[1:])
 
-    def _moved(self) -> tuple[int, ...]:
+    def moved(self) -> tuple[int, ...]:
         """What changes as long as anything moves."""
         engine = self.engine
         return engine.router_visits, engine.flits_in_flight, engine.messages_pending

@@ -29,6 +29,7 @@ from pyxsim.topology.topology import Topology
 from pyxsim.units import to_cycles
 
 _AGAIN = 100  # longest delays after which flits that were only sent again are given up
+_CHANGES_KEPT = 256
 _LEAST_SHARE = 1e-3  # of the flits of a link with retry that must have no error
 
 
@@ -60,6 +61,8 @@ class Epochs(Protocol):
     def avoided(self, engine: Engine, cycle: int) -> frozenset[int]: ...
     def next_use(self, cycle: int) -> int: ...
     def patient(self, cycle: int) -> bool: ...
+    @property
+    def patient_until(self) -> int: ...
     def goes_on(self, engine: Engine) -> bool: ...
     def apply(self, engine: Engine) -> None: ...
     def report(self) -> list[str]: ...
@@ -120,6 +123,8 @@ class LinkFaults:
             for link in self._of_link
         }
         self._memo: dict[Any, LinkParams] = {}
+        self._active = [False] * len(self._entries)  # whether each fault is there
+        self._changes: dict[Any, dict[str, Any]] = {}  # of links, as links that flap change in the same way again
         self._still: tuple[tuple[int, ...], int] = (), 0  # what has moved, and since when it is the same
         self.passable: frozenset[int] = frozenset()
         self.epochs: Epochs | None = None
@@ -238,6 +243,12 @@ class LinkFaults:
         later = self.epochs is not None and self.epochs.patient(cycle)
         return later or self._clock.may_help(self._still[1], cycle)
 
+    @property
+    def patient_until(self) -> int:
+        """The cycle from which on `patient` says no, if nothing moves and no link changes until then."""
+        last = self._clock.helps_until(self._still[1])
+        return last if self.epochs is None else max(last, self.epochs.patient_until)
+
     def goes_on(self, engine: Engine) -> bool:
         """Return whether an idle network goes on when this cycle is due."""
         return self.epochs is not None and self.epochs.goes_on(engine)
@@ -260,13 +271,16 @@ class LinkFaults:
     def _apply(self, engine: Engine) -> None:
         """Change the links whose faults begin or end now."""
         cycle = self._clock.due
-        changing = self._clock.take()
-        links = np.unique(np.concatenate([self._entries[number].links for number in changing]))
         losing: set[int] = set()
+        changing = self._clock.take()
         for number in changing:
-            if self._entries[number].fault.in_flight == "lose" and not self._clock.times[number].active(cycle - 1):
+            began = not self._active[number]
+            self._active[number] = self._clock.times[number].active(cycle)
+            if began and self._entries[number].fault.in_flight == "lose":
                 losing.update(self._entries[number].links.tolist())
-        self.passable -= {link for link in links.tolist() if not self._state(link, cycle)[1]}
+        links = np.unique(np.concatenate([self._entries[number].links for number in changing]))
+        if self.passable:
+            self.passable -= {link for link in links.tolist() if not self._state(link, cycle)[1]}
         self._change(engine, links, cycle, losing)
 
     def let_pass(self, engine: Engine, links: frozenset[int]) -> None:
@@ -279,21 +293,31 @@ class LinkFaults:
             self._change(engine, np.array(sorted(changed), np.int64), cycle, frozenset())
 
     def _change(self, engine: Engine, links: IntArray, cycle: int, losing: Set[int]) -> None:
-        """Give links the state that they have in a cycle. `losing`: those that lose what is on the wire."""
+        """Give links the state that they have now, in `cycle`. `losing`: those that lose what is on the wire."""
+        key = bytes(self._active), links.tobytes(), self.passable, frozenset(losing)
+        if key not in self._changes:
+            if len(self._changes) >= _CHANGES_KEPT:
+                self._changes.clear()
+            self._changes[key] = self._change_of(links, cycle, losing)
+        engine.change_links(links, **self._changes[key])
+
+    def _change_of(self, links: IntArray, cycle: int, losing: Set[int]) -> dict[str, Any]:
+        """The arguments of `Engine.change_links` for `_change`."""
         wires, down, errors = zip(*(self._state(link, cycle) for link in links.tolist()), strict=True)
         down = tuple(is_down and link not in self.passable for is_down, link in zip(down, links.tolist(), strict=True))
         bounds = bits_on_the_wire(self._network), self._network.retry.nack_bits if self._network.retry else 0
-        engine.change_links(
-            links,
-            [int(wire.s * den) for wire, den in zip(wires, self._den[links].tolist(), strict=True)],
-            [wire.delay for wire in wires],
-            [wire.credit_delay for wire in wires],
-            down,
-            lose=[link in losing for link in links.tolist()],
-            error_bound=error_bounds(errors, bounds[0]),
-            nack_bound=error_bounds(errors, bounds[1]),
-            credit_bound=error_bounds(errors, self._message_bits),
-        )
+        return {
+            "num": np.array(
+                [int(w.s * den) for w, den in zip(wires, self._den[links].tolist(), strict=True)], np.int64
+            ),
+            "delay": np.array([wire.delay for wire in wires], np.int64),
+            "credit_delay": np.array([wire.credit_delay for wire in wires], np.int64),
+            "down": np.array(down, np.int64),
+            "lose": np.array([link in losing for link in links.tolist()], np.int64),
+            "error_bound": error_bounds(errors, bounds[0]),
+            "nack_bound": error_bounds(errors, bounds[1]),
+            "credit_bound": error_bounds(errors, self._message_bits),
+        }
 
     @property
     def _message_bits(self) -> int:

@@ -30,6 +30,7 @@ from pyxsim.network.packet.packet_attribution import PacketAttribution
 from pyxsim.network.packet.packet_classes import background_classes, longest_packet
 from pyxsim.network.packet.rank_engine import RankEngine
 from pyxsim.network.packet.split_engine import NOTHING, SplitEngine
+from pyxsim.network.packet.still_time import StillTime
 from pyxsim.network.packet.thread_count import ThreadChoice
 from pyxsim.network.packet.watchdog import Entry, Watchdog, deadlock_error
 from pyxsim.network.packet.why_every_cycle import why_every_cycle
@@ -126,13 +127,12 @@ class PacketNetwork(FaultyNetwork):
         self._traffic: IntArray = np.zeros((0, 5), np.int64)
         self._whole_windows: WindowRecorder | None = None  # while congruent groups are folded
         self._repeating = False
-        self.windows = WindowRecorder(window, topology.counted_links)
-        self._every_step = trace
+        self.windows, self._every_step = WindowRecorder(window, topology.counted_links), trace
         self._cuts = max(1, CUT_WORDS // max(1, len(COUNTERS) * topology.counted_links))
         self.world = world if world is not None and world.size > 1 else None
         ranks = self.world.size if self.world else 1
         self._every_cycle = why_every_cycle(skip, open_traffic, bool(background), threads, ranks, config.options)
-        self.skips = not self._every_cycle
+        self.skips, self.still = not self._every_cycle, StillTime(passes=skip and ranks == 1)
         self.threads = ThreadChoice(topology.routers, config.links, threads if ranks == 1 else 1, skips=self.skips)
         self.bytes_delivered = self._skipped_visits = 0
         self._lanes = LaneChoice(topology, network, config.inject, config.eject)
@@ -141,8 +141,7 @@ class PacketNetwork(FaultyNetwork):
         # With attribution: cycle and tag of each message, and the arrivals.
         self._at, self._tags = array("q"), array("i")
         self._arrivals: list[tuple[IntArray, IntArray]] = []
-        # With background: its creator, the cycle up to which its packets are created, undelivered other messages, and
-        # the tag of its first class.
+        # Background: its creator, the cycle up to which packets are created, undelivered other messages, its first tag.
         self.background: BackgroundSource | None = None
         self.background_until = self.undelivered = self._background_tag = 0
         # Since when the engine is idle, and the cycle of the first message since then.
@@ -341,19 +340,20 @@ class PacketNetwork(FaultyNetwork):
 
     def _run(self, limit: int, slack: int) -> Stop:
         """Run the engine once and record the outcome. Raises DeadlockError."""
+        goes_on = self.jobs_fail and limit < FOREVER  # what waits for a link is in no way of other work
+        self.still.pass_over(self, limit, goes_on=goes_on)
         apart = self.threads.decide(self.engine)
         watched = FOREVER if self.parts is not None else self.watchdog.due
         until = min(limit, self.engine.now + min(SLICE, self.threads.horizon), watched)
-        repeats_until, more, goes_on = limit if self.skips else 0, {}, False
+        repeats_until, more = limit if self.skips else 0, {}
         if self.faults is not None:
             until, repeats_until = min(until, self.faults.due), min(repeats_until, self.faults.due)
-            goes_on = self.jobs_fail and limit < FOREVER  # what waits for a link is in no way of other work
-            more = {"patient": self.faults.patient(self._moved(), self.engine.now) or goes_on}
+            more = {"patient": self.faults.patient(self.moved(), self.engine.now) or goes_on}
         window = self.windows.window
         stop = self.engine.run(until, slack=slack, window=window, repeats_until=repeats_until, apart=apart, **more)
         if self.faults is not None and stop.reason in ("until", "delivered") and self.engine.now >= self.faults.due:
             self.faults.apply(self.engine)
-            if not goes_on and self.engine.flits_in_flight and self.faults.hopeless(self._moved(), self.engine.now):
+            if not goes_on and self.engine.flits_in_flight and self.faults.hopeless(self.moved(), self.engine.now):
                 self._record()
                 raise self._failed(self.engine.now, "nothing has arrived for long")
         if stop.reason == "idle" and self.faults is not None and self.faults.goes_on(self.engine):
@@ -482,7 +482,7 @@ class PacketNetwork(FaultyNetwork):
     @property
     def not_skipped(self) -> str | None:
         """Why no cycle was skipped; None: some were."""
-        if self.engine.skipped:
+        if self.skipped_cycles:
             return None
         if self.attribution_level > 1:
             return 'output.attribution = "messages" needs every cycle simulated'
@@ -527,7 +527,7 @@ class PacketNetwork(FaultyNetwork):
             "flit_hops": int(self.totals()["flits"].sum()),
             "router_visits": totals["router_visits"],
             "bytes_delivered": self.bytes_delivered,
-            "skipped_cycles": self.engine.skipped,
+            "skipped_cycles": self.skipped_cycles,
             "skipped_visits": self.skipped_visits,
             "not_skipped": self.not_skipped,
             **self._folded,

@@ -254,6 +254,11 @@ class RouteEpochs:
         """Return whether flits that cannot move in a cycle may move with other tables."""
         return self._clock.may_help(self._faults.still_since, cycle - self._reaction)
 
+    @property
+    def patient_until(self) -> int:
+        """The cycle from which on `patient` says no, if nothing moves and no link changes until then."""
+        return self._clock.helps_until(self._faults.still_since) + self._reaction
+
     def goes_on(self, engine: Engine) -> bool:
         """Return whether an idle network only waits for other tables, which it is then to use."""
         if not (self.draining and engine.empty):

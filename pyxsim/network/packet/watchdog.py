@@ -257,6 +257,12 @@ class Watchdog:
         self._vcs, self._depth = links.vcs.tolist(), links.depth.tolist()
         self._first = (np.cumsum(links.vcs) - links.vcs).tolist()
         self._before: dict[Place, tuple[int, ...]] = {}
+        self._settled_at = -1  # when a search found all packets where they were before, and nothing wrong
+
+    @property
+    def settled(self) -> bool:
+        """Whether a search has just found nothing, and will find nothing either if nothing moves meanwhile."""
+        return self._settled_at == self.engine.now
 
     def waits(self, stuck: Sequence[Entry]) -> dict[int, list[int]]:
         """Return the packets that never move again, each with the packets that it waits for."""
@@ -266,14 +272,14 @@ class Watchdog:
         return WaitGraph(stuck, needs, room, drained=self.drained, ordered=self.ordered).never_move()
 
     def passed(self, cycle: int) -> None:
-        """Note that fast-forward has advanced to `cycle`: everything moves in a period, so no search is due."""
+        """Note that no search up to `cycle` would find anything: everything moves in a period, or see `settled`."""
         self.due += max(0, -(-(cycle - self.due) // self.interval)) * self.interval
 
     def search(self) -> tuple[list[Entry], dict[int, list[int]]]:
         """Return packets that have not moved since the last call, and those that never will, with their blockers."""
         self.due = self.engine.now + self.interval
         if not self.engine.flits_in_flight:
-            self._before = {}
+            self._before, self._settled_at = {}, self.engine.now
             return [], {}
         now: dict[Place, tuple[int, ...]] = {}
         unmoved: list[Entry] = []
@@ -283,4 +289,6 @@ class Watchdog:
             if self._before.get(place) == now[place]:
                 unmoved.append(entry)
         self._before = now
-        return unmoved, self.waits(unmoved) if unmoved else {}
+        reasons = self.waits(unmoved) if unmoved else {}
+        self._settled_at = self.engine.now if len(unmoved) == len(now) and not reasons else -1
+        return unmoved, reasons

@@ -1,0 +1,104 @@
+"""Pass over time in which nothing can move: packets wait for a link that is down, or the next message is far away.
+
+The engine visits no cycle in which nothing is active, but a run stops at the ends of windows, for the watchdog, and for
+progress. While nothing moves, each of these stops finds the same: every counter grows by the same in each cycle, so the
+totals at the ends of windows lie on a line, and a search of the watchdog that found nothing in this state finds nothing
+again. So one call of the engine takes the place of all of them, up to the next event: an entry of the calendar, a
+message, a change of links or routes, or the end of the patience with links that flap.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyxsim.network.windows import Totals
+
+if TYPE_CHECKING:
+    from pyxsim.network.packet.packet_network import PacketNetwork
+
+WORTHWHILE = 2  # windows, or searches of the watchdog: shorter times are simulated
+MOST_TOTALS = 1 << 20  # at window ends, that are recorded at once: about 8 MB
+
+
+class StillTime:
+    """The still time of a run.
+
+    Parameters
+    ----------
+    passes
+        Whether it is passed over.
+
+    Attributes
+    ----------
+    passed
+        Cycles that were passed over.
+    """
+
+    def __init__(self, *, passes: bool) -> None:
+        self._passes = passes
+        self._moved: tuple[int, ...] = ()  # as of the last call
+        self.passed = 0
+
+    def pass_over(self, network: PacketNetwork, limit: int, *, goes_on: bool) -> None:
+        """Let the engine run to the next event, or cycle `limit`, if nothing has moved since the last call.
+
+        `goes_on`: the run does not end if nothing can move.
+        """
+        if not self._passes or network.parts is not None:
+            return
+        before, self._moved = self._moved, network.moved()
+        if before != self._moved:
+            return
+        engine, windows, faults = network.engine, network.windows, network.faults
+        begin = engine.now
+        patient = faults is not None and faults.patient(before, begin)
+        end = min(limit, _end(network, patient=patient and not goes_on, stays=patient or goes_on))
+        if end - begin <= WORTHWHILE * min(windows.window, network.watchdog.interval):
+            return
+        totals, inside = network.totals(), engine.flits_in_flight > 0
+        stop = engine.run(end, patient=patient or goes_on)
+        if stop.reason != "until" or stop.cycle != end:
+            raise AssertionError(f"the network stopped in cycle {stop.cycle} ({stop.reason}) and not in {end}")
+        _record(network, begin, totals, inside=inside)
+        network.watchdog.passed(end)
+        self.passed += end - begin
+
+
+def _end(network: PacketNetwork, *, patient: bool, stays: bool) -> int:
+    """The cycle up to which nothing happens; if that is not known, the current one or an earlier one.
+
+    `patient`: the run may end when its patience does. `stays`: flits that cannot move are no deadlock until then.
+    """
+    engine, watchdog, faults = network.engine, network.watchdog, network.faults
+    end = engine.still_until(stays) - 1
+    if not watchdog.settled:
+        end = min(end, watchdog.due)
+    if faults is None:
+        return end
+    end = min(end, faults.due)
+    if patient and end > (last := faults.patient_until):
+        # The run may end then. Until shortly before, it makes the stops that it would make without still time.
+        end = last - (last - watchdog.due) % watchdog.interval
+    return end
+
+
+def _record(network: PacketNetwork, begin: int, before: Totals, *, inside: bool) -> None:
+    """Record the windows that have ended in still time since cycle `begin`.
+
+    `before`: the totals then; `inside`: flits are in the network.
+    """
+    windows, end, after = network.windows, network.now, network.totals()
+    first, last = (np.array(list(totals.values()), np.int64) for totals in (before, after))
+    rate, rest = np.divmod(last - first, end - begin)
+    if rest.any():
+        raise AssertionError(f"a counter of links has not grown steadily from cycle {begin} to {end}")
+    if not inside and not rate.any():  # windows without a count end silently
+        boundary = (begin // windows.window + 1) * windows.window
+        if boundary <= end:
+            windows.record(boundary, before)
+        return
+    ends = windows.cuts(begin, end)
+    for chosen in np.array_split(ends, -(-len(ends) * first.size // MOST_TOTALS)) if len(ends) else ():
+        windows.record_many(chosen, list(before), first + (chosen - begin)[:, np.newaxis, np.newaxis] * rate)
