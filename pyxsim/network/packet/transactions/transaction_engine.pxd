@@ -40,6 +40,7 @@ cdef struct Op:
     int32_t following   # in its queue
     int32_t members     # position of its first member in `member`, for REDUCE, MULTICAST and PUSH
     int32_t open        # transactions that have not ended
+    int32_t there, back # planes of requests and responses
     int64_t count, issued
     int64_t size, part  # bytes, of the access and of a transaction
 
@@ -63,7 +64,7 @@ cdef struct Queue:      # of an NPU: what it issues in order
     int8_t active
 
 cdef struct Sum:        # operands of one transaction of a group
-    int32_t first, state, added
+    int32_t first, last, state, added
 
 cdef struct Group:
     Sum* sums
@@ -75,8 +76,11 @@ cdef struct Packet:
 
 cdef struct Sending:
     int64_t at
-    int32_t src, dst, flits, klass, transaction, node
+    int32_t src, dst, flits, klass, plane, transaction, node
     int8_t type
+
+cdef struct Server:     # it has served all until `cycle` + `rest` / num
+    int64_t cycle, rest
 
 cdef struct Statistics:
     int64_t transactions, data_bytes, carried_bytes, request_flits, response_flits, request_bytes, response_bytes
@@ -108,7 +112,7 @@ cdef class TransactionEngine:
     cdef int32_t* youngest
     cdef int64_t* outstanding
     cdef int64_t* most_outstanding
-    cdef int64_t* memory_free
+    cdef Server* memories
     cdef Packet* packets           # a ring by serial
     cdef int64_t ring, low, high
     cdef Sending* sending
@@ -116,16 +120,14 @@ cdef class TransactionEngine:
     cdef Heap completions
     cdef int64_t completion_number
     cdef readonly int64_t open     # transactions and ops that have not ended
-    # The switch: entries in use, times at which others become free, requests that wait for one, the adder.
-    cdef int64_t most_entries
-    cdef int64_t* releases         # ring: cycles from which entries are free again that were in use before
-    cdef int64_t release_first, release_count, release_capacity, begun
-    cdef int64_t* free_times
-    cdef int64_t free_first, free_count
+    # The switch: entries in use, times at which they become free, requests that wait for one, the adders.
+    cdef int64_t in_use, most_entries, counted_until
+    cdef int64_t* releases         # ring: cycles in which entries become free, in their order
+    cdef int64_t release_first, release_count, release_capacity
     cdef int64_t* waiting          # ring: transactions (REDUCE) or, negative, -1 - transaction of a sum (PUSH)
     cdef int64_t waiting_first, waiting_count, waiting_capacity
-    cdef int64_t adder_free
-    cdef readonly int64_t stalls, stall_cycles, entry_cycles, adder_busy, most_waiting
+    cdef Server adders
+    cdef readonly int64_t stalls, stall_cycles, entry_cycles, added_bytes, most_waiting
     cdef Statistics statistics[KINDS]
     cdef int64_t* histogram[KINDS]
     cdef int64_t sent_packets[TYPES]
@@ -147,15 +149,17 @@ cdef class TransactionEngine:
     cdef int _from_member(self, int32_t t, int64_t now) except -1
     cdef int64_t _add(self, int64_t size, int64_t now) noexcept
     cdef int _request_entry(self, int64_t item, int32_t t, int64_t now) except -1
-    cdef int _begin_sum(self, int64_t item, int64_t start, int64_t now) except -1
-    cdef int _release_entry(self, int64_t at) except -1
+    cdef int _begin_sum(self, int64_t item, int64_t start) except -1
+    cdef int _release_at(self, int64_t at) except -1
+    cdef int _release(self, int64_t now) except -1
+    cdef void _use_entries(self, int32_t more, int64_t now) noexcept
     cdef int _operand(self, int32_t t, int64_t now) except -1
     cdef int _hold_sum(self, int32_t t, int64_t at) except -1
     cdef int _add_operand(self, int32_t t, int64_t now) except -1
     cdef int _data_arrived(self, int32_t op, int32_t place, int64_t now) except -1
     cdef int _all_data_arrived(self, int32_t op, int64_t now) except -1
     cdef int _end(self, int32_t t, int64_t now) except -1
-    cdef void _free(self, int32_t t) noexcept
+    cdef void _leave(self, int32_t t) noexcept
     cdef void _leave_group(self, int32_t number) noexcept
 
 
@@ -196,8 +200,11 @@ cdef inline tuple _rate(rate):
     return (0, 1) if rate is None else (rate.numerator, rate.denominator)
 
 
-cdef inline int64_t _served(int64_t* free_at, int64_t size, int64_t num, int64_t den, int64_t now) noexcept:
-    """The cycle in which a server of num / den bytes per cycle has served `size` bytes more; times count in 1 / num."""
-    cdef int64_t begin = max(free_at[0], now * num)
-    free_at[0] = begin + size * den
-    return (free_at[0] + num - 1) // num
+cdef inline int64_t _serve(Server* server, int64_t size, int64_t num, int64_t den, int64_t now) noexcept:
+    """The cycle in which a server of num / den bytes per cycle has served `size` bytes more."""
+    if server.cycle < now:
+        server.cycle, server.rest = now, 0
+    server.rest += size * den
+    server.cycle += server.rest // num
+    server.rest %= num
+    return server.cycle + (server.rest > 0)

@@ -38,7 +38,7 @@ class TransactionEngine:
     stalls: int
     stall_cycles: int
     entry_cycles: int
-    adder_busy: int
+    added_bytes: int
     most_waiting: int
     waiting_at_switch: int
     """Requests that wait for an entry of the reduction buffer."""
@@ -64,19 +64,24 @@ class TransactionEngine:
         fetches: bool = False,
         units: bool = False,
     ) -> None: ...
-    def access(self, kind: int, initiator: int, peer: int, size: int, message: int) -> None:
-        """Add a store (0) to, a load (1) from, or an atomic (2) at the memory of `peer`, for a message."""
+    def access(
+        self, kind: int, initiator: int, peer: int, size: int, message: int, *, there: int = 0, back: int = 0
+    ) -> None:
+        """Add a store (0) to, a load (1) from, or an atomic (2) at the memory of `peer`, for a message.
+
+        `there`, `back`: the planes of requests and of responses.
+        """
     def at_switch(self, kind: int, initiator: int, members: Sequence[int], messages: Sequence[int], size: int) -> None:
         """Add a load of the sum of all members (3), or a store to all members (4).
 
-        `messages`: of each member; -1 for none.
+        `members`: with the initiator, in the order of their numbers. `messages`: of each member; -1 for none.
         """
     def push_sum(self, members: Sequence[int], messages: Sequence[int], size: int) -> None:
         """Add a sum to which every member sends its operands, and which every member gets."""
     def begin(self, at: int) -> None:
         """Issue requests of the accesses that have been added; those of an NPU to different targets take turns."""
     def outgoing(self) -> IntArray:
-        """Return the packets to send, int64[5, K]: cycle, source, destination, flits, class (1: responses)."""
+        """Return the packets to send, int64[6, K]: cycle, source, destination, flits, class (1: responses), plane."""
     def sent(self, first: int) -> None:
         """Note the serial number of the first one of the packets of `outgoing`; the others follow."""
     def packet(self, serial: int) -> tuple[int, int, int]:
@@ -86,6 +91,10 @@ class TransactionEngine:
 
         No two arrivals between two calls may be more than `lookahead` cycles apart.
         """
+    def next_release(self) -> int:
+        """Return the cycle in which an entry becomes free for a sum that waits; -1: none waits, or none is known."""
+    def release(self, now: int) -> None:
+        """Free the entries that are free by cycle `now`, and let sums that wait take them."""
     def next_completion(self) -> int:
         """Return the cycle in which the next message is complete; -1: none is known yet."""
     def completed(self, now: int) -> tuple[IntArray, IntArray]:
@@ -102,5 +111,5 @@ class TransactionEngine:
         """
     def outstanding_most(self) -> IntArray:
         """Return int64[npus]: most requests outstanding."""
-    def switch(self) -> dict[str, float]:
-        """Return the counters of the switch."""
+    def switch(self, end: int) -> dict[str, float]:
+        """Return the counters of the switch, which the run has until cycle `end`."""

@@ -7,6 +7,8 @@ after its arrival, so arrivals may be handed over in batches that are no longer 
 from libc.stdint cimport int8_t, int32_t, int64_t
 from libc.stdlib cimport calloc, free
 
+from fractions import Fraction
+
 import numpy as np
 
 from pyxsim.heap cimport Entry, grown, pop, push
@@ -42,16 +44,14 @@ cdef class TransactionEngine:
         self.oldest, self.youngest = _filled(npus), _filled(npus)
         self.outstanding = <int64_t*> calloc(npus, sizeof(int64_t))
         self.most_outstanding = <int64_t*> calloc(npus, sizeof(int64_t))
-        self.memory_free = <int64_t*> calloc(npus, sizeof(int64_t))
-        self.free_times = <int64_t*> calloc(max(entries, 1), sizeof(int64_t))
+        self.memories = <Server*> calloc(npus, sizeof(Server))
         self.ring = 1024
         self.packets = <Packet*> calloc(self.ring, sizeof(Packet))
         if (self.queues == NULL or self.outstanding == NULL or self.most_outstanding == NULL
-                or self.memory_free == NULL or self.free_times == NULL or self.packets == NULL):
+                or self.memories == NULL or self.packets == NULL):
             raise MemoryError
         for i in range(npus * self.per_npu):
             self.queues[i].first = self.queues[i].last = self.queues[i].following = NONE
-        self.free_count = entries   # all are free from cycle 0 on
         self.free_transaction = NONE
         for i in range(KINDS):
             self.statistics[i].latency_min = -1
@@ -65,15 +65,17 @@ cdef class TransactionEngine:
         for memory in (<size_t> self.ops, <size_t> self.member, <size_t> self.groups, <size_t> self.transactions,
                        <size_t> self.queues, <size_t> self.active_first, <size_t> self.active_last,
                        <size_t> self.oldest, <size_t> self.youngest, <size_t> self.outstanding,
-                       <size_t> self.most_outstanding, <size_t> self.memory_free, <size_t> self.packets,
-                       <size_t> self.sending, <size_t> self.completions.items, <size_t> self.free_times,
-                       <size_t> self.waiting, <size_t> self.releases):
+                       <size_t> self.most_outstanding, <size_t> self.memories, <size_t> self.packets,
+                       <size_t> self.sending, <size_t> self.completions.items, <size_t> self.waiting,
+                       <size_t> self.releases):
             free(<void*> <size_t> memory)
 
     # -- work --
 
-    def access(self, int32_t kind, int32_t initiator, int32_t peer, int64_t size, int64_t message):
+    def access(self, int32_t kind, int32_t initiator, int32_t peer, int64_t size, int64_t message, *,
+               int32_t there=0, int32_t back=0):
         cdef int32_t op = self._new_op(kind, initiator, peer, size, NONE)
+        self.ops[op].there, self.ops[op].back = there, back
         self._add_member(op, peer if kind != LOAD else initiator, message)
         self._enqueue(op, initiator * self.per_npu + (self.npus if kind == LOAD else 0) + peer)
 
@@ -111,7 +113,7 @@ cdef class TransactionEngine:
         self.ops = <Op*> grown(self.ops, &self.op_capacity, self.op_count + 1, sizeof(Op))
         cdef Op* op = &self.ops[self.op_count]
         op.kind, op.initiator, op.peer, op.group, op.following = kind, initiator, peer, group, NONE
-        op.members, op.open = <int32_t> self.member_count, 0
+        op.members, op.open, op.there, op.back = <int32_t> self.member_count, 0, 0, 0
         op.part = self.size if kind <= ATOMIC else self.switch_size
         op.size, op.count, op.issued = size, (size + op.part - 1) // op.part, 0
         self.op_count += 1
@@ -201,7 +203,8 @@ cdef class TransactionEngine:
         """Send a packet with `data` bytes of data, or none. `klass`: 0 for requests, 1 for responses."""
         cdef int64_t header = self.response if klass else self.request
         cdef int64_t flits = (header + data + self.flit - 1) // self.flit
-        cdef Statistics* s = &self.statistics[self.ops[self.transactions[t].op].kind]
+        cdef Op* op = &self.ops[self.transactions[t].op]
+        cdef Statistics* s = &self.statistics[op.kind]
         if klass:
             s.response_flits += flits
             s.response_bytes += header + data
@@ -211,21 +214,22 @@ cdef class TransactionEngine:
         s.carried_bytes += data
         self.sent_packets[type] += 1
         self.sending = <Sending*> grown(self.sending, &self.sending_capacity, self.sending_count + 1, sizeof(Sending))
-        self.sending[self.sending_count] = Sending(at, src, dst, <int32_t> flits, klass, t, node, type)
+        self.sending[self.sending_count] = Sending(
+            at, src, dst, <int32_t> flits, klass, op.back if klass else op.there, t, node, type)
         self.sending_count += 1
         return 0
 
     # -- packets --
 
     def outgoing(self):
-        """Return the packets to send: int64[K] each of cycle, source, destination, flits, class."""
+        """Return the packets to send: int64[K] each of cycle, source, destination, flits, class, plane."""
         cdef int64_t i
         cdef int64_t[:, ::1] row
-        rows = np.empty((5, self.sending_count), np.int64)
+        rows = np.empty((6, self.sending_count), np.int64)
         row = rows
         for i in range(self.sending_count):
             row[0, i], row[1, i], row[2, i] = self.sending[i].at, self.sending[i].src, self.sending[i].dst
-            row[3, i], row[4, i] = self.sending[i].flits, self.sending[i].klass
+            row[3, i], row[4, i], row[5, i] = self.sending[i].flits, self.sending[i].klass, self.sending[i].plane
         return rows
 
     def sent(self, int64_t first):
@@ -268,6 +272,7 @@ cdef class TransactionEngine:
         cdef Py_ssize_t i
         cdef Packet* p
         for i in range(serial.shape[0]):
+            self._release(cycle[i])
             p = &self.packets[serial[i] & (self.ring - 1)]
             p.arrived = True
             self.arrived_packets[p.type] += 1
@@ -276,14 +281,15 @@ cdef class TransactionEngine:
     cdef int _arrived(self, int8_t type, int32_t t, int32_t node, int64_t now) except -1:
         cdef Transaction* x = &self.transactions[t]
         cdef Op* op = &self.ops[x.op]
+        cdef int64_t at
         if type == REQUEST:
             if op.kind != LOAD:
                 self._data_arrived(x.op, 0, now)
-            now = self._access_memory(node, x.bytes * (2 if op.kind == ATOMIC else 1), now)
+            at = self._access_memory(node, x.bytes * (2 if op.kind == ATOMIC else 1), now)
             if op.kind == LOAD or (op.kind == ATOMIC and self.fetches):
-                self._send(RESPONSE, t, node, op.initiator, op.initiator, x.bytes, 1, now)
+                self._send(RESPONSE, t, node, op.initiator, op.initiator, x.bytes, 1, at)
             elif self.acks:
-                self._send(RESPONSE, t, node, op.initiator, op.initiator, 0, 1, now)
+                self._send(RESPONSE, t, node, op.initiator, op.initiator, 0, 1, at)
             else:
                 self._end(t, now)
         elif type == RESPONSE:
@@ -313,7 +319,7 @@ cdef class TransactionEngine:
     cdef int64_t _access_memory(self, int32_t npu, int64_t size, int64_t now) noexcept:
         """The cycle in which the memory of an NPU answers."""
         if self.memory_num:
-            now = _served(&self.memory_free[npu], size, self.memory_num, self.memory_den, now)
+            now = _serve(&self.memories[npu], size, self.memory_num, self.memory_den, now)
         return now + self.memory_latency
 
     # -- the switch --
@@ -332,21 +338,24 @@ cdef class TransactionEngine:
     cdef int _at_member(self, int32_t t, int32_t npu, int64_t now) except -1:
         cdef Transaction* x = &self.transactions[t]
         cdef Op* op = &self.ops[x.op]
-        cdef int32_t i
+        cdef int32_t low = 0, high = op.peer - 1, middle
         cdef int64_t at = self._access_memory(npu, x.bytes, now)
         if op.kind == REDUCE:
             self._send(FROM_MEMBER, t, npu, self.npus + npu, npu, x.bytes, 1, at)
             return 0
-        for i in range(op.peer):
-            if self.member[op.members + i].npu == npu:
-                self._data_arrived(x.op, i, now)
-                break
+        while low < high:   # members are in the order of their numbers
+            middle = (low + high) // 2
+            if self.member[op.members + middle].npu < npu:
+                low = middle + 1
+            else:
+                high = middle
+        self._data_arrived(x.op, low, now)
         if self.acks:
             self._send(FROM_MEMBER, t, npu, self.npus + npu, npu, 0, 1, at)
         else:
             x.pending -= 1
             if not x.pending:
-                self._end(t, at)
+                self._end(t, now)
         return 0
 
     cdef int _from_member(self, int32_t t, int64_t now) except -1:
@@ -361,7 +370,7 @@ cdef class TransactionEngine:
         at += self.switch_latency
         if op.kind == REDUCE:
             self._send(FROM_SWITCH, t, self.npus + op.initiator, op.initiator, op.initiator, x.bytes, 1, at)
-            self._release_entry(at)
+            self._release_at(at)
         else:
             self._send(FROM_SWITCH, t, self.npus + op.initiator, op.initiator, op.initiator, 0, 1, at)
         return 0
@@ -371,69 +380,70 @@ cdef class TransactionEngine:
         cdef int64_t done
         if not self.adder_num:
             return now
-        done = _served(&self.adder_free, size, self.adder_num, self.adder_den, now)
-        self.adder_busy += size * self.adder_den
+        done = _serve(&self.adders, size, self.adder_num, self.adder_den, now)
+        self.added_bytes += size
         return done
 
     cdef int _request_entry(self, int64_t item, int32_t t, int64_t now) except -1:
         """Let a request of a sum begin as soon as an entry of the reduction buffer is free."""
-        cdef int64_t start = now
-        if self.entries:
-            if not self.free_count:
-                if self.waiting_count == self.waiting_capacity:
-                    self.waiting = _doubled(
-                        self.waiting, self.waiting_first, self.waiting_count, &self.waiting_capacity)
-                    self.waiting_first = 0
-                self.waiting[(self.waiting_first + self.waiting_count) & (self.waiting_capacity - 1)] = item
-                self.waiting_count += 1
-                self.most_waiting = max(self.most_waiting, self.waiting_count)
-                return 0
-            start = max(now, self.free_times[self.free_first])
-            self.free_first = self.free_first + 1 if self.free_first + 1 < self.entries else 0
-            self.free_count -= 1
-        self._begin_sum(item, start, now)
-        return 0
+        if self.entries and self.in_use >= self.entries:
+            if self.waiting_count == self.waiting_capacity:
+                self.waiting = _doubled(self.waiting, self.waiting_first, self.waiting_count, &self.waiting_capacity)
+                self.waiting_first = 0
+            self.waiting[(self.waiting_first + self.waiting_count) & (self.waiting_capacity - 1)] = item
+            self.waiting_count += 1
+            self.most_waiting = max(self.most_waiting, self.waiting_count)
+            return 0
+        return self._begin_sum(item, now)
 
-    cdef int _begin_sum(self, int64_t item, int64_t start, int64_t now) except -1:
+    cdef int _begin_sum(self, int64_t item, int64_t start) except -1:
+        """Let a sum take an entry, and read from the members, or take in the operands that are there."""
         cdef int32_t t = <int32_t> (item if item >= 0 else -1 - item)
-        if start > now:
+        cdef int64_t arrived = self.transactions[t].at_switch
+        if start > arrived:
             self.stalls += 1
-            self.stall_cycles += start - now
-        while self.release_count and self.releases[self.release_first] <= start:
-            self.release_first = (self.release_first + 1) & (self.release_capacity - 1)
-            self.release_count -= 1
-            self.begun -= 1
-        self.begun += 1
-        self.most_entries = max(self.most_entries, self.begun)
-        self.entry_cycles -= start
+            self.stall_cycles += start - arrived
+        self._use_entries(1, start)
+        self.most_entries = max(self.most_entries, self.in_use)
         if item >= 0:
-            self._to_members(t, max(start, now + self.switch_latency))
-        else:
-            self._hold_sum(t, start)
-        return 0
+            return self._to_members(t, max(start, arrived + self.switch_latency))
+        return self._hold_sum(t, start)
 
-    cdef int _release_entry(self, int64_t at) except -1:
-        """An entry is free from cycle `at` on."""
-        cdef int64_t item, place
-        cdef int32_t t
+    cdef void _use_entries(self, int32_t more, int64_t now) noexcept:
+        """Change the number of entries in use."""
+        self.entry_cycles += self.in_use * (now - self.counted_until)
+        self.counted_until = now
+        self.in_use += more
+
+    cdef int _release_at(self, int64_t at) except -1:
+        """Note that an entry will be free in cycle `at`, which is at least that of the one noted before."""
         if self.release_count == self.release_capacity:
             self.releases = _doubled(self.releases, self.release_first, self.release_count, &self.release_capacity)
             self.release_first = 0
         self.releases[(self.release_first + self.release_count) & (self.release_capacity - 1)] = at
         self.release_count += 1
-        self.entry_cycles += at
-        if not self.entries:
-            return 0
-        if self.waiting_count:
-            item = self.waiting[self.waiting_first]
-            self.waiting_first = (self.waiting_first + 1) & (self.waiting_capacity - 1)
-            self.waiting_count -= 1
-            t = <int32_t> (item if item >= 0 else -1 - item)
-            self._begin_sum(item, at, self.transactions[t].at_switch)
-            return 0
-        place = self.free_first + self.free_count
-        self.free_times[place if place < self.entries else place - self.entries] = at
-        self.free_count += 1
+        return 0
+
+    def next_release(self):
+        """Return the cycle in which an entry becomes free for a sum that waits; -1: none waits, or none is known."""
+        return self.releases[self.release_first] if self.waiting_count and self.release_count else -1
+
+    def release(self, int64_t now):
+        """Free entries by cycle `now`, and let sums that wait take them."""
+        self._release(now)
+
+    cdef int _release(self, int64_t now) except -1:
+        cdef int64_t at, item
+        while self.release_count and self.releases[self.release_first] <= now:
+            at = self.releases[self.release_first]
+            self.release_first = (self.release_first + 1) & (self.release_capacity - 1)
+            self.release_count -= 1
+            self._use_entries(-1, at)
+            if self.waiting_count:
+                item = self.waiting[self.waiting_first]
+                self.waiting_first = (self.waiting_first + 1) & (self.waiting_capacity - 1)
+                self.waiting_count -= 1
+                self._begin_sum(item, at)
         return 0
 
     cdef int _operand(self, int32_t t, int64_t now) except -1:
@@ -441,8 +451,12 @@ cdef class TransactionEngine:
         cdef Transaction* x = &self.transactions[t]
         cdef Group* group = &self.groups[self.ops[x.op].group]
         cdef Sum* s = &group.sums[x.index]
-        x.following = s.first
-        s.first = t
+        x.following = NONE
+        if s.first == NONE:
+            s.first = t
+        else:
+            self.transactions[s.last].following = t
+        s.last = t
         if s.state == EMPTY:
             s.state = QUEUED
             self._request_entry(-1 - <int64_t> t, t, now)
@@ -477,7 +491,7 @@ cdef class TransactionEngine:
             npu = self.ops[self.transactions[other].op].initiator
             self._send(FROM_SWITCH, other, self.npus + npu, npu, npu, x.bytes, 1, at)
             other = self.transactions[other].following
-        self._release_entry(at)
+        self._release_at(at)
         return 0
 
     # -- ends --
@@ -502,7 +516,7 @@ cdef class TransactionEngine:
         """End a transaction; what has waited for it is issued after the turnaround."""
         cdef Transaction* x = &self.transactions[t]
         cdef Op* op = &self.ops[x.op]
-        cdef int32_t npu = op.initiator, queue, oldest
+        cdef int32_t npu = op.initiator, oldest
         cdef Statistics* s = &self.statistics[op.kind]
         cdef int64_t latency = now - x.issued
         s.latency_sum += latency
@@ -513,28 +527,29 @@ cdef class TransactionEngine:
         self.open -= 1
         if op.group != NONE and op.issued == op.count and not op.open:
             self._leave_group(op.group)
-        queue = npu * self.per_npu
-        if op.kind <= ATOMIC:
-            queue += (self.npus if op.kind == LOAD else 0) + op.peer
-        else:
-            queue += 2 * self.npus + (op.kind - REDUCE)
-        self.queues[queue].outstanding -= 1
-        self._activate(queue)
         if not self.in_order:
-            self.outstanding[npu] -= 1
-            self._free(t)
+            self._leave(t)
         else:
             x.ended = True
             while self.oldest[npu] != NONE and self.transactions[self.oldest[npu]].ended:
                 oldest = self.oldest[npu]
                 self.oldest[npu] = self.transactions[oldest].younger
-                self.outstanding[npu] -= 1
-                self._free(oldest)
+                self._leave(oldest)
             if self.oldest[npu] == NONE:
                 self.youngest[npu] = NONE
         return self._issue(npu, now + self.turnaround)
 
-    cdef void _free(self, int32_t t) noexcept:
+    cdef void _leave(self, int32_t t) noexcept:
+        """Free the place of a transaction, and its record."""
+        cdef Op* op = &self.ops[self.transactions[t].op]
+        cdef int32_t queue = op.initiator * self.per_npu
+        if op.kind <= ATOMIC:
+            queue += (self.npus if op.kind == LOAD else 0) + op.peer
+        else:
+            queue += 2 * self.npus + (op.kind - REDUCE)
+        self.outstanding[op.initiator] -= 1
+        self.queues[queue].outstanding -= 1
+        self._activate(queue)
         self.transactions[t].following = self.free_transaction
         self.free_transaction = t
 
@@ -587,13 +602,15 @@ cdef class TransactionEngine:
         cdef int32_t i
         return np.array([self.most_outstanding[i] for i in range(self.npus)], np.int64)
 
-    def switch(self):
-        """Return the counters of the switch."""
+    def switch(self, int64_t end):
+        """Return the counters of the switch at the end of the run."""
+        self._release(end)
         return {
             "stalls": self.stalls,
             "stall_cycles": self.stall_cycles,
-            "entry_cycles": self.entry_cycles,
+            "entry_cycles": self.entry_cycles + self.in_use * max(0, end - self.counted_until),
             "entries_max": self.most_entries,
             "waiting_max": self.most_waiting,
-            "adder_busy": self.adder_busy / self.adder_num if self.adder_num else 0.0,
+            "adder_busy": float(Fraction(<object> self.added_bytes * <object> self.adder_den, <object> self.adder_num))
+            if self.adder_num else 0.0,
         }

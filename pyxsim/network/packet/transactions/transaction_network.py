@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
 
 from pyxsim.arrays import IntArray
-from pyxsim.core.engine import LONGEST_DELAY
 from pyxsim.errors import InputError, StuckError
 from pyxsim.network.engine_config import MessageClass
 from pyxsim.network.packet.credit_report import missing_credits
@@ -19,12 +17,12 @@ from pyxsim.network.packet.packet_network import PacketNetwork
 from pyxsim.network.packet.split_engine import NOTHING
 from pyxsim.network.packet.transactions.switch_ports import is_one_switch, with_ports
 from pyxsim.network.packet.transactions.transaction_engine import TransactionEngine
+from pyxsim.network.packet.transactions.transaction_limits import limits, sizes
 from pyxsim.network.packet.transactions.transaction_tables import transaction_tables
 from pyxsim.network.protocol import BackendTable
 from pyxsim.settings import Experiment, Network
 from pyxsim.settings.transactions import Transactions
 from pyxsim.topology.topology import Topology
-from pyxsim.units import to_cycles
 
 STORE, LOAD, ATOMIC, REDUCE, MULTICAST, PUSH = range(6)
 MOST_NPUS = 1024
@@ -83,14 +81,16 @@ class TransactionNetwork(PacketNetwork):
         )
         self.topology, self.npus = topology, topology.npus
         self._every_cycle = WHY_EVERY_CYCLE
-        self.accesses = _engine(topology.npus, network, asked, reduces=self.reduces)
+        self.accesses = self._accesses(topology.npus, network, asked)
         self.lookahead = self.accesses.lookahead  # anything from 1 cycle to this gives the same result
-        self._back = _back_planes(topology)
+        self._back = _opposite_planes(topology)
         self._inject, self._eject = self.config.inject.start[:-1], self.config.eject.start[:-1]
-        self._planes: dict[tuple[int, int], int] = {}
         self._gathered: dict[int, list[tuple[int, int, int]]] = {}
         self._now = self.messages_delivered = 0
         self._sizes: list[int] = []
+
+    def _accesses(self, npus: int, network: Network, asked: Transactions) -> TransactionEngine:
+        return TransactionEngine(*sizes(npus, network, asked), **limits(network, asked, reduces=self.reduces))
 
     @classmethod
     def for_experiment(cls, experiment: Experiment, topology: Topology, *, window: int) -> Self:
@@ -146,10 +146,11 @@ class TransactionNetwork(PacketNetwork):
         columns = (np.arange(first, self.messages_sent), src, dst, nbytes, plane, *accesses)
         for message, s, d, size, way, kind, fused, count in zip(*(c[order].tolist() for c in columns), strict=True):
             if kind < REDUCE:
-                initiator, target = (d, s) if kind == LOAD else (s, d)
-                self._planes.setdefault((s, d), way)
-                self._planes.setdefault((d, s), self._back.get(way, way))
-                self.accesses.access(kind, initiator, target, size, message)
+                opposite = self._back.get(way, way)
+                if kind == LOAD:
+                    self.accesses.access(kind, d, s, size, message, there=opposite, back=way)
+                else:
+                    self.accesses.access(kind, s, d, size, message, there=way, back=opposite)
                 continue
             gathered = self._gathered.setdefault(fused, [])
             gathered.append((s, d, message))
@@ -165,20 +166,18 @@ class TransactionNetwork(PacketNetwork):
             self.accesses.push_sum([d for _, d, _ in messages], [m for *_, m in messages], size)
             return
         initiator = messages[0][1] if kind == REDUCE else messages[0][0]
-        others = [s if kind == REDUCE else d for s, d, _ in messages]
-        numbers = [m for *_, m in messages]
-        self.accesses.at_switch(kind, initiator, [initiator, *others], [-1, *numbers], size)
+        others = [(s if kind == REDUCE else d, m) for s, d, m in messages]
+        members, numbers = zip(*sorted([(initiator, -1), *others]), strict=True)
+        self.accesses.at_switch(kind, initiator, members, numbers, size)
 
     def _flush(self) -> None:
         """Send the packets that are due."""
-        at, src, dst, flits, klass = self.accesses.outgoing()
+        at, src, dst, flits, klass, plane = self.accesses.outgoing()
         if not len(at):
             return
         if self.reduces:
-            plane: Any = 0
             inject, eject = self._inject[src], self._eject[dst]
         else:
-            plane = np.array([self._planes[pair] for pair in zip(src.tolist(), dst.tolist(), strict=True)], np.int64)
             inject, eject = self._lanes.many(src, dst, plane)
         first = self.engine.send_many(inject, eject, dst, plane, 1, flits, flits, at, klass, 0)
         self._next_start = min(self._next_start, int(at.min()))
@@ -191,22 +190,25 @@ class TransactionNetwork(PacketNetwork):
         accesses = self.accesses
         self._close_before(self._next_start)
         while True:
-            done = accesses.next_completion()
+            done, release = accesses.next_completion(), accesses.next_release()
             if 0 <= done <= self.now:
                 return self._completed()
-            stop = self._run(min(limit, done) if done >= 0 else limit, self.lookahead)
+            due = min((cycle for cycle in (done, release) if cycle >= 0), default=-1)
+            stop = self._run(min(limit, due) if due >= 0 else limit, self.lookahead)
             arrived = self.engine.deliveries()
             if len(arrived["serial"]):
                 accesses.arrive(arrived["serial"], arrived["last"])
                 self._flush()
                 continue
             if stop.reason == "idle":
-                done = accesses.next_completion()
-                if done < 0 and until is None and accesses.open:
+                if due < 0 and until is None and accesses.open:
                     raise self._stuck()
-                if done < 0 or done > limit:
+                if due < 0 or due > limit:
                     return NOTHING
-                self._now = done
+                self._now = due
+            if 0 <= release <= self.now:
+                accesses.release(release)
+                self._flush()
             elif stop.reason in ("until", "delivered") and self.engine.now >= limit:
                 done = accesses.next_completion()
                 return self._completed() if 0 <= done <= self.now else NOTHING
@@ -281,41 +283,7 @@ def _longest(network: Network, asked: Transactions) -> int:
     return -(-(max(asked.bytes_of("size"), asked.size_at_switch) + header) // network.flit)
 
 
-def _engine(npus: int, network: Network, asked: Transactions, *, reduces: bool) -> TransactionEngine:
-    def cycles(duration: Any, key: str) -> int:
-        count = max(1, to_cycles(duration, network.clock)[0])
-        if count > LONGEST_DELAY:
-            key, allowed = f"network.transactions.{key}", f"at most {LONGEST_DELAY} cycles of the clock"
-            raise InputError(f"a delay of {count} cycles", key=key, allowed=allowed)
-        return count
-
-    def rate(bandwidth: Fraction | None) -> Fraction | None:
-        return None if bandwidth is None else (bandwidth / network.clock).limit_denominator(4096) or Fraction(1, 4096)
-
-    strict = asked.ordering == "strict"
-    return TransactionEngine(
-        npus,
-        network.flit,
-        asked.bytes_of("size"),
-        asked.size_at_switch,
-        asked.bytes_of("request"),
-        asked.bytes_of("response"),
-        turnaround=cycles(asked.turnaround, "turnaround"),
-        memory_latency=cycles(asked.memory_latency, "memory_latency"),
-        switch_latency=cycles(asked.switch.latency, "switch.latency"),
-        memory_rate=rate(asked.memory_bandwidth),
-        adder_rate=rate(asked.switch.rate),
-        outstanding=asked.outstanding,
-        per_destination=1 if strict else asked.outstanding_per_destination or 0,
-        entries=asked.switch.buffers or 0,
-        in_order=asked.ordering == "in-order",
-        acks=asked.store_acks,
-        fetches=asked.atomics_return,
-        units=reduces,
-    )
-
-
-def _back_planes(topology: Topology) -> dict[int, int]:
+def _opposite_planes(topology: Topology) -> dict[int, int]:
     """The plane of responses for each plane of requests: that of the opposite direction."""
     back = {}
     for queues in topology.queues:

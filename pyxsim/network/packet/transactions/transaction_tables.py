@@ -23,6 +23,7 @@ _COUNTED = (
     "response_bytes",
 )
 _EXACT = 64
+BINS = _EXACT * 58
 
 
 def bin_edges(bins: int) -> IntArray:
@@ -67,7 +68,7 @@ def transaction_tables(engine: TransactionEngine, end: int, *, reduces: bool) ->
         "transaction_packets": BackendTable({"type": np.array(TYPES, dtype=object), "sent": sent, "arrived": arrived}),
     }
     if reduces:
-        counters = engine.switch()
+        counters = engine.switch(end)
         whole = {name: np.array([counters[name]], np.int64) for name in _OF_SWITCH}
         whole["entries_mean"] = np.array([counters["entry_cycles"] / max(1, end)])
         whole["adder_busy"] = np.array([counters["adder_busy"] / max(1, end)])
