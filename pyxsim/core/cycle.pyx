@@ -388,10 +388,10 @@ cdef Reason run_cycles(State* s, int64_t until, int64_t slack, int64_t window) n
     while True:
         if not s.arrived:
             if s.now >= boundary:
-                # A window without counts ends silently.
+                # A window without counts ends silently. Replay buffers count the time that flits wait for answers.
                 s.stats.window_reported = s.now
                 if s.stats.changed or s.in_flight:
-                    s.stats.changed = 0
+                    s.stats.changed = s.config.retry
                     return WINDOW
                 boundary = (s.now // window + 1) * window
             if s.detector != NULL and s.detector.until > s.now and observe_cycle(s):

@@ -152,7 +152,7 @@ class ReferenceTransactions:
         self.in_order, self.acks, self.fetches, self.units = in_order, acks, fetches, units
         self.nodes = [Npu(Server(memory_rate)) for _ in range(npus)]
         self.adders = Server(adder_rate)
-        self.open = 0
+        self.open = self.last_end = 0
         self.waiting: deque[Sum] = deque()  # for an entry
         self.releases: deque[int] = deque()  # cycles in which entries become free
         self.sums: list[Sum] = []  # all that have had an entry
@@ -387,6 +387,7 @@ class ReferenceTransactions:
         npu = self.nodes[request.access.initiator]
         request.ended = True
         self.open -= 1
+        self.last_end = now
         self._latencies[request.access.kind].append(now - request.issued)
         free = list(takewhile(lambda other: other.ended, npu.places)) if self.in_order else [request]
         for other in free:

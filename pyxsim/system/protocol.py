@@ -276,6 +276,16 @@ class SystemLayer(ABC):
         `work`: only the messages of these collectives and messages; None for everything issued.
         """
 
+    def accesses(self) -> IntArray:
+        """Return how everything issued accesses memory: int64[K, 6], rows (kind, initiator, target, bytes, members,
+        count).
+
+        Kinds: pyxsim/collective/accesses.py. Target: -1 for an access of the switch, which concerns `members` NPUs.
+        """
+        src, dst, _, size, count = self.traffic().T
+        none = np.zeros_like(src)
+        return np.stack([none, src, dst, size, none + 2, count], axis=1)
+
     def traffic_by_copies(self) -> list[tuple[IntArray, int]]:
         """Return everything sent as (rows as of `traffic`, times): rows that stand for several groups of NPUs.
 

@@ -26,7 +26,7 @@ from pyxsim.system.options import Options
 from pyxsim.system.program import Program, Programs
 from pyxsim.system.protocol import SystemLayer
 from pyxsim.system.stuck import stuck
-from pyxsim.system.table import chunk_table, lines, merged, traffic
+from pyxsim.system.table import accesses, chunk_table, lines, merged, traffic
 from pyxsim.system.work import Chunk, ChunkPhase, ChunkTask, Collective, PointToPoint
 
 MOST_BYTES = 2**62
@@ -484,6 +484,10 @@ class System(SystemLayer):
         if self.options.lockstep:
             return merged(np.concatenate([kind.traffic for kind in lines(tasks)] or [np.zeros((0, 5), np.int64)]))
         return traffic(tasks, self.plane_between)
+
+    def accesses(self) -> NDArray[np.int64]:
+        """Rows (kind, initiator, target, bytes, members, count), int64[K, 6] (see SystemLayer)."""
+        return accesses(self.tasks)
 
     def traffic_by_copies(self) -> list[tuple[NDArray[np.int64], int]]:
         """Of groups in lockstep only the first one (see SystemLayer)."""

@@ -1,4 +1,4 @@
-"""Tables of the system layer: its phases with their times, and all messages that it sends."""
+"""Tables of the system layer: its phases with their times, all messages that it sends, and how they access memory."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 
 from pyxsim.arrays import Int32Array, IntArray
+from pyxsim.collective.accesses import LOAD, MULTICAST, OPERAND, STORE, SUM
 from pyxsim.lazy_columns import LazyColumns, Repeated
 from pyxsim.network.lines import Lines
 from pyxsim.system.program import Program
@@ -26,6 +27,7 @@ COLUMNS = (
 )
 
 
+NO_TARGET = -1  # of an access of the switch
 LEAST_ROWS = 1 << 16  # of a chunk table that is made when it is read
 LEAST_RUN = 256  # rows of its chunk phases, on average; the arrays of shorter ones take as long to find as to hold
 
@@ -81,6 +83,43 @@ def traffic(tasks: Iterable[ChunkTask | PointToPoint], plane_between: Callable[[
         plane = np.where(way > 0, forward, back)
         rows.append(np.stack([members[src], members[dst], plane, size, times * count], axis=1))
     return merged(np.concatenate(rows))
+
+
+def accesses(tasks: Iterable[ChunkTask | PointToPoint]) -> IntArray:
+    """Return how tasks access memory, in the rows of `SystemLayer.accesses`."""
+    rows = [np.zeros((0, 6), np.int64)]
+    issued: dict[int, IntArray] = {}
+    for task in tasks:
+        if isinstance(task, PointToPoint):
+            rows.append(np.array([[STORE, task.src, task.dst, task.size, 2, 1]], np.int64))
+            continue
+        if id(task.program) not in issued:
+            issued[id(task.program)] = _issued(task.program)
+        of_task = issued[id(task.program)].copy()
+        npus = np.append(np.array(task.members, np.int64), NO_TARGET)
+        of_task[:, 1:3] = npus[of_task[:, 1:3]]
+        rows.append(of_task)
+    return merged(np.concatenate(rows))
+
+
+def _issued(program: Program) -> IntArray:
+    """Rows of `accesses` of a program, in ranks: one for each message, or for all messages of an access of the switch
+    that one rank issues."""
+    sent = np.flatnonzero((program.src != program.dst) & (program.size > 0))
+    src, dst, size = program.src[sent], program.dst[sent], program.size[sent]
+    if program.accesses is None:
+        kind, joined = np.zeros(len(sent), np.int64), np.full(len(sent), -1, np.int64)
+    else:
+        kind, joined = program.accesses.kind[sent].astype(np.int64), program.accesses.fused[sent].astype(np.int64)
+    whole = (kind == SUM) | (kind == MULTICAST)
+    first = np.zeros(len(sent), dtype=bool)
+    first[np.unique(joined, return_index=True)[1]] = True
+    of_all = np.bincount(joined + 1, minlength=1)[joined + 1]  # messages of the same access of the switch
+    members = np.where(whole, of_all + 1, np.where(kind == OPERAND, of_all, 2))
+    initiator = np.where((kind == LOAD) | (kind == SUM) | (kind == OPERAND), dst, src)
+    target = np.where(kind >= SUM, NO_TARGET, np.where(kind == LOAD, src, dst))
+    columns = (kind, initiator, target, size, members, np.ones(len(sent), np.int64))
+    return np.stack([column.astype(np.int64) for column in columns], axis=1)[~whole | first]
 
 
 def lines(tasks: Iterable[ChunkTask]) -> list[Lines]:

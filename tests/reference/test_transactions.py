@@ -39,7 +39,7 @@ TRANSACTIONS = st.fixed_dictionaries(
         "atomics_return": st.booleans(),
         "memory_latency": st.sampled_from(["1 ns", "13 ns", "150 ns"]),
         "turnaround": st.sampled_from(["1 ns", "20 ns"]),
-        "memory_bandwidth": optional("3 GB/s", "70 GB/s", "0.37 GB/s"),
+        "memory_bandwidth": optional("3 GB/s", "70 GB/s", "1.3 GB/s"),
     }
 )
 SWITCH = st.fixed_dictionaries(
@@ -51,8 +51,8 @@ SWITCH = st.fixed_dictionaries(
     }
 )
 NETWORKS = st.one_of(
-    st.integers(2, 5).map(lambda n: {"topology": "switch", "shape": [n]}),
-    st.integers(2, 5).map(lambda n: {"topology": "switch", "shape": [n]}),
+    st.integers(2, 4).map(lambda n: {"topology": "switch", "shape": [n]}),
+    st.integers(2, 4).map(lambda n: {"topology": "switch", "shape": [n]}),
     st.sampled_from(
         [
             {"topology": "ring", "shape": [4]},
@@ -116,7 +116,7 @@ def experiments(draw: st.DrawFn) -> dict[str, Any]:
             "transactions": transactions,
         },
         "system": {kind.replace("-", "_"): algorithm, "chunks": draw(st.sampled_from([1, 1, 2]))},
-        "collective": {"kind": kind, "size": f"{draw(st.integers(1, 3000))} B"},
+        "collective": {"kind": kind, "size": f"{draw(st.integers(1, 700))} B"},
         "output": {"window": "50 ns"},
     }
     if draw(st.integers(0, 3)) == 0:

@@ -233,7 +233,7 @@ cdef void decide_next_epoch(Team* team) noexcept nogil:
 
 cdef void clear_changed(Team* team) noexcept nogil:
     cdef int32_t number
-    team.whole.stats.changed = 0
+    team.whole.stats.changed = team.whole.config.retry
     for number in range(team.parts):
         team.part[number].state.stats.changed = 0
 

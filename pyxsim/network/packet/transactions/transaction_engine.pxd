@@ -119,7 +119,8 @@ cdef class TransactionEngine:
     cdef int64_t sending_count, sending_capacity
     cdef Heap completions
     cdef int64_t completion_number
-    cdef readonly int64_t open     # transactions and ops that have not ended
+    cdef readonly int64_t open     # transactions that have not ended
+    cdef readonly int64_t last_end # cycle in which one ended last
     # The switch: entries in use, times at which they become free, requests that wait for one, the adders.
     cdef int64_t in_use, most_entries, counted_until
     cdef int64_t* releases         # ring: cycles in which entries become free, in their order

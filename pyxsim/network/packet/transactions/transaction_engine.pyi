@@ -35,6 +35,8 @@ class TransactionEngine:
     """Cycles from an arrival to its earliest effect."""
     open: int
     """Transactions that have not ended, those not yet issued included."""
+    last_end: int
+    """Cycle in which a transaction ended last."""
     stalls: int
     stall_cycles: int
     entry_cycles: int

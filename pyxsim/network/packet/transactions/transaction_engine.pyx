@@ -525,6 +525,7 @@ cdef class TransactionEngine:
         self.histogram[op.kind][bin_of(latency)] += 1
         op.open -= 1
         self.open -= 1
+        self.last_end = max(self.last_end, now)
         if op.group != NONE and op.issued == op.count and not op.open:
             self._leave_group(op.group)
         if not self.in_order:

@@ -20,6 +20,7 @@ from pyxsim.network.packet.transactions.transaction_engine import TransactionEng
 from pyxsim.network.packet.transactions.transaction_limits import limits, sizes
 from pyxsim.network.packet.transactions.transaction_tables import transaction_tables
 from pyxsim.network.protocol import BackendTable
+from pyxsim.network.windows import Windows
 from pyxsim.settings import Experiment, Network
 from pyxsim.settings.transactions import Transactions
 from pyxsim.topology.topology import Topology
@@ -188,8 +189,9 @@ class TransactionNetwork(PacketNetwork):
     def advance(self, until: int | None, *, slack: int = 0) -> tuple[IntArray, IntArray]:
         limit = FOREVER if until is None else until
         accesses = self.accesses
-        self._close_before(self._next_start)
         while True:
+            if self._next_start < FOREVER:
+                self._close_before(self._next_start)
             done, release = accesses.next_completion(), accesses.next_release()
             if 0 <= done <= self.now:
                 return self._completed()
@@ -255,11 +257,15 @@ class TransactionNetwork(PacketNetwork):
     def message_split(self, message: int) -> list[int] | None:
         return None
 
+    def windows_table(self) -> Windows:
+        return super().windows_table().until(self.end)  # acknowledgments may be on the way when the run ends
+
     def counts(self) -> dict[str, Any]:
         return super().counts() | {"messages": self.messages_delivered}
 
     def tables(self) -> dict[str, BackendTable]:
-        return super().tables() | transaction_tables(self.accesses, self.end, reduces=self.reduces)
+        end = max(self.end, self.accesses.last_end)  # the last acknowledgments may arrive after the run
+        return super().tables() | transaction_tables(self.accesses, end, reduces=self.reduces)
 
 
 def _check(experiment: Experiment) -> None:
