@@ -12,6 +12,8 @@ import numpy as np
 
 from pyxsim.arrays import IntArray
 from pyxsim.collective.accesses import ATOMIC, LOAD, MULTICAST, OPERAND, STORE, SUM
+from pyxsim.network.link_paths import hops_of_routes
+from pyxsim.routing.relation import Relation
 from pyxsim.settings.transactions import Transactions
 
 COUNTED = (
@@ -64,22 +66,44 @@ def expected_counts(accesses: IntArray, rules: Transactions, flit: int) -> dict[
     Parameters
     ----------
     accesses
-        int64[K, 6], of `SystemLayer.accesses`.
+        int64[K, 7], of `SystemLayer.accesses`.
     flit
         Bytes of a flit.
     """
     found: dict[int, dict[str, int]] = {}
-    sizes, which = np.unique(accesses[:, [0, 3, 4]], axis=0, return_inverse=True)
-    counts = np.bincount(which.ravel(), accesses[:, 5], minlength=len(sizes)).astype(np.int64)
-    for (kind, size, members), count in zip(sizes.tolist(), counts.tolist(), strict=True):
-        part = rules.bytes_of("size") if kind < SUM else rules.size_at_switch
-        whole, rest = divmod(size, part)
+    alike, which = np.unique(accesses[:, [0, 3, 4]], axis=0, return_inverse=True)
+    counts = np.bincount(which.ravel(), accesses[:, 6], minlength=len(alike)).astype(np.int64)
+    for (kind, size, members), count in zip(alike.tolist(), counts.tolist(), strict=True):
         total = found.setdefault(kind, dict.fromkeys(COUNTED, 0))
-        for nbytes, times in ((part, whole), (rest, int(rest > 0))):
-            if times:
-                for name, value in packets_of(kind, nbytes, members, rules).counts(nbytes, rules, flit).items():
-                    total[name] += value * times * count
+        for name, value in _counts(kind, size, members, rules, flit).items():
+            total[name] += value * count
     return dict(sorted(found.items()))
+
+
+def _counts(kind: int, size: int, members: int, rules: Transactions, flit: int) -> dict[str, int]:
+    """The counts of one access."""
+    part = rules.bytes_of("size") if kind < SUM else rules.size_at_switch
+    whole, rest = divmod(size, part)
+    total = dict.fromkeys(COUNTED, 0)
+    for nbytes, times in ((part, whole), (rest, int(rest > 0))):
+        for name, value in packets_of(kind, nbytes, members, rules).counts(nbytes, rules, flit).items():
+            total[name] += value * times
+    return total
+
+
+def expected_visits(accesses: IntArray, rules: Transactions, flit: int, relation: Relation) -> int:
+    """Return flits times routers passed of a complete run; an estimate for adaptive routes. Parameters as above.
+
+    A packet to or from the switch passes two routers: that of the NPU, and the switch.
+    """
+    alike, which = np.unique(accesses[:, [0, 3, 4]], axis=0, return_inverse=True)
+    found = [_counts(kind, size, members, rules, flit) for kind, size, members in alike.tolist()]
+    flits = np.array([each["request_flits"] + each["response_flits"] for each in found], np.int64)[which.ravel()]
+    kind, initiator, target, _, _, plane, count = accesses.T
+    pairs, routers = kind < SUM, np.full(len(accesses), 2, np.int64)
+    src, dst = np.where(kind == LOAD, (target, initiator), (initiator, target))
+    routers[pairs] = hops_of_routes(relation, src[pairs], dst[pairs], plane[pairs]) + 1
+    return int((count * flits * routers).sum())
 
 
 def held_cycles(kind: int, rules: Transactions, times: Mapping[str, int]) -> tuple[int, int]:
@@ -105,7 +129,7 @@ def least_cycles(accesses: IntArray, rules: Transactions, times: Mapping[str, in
     accesses its own, each for the round trip of a request. Parameters as above."""
     of_queue = 1 if rules.ordering == "strict" else rules.outstanding_per_destination
     held: dict[tuple[int, ...], tuple[int, int]] = {}  # cycles of all places, and those after the last data
-    for kind, initiator, target, size, _, count in accesses.tolist():
+    for kind, initiator, target, size, _, _, count in accesses.tolist():
         part = rules.bytes_of("size") if kind < SUM else rules.size_at_switch
         each, after = held_cycles(kind, rules, times)
         for key in ((initiator,), (initiator, STORE if kind == ATOMIC else kind, target)):

@@ -13,6 +13,7 @@ import numpy as np
 
 from pyxsim.analysis.bound import LinkBound, lower_bound_cycles
 from pyxsim.analysis.optimum import NetworkOptimum, Optimum
+from pyxsim.analysis.transaction_counts import expected_visits
 from pyxsim.network.link_paths import hops_of_routes
 from pyxsim.network.protocol import Backend, OpenBackend
 from pyxsim.runner.checkpoint.resume_info import ResumeInfo
@@ -148,6 +149,9 @@ class Prepared:
         """Router visits of the whole run, its cost; an estimate for adaptive routes, 0 without packets."""
         if not self.network.capabilities.packets:
             return 0
+        if (rules := self.experiment.network.transactions) is not None:
+            flit = self.experiment.network.flit
+            return expected_visits(self.system.accesses(), rules, flit, self.topology.relation)
         src, dst, plane, size, count = self.system.traffic().T
         sizes, which = np.unique(size, return_inverse=True)
         cuts = [self.network.cut(nbytes) for nbytes in sizes.tolist()]

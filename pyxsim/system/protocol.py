@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from pyxsim.arrays import IntArray
 from pyxsim.collective.byte_matrix import ByteMatrix
 from pyxsim.collective.communicator import Communicator, coordinates
@@ -277,14 +279,15 @@ class SystemLayer(ABC):
         """
 
     def accesses(self) -> IntArray:
-        """Return how everything issued accesses memory: int64[K, 6], rows (kind, initiator, target, bytes, members,
-        count).
+        """Return how everything issued accesses memory: int64[K, 7], rows (kind, initiator, target, bytes, members,
+        plane, count).
 
         Kinds: pyxsim/collective/accesses.py. Target: -1 for an access of the switch, which concerns `members` NPUs.
+        Plane: of the data.
         """
-        src, dst, _, size, count = self.traffic().T
+        src, dst, plane, size, count = self.traffic().T
         none = np.zeros_like(src)
-        return np.stack([none, src, dst, size, none + 2, count], axis=1)
+        return np.stack([none, src, dst, size, none + 2, plane, count], axis=1)
 
     def traffic_by_copies(self) -> list[tuple[IntArray, int]]:
         """Return everything sent as (rows as of `traffic`, times): rows that stand for several groups of NPUs.

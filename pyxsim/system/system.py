@@ -486,8 +486,8 @@ class System(SystemLayer):
         return traffic(tasks, self.plane_between)
 
     def accesses(self) -> NDArray[np.int64]:
-        """Rows (kind, initiator, target, bytes, members, count), int64[K, 6] (see SystemLayer)."""
-        return accesses(self.tasks)
+        """Rows (kind, initiator, target, bytes, members, plane, count), int64[K, 7] (see SystemLayer)."""
+        return accesses(self.tasks, self.plane_between)
 
     def traffic_by_copies(self) -> list[tuple[NDArray[np.int64], int]]:
         """Of groups in lockstep only the first one (see SystemLayer)."""

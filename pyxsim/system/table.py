@@ -85,26 +85,28 @@ def traffic(tasks: Iterable[ChunkTask | PointToPoint], plane_between: Callable[[
     return merged(np.concatenate(rows))
 
 
-def accesses(tasks: Iterable[ChunkTask | PointToPoint]) -> IntArray:
+def accesses(tasks: Iterable[ChunkTask | PointToPoint], plane_between: Callable[[int, int], int]) -> IntArray:
     """Return how tasks access memory, in the rows of `SystemLayer.accesses`."""
-    rows = [np.zeros((0, 6), np.int64)]
+    rows = [np.zeros((0, 7), np.int64)]
     issued: dict[int, IntArray] = {}
     for task in tasks:
         if isinstance(task, PointToPoint):
-            rows.append(np.array([[STORE, task.src, task.dst, task.size, 2, 1]], np.int64))
+            plane = plane_between(task.src, task.dst)
+            rows.append(np.array([[STORE, task.src, task.dst, task.size, 2, plane, 1]], np.int64))
             continue
         if id(task.program) not in issued:
             issued[id(task.program)] = _issued(task.program)
         of_task = issued[id(task.program)].copy()
         npus = np.append(np.array(task.members, np.int64), NO_TARGET)
         of_task[:, 1:3] = npus[of_task[:, 1:3]]
+        of_task[:, 5] = np.where(of_task[:, 5] > 0, *task.planes)
         rows.append(of_task)
     return merged(np.concatenate(rows))
 
 
 def _issued(program: Program) -> IntArray:
-    """Rows of `accesses` of a program, in ranks: one for each message, or for all messages of an access of the switch
-    that one rank issues."""
+    """Rows of `accesses` of a program, in ranks, with the direction for the plane: one for each message, or for all
+    messages of an access of the switch that one rank issues."""
     sent = np.flatnonzero((program.src != program.dst) & (program.size > 0))
     src, dst, size = program.src[sent], program.dst[sent], program.size[sent]
     if program.accesses is None:
@@ -118,7 +120,7 @@ def _issued(program: Program) -> IntArray:
     members = np.where(whole, of_all + 1, np.where(kind == OPERAND, of_all, 2))
     initiator = np.where((kind == LOAD) | (kind == SUM) | (kind == OPERAND), dst, src)
     target = np.where(kind >= SUM, NO_TARGET, np.where(kind == LOAD, src, dst))
-    columns = (kind, initiator, target, size, members, np.ones(len(sent), np.int64))
+    columns = (kind, initiator, target, size, members, program.way[sent], np.ones(len(sent), np.int64))
     return np.stack([column.astype(np.int64) for column in columns], axis=1)[~whole | first]
 
 

@@ -335,7 +335,7 @@ def test_what_does_not_fit(changes: dict[str, Any], problem: str) -> None:
         pyxsim.run(tables)
 
 
-@pytest.mark.parametrize("backend", ["analytical", "analytical-congestion", "flow", "reference", "ethernet"])
+@pytest.mark.parametrize("backend", ["analytical", "analytical-congestion", "flow", "ethernet"])
 def test_other_backends_refuse_them(backend: str) -> None:
     tables = {"network": {**NETWORK, "transactions": {}}, "collective": {"kind": "all-reduce", "size": "1 KiB"}}
     with pytest.raises(InputError, match=rf"network\.transactions: backend '{backend}' has no memory"):
@@ -415,7 +415,7 @@ def test_a_buffer_that_other_sums_have_filled_is_named() -> None:
     engine.push_sum([2, 0], [2, 3], 128)
     engine.push_sum([0, 1], [4, 5], 128)
     engine.begin(0)
-    _, src, dst, flits, klass = engine.outgoing()
+    _, src, dst, flits, klass, _ = engine.outgoing()
     assert (src.tolist(), dst.tolist()) == ([0, 1, 2], [3, 4, 5])
     assert (flits.tolist(), klass.tolist()) == ([DATA] * 3, [0] * 3)
     engine.sent(0)
