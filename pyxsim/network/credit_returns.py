@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -13,31 +12,22 @@ from pyxsim.arrays import IntArray
 from pyxsim.core.engine_options import CreditReturns, Links
 from pyxsim.errors import InputError
 from pyxsim.network.link_params import MAX_DENOMINATOR, LinkParams
+from pyxsim.routing.opposite import opposite_links
 from pyxsim.settings import Network
 from pyxsim.topology.topology import Topology
 from pyxsim.units import format_bytes, to_cycles
 
 
-def opposite_links(topology: Topology) -> IntArray:
-    """Return int64[links of the engine]: the link in the opposite direction; -1 for lanes and for links without one.
+def carriers_of(topology: Topology) -> IntArray:
+    """Return int64[links, and host links]: the link that carries the credits of each one; -1: they return ideally.
 
-    Parallel links are paired in their order. Host links of an NPU are each other's opposite.
+    It is the link in the opposite direction; for a host link, the other host link of its NPU.
     """
-    src, dst = topology.link_src.tolist(), topology.link_dst.tolist()
-    free: dict[tuple[int, int], list[int]] = defaultdict(list)
-    found = np.full(topology.links + 2 * topology.npus, -1)
-    for link, ends in enumerate(zip(src, dst, strict=True)):
-        waiting = free[ends[1], ends[0]]
-        if waiting:
-            other = waiting.pop(0)
-            found[link], found[other] = other, link
-        else:
-            free[ends].append(link)
-    if topology.hosts:
-        npus = np.arange(topology.npus)
-        found[topology.links + npus] = topology.links + topology.npus + npus
-        found[topology.links + topology.npus + npus] = topology.links + npus
-    return found
+    carriers = opposite_links(topology.link_src, topology.link_dst)
+    if not topology.hosts:
+        return carriers
+    to_network = topology.links + np.arange(topology.npus)
+    return np.concatenate([carriers, to_network + topology.npus, to_network])
 
 
 def share_of_flit(network: Network) -> Fraction:
@@ -64,11 +54,8 @@ def with_credit_returns(
     credits = network.credits
     if credits is None:
         return links
-    opposite = np.full(len(wires), -1)
-    pairs = opposite_links(topology)
-    opposite[: topology.links] = pairs[: topology.links]
-    if topology.hosts:
-        opposite[:] = pairs
+    carriers = carriers_of(topology)
+    opposite = np.concatenate([carriers, np.full(len(wires) - len(carriers), -1)])
     paired = np.flatnonzero(opposite >= 0)
     if not len(paired):
         problem = "no link has one in the opposite direction, which would carry its credits"
@@ -76,9 +63,8 @@ def with_credit_returns(
     _check(network, int(np.asarray(links.depth)[paired].min()))
     share = share_of_flit(network)
     num, den = (np.array(values, np.int64) for values in (links.s_num, links.s_den))
-    carriers = opposite[paired]
-    num[carriers] *= share.denominator
-    den[carriers] *= share.denominator
+    num[opposite[paired]] *= share.denominator
+    den[opposite[paired]] *= share.denominator
     if (den > MAX_DENOMINATOR).any():
         problem = f"times on a link would be counted in 1 / {int(den.max())} cycles"
         allowed = f"a size that divides the flit of {format_bytes(network.flit)}, or a bandwidth that divides the clock"

@@ -1,4 +1,4 @@
-"""What [[faults]] affect: the names of links, routers, NPUs and groups as numbers."""
+"""The links and NPUs that [[faults]] select by name, by pattern or at random."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from pyxsim.arrays import IntArray
 from pyxsim.errors import InputError, closest
 from pyxsim.network.fault_times import LINKS, FaultTimes, times_of
 from pyxsim.network.name_patterns import matches
+from pyxsim.routing.opposite import opposite_links
 from pyxsim.settings import Experiment
 from pyxsim.settings.failure import Fault
 from pyxsim.topology.topology import Topology
 
-MOST_COMPARED = 4096  # names that a wrong one is compared with
+MOST_COMPARED = 4096  # names that an unknown one is compared with
 
 
 def timed_links(
@@ -40,7 +41,7 @@ def timed_links(
     Raises
     ------
     InputError
-        If no link, router, NPU or group has the name, fewer than `count` do, or an NPU has no link of its own.
+        If no link, router, NPU or group has the name, fewer than `count` do, or an NPU shares all its links.
     """
     devices, links = _devices_and_links(experiment, topology, fault, key)
     if fault.mttf is None:
@@ -55,10 +56,11 @@ def timed_links(
 def _devices_and_links(experiment: Experiment, topology: Topology, fault: Fault, key: str) -> tuple[IntArray, IntArray]:
     """int64[K] twice: a cable (as one of its links), router or NPU, and each of its links."""
     src, dst = _ends(topology)
-    back = _opposite(src, dst)
+    back = opposite_links(src, dst)
     if fault.link is not None:
         cables = _named(topology.counted_link_name, fault, fault.link, "link", key)
         if fault.both_directions:
+            # A cable is drawn once.
             cables = np.unique(np.where(back[cables] < 0, cables, np.minimum(cables, back[cables])))
         cables = _drawn(cables, fault, key)
         return _with(back, cables, cables, fault)
@@ -72,7 +74,7 @@ def _devices_and_links(experiment: Experiment, topology: Topology, fault: Fault,
     shared = np.bincount(topology.home, minlength=topology.routers)[homes] > np.bincount(homes)[homes]
     if shared.any():
         npu = int(npus[shared.argmax()])
-        problem = f"NPU {npu} shares its router with others and has no link of its own"
+        problem = f"NPU {npu} shares its router with others and has no host link"
         raise InputError(problem, key=f"{key}.{_key_of(fault)}", allowed="a link or router, or network.host_links")
     return _touching(src, dst if fault.both_directions else src, homes)
 
@@ -84,9 +86,9 @@ def npus_of(experiment: Experiment, topology: Topology, fault: Fault, key: str) 
         return _drawn(_named(names, fault, fault.npu, "npu", key), fault, key)
     groups = experiment.system.groups
     if not groups:
-        raise InputError("there is no group", key=f"{key}.group", allowed="with [[system.groups]]")
-    found = _named([group.name for group in groups], fault, fault.group or "", "group", key)
-    members = [npu for group in _drawn(found, fault, key).tolist() for npu in groups[group].npus]
+        raise InputError("there are no groups", key=f"{key}.group", allowed="with [[system.groups]]")
+    named = _named([group.name for group in groups], fault, fault.group or "", "group", key)
+    members = [npu for group in _drawn(named, fault, key).tolist() for npu in groups[group].npus]
     return np.unique(np.array(members, np.int64))
 
 
@@ -95,28 +97,29 @@ def _key_of(fault: Fault) -> str:
 
 
 def _named(names: Sequence[str], fault: Fault, pattern: str, what: str, key: str) -> IntArray:
-    found = np.flatnonzero(np.fromiter((matches(name, pattern) for name in names), np.bool_, len(names)))
-    if not len(found):
+    numbers = np.flatnonzero(np.fromiter((matches(name, pattern) for name in names), np.bool_, len(names)))
+    if not len(numbers):
         called = "NPU" if what == "npu" else what
         known = list(itertools.islice(names, MOST_COMPARED))
         allowed = f"one of {len(names)}, such as {known[0]}" if known else f"a network with a {called}"
         problem = f"no {called} has the name '{pattern}'"
         raise InputError(problem, key=f"{key}.{what}", allowed=allowed + closest(pattern, known))
-    return found
+    return numbers
 
 
-def _drawn(found: IntArray, fault: Fault, key: str) -> IntArray:
-    """Draw as many of them as fail."""
+def _drawn(numbers: IntArray, fault: Fault, key: str) -> IntArray:
+    """Draw `count` of them at random; all without `count`."""
     if fault.count is None:
-        return found
-    if fault.count > len(found):
-        raise InputError(f"only {len(found)} have the name", key=f"{key}.count", allowed=f"1 to {len(found)}")
-    chosen = np.random.default_rng(fault.seed).choice(len(found), fault.count, replace=False)
-    return np.sort(found[chosen])
+        return numbers
+    if fault.count > len(numbers):
+        problem = f"only {len(numbers)} match the name"
+        raise InputError(problem, key=f"{key}.count", allowed=f"1 to {len(numbers)}")
+    chosen = np.random.default_rng(fault.seed).choice(len(numbers), fault.count, replace=False)
+    return np.sort(numbers[chosen])
 
 
 def _with(back: IntArray, devices: IntArray, links: IntArray, fault: Fault) -> tuple[IntArray, IntArray]:
-    """A link of each device, and the link of its opposite direction."""
+    """A link of each device, and with `both_directions` the one in the opposite direction."""
     if not fault.both_directions:
         return devices, links
     others = back[links]
@@ -138,16 +141,3 @@ def _ends(topology: Topology) -> tuple[IntArray, IntArray]:
         return src, dst
     npus, home = topology.routers + np.arange(topology.npus), topology.home.astype(np.int64)
     return np.concatenate([src, npus, home]), np.concatenate([dst, home, npus])
-
-
-def _opposite(src: IntArray, dst: IntArray) -> IntArray:
-    """The link of the opposite direction of each link: of parallel links the n-th has the n-th; -1: there is none."""
-    pairs: dict[tuple[int, int], list[int]] = {}
-    ends = list(zip(src.tolist(), dst.tolist(), strict=True))
-    for link, pair in enumerate(ends):
-        pairs.setdefault(pair, []).append(link)
-    back = np.full(len(src), -1, np.int64)
-    for (begin, end), links in pairs.items():
-        for link, other in zip(links, pairs.get((end, begin), ()), strict=False):
-            back[link] = other
-    return back

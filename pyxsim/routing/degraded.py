@@ -1,12 +1,12 @@
-"""Routes around links that are down, and whether they may follow other routes at once (docs/faults.md).
+"""Routes around links that are down, and whether packets may switch to them at once (docs/faults.md).
 
-On what is left of the network packets go up and then down (up*/down*: Autonet 1991; OpenSM's Up/Down and fat-tree
-engines are of this kind): by the ranks of the routes before if these go up and down, so that a fat tree stays one, else
-by those of a search from the center. All shortest such paths are used.
+On the remaining network, packets follow up*/down* routes (Autonet 1991; OpenSM's Up/Down and fat-tree engines are of
+this kind): by the ranks of the original routes if these are up/down, so that a fat tree remains one, otherwise by those
+of a search from the center. All shortest such paths are used.
 
-Packets of the routes before that are in the network take the new routes from where they are. That is free of deadlock
-if the dependencies of the old and of the new routes, and those from a channel of the old to one of the new, together
-have no cycle (Duato, Lysne, Pang and Pinkston 2005).
+Packets of the old routes that are in the network take the new routes from where they are. That is free of deadlock if
+the dependencies of the old and of the new routes, and those from an old channel to a new one, together have no cycle
+(Duato, Lysne, Pang and Pinkston 2005).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pyxsim.errors import UnreachableError
 from pyxsim.routing.deadlock import prove
 from pyxsim.routing.graph import FAR, Graph, Select, by_links, distances, legal_paths
 from pyxsim.routing.journeys import behind_cycles
+from pyxsim.routing.opposite import opposite_links
 from pyxsim.routing.planes import candidates
 from pyxsim.routing.product_table import FIRST_SET, NONE
 from pyxsim.routing.relation import EACH, SKIP, Relation
@@ -39,15 +40,15 @@ class Degraded:
     Attributes
     ----------
     relation
-        Their tables, with as many planes as the relation before, all equal; an entry without a link: no way is left.
+        Their tables, with as many planes as the original relation, all equal; an entry without a link has no route.
     allowed
         bool[links, homes]: the links that a packet may take.
     hops
-        int32[routers, homes]: links of the way, or FAR.
+        int32[routers, homes]: links of the path, or FAR.
     part
-        int32[routers]: the connected part of the network; parts are numbered by their lowest router.
+        int32[routers]: the connected component of each router; components are numbered by their lowest router.
     routing
-        What the routes are, in words.
+        Description of the routes.
     """
 
     relation: Relation
@@ -58,7 +59,7 @@ class Degraded:
 
     @property
     def cut_off(self) -> IntArray:
-        """int64[n]: the NPUs outside the part that has the most of them."""
+        """int64[n]: the NPUs outside the component with the most NPUs."""
         of_npu = self.part[self.relation.home]
         most = int(np.argmax(np.bincount(of_npu)))
         return np.flatnonzero(of_npu != most)
@@ -67,37 +68,10 @@ class Degraded:
 def usable(relation: Relation, down: IntArray) -> BoolArray:
     """Return bool[links]: the links that routes may use, neither down nor opposite to one that is down."""
     up = np.ones(relation.links, np.bool_)
-    back = opposite(relation)[down]
+    back = opposite_links(relation.link_src, relation.link_dst)[down]
     up[down] = False
     up[back[back >= 0]] = False
     return up
-
-
-def opposite(relation: Relation) -> IntArray:
-    """Return int64[links]: the link of the opposite direction, of parallel links the n-th of the n-th; -1: none."""
-    src, dst = relation.link_src.astype(np.int64), relation.link_dst.astype(np.int64)
-    ahead, back = src * relation.routers + dst, dst * relation.routers + src
-    order, other = np.argsort(ahead, kind="stable"), np.argsort(back, kind="stable")
-    found = np.full(relation.links, -1, np.int64)
-    # Links by their ends, and by those of their opposites, each numbered among its parallels.
-    place = np.empty(relation.links, np.int64)
-    place[order] = _nth(ahead[order])
-    turned = np.empty(relation.links, np.int64)
-    turned[other] = _nth(back[other])
-    keys, wanted = ahead * relation.links + place, back * relation.links + turned
-    by_key = np.argsort(keys, kind="stable")
-    at = np.minimum(np.searchsorted(keys[by_key], wanted), max(relation.links - 1, 0))
-    if relation.links:
-        match = keys[by_key][at] == wanted
-        found[match] = by_key[at[match]]
-    return found
-
-
-def _nth(ordered: IntArray) -> IntArray:
-    """The number of each among equals, in an ordered array."""
-    first = np.flatnonzero(np.diff(ordered, prepend=-1))
-    length = np.diff(first, append=len(ordered))
-    return np.arange(len(ordered)) - np.repeat(first, length)
 
 
 def degraded(
@@ -117,13 +91,13 @@ def degraded(
     down
         int64[n]: links that are down.
     select
-        How one of several links is chosen.
+        How a router selects among candidate links.
     vc_class
         The VC class of the new routes on all links.
     before, intact
-        bool[links, homes], the links of the routes without faults; bool[links], links over which packets that are on
-        their way may still go. Both are used only at routers from which no way leads up and then down: packets of the
-        routes without faults get there, new ones do not.
+        bool[links, homes], the links of the routes without faults; bool[links], links that packets already in the
+        network may still cross. Both are used only at routers without an up*/down* route, which only packets of the
+        original routes reach.
     """
     up = usable(relation, down)
     left = Graph(relation.routers, relation.home, relation.link_src[up], relation.link_dst[up], ())
@@ -235,7 +209,7 @@ def mixed_cycle(relation: Relation, tables: Sequence[BoolArray]) -> bool:
 
 
 def discarding(relation: Relation, discard: Int32Array) -> Int32Array:
-    """Return the table of `degraded` routes in which packets without a way go to the link discard[router], if any."""
+    """Return the table of `degraded` routes in which packets without a route go to the link discard[router], if any."""
     homes = np.unique(relation.home)
     entry = relation.offset[: relation.routers] + np.arange(len(homes))
     table: Int32Array = np.array(relation.link, np.int32)
@@ -245,9 +219,9 @@ def discarding(relation: Relation, discard: Int32Array) -> Int32Array:
 
 
 def without(routers: int, routes: R, broken: IntArray, discard: Int32Array) -> R:
-    """Return routes without the links that have broken: a packet that has no other one goes to discard[router].
+    """Return routes without the broken links: a packet without another candidate goes to discard[router].
 
-    Where packets may take an escape, that is so on the escape plane only.
+    Where packets may take an escape, this applies only to the escape plane.
     """
     if not len(broken):
         return routes

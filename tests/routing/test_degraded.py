@@ -18,7 +18,6 @@ from pyxsim.routing.degraded import (
     degraded,
     discarding,
     mixed_cycle,
-    opposite,
     prove_degraded,
     usable,
     without,
@@ -117,11 +116,6 @@ def test_ranks_keep_a_tree_a_tree_while_they_can() -> None:
     routes = degraded(relation, np.array([0, 6]), "random")
     assert routes.routing == FROM_CENTER
     assert routes.hops[0, 1] == 4
-
-
-def test_opposites_of_parallel_links() -> None:
-    graph = Graph.of([(0, 1), (0, 1), (1, 0), (1, 0), (1, 2), (2, 1)])
-    assert opposite(up_down(graph)).tolist() == [2, 3, 0, 1, 5, 4]
 
 
 def test_npus_that_are_cut_off() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import pyxsim
 from pyxsim.errors import InputError, StuckError
-from pyxsim.network.credit_returns import opposite_links
+from pyxsim.network.credit_returns import carriers_of
 from pyxsim.network.engine_config import build_engine_config
 from pyxsim.settings import Network
 from pyxsim.settings.credits import Credits
@@ -242,7 +242,7 @@ def test_other_backends_refuse_messages(backend: str) -> None:
 
 def test_opposite_links_are_pairs() -> None:
     topology = build("fat-tree", options={"children": [4, 4], "parents": [2]}).with_hosts()
-    opposite = opposite_links(topology)
+    opposite = carriers_of(topology)
     assert (opposite >= 0).all()
     assert (opposite[opposite] == np.arange(len(opposite))).all()
     links = topology.links
