@@ -1,4 +1,4 @@
-"""When [[faults]] begin and end, in cycles."""
+"""When [[faults]] start and end, in cycles."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ LINKS = 0x4C494E4B  # makes the random times of links differ from those of NPUs 
 
 @dataclass(frozen=True)
 class FaultTimes:
-    """A fault begins in the cycles start + k * period below `until`, and each time lasts `length` cycles.
+    """A fault starts in the cycles start + k * period below `until`, and each time lasts `length` cycles.
 
-    `length`, `until`: NEVER for ever. `period`: 0 for a fault that begins once.
+    `length`, `until`: NEVER if unlimited. `period`: 0 for a fault that starts once.
     """
 
     start: int
@@ -31,12 +31,12 @@ class FaultTimes:
     until: int
 
     def active(self, cycle: int) -> bool:
-        """Return whether the fault is there in a cycle."""
+        """Return whether the fault is active in a cycle."""
         begin = self._last_begin(cycle)
         return begin is not None and cycle < begin + self.length
 
     def following(self, cycle: int) -> int:
-        """Return the first cycle after `cycle` in which the fault begins or ends, or NEVER."""
+        """Return the first cycle after `cycle` in which the fault starts or ends, or NEVER."""
         begin = self._last_begin(cycle)
         if begin is None:
             return self.start if self.start < self.until else NEVER
@@ -53,10 +53,10 @@ class FaultTimes:
             begin = self.following(end) if end < NEVER else NEVER
 
     def settled(self, cycle: int) -> int:
-        """Return a cycle by which the fault has begun and ended as often as it can matter after `cycle`.
+        """Return a cycle from which the fault brings no new state of the network after `cycle`.
 
-        A fault that repeats has been through a whole period by then, or two random times; one that does not, through
-        its end.
+        By then a repeating fault has been through a whole period (at random, two more faults), and any other has ended,
+        if it ever does.
         """
         if self.period:
             return max(cycle, self.start) + 2 * self.period
@@ -74,7 +74,7 @@ class FaultTimes:
 
 @dataclass(frozen=True)
 class RandomTimes(FaultTimes):
-    """A fault that begins at random: the time until it begins, from `start` or its last end, is exponential.
+    """A fault that starts at random: the time until it starts, from `start` or its last end, is exponential.
 
     `mean`: of this time, in cycles. `seed`: of the draws. `period` has no meaning.
     """
@@ -107,7 +107,7 @@ class RandomTimes(FaultTimes):
         return self.begins[count - 1] if count else None
 
     def _draw(self) -> None:
-        """Draw the next beginning. Each draw has a generator of its own, which needs no state between them."""
+        """Draw the next start. Each draw seeds a new generator: no state is kept between draws."""
         waits = np.random.default_rng((*self.seed, len(self.begins))).exponential(self.mean)
         free = self.begins[-1] + self.length if self.begins else self.start
         self.begins.append(min(NEVER, free + max(1, round(waits))))
@@ -116,7 +116,7 @@ class RandomTimes(FaultTimes):
 def times_of(experiment: Experiment, fault: Fault, key: str, *target: int) -> FaultTimes:
     """Return the times of a fault in cycles of the network. Raises InputError.
 
-    `target`: numbers of what it affects; where times are drawn, they differ between targets.
+    `target`: numbers of what it affects; random times differ between targets.
     """
 
     def cycles(time: Duration) -> int:
@@ -138,12 +138,12 @@ def times_of(experiment: Experiment, fault: Fault, key: str, *target: int) -> Fa
 
 
 class FaultClock:
-    """The beginnings and ends of several faults, in order of time.
+    """The starts and ends of several faults, in order of time.
 
     Attributes
     ----------
     due
-        The next cycle in which a fault begins or ends, or NEVER.
+        The next cycle in which a fault starts or ends, or NEVER.
     """
 
     def __init__(self, times: Iterable[FaultTimes]) -> None:
@@ -156,7 +156,7 @@ class FaultClock:
         return self._next[0][0] if self._next else NEVER
 
     def take(self) -> list[int]:
-        """Return the numbers of the faults that begin or end in cycle `due`, and move on."""
+        """Return the numbers of the faults that start or end in cycle `due`, and advance."""
         cycle, numbers = self.due, []
         while self._next and self._next[0][0] == cycle < NEVER:
             number = heapq.heappop(self._next)[1]

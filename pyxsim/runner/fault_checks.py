@@ -1,4 +1,4 @@
-"""[[faults]], [network.retry] and [network.credits]: what a run with them excludes, and NPUs that stop or slow down."""
+"""[[faults]], [network.retry] and [network.credits]: conflicting settings, and NPUs that stop or slow down."""
 
 from __future__ import annotations
 
@@ -42,30 +42,28 @@ def _of_backend(experiment: Experiment, backend: str) -> Iterator[InputError]:
 
 
 def _of_routes(experiment: Experiment, backend: str) -> Iterator[InputError]:
-    """What [network.reroute] excludes: with it, packets may be lost."""
+    """Settings that [network.reroute] excludes, because packets may be lost."""
     if experiment.network.reroute is None:
         return
     key, capabilities = "network.reroute", backend_class(backend).capabilities
     if not (capabilities.packets and capabilities.link_faults):
         others = [(entry.name, entry.value.capabilities) for entry in backends.entries]
         models = [name for name, can in others if can.packets and can.link_faults]
-        yield InputError(
-            f"backend '{backend}' does not compute routes again", key=key, allowed=f"with {_either(models)}"
-        )
+        yield InputError(f"backend '{backend}' does not recompute routes", key=key, allowed=f"with {_either(models)}")
         return
     if not any(fault.down for fault in experiment.faults):
         return
     if experiment.traffic is not None:
-        problem = "packets may be lost as routes change, and [traffic] waits for them"
+        problem = "packets may be lost when routes change, but [traffic] waits for all of them"
         yield InputError(problem, key=key, allowed="without [traffic]")
     if experiment.output.level:
-        problem = "attribution does not know packets that are routed again"
+        problem = "attribution does not support packets that are rerouted"
         yield InputError(problem, key="output.attribution", allowed="'off', or without network.reroute")
     if experiment.run.mpi:
-        yield InputError("routes that change exclude run.mpi (--mpi)", key=key, allowed="one process")
+        yield InputError("cannot be combined with run.mpi (--mpi)", key=key, allowed="one process")
     for number, fault in enumerate(experiment.faults):
         if fault.down and fault.in_flight == "lose" and experiment.network.retry is not None:
-            problem = "flits in the replay buffer of a link that routes avoid are sent again, not lost"
+            problem = "retry retransmits the flits of a link that routes avoid, and does not lose them"
             yield InputError(problem, key=f"faults[{number}].in_flight", allowed="drain, or without network.reroute")
 
 
@@ -83,7 +81,7 @@ def _of_flits(experiment: Experiment) -> Iterator[InputError]:
     loses = any(fault.loses for fault in experiment.faults)
     retry, faults = experiment.network.retry is not None, list(enumerate(experiment.faults))
     if experiment.output.level and (loses or retry):
-        problem = "attribution does not know flits that are lost or sent again"
+        problem = "attribution does not support flits that are lost or retransmitted"
         yield InputError(problem, key="output.attribution", allowed="'off', or without bit errors, losses and retry")
     for number, fault in faults:
         key = f"faults[{number}]"
@@ -91,10 +89,10 @@ def _of_flits(experiment: Experiment) -> Iterator[InputError]:
             rate = "bit_error_rate" if fault.bit_error_rate else "flit_error_rate"
             what = f"{key}.{rate if fault.errs else 'in_flight'}"
             if experiment.traffic is not None:
-                problem = "packets that are lost would never arrive, and [traffic] waits for them"
+                problem = "lost packets never arrive, but [traffic] waits for all of them"
                 yield InputError(problem, key=what, allowed="with [network.retry]")
             elif experiment.run.mpi:
-                problem = "flits that are lost without retry exclude run.mpi (--mpi)"
+                problem = "a loss of flits without retry cannot be combined with run.mpi (--mpi)"
                 yield InputError(problem, key=what, allowed="with [network.retry], or one process")
 
 
@@ -108,17 +106,17 @@ def _of_npus(experiment: Experiment) -> Iterator[InputError]:
             yield InputError("has no effect without computation", key=f"{key}.{what}", allowed="with [workload]")
         for name in ("endpoint", "compat") if fault.affects_npus else ():
             if getattr(experiment.system, name) is not None:
-                problem = f"system.{name} does not know NPUs whose speed changes"
+                problem = f"system.{name} does not support NPUs whose speed changes"
                 yield InputError(problem, key=f"{key}.{'stop' if fault.stop else 'slow'}", allowed=f"no system.{name}")
 
 
 def compute_faults(experiment: Experiment, topology: Topology) -> dict[int, list[ComputeFault]]:
-    """Return when each NPU stops or slows down; NPUs that never do are left out. Raises InputError."""
-    found: dict[int, list[ComputeFault]] = {}
+    """Return when each NPU stops or slows down, without those that never do. Raises InputError."""
+    by_npu: dict[int, list[ComputeFault]] = {}
     for number, fault in enumerate(experiment.faults):
         if fault.affects_npus:
             key = f"faults[{number}]"
             for npu in npus_of(experiment, topology, fault, key).tolist():
                 times = times_of(experiment, fault, key, npu)
-                found.setdefault(npu, []).append(ComputeFault(times, Fraction(0) if fault.stop else fault.slow))
-    return found
+                by_npu.setdefault(npu, []).append(ComputeFault(times, Fraction(0) if fault.stop else fault.slow))
+    return by_npu

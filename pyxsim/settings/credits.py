@@ -13,7 +13,7 @@ MOST_BATCH = 2**20
 
 
 class Credits(Table):
-    """How the credits of a link return: as messages on the link in the opposite direction, or in the flits there."""
+    """Credits as messages on the link in the opposite direction, or in the headers of flits there."""
 
     model_config = ConfigDict(serialize_by_alias=True, validate_by_name=True, validate_by_alias=True)
 
@@ -38,51 +38,50 @@ class Credits(Table):
     back: Literal["flits", "piggyback"] | None = Field(
         default=None,
         alias="return",
-        description='How credits return. "flits": in messages of their own. "piggyback": in the header of a flit of '
-        'the opposite direction, or in a message of their own if none starts within `wait`. Default: "flits", or that '
-        "of the preset.",
+        description='How credits return. "flits": in separate messages. "piggyback": in the header of a flit of the '
+        'opposite direction, or in a separate message if none starts within `wait`. Default: "flits", or that of the '
+        "preset.",
     )
     batch: Annotated[int, *whole(1, MOST_BATCH)] = Field(
         default=1, description="Credits of a VC that are collected before they return."
     )
     timeout: PositiveTime | None = Field(
         default=None,
-        description="Time after which fewer credits than a batch return. Default: the credit loop of the link.",
+        description="Time after which an incomplete batch returns. Default: the credit loop of the link.",
     )
     wait: Time = Field(
-        default=written("20 ns"), description="Time that due credits wait for a flit that carries them (piggyback)."
+        default=written("20 ns"), description="Time for which due credits wait for a flit to carry them (piggyback)."
     )
     size: Bytes | None = Field(
         default=None,
-        description="Bytes of a message, which takes bandwidth of the opposite direction; 0: it takes none, and "
-        "arrives always. Default: that of a flit, or that of the preset.",
+        description="Bytes of a message, which takes bandwidth of the opposite direction; 0: messages take none, and "
+        "are never lost. Default: that of a flit, or that of the preset.",
     )
     vcs: Literal["one", "all"] | None = Field(
         default=None,
         description='Whether a message has the credits of one VC or of all VCs. Default: "one", or that of the preset.',
     )
     priority: Literal["credits", "data"] = Field(
-        default="credits", description="Which goes first where a message and a flit want the same link."
+        default="credits", description="Which goes first when a message and a flit contend for a link."
     )
     counters: Literal["cumulative", "incremental"] | None = Field(
         default=None,
-        description='What a message counts. "cumulative": all credits of a VC so far, so that the next message '
-        'restores lost ones. "incremental": those since the last message. Default: "cumulative", or that of the '
-        "preset.",
+        description='What a message counts. "cumulative": all credits of a VC since the start, so that the next '
+        'message restores lost ones. "incremental": those since the last message. Default: "cumulative", or that of '
+        "the preset.",
     )
     resync: PositiveTime | None = Field(
         default=None,
-        description="Distance of the times at which lost credits are sent again. Default: never, or that of the "
-        "preset.",
+        description="Interval at which lost credits are sent again. Default: never, or that of the preset.",
     )
     initial: Literal["ideal", "advertise"] = Field(
         default="ideal",
-        description='Whether senders have all credits at the beginning, or ("advertise") none until the first messages '
-        "arrive; also when a link that has lost its flits comes up again, without retry.",
+        description='Whether senders start with all credits, or ("advertise") with none until the first messages '
+        "arrive; the same holds when a link without retry that has lost its flits comes up again.",
     )
 
     def value(self, key: str) -> Any:
-        """Return a setting, or its default of the preset."""
+        """Return a setting, or the default of its preset."""
         given = getattr(self, key)
         if given is not None:
             return given
@@ -100,7 +99,7 @@ class Credits(Table):
 
     @property
     def restored_every(self) -> Duration | None:
-        """Distance of the times at which lost credits are sent again."""
+        """Interval at which lost credits are sent again."""
         every: Duration | None = self.value("resync")
         return every
 

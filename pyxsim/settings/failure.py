@@ -1,4 +1,4 @@
-"""[[faults]], [network.retry], [network.reroute]: what fails, retry at the link, other routes (docs/faults.md)."""
+"""[[faults]], [network.retry], [network.reroute]: faults, retry at the link, rerouting (docs/faults.md)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _named(value: Any) -> Any:
 
 
 class Fault(Table):
-    """A fault: what fails, when, for how long, and how. One of `link`, `router`, `npu` and `group` says what.
+    """A fault: what fails, how, when and for how long. Exactly one of `link`, `router`, `npu` and `group` selects it.
 
     In names, `*` stands for any text and `?` for any character.
     """
@@ -45,7 +45,7 @@ class Fault(Table):
     router: Line | None = Field(default=None, description="Names of routers: all their links, in both directions.")
     npu: Annotated[Line | None, BeforeValidator(_named)] = Field(
         default=None,
-        description="Numbers of NPUs, such as 3 or '*': their host links, or those of routers that only they have.",
+        description="Numbers of NPUs, such as 3 or '*': their host links, or the links of routers without other NPUs.",
     )
     group: Line | None = Field(default=None, description="Names of `[[system.groups]]`: all their NPUs.")
     count: Annotated[int, *whole(1, 2**20)] | None = Field(
@@ -53,36 +53,33 @@ class Fault(Table):
     )
     seed: Annotated[int, *whole(0, 2**63 - 1)] = Field(default=0, description="Seed of the draws.")
     both_directions: Flag = Field(
-        default=True, description="Whether the links in the opposite direction are affected, too."
+        default=True, description="Whether the links in the opposite direction are also affected."
     )
-    at: Time = Field(default=written("0 ns"), description="When it begins.")
+    at: Time = Field(default=written("0 ns"), description="Start of the fault.")
     duration: PositiveTime | None = Field(
-        default=None, alias="for", description="How long it lasts. Default: until the end of the run."
+        default=None, alias="for", description="Duration of the fault. Default: until the end of the run."
     )
-    every: PositiveTime | None = Field(
-        default=None, description="Distance between the beginnings of a fault that repeats."
-    )
+    every: PositiveTime | None = Field(default=None, description="Period between the starts of a repeating fault.")
     up: PositiveTime | None = Field(
-        default=None, description="Time between the end of a fault and its next beginning; instead of `every`."
+        default=None, description="Time from the end of a repeating fault to its next start; instead of `every`."
     )
     mttf: PositiveTime | None = Field(
         default=None,
-        description="Mean time to failure: the time until the fault, from `at` or the end of the last one, is "
-        "exponentially distributed, for each cable, router or NPU by itself. Instead of `every` and `up`.",
+        description="Mean time to failure: each cable, router or NPU fails by itself after an exponentially distributed "
+        "time, counted from `at` or from the end of its last fault. Instead of `every` and `up`.",
     )
     until: PositiveTime | None = Field(
-        default=None, description="When a repeating fault begins no more. Default: at the end of the run."
+        default=None, description="Time from which a repeating fault does not start again. Default: the end of the run."
     )
-    down: Flag = Field(default=False, description="Whether the links accept no flits.")
+    down: Flag = Field(default=False, description="Whether the links are down: they transmit no flits.")
     in_flight: Literal["drain", "lose"] = Field(
         default="drain",
-        description='What becomes of flits that are on the wire as a link goes down: they arrive, or ("lose") they are '
-        "lost.",
+        description='Whether flits that are on the wire when a link goes down arrive ("drain") or are lost ("lose").',
     )
-    bandwidth: Bandwidth | None = Field(default=None, description="Bandwidth of the links, where theirs is higher.")
-    latency: PositiveTime | None = Field(default=None, description="Latency of the links, where theirs is shorter.")
+    bandwidth: Bandwidth | None = Field(default=None, description="Upper limit on the bandwidth of the links.")
+    latency: PositiveTime | None = Field(default=None, description="Lower limit on the latency of the links.")
     bit_error_rate: _Share = Field(
-        default=Fraction(0), description="Probability that a bit of a flit is wrong on the links."
+        default=Fraction(0), description="Probability that a bit of a flit is corrupted on the links."
     )
     lanes: _Share = Field(
         default=Fraction(1),
@@ -90,7 +87,7 @@ class Fault(Table):
         "striped over all lanes.",
     )
     flit_error_rate: _Share = Field(
-        default=Fraction(0), description="Probability that a flit is wrong on the links, instead of `bit_error_rate`."
+        default=Fraction(0), description="Probability that a flit is corrupted on the links, instead of `bit_error_rate`."
     )
     slow: Annotated[Fraction, *number(1, 10**6)] = Field(
         default=Fraction(1), description="Factor for the compute times of the NPUs."
@@ -105,20 +102,20 @@ class Fault(Table):
     def _conflicts(self) -> Any:
         given = [key for key in _WHAT if getattr(self, key) is not None]
         if len(given) != 1:
-            problem = f"{' and '.join(given)} exclude each other" if given else "it does not say what fails"
+            problem = f"{' and '.join(given)} exclude each other" if given else "the fault selects nothing"
             yield InputError(problem, allowed="exactly one of link, router, npu, group")
         if not self.affects_links and not self.affects_npus:
-            yield InputError("it has no effect", allowed=f"one of {', '.join((*_OF_LINKS, *_OF_NPUS))}")
+            yield InputError("the fault has no effect", allowed=f"one of {', '.join((*_OF_LINKS, *_OF_NPUS))}")
         if self.affects_npus and (self.link is not None or self.router is not None):
             key = "stop" if self.stop else "slow"
             yield InputError("links and routers do not compute", key=key, allowed="with npu or group")
         if self.stop and self.slow != 1:
-            yield InputError("an NPU that does not compute is not slow, too", key="slow", allowed="without stop")
+            yield InputError("cannot be combined with `stop`", key="slow", allowed="one of them")
         for key in ("bit_error_rate", "flit_error_rate"):
             if getattr(self, key) == 1:
                 yield InputError("no flit would arrive", key=key, allowed="below 1, or down = true")
         if self.bit_error_rate and self.flit_error_rate:
-            problem = "cannot be combined with bit_error_rate"
+            problem = "cannot be combined with `bit_error_rate`"
             yield InputError(problem, key="flit_error_rate", allowed="one of them")
         if self.lanes == 0:
             yield InputError("no lane has errors", key="lanes", allowed="above 0")
@@ -129,9 +126,9 @@ class Fault(Table):
         if self.every is not None and self.up is not None:
             yield InputError("cannot be combined with `every`", key="up", allowed="one of them")
         if self.repeats and self.duration is None:
-            yield InputError("a fault that repeats has an end", key="for", allowed="a time such as '10 us'")
+            yield InputError("a repeating fault needs a duration", key="for", allowed="a time such as '10 us'")
         if self.mttf is not None and (self.every is not None or self.up is not None):
-            yield InputError("cannot be combined with every and up", key="mttf", allowed="one of them")
+            yield InputError("cannot be combined with `every` or `up`", key="mttf", allowed="one of them")
         if self.until is not None and not self.repeats:
             yield InputError("has no effect", key="until", allowed="with every, up or mttf")
 
@@ -170,7 +167,7 @@ class Fault(Table):
 
 
 class Retry(Table):
-    """Retry at the link: a replay buffer at the sender, acknowledgements, go-back-N."""
+    """Retry at the link: a replay buffer at the sender, acknowledgments, go-back-N."""
 
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         "uec": {"efficiency": Fraction(1)},
@@ -183,48 +180,50 @@ class Retry(Table):
     )
     buffer: Annotated[int | Literal["auto"], *whole(1, MOST_SLOTS, "auto")] = Field(
         default="auto",
-        description='Flits in the replay buffer of a link. "auto": as many as keep the link busy until the first '
-        "acknowledgement; messages of `[network.credits]` count.",
+        description='Slots of the replay buffer of a link, in flits. "auto": enough to keep the link busy until the '
+        "first acknowledgment, including messages of `[network.credits]`.",
     )
     ack_delay: Time = Field(
-        default=written("0 ns"), description="Time of an acknowledgement beyond that of a credit of the link."
+        default=written("0 ns"), description="Delay of an acknowledgment beyond that of a credit of the link."
     )
     timeout: PositiveTime | None = Field(
         default=None,
-        description="Time after a flit in which an answer must arrive. Default: twice the round trip of the link.",
+        description="Time after which an unanswered flit is retransmitted. Default: twice the round trip of the link.",
     )
     efficiency: _Share | None = Field(
         default=None,
-        description="Share of the bandwidth that is left to flits; the rest are checksums, sequence numbers and "
-        "acknowledgements. Default: 1, or that of the preset.",
+        description="Share of the bandwidth that remains for flits; checksums, sequence numbers and acknowledgments "
+        "take the rest. Default: 1, or that of the preset.",
     )
     nack_bits: Annotated[int, *whole(0, 10**6)] = Field(
-        default=0, description="Bits of a nack, which the bit errors of its link may destroy. 0: none is destroyed."
+        default=0, description="Bits of a nack, which is lost if a bit error corrupts one of them. 0: no nack is lost."
     )
 
     @model_validator(mode="after")
     def _leaves_bandwidth(self) -> Retry:
-        faults = [InputError("no flit would pass", key="efficiency", allowed="above 0")] if self.efficiency == 0 else []
+        faults = (
+            [InputError("leaves no bandwidth", key="efficiency", allowed="above 0")] if self.efficiency == 0 else []
+        )
         raise_all(faults)
         return self
 
     @property
     def share(self) -> Fraction:
-        """The share of the bandwidth that is left to flits."""
+        """The share of the bandwidth that remains for flits."""
         if self.efficiency is not None:
             return self.efficiency
         return Fraction(self.PRESETS[self.preset]["efficiency"]) if self.preset else Fraction(1)
 
 
 class Reroute(Table):
-    """Tables of routes that are computed again when links go down or come up."""
+    """Routing tables that are recomputed when links go down or come up."""
 
     reaction: Time = Field(
         default=written("50 us"),
-        description="Time from a change of the links that are up until all routers use the new tables.",
+        description="Time from a change of the set of links that are up until all routers use the new tables.",
     )
     select: Literal["least", "two", "random", "first"] = Field(
         default="least",
-        description="How a router chooses one of several links of the new tables: the one with the fewest flits in "
-        "use, the better of two random ones, a random one, or always the same.",
+        description="How a router selects among the candidate links of the new tables: the one with the fewest flits "
+        "in use, the better of two random ones, a random one, or always the first.",
     )

@@ -53,10 +53,10 @@ class JobTable(Table):
     shape: Annotated[tuple[Annotated[int, *whole(1, MOST_NPUS)], ...], Field(min_length=1)] | None = Field(
         default=None, description="Its NPUs as a grid, as its workload sees them. Default: one dimension."
     )
-    at: Time = Field(default=written("0 ns"), description="Time at which it arrives.")
+    at: Time = Field(default=written("0 ns"), description="Arrival time.")
     placement: _Placement = Field(
         default="packed",
-        description="Its NPUs: the next free ones, free ones at equal distances, random ones, those of whole racks "
+        description="Its NPUs: the next free ones, evenly spaced free ones, random ones, those of entirely free racks "
         "first, or a list in the order of its ranks.",
     )
     seed: Annotated[int, *whole(0, 2**63 - 1)] | None = Field(
@@ -68,7 +68,7 @@ class JobTable(Table):
     )
 
     restart: Restart | None = Field(
-        default=None, description="Iterations, checkpoints, and what follows when one of its NPUs stops."
+        default=None, description="Iterations, checkpoints, and restarts after one of its NPUs stops."
     )
 
     @model_validator(mode="after")

@@ -131,7 +131,7 @@ class Network(Table):
     retry: Retry | None = Field(default=None, description="Retry at the link, of the packet backend. Default: none.")
     reroute: Reroute | None = Field(
         default=None,
-        description="Tables of routes are computed again when links go down or come up. Default: they are not.",
+        description="Recomputes routing tables when links go down or come up. Default: routes stay the same.",
     )
     credits: Credits | None = Field(
         default=None,

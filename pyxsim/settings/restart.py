@@ -1,4 +1,4 @@
-"""[job.restart]: a job in iterations that starts again from its last checkpoint when an NPU fails (docs/jobs.md)."""
+"""[job.restart]: a job in iterations that restarts from its last checkpoint when an NPU fails (docs/jobs.md)."""
 
 from __future__ import annotations
 
@@ -41,31 +41,31 @@ _Spares = Annotated[
 
 
 class Restart(Table):
-    """The job carries out its work several times, writes checkpoints, and starts again when one of its NPUs stops."""
+    """The job runs its work in iterations, writes checkpoints, and restarts when one of its NPUs stops."""
 
     iterations: Annotated[int, *whole(1, MOST_ITERATIONS)] = Field(
-        description="How often the job carries out its work. An iteration begins when the one before has ended on all "
-        "NPUs."
+        description="How many times the job repeats its work. An iteration starts when the previous one has ended on "
+        "all NPUs."
     )
     checkpoint_every: Annotated[int, *whole(1, MOST_ITERATIONS)] | None = Field(
         default=None, description="Iterations between checkpoints. Default: none is written."
     )
     checkpoint_interval: PositiveTime | None = Field(
         default=None,
-        description="Instead: time after which the next end of an iteration writes one, since the last checkpoint or "
-        "start.",
+        description="Instead: minimum time since the last checkpoint or start; the first iteration that ends after it "
+        "writes one.",
     )
     checkpoint_time: Time = Field(
-        default=written("0 ns"), description="How long the NPUs of the job write a checkpoint and do nothing else."
+        default=written("0 ns"), description="Time for which the NPUs of the job write a checkpoint and are blocked."
     )
     after: Time = Field(
         default=written("0 ns"),
-        description="Time from a failure until the NPUs begin again: detection, scheduling, loading the checkpoint.",
+        description="Time from a failure until the NPUs resume: detection, scheduling, loading the checkpoint.",
     )
     spares: _Spares = Field(
         default=0,
-        description="NPUs that replace failed ones: how many, from those that no job uses, or a list. Without, the job "
-        "waits until the failed NPU works again.",
+        description="NPUs that replace failed ones: a number of those that no job uses, or a list. Without spares, the "
+        "job waits until the failed NPU works again.",
     )
     most_failures: Annotated[int, *whole(0, 10**6)] = Field(
         default=1000, description="Failures after which the job gives up, and the run fails."

@@ -20,24 +20,25 @@ class SwitchReduction(Table):
     size: Bytes | None = Field(
         default=None,
         description=f"Data of a transaction that the switch adds or copies, {LEAST_SIZE} to {MOST_SIZE} bytes. "
-        "Default: that of others.",
+        "Default: that of other transactions.",
     )
     buffers: Annotated[int, *whole(1, MOST_OUTSTANDING)] | None = Field(
         default=None,
-        description="Entries of the reduction buffer: sums of one transaction each that may be under way. Others wait. "
-        "Default: no limit.",
+        description="Entries of the reduction buffer, each for the sum of one transaction in progress; further sums "
+        "wait. Default: no limit.",
     )
     rate: Bandwidth | None = Field(
-        default=None, description="Bytes of operands per second that the adders take in. Default: no limit."
+        default=None, description="Bytes of operands per second that the adders consume. Default: no limit."
     )
     latency: PositiveTime = Field(
         default=written("50 ns"),
-        description="Time from the last operand to the result, or from a request to its copies, beside routers'.",
+        description="Time from the last operand to the result, or from a request to its copies, in addition to the "
+        "routers' latency.",
     )
 
 
 class Transactions(Table):
-    """Messages as memory transactions with requests and responses, of the packet backend."""
+    """Messages as memory transactions with requests and responses, on the packet backend."""
 
     PRESETS: ClassVar[dict[str, dict[str, int]]] = {
         "nvlink": {"size": 128, "request": 16, "response": 16},
@@ -63,21 +64,23 @@ class Transactions(Table):
         "Default: that of the preset.",
     )
     outstanding: Annotated[int, *whole(1, MOST_OUTSTANDING)] = Field(
-        default=4096, description="Requests of an NPU without a response, at most."
+        default=4096, description="Maximum number of outstanding requests of an NPU."
     )
     outstanding_per_destination: Annotated[int, *whole(1, MOST_OUTSTANDING)] | None = Field(
-        default=None, description="The same, of the stores to one NPU, and of the loads from it. Default: no limit."
+        default=None,
+        description="Maximum number of outstanding stores to, and of outstanding loads from, one NPU. Default: no "
+        "limit.",
     )
     ordering: Literal["relaxed", "in-order", "strict"] = Field(
         default="relaxed",
-        description='"in-order": a request counts as outstanding until all earlier ones of its NPU have responses. '
-        '"strict": a request waits for the response of the previous one to the same NPU.',
+        description='"in-order": a request is outstanding until it and all earlier ones of its NPU have responses. '
+        '"strict": a request waits for the response to the previous one to the same NPU.',
     )
     store_acks: Flag = Field(
         default=True, description="Whether stores, and atomics that return nothing, are acknowledged by a response."
     )
     atomics_return: Flag = Field(
-        default=False, description="Whether the response of an atomic has the old value, as many bytes as its operand."
+        default=False, description="Whether the response of an atomic returns the old value, of the operand's size."
     )
     memory_latency: PositiveTime = Field(
         default=written("300 ns"), description="Time from the arrival of a request at an NPU to its response."
@@ -87,8 +90,8 @@ class Transactions(Table):
     )
     turnaround: PositiveTime = Field(
         default=written("20 ns"),
-        description="Time from a response to the request that has waited for it, and from the last data of a message "
-        "to its end at the receiver.",
+        description="Time from a response to the request that it unblocks, and from the last data of a message to its "
+        "completion at the receiver.",
     )
     switch: SwitchReduction = Field(
         default_factory=SwitchReduction, description="Reduction and multicast in the switch."
@@ -104,7 +107,7 @@ class Transactions(Table):
             "response": (self.response, *header),
         }
         faults = [
-            InputError(f"{size} B is no {what}", key=key, allowed=f"{least} B to {most} B")
+            InputError(f"{size} B is not a valid {what}", key=key, allowed=f"{least} B to {most} B")
             for key, (size, what, least, most) in sizes.items()
             if size is not None and not least <= size <= most
         ]

@@ -1,4 +1,4 @@
-"""What credits as messages have done by the end of a run: counts of each link and VC, and credits that are missing."""
+"""Credits as messages by the end of a run: counts of each link and VC, and credits that are missing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyxsim.arrays import IntArray
 from pyxsim.core.engine import Engine
 from pyxsim.core.engine_options import Links
 from pyxsim.network.protocol import BackendTable
@@ -26,23 +25,18 @@ def credit_counters(engine: Engine, links: Links) -> dict[str, NDArray[Any]]:
         "credit_messages", "credit_riding": messages, and flits that carried credits of the link; "credits_returned",
         "credits_lost"; "credit_time": time that the messages of the opposite link took on it, in 1 / 2^20 cycles.
     """
-    found = engine.credit_returns()
-    opposite = _opposite(links)
+    assert links.credits is not None
+    returns, opposite = engine.credit_returns(), np.asarray(links.credits.opposite, np.int64)
     first = np.cumsum(links.vcs) - np.asarray(links.vcs)
-    time = np.where(opposite >= 0, found["busy"][opposite], 0.0)
-    of_links = {name: np.add.reduceat(found[f"vc_{name}"], first) for name in ("returned", "destroyed")}
+    time = np.where(opposite >= 0, returns["busy"][opposite], 0.0)
+    of_links = {name: np.add.reduceat(returns[f"vc_{name}"], first) for name in ("returned", "destroyed")}
     return {
-        "credit_messages": found["messages"],
-        "credit_riding": found["riding"],
+        "credit_messages": returns["messages"],
+        "credit_riding": returns["riding"],
         "credits_returned": of_links["returned"],
         "credits_lost": of_links["destroyed"],
         "credit_time": np.rint(time * 2.0**20).astype(np.int64),
     }
-
-
-def _opposite(links: Links) -> IntArray:
-    assert links.credits is not None
-    return np.asarray(links.credits.opposite, np.int64)
 
 
 def credit_tables(
@@ -69,10 +63,10 @@ def credit_tables(
         "lost": totals["credits_lost"],
         "share": totals["credit_time"] / 2.0**20 / max(1, end),
     }
-    found = engine.credit_returns()
+    returns = engine.credit_returns()
     vcs = int(np.max(links.vcs, initial=1))
-    of_vcs = {name: found[f"vc_{inside}"].reshape(-1, vcs)[:count] for name, inside in _OF_VCS.items()}
-    of_vcs["without_credits"] = found["vc_empty"].reshape(-1, vcs)[:count]
+    of_vcs = {name: returns[f"vc_{inside}"].reshape(-1, vcs)[:count] for name, inside in _OF_VCS.items()}
+    of_vcs["without_credits"] = returns["vc_empty"].reshape(-1, vcs)[:count]
     whole["restored"] = of_vcs["restored"].sum(axis=1)
     ends = np.minimum(windows.start + windows.length, max(end, 1))
     length = np.maximum(ends - windows.start, 1)[:, np.newaxis]
@@ -91,7 +85,7 @@ def credit_tables(
 
 
 def missing_credits(engine: Engine, links: Links, link_name: Callable[[int], str]) -> list[str]:
-    """Return a line for each link that lacks lost credits: its VCs, how many, and of how many slots."""
+    """Return a line for each link with lost credits: its VCs, the number of credits, and that of slots."""
     lost = engine.credit_returns()["vc_lost"]
     vcs, depth = np.asarray(links.vcs), np.asarray(links.depth)
     first = np.cumsum(vcs) - vcs

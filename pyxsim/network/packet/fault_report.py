@@ -1,4 +1,4 @@
-"""What faults have done by the end of a run: messages that do not arrive, and counts of each link."""
+"""The effects of faults by the end of a run: messages that do not arrive, and counts of each link."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def fault_report(
     message_name: Callable[[int], str],
     held: Callable[[int], list[int]],
 ) -> list[str]:
-    """Return a line for each message with lost packets, then one for each link that is down, with what waits for it.
+    """Return a line for each message with lost packets, then one for each link that is down, with its waiting messages.
 
     `held`: returns the messages that wait at their source for a link.
     """
@@ -46,7 +46,7 @@ def fault_report(
 
 
 def held_messages(engine: Engine, sources: Sequence[int], links: int, link: int) -> list[int]:
-    """Return the messages that wait at their NPU for its host link.
+    """Return the messages that wait at an NPU for its host link.
 
     Parameters
     ----------
@@ -60,20 +60,20 @@ def held_messages(engine: Engine, sources: Sequence[int], links: int, link: int)
 
 
 def loss_counters(engine: Engine) -> dict[str, IntArray]:
-    """Return running totals of each link of the engine: flits with errors, lost, sent again, and replay buffers.
+    """Return running totals of each link of the engine: flits corrupted, lost and retransmitted, and replay buffers.
 
-    `replay_held`: cycles that flits have been in the replay buffer, together.
+    `replay_held`: total of the cycles that flits have spent in the replay buffer.
     """
     losses, retries = engine.losses(), engine.retries()
-    none = np.zeros(len(losses["errors"]), np.int64)
-    again = {name: retries[name] if len(retries[name]) else none for name in retries}
+    zeros = np.zeros(len(losses["errors"]), np.int64)
+    retry = {name: retries[name] if len(retries[name]) else zeros for name in retries}
     return {
         "errors": losses["errors"],
         "flits_lost": losses["lost"],
-        "resent": again["resent"],
-        "timeouts": again["timeouts"],
-        "stall_replay": again["full"],
-        "replay_held": again["held"],
+        "resent": retry["resent"],
+        "timeouts": retry["timeouts"],
+        "stall_replay": retry["full"],
+        "replay_held": retry["held"],
     }
 
 

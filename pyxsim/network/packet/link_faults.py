@@ -1,4 +1,4 @@
-"""Faults of links in the packet backend: which links of the engine change, when and how (docs/faults.md)."""
+"""Link faults in the packet backend: which links of the engine change, when and how (docs/faults.md)."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from pyxsim.settings.failure import Fault
 from pyxsim.topology.topology import Topology
 from pyxsim.units import to_cycles
 
-_AGAIN = 100  # longest delays after which flits that were only sent again are given up
+_AGAIN = 100  # longest delays after which a link that only retransmits is given up
 _CHANGES_KEPT = 256
-_LEAST_SHARE = 1e-3  # of the flits of a link with retry that must have no error
+_LEAST_SHARE = 1e-3  # of the flits of a link with retry that must arrive intact
 
 
 @dataclass(frozen=True, eq=False)
 class _Entry:
     """A fault, or a part of it: its links and times, and what it does to the links.
 
-    `s`: least cycles per flit; `latency`: least cycles; 0: as they are. `error`: bit error rate.
+    `s`: minimum cycles per flit; `latency`: minimum cycles; 0: unchanged. `error`: bit error rate.
     """
 
     fault: Fault
@@ -71,27 +71,27 @@ class Epochs(Protocol):
 
 
 class LinkFaults:
-    """The faults of links of an experiment, which change an engine over time.
+    """The link faults of an experiment, which change an engine over time.
 
     Parameters
     ----------
     experiment, topology
         The experiment, and its network.
     config
-        The configuration of the engine, as without faults.
+        The configuration of the engine without faults.
 
     Attributes
     ----------
     links
-        Links of the engine, which allow for all changes.
+        Links of the engine, with the settings that all changes need.
     due
-        The cycle in which links change next; NEVER of fault_times.py for no cycle.
+        The cycle in which links change next; NEVER of fault_times.py if they do not.
     epochs
-        Routes that follow the links that are up; None: they stay as they are.
+        Routes that follow the links that are up; None without rerouting.
     still_since
         The cycle since which nothing has moved, as of the last call of `patient`.
     passable
-        Links that are down and that routes avoid: what the routes before have sent to them passes.
+        Links that are down and that routes avoid, but that packets of earlier routes may cross.
 
     Raises
     ------
@@ -136,13 +136,13 @@ class LinkFaults:
 
     @classmethod
     def of(cls, experiment: Experiment | None, topology: Topology, config: EngineConfig) -> Self | None:
-        """Return the faults of an experiment; None if no link fails. Raises InputError."""
+        """Return the link faults of an experiment; None if it has none. Raises InputError."""
         if experiment is None or not any(fault.affects_links for fault in experiment.faults):
             return None
         return cls(experiment, topology, config)
 
     def _check_effect(self, entries: Sequence[_Entry]) -> None:
-        """Raise InputError if no link is worse with the fault that has these parts."""
+        """Raise InputError if the fault that has these parts degrades no link."""
         entry = entries[0]
         if entry.fault.down or entry.error:
             return
@@ -150,7 +150,7 @@ class LinkFaults:
         if all(entry.s <= wire.s and entry.latency <= wire.latency for wire in wires):
             key = "bandwidth" if entry.fault.bandwidth is not None else "latency"
             allowed = "a lower bandwidth, or a longer latency, than that of a link"
-            raise InputError("no link is worse than without the fault", key=f"{entry.key}.{key}", allowed=allowed)
+            raise InputError("the fault degrades no link", key=f"{entry.key}.{key}", allowed=allowed)
 
     def _varying(self, links: Links) -> Links:
         """Flit times with a common denominator, and the longest delay. Raises InputError."""
@@ -164,7 +164,7 @@ class LinkFaults:
             if common > MAX_DENOMINATOR:
                 key = next(entry.key for entry in entries if entry.s)
                 problem = f"the flit times of the link have the common denominator {common}"
-                allowed = f"a bandwidth with which it is at most {MAX_DENOMINATOR}"
+                allowed = f"a bandwidth for which it is at most {MAX_DENOMINATOR}"
                 raise InputError(problem, key=f"{key}.bandwidth", allowed=allowed)
             num[link] *= common // den[link]
             den[link] = common
@@ -177,7 +177,7 @@ class LinkFaults:
         return replace(links, s_num=num, s_den=den, varies=True, longest=longest, lossy=links.lossy or loses)
 
     def _check_calendar(self, needed: int, rounds: int, entries: Sequence[_Entry], worst: LinkParams) -> None:
-        """Raise InputError if events of a link that changes lie further ahead than the engine can plan."""
+        """Raise InputError if events of a changed link lie further ahead than the calendar of the engine reaches."""
         stages = self._factory.stages
         most = LONGEST_DELAY - stages.rc - stages.va - 4
         if needed <= most:
@@ -191,7 +191,7 @@ class LinkFaults:
         raise InputError(problem, key=f"{key}.{field}", allowed=f"at most {most} cycles of the clock")
 
     def _wire(self, link: int, s: Fraction, latency: int) -> LinkParams:
-        """The parameters of a link with at least these cycles per flit and of latency. Raises InputError."""
+        """The parameters of a link with at least this many cycles per flit and of latency. Raises InputError."""
         plain = self._plain[link]
         s, latency = max(s, plain.s), max(latency, plain.latency)
         key = (plain, *self._place[link], s, latency)
@@ -209,7 +209,7 @@ class LinkFaults:
         return self._memo[key]
 
     def reroute(self, epochs: Epochs | None, config: EngineConfig) -> EngineConfig:
-        """Let routes follow the links that are up. Return the configuration of the engine for that."""
+        """Let routes follow the links that are up. Return the configuration of the engine with them."""
         self.epochs = epochs
         return config if epochs is None else replace(config, links=epochs.links, routes=epochs.routes)
 
@@ -224,7 +224,7 @@ class LinkFaults:
 
     @property
     def drops(self) -> bool:
-        """Whether packets may be lost for good."""
+        """Whether packets may be lost permanently."""
         return self.loses and (self._network.retry is None or self._reroutes)
 
     @property
@@ -233,11 +233,11 @@ class LinkFaults:
 
     @property
     def times_down(self) -> list[FaultTimes]:
-        """When links go down."""
+        """The times at which links go down."""
         return [t for t, entry in zip(self._clock.times, self._entries, strict=True) if entry.fault.down]
 
     def patient(self, moved: tuple[int, ...], cycle: int) -> bool:
-        """Return whether flits that cannot move may move later. `moved`: what has moved up to the current cycle."""
+        """Return whether blocked flits may move later. `moved`: counters of all movement up to the current cycle."""
         if moved != self._still[0]:
             self._still = moved, cycle
         later = self.epochs is not None and self.epochs.patient(cycle)
@@ -250,11 +250,11 @@ class LinkFaults:
         return last if self.epochs is None else max(last, self.epochs.patient_until)
 
     def goes_on(self, engine: Engine) -> bool:
-        """Return whether an idle network goes on when this cycle is due."""
+        """Return whether an idle network only waits for new tables, which it then uses."""
         return self.epochs is not None and self.epochs.goes_on(engine)
 
     def hopeless(self, moved: tuple[int, ...], cycle: int) -> bool:
-        """Return whether links that flap lose the same flits again and again: nothing has moved for very long."""
+        """Return whether flapping links lose the same flits repeatedly, so that nothing has moved for very long."""
         if moved != self._still[0] or self._clock.due >= NEVER:
             return False
         if self.epochs is not None and self.epochs.patient(cycle):
@@ -262,14 +262,14 @@ class LinkFaults:
         return not self._clock.may_help(self._still[1] + _AGAIN * self.links.longest, cycle)
 
     def apply(self, engine: Engine) -> None:
-        """Do what is due in the current cycle, whose arrivals have been processed: change links, then routes."""
+        """Apply what is due in the current cycle, whose arrivals have been processed: changes of links, then routes."""
         if self._clock.due <= engine.now:
             self._apply(engine)
         if self.epochs is not None and self.epochs.due <= engine.now:
             self.epochs.apply(engine)
 
     def _apply(self, engine: Engine) -> None:
-        """Change the links whose faults begin or end now."""
+        """Change the links whose faults start or end now."""
         cycle = self._clock.due
         losing: set[int] = set()
         changing = self._clock.take()
@@ -284,7 +284,7 @@ class LinkFaults:
         self._change(engine, links, cycle, losing)
 
     def let_pass(self, engine: Engine, links: frozenset[int]) -> None:
-        """Let what holds, or waits for, these of the links that are down pass; no other link that is down."""
+        """Let packets cross these of the links that are down, and none of the others."""
         cycle = engine.now
         links &= frozenset(self.down(cycle))
         changed = links ^ self.passable
@@ -321,7 +321,7 @@ class LinkFaults:
 
     @property
     def _message_bits(self) -> int:
-        """Bits of a message with credits."""
+        """Bits of a message that carries credits."""
         credits = self._network.credits
         return 0 if credits is None else 8 * credits.bytes_of_message(self._network.flit)
 
@@ -355,21 +355,21 @@ class LinkFaults:
         return min((times.following(cycle) for times in self.times_down), default=NEVER)
 
     def ever_down(self) -> tuple[list[int], bool]:
-        """Return the links that go down, together, and whether any loses flits then."""
+        """Return all links that ever go down, and whether any of them loses flits then."""
         entries = [entry for entry in self._entries if entry.fault.down]
         return sorted({link for entry in entries for link in entry.links.tolist()}), any(
             entry.fault.in_flight == "lose" for entry in entries
         )
 
     def _state(self, link: int, cycle: int) -> tuple[LinkParams, bool, float]:
-        """Parameters, whether it is down, and bit error rate of a link in a cycle."""
+        """The parameters of a link in a cycle, whether it is down, and its bit error rate."""
         active = [self._entries[number] for number in self._of_link[link] if self._clock.times[number].active(cycle)]
         s = max((entry.s for entry in active), default=Fraction(0))
         latency = max((entry.latency for entry in active), default=0)
-        right = 0.0
+        log_intact = 0.0  # of the probability that a bit is intact
         for entry in active:
-            right += log1p(-entry.error)
-        return self._wire(link, s, latency), any(entry.fault.down for entry in active), -expm1(right)
+            log_intact += log1p(-entry.error)
+        return self._wire(link, s, latency), any(entry.fault.down for entry in active), -expm1(log_intact)
 
 
 def _entries(experiment: Experiment, topology: Topology, fault: Fault, key: str) -> Iterator[_Entry]:
@@ -382,9 +382,9 @@ def _entries(experiment: Experiment, topology: Topology, fault: Fault, key: str)
         latency = to_cycles(fault.latency, network.clock)[0]
     bits = bits_on_the_wire(network)
     error = fault.error_of_bit(bits)
-    right = exp(bits * log1p(-error))
-    if network.retry is not None and right < _LEAST_SHARE:
-        problem = f"of 1000 flits of {bits} bits not even one would arrive without an error"
+    intact = exp(bits * log1p(-error))
+    if network.retry is not None and intact < _LEAST_SHARE:
+        problem = f"fewer than 1 in 1000 flits of {bits} bits would arrive intact"
         if fault.flit_error_rate:
             raise InputError(problem, key=f"{key}.flit_error_rate", allowed=f"at most {1 - _LEAST_SHARE}")
         allowed = f"at most {-log(_LEAST_SHARE) / bits / float(fault.lanes):.1e}"

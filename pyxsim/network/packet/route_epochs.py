@@ -1,4 +1,4 @@
-"""Tables of routes that follow the links that are up: an epoch for each change (docs/faults.md, "other routes")."""
+"""Routing tables that follow the links that are up: an epoch for each change (docs/faults.md)."""
 
 from __future__ import annotations
 
@@ -70,17 +70,17 @@ class Tables:
 
     @property
     def cut_off(self) -> list[int]:
-        """NPUs that the most others cannot reach, or that cannot reach them."""
+        """NPUs without a route to, or from, the largest connected component."""
         apart = [] if self.around is None else self.around.cut_off.tolist()
         return sorted({*apart, *self.silent.tolist(), *self.deaf.tolist()})
 
 
 @dataclass(eq=False)
 class Epoch:
-    """One epoch: from when on which routes are used.
+    """The period in which one set of tables is used.
 
-    `changed`: cycle in which links changed; `used`: from which on all routers use the tables; -1: the run ended before.
-    `lost_before`: packets lost in all before it began.
+    `changed`: cycle in which links changed; `used`: first cycle in which all routers use the tables, -1 if the run
+    ended before. `lost_before`: total of packets lost before the epoch.
     """
 
     changed: int
@@ -94,30 +94,30 @@ class Epoch:
 
 
 class RouteEpochs:
-    """The tables of routes of a run with faults.
+    """The routing tables of a run with faults.
 
     Parameters
     ----------
     experiment, topology, config
         The experiment, its network, and the configuration of the engine with its faults.
     faults
-        The faults of links.
+        The link faults.
 
     Attributes
     ----------
     links
-        Links of the engine: with a sink per router that drops packets without a way, where there may be any.
+        Links of the engine; where packets may lack a route, with a sink per router that drops them.
     routes
-        The routes at the beginning: faults at time 0 are known.
+        The routes at the start of the run, which account for faults at time 0.
     due
-        The next cycle in which routes, or what is to be done before, may change.
+        The next cycle in which `apply` has something to do.
     """
 
     def __init__(self, experiment: Experiment, topology: Topology, config: EngineConfig, faults: LinkFaults) -> None:
         settings = experiment.network.reroute
         assert settings is not None
         if topology.relation.digits.shape[1] > MOST_DIMENSIONS:
-            problem = f"routes over {topology.relation.digits.shape[1]} dimensions cannot be followed by others"
+            problem = f"routes over {topology.relation.digits.shape[1]} dimensions cannot be replaced"
             raise InputError(problem, key="network.reroute", allowed=f"up to {MOST_DIMENSIONS} dimensions")
         self._relation, self._topology, self._faults = topology.relation, topology, faults
         self._reaction = to_cycles(settings.reaction, experiment.network.clock)[0]
@@ -128,15 +128,15 @@ class RouteEpochs:
         self._plain, self._unchanged = allowed_by(topology.relation), routes_of(topology.relation)
         self.links, self._discard = self._with_sinks(config.links)
         self._sinks = config.links.ejection
-        self._polled = NEVER  # while draining: when to look again
-        self._inside = -1, 0  # flits in flight when it was looked last, and since when there were as many
+        self._polled = NEVER  # while draining: the cycle of the next check
+        self._inside = -1, 0  # flits in flight at the last check, and the cycle since which their number is the same
         self.epochs: list[Epoch] = []
         self._current = self._tables(0)
         self.routes = self._current.routes
         self._target = self._current
-        # What packets in the network may follow, since it was empty last; None: more than one table says.
+        # Links that packets in the network may take, by the tables used since it was last empty; None: unknown.
         self._followed = self._current.allowed
-        self._begins = self._clock.due == 0  # whether links are down from the beginning
+        self._begins = self._clock.due == 0  # whether links are down from the start
         if self._begins:
             self._clock.take()
         down = len(faults.down(0))
@@ -146,7 +146,7 @@ class RouteEpochs:
     def of(
         cls, experiment: Experiment | None, topology: Topology, config: EngineConfig, faults: LinkFaults | None
     ) -> Self | None:
-        """Return the epochs of an experiment; None if no link goes down, or routes stay as they are."""
+        """Return the epochs of an experiment; None if no link goes down, or without rerouting."""
         if experiment is None or faults is None or experiment.network.reroute is None or not faults.times_down:
             return None
         return cls(experiment, topology, config, faults)
@@ -159,7 +159,7 @@ class RouteEpochs:
         return np.searchsorted(np.unique(self._relation.home), self._relation.home)
 
     def _with_sinks(self, links: Links) -> tuple[Links, Int32Array]:
-        """The links with sinks for what has no way, and the sink of each router (-1: none)."""
+        """The links with sinks for packets without a route, and the sink of each router (-1: none)."""
         routers = self._topology.routers
         ever, loses = self._faults.ever_down()
         hosts = any(link >= self._topology.links for link in ever)
@@ -215,7 +215,7 @@ class RouteEpochs:
         return Tables(routes, around, allowed, silent, deaf, apart, frozenset(avoided))
 
     def _unreachable(self, around: Degraded | None, silent: IntArray, deaf: IntArray) -> int:
-        """How many ordered pairs of NPUs have no route."""
+        """The number of ordered pairs of NPUs without a route."""
         homes, npus = np.unique(self._relation.home), self._topology.npus
         sends, receives = np.ones(npus, np.int64), np.ones(npus, np.int64)
         sends[silent], receives[deaf] = 0, 0
@@ -236,7 +236,7 @@ class RouteEpochs:
 
     @property
     def draining(self) -> bool:
-        """Whether the network is emptied before other tables are used."""
+        """Whether the network drains before it uses the new tables."""
         return self._polled < NEVER
 
     def avoided(self, engine: Engine, cycle: int) -> frozenset[int]:
@@ -251,7 +251,7 @@ class RouteEpochs:
         return min(coming, max(cycle + 1, self._polled)) if self.draining else coming
 
     def patient(self, cycle: int) -> bool:
-        """Return whether flits that cannot move in a cycle may move with other tables."""
+        """Return whether flits that cannot move in a cycle may move with later tables."""
         return self._clock.may_help(self._faults.still_since, cycle - self._reaction)
 
     @property
@@ -260,14 +260,14 @@ class RouteEpochs:
         return self._clock.helps_until(self._faults.still_since) + self._reaction
 
     def goes_on(self, engine: Engine) -> bool:
-        """Return whether an idle network only waits for other tables, which it is then to use."""
+        """Return whether an idle network only waits for new tables, which it then uses."""
         if not (self.draining and engine.empty):
             return False
         self._polled = engine.now
         return True
 
     def apply(self, engine: Engine) -> None:
-        """Do what is due in the current cycle, whose arrivals have been processed."""
+        """Apply what is due in the current cycle, whose arrivals have been processed."""
         changed = self._clock.due
         if self._begins:
             self._begins = False
@@ -279,17 +279,17 @@ class RouteEpochs:
         elif engine.empty:
             self._finish(engine, DRAINED)
         if self.draining:
-            self._look_again(engine)
+            self._poll_again(engine)
 
-    def _look_again(self, engine: Engine) -> None:
-        """Set when to look whether the network is empty: less and less often while no flit leaves it."""
+    def _poll_again(self, engine: Engine) -> None:
+        """Set when to check next whether the network is empty: less and less often while no flit leaves it."""
         inside = engine.flits_in_flight
         if self._inside[0] != inside:
             self._inside = inside, engine.now
         self._polled = engine.now + max(1, inside // self._sinks, (engine.now - self._inside[1]) // LOOKS)
 
     def _change(self, engine: Engine, changed: int) -> None:
-        """Begin to use the tables for the links that were down in cycle `changed`."""
+        """Start the transition to the tables for the links that were down in cycle `changed`."""
         target, drained = self._tables(changed), self.draining
         if target is self._target:
             return
@@ -308,19 +308,19 @@ class RouteEpochs:
             self._drain(engine)
 
     def _may_follow(self, target: Tables) -> bool:
-        """Whether packets in the network may follow the new tables from where they are."""
+        """Whether packets in the network may switch to the new tables from where they are."""
         if self._followed is None or target.allowed is None:
             return False
         return not mixed_cycle(self._relation, [self._followed, target.allowed])
 
     def _newly_broken(self, engine: Engine) -> IntArray:
-        """The links that have broken and are avoided from now on."""
+        """The links that have failed with a loss of flits and are avoided from now on."""
         target, current = self._target, self._current
         broken = set(self._faults.broken(engine.now)) & (target.avoided - current.avoided)
         return np.array(sorted(broken), np.int64)
 
     def _drain(self, engine: Engine) -> None:
-        """Send nothing until the network is empty; what would wait for a link that has broken is dropped."""
+        """Inject no packets until the network is empty; drop packets that would wait for a failed link."""
         self._polled, self._inside = engine.now, (-1, engine.now)
         self._faults.let_pass(engine, self._target.avoided | self._current.avoided)
         broken = self._newly_broken(engine)
@@ -328,7 +328,7 @@ class RouteEpochs:
         self._replace(engine, routes, broken, anew=False, paused=True)
 
     def _finish(self, engine: Engine, transition: str, *, anew: bool = True) -> None:
-        """Use the new tables. `anew`: packets in the network choose their way again."""
+        """Use the new tables. `anew`: packets in the network are rerouted."""
         self._polled = NEVER
         broken, target, epoch = self._newly_broken(engine), self._target, self.epochs[-1]
         self._faults.let_pass(engine, target.avoided)
@@ -339,7 +339,7 @@ class RouteEpochs:
         self._current = target
 
     def _replace(self, engine: Engine, routes: Routes, broken: IntArray, *, anew: bool, paused: bool) -> int:
-        """Give the engine other routes. Return how many heads then wait for another link."""
+        """Give the engine new routes. Return the number of head flits that then wait for another link."""
         drops = np.zeros(len(self.links.src), np.uint8)
         drops[self._discard[self._discard >= 0]] = 1
         drops[self._target.silent + self._topology.links] = 1
@@ -389,7 +389,7 @@ class RouteEpochs:
         return BackendTable({name: np.asarray(values) for name, values in columns.items()})
 
     def report(self) -> list[str]:
-        """Return lines about NPUs without a way to the others, and routers all of whose links are down."""
+        """Return lines about NPUs without a route to others, and routers all of whose links are down."""
         target, topology = self._target, self._topology
         if not target.unreachable:
             return []
@@ -403,7 +403,7 @@ class RouteEpochs:
         apart = target.cut_off
         are = "is" if len(apart) == 1 else "are"
         pairs = f"{target.unreachable} pair{'s' if target.unreachable > 1 else ''} of NPUs"
-        lines = [f"no way is left for {pairs}: {_names('NPU', apart)} {are} cut off from the others"]
+        lines = [f"no route for {pairs}: {_names('NPU', apart)} {are} cut off from the others"]
         if routers:
             lines.append(f"all links of {_names('router', routers)} are down")
         return lines
@@ -413,7 +413,7 @@ _NONE = np.zeros(0, np.int64)
 
 
 def _any_of(tables: Sequence[BoolArray | None]) -> BoolArray | None:
-    """What packets may follow that follow one of the tables; None if one is unknown."""
+    """The links that packets with any of the tables may take; None if one is unknown."""
     known = [table for table in tables if table is not None]
     return np.logical_or.reduce(known) if len(known) == len(tables) else None
 

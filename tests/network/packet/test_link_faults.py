@@ -364,18 +364,18 @@ def test_threads_skipping_and_the_reference_agree(tmp_path_factory: Any, experim
 # --- what is refused -------------------------------------------------------------------------------------------------
 
 REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
-    ({"down": True}, {}, "faults[0]: it does not say what fails"),
+    ({"down": True}, {}, "faults[0]: the fault selects nothing"),
     ({"link": LINK, "npu": 1, "down": True}, {}, "faults[0]: link and npu exclude each other"),
-    ({"link": LINK}, {}, "faults[0]: it has no effect"),
+    ({"link": LINK}, {}, "faults[0]: the fault has no effect"),
     ({"link": "nope", "down": True}, {}, "faults[0].link: no link has the name 'nope'"),
     ({"router": "9", "down": True}, {}, "faults[0].router: no router has the name '9'"),
     ({"npu": 9, "down": True}, {}, "faults[0].npu: no NPU has the name '9'"),
-    ({"group": "a", "down": True}, {}, "faults[0].group: there is no group"),
-    ({"link": "*", "count": 9, "down": True}, {}, "faults[0].count: only 1 have the name"),
+    ({"group": "a", "down": True}, {}, "faults[0].group: there are no groups"),
+    ({"link": "*", "count": 9, "down": True}, {}, "faults[0].count: only 1 match the name"),
     ({"link": LINK, "slow": 2}, {}, "faults[0].slow: links and routers do not compute"),
     ({"npu": 1, "slow": 2}, {}, "faults[0].slow: has no effect without computation"),
-    ({"link": LINK, "bandwidth": "1 TB/s"}, {}, "faults[0].bandwidth: no link is worse"),
-    ({"link": LINK, "latency": "1 ns"}, {}, "faults[0].latency: no link is worse"),
+    ({"link": LINK, "bandwidth": "1 TB/s"}, {}, "faults[0].bandwidth: the fault degrades no link"),
+    ({"link": LINK, "latency": "1 ns"}, {}, "faults[0].latency: the fault degrades no link"),
     ({"link": LINK, "bit_error_rate": 1}, {}, "faults[0].bit_error_rate: no flit would arrive"),
     ({"link": LINK, "flit_error_rate": 1}, {}, "faults[0].flit_error_rate: no flit would arrive"),
     (
@@ -388,19 +388,23 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (
         {"link": LINK, "flit_error_rate": 0.9999},
         {"network": {**LINE["network"], "retry": {}}},
-        "faults[0].flit_error_rate: of 1000 flits of 2048 bits not even one would arrive",
+        "faults[0].flit_error_rate: fewer than 1 in 1000 flits of 2048 bits would arrive intact",
     ),
     ({"link": LINK, "down": True, "mttf": "1 us"}, {}, "faults[0].for: a fault that repeats has an end"),
     (
         {"link": LINK, "bit_error_rate": 0.01},
         {"network": {**LINE["network"], "retry": {}}},
-        "faults[0].bit_error_rate: of 1000 flits of 2048 bits not even one would arrive",
+        "faults[0].bit_error_rate: fewer than 1 in 1000 flits of 2048 bits would arrive intact",
     ),
-    ({"link": LINK, "down": True, "every": "1 us"}, {}, "faults[0].for: a fault that repeats has an end"),
+    ({"link": LINK, "down": True, "every": "1 us"}, {}, "faults[0].for: a repeating fault needs a duration"),
     ({"link": LINK, "down": True, "for": "2 us", "every": "1 us"}, {}, "faults[0].every: the fault repeats before"),
     ({"link": LINK, "down": True, "until": "1 us"}, {}, "faults[0].until: has no effect"),
     ({"link": LINK, "in_flight": "lose", "latency": "1 us"}, {}, "faults[0].in_flight: has no effect"),
-    ({"link": LINK, "down": True}, {"network": {**LINE["network"], "retry": {"efficiency": 0}}}, "efficiency: no flit"),
+    (
+        {"link": LINK, "down": True},
+        {"network": {**LINE["network"], "retry": {"efficiency": 0}}},
+        "efficiency: leaves no bandwidth",
+    ),
     (
         {"link": LINK, "down": True},
         {"network": {**LINE["network"], "retry": {}, "router": {"output_queue": True}}},
@@ -424,7 +428,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (
         {"link": LINK, "bit_error_rate": 1e-9},
         {"output": {"attribution": "links"}},
-        "output.attribution: attribution does not know flits that are lost",
+        "output.attribution: attribution does not support flits that are lost",
     ),
 ]
 

@@ -270,7 +270,7 @@ def test_threads_change_nothing(mode: str) -> None:
 
 def test_all_links_of_a_router_down_are_named() -> None:
     with pytest.raises(
-        StuckError, match="no way is left for .* pairs of NPUs: NPUs 0, 1 are cut off from the others"
+        StuckError, match="no route for .* pairs of NPUs: NPUs 0, 1 are cut off from the others"
     ) as caught:
         tree({"router": "(0)", "at": "1 us", "down": True})
     lines = caught.value.waits
@@ -288,7 +288,7 @@ def test_messages_to_an_npu_without_a_way_do_not_keep_others_back() -> None:
     # NPU 1 sends to NPU 4, which is cut off, and then to NPU 6.
     message = [{"src": 1, "dst": 4, "size": "64 KiB"}, {"src": 1, "dst": 6, "size": "64 KiB"}]
     with pytest.raises(
-        StuckError, match=r"no way is left for 14 pairs of NPUs: NPU 4 is cut off from the others"
+        StuckError, match=r"no route for 14 pairs of NPUs: NPU 4 is cut off from the others"
     ) as caught:
         tree({"npu": "4", "at": "0 ns", "down": True}, message=message)
     assert caught.value.result.counts["messages"] == 1
@@ -301,7 +301,7 @@ def test_an_npu_that_is_cut_off_within_a_packet_holds_nobody_up(mode: str) -> No
     message = [{"src": npu, "dst": 4, "size": "64 KiB"} for npu in range(3)]
     fault = {"link": "host:NPU 0->(0)", "at": "150 ns", "down": True, "both_directions": False, "in_flight": mode}
     with pytest.raises(
-        StuckError, match=r"no way is left for 7 pairs of NPUs: NPU 0 is cut off from the others"
+        StuckError, match=r"no route for 7 pairs of NPUs: NPU 0 is cut off from the others"
     ) as caught:
         tree(fault, message=message, router={"vcs": 1})
     assert "link host:NPU 0->(0) is down: message 0, NPU 0 to 4" in caught.value.waits
@@ -384,8 +384,8 @@ def test_a_checkpoint_in_an_epoch_continues_alike() -> None:
 @pytest.mark.parametrize(
     ("tables", "problem"),
     [
-        ({"output": {"attribution": "links"}}, "attribution does not know packets that are routed again"),
-        ({"run": {"mpi": True}}, "routes that change exclude run.mpi"),
+        ({"output": {"attribution": "links"}}, "attribution does not support packets that are rerouted"),
+        ({"run": {"mpi": True}}, "cannot be combined with run.mpi"),
     ],
 )
 def test_what_other_routes_exclude(tables: dict[str, Any], problem: str) -> None:
@@ -396,7 +396,7 @@ def test_what_other_routes_exclude(tables: dict[str, Any], problem: str) -> None
 
 @pytest.mark.parametrize("backend", ["analytical", "flow", "ethernet"])
 def test_other_backends_refuse(backend: str) -> None:
-    with pytest.raises(InputError, match=f"backend '{backend}' does not compute routes again"):
+    with pytest.raises(InputError, match=f"backend '{backend}' does not recompute routes"):
         pyxsim.run({"network": TREE, "message": ACROSS}, backend=backend)
 
 

@@ -279,7 +279,7 @@ def test_the_best_interval_between_checkpoints_is_that_of_young_and_daly() -> No
         ({"iterations": 2, "spares": [3]}, [], "NPU 3 already belongs to job 'a'"),
         ({"iterations": 2, "spares": [16]}, [], "there is no NPU 16"),
         ({"iterations": 2, "spares": "x"}, [], "restart.spares"),
-        ({"iterations": 2}, [{"npu": 0, "stop": True, "mttf": "1 us"}], "a fault that repeats has an end"),
+        ({"iterations": 2}, [{"npu": 0, "stop": True, "mttf": "1 us"}], "a repeating fault needs a duration"),
     ],
 )
 def test_wrong_settings_get_one_line(restart: dict[str, Any], faults: list[dict[str, Any]], message: str) -> None:

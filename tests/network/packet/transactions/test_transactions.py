@@ -312,13 +312,19 @@ def test_every_transaction_ends(
     ("changes", "problem"),
     [
         ({"network": {"flit": "256 B"}}, "network.transactions: a flit holds more than a transaction of 128 B"),
-        ({"transactions": {"size": "16 B"}}, "network.transactions.size: 16 B is no size of a transaction"),
-        ({"transactions": {"switch": {"size": "1 KiB"}}}, "network.transactions.switch.size: 1024 B is no size"),
+        ({"transactions": {"size": "16 B"}}, "network.transactions.size: 16 B is not a valid size of a transaction"),
+        (
+            {"transactions": {"switch": {"size": "1 KiB"}}},
+            "network.transactions.switch.size: 1024 B is not a valid size",
+        ),
         (
             {"transactions": {"request": "0 B"}},
-            "network.transactions.request: 0 B is no size of a header; allowed: 1 B",
+            "network.transactions.request: 0 B is not a valid size of a header; allowed: 1 B",
         ),
-        ({"transactions": {"response": "1 GiB"}}, "network.transactions.response: 1073741824 B is no size of a header"),
+        (
+            {"transactions": {"response": "1 GiB"}},
+            "network.transactions.response: 1073741824 B is not a valid size of a header",
+        ),
         ({"transactions": {"turnaround": "1 s"}}, "network.transactions.turnaround: a delay of 1000000000 cycles"),
         ({"transactions": {"preset": "nvlnk"}}, "network.transactions.preset"),
         ({"output": {"attribution": "links"}}, "output.attribution"),
