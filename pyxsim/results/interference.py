@@ -1,4 +1,4 @@
-"""Several jobs on one network: how long one waited for another (docs/jobs.md)."""
+"""Interference of several jobs on one network: how long each waited for each other one (docs/jobs.md)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pyxsim.results.attribution import NO_TRAFFIC, Attribution
 
 @dataclass(frozen=True, eq=False)
 class Interference:
-    """Who disturbed whom.
+    """The waits of jobs for each other.
 
     Attributes
     ----------
     victims
         The jobs.
     culprits
-        The jobs, the background traffic, and the name for no traffic.
+        The jobs, the background traffic, and `none`.
     cycles
         int64[victims, culprits]: cycles that the packets of a job waited in the network for a culprit. A row adds up to
         all waits of the job.

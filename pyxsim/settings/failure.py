@@ -65,8 +65,8 @@ class Fault(Table):
     )
     mttf: PositiveTime | None = Field(
         default=None,
-        description="Mean time to failure: each cable, router or NPU fails by itself after an exponentially distributed "
-        "time, counted from `at` or from the end of its last fault. Instead of `every` and `up`.",
+        description="Mean time to failure: each cable, router or NPU fails by itself after an exponentially "
+        "distributed time, counted from `at` or from the end of its last fault. Instead of `every` and `up`.",
     )
     until: PositiveTime | None = Field(
         default=None, description="Time from which a repeating fault does not start again. Default: the end of the run."
@@ -87,7 +87,7 @@ class Fault(Table):
         "striped over all lanes.",
     )
     flit_error_rate: _Share = Field(
-        default=Fraction(0), description="Probability that a flit is corrupted on the links, instead of `bit_error_rate`."
+        default=Fraction(0), description="Probability that a flit is corrupted; instead of `bit_error_rate`."
     )
     slow: Annotated[Fraction, *number(1, 10**6)] = Field(
         default=Fraction(1), description="Factor for the compute times of the NPUs."

@@ -21,8 +21,8 @@ def end_of_work(faults: Sequence[ComputeFault], start: int, ticks: Fraction) -> 
     Parameters
     ----------
     faults
-        Those of its NPU: with factors `f` that are active together it does 1 / product(f) cycles of work per cycle, and
-        none while it stops.
+        Those of its NPU: with active factors `f`, it does 1 / product(f) cycles of work per cycle, and none while it is
+        stopped.
     ticks
         Cycles that the work takes without faults.
     """
@@ -43,7 +43,7 @@ def end_of_work(faults: Sequence[ComputeFault], start: int, ticks: Fraction) -> 
 
 
 class FaultyComputeExecutor(TaskExecutor):
-    """Carries out the computation of NPUs with faults."""
+    """Runs the computation of NPUs with faults."""
 
     def __init__(
         self, graph: TaskGraph, faults: Mapping[int, Sequence[ComputeFault]], system: SystemServices, ended: EndCallback
@@ -54,7 +54,7 @@ class FaultyComputeExecutor(TaskExecutor):
         self._stopped: list[int] = []
 
     def start(self, task: int) -> None:
-        """Let an NPU begin to compute in the current cycle."""
+        """Start the task of an NPU in the current cycle."""
         npu, now = int(self._graph.npu[task]), self._system.cycle
         ticks = Fraction(ceil(int(self._graph.ticks[task]) * Fraction(self._slow[npu])))
         end = end_of_work(self._faults[npu], now, ticks)

@@ -55,7 +55,7 @@ def test_the_plot_has_the_shares_of_the_jobs(result: Result) -> None:
 def test_the_report_has_both_panels(result: Result, tmp_path: Path) -> None:
     pyxsim.report([result], tmp_path / "jobs.html")
     page = (tmp_path / "jobs.html").read_text(encoding="utf-8")
-    assert "Who disturbed whom" in page
+    assert "Interference between jobs" in page
     assert "scattered 0,2,4,6" in page
 
 

@@ -15,4 +15,4 @@ def test_a_row_per_job() -> None:
 def test_what_follows_a_failure() -> None:
     report = pyxsim.check("inputs/jobs/restart.toml")
     (line,) = [text for name, text in report.rows if name == "job"]
-    assert line.endswith("; 100 iterations, a checkpoint every 9; starts again after 30 us, with 2 spare NPUs")
+    assert line.endswith("; 100 iterations, a checkpoint every 9; restarts after 30 us, with 2 spare NPUs")

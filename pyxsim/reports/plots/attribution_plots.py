@@ -86,7 +86,7 @@ def interference_matrix(result: Result, ax: Axes | None = None) -> Axes:
     found = interference(result.attribution, len(result.jobs))
     if found is None:
         return nothing(ax, "no attribution" if result.jobs else "no jobs")
-    return _matrix(ax, found.victims, found.culprits, found.cycles, "Who disturbed whom")
+    return _matrix(ax, found.victims, found.culprits, found.cycles, "Interference between jobs")
 
 
 def _matrix(ax: Axes, victims: Sequence[str], names: Sequence[str], cycles: IntArray, title: str) -> Axes:

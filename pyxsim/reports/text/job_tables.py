@@ -1,4 +1,4 @@
-"""Several jobs as tables: their times and slowdowns, and who disturbed whom."""
+"""Several jobs as tables: their times, slowdowns, restarts and interference."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def tables(result: Result, width: int | None = WIDTH) -> Iterator[RenderableType
 
 
 def jobs_sheet(result: Result) -> Sheet:
-    """Return the times of the jobs; with the time alone and the slowdown where they were simulated."""
+    """Return the times of the jobs, with the times alone and slowdowns if they were simulated."""
     compared = any(row["alone"] >= 0 for row in result.jobs)
     rows = []
     for row in result.jobs:
@@ -43,7 +43,7 @@ def jobs_sheet(result: Result) -> Sheet:
 
 
 def restarts_sheet(result: Result) -> Sheet:
-    """Return where the time of jobs that may start again went."""
+    """Return where the time of jobs that may restart went."""
     rows = []
     for row in result.job_restarts:
         spent = [_time(result, row[name]) for name in ("work", "checkpoints", "lost", "down")]
@@ -69,7 +69,7 @@ def restarts_sheet(result: Result) -> Sheet:
 
 
 def failures_sheet(result: Result) -> Sheet:
-    """Return what each failure cost."""
+    """Return the cost of each failure."""
     rows = []
     for row in result.job_failures:
         times = [_time(result, row[name]) for name in ("lost", "down")]
@@ -82,15 +82,15 @@ def failures_sheet(result: Result) -> Sheet:
 
 
 def interference_sheet(result: Result) -> Sheet | None:
-    """Return the cycles that each job waited in the network, and the share of each culprit; None if not known."""
-    found = interference(result.attribution, len(result.jobs))
-    if found is None:
+    """Return the cycles that each job waited in the network, and the share of each culprit; None if unknown."""
+    waits = interference(result.attribution, len(result.jobs))
+    if waits is None:
         return None
     rows = []
-    for name, row in zip(found.victims, found.cycles.tolist(), strict=True):
+    for name, row in zip(waits.victims, waits.cycles.tolist(), strict=True):
         total = sum(row)
         rows.append((name, f"{total:,}", *(percent(each / total) if each else "-" for each in row)))
-    return Sheet(("job", "waited (cycles)", *(f"for {name}" for name in found.culprits)), rows)
+    return Sheet(("job", "waited (cycles)", *(f"for {name}" for name in waits.culprits)), rows)
 
 
 def _time(result: Result, cycles: int) -> str:

@@ -1,4 +1,4 @@
-"""Several jobs on one network: their times, and how long one waited for another."""
+"""Several jobs on one network: their times, and how long they waited for each other."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ add_rows(
         Column("iterations", "1", "iterations of its work"),
         Column("done", "1", "iterations that have ended and count"),
         Column("written", "1", "checkpoints that were written"),
-        Column("failures", "1", "failures that ended the job until it started again"),
+        Column("failures", "1", "failures, after each of which the job restarted"),
         Column("work", "cycles", "iterations that count"),
         Column("checkpoints", "cycles", "writing of checkpoints"),
-        Column("lost", "cycles", "work since the last checkpoint, and writing, that failures undid"),
-        Column("down", "cycles", "from failures until the NPUs began again, and waiting for NPUs before the start"),
-        Column("goodput", "1", "work / (work + checkpoints + lost + down); NaN at its start", "float64"),
+        Column("lost", "cycles", "work since the last checkpoint, and interrupted writing, that failures discarded"),
+        Column("down", "cycles", "from failures until the NPUs resumed, and waiting for NPUs before the start"),
+        Column("goodput", "1", "work / (work + checkpoints + lost + down); NaN before any time has passed", "float64"),
     ),
     when="with `[job.restart]`",
     coordinates=("job",),
 )
 add_rows(
     "job_failures",
-    "One row per failure that ended a job until it started again.",
+    "One row per failure of a job with `[job.restart]`.",
     (
         Column("job", "", "name of the job", "text"),
         Column("at", "cycles", "cycle of the failure"),
@@ -62,8 +62,8 @@ add_rows(
 
 
 def _interference(result: Result) -> dict[str, Any] | None:
-    found = interference(result.attribution, len(result.jobs))
-    return None if found is None else {"victim": found.victims, "culprit": found.culprits, "cycles": found.cycles}
+    waits = interference(result.attribution, len(result.jobs))
+    return None if waits is None else {"victim": waits.victims, "culprit": waits.culprits, "cycles": waits.cycles}
 
 
 add(

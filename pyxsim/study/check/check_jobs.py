@@ -14,7 +14,7 @@ MOST_ROWS = 16  # of jobs in the text
 
 @checks.register("jobs", order=35)
 def jobs(prepared: Prepared | PreparedTraffic) -> Finding:
-    """List the jobs, with their NPUs, arrival and work, and what follows a failure."""
+    """List the jobs with their NPUs, arrival, work and restarts."""
     if prepared.mode == "open":
         return Finding((), {})
     known = [
@@ -37,7 +37,7 @@ def _line(row: dict[str, Any], table: JobTable) -> str:
 
 
 def _restart(table: JobTable) -> str:
-    """What is done several times, and after a failure."""
+    """Its iterations, checkpoints and restarts."""
     restart = table.restart
     if restart is None:
         return ""
@@ -47,5 +47,5 @@ def _restart(table: JobTable) -> str:
     elif restart.checkpoint_interval is not None:
         saved = f"a checkpoint every {format_duration(restart.checkpoint_interval)}"
     spares = restart.spares if isinstance(restart.spares, int) else len(restart.spares)
-    again = f"starts again after {format_duration(restart.after)}, with {plural(spares, 'spare NPU')}"
+    again = f"restarts after {format_duration(restart.after)}, with {plural(spares, 'spare NPU')}"
     return f"; {plural(restart.iterations, 'iteration')}, {saved}; {again}"

@@ -1,4 +1,4 @@
-"""One iteration of a job that may be ended before its time (docs/jobs.md)."""
+"""One iteration of a job, which a failure may end early (docs/jobs.md)."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ class Revocable(SystemServices):
         return self._actions[-1]
 
     def revoke(self) -> None:
-        """Cancel the actions that have not been called, and abandon the work that has not ended."""
+        """Cancel the pending actions, and abandon the work that has not ended."""
         self._system.cancel(self._actions)
         self._system.abandon(self._work)
         self.forget()
 
     def forget(self) -> None:
-        """Keep what was done."""
+        """Make all actions and work permanent."""
         self._actions, self._work = [], []
 
 
@@ -71,9 +71,9 @@ class Iteration(GraphJob):
     Parameters
     ----------
     call_keys
-        The setting of the algorithms of each collective that has its own.
+        The key of the algorithms of each collective that sets them.
     tag
-        Number of the job's traffic.
+        Number of the traffic of the job.
     begin
         Cycle in which each NPU may start.
     ended, lost
@@ -101,11 +101,11 @@ class Iteration(GraphJob):
         self.begin(self._services)
 
     def stop(self, cycle: int) -> TaskTimes:
-        """End the iteration in a cycle, with all tasks that have started; return the times."""
+        """End the iteration, and all tasks in progress, in a cycle; return the times."""
         self._services.revoke()
         times = self.times()
         for column in (times.ready, times.start, times.end):
-            column[column > cycle] = -1  # NPUs are carried on to their next communication
+            column[column > cycle] = -1  # NPUs are simulated ahead to their next communication
         times.end[(times.start >= 0) & (times.end < 0)] = cycle
         return times
 
@@ -119,8 +119,8 @@ class Iteration(GraphJob):
         return self._cycles
 
     def _algorithm_setting(self, number: int) -> str:
-        own = self.graph.calls[number].algorithms is not None
-        return self._call_keys[number] if own else super()._algorithm_setting(number)
+        sets_them = self.graph.calls[number].algorithms is not None
+        return self._call_keys[number] if sets_them else super()._algorithm_setting(number)
 
     def _tag(self, name: str, npu: int) -> int:
         return self._number

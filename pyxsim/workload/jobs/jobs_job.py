@@ -1,4 +1,4 @@
-"""The jobs of `[[job]]`: each read as for a network of its own, all carried out as one graph of tasks."""
+"""The jobs of `[[job]]`: each is read as if alone on a network, and all run as one graph of tasks."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ class Arrival:
 
 
 class JobsJob(GraphJob):
-    """Carries out several jobs. The traffic of a job has its name.
+    """Runs several jobs. The traffic of a job has its name.
 
     Parameters
     ----------
     graph
-        The tasks of the jobs that do not start again.
+        The tasks of the jobs that cannot restart.
     call_keys
-        The setting of the algorithms of each collective of the graph that has its own.
+        The key of the algorithms of each collective of the graph that sets them.
     restarting
-        Makes the others, by their number; each adds its collectives to the list that it gets.
+        Functions that make the other jobs, by number; each job adds its collectives to the list that it is given.
     """
 
     def __init__(
@@ -83,40 +83,40 @@ class JobsJob(GraphJob):
         return [*self.graph.calls, *(call for job in self.restarting.values() for call in job.calls)]
 
     def begin(self, system: Any) -> None:
-        """Issue what starts the jobs. Raises InputError."""
+        """Start the jobs. Raises InputError."""
         super().begin(system)
         for job in self.restarting.values():
             job.begin(system)
 
     @property
     def end(self) -> int:
-        """Cycle in which the last job has ended, and what failed jobs have sent has arrived."""
+        """Cycle in which the last job has ended and all messages of failed jobs have arrived."""
         ends = [job.end for job in self.restarting.values()]
         failed = any(job.failures for job in self.restarting.values())
         return max([super().end, *ends, *([self._system.cycle] if failed else [])])
 
     @property
     def task_count(self) -> int:
-        """Number of the tasks, if no job starts again."""
+        """Number of tasks, if no job restarts."""
         return super().task_count + sum(job.task_count for job in self.restarting.values())
 
     def task_graph(self) -> TaskGraph | None:
-        """Return the tasks; None with jobs that may start again."""
+        """Return the tasks; None with jobs that may restart."""
         return None if self.restarting else super().task_graph()
 
     def tasks(self) -> TaskRun:
-        """Return the tasks and their times; of jobs that may start again those of all iterations."""
-        own = super().tasks()
+        """Return the tasks and their times, for jobs that may restart those of all iterations."""
+        whole = super().tasks()
         runs = [run for job in self.restarting.values() for run in job.runs_so_far()]
-        return joined(own, runs) if runs else own
+        return joined(whole, runs) if runs else whole
 
     def stuck_report(self) -> list[str]:
-        """Return a line per job that may start again and has not ended, then one per task of the others."""
+        """Return a line per unfinished job that may restart, then one per task of the others."""
         lines = [line for job in self.restarting.values() for line in job.stuck_lines()]
         return lines + super().stuck_report()
 
     def restarts(self) -> list[dict[str, Any]]:
-        """Return a row per job that may start again."""
+        """Return a row per job that may restart."""
         return [job.row() for job in self.restarting.values()]
 
     def failures(self) -> list[dict[str, Any]]:
@@ -132,8 +132,8 @@ class JobsJob(GraphJob):
         return cycles
 
     def _algorithm_setting(self, number: int) -> str:
-        own = self.graph.calls[number].algorithms is not None
-        return self._call_keys[number] if own else super()._algorithm_setting(number)
+        sets_them = self.graph.calls[number].algorithms is not None
+        return self._call_keys[number] if sets_them else super()._algorithm_setting(number)
 
     def _tag(self, name: str, npu: int) -> int:
         number: int = self._job_of[npu].item()
@@ -178,7 +178,7 @@ class JobsJob(GraphJob):
 
 
 def jobs_job(context: WorkloadContext) -> Job:
-    """Return the job that carries out all jobs of an experiment. Raises InputError, with the key of the job."""
+    """Return the job that runs all jobs of an experiment. Raises InputError, with the key of the job."""
     tables, topology = context.experiment.job, context.topology
     arrivals, graphs = [], []
     all_keys: list[str] = []
@@ -188,7 +188,7 @@ def jobs_job(context: WorkloadContext) -> Job:
     for number, npus in enumerate(homes):
         table, key = tables[number], f"job[{number}]"
         if table.workload is not None:
-            graph, shape, training = _of_workload(_own_context(context, table), table, key)
+            graph, shape, training = _of_workload(_job_context(context, table), table, key)
             call_keys = [f"{key}.workload"] * len(graph.calls)
         else:
             graph, shape, training = _of_collectives(context, table, key, npus), table.grid, None
@@ -236,12 +236,12 @@ def _placement_text(table: JobTable, npus: IntArray) -> str:
     return f"{word} {shown}{',...' if len(npus) > _MOST_LISTED else ''}"
 
 
-def _own_context(context: WorkloadContext, table: JobTable) -> WorkloadContext:
-    """What a reader knows of the workload of one job: a network of the shape of the job."""
+def _job_context(context: WorkloadContext, table: JobTable) -> WorkloadContext:
+    """The context in which a reader reads the workload of one job: a network of the shape of the job."""
     system = context.experiment.system
     assert table.workload is not None
     if table.workload.model is None and system.npu is not None and not system.npu.roofline:
-        system = system.model_copy(update={"npu": None})  # that of the models of other jobs
+        system = system.model_copy(update={"npu": None})  # it is for the models of other jobs
     experiment = context.experiment.model_copy(update={"system": system, "workload": table.workload, "job": ()})
     return replace(context, experiment=experiment, shape=table.grid)
 
@@ -267,13 +267,13 @@ def _of_workload(
 
 
 def _below(error: InputError, key: str) -> InputError:
-    """A fault of a workload with the key of its job."""
+    """An error of a workload, with the key of its job."""
     place = f"{key}.{error.key}" if error.key is not None and error.key.startswith("workload") else error.key
     return InputError(error.problem, file=error.file, key=place, allowed=error.allowed, given=error.given)
 
 
 def _of_collectives(context: WorkloadContext, table: JobTable, key: str, npus: IntArray) -> TaskGraph:
-    """A task per collective and member, after a mark that lasts until the time of the collective."""
+    """A task per collective and member, after a mark that ends at the time of the collective."""
     builder = GraphBuilder(table.size)
     for place, each in table.collectives:
         where = f"{key}.{place}"

@@ -1,4 +1,4 @@
-"""Puts the task graphs of several jobs onto the NPUs of one network, as one graph."""
+"""Merges the task graphs of several jobs into one graph on the NPUs of a network."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PlacedGraph:
     shape
         Its ranks as a grid, for collectives along dimensions.
     key
-        Setting of its work; errors cite it.
+        Key of its work, for errors.
     """
 
     name: str
@@ -93,8 +93,8 @@ def merged(jobs: Sequence[PlacedGraph], shape: Sequence[int]) -> TaskGraph:
 
 
 def joined(first: TaskRun, others: Sequence[TaskRun]) -> TaskRun:
-    """Return the tasks of several runs on one network as those of one; runs of one graph share its names and layers."""
-    places: dict[int, tuple[int, int, int]] = {}  # id of a graph -> its first call, name and layer
+    """Return several runs on one network as a single run; runs of the same graph share its names and layers."""
+    offsets: dict[int, tuple[int, int, int]] = {}  # by id of a graph: its first call, name and layer
     calls: list[Call] = []
     names: list[str] = []
     layers: list[str] = []
@@ -105,12 +105,12 @@ def joined(first: TaskRun, others: Sequence[TaskRun]) -> TaskRun:
     tasks = edges = groups = 0
     for run in (first, *others):
         graph = run.graph
-        if id(graph) not in places:
-            places[id(graph)] = len(calls), len(names), len(layers)
+        if id(graph) not in offsets:
+            offsets[id(graph)] = len(calls), len(names), len(layers)
             calls += graph.calls
             names += graph.names
             layers += graph.layers
-        call, name, layer = (np.int32(each) for each in places[id(graph)])
+        call, name, layer = (np.int32(each) for each in offsets[id(graph)])
         resource = np.array([_number(resources, each) for each in graph.resources] + [-1], np.int8)
         shifted = {
             "npu": graph.npu,
@@ -124,13 +124,12 @@ def joined(first: TaskRun, others: Sequence[TaskRun]) -> TaskRun:
         }
         for column, values in shifted.items():
             columns.setdefault(column, []).append(values)
-        measured = run.times
         for column, by in (("ready", 0), ("start", 0), ("end", 0), ("cause", tasks), ("partner", tasks)):
-            values = getattr(measured, column)
+            values = getattr(run.times, column)
             times.setdefault(column, []).append(np.where(values >= 0, values + by, -1).astype(values.dtype))
-        times.setdefault("group", []).append(np.where(measured.group >= 0, measured.group + groups, -1))
+        times.setdefault("group", []).append(np.where(run.times.group >= 0, run.times.group + groups, -1))
         starts.append(graph.before_start[1:] + edges)
-        groups += int(measured.group.max(initial=-1)) + 1
+        groups += int(run.times.group.max(initial=-1)) + 1
         tasks, edges = tasks + len(graph), edges + len(graph.before)
     graph = TaskGraph(
         npus=first.graph.npus,
@@ -147,14 +146,14 @@ def joined(first: TaskRun, others: Sequence[TaskRun]) -> TaskRun:
 
 
 def _number(resources: list[tuple[str, int]], resource: tuple[str, int]) -> int:
-    """The number of a resource, which is added if it is new."""
+    """The number of a resource, which is added to the list if it is new."""
     if resource not in resources:
         resources.append(resource)
     return resources.index(resource)
 
 
 def _on_network(call: Call, job: PlacedGraph, shape: Sequence[int]) -> Call:
-    """A collective of ranks as one of NPUs."""
+    """A collective over ranks as one over NPUs."""
     npus: list[int] = job.npus.tolist()
     members = groups = None
     if call.dims is not None:

@@ -1,4 +1,4 @@
-"""Which NPUs each of several jobs runs on (docs/jobs.md)."""
+"""The placement of several jobs on NPUs (docs/jobs.md)."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from pyxsim.settings.job import JobTable
 from pyxsim.topology import Topology
 
 Choice = Callable[[IntArray, int], IntArray]
-"""Chooses a number of NPUs from the free ones, which ascend; returns them in the order of the ranks."""
+"""Selects a number of NPUs from the free ones, which ascend; returns them in the order of the ranks."""
 
 
 def placed(jobs: Sequence[JobTable], topology: Topology, seed: int) -> list[IntArray]:
     """Return the NPU of each rank of each job. Raises InputError for NPUs that do not exist or are not free.
 
-    `seed`: of jobs that are placed at random and have none.
+    `seed`: for jobs that are placed at random without their own seed.
     """
     owner = np.full(topology.npus, -1, np.int64)
-    found: dict[int, IntArray] = {}
+    homes: dict[int, IntArray] = {}
     faults: list[InputError] = []
     for number, job in enumerate(jobs):
         if not isinstance(job.placement, str):
-            found[number] = np.array(job.placement, np.int64)
+            homes[number] = np.array(job.placement, np.int64)
             faults += _claim(owner, jobs, number, job.placement, "placement")
     raise_all(faults)
     for number, job in enumerate(jobs):
-        if number in found:
+        if number in homes:
             continue
         free = np.flatnonzero(owner < 0)
         if job.size > len(free):
             problem = f"job '{job.name}' needs {job.size} NPUs, but {_free(len(free), topology.npus)}"
             others = "" if len(free) == topology.npus else ", or smaller jobs before"
             raise InputError(problem, key=f"job[{number}].npus", allowed=f"at most {len(free)}{others}")
-        found[number] = _choice(job, topology, seed)(free, job.size)
-        owner[found[number]] = number
-    return [found[number] for number in range(len(jobs))]
+        homes[number] = _choice(job, topology, seed)(free, job.size)
+        owner[homes[number]] = number
+    return [homes[number] for number in range(len(jobs))]
 
 
 def spare_npus(jobs: Sequence[JobTable], homes: Sequence[IntArray], topology: Topology) -> list[list[int]]:
@@ -49,26 +49,26 @@ def spare_npus(jobs: Sequence[JobTable], homes: Sequence[IntArray], topology: To
     owner = np.full(topology.npus, -1, np.int64)
     for number, npus in enumerate(homes):
         owner[npus] = number
-    found: dict[int, list[int]] = {}
+    spares: dict[int, list[int]] = {}
     faults: list[InputError] = []
     for number, job in enumerate(jobs):
         if job.restart is not None and not isinstance(job.restart.spares, int):
-            found[number] = sorted(job.restart.spares)
+            spares[number] = sorted(job.restart.spares)
             faults += _claim(owner, jobs, number, job.restart.spares, "restart.spares")
     raise_all(faults)
     for number, job in enumerate(jobs):
-        if number in found:
+        if number in spares:
             continue
-        wanted = 0 if job.restart is None else job.restart.spares
+        count = 0 if job.restart is None else job.restart.spares
         free = np.flatnonzero(owner < 0)
-        if wanted > len(free):
-            some = f"{wanted} spare NPU{'s' if wanted > 1 else ''}"
+        if count > len(free):
+            some = f"{count} spare NPU{'s' if count > 1 else ''}"
             problem = f"job '{job.name}' needs {some}, but {_free(len(free), topology.npus)}"
             key = f"job[{number}].restart.spares"
             raise InputError(problem, key=key, allowed=f"at most {len(free)}, or fewer NPUs in jobs")
-        found[number] = free[:wanted].tolist()
-        owner[found[number]] = number
-    return [found[number] for number in range(len(jobs))]
+        spares[number] = free[:count].tolist()
+        owner[spares[number]] = number
+    return [spares[number] for number in range(len(jobs))]
 
 
 def _free(count: int, npus: int) -> str:
@@ -79,7 +79,7 @@ def _free(count: int, npus: int) -> str:
 
 
 def _claim(owner: IntArray, jobs: Sequence[JobTable], number: int, npus: Sequence[int], name: str) -> list[InputError]:
-    """Give a job the NPUs of its list; return an error for each that it cannot have. `name`: key of the list."""
+    """Assign the NPUs of a list to a job; return an error for each that is not free. `name`: key of the list."""
     faults = []
     for index, npu in enumerate(npus):
         key = f"job[{number}].{name}[{index}]"
@@ -112,8 +112,8 @@ def _scattered(free: IntArray, count: int) -> IntArray:
 def _by_rack(free: IntArray, count: int, rack: IntArray) -> IntArray:
     """Take the NPUs of free racks, then those of the racks with most free NPUs, each in ascending order."""
     sizes = np.bincount(rack)
-    there = np.bincount(rack[free], minlength=len(sizes))
-    rank = np.where(there == sizes, -1, sizes.max() - there)
+    available = np.bincount(rack[free], minlength=len(sizes))
+    rank = np.where(available == sizes, -1, sizes.max() - available)
     order = np.lexsort((free, rack[free], rank[rack[free]]))
     chosen: IntArray = free[order[:count]]
     return chosen
@@ -134,8 +134,8 @@ def racks(topology: Topology) -> IntArray:
     first = np.arange(topology.routers)
     if not topology.indirect and is_switch.any():
         leads = is_switch[topology.link_dst] & ~is_switch[topology.link_src]
-        first[topology.link_src[leads][::-1]] = topology.link_dst[leads][::-1]  # of several, the first link counts
+        first[topology.link_src[leads][::-1]] = topology.link_dst[leads][::-1]  # the first of several links counts
     keys = first[home]
-    if len(np.unique(keys)) == topology.npus:  # each NPU has a router of its own
+    if len(np.unique(keys)) == topology.npus:  # no two NPUs share a router
         return np.zeros(topology.npus, np.int64)
     return np.unique(keys, return_inverse=True)[1].astype(np.int64)

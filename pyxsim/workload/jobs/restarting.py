@@ -16,7 +16,7 @@ from pyxsim.workload.graph import Call, TaskGraph
 from pyxsim.workload.job import IssuedCollective, TaskRun, TaskTimes
 from pyxsim.workload.jobs.iteration import Iteration
 
-MOST_COLLECTIVES = 2**19  # of a run: 10 kB each with all that is recorded of them
+MOST_COLLECTIVES = 2**19  # of a run: 10 kB each with all records
 MOST_TASKS = 2**26  # of all iterations
 MOST_LOOKS = 10**5  # at other routes, in one iteration
 
@@ -53,10 +53,10 @@ class RestartTimes:
 
 @dataclass
 class Account:
-    """Where the time of a job went, in cycles; together it is the time from its arrival to its end.
+    """Where the time of a job went, in cycles; the sum is the time from its arrival to its end.
 
-    `work`: iterations that count; `checkpoints`: writing them; `lost`: work since the last checkpoint that a failure
-    undid, and checkpoints that it interrupted; `down`: from a failure until the NPUs begin again.
+    `work`: iterations that count; `checkpoints`: writing them; `lost`: work since the last checkpoint that failures
+    discarded, and interrupted checkpoints; `down`: from failures until the NPUs resume.
     """
 
     work: int = 0
@@ -67,20 +67,20 @@ class Account:
 
 @dataclass(eq=False)
 class RestartingJob:
-    """Carries out one job.
+    """Runs one job.
 
     Attributes
     ----------
     npus
-        int64[ranks], the NPU of each rank now.
+        int64[ranks], the current NPU of each rank.
     spares
-        NPUs that may replace others, ascending.
+        NPUs that may replace failed ones, ascending.
     failures
         A row of the dataset `job_failures` per failure.
     collectives
-        Takes in the collectives of the job, one for all iterations, as the first one begins.
+        The list to which the job adds its collectives when the first iteration starts, one entry for all iterations.
     runs
-        The tasks and times of all iterations, whether they ended or not.
+        The tasks and times of all iterations, complete or not.
     start, end
         Cycles; -1 before the first task starts, and before the last iteration ends.
     """
@@ -106,7 +106,7 @@ class RestartingJob:
     stuck: str = ""
 
     def begin(self, system: Any) -> None:
-        """Schedule the first iteration, or the wait for NPUs that have stopped when the job arrives."""
+        """Schedule the first iteration, or the wait for NPUs that are stopped when the job arrives."""
         self._system = system
         self._stops = {
             npu: [fault.times for fault in faults if not fault.slow]
@@ -162,7 +162,7 @@ class RestartingJob:
     # -- iterations and checkpoints --
 
     def _resume(self, cycle: int | None = None) -> None:
-        """Start, or start again from the last checkpoint, in a cycle; by default the current one."""
+        """Start, or restart from the last checkpoint, in a cycle; by default the current one."""
         now = self._system.cycle if cycle is None else cycle
         self._cancel()
         self._replace_failed(now)
@@ -201,7 +201,7 @@ class RestartingJob:
         self._collect(self._iteration.collectives)
 
     def _collect(self, issued: Sequence[IssuedCollective]) -> None:
-        """Add the collectives of an iteration to those of the ones before."""
+        """Add the collectives of an iteration to those of earlier ones."""
         if self._issued is None:
             self._issued = [
                 IssuedCollective(each.name, each.key, each.group, each.root, repeated=True) for each in issued
@@ -313,7 +313,7 @@ class RestartingJob:
         return any(times.active(cycle) for times in self._stops.get(npu, ()))
 
     def _works_again(self, npu: int, cycle: int) -> int:
-        """The first cycle from `cycle` on in which an NPU computes, or NEVER."""
+        """The first cycle from `cycle` on in which an NPU works, or NEVER."""
         while self._stopped(npu, cycle):
             cycle = max(times.following(cycle) for times in self._stops[npu] if times.active(cycle))
             if cycle >= NEVER:

@@ -390,7 +390,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         {"network": {**LINE["network"], "retry": {}}},
         "faults[0].flit_error_rate: fewer than 1 in 1000 flits of 2048 bits would arrive intact",
     ),
-    ({"link": LINK, "down": True, "mttf": "1 us"}, {}, "faults[0].for: a fault that repeats has an end"),
+    ({"link": LINK, "down": True, "mttf": "1 us"}, {}, "faults[0].for: a repeating fault needs a duration"),
     (
         {"link": LINK, "bit_error_rate": 0.01},
         {"network": {**LINE["network"], "retry": {}}},
