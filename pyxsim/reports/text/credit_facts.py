@@ -1,4 +1,4 @@
-"""Key figures of credits as messages: what they take, and what was lost."""
+"""Key figures of credits as messages: their number, bandwidth and losses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def facts(result: Result) -> Iterator[Fact]:
 
 
 def busiest_links(result: Result, most: int) -> list[int]:
-    """Return the links on which messages with credits take most, most first; only those with any message or loss."""
+    """Return the links of which messages with credits take the largest share, largest first, without unused ones."""
     columns = result.backend_tables["link_credits"].columns
     keys = list(zip(columns["share"].tolist(), columns["lost"].tolist(), columns["messages"].tolist(), strict=True))
     order = sorted(range(len(keys)), key=lambda link: (*(-value for value in keys[link]), link))

@@ -1,4 +1,4 @@
-"""Key figures of faults and retry: what was lost, and what was sent again."""
+"""Key figures of faults, retry and rerouting: flits lost and retransmitted, and routing tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyxsim.results.result import Result
 
 
 def facts(result: Result) -> Iterator[Fact]:
-    """Yield the flits lost and sent again, where either may happen, and the tables of routes."""
+    """Yield the routing tables in use, and the flits lost and retransmitted if there may be any."""
     yield from _of_routes(result)
     table = result.backend_tables.get("link_faults")
     if table is None:
@@ -32,7 +32,7 @@ def _of_routes(result: Result) -> Iterator[Fact]:
         return
     columns = table.columns
     moved, apart = int(columns["packets_rerouted"].sum()), int(columns["unreachable_pairs"].max())
-    text = f"tables of routes in use one after another; {plural(moved, 'packet')} routed again"
+    text = f"sets of routing tables used in succession; {plural(moved, 'packet')} rerouted"
     without = f"; up to {plural(apart, 'pair')} of NPUs without a route" if apart else ""
     yield Fact("routes", f"{int((columns['used'] >= 0).sum()):,}", text + without)
 
@@ -51,7 +51,7 @@ def _cell(value: str | int) -> str:
 
 
 def worst_links(result: Result, most: int) -> list[int]:
-    """Return the links with most errors, losses and flits sent again, worst first; then those that stalled longest."""
+    """Return the links with most errors, losses and retransmissions, worst first; ties by stall time."""
     columns = result.backend_tables["link_faults"].columns
     bad, stalled = columns["errors"] + columns["flits_lost"] + columns["resent"], columns["stall_replay"]
     order = sorted(range(len(bad)), key=lambda link: (-int(bad[link]), -int(stalled[link]), link))

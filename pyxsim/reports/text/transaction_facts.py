@@ -27,5 +27,7 @@ def facts(result: Result) -> Iterator[Fact]:
     switch = result.backend_tables.get("switch_reduction")
     if switch is not None and (entries := int(switch.columns["entries_max"][0])):
         stalls = int(switch.columns["stalls"][0])
-        waited = f"{plural(stalls, 'sum')} waited for one ({percent(stalls / count)})" if stalls else "none was awaited"
-        yield Fact("sums at once", f"{entries:,}", f"entries of the switch in use at most; {waited}")
+        waited = (
+            f"{plural(stalls, 'sum')} waited for one ({percent(stalls / count)})" if stalls else "no sum waited for one"
+        )
+        yield Fact("sums at once", f"{entries:,}", f"maximum number of entries in use in the switch; {waited}")

@@ -1,4 +1,4 @@
-"""How credits returned at each link and VC (docs/credits.md)."""
+"""Credits as messages of each link and VC (docs/credits.md)."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from pyxsim.results.datasets.links import LINK, LINK_SPECS, WINDOW
 WHEN = "with `[network.credits]`"
 LINK_NAME = LINK_SPECS[:2]
 COUNTS = (
-    Column("messages", "1", "messages with credits of the link, on the link in the opposite direction"),
+    Column("messages", "1", "messages that carried credits of the link, on the link in the opposite direction"),
     Column("riding", "flits", "flits of the opposite direction that carried credits of the link"),
-    Column("returned", "flits", "credits that started back, lost ones that were sent again included"),
-    Column("lost", "flits", "credits destroyed on their way back"),
+    Column("returned", "flits", "credits that were sent back, including lost ones that were sent again"),
+    Column("lost", "flits", "credits lost on their way back"),
 )
 RESTORED = Column("restored", "flits", "lost credits that were sent again")
 SHARE = Column(
-    "share", "1", "share of the time of the link that messages with credits of the opposite direction took", "float64"
+    "share", "1", "share of the time of the link taken by messages with credits of the opposite direction", "float64"
 )
 
 add_backend_table(
     "link_credits",
-    "How the credits of each link returned, over the whole run.",
+    "Returned credits of each link over the whole run.",
     (
         *COUNTS,
         RESTORED,
-        Column("credits_per_message", "flits", "credits per message or flit that carried some", "float64"),
+        Column("credits_per_message", "flits", "credits per message or flit that carried any", "float64"),
         SHARE,
     ),
     LINK,
@@ -34,7 +34,7 @@ add_backend_table(
 )
 add_backend_table(
     "link_credit_windows",
-    "How the credits of each link returned in each time window.",
+    "Returned credits of each link in each time window.",
     (*COUNTS, SHARE),
     WINDOW,
     when=WHEN,
@@ -42,14 +42,14 @@ add_backend_table(
 )
 add_backend_table(
     "vc_credits",
-    "How the credits of each VC of each link returned, over the whole run.",
+    "Returned credits of each VC of each link over the whole run.",
     (
         Column("vc", "1", "number of the VC on its link", dims=("vc",)),
         Column("messages", "1", "messages and flits that carried credits of the VC"),
-        Column("returned", "flits", "credits that started back"),
-        Column("lost", "flits", "credits destroyed on their way back"),
+        Column("returned", "flits", "credits that were sent back"),
+        Column("lost", "flits", "credits lost on their way back"),
         RESTORED,
-        Column("without_credits", "cycles", "time in which the sender had no credit of the VC"),
+        Column("without_credits", "cycles", "time during which the sender had no credit of the VC"),
     ),
     (*LINK, "vc"),
     when=WHEN,

@@ -1,4 +1,4 @@
-"""What faults and retry did at each link (docs/faults.md)."""
+"""Errors, losses and retries of each link (docs/faults.md)."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pyxsim.results.datasets.links import LINK, LINK_SPECS, WINDOW
 WHEN = "with faults that lose flits, bit errors, or `[network.retry]`"
 LINK_NAME = LINK_SPECS[:2]
 COUNTS = (
-    Column("errors", "flits", "flits that arrived with a wrong bit"),
-    Column("flits_lost", "flits", "flits that were on the wire as the link went down, and were lost"),
-    Column("resent", "flits", "flits sent again"),
-    Column("timeouts", "1", "times at which no answer came in time"),
+    Column("errors", "flits", "flits that arrived corrupted"),
+    Column("flits_lost", "flits", "flits lost on the wire when the link went down"),
+    Column("resent", "flits", "flits retransmitted"),
+    Column("timeouts", "1", "timeouts of the sender, without an answer in time"),
     Column("stall_replay", "cycles", "cycles in which a flit waited because the replay buffer was full"),
 )
-REPLAY_MEAN = Column("replay_mean", "flits", "flits in the replay buffer on average over time", "float64")
+REPLAY_MEAN = Column("replay_mean", "flits", "mean number of flits in the replay buffer", "float64")
 
 add_backend_table(
     "link_faults",
     "Errors, losses and retries of each link over the whole run.",
-    (*COUNTS, Column("replay_max", "flits", "most flits in the replay buffer"), REPLAY_MEAN),
+    (*COUNTS, Column("replay_max", "flits", "maximum number of flits in the replay buffer"), REPLAY_MEAN),
     LINK,
     when=WHEN,
     links=LINK_NAME,

@@ -9,12 +9,12 @@ from pyxsim.reports.text.text_table import Sheet
 from pyxsim.results.result import Result
 
 MOST_ROWS = 20
-_HEAD = ["link", "share of credits", "messages", "riding on flits", "credits", "per message", "lost", "restored"]
+_HEAD = ["link", "share of credits", "messages", "piggybacked on", "credits", "per message", "lost", "restored"]
 
 
 @html_panel("credits", section="links", applies=lambda result: "link_credits" in result.backend_tables)
 def credits(result: Result, detail: Detail) -> list[Panel]:
-    """The share of messages with credits over time on the links where it is highest, and the numbers."""
+    """The share of messages with credits over time on the links where it is highest, and counts of links."""
     links = busiest_links(result, MOST_ROWS)
     if not links:
         return []
@@ -33,6 +33,6 @@ def credits(result: Result, detail: Detail) -> list[Panel]:
         ]
         for link in links
     ]
-    text = "Over the whole run; messages, credits and losses are those of the link, which return on the opposite one."
+    text = "Over the whole run. All counts are those of the credits of the link, which return on the opposite link."
     panels.append(Panel("Credits of links in numbers", text, sheet=Sheet(_HEAD, rows, ["link"])))
     return panels

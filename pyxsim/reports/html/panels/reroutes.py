@@ -1,4 +1,4 @@
-"""The panel of the tables of routes that follow the links that are up (docs/faults.md)."""
+"""The panel of the routing tables, which follow the links that are up (docs/faults.md)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,9 @@ _HEAD = [
 
 @html_panel("reroutes", section="links", applies=lambda result: "route_epochs" in result.backend_tables)
 def reroutes(result: Result, detail: Detail) -> list[Panel]:
-    """When links changed, from when on which routes were used, and what became of packets."""
+    """When links changed, when which routes were used, and the packets rerouted and lost."""
     epochs = len(result.backend_tables["route_epochs"].columns["changed"])
-    text = "Packets that chose another link, and packets lost up to the next change."
+    text = "With the packets that were rerouted to another link, and those lost before the next change."
     if epochs > MOST_ROWS:
         text += f" The first {MOST_ROWS} of {epochs:,}."
-    return [
-        Panel("Tables of routes", text, sheet=Sheet(_HEAD, epoch_rows(result, MOST_ROWS), ["routes", "transition"]))
-    ]
+    return [Panel("Routing tables", text, sheet=Sheet(_HEAD, epoch_rows(result, MOST_ROWS), ["routes", "transition"]))]

@@ -1,4 +1,4 @@
-"""Panels of faults and retry: errors, flits sent again, and replay buffers over time (docs/faults.md)."""
+"""Panels of faults and retry: errors, retransmissions and replay buffers over time (docs/faults.md)."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from pyxsim.reports.text.text_table import Sheet
 from pyxsim.results.result import Result
 
 MOST_ROWS = 20
-_HEAD = ["link", "errors", "lost", "sent again", "timeouts", "stalled by the buffer", "buffer: mean", "most"]
+_HEAD = ["link", "errors", "lost", "retransmitted", "timeouts", "stalls on a full buffer", "buffer: mean", "maximum"]
 _COLUMNS = ("errors", "flits_lost", "resent", "timeouts", "stall_replay")
 
 
 @html_panel("faults", section="links", applies=lambda result: "link_faults" in result.backend_tables)
 def faults(result: Result, detail: Detail) -> list[Panel]:
-    """Flits sent again over time at the worst links, their replay buffers, and the numbers."""
+    """Retransmitted flits and replay buffers over time at the worst links, and counts of links."""
     links = worst_links(result, MOST_ROWS)
     if not links:
         return []
     columns = result.backend_tables["link_faults"].columns
     names = result.links.name
-    text = "The links with most errors, losses and flits sent again, over time."
-    lines = (("resent", "Flits sent again", "flits per window"), ("replay_mean", "Replay buffers", "flits"))
+    text = "The links with most errors, losses and retransmissions, over time."
+    lines = (("resent", "Retransmitted flits", "flits per window"), ("replay_mean", "Replay buffers", "flits"))
     panels = [
         link_lines(result, detail, "link_fault_windows", column, links, title, text, {"title": {"text": unit}})
         for column, title, unit in lines

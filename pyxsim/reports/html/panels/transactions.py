@@ -15,10 +15,10 @@ _HEAD = ["kind", "transactions", "data", "headers", "padding", "mean", "p50", "p
 _PACKETS = ["packets", "sent", "arrived"]
 _SWITCH = {
     "entries_mean": "entries in use, mean",
-    "entries_max": "entries in use, most",
+    "entries_max": "entries in use, maximum",
     "stalls": "sums that waited",
     "stall_cycles": "cycles that they waited",
-    "waiting_max": "most that waited",
+    "waiting_max": "waiting sums, maximum",
     "adder_busy": "adders busy, share",
 }
 
