@@ -67,9 +67,7 @@ class JobTable(Table):
         default=None, description="Its collectives; `npus` and `root` are ranks of the job. Instead: a workload."
     )
 
-    restart: Restart | None = Field(
-        default=None, description="Iterations, checkpoints, and restarts after one of its NPUs stops."
-    )
+    restart: Restart | None = Field(default=None, description="Iterations, checkpoints, and what follows a failure.")
 
     @model_validator(mode="after")
     def _check_consistency(self) -> JobTable:

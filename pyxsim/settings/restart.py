@@ -1,4 +1,4 @@
-"""[job.restart]: a job in iterations that restarts from its last checkpoint when an NPU fails (docs/jobs.md)."""
+"""[job.restart]: a job in iterations that restarts from its last checkpoint after a failure (docs/jobs.md)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ _Spares = Annotated[
 
 
 class Restart(Table):
-    """The job runs its work in iterations, writes checkpoints, and restarts when one of its NPUs stops."""
+    """The job runs its work in iterations, writes checkpoints, and restarts after a failure.
+
+    A failure is an NPU that stops, a message that is lost, or NPUs that no route connects.
+    """
 
     iterations: Annotated[int, *whole(1, MOST_ITERATIONS)] = Field(
         description="How many times the job repeats its work. An iteration starts when the previous one has ended on "
@@ -65,7 +68,7 @@ class Restart(Table):
     spares: _Spares = Field(
         default=0,
         description="NPUs that replace failed ones: a number of those that no job uses, or a list. Without spares, the "
-        "job waits until the failed NPU works again.",
+        "job waits until the failed NPU works, or is connected, again.",
     )
     most_failures: Annotated[int, *whole(0, 10**6)] = Field(
         default=1000, description="Failures after which the job gives up, and the run fails."

@@ -148,6 +148,28 @@ def restarts(backend: str) -> Found:
     return Found(worst, picture, {"jobs": str(DRAWN)})
 
 
+def failed_links() -> Found:
+    """Compare jobs whose links lose what is on the wire, twice within an iteration, with the account of their time."""
+    random, pairs = Random(f"{SEED} links"), []
+    work = {"name": "a", "npus": 8, "collective": [{"kind": "all-reduce", "size": "64 KiB"}]}
+    step = _run("packet", job=[{**work, "restart": {"iterations": 1}}]).jobs[0]["time"]
+    for _ in range(DRAWN):
+        iterations, every = random.randint(1, 12), random.randint(0, 4)
+        write, after = random.randint(0, 3000) if every else 0, random.randint(3000, 9000)
+        kept = {"checkpoint_every": every, "checkpoint_time": f"{write} ns"} if every else {}
+        before = random.randrange(iterations)
+        begins = before * step + (before // every * write if every else 0)
+        first = begins + round(random.uniform(0.2, 0.8) * step)
+        cycles = [first, first + after + round(random.uniform(0.2, 0.8) * step)]
+        lost = {"link": "*", "for": "1 ns", "down": True, "in_flight": "lose"}
+        one = {**work, "restart": {"iterations": iterations, "after": f"{after} ns", **kept}}
+        result = _run("packet", job=[one], faults=[{**lost, "at": f"{cycle} ns"} for cycle in cycles])
+        end, spent = account(step, iterations, every, write, after, cycles)
+        pairs += [(end, result.jobs[0]["end"]), *((spent[name], result.job_restarts[0][name]) for name in spent)]
+    worst, picture = exact(pairs, "cycles")
+    return Found(worst, picture, {"jobs": str(DRAWN)})
+
+
 def cases() -> Iterator[Case]:
     for backend in ("packet", "analytical-congestion"):
         claim = f"A job alone on all NPUs takes as long as its collectives at the top level ({backend})"
@@ -160,6 +182,8 @@ def cases() -> Iterator[Case]:
         yield Case(
             f"jobs/restarts-{backend}", claim, "the account, event by event", 0, "cycles", partial(restarts, backend), 8
         )
+    claim = "So are those of a job that fails because its links lose messages"
+    yield Case("jobs/failed-links", claim, "the account, event by event", 0, "cycles", failed_links, 8)
     claim = "The rows of the interference matrix of four jobs add up to the waits of their packets"
     yield Case("jobs/matrix", claim, "definition", 0, "cycles", adds_up, 8)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -24,10 +26,12 @@ if TYPE_CHECKING:
 COLOURS = 7  # lines with distinct colours; more use a colour map
 INSIDE = 5  # lines whose legend fits into the axes
 TICKS = 12  # values that are all labelled at an axis
-WIDE = 30  # times the lowest number: range from which y is logarithmic, with a geometric x
+WIDE = 10  # times the lowest number: range from which y is logarithmic, with a geometric x
 BARS = 0.8  # of the distance between two values: the bars of a value
 MARKS = "osD^vPX"
 MOST_MARKS = 25  # places on a line that are marked
+LARGEST_POWER = 1e-4  # that is labelled as a power of ten
+_OF_A_FAULT = re.compile(r"faults\[\d+\]\.(bit_error_rate)")
 _LABELS = {
     "traffic.load": "offered load (flits per node and cycle)",
     "offered_load": "offered load (flits per node and cycle)",
@@ -80,6 +84,8 @@ def number_over(sweep: Sweep, x: str, y: str, hue: str | None = None, ax: Axes |
     ends = [float(point.values[y]) for point in shown]
     if scale.geometric and min(ends) > 0 and max(ends) > WIDE * min(ends):
         ax.set_yscale("log")
+        if label_of(y).endswith("(ns)"):
+            _time_axis(ax, label_of(y), max(ends))
     elif min(ends) >= 0:
         ax.set_ylim(bottom=0)
         if label_of(y).endswith("(ns)"):
@@ -208,12 +214,19 @@ class Scale:
             ax.set_xscale("log")
         if len(self.values) > TICKS or not (self.geometric or self.named):
             return
-        ax.set_xticks(self.places, [text_of(value) for value in self.values])
+        powers = [_power_of_ten(value) for value in self.values]
+        ax.set_xticks(self.places, [text_of(value) for value in self.values] if None in powers else powers)
         ax.xaxis.set_minor_locator(NullLocator())
         longest = max(len(text_of(value)) for value in self.values)
         if longest * len(self.values) > 70:
             for label in ax.get_xticklabels():
                 label.set(rotation=30, horizontalalignment="right", rotation_mode="anchor")
+
+
+def _power_of_ten(value: Any) -> str | None:
+    """A small share as a power of ten, for a label; None if it is none."""
+    exponent = round(math.log10(value)) if isinstance(value, float) and 0 < value <= LARGEST_POWER else 0
+    return f"$10^{{{exponent}}}$" if exponent and math.isclose(value, 10.0**exponent) else None
 
 
 def _numbers(values: Sequence[Any]) -> list[float] | None:
@@ -243,6 +256,8 @@ def label_of(name: str) -> str:
         return _LABELS[name]
     if name == VARIANT:
         return "variant"
+    if fault := _OF_A_FAULT.fullmatch(name):
+        return fault[1].replace("_", " ")
     if name not in TRAFFIC_KEYS:
         return name if "." in name else name.replace("_", " ")
     unit = unit_of(name)
