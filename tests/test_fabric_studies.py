@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import runpy
 from functools import cache
 from pathlib import Path
 
@@ -10,13 +11,14 @@ import pytest
 
 import pyxsim
 from pyxsim.results.result import Result
+from pyxsim.results.sweep import Point as SweptPoint
+from pyxsim.results.sweep import Sweep
 from pyxsim.runner.lifecycle import run
-from pyxsim.settings.points import points
+from pyxsim.settings.points import Point, points
 
 ROOT = Path(__file__).resolve().parents[1]
 INPUTS = ROOT / "inputs" / "studies" / "fabric"
 PAGE = ROOT / "docs" / "fabric_studies.md"
-SMALL = ("network.options={npus=8, leaves=8, spines=8}", "faults[0].link='level1:(0)->(8)'")
 
 
 @cache
@@ -25,23 +27,39 @@ def result(name: str, variant: str, *overrides: str) -> Result:
     return run(point.experiment)
 
 
-def slowdown(variant: str) -> float:
-    half, whole = (
-        result("slow_link", variant, *SMALL, f"faults[0].bandwidth='{rate} GB/s'").time_ns for rate in ("25", "49.9")
-    )
-    return float(half / whole)
+def kind_of(point: Point) -> str:
+    """The kind of the slow link; "" for none."""
+    return str(point.swept["faults"]).partition(":")[0].strip("[]")
 
 
-def test_only_what_fills_the_links_notices_a_slow_one() -> None:
-    assert slowdown("ring") < 1.01
-    assert slowdown("halving and doubling") < 1.05
-    assert slowdown("by level") < 1.02
-    assert slowdown("all-to-all") > 1.3
+@pytest.fixture(scope="module")
+def times(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], float]:
+    """Times of the study of the slow link with 64 NPUs and 1 MiB, by variant and the kind of the slow link."""
+    text = (INPUTS / "slow_link.toml").read_text(encoding="utf-8")
+    for large, small in (("npus = 32, leaves = 32, spines = 32", "npus = 8, leaves = 8, spines = 8"), ("(32)", "(8)")):
+        assert large in text
+        text = text.replace(large, small)
+    file = tmp_path_factory.mktemp("study") / "small.toml"
+    file.write_text(text, encoding="utf-8")
+    chosen = [point for point in points(file) if str(point.variant).endswith(": 1 MiB")]
+    return {(str(point.variant), kind_of(point)): float(run(point.experiment).time_ns) for point in chosen}
 
 
-def test_equal_shares_bound_the_all_to_all() -> None:
+def test_who_notices_a_slow_link(times: dict[tuple[str, str], float]) -> None:
+    def slowdown(variant: str, kind: str) -> float:
+        return times[f"{variant}: 1 MiB", kind] / times[f"{variant}: 1 MiB", ""]
+
+    assert slowdown("ring", "level1") < 1.01
+    assert slowdown("by level", "level1") < 1.02
+    assert slowdown("halving and doubling", "level1") < 1.05
+    assert slowdown("all-to-all", "level1") > 1.3
+    assert slowdown("halving and doubling", "host") > 1.5
+    assert slowdown("all-to-all", "host") > 1.3
+
+
+def test_equal_shares_bound_the_all_to_all(times: dict[tuple[str, str], float]) -> None:
     """8 NPUs send 7/8 MiB each out of their leaf, an eighth of it over the slow link: 917,504 bytes at 25 GB/s."""
-    assert result("slow_link", "all-to-all", *SMALL, "faults[0].bandwidth='25 GB/s'").time_ns > 917_504 / 25
+    assert times["all-to-all: 1 MiB", "level1"] > 917_504 / 25
 
 
 @pytest.mark.parametrize("exponent", [7, 6, 5])
@@ -79,7 +97,25 @@ def test_a_placement_without_interference_may_be_the_slower_one() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("variant", ["all-to-all", "all-to-all, adaptive", "halving and doubling"])
-def test_the_page_has_the_times(variant: str) -> None:
-    found = result("slow_link", variant, "faults[0].bandwidth='25 GB/s'")
-    assert f" {found.time_ns / 1000:.1f} " in PAGE.read_text(encoding="utf-8")
+@pytest.mark.parametrize("kind", ["", "level1", "host"])
+def test_the_page_has_the_times(kind: str) -> None:
+    variant = "halving and doubling: 1 MiB"
+    every = points(INPUTS / "slow_link.toml")
+    (point,) = [point for point in every if point.variant == variant and kind_of(point) == kind]
+    assert f" {run(point.experiment).time_ns / 1000:.1f} " in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_figure_divides_by_the_times_without_a_fault(tmp_path: Path) -> None:
+    names = runpy.run_path(str(ROOT / "examples" / "slow_link_figure.py"))
+    found = {"[]": 100.0, "level1:(0)->(32) 25 GB/s": 150.0, "host:NPU 0->(0) 25 GB/s": 200.0}
+    made = [
+        SweptPoint(str(time), {"variant": f"ring: {size}", "faults": faults}, "done", {"time_ns": time * scale})
+        for size, scale in (("16 MiB", 2), ("1 MiB", 1))
+        for faults, time in found.items()
+    ]
+    slowdowns = names["slowdowns"](Sweep(tmp_path, "slow link", {}, made))
+    both = {"16 MiB": 1.5, "1 MiB": 1.5}
+    assert slowdowns == {"level1": {"ring": both}, "host": {"ring": dict.fromkeys(both, 2.0)}}
+    panels = names["draw"](slowdowns).axes
+    assert [line.get_xdata().tolist() for line in panels[0].lines[:1]] == [[2**20, 2**24]]
+    assert panels[0].get_title(loc="left") == "Link between a leaf and a spine"
