@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 WORMHOLE, CUT_THROUGH, STORE_AND_FORWARD = range(3)
 
 # Selection of one of several candidates.
-RANDOM, LEAST, TWO, EACH = range(4)
+RANDOM, LEAST, TWO, EACH, WEIGHTED = range(5)
 
 # First destination of a way.
 VIA_NONE, VIA_ANY, VIA_BOX, VIA_ALIGNED = range(4)
@@ -158,6 +158,7 @@ class Routes:
     set_start: Any = (0,)
     set_link: Any = ()
     set_class: Any = ()
+    set_weight: Any = ()
     plane_any: Any = ()
     plane_select: Any = ()
     plane_escape: Any = ()

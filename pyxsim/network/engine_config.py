@@ -337,6 +337,7 @@ def routes_of(relation: Relation) -> Routes:
         set_start=relation.set_start,
         set_link=relation.set_link,
         set_class=relation.set_class,
+        set_weight=relation.set_weight,
         plane_any=relation.plane_any,
         plane_select=relation.plane_select,
         plane_escape=relation.plane_escape,

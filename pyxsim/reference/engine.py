@@ -173,7 +173,7 @@ class ReferenceEngine:
             for front in router.fronts():
                 if not front.vc.candidates:
                     router.route(front, self.now, u)
-        self.routing.routes = routes
+        self.routing.replace(routes)
         for packet in self._inside() if anew else ():
             packet.via, packet.plane, packet.last = None, packet.message.plane, packet.message.plane
         moved = sum(router.reroute(anew, left, np.asarray(discard).tolist()) for router in self.routers)

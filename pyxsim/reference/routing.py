@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyxsim.core import engine_options as codes
 from pyxsim.core.engine_options import RouterOptions, Routes
@@ -27,6 +27,7 @@ class Routing:
     links: Sequence[Link]
     lanes: Sequence[Link]  # the ejection lanes
     options: RouterOptions
+    owed: dict[int, list[int]] = field(default_factory=dict)  # by weighted set: what each member is owed
 
     def __post_init__(self) -> None:
         self.homes = [int(home) for home in self.routes.home]
@@ -35,7 +36,7 @@ class Routing:
     @property
     def by_credits(self) -> bool:
         """Whether routes depend on credits: then heads are routed in step 4, else as they come to the front."""
-        adaptive = any(select in (codes.LEAST, codes.TWO) for select in self.routes.plane_select)
+        adaptive = any(select in (codes.LEAST, codes.TWO, codes.WEIGHTED) for select in self.routes.plane_select)
         return adaptive or (len(self.routes.way_last) > 0 and self.routes.choose != RANDOM_WAY)
 
     def candidates(self, packet: Packet, incoming: Link, vc: int) -> list[Candidate]:
@@ -136,6 +137,8 @@ class Routing:
         n, select = len(candidates), self.routes.plane_select[plane]
         if n <= 1 or select == codes.EACH:
             return candidates
+        if select == codes.WEIGHTED:
+            return [candidates[self.select_by_weight(candidates, plane, router, packet.target)]]
         a = packet.draw(router, SELECT) % n
         if select == codes.RANDOM:
             return [candidates[a]]
@@ -143,6 +146,25 @@ class Routing:
             return [least(candidates, a)]
         b = (a + 1 + packet.draw(router, OTHER) % (n - 1)) % n
         return [candidates[b] if candidates[b].link.in_use < candidates[a].link.in_use else candidates[a]]
+
+    def select_by_weight(self, candidates: list[Candidate], plane: int, router: int, npu: int) -> int:
+        """Return the number of the candidate whose turn it is: smooth weighted round robin over links that are up."""
+        row = plane * self.routers + router
+        number = -2 - int(self.routes.link[int(self.routes.offset[row, 0]) + int(self.routes.digits[npu, 0])])
+        first = int(self.routes.set_start[number])
+        owed = self.owed.setdefault(number, [0] * len(candidates))
+        turns = [k for k, candidate in enumerate(candidates) if not candidate.link.down] or range(len(candidates))
+        weights = {k: int(self.routes.set_weight[first + k]) for k in turns}
+        for k, weight in weights.items():
+            owed[k] += weight
+        chosen = max(turns, key=lambda k: owed[k])  # of equals the first
+        owed[chosen] -= sum(weights.values())
+        return chosen
+
+    def replace(self, routes: Routes) -> None:
+        """Follow other routes. Weighted sets begin anew."""
+        if routes is not self.routes:
+            self.routes, self.owed = routes, {}
 
     # Ways
 

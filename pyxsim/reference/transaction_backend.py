@@ -45,7 +45,6 @@ class _Engine(ReferenceEngine):
 class ReferenceTransactionNetwork(TransactionNetwork):
     """Memory transactions in plain Python; parameters as for `TransactionNetwork`."""
 
-
     def _accesses(self, npus: int, network: Network, asked: Transactions) -> TransactionEngine:
         accesses = ReferenceTransactions(*sizes(npus, network, asked), **limits(network, asked, reduces=self.reduces))
         return cast(TransactionEngine, accesses)

@@ -26,6 +26,7 @@ from pyxsim.routing.opposite import opposite_links
 from pyxsim.routing.planes import candidates
 from pyxsim.routing.product_table import FIRST_SET, NONE
 from pyxsim.routing.relation import EACH, SKIP, Relation
+from pyxsim.routing.weights import Weights, weighted
 
 R = TypeVar("R", bound=Any)  # the routes as the engine reads them
 
@@ -81,6 +82,7 @@ def degraded(
     vc_class: int = 0,
     before: BoolArray | None = None,
     intact: BoolArray | None = None,
+    weights: Weights | None = None,
 ) -> Degraded:
     """Return routes around the links that are down.
 
@@ -98,6 +100,8 @@ def degraded(
         bool[links, homes], the links of the routes without faults; bool[links], links that packets already in the
         network may still cross. Both are used only at routers without an up*/down* route, which only packets of the
         original routes reach.
+    weights
+        How a router divides packets over several links, instead of `select`.
     """
     up = usable(relation, down)
     left = Graph(relation.routers, relation.home, relation.link_src[up], relation.link_dst[up], ())
@@ -120,6 +124,8 @@ def degraded(
         allowed |= before & stranded[relation.link_src] & intact[:, None]
     whole = Graph(relation.routers, relation.home, relation.link_src, relation.link_dst, relation.link_name)
     table = by_links(whole, allowed, select, vc_class, vc_class + 1)
+    if weights is not None:
+        table = weighted(table, allowed, hops, weights)
     return Degraded(tiled(table, relation.planes), allowed, hops, part, routing)
 
 
@@ -249,6 +255,8 @@ def without(routers: int, routes: R, broken: IntArray, discard: Int32Array) -> R
     vc_class[gone | lost] = 0  # a sink has one class
     new_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
     sets = {"set_start": new_start, "set_link": members[kept], "set_class": classes[kept]}
+    weight = np.asarray(routes.set_weight, np.int32)
+    sets["set_weight"] = weight[kept] if len(weight) else weight
     return replace(routes, link=table, vc_class=vc_class, **sets)
 
 

@@ -39,7 +39,7 @@ ALWAYS = -1  # in `own`: a switch, which has no digit in this dimension, always 
 SKIP = -2  # in `own`: this router (of this plane) never decides in this dimension
 
 # How one of several candidates is chosen: `plane_select`.
-RANDOM, LEAST, TWO, EACH = range(4)
+RANDOM, LEAST, TWO, EACH, WEIGHTED = range(5)
 
 
 def _ints() -> Int32Array:
@@ -101,10 +101,12 @@ class Relation:
         int64[sets + 1], the first member of each candidate set.
     set_link, set_class
         int32[members], links and VC classes of the candidates.
+    set_weight
+        int32[members], shares of packets on WEIGHTED planes, in units of each set; empty without such a plane.
     plane_any
         int32[planes], 1: every digit that differs contributes candidates, not only the first.
     plane_select
-        int32[planes], RANDOM, LEAST, TWO or EACH.
+        int32[planes], RANDOM, LEAST, TWO, EACH or WEIGHTED.
     plane_escape
         int32[planes], with EACH the plane whose candidates follow, or -1.
     plane_sticky
@@ -149,6 +151,7 @@ class Relation:
     set_start: IntArray = field(default_factory=_longs)
     set_link: Int32Array = field(default_factory=_ints)
     set_class: Int32Array = field(default_factory=_ints)
+    set_weight: Int32Array = field(default_factory=_ints)
     plane_any: Int32Array = field(default_factory=_ints)
     plane_select: Int32Array = field(default_factory=_ints)
     plane_escape: Int32Array = field(default_factory=_ints)

@@ -51,6 +51,13 @@ def _of_routes(experiment: Experiment, backend: str) -> Iterator[InputError]:
         models = [name for name, can in others if can.packets and can.link_faults]
         yield InputError(f"backend '{backend}' does not recompute routes", key=key, allowed=f"with {_either(models)}")
         return
+    reroute = experiment.network.reroute
+    if reroute.select == "weighted" and experiment.network.router.ordered:
+        problem = "packets that stay in order all take the same link to a destination"
+        yield InputError(problem, key=f"{key}.select", allowed="without router.ordered")
+    if reroute.weights == "messages" and not experiment.message:
+        problem = "there are no messages to derive weights from"
+        yield InputError(problem, key=f"{key}.weights", allowed="'capacity', or with [[message]]")
     if not any(fault.down for fault in experiment.faults):
         return
     if experiment.traffic is not None:

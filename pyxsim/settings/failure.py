@@ -222,8 +222,19 @@ class Reroute(Table):
         default=written("50 us"),
         description="Time from a change of the set of links that are up until all routers use the new tables.",
     )
-    select: Literal["least", "two", "random", "first"] = Field(
+    select: Literal["least", "two", "random", "first", "weighted"] = Field(
         default="least",
         description="How a router selects among the candidate links of the new tables: the one with the fewest flits "
-        "in use, the better of two random ones, a random one, or always the first.",
+        "in use, the better of two random ones, a random one, always the first, or each in proportion to its weight.",
     )
+    weights: Literal["capacity", "messages"] | None = Field(
+        default=None,
+        description='Of `select = "weighted"`: by the capacity that is left behind each link (default), or those of a '
+        "maximum concurrent flow of `[[message]]`.",
+    )
+
+    @model_validator(mode="after")
+    def _weighs(self) -> Reroute:
+        if self.weights is not None and self.select != "weighted":
+            raise InputError("has no effect", key="weights", allowed='with select = "weighted"')
+        return self

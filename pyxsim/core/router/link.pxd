@@ -222,4 +222,5 @@ cdef bint queue_has_capacity(State* s, int32_t link, int64_t t, int64_t u) noexc
 cdef void launch_queued(State* s, int32_t link, int64_t t) noexcept nogil
 cdef bint steady_queues(State* s) noexcept nogil
 cdef void share_slots(State* s, int32_t link) noexcept nogil
+cdef bint link_is_down(State* s, int32_t link) noexcept nogil
 cdef int64_t flits_in_use(State* s, int32_t link) noexcept nogil

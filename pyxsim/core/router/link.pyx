@@ -107,11 +107,15 @@ cdef void share_slots(State* s, int32_t link) noexcept nogil:
     s.links.limit[link] = max(1, slots >> halvings)
 
 
+cdef bint link_is_down(State* s, int32_t link) noexcept nogil:
+    return s.links.link[link].free == INT64_MAX
+
+
 cdef int64_t flits_in_use(State* s, int32_t link) noexcept nogil:
     """Occupied slots behind a link, as its sender knows them; of a link that is down more than any has."""
     cdef int32_t vc
     cdef int64_t used = 0
-    if s.links.link[link].free == INT64_MAX:
+    if link_is_down(s, link):
         return IN_USE_IF_DOWN
     for vc in range(s.links.link[link].base, s.links.link[link].base + s.links.link[link].vcs):
         used += s.links.link[link].depth - s.vcs.output[vc].credit

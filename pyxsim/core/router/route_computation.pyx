@@ -7,7 +7,7 @@ differ contribute. A table entry is a link, or a set of links to select from.
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from pyxsim.core.router.buffer cimport vc_at_mask_bit
-from pyxsim.core.router.link cimport flits_in_use
+from pyxsim.core.router.link cimport flits_in_use, link_is_down
 from pyxsim.core.router.random_draws cimport DRAW_OTHER, DRAW_SELECT, draw
 from pyxsim.core.router.route_candidates cimport choose_route_candidate
 from pyxsim.core.state.bits cimport lowest
@@ -22,6 +22,7 @@ from pyxsim.core.state.records cimport (
     SELECT_EACH,
     SELECT_LEAST,
     SELECT_RANDOM,
+    SELECT_WEIGHTED,
     Packet,
     Router,
 )
@@ -115,6 +116,27 @@ cdef int32_t select_candidate(
     return other if flits_in_use(s, links[other]) < flits_in_use(s, links[first]) else first
 
 
+cdef int32_t select_by_weight(State* s, int64_t first, int32_t* links, int32_t count) noexcept nogil:
+    """Select a member of the set that begins at `first` by smooth weighted round robin; return its index.
+
+    Links that are down take no part, unless all are.
+    """
+    cdef int32_t* owed = s.routes.owed + first
+    cdef int32_t i, total = 0, best = NONE
+    cdef bint all_down = True
+    for i in range(count):
+        all_down = all_down and link_is_down(s, links[i])
+    for i in range(count):
+        if not all_down and link_is_down(s, links[i]):
+            continue
+        owed[i] += s.routes.set_weight[first + i]
+        total += s.routes.set_weight[first + i]
+        if best == NONE or owed[i] > owed[best]:
+            best = i
+    owed[best] -= total
+    return best
+
+
 cdef int32_t all_candidates(State* s, int32_t vc, int32_t* count) noexcept nogil:
     """Collect all candidates of a head with `select = each`. Return how many its plane has; `count` includes those of
     the escape plane, where it has no class to keep."""
@@ -155,7 +177,7 @@ cdef void compute_route(State* s, int32_t vc, int32_t packet, int64_t u) noexcep
     cdef Packet* p = &s.pools.packets[packet]
     cdef int32_t router = s.vcs.input[vc].router
     cdef int32_t count, pick, link
-    cdef int64_t place
+    cdef int64_t place, entry = 0
     cdef bint turned = False
     s.vcs.input[vc].multi = 0
     if p.plane == NONE:
@@ -181,7 +203,12 @@ cdef void compute_route(State* s, int32_t vc, int32_t packet, int64_t u) noexcep
             all_candidates(s, vc, &count)
         else:
             count = output_candidates(s, vc, p.plane, turned, 0)
-            if count > 1:
+            if count > 1 and s.routes.plane_select[p.plane] == SELECT_WEIGHTED:
+                first_table_entry(s, p.plane, router, p.dst if p.via == NONE else p.via, &entry)
+                pick = select_by_weight(
+                    s, s.routes.set_start[-2 - s.routes.table_link[entry]], s.routes.candidate_link, count
+                )
+            elif count > 1:
                 pick = select_candidate(s, p.key, router, s.routes.plane_select[p.plane], s.routes.candidate_link,
                                         count)
         if count == 0:   # no route from here: the head waits for ever, and the deadlock report names it

@@ -14,7 +14,7 @@ from pyxsim.core.state.bits cimport set_bit
 from pyxsim.core.state.link_layer_arrays cimport LinkLayerArrays
 from pyxsim.core.state.network_state cimport free_state
 from pyxsim.core.state.records cimport (
-    CREDIT, KINDS, LANE_CREDIT, NONE, PRIORITY_SHIFT, ROUTE_SHIFT, SELECT_EACH, SELECT_RANDOM, CalendarSlot,
+    CREDIT, KINDS, LANE_CREDIT, NONE, PRIORITY_SHIFT, ROUTE_SHIFT, SELECT_EACH, SELECT_RANDOM, SELECT_WEIGHTED, CalendarSlot,
     FifoNode, InPort, InputVc, Link, Message, OutputVc, Packet, QueuedFlit, Router, RouterBounds, VcMasks, VcRange,
 )
 
@@ -196,12 +196,17 @@ cdef class EngineArrays(LinkLayerArrays):
         s.routes.set_start = self._longs("set_start", routes.set_start)
         s.routes.set_link = self._ints("set_link", routes.set_link)
         s.routes.set_class = self._ints("set_class", routes.set_class)
+        s.routes.set_weight = self._ints("set_weight", routes.set_weight)
+        s.routes.owed = self._ints("owed", np.zeros(len(routes.set_weight), np.int32))
         plain = dict(plane_any=0, plane_select=SELECT_RANDOM, plane_escape=NONE, plane_sticky=0, plane_equal=0)
         for name, value in plain.items():
             given = getattr(routes, name)
             plain[name] = np.asarray(given if len(given) else [value] * planes, dtype=np.int32)
             if len(plain[name]) != planes:
                 raise ValueError(f"routes.{name} has {len(plain[name])} entries for {planes} planes")
+        weighted = plain["plane_select"] == SELECT_WEIGHTED
+        if weighted.any() and (len(routes.set_weight) != len(routes.set_link) or plain["plane_any"][weighted].any()):
+            raise ValueError("select = weighted needs a weight for each member of a set, and one digit that decides")
         s.routes.plane_any = self._ints("plane_any", plain["plane_any"])
         s.routes.plane_select = self._ints("plane_select", plain["plane_select"])
         s.routes.plane_escape = self._ints("plane_escape", plain["plane_escape"])

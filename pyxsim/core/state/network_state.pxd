@@ -247,6 +247,7 @@ cdef struct RouteTables:
     int64_t* set_start
     int32_t* set_link
     int32_t* set_class
+    int32_t* set_weight        # of the members of sets; empty without a weighted plane
     int32_t* plane_any         # [planes]
     int32_t* plane_select
     int32_t* plane_escape
@@ -258,6 +259,8 @@ cdef struct RouteTables:
     int64_t* way_bias
     int32_t* wrap              # [dims]
     int64_t* stride
+    # --- decides ---
+    int32_t* owed              # weighted: what each member of a set is owed, in units of its weights
     # --- counts ---
     int64_t draws              # random numbers drawn so far
     # --- scratch ---

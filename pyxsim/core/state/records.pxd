@@ -55,6 +55,7 @@ cdef enum:
     SELECT_LEAST = 1
     SELECT_TWO = 2
     SELECT_EACH = 3
+    SELECT_WEIGHTED = 4
     VIA_NONE = 0
     VIA_ANY = 1
     VIA_BOX = 2

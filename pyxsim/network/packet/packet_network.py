@@ -510,7 +510,7 @@ class PacketNetwork(FaultyNetwork):
         if self._counts_losses:
             tables |= fault_tables(totals, self.engine.retries()["count_most"], windows, self.end)
         if self.faults is not None and self.faults.epochs is not None:
-            tables["route_epochs"] = self.faults.epochs.table(self.engine)
+            tables |= self.faults.epochs.tables(self.engine)
         if self._credit_messages:
             tables |= credit_tables(self.engine, self.config.links, totals, windows, self.end)
         return tables

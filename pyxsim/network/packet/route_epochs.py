@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pyxsim.arrays import BoolArray, Int32Array, IntArray
 from pyxsim.core.engine import Engine
@@ -19,7 +20,8 @@ from pyxsim.network.fault_times import NEVER, FaultClock
 from pyxsim.network.packet.link_faults import LinkFaults
 from pyxsim.network.protocol import BackendTable
 from pyxsim.routing.degraded import Degraded, allowed_by, degraded, discarding, mixed_cycle, prove_degraded, without
-from pyxsim.routing.graph import FAR
+from pyxsim.routing.graph import FAR, Select
+from pyxsim.routing.weights import ByCapacity, ByFlow, Weights, weights_of
 from pyxsim.settings import Experiment
 from pyxsim.topology.topology import Topology
 from pyxsim.units import to_cycles
@@ -29,6 +31,7 @@ LISTED = 16  # epochs that `planned` lists
 LOOKS = 8  # how often to look whether the network is empty, in the time since which no flit has left it
 MOST_DIMENSIONS = 8  # of the routes without faults
 MOST_NAMES = 8  # NPUs and routers in a line
+MOST_WEIGHTS = 1 << 20  # rows of `route_weights`
 
 START, AT_ONCE, EMPTY, DRAINED, DRAINING = "start", "at once", "empty network", "after draining", "draining"
 OVERTAKEN = "overtaken"
@@ -121,7 +124,7 @@ class RouteEpochs:
             raise InputError(problem, key="network.reroute", allowed=f"up to {MOST_DIMENSIONS} dimensions")
         self._relation, self._topology, self._faults = topology.relation, topology, faults
         self._reaction = to_cycles(settings.reaction, experiment.network.clock)[0]
-        self._select = "first" if experiment.network.router.ordered else settings.select
+        self._select, self._weights = _selection(experiment, topology, config.links)
         self._clock = FaultClock(faults.times_down)
         self._class = _widest_class(config.links)
         self._kept: OrderedDict[tuple[Any, ...], Tables] = OrderedDict()
@@ -131,6 +134,7 @@ class RouteEpochs:
         self._polled = NEVER  # while draining: the cycle of the next check
         self._inside = -1, 0  # flits in flight at the last check, and the cycle since which their number is the same
         self.epochs: list[Epoch] = []
+        self._weighed: list[tuple[NDArray[Any], ...]] = []  # columns of `route_weights`, by epoch
         self._current = self._tables(0)
         self.routes = self._current.routes
         self._target = self._current
@@ -141,6 +145,7 @@ class RouteEpochs:
             self._clock.take()
         down = len(faults.down(0))
         self.epochs.append(Epoch(0, 0, down, self._current.routing, START, self._current.unreachable))
+        self._note_weights(self._current)
 
     @classmethod
     def of(
@@ -204,7 +209,8 @@ class RouteEpochs:
         if len(between):
             intact = np.ones(links, np.bool_)
             intact[broken[broken < links]] = False
-            around = degraded(self._relation, between, self._select, self._class, self._plain, intact)
+            before = self._class, self._plain, intact
+            around = degraded(self._relation, between, self._select, *before, self._weights)
             prove_degraded(around)
             relation, allowed = around.relation, around.allowed
             avoided |= set(between.tolist())
@@ -224,6 +230,13 @@ class RouteEpochs:
         reached = np.ones((len(homes), len(homes))) if around is None else around.hops[homes] < FAR
         pairs = int(from_home @ reached @ to_home) - int((sends * receives).sum())
         return npus * (npus - 1) - pairs
+
+    def _note_weights(self, tables: Tables) -> None:
+        """Add the weights of tables that are used from now on to `route_weights`."""
+        room = MOST_WEIGHTS - sum(len(columns[0]) for columns in self._weighed)
+        if tables.around is not None and self._weights is not None and room > 0:
+            found = [column[:room] for column in weights_of(tables.around.relation)]
+            self._weighed.append((np.full(len(found[0]), len(self.epochs) - 1), *found))
 
     # -- during a run --
 
@@ -335,6 +348,7 @@ class RouteEpochs:
         followed = [target.allowed] if transition != AT_ONCE else [self._followed, target.allowed]
         self._followed = _any_of(followed)
         epoch.used, epoch.transition = engine.now, transition
+        self._note_weights(target)
         epoch.rerouted = self._replace(engine, target.routes, broken, anew=anew, paused=False)
         self._current = target
 
@@ -372,6 +386,16 @@ class RouteEpochs:
             rows.append((cycle + self._reaction, down, target.routing, how, target.unreachable))
             before = target
         return rows
+
+    def tables(self, engine: Engine) -> dict[str, BackendTable]:
+        """Return the tables `route_epochs` and, with weights, `route_weights`."""
+        tables = {"route_epochs": self.table(engine)}
+        if self._weights is not None:
+            names = ("epoch", "link", "destination", "weight")
+            columns = zip(*self._weighed, strict=True)
+            found = [np.concatenate(column) for column in columns] or [_NONE, _NONE, _NONE, np.zeros(0)]
+            tables["route_weights"] = BackendTable(dict(zip(names, found, strict=True)))
+        return tables
 
     def table(self, engine: Engine) -> BackendTable:
         """Return the table `route_epochs`."""
@@ -423,6 +447,25 @@ def _columns(links: Links) -> dict[str, Any]:
     count = len(links.src)
     values = {field.name: getattr(links, field.name) for field in fields(links) if field.name not in ("low", "high")}
     return {name: np.asarray(value) for name, value in values.items() if np.ndim(value) == 1 and len(value) == count}
+
+
+def _selection(experiment: Experiment, topology: Topology, links: Links) -> tuple[Select, Weights | None]:
+    """How a router chooses one of several links, and with which weights."""
+    settings = experiment.network.reroute
+    assert settings is not None
+    if experiment.network.router.ordered:
+        return "first", None
+    if settings.select != "weighted":
+        return settings.select, None
+    bandwidth = (np.asarray(links.s_den) / np.asarray(links.s_num))[: topology.links]
+    if settings.weights != "messages":
+        return "least", ByCapacity(bandwidth)
+    homes = np.unique(topology.relation.home)
+    at = np.searchsorted(homes, topology.relation.home)
+    demand = np.zeros((len(homes), len(homes)))
+    for message in experiment.message:
+        demand[at[message.src], at[message.dst]] += message.size
+    return "least", ByFlow(bandwidth, demand)
 
 
 def _widest_class(links: Links) -> int:

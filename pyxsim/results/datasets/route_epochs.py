@@ -1,4 +1,4 @@
-"""Epochs of the routing tables, which follow the links that are up (docs/faults.md)."""
+"""Epochs of the routing tables, which follow the links that are up, and their weights (docs/faults.md)."""
 
 from __future__ import annotations
 
@@ -19,4 +19,16 @@ add_backend_table(
         Column("unreachable_pairs", "1", "pairs of NPUs (source, destination) without a route"),
     ),
     when="with `[network.reroute]` and links that go down",
+)
+add_backend_table(
+    "route_weights",
+    "One row per candidate link of a router with several to a destination, in each weighted epoch that was used; the first "
+    "2^20 rows.",
+    (
+        Column("epoch", "1", "row of `route_epochs`"),
+        Column("link", "1", "number of the link"),
+        Column("destination", "1", "router of the destination"),
+        Column("weight", "1", "share of the router's packets to this destination", "float64"),
+    ),
+    when='with `select = "weighted"` in `[network.reroute]`',
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from importlib.util import find_spec
 from typing import Any, cast
 
 import numpy as np
@@ -152,10 +153,16 @@ load_all()
 NAMES = [link_names(number) for number in range(len(NETWORKS))]
 
 
+SELECTIONS = [{}, {"select": "weighted"}, {"select": "weighted", "weights": "messages"}, {"select": "two"}]
+if find_spec("scipy") is None:
+    SELECTIONS.remove({"select": "weighted", "weights": "messages"})
+
+
 @st.composite
 def schedules(draw: st.DrawFn) -> tuple[int, list[dict[str, Any]], dict[str, Any]]:
     number = draw(st.integers(0, len(NETWORKS) - 1))
-    more: dict[str, Any] = {"reroute": {"reaction": draw(st.sampled_from(["0 ns", "60 ns", "500 ns", "5 us"]))}}
+    reaction = draw(st.sampled_from(["0 ns", "60 ns", "500 ns", "5 us"]))
+    more: dict[str, Any] = {"reroute": {"reaction": reaction, **draw(st.sampled_from(SELECTIONS))}}
     more |= draw(st.sampled_from([{}, {"retry": {}}]))
     more |= draw(st.sampled_from([{}, {"credits": {"size": "8 B", "batch": 2, "timeout": "50 ns"}}]))
     modes = ["drain"] if "retry" in more else ["drain", "lose"]
