@@ -31,7 +31,7 @@ class Weights(Protocol):
     """A rule for weights."""
 
     def of(self, relation: Relation, allowed: BoolArray, hops: Int32Array) -> Iterator[tuple[IntArray, FloatArray]]:
-        """Yield the homes of a part of the table, and float64[links, homes of the part], the weights; all homes in order.
+        """Yield homes in order, a part of them at a time, with float64[links, homes of the part], the weights.
 
         `relation` has the links and homes; allowed[links, homes], the links that packets to a home take, and
         hops[routers, homes], their distances, are as in `Degraded`.
